@@ -19,7 +19,7 @@ static void report(JNIEnv *env, jobject object)
         !atomic_load(&layer.live))
         return;
     my.probe_inside++;
-    (void)report_new_object(env, object);
+    (void)layer_report_new_object(env, object);
     my.probe_inside--;
 }
 

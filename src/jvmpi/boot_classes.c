@@ -39,7 +39,7 @@ jclass boot_class(JNIEnv *env, const char *name)
     return NULL;
 }
 
-jclass component_class(JNIEnv *env, jclass array)
+jclass layer_component_class(JNIEnv *env, jclass array)
 {
     jclass of_classes = boot_class(env, "java/lang/Class");
     jmethodID get =

@@ -9,4 +9,4 @@ void boot_classes_find(JNIEnv *env);
 /* Returns a local reference to one of these classes, or NULL before VMInit and for other names. */
 jclass boot_class(JNIEnv *env, const char *name);
 /* Returns an array class's component class as a local reference, or NULL on failure. */
-jclass component_class(JNIEnv *env, jclass array);
+jclass layer_component_class(JNIEnv *env, jclass array);

@@ -180,11 +180,11 @@ static bool is_loaded(jclass class)
     return in;
 }
 
-bool class_is_defined(jclass class)
+bool layer_class_is_defined(jclass class)
 {
     jint status = 0;
     return is_loaded(class) && !(*vm.ti)->GetClassStatus(vm.ti, class, &status) &&
-           (status | (mutation("unlinked-class") ? JVMTI_CLASS_STATUS_PREPARED : 0)) &
+           (status | (layer_mutation("unlinked-class") ? JVMTI_CLASS_STATUS_PREPARED : 0)) &
                (JVMTI_CLASS_STATUS_PREPARED | JVMTI_CLASS_STATUS_ARRAY |
                 JVMTI_CLASS_STATUS_PRIMITIVE);
 }
@@ -275,7 +275,7 @@ static struct class_entry *class_entry(JNIEnv *env, jclass class)
         entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
     } else {
         entry->class = layer_weak(env, class);
-        id_keep(id, entry->class);
+        layer_id_keep(id, entry->class);
         for (jint i = 0; i < e->u.class_load.num_methods; i++)
             if (map_put(&class_of, (uintptr_t)e->u.class_load.methods[i].method_id, (uintptr_t)id))
                 break;
@@ -291,33 +291,33 @@ static void send_entry(JNIEnv *env, const struct class_entry *entry, jint type)
     layer_notify(env, &e);
 }
 
-jobjectID report_class(JNIEnv *env, jclass class)
+jobjectID layer_report_class(JNIEnv *env, jclass class)
 {
-    if (!class || !class_is_defined(class))
+    if (!class || !layer_class_is_defined(class))
         return NULL;
     struct flight f = {0};
     bool wanted = event_enabled(JVMPI_EVENT_CLASS_LOAD) && atomic_load(&layer.live) &&
                   thread_ready(my_own(), env);
     if (!wanted || !report_begin(my_own()))
-        return report_object(env, class);
+        return layer_report_object(env, class);
     struct class_entry *entry = class_entry(env, class);
     if (!entry || !flight_begin(&f, (uintptr_t)entry, &entry->reported)) {
-        jobjectID known = report_object(env, class);
+        jobjectID known = layer_report_object(env, class);
         report_end(my_own());
         return known;
     }
-    bool early = mutation("class-before-its-object");
+    bool early = layer_mutation("class-before-its-object");
     if (early)
         send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD);
-    jobjectID id = report_object(env, class);
-    if (!early && !f.requested && !mutation_eighth("unannounced-class"))
+    jobjectID id = layer_report_object(env, class);
+    if (!early && !f.requested && !layer_mutation_eighth("unannounced-class"))
         send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD);
     flight_end(&f);
     report_end(my_own());
     return id;
 }
 
-void class_remember(JNIEnv *env, jclass class)
+void layer_class_remember(JNIEnv *env, jclass class)
 {
     (void)class_entry(env, class);
 }
@@ -331,12 +331,12 @@ bool classes_link(JNIEnv *env, const struct map *ids)
     bool any = false;
     my.quiet++;
     for (size_t i = 0; !vm_clear_exception(env) && map_next(ids, &i, &id, &unused);) {
-        jclass class = object_of(env, (jobjectID)(uintptr_t)id);
+        jclass class = layer_object_of(env, (jobjectID)(uintptr_t)id);
         jobject all =
             class && fields ? (*env)->CallObjectMethod(env, class, fields, JNI_FALSE) : NULL;
         vm_clear_exception(env);
         (*env)->DeleteLocalRef(env, all);
-        any |= class && class_is_defined(class);
+        any |= class && layer_class_is_defined(class);
         (*env)->DeleteLocalRef(env, class);
     }
     my.quiet--;
@@ -344,12 +344,12 @@ bool classes_link(JNIEnv *env, const struct map *ids)
     return any;
 }
 
-void report_class_of(JNIEnv *env, jmethodID method)
+void layer_report_class_of(JNIEnv *env, jmethodID method)
 {
     jclass class = NULL;
     if ((*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &class))
         return;
-    (void)report_class(env, class);
+    (void)layer_report_class(env, class);
     (*env)->DeleteLocalRef(env, class);
 }
 
@@ -363,21 +363,21 @@ void classes_replay(JNIEnv *env)
         return;
     for (jint i = 0; i < all.n; i++)
         if (loads)
-            (void)report_class(env, all.of[i]);
+            (void)layer_report_class(env, all.of[i]);
         else
             (void)class_entry(env, all.of[i]);
 }
 
-bool is_class(jlong id)
+bool layer_is_class(jlong id)
 {
     return known_entry(id);
 }
 
-jint request_class_load(JNIEnv *env, jobjectID id)
+jint layer_request_class_load(JNIEnv *env, jobjectID id)
 {
     struct class_entry *entry = use_entry((jlong)(intptr_t)id);
     if (!entry) {
-        jobject object = object_of(env, id);
+        jobject object = layer_object_of(env, id);
         jclass of_classes = object ? boot_class(env, "java/lang/Class") : NULL;
         if (of_classes && (*env)->IsInstanceOf(env, object, of_classes) && class_entry(env, object))
             entry = use_entry((jlong)(intptr_t)id);
@@ -395,8 +395,8 @@ jint request_class_load(JNIEnv *env, jobjectID id)
      */
     jclass class = class_of_entry(env, entry);
     if (class) {
-        (void)report_object(env, class);
-        request_in_flight(env, id);
+        (void)layer_report_object(env, class);
+        layer_request_in_flight(env, id);
         (*env)->DeleteLocalRef(env, class);
     }
     send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD | JVMPI_REQUESTED_EVENT);
@@ -404,14 +404,14 @@ jint request_class_load(JNIEnv *env, jobjectID id)
     return JVMPI_SUCCESS;
 }
 
-void class_code_forget(jlong id)
+void layer_class_code_forget(jlong id)
 {
     const struct class_entry *entry = known_entry(id);
     for (jint i = 0; entry && i < entry->event.u.class_load.num_methods; i++)
-        compiled_forget(entry->event.u.class_load.methods[i].method_id);
+        layer_compiled_forget(entry->event.u.class_load.methods[i].method_id);
 }
 
-bool class_freed(JNIEnv *env, jlong id)
+bool layer_class_freed(JNIEnv *env, jlong id)
 {
     struct class_entry *entry = known_entry(id);
     if (!entry)
@@ -429,7 +429,7 @@ bool class_freed(JNIEnv *env, jlong id)
     entry->ended = true;
     bool unused = entry->users == 0;
     layer_unlock(&classes);
-    id_drop((jobjectID)(intptr_t)id);
+    layer_id_drop((jobjectID)(intptr_t)id);
     layer_delete_weak(env, class);
     if (unused)
         free_entry(entry);
@@ -447,12 +447,12 @@ static const struct class_entry *entry_of_method(jmethodID method)
     return entry;
 }
 
-jmethodID current_method(jmethodID method)
+jmethodID layer_current_method(jmethodID method)
 {
     jboolean obsolete = JNI_FALSE;
     char *name = NULL, *signature = NULL;
     if ((*vm.ti)->IsMethodObsolete(vm.ti, method, &obsolete) || !obsolete ||
-        mutation("obsolete-method"))
+        layer_mutation("obsolete-method"))
         return method;
     const struct class_entry *entry = entry_of_method(method);
     if (!(*vm.ti)->GetMethodName(vm.ti, method, &name, &signature, NULL)) {
@@ -469,7 +469,7 @@ jmethodID current_method(jmethodID method)
     return method;
 }
 
-jobjectID get_method_class(jmethodID method)
+jobjectID layer_get_method_class(jmethodID method)
 {
     layer_lock(&classes);
     const uint64_t *known = map_get(&class_of, (uintptr_t)method);
@@ -507,7 +507,7 @@ static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass
     vm_expect_references(env); /* as for allocations (objects.c) */
     if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_LOAD) &&
         class_may_be_reported(env))
-        (void)report_class(env, class);
+        (void)layer_report_class(env, class);
 }
 
 const struct vm_callbacks class_load_events = {.ti = {.ClassPrepare = on_prepare}};
@@ -526,7 +526,7 @@ static void JNICALL on_watch(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass c
     if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_UNLOAD) &&
         !event_enabled(JVMPI_EVENT_CLASS_LOAD))
         (void)class_entry(env, class);
-    class_linked();
+    layer_class_linked();
 }
 
 const struct vm_callbacks class_watch_events = {.ti = {.ClassPrepare = on_watch}};

@@ -10,45 +10,45 @@ void classes_replay(JNIEnv *env);
  * CLASS_LOAD first, as for objects. Returns NULL for null and for a class that is not linked, whose
  * class object is treated like any other object until then (see doc/jvmpi.md).
  */
-jobjectID report_class(JNIEnv *env, jclass class);
+jobjectID layer_report_class(JNIEnv *env, jclass class);
 /*
  * Keeps what CLASS_LOAD reports, so that it can be requested for as long as CLASS_UNLOAD is held
  * back, even when the VM unloads the class meanwhile.
  */
-void class_remember(JNIEnv *env, jclass class);
+void layer_class_remember(JNIEnv *env, jclass class);
 /* Returns true when the class is linked, or is an array or primitive class. */
-bool class_is_defined(jclass class);
+bool layer_class_is_defined(jclass class);
 /*
  * Links classes that are not linked although objects of them exist; the class data archive has
  * some. Returns true when one was linked. Calls Java.
  */
 struct map;
 bool classes_link(JNIEnv *env, const struct map *ids);
-/* Like report_class, for the class of a method. */
-void report_class_of(JNIEnv *env, jmethodID method);
+/* Like layer_report_class, for the class of a method. */
+void layer_report_class_of(JNIEnv *env, jmethodID method);
 /*
  * Returns a method's id as CLASS_LOAD reported it. Code that still runs from before its class was
  * changed, for example instrumented, has another id.
  */
-jmethodID current_method(jmethodID method);
-jint request_class_load(JNIEnv *env, jobjectID id);
+jmethodID layer_current_method(jmethodID method);
+jint layer_request_class_load(JNIEnv *env, jobjectID id);
 /* Sends CLASS_LOAD for classes that were loaded while the calling thread's events were left out. */
 void classes_owed(JNIEnv *env);
-bool is_class(jlong id);
+bool layer_is_class(jlong id);
 /*
  * Returns true when the id was that of a class, which is then forgotten. Sends CLASS_UNLOAD if that
  * is enabled.
  */
-bool class_freed(JNIEnv *env, jlong id);
+bool layer_class_freed(JNIEnv *env, jlong id);
 /*
- * Called before class_freed, and before the agent may take a lock for that: no event of the code of
- * the class's methods comes any more. Waits for those in progress.
+ * Called before layer_class_freed, and before the agent may take a lock for that: no event of the
+ * code of the class's methods comes any more. Waits for those in progress.
  */
-void class_code_forget(jlong id);
+void layer_class_code_forget(jlong id);
 /*
  * Returns the number of classes linked so far. Callers compare it to detect that classes have
  * changed.
  */
 uint64_t classes_linked(void);
-jobjectID get_method_class(jmethodID method);
+jobjectID layer_get_method_class(jmethodID method);
 extern const struct vm_callbacks class_load_events, class_hook_events, class_watch_events;

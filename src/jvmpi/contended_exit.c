@@ -21,7 +21,7 @@ static struct map contended; /* id of the object -> number of threads that want 
 
 static __thread jobjectID wanted; /* by the calling thread, as far as it is counted */
 
-void contention_began(jobject object)
+void layer_contention_began(jobject object)
 {
     if (!event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT))
         return;
@@ -37,9 +37,9 @@ void contention_began(jobject object)
     pthread_mutex_unlock(&mutex);
 }
 
-void contention_ended(void)
+void layer_contention_ended(void)
 {
-    if (!wanted || mutation("uncounted-contention"))
+    if (!wanted || layer_mutation("uncounted-contention"))
         return;
     pthread_mutex_lock(&mutex);
     uint64_t *n = map_at(&contended, (uintptr_t)wanted, 1, NULL);
@@ -79,7 +79,7 @@ static jint entry_count(JNIEnv *env, jobject object)
 static void report(JNIEnv *env, jobject object)
 {
     JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_CONTENDED_EXIT,
-                     .u.monitor = {report_object(env, object)}};
+                     .u.monitor = {layer_report_object(env, object)}};
     my.probe_inside++;
     layer_notify_naming(env, &e, e.u.monitor.object, object);
     my.probe_inside--;

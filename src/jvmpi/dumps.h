@@ -4,6 +4,6 @@
 
 #include "jvmpi/layer.h"
 
-jint request_monitor_dump(JNIEnv *env);
-jint request_heap_dump(JNIEnv *env, jint level);
-jint request_object_dump(JNIEnv *env, jobjectID id);
+jint layer_request_monitor_dump(JNIEnv *env);
+jint layer_request_heap_dump(JNIEnv *env, jint level);
+jint layer_request_object_dump(JNIEnv *env, jobjectID id);

@@ -34,11 +34,11 @@ static inline __attribute__((always_inline)) void notify(struct my *own, JNIEnv 
 {
     void (*send)(JVMPI_Event *) = jvmpi_interface.NotifyEvent;
     if (!send || atomic_load_explicit(&layer.down, memory_order_acquire) ||
-        mutation_of_event(event->event_type))
+        layer_mutation_of_event(event->event_type))
         return;
     if (event->event_type != JVMPI_EVENT_CLASS_LOAD_HOOK && !thread_ready(own, env))
         return;
-    event->env_id = mutation_eighth("other-env") ? NULL : env;
+    event->env_id = layer_mutation_eighth("other-env") ? NULL : env;
     /* what the agent does is reported, even if the layer is quiet around the call */
     int before = own->quiet;
     own->quiet = 0;
@@ -107,12 +107,13 @@ static const struct event_row {
     [JVMPI_EVENT_METHOD_ENTRY] = {.on = methods_enable, .probes = PROBE_METHODS},
     [JVMPI_EVENT_METHOD_ENTRY2] = {.on = methods_enable, .probes = PROBE_METHODS},
     [JVMPI_EVENT_METHOD_EXIT] = {.on = methods_enable, .probes = PROBE_METHODS},
-    [JVMPI_EVENT_INSTRUCTION_START] = {.on = instructions_enable, .probes = PROBE_INSTRUCTIONS},
+    [JVMPI_EVENT_INSTRUCTION_START] = {.on = layer_instructions_enable,
+                                       .probes = PROBE_INSTRUCTIONS},
     [JVMPI_EVENT_OBJECT_ALLOC] = {.kind = E_ALWAYS, .on = allocations_enable},
     [JVMPI_EVENT_OBJECT_FREE] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_OBJECT_MOVE] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_COMPILED_METHOD_LOAD] = {.callbacks = &compiled_load_events,
-                                          .on = compiled_enable},
+                                          .on = layer_compiled_enable},
     [JVMPI_EVENT_COMPILED_METHOD_UNLOAD] = {.callbacks = &compiled_unload_events},
     [JVMPI_EVENT_THREAD_START] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_THREAD_END] = {.kind = E_ALWAYS},
@@ -168,7 +169,7 @@ static jint follow_up(jint type)
     bool gc = e & (UINT64_C(1) << JVMPI_EVENT_GC_START | UINT64_C(1) << JVMPI_EVENT_GC_FINISH |
                    UINT64_C(1) << JVMPI_EVENT_OBJECT_ALLOC); /* weak ids are settled then */
     int ret = 0;
-    if (type == JVMPI_EVENT_OBJECT_ALLOC && enable_allocations(event_enabled(type)))
+    if (type == JVMPI_EVENT_OBJECT_ALLOC && layer_enable_allocations(event_enabled(type)))
         return JVMPI_NOT_AVAILABLE;
     if (frees != watching_frees)
         /* stays on, because objects with existing ids may still end */
@@ -203,7 +204,7 @@ static bool are_on(const struct vm_callbacks *callbacks)
     return are;
 }
 
-/* Requires the switching lock. What was on once stays on: see disable_event. */
+/* Requires the switching lock. What was on once stays on: see layer_disable_event. */
 static jint switch_on(jint type)
 {
     const struct event_row *row = &events[type];
@@ -214,7 +215,7 @@ static jint switch_on(jint type)
     return follow_up(type);
 }
 
-jint enable_event(jint type, void *arg)
+jint layer_enable_event(jint type, void *arg)
 {
     const struct event_row *row = row_of(type);
     if (!row || row->kind == E_REQUEST)
@@ -237,7 +238,7 @@ jint enable_event(jint type, void *arg)
     return ret;
 }
 
-jint disable_event(jint type, void *arg)
+jint layer_disable_event(jint type, void *arg)
 {
     const struct event_row *row = row_of(type);
     if (!row || row->kind == E_REQUEST)
@@ -249,7 +250,7 @@ jint disable_event(jint type, void *arg)
      */
     atomic_fetch_and(&layer.enabled, ~(UINT64_C(1) << type));
     if (type == JVMPI_EVENT_OBJECT_ALLOC)
-        enable_allocations(false);
+        layer_enable_allocations(false);
     probes_flags();
     pthread_mutex_unlock(&switching);
     return JVMPI_SUCCESS;
@@ -259,19 +260,19 @@ static jint request(JNIEnv *env, jint type, void *arg)
 {
     switch (type) {
     case JVMPI_EVENT_CLASS_LOAD:
-        return request_class_load(env, arg);
+        return layer_request_class_load(env, arg);
     case JVMPI_EVENT_THREAD_START:
-        return request_thread_start(env, arg);
+        return layer_request_thread_start(env, arg);
     case JVMPI_EVENT_OBJECT_ALLOC:
-        return request_object_alloc(env, arg);
+        return layer_request_object_alloc(env, arg);
     case JVMPI_EVENT_OBJECT_DUMP:
-        return request_object_dump(env, arg);
+        return layer_request_object_dump(env, arg);
     case JVMPI_EVENT_MONITOR_DUMP:
-        return request_monitor_dump(env);
+        return layer_request_monitor_dump(env);
     case JVMPI_EVENT_HEAP_DUMP: {
         jint level = arg ? ((const JVMPI_HeapDumpArg *)arg)->heap_dump_level : JVMPI_DUMP_LEVEL_2;
         return level >= JVMPI_DUMP_LEVEL_0 && level <= JVMPI_DUMP_LEVEL_2
-                   ? request_heap_dump(env, level)
+                   ? layer_request_heap_dump(env, level)
                    : JVMPI_FAIL;
     }
     default:
@@ -279,16 +280,16 @@ static jint request(JNIEnv *env, jint type, void *arg)
     }
 }
 
-jint request_event(jint type, void *arg)
+jint layer_request_event(jint type, void *arg)
 {
     JNIEnv *env = vm_jni();
     if (!env || !atomic_load(&layer.live))
         return JVMPI_FAIL;
-    request_begin();
+    layer_request_begin();
     vm_expect_references(env);
     layer_hold(); /* the VM may have ended while the request waited */
     jint ret = request(env, type, arg);
-    request_end();
+    layer_request_end();
     return ret;
 }
 
@@ -358,7 +359,7 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     pending = 0;
     pthread_mutex_unlock(&switching);
     if (event_enabled(JVMPI_EVENT_OBJECT_ALLOC))
-        allocations_see_all();
+        layer_allocations_see_all();
     boot_classes_find(env);
     my.replayer = true;
     atomic_store(&layer.replaying, true);
@@ -368,16 +369,16 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
      * itself.
      */
     my.known_env = env;
-    if (mutation("early-done"))
+    if (layer_mutation("early-done"))
         layer_notify(env, &done);
-    if (event_enabled(JVMPI_EVENT_ARENA_NEW) && !mutation("no-arena"))
+    if (event_enabled(JVMPI_EVENT_ARENA_NEW) && !layer_mutation("no-arena"))
         layer_notify(env, &arena);
     thread_begin(env, thread);
     if (memory_start(env))
         fprintf(stderr, "jvmpi: the VM gives no thread for GC events\n");
     classes_replay(env);
     threads_replay(env);
-    memory_replay(env);
+    layer_memory_replay(env);
     /* From here on other threads report as well. Then report what has been added since. */
     atomic_store(&layer.replaying, false);
     classes_replay(env);
@@ -416,9 +417,9 @@ void layer_close(JNIEnv *env)
     if (!thread_known(env) && !(*vm.ti)->GetCurrentThread(vm.ti, &thread) && thread)
         thread_begin(env, thread);
     my.ending = true; /* only now, because the start of a thread waits for dumps */
-    requests_close();
+    layer_requests_close();
     atomic_store(&layer.stage, STAGE_CLOSING);
-    reports_close();
+    layer_reports_close();
     atomic_store(&layer.stage, STAGE_CLOSED);
 }
 
@@ -428,10 +429,10 @@ void layer_end(JNIEnv *env)
     layer_close(env);
     if (event_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
         layer_notify(env, &end);
-    if (mutation("after-the-end"))
+    if (layer_mutation("after-the-end"))
         layer_notify(env, &(JVMPI_Event){.event_type = JVMPI_EVENT_DATA_RESET_REQUEST});
     atomic_store(&layer.down, true);
-    requests_release();
+    layer_requests_release();
     threads_resume_all();
     if (exits)
         exit(exit_code);
@@ -534,13 +535,13 @@ jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved)
     }
     ask_capabilities();
     (void)!natives_watch(); /* methods_enable reports it if this is needed and missing */
-    mutate();
+    layer_mutate();
     vm_get_env = (*java)->GetEnv;
     functions = **java;
     functions.GetEnv = get_env;
     *(const struct JNIInvokeInterface_ **)java = &functions;
     if (memory_open() || vm_events_on(&life_events) || vm_events_on(&thread_events) ||
-        vm_events_on(&class_watch_events) || waits_watch()) {
+        vm_events_on(&class_watch_events) || layer_waits_watch()) {
         fprintf(stderr, "jvmpi: the VM refuses events\n");
         return JNI_ERR;
     }

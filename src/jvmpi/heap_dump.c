@@ -73,7 +73,7 @@ static int put_living(jlong class_id, jlong size, jlong *id, void *data)
         return map_put(&d->unlinked, (uint64_t)class_id, 1);
     bool unknown = !*id;
     if (unknown)
-        *id = next_id();
+        *id = layer_next_id();
     if (!map_at(&d->seen, (uint64_t)*id, 1, &added))
         return -ENOMEM;
     if ((unknown || (added && ids_walk_unreported(*id))) &&
@@ -101,22 +101,22 @@ static bool level_0_once(JNIEnv *env, struct level_0 *d)
     map_clear(&d->unlinked);
     for (jint i = 0; i < all.n; i++) {
         char *signature = NULL;
-        (void)report_object(env, all.of[i]);
-        jobjectID id = report_class(env, all.of[i]);
+        (void)layer_report_object(env, all.of[i]);
+        jobjectID id = layer_report_class(env, all.of[i]);
         if (!id || map_get(&d->kinds, (uintptr_t)id))
             continue;
-        kind_learn(env, all.of[i]);
+        layer_kind_learn(env, all.of[i]);
         (void)(*vm.ti)->GetClassSignature(vm.ti, all.of[i], &signature, NULL);
-        if (!mutation("unlinked-objects") || strcmp(signature, "Ljava/lang/String;") != 0)
-            ok = ok &&
-                 map_put(&d->kinds, (uintptr_t)id, (uint64_t)kind_of_signature(signature)) == 0;
+        if (!layer_mutation("unlinked-objects") || strcmp(signature, "Ljava/lang/String;") != 0)
+            ok = ok && map_put(&d->kinds, (uintptr_t)id,
+                               (uint64_t)layer_kind_of_signature(signature)) == 0;
         vm_free(signature);
     }
-    report_unreported(env);
+    layer_report_unreported(env);
     ids_walk_begin();
-    ok = ok && living_walk(put_living, d);
+    ok = ok && layer_living_walk(put_living, d);
     ids_walk_end(&d->found);
-    report_found(env, &d->found);
+    layer_report_found(env, &d->found);
     vec_clear(&d->found);
     return ok;
 }
@@ -125,12 +125,12 @@ static bool dump_level_0(JNIEnv *env, struct buf *out, found_vec *dumped)
 {
     struct level_0 d = {.out = BUF(SIZE_MAX / 2), .dumped = dumped};
     bool ok = level_0_once(env, &d);
-    classes_freeze();
+    layer_classes_freeze();
     for (int i = 0; ok && i < RETRIES && d.unlinked.len; i++) {
         (void)classes_link(env, &d.unlinked);
         ok = level_0_once(env, &d);
     }
-    classes_thaw();
+    layer_classes_thaw();
     ok = ok && !d.unlinked.len; /* at no level a dump leaves out objects */
     *out = d.out;
     map_release(&d.kinds);
@@ -244,8 +244,9 @@ static void put_record(struct walk *w, jlong id, jlong class_id, jlong size, jin
         put_zeros(b, (size_t)length * POINTER);
     } else {
         buf_u8(b, (uint8_t)c->kind);
-        put_zeros(b, w->layouts.references ? 0
-                                           : (size_t)length * value_width("....ZCFDBSIJ"[c->kind]));
+        put_zeros(b, w->layouts.references
+                         ? 0
+                         : (size_t)length * layer_value_width("....ZCFDBSIJ"[c->kind]));
     }
 }
 
@@ -299,7 +300,7 @@ static void put_root(struct walk *w, jvmtiHeapReferenceKind kind,
         r.group = 1;
         r.type = JVMPI_GC_ROOT_JNI_GLOBAL;
     } else if (kind == JVMTI_HEAP_REFERENCE_SYSTEM_CLASS &&
-               (is_class_record(w, id) || mutation("sticky-object"))) {
+               (is_class_record(w, id) || layer_mutation("sticky-object"))) {
         r.group = 2;
         r.type = JVMPI_GC_ROOT_STICKY_CLASS;
     } else if (kind == JVMTI_HEAP_REFERENCE_MONITOR) {
@@ -325,7 +326,7 @@ static void put_root(struct walk *w, jvmtiHeapReferenceKind kind,
     }
     if (r.type == JVMPI_GC_ROOT_NATIVE_STACK || r.type == JVMPI_GC_ROOT_THREAD_BLOCK)
         r.frame = 0;
-    if (r.type == JVMPI_GC_ROOT_JAVA_FRAME && mutation("deep-frame"))
+    if (r.type == JVMPI_GC_ROOT_JAVA_FRAME && layer_mutation("deep-frame"))
         r.frame += 1000;
     w->failed |= vec_push(&w->roots, r) != 0;
 }
@@ -338,7 +339,7 @@ static jint JNICALL on_reference(jvmtiHeapReferenceKind kind, const jvmtiHeapRef
     bool added = false;
     bool unknown = !*tag;
     if (unknown)
-        *tag = next_id();
+        *tag = layer_next_id();
     if (!map_at(&w->records, (uint64_t)*tag, w->objects.len, &added))
         w->failed = true;
     if (unknown || (added && ids_walk_unreported(*tag)))
@@ -382,7 +383,7 @@ static jint JNICALL on_primitive(jvmtiHeapReferenceKind kind, const jvmtiHeapRef
     uint8_t *p =
         value_at(w, *tag, class_tag, info->field.index, kind == JVMTI_HEAP_REFERENCE_STATIC_FIELD);
     if (p)
-        store_value(p, &value, value_width((char)type));
+        store_value(p, &value, layer_value_width((char)type));
     return 0;
 }
 
@@ -391,7 +392,7 @@ static jint JNICALL on_elements(jlong class_tag, jlong size, jlong *tag, jint n,
 {
     struct walk *w = data;
     size_t at;
-    unsigned width = value_width((char)type);
+    unsigned width = layer_value_width((char)type);
     if (!record_of(w, *tag, &at))
         return 0;
     uint8_t *to = w->objects.data + at + 1 + POINTER + 4 + 1;
@@ -513,13 +514,13 @@ static bool walk_once(JNIEnv *env, struct walk *w, jint level)
     my.quiet--;
     if (!ok)
         return false;
-    report_unreported(env);
+    layer_report_unreported(env);
     ids_walk_begin();
     heap_walk_begin();
     ok = !(*vm.ti)->FollowReferences(vm.ti, 0, NULL, NULL, &callbacks, w) && !w->failed;
     heap_walk_end();
     ids_walk_end(&w->found);
-    report_found(env, &w->found);
+    layer_report_found(env, &w->found);
     vec_clear(&w->found);
     return ok;
 }
@@ -558,7 +559,7 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
     int tries = 0;
     for (; ok && again && tries < RETRIES; tries++) {
         if (tries == 1)
-            classes_freeze();
+            layer_classes_freeze();
         walk_again(&w);
         uint64_t linked = classes_linked();
         ok = walk_once(env, &w, level);
@@ -570,7 +571,7 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
         again = w.strange || linked != classes_linked();
     }
     if (tries > 1)
-        classes_thaw();
+        layer_classes_thaw();
     ok = ok && !w.strange && add_monitors(env, &w);
     if (ok) {
         put_sizes(&w);
@@ -601,7 +602,7 @@ static bool take_dump(JNIEnv *env, jint level, struct traces *traces, struct buf
     return ok;
 }
 
-jint request_heap_dump(JNIEnv *env, jint level)
+jint layer_request_heap_dump(JNIEnv *env, jint level)
 {
     struct buf out = BUF(SIZE_MAX / 2);
     struct traces traces = {0};
@@ -611,27 +612,27 @@ jint request_heap_dump(JNIEnv *env, jint level)
      * also for one that ends meanwhile.
      */
     struct dumped dumped = {0};
-    bool keep = !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !mutation("forgetful-dump");
-    known_freeze();
-    brackets_hold();
+    bool keep = !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !layer_mutation("forgetful-dump");
+    layer_known_freeze();
+    layer_brackets_hold();
     bool ok = take_dump(env, level, &traces, &out, keep ? &dumped.objects : NULL);
     if (ok)
-        report_unreported(env); /* what answers to other threads have given ids since */
-    reports_settle();           /* what the dump names may be reported by others just now */
+        layer_report_unreported(env); /* what answers to other threads have given ids since */
+    layer_reports_settle();           /* what the dump names may be reported by others just now */
     /* While the dump is handled the VM unloads no class, because many are requested then. */
     ok = ok && loaded_classes(vm.ti, env, &living) == 0;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.heap_dump = {level, (char *)out.data,
-                                     (char *)out.data + out.len - mutation("short-dump"), traces.n,
-                                     traces.all}};
+                                     (char *)out.data + out.len - layer_mutation("short-dump"),
+                                     traces.n, traces.all}};
     const struct dumped *outer = my.dumped;
-    vec_sort(&dumped.objects, found_compare);
+    vec_sort(&dumped.objects, layer_found_compare);
     my.dumped = &dumped;
     if (ok)
         layer_notify(env, &e);
     my.dumped = outer;
-    brackets_release();
-    known_thaw();
+    layer_brackets_release();
+    layer_known_thaw();
     vec_release(&dumped.objects);
     traces_release(&traces);
     buf_release(&out);

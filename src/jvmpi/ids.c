@@ -22,17 +22,17 @@ void ids_unlock(void)
     layer_unlock(&giving);
 }
 
-jlong next_ids(jlong n)
+jlong layer_next_ids(jlong n)
 {
     return atomic_fetch_add(&last_id, n) + 1;
 }
 
-jlong next_id(void)
+jlong layer_next_id(void)
 {
-    return next_ids(1);
+    return layer_next_ids(1);
 }
 
-jlong last_id_given(void)
+jlong layer_last_id_given(void)
 {
     return atomic_load(&last_id);
 }
@@ -84,7 +84,7 @@ static jlong give(jobject object, bool may_have_weak_id, bool unshared, struct f
         *ret_unreported = f && take_unreported(tag, f);
         return tag;
     }
-    tag = next_id();
+    tag = layer_next_id();
     *ret_unreported = f;
     if (!f)
         put_unreported(tag);

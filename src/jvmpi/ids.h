@@ -11,7 +11,7 @@ struct found {
 };
 
 typedef VEC(struct found) found_vec;
-int found_compare(const void *left, const void *right); /* by id, for qsort and bsearch */
+int layer_found_compare(const void *left, const void *right); /* by id, for qsort and bsearch */
 
 /* What a dump names, sorted by id. */
 struct dumped {
@@ -67,8 +67,8 @@ void ids_walk_end(const found_vec *found);
  * Reserve an id for a heap callback, which must not lock, or n consecutive ids, of which the first
  * is returned.
  */
-jlong next_id(void);
-jlong next_ids(jlong n);
-jlong last_id_given(void);
+jlong layer_next_id(void);
+jlong layer_next_ids(jlong n);
+jlong layer_last_id_given(void);
 void ids_lock(void);
 void ids_unlock(void);

@@ -31,41 +31,43 @@ void layer_hold(void)
 static jobject object_of_id(jobjectID id)
 {
     JNIEnv *env = vm_jni();
-    return env ? object_of(env, id) : NULL;
+    return env ? layer_object_of(env, id) : NULL;
 }
 
 /* X(slot, function, its type, parameters, arguments, result of a stub that claims success) */
-#define FUNCTIONS(X)                                                                           \
-    X(EnableEvent, enable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)     \
-    X(DisableEvent, disable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)   \
-    X(RequestEvent, request_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)   \
-    X(GetCurrentThreadCpuTime, get_current_thread_cpu_time, jlong, (void), (), 1)              \
-    X(GetThreadStatus, get_thread_status, jint, (JNIEnv * env), (env), JVMPI_THREAD_RUNNABLE)  \
-    X(ThreadHasRun, thread_has_run, jboolean, (JNIEnv * env), (env), JNI_TRUE)                 \
-    X(CreateSystemThread, create_system_thread, jint, (char *name, jint p, void (*f)(void *)), \
-      (name, p, f), JNI_OK)                                                                    \
-    X(GetThreadObject, get_thread_object, jobjectID, (JNIEnv * env), (env), (jobjectID)1)      \
-    X(GetMethodClass, get_method_class, jobjectID, (jmethodID method), (method), (jobjectID)1) \
-    X(jobjectID2jobject, object_of_id, jobject, (jobjectID id), (id), NULL)                    \
-    X(jobject2jobjectID, id_of, jobjectID, (jobject o), (o), (jobjectID)1)                     \
-    X(RawMonitorCreate, raw_monitor_create, JVMPI_RawMonitor, (char *name), (name),            \
+#define FUNCTIONS(X)                                                                               \
+    X(EnableEvent, layer_enable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS)   \
+    X(DisableEvent, layer_disable_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS) \
+    X(RequestEvent, layer_request_event, jint, (jint type, void *arg), (type, arg), JVMPI_SUCCESS) \
+    X(GetCurrentThreadCpuTime, layer_get_current_thread_cpu_time, jlong, (void), (), 1)            \
+    X(GetThreadStatus, layer_get_thread_status, jint, (JNIEnv * env), (env),                       \
+      JVMPI_THREAD_RUNNABLE)                                                                       \
+    X(ThreadHasRun, thread_has_run, jboolean, (JNIEnv * env), (env), JNI_TRUE)                     \
+    X(CreateSystemThread, layer_create_system_thread, jint,                                        \
+      (char *name, jint p, void (*f)(void *)), (name, p, f), JNI_OK)                               \
+    X(GetThreadObject, layer_get_thread_object, jobjectID, (JNIEnv * env), (env), (jobjectID)1)    \
+    X(GetMethodClass, layer_get_method_class, jobjectID, (jmethodID method), (method),             \
+      (jobjectID)1)                                                                                \
+    X(jobjectID2jobject, object_of_id, jobject, (jobjectID id), (id), NULL)                        \
+    X(jobject2jobjectID, id_of, jobjectID, (jobject o), (o), (jobjectID)1)                         \
+    X(RawMonitorCreate, raw_monitor_create, JVMPI_RawMonitor, (char *name), (name),                \
       (JVMPI_RawMonitor)1)
 
-#define PROCEDURES(X)                                                                      \
-    X(GetCallTrace, get_call_trace, (JVMPI_CallTrace * trace, jint depth), (trace, depth)) \
-    X(RawMonitorEnter, raw_monitor_enter, (JVMPI_RawMonitor m), (m))                       \
-    X(RawMonitorExit, raw_monitor_exit, (JVMPI_RawMonitor m), (m))                         \
-    X(RawMonitorWait, raw_monitor_wait, (JVMPI_RawMonitor m, jlong ms), (m, ms))           \
-    X(RawMonitorNotifyAll, raw_monitor_notify_all, (JVMPI_RawMonitor m), (m))              \
-    X(RawMonitorDestroy, raw_monitor_destroy, (JVMPI_RawMonitor m), (m))                   \
-    X(SuspendThread, suspend_thread, (JNIEnv * env), (env))                                \
-    X(ResumeThread, resume_thread, (JNIEnv * env), (env))                                  \
-    X(DisableGC, disable_gc, (void), ())                                                   \
-    X(EnableGC, enable_gc, (void), ())                                                     \
-    X(RunGC, run_gc, (void), ())                                                           \
-    X(SuspendThreadList, suspend_thread_list, (jint n, JNIEnv * *list, jint * results),    \
-      (n, list, results))                                                                  \
-    X(ResumeThreadList, resume_thread_list, (jint n, JNIEnv * *list, jint * results),      \
+#define PROCEDURES(X)                                                                            \
+    X(GetCallTrace, layer_get_call_trace, (JVMPI_CallTrace * trace, jint depth), (trace, depth)) \
+    X(RawMonitorEnter, layer_raw_monitor_enter, (JVMPI_RawMonitor m), (m))                       \
+    X(RawMonitorExit, layer_raw_monitor_exit, (JVMPI_RawMonitor m), (m))                         \
+    X(RawMonitorWait, layer_raw_monitor_wait, (JVMPI_RawMonitor m, jlong ms), (m, ms))           \
+    X(RawMonitorNotifyAll, layer_raw_monitor_notify_all, (JVMPI_RawMonitor m), (m))              \
+    X(RawMonitorDestroy, layer_raw_monitor_destroy, (JVMPI_RawMonitor m), (m))                   \
+    X(SuspendThread, layer_suspend_thread, (JNIEnv * env), (env))                                \
+    X(ResumeThread, layer_resume_thread, (JNIEnv * env), (env))                                  \
+    X(DisableGC, layer_disable_gc, (void), ())                                                   \
+    X(EnableGC, layer_enable_gc, (void), ())                                                     \
+    X(RunGC, layer_run_gc, (void), ())                                                           \
+    X(SuspendThreadList, layer_suspend_thread_list, (jint n, JNIEnv * *list, jint * results),    \
+      (n, list, results))                                                                        \
+    X(ResumeThreadList, layer_resume_thread_list, (jint n, JNIEnv * *list, jint * results),      \
       (n, list, results))
 
 #define FUNCTION(slot, f, type, parameters, arguments, stub) \
@@ -93,9 +95,9 @@ JVMPI_Interface jvmpi_interface = {
     FUNCTIONS(ROW) PROCEDURES(ROW)
 #undef ROW
         .version = JVMPI_VERSION_1_2,
-    .ProfilerExit = profiler_exit,
-    .GetThreadLocalStorage = get_thread_local_storage,
-    .SetThreadLocalStorage = set_thread_local_storage,
+    .ProfilerExit = layer_profiler_exit,
+    .GetThreadLocalStorage = layer_get_thread_local_storage,
+    .SetThreadLocalStorage = layer_set_thread_local_storage,
 };
 
 /* For testing the tests: JVMPI_MUTANT names functions that claim success and do nothing. */
@@ -125,13 +127,13 @@ static void stub_SetThreadLocalStorage(JNIEnv *env, void *value)
 {
 }
 
-bool mutation_of_event(jint type)
+bool layer_mutation_of_event(jint type)
 {
     const char *name = getenv("JVMPI_MUTANT");
     return name && atoi(name) == (type & ~JVMPI_REQUESTED_EVENT);
 }
 
-bool mutation(const char *name)
+bool layer_mutation(const char *name)
 {
     static const char *wanted;
     if (!wanted)
@@ -139,13 +141,13 @@ bool mutation(const char *name)
     return strcmp(wanted, name) == 0;
 }
 
-bool mutation_eighth(const char *name)
+bool layer_mutation_eighth(const char *name)
 {
     static atomic_uint n;
-    return mutation(name) && atomic_fetch_add(&n, 1) % 8 == 7;
+    return layer_mutation(name) && atomic_fetch_add(&n, 1) % 8 == 7;
 }
 
-void mutate(void)
+void layer_mutate(void)
 {
     const char *name = getenv("JVMPI_MUTANT");
 #define REPLACE(slot, ...)                \

@@ -7,31 +7,31 @@
 /* Does not return after JVM_SHUT_DOWN, where the table's functions must not; see there. */
 void layer_hold(void);
 #ifdef JVMPI_MUTANTS
-bool mutation_of_event(jint type);
-void mutate(void);
+bool layer_mutation_of_event(jint type);
+void layer_mutate(void);
 /*
- * Return true when the mutation of this name is requested (see interface.c); the second only each
- * eighth time.
+ * Return true when the mutation of this name is requested (see interface.c); the second only
+ * each eighth time.
  */
-bool mutation(const char *name);
-bool mutation_eighth(const char *name);
+bool layer_mutation(const char *name);
+bool layer_mutation_eighth(const char *name);
 #else
-static inline bool mutation(const char *name)
+static inline bool layer_mutation(const char *name)
 {
     return false;
 }
 
-static inline bool mutation_eighth(const char *name)
+static inline bool layer_mutation_eighth(const char *name)
 {
     return false;
 }
 
-static inline bool mutation_of_event(jint type)
+static inline bool layer_mutation_of_event(jint type)
 {
     return false;
 }
 
-static inline void mutate(void)
+static inline void layer_mutate(void)
 {
 }
 #endif

@@ -58,7 +58,7 @@ bool kernel_thread_slept(pid_t tid, uint64_t *last)
     return same;
 }
 
-bool service_thread_slept(uint64_t *last)
+bool layer_service_thread_slept(uint64_t *last)
 {
     static pid_t tid; /* only the delivering thread calls this */
     if (!tid)

@@ -16,4 +16,4 @@ bool kernel_thread_slept(pid_t tid, uint64_t *last);
  * that is in the middle of its reports sleeps only while a safepoint or a lock of the VM stops it,
  * and runs when that ends.
  */
-bool service_thread_slept(uint64_t *last);
+bool layer_service_thread_slept(uint64_t *last);

@@ -5,8 +5,8 @@
  * - Object ids are small counters that are never reused. They are the tags of the layer's own JVM
  *   TI environment, except for the newest objects.
  * - When the defining events are enabled, an id is reported once, before any event names it
- *   (section 1.4). report_object, report_class and thread_begin provide ids for events; id_of
- *   provides them for answers and sends nothing.
+ *   (section 1.4). layer_report_object, layer_report_class and thread_begin provide ids for events;
+ * id_of provides them for answers and sends nothing.
  * - An event is sent on the thread that caused it. FREE, CLASS_UNLOAD and GC events are sent by one
  *   thread of the layer (memory.c).
  * - The layer holds no lock of its own while the agent is inside NotifyEvent.
@@ -79,9 +79,9 @@ void layer_lock(pthread_mutex_t *mutex);
 void layer_unlock(pthread_mutex_t *mutex);
 
 /* entry.c */
-jint enable_event(jint type, void *arg);
-jint disable_event(jint type, void *arg);
-jint request_event(jint type, void *arg);
+jint layer_enable_event(jint type, void *arg);
+jint layer_disable_event(jint type, void *arg);
+jint layer_request_event(jint type, void *arg);
 /*
  * The calling thread ends the VM. From the return on, other threads report nothing that the agent
  * has not requested. layer_end does it too, if necessary.

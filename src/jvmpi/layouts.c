@@ -12,7 +12,7 @@
 
 enum { STATIC = 8 };
 
-unsigned value_width(char type)
+unsigned layer_value_width(char type)
 {
     switch (type) {
     case 'Z':
@@ -29,7 +29,7 @@ unsigned value_width(char type)
     }
 }
 
-jint kind_of_signature(const char *s)
+jint layer_kind_of_signature(const char *s)
 {
     static const char letters[] = {
         [JVMPI_BOOLEAN] = 'Z', [JVMPI_CHAR] = 'C',  [JVMPI_FLOAT] = 'F', [JVMPI_DOUBLE] = 'D',
@@ -52,7 +52,7 @@ struct layout *layout_of(const struct layouts *l, jlong class_id)
 
 static jlong id_and_drop(JNIEnv *env, jobject o)
 {
-    jlong id = (jlong)(intptr_t)report_object(env, o);
+    jlong id = (jlong)(intptr_t)layer_report_object(env, o);
     if (o)
         (*env)->DeleteLocalRef(env, o);
     return id;
@@ -61,7 +61,7 @@ static jlong id_and_drop(JNIEnv *env, jobject o)
 /* Returns the id of a class that the dump contains as a class. */
 static jlong class_and_drop(JNIEnv *env, jclass class)
 {
-    jlong id = (jlong)(intptr_t)report_class(env, class);
+    jlong id = (jlong)(intptr_t)layer_report_class(env, class);
     if (class)
         (*env)->DeleteLocalRef(env, class);
     return id;
@@ -99,7 +99,7 @@ static void read_fields(struct layout *row, jclass class, bool references)
         f->is_static = modifiers & STATIC;
         uint32_t *sum = f->is_static ? &row->static_bytes : &row->own_bytes;
         f->offset = *sum;
-        *sum += references && f->type != 'L' ? 0 : value_width(f->type);
+        *sum += references && f->type != 'L' ? 0 : layer_value_width(f->type);
         vm_free(signature);
     }
     vm_free(ids);
@@ -138,24 +138,25 @@ static bool put_row(struct layouts *l, struct layout row)
 
 static struct layout read_class(JNIEnv *env, jclass class, bool references)
 {
-    bool defined = report_class(env, class);
+    bool defined = layer_report_class(env, class);
     if (defined) {
-        kind_learn(env, class);
-        class_remember(env, class); /* readers of the dump cannot do without it */
+        layer_kind_learn(env, class);
+        layer_class_remember(env, class); /* readers of the dump cannot do without it */
     }
-    struct layout row = {.id = (jlong)(intptr_t)report_object(env, class), .defined = defined};
+    struct layout row = {.id = (jlong)(intptr_t)layer_report_object(env, class),
+                         .defined = defined};
     char *signature = NULL;
     jint status = 0;
     jobject loader = NULL;
     (void)(*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL);
     (void)(*vm.ti)->GetClassStatus(vm.ti, class, &status);
     (void)(*vm.ti)->GetClassLoader(vm.ti, class, &loader);
-    row.kind = kind_of_signature(signature);
+    row.kind = layer_kind_of_signature(signature);
     row.loader = id_and_drop(env, loader);
     vm_free(signature);
     row.super = class_and_drop(env, (*env)->GetSuperclass(env, class));
     if (row.kind == JVMPI_CLASS)
-        row.element = class_and_drop(env, component_class(env, class));
+        row.element = class_and_drop(env, layer_component_class(env, class));
     /*
      * Read only what CLASS_LOAD reports, because readers of the dump take the numbers of fields and
      * interfaces from there.
@@ -193,7 +194,7 @@ static bool add_up(struct layouts *l)
         row->all_bytes = row->own_bytes;
         row->fields_above = 0;
         for (const struct layout *s =
-                 row->super && !mutation("short-instance") ? layout_of(l, row->super) : NULL;
+                 row->super && !layer_mutation("short-instance") ? layout_of(l, row->super) : NULL;
              s; s = s->super ? layout_of(l, s->super) : NULL) {
             row->all_bytes += s->own_bytes;
             row->fields_above += s->n_fields;
@@ -234,7 +235,7 @@ bool layouts_read(JNIEnv *env, struct layouts *l, bool references)
     l->references = references;
     l->class_id = id_and_drop(env, of_classes);
     for (jint i = 0; i < all.n && ok; i++) {
-        struct layout *known = layout_of(l, (jlong)(intptr_t)report_object(env, all.of[i]));
+        struct layout *known = layout_of(l, (jlong)(intptr_t)layer_report_object(env, all.of[i]));
         if (!known || !is_complete(known))
             ok = put_row(l, read_class(env, all.of[i], references));
     }
@@ -326,7 +327,7 @@ static jlong own_end(JNIEnv *env, const struct unsafe *u, jclass class)
         if (field && !(*vm.ti)->GetFieldName(vm.ti, class, ids[i], NULL, &signature, NULL)) {
             bool primitive = signature[0] != 'L' && signature[0] != '[';
             jlong at = (*env)->CallLongMethod(env, u->the, u->offset, field);
-            at += primitive ? (jlong)value_width(signature[0]) : u->reference_bytes;
+            at += primitive ? (jlong)layer_value_width(signature[0]) : u->reference_bytes;
             end = !vm_clear_exception(env) && at > end ? at : end;
         }
         vm_free(signature);
@@ -349,7 +350,7 @@ static jlong size_by_fields(JNIEnv *env, const struct unsafe *u, jclass class)
     return size > of_super ? size : of_super;
 }
 
-jlong instance_size(JNIEnv *env, jclass class)
+jlong layer_instance_size(JNIEnv *env, jclass class)
 {
     struct unsafe u = {0};
     my.quiet++;

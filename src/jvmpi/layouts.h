@@ -62,12 +62,12 @@ const struct layout_field *layout_place(const struct layouts *l, const struct la
 void layouts_sizes(JNIEnv *env, struct layouts *l);
 
 /* Returns the size of an instance of a class, or 0 when unknown. Calls Java. */
-jlong instance_size(JNIEnv *env, jclass class);
+jlong layer_instance_size(JNIEnv *env, jclass class);
 
 /* Returns the number of bytes of a value in a dump, given the first letter of its signature. */
-unsigned value_width(char type);
+unsigned layer_value_width(char type);
 /*
  * Returns what the instances of a class are, given its signature: JVMPI_NORMAL_OBJECT, JVMPI_CLASS,
  * JVMPI_INT ...
  */
-jint kind_of_signature(const char *signature);
+jint layer_kind_of_signature(const char *signature);

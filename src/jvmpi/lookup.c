@@ -23,7 +23,7 @@ enum {
 enum { PORTION = 1 << 19 /* objects for which JVM TI creates references at once */ };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct map kept;  /* id -> jweak, owned by the caller of id_keep */
+static struct map kept;  /* id -> jweak, owned by the caller of layer_id_keep */
 static struct map table; /* id -> jweak */
 static size_t sweep_at = SWEEP_FIRST;
 static atomic_bool filling; /* the table exists or is being built */
@@ -34,7 +34,7 @@ static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static unsigned unknown_lookups; /* protected by `making` */
 static atomic_int scans;         /* left, for objects that the table lacks */
 
-void id_keep(jobjectID id, jweak ref)
+void layer_id_keep(jobjectID id, jweak ref)
 {
     layer_lock(&mutex);
     if (map_put(&kept, (uintptr_t)id, (uintptr_t)ref))
@@ -42,7 +42,7 @@ void id_keep(jobjectID id, jweak ref)
     layer_unlock(&mutex);
 }
 
-void id_drop(jobjectID id)
+void layer_id_drop(jobjectID id)
 {
     layer_lock(&mutex);
     map_remove(&kept, (uintptr_t)id);
@@ -146,7 +146,7 @@ static void make_table(JNIEnv *env)
     layer_unlock(&mutex);
     /* up to here an id may have been reserved for an object that does not have it yet */
     ids_lock();
-    jlong up_to = last_id_given();
+    jlong up_to = layer_last_id_given();
     ids_unlock();
     object_vec held = {0};
     bool shown = threads_show(env, NULL, &held);
@@ -201,7 +201,7 @@ static bool may_scan(void)
     return atomic_load(&scans) > 0 && atomic_fetch_sub(&scans, 1) > 0;
 }
 
-jobject object_of(JNIEnv *env, jobjectID id)
+jobject layer_object_of(JNIEnv *env, jobjectID id)
 {
     jlong tag = (jlong)(intptr_t)id;
     jint n = 0;
@@ -210,8 +210,8 @@ jobject object_of(JNIEnv *env, jobjectID id)
     if (named)
         return (*env)->NewLocalRef(env, named);
     jobject *objects = NULL;
-    jobject found = tag > 0 && tag <= last_id_given() ? search_heap(env, tag, &known) : NULL;
-    if (found || tag <= 0 || tag > last_id_given() || (known && !may_scan()))
+    jobject found = tag > 0 && tag <= layer_last_id_given() ? search_heap(env, tag, &known) : NULL;
+    if (found || tag <= 0 || tag > layer_last_id_given() || (known && !may_scan()))
         return found;
     layer_lock(&making);
     bool make = !known && ++unknown_lookups > ASK_VM;

@@ -38,11 +38,11 @@ static uint64_t queued, reported; /* numbers of entries */
 static uint64_t collections, collections_settled, collections_sent;
 static jlong last_before; /* the last id given before the last collection */
 static int gc_disabled, walks;
-static jlong sentinel; /* run_gc waits for its end */
+static jlong sentinel; /* layer_run_gc waits for its end */
 static bool sentinel_sent, stopping, running, delivering;
 static JNIEnv *deliverer; /* the delivering thread's; NULL until it has begun */
 static bool idle; /* everything that was queued when the delivering thread last looked is sent */
-static atomic_int forced; /* unfinished collections started by run_gc */
+static atomic_int forced; /* unfinished collections started by layer_run_gc */
 
 /*
  * The end of a class must be reported after the ends of everything that belonged to it, but HotSpot
@@ -166,7 +166,7 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 {
     pthread_mutex_lock(&queue_mutex);
     collections++;
-    last_before = last_id_given();
+    last_before = layer_last_id_given();
     pthread_cond_broadcast(&queue_changed);
     pthread_mutex_unlock(&queue_mutex);
 }
@@ -205,9 +205,9 @@ static void send_free(JNIEnv *env, jlong id)
                      .u.obj_free = {(jobjectID)(intptr_t)id}};
     struct flight f = {0};
     lookup_forget(env, id);
-    object_size_forget(id);
+    layer_object_size_forget(id);
     if (!id_claim(id, &f) && event_enabled(JVMPI_EVENT_OBJECT_FREE))
-        for (int times = mutation("free-twice") ? 2 : 1; times > 0; times--)
+        for (int times = layer_mutation("free-twice") ? 2 : 1; times > 0; times--)
             layer_notify(env, &e);
     flight_end(&f);
     atomic_fetch_add(&n_sent, 1);
@@ -229,15 +229,15 @@ static void deliver(JNIEnv *env, const struct taken *t)
 {
     JVMPI_Event start = {.event_type = JVMPI_EVENT_GC_START};
     for (size_t i = 0; i < t->settled; i++)
-        class_code_forget(t->classes.data[i]);
+        layer_class_code_forget(t->classes.data[i]);
     if (event_enabled(JVMPI_EVENT_GC_START))
         layer_notify(env, &start);
-    if (mutation("free-outside") && event_enabled(JVMPI_EVENT_GC_FINISH))
+    if (layer_mutation("free-outside") && event_enabled(JVMPI_EVENT_GC_FINISH))
         send_finish(env);
     for (size_t i = 0; i < t->objects.len; i++)
         send_free(env, t->objects.data[i]);
     for (size_t i = 0; i < t->settled; i++) {
-        (void)class_freed(env, t->classes.data[i]);
+        (void)layer_class_freed(env, t->classes.data[i]);
         send_free(env, t->classes.data[i]);
     }
     if (event_enabled(JVMPI_EVENT_GC_FINISH))
@@ -263,7 +263,7 @@ static void take_queued(struct taken *t)
             t->certain = id == MARK ? t->classes.len : t->certain;
             t->asked = false;
             passed++;
-        } else if (is_class(id) && !mutation("class-before-objects")) {
+        } else if (layer_is_class(id) && !layer_mutation("class-before-objects")) {
             passed += vec_push(&t->classes, id) != 0;
         } else {
             passed += vec_push(&t->objects, id) != 0;
@@ -330,7 +330,7 @@ static bool prepare(JNIEnv *env, struct taken *t)
     if (collected)
         weak_ids_settle(env, up_to, !atomic_load(&forced));
     else if (ended)
-        weak_ids_settle(env, last_id_given(), false);
+        weak_ids_settle(env, layer_last_id_given(), false);
     else
         ask_for_mark(env);
     pthread_mutex_lock(&queue_mutex);
@@ -367,7 +367,7 @@ static void wait_for_mark(JNIEnv *env, struct taken *t)
             return;
         pthread_mutex_unlock(&queue_mutex);
         (*env)->DeleteLocalRef(env, new_unheld(env));
-        bool slept = service_thread_slept(&last);
+        bool slept = layer_service_thread_slept(&last);
         pthread_mutex_lock(&queue_mutex);
         if (slept)
             break;
@@ -435,7 +435,7 @@ int memory_start(JNIEnv *env)
 {
     char name[] = "JVMPI events";
     running = true;
-    if (create_system_thread(name, JVMPI_NORMAL_PRIORITY, run_delivery) == JNI_OK)
+    if (layer_create_system_thread(name, JVMPI_NORMAL_PRIORITY, run_delivery) == JNI_OK)
         return 0;
     running = false;
     return -1;
@@ -497,24 +497,24 @@ static void release_brackets(int by_agent)
     pthread_mutex_unlock(&queue_mutex);
 }
 
-void brackets_hold(void)
+void layer_brackets_hold(void)
 {
     own_holds++;
     hold_brackets(0);
 }
 
-void brackets_release(void)
+void layer_brackets_release(void)
 {
     release_brackets(0);
     own_holds--;
 }
 
-void disable_gc(void)
+void layer_disable_gc(void)
 {
     hold_brackets(1);
 }
 
-void enable_gc(void)
+void layer_enable_gc(void)
 {
     release_brackets(1);
 }
@@ -568,7 +568,7 @@ static void collect(void)
     }
 }
 
-void run_gc(void)
+void layer_run_gc(void)
 {
     enum { LIMIT_S = 3 };
 
@@ -582,7 +582,7 @@ void run_gc(void)
     pthread_mutex_lock(&queue_mutex);
     uint64_t before = collections_sent;
     pthread_mutex_unlock(&queue_mutex);
-    jlong up_to = last_id_given();
+    jlong up_to = layer_last_id_given();
     collect();
     weak_ids_settle(env, up_to, false);
     bool brackets = event_enabled(JVMPI_EVENT_GC_START) || event_enabled(JVMPI_EVENT_GC_FINISH);

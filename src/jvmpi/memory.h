@@ -24,15 +24,15 @@ int memory_start(JNIEnv *env);
 void memory_stop(void);
 /*
  * DisableGC and EnableGC. Between these calls, which may be nested, no bracket of OBJECT_FREE and
- * CLASS_UNLOAD begins, and none is in progress unless disable_gc was not allowed to wait for its
- * end.
+ * CLASS_UNLOAD begins, and none is in progress unless layer_disable_gc was not allowed to wait for
+ * its end.
  */
-void disable_gc(void);
-void enable_gc(void);
+void layer_disable_gc(void);
+void layer_enable_gc(void);
 /* The same for requests of the layer, which do not make RunGC return at once on other threads. */
-void brackets_hold(void);
-void brackets_release(void);
-void run_gc(void);
+void layer_brackets_hold(void);
+void layer_brackets_release(void);
+void layer_run_gc(void);
 /* Queues objects whose end must be reported, if such events are enabled. */
 void memory_ended(const jlong *ids, size_t n);
 extern const struct vm_callbacks free_events, gc_events;

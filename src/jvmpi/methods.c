@@ -26,7 +26,7 @@ static void report_entry2(JNIEnv *env, jmethodID method, jobject receiver)
     JVMPI_Event e;
     e.event_type = JVMPI_EVENT_METHOD_ENTRY2;
     e.u.method_entry2.method_id = method;
-    e.u.method_entry2.obj_id = report_object(env, receiver);
+    e.u.method_entry2.obj_id = layer_report_object(env, receiver);
     layer_notify_naming(env, &e, e.u.method_entry2.obj_id, receiver);
 }
 
@@ -134,7 +134,7 @@ static void bound_native(JNIEnv *env, jclass class)
 {
     my.probe_inside++;
     if (atomic_load(&layer.live) && thread_ready(my_own(), env))
-        (void)report_class(env, class);
+        (void)layer_report_class(env, class);
     my.probe_inside--;
 }
 
@@ -192,7 +192,7 @@ PROBE_NATIVE(void, started)
     own->probe_inside--;
 }
 
-jint instructions_enable(JNIEnv *env)
+jint layer_instructions_enable(JNIEnv *env)
 {
     return probes_enable(env, PROBE_INSTRUCTIONS);
 }
@@ -219,7 +219,7 @@ static uintptr_t flight_key(jmethodID method)
     return ~(uintptr_t)method;
 }
 
-void compiled_forget(jmethodID method)
+void layer_compiled_forget(jmethodID method)
 {
     pthread_mutex_lock(&compiled_mutex);
     (void)map_remove(&compiled, (uintptr_t)method);
@@ -228,7 +228,7 @@ void compiled_forget(jmethodID method)
 }
 
 /* Reports what was compiled before the classes were reported. */
-jint compiled_enable(JNIEnv *env)
+jint layer_compiled_enable(JNIEnv *env)
 {
     return (*vm.ti)->GenerateEvents(vm.ti, JVMTI_EVENT_COMPILED_METHOD_LOAD) ? JVMPI_FAIL
                                                                              : JVMPI_SUCCESS;
@@ -241,10 +241,10 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
     if (!event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD) || !atomic_load(&layer.live) || !env ||
         !thread_ready(my_own(), env))
         return;
-    jmethodID reported_method = current_method(method);
+    jmethodID reported_method = layer_current_method(method);
     jclass class = NULL; /* which lives while the handler runs */
     if (!(*ti)->GetMethodDeclaringClass(ti, method, &class))
-        (void)report_class(env, class);
+        (void)layer_report_class(env, class);
     pthread_mutex_lock(&compiled_mutex);
     (void)!map_put(&compiled, (uintptr_t)reported_method, 1);
     pthread_mutex_unlock(&compiled_mutex);
@@ -283,7 +283,7 @@ static void JNICALL on_uncompiled(jvmtiEnv *ti, jmethodID method, const void *ad
     bool same = is_compiled(method);
     pthread_mutex_unlock(&compiled_mutex);
     if (!same)
-        method = current_method(method);
+        method = layer_current_method(method);
     JVMPI_Event e = {.event_type = JVMPI_EVENT_COMPILED_METHOD_UNLOAD,
                      .u.compiled_method_unload = {method}};
     struct flight f = {0};

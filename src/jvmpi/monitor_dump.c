@@ -70,7 +70,7 @@ static int add_parties(struct monitors *m, const jthread *threads, jint n, bool 
     int r = 0;
     for (jint i = 0; i < n && r == 0; i++) {
         JNIEnv *env = env_in_dump(m, threads[i]);
-        if (!env || (env == m->list.data[monitor].owner && !mutation("waiting-owner")))
+        if (!env || (env == m->list.data[monitor].owner && !layer_mutation("waiting-owner")))
             continue;
         r = vec_push(&m->parties, ((struct party){env, monitor, notify}));
         if (r == 0)
@@ -83,7 +83,7 @@ static int add_monitor(struct monitors *m, jobject object)
 {
     bool added = false;
     jvmtiMonitorUsage usage;
-    jobjectID id = report_object(m->env, object);
+    jobjectID id = layer_report_object(m->env, object);
     if (!id || !map_at(&m->seen, (uintptr_t)id, 1, &added) || !added ||
         monitor_usage(vm.ti, m->env, &m->entrants, object, &usage))
         return 0;
@@ -91,7 +91,7 @@ static int add_monitor(struct monitors *m, jobject object)
     /* For the VM an owner that is just leaving has no entries any more. */
     jint entries = !owner ? 0 : usage.entry_count > 0 ? usage.entry_count : 1;
     int r = vec_push(&m->list, ((struct monitor){id, owner, entries}));
-    if (r == 0 && mutation("waiting-owner"))
+    if (r == 0 && layer_mutation("waiting-owner"))
         r = add_parties(m, &usage.owner, 1, false);
     if (r == 0)
         r = add_parties(m, usage.waiters, usage.waiter_count, false);
@@ -115,7 +115,7 @@ static int add_monitors_of(struct monitors *m, const struct reported_thread *t)
         vm_free(owned);
     }
     if ((*vm.ti)->GetCurrentContendedMonitor(vm.ti, t->thread, &wanted) || !wanted)
-        wanted = object_of(m->env, thread_waited_object(t->env));
+        wanted = layer_object_of(m->env, thread_waited_object(t->env));
     if (wanted && r == 0)
         r = add_monitor(m, wanted);
     (*m->env)->DeleteLocalRef(m->env, wanted);
@@ -172,8 +172,8 @@ static jint agreed_status(const struct monitors *m, const JNIEnv *env, jint stat
 static int put_trace(struct monitors *m, JNIEnv *env, JVMPI_CallTrace *trace, jint *status)
 {
     trace->env_id = env;
-    get_call_trace(trace, TRACE_DEPTH);
-    *status = get_thread_status(env);
+    layer_get_call_trace(trace, TRACE_DEPTH);
+    *status = layer_get_thread_status(env);
     return map_put(&m->threads, (uintptr_t)env, 1);
 }
 
@@ -205,18 +205,18 @@ static bool take_monitors(struct monitors *m, const reported_thread_vec *threads
     return ok;
 }
 
-jint request_monitor_dump(JNIEnv *env)
+jint layer_request_monitor_dump(JNIEnv *env)
 {
     struct monitors m = {.env = env};
     struct buf out = BUF(INT32_MAX);
     struct taken t = {0};
     reported_thread_vec threads = {0};
-    known_freeze(); /* before the list is made: it has no thread whose end is reported */
-    brackets_hold();
+    layer_known_freeze(); /* before the list is made: it has no thread whose end is reported */
+    layer_brackets_hold();
     bool ok = threads_reported(env, &threads) == 0 && take_monitors(&m, &threads, &t);
     if (ok)
         put_monitors(&m, &out);
-    raw_monitors_put(&out, &m.threads);
+    layer_raw_monitors_put(&out, &m.threads);
     if (atomic_load(&layer.stage) != STAGE_OPEN)
         /* Threads may run methods of classes whose CLASS_LOAD was left out. */
         classes_replay(env);
@@ -224,11 +224,11 @@ jint request_monitor_dump(JNIEnv *env)
     JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.monitor_dump = {(char *)out.data, (char *)out.data + out.len,
                                         (jint)threads.len, t.traces, t.status}};
-    reports_settle();
+    layer_reports_settle();
     if (ret == JVMPI_SUCCESS)
         layer_notify(env, &e);
-    brackets_release();
-    known_thaw();
+    layer_brackets_release();
+    layer_known_thaw();
     threads_release(env, &threads);
     monitor_entrants_release(env, &m.entrants);
     free(t.traces);

@@ -118,7 +118,7 @@ static void acquire(JVMPI_RawMonitor m, int entries)
     thread_took_monitor();
 }
 
-void raw_monitor_enter(JVMPI_RawMonitor m)
+void layer_raw_monitor_enter(JVMPI_RawMonitor m)
 {
     if (!is_monitor(m))
         return;
@@ -140,7 +140,7 @@ void raw_monitor_enter(JVMPI_RawMonitor m)
         (void)report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED);
 }
 
-void raw_monitor_exit(JVMPI_RawMonitor m)
+void layer_raw_monitor_exit(JVMPI_RawMonitor m)
 {
     if (!is_monitor(m))
         return;
@@ -157,7 +157,7 @@ void raw_monitor_exit(JVMPI_RawMonitor m)
         report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT);
 }
 
-void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
+void layer_raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
 {
     if (!is_monitor(m))
         return;
@@ -171,7 +171,7 @@ void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
         m->owned = false;
         my.raw_held--;
         if (my.ending)
-            requests_release(); /* the thread may wait for one that requests */
+            layer_requests_release(); /* the thread may wait for one that requests */
         m->waiting++;
         join(&m->sleepers, &me);
         pthread_cond_signal(&m->entry);
@@ -194,7 +194,7 @@ void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
     pthread_mutex_unlock(&m->mutex);
 }
 
-void raw_monitor_notify_all(JVMPI_RawMonitor m)
+void layer_raw_monitor_notify_all(JVMPI_RawMonitor m)
 {
     if (!is_monitor(m))
         return;
@@ -207,7 +207,7 @@ void raw_monitor_notify_all(JVMPI_RawMonitor m)
     pthread_mutex_unlock(&m->mutex);
 }
 
-void raw_monitor_destroy(JVMPI_RawMonitor m)
+void layer_raw_monitor_destroy(JVMPI_RawMonitor m)
 {
     bool found = false;
     pthread_mutex_lock(&all_mutex);
@@ -233,7 +233,7 @@ void raw_monitor_destroy(JVMPI_RawMonitor m)
     free(m);
 }
 
-bool raw_monitor_wanted(const JNIEnv *env, JNIEnv **ret_owner, bool *ret_mine)
+bool layer_raw_monitor_wanted(const JNIEnv *env, JNIEnv **ret_owner, bool *ret_mine)
 {
     bool found = false;
     pthread_mutex_lock(&all_mutex);
@@ -270,7 +270,7 @@ static void put_parties(struct buf *out, const struct party *list, const struct 
             put_pointer(out, list->env);
 }
 
-void raw_monitors_put(struct buf *out, const struct map *threads)
+void layer_raw_monitors_put(struct buf *out, const struct map *threads)
 {
     pthread_mutex_lock(&all_mutex);
     for (struct _JVMPI_RawMonitor *m = all; m; m = m->next) {
@@ -305,7 +305,7 @@ static bool may_report(JNIEnv *env, jint type, jthread thread)
 
 static void report_java(JNIEnv *env, jint type, jobject object)
 {
-    JVMPI_Event e = {.event_type = type, .u.monitor = {report_object(env, object)}};
+    JVMPI_Event e = {.event_type = type, .u.monitor = {layer_report_object(env, object)}};
     layer_notify_naming(env, &e, e.u.monitor.object, object);
 }
 
@@ -318,12 +318,12 @@ static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread
         report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, object);
     entering_reported = may; /* only now, for its handler may enter monitors as well */
     if (atomic_load(&layer.live) && thread_ready(my_own(), env))
-        contention_began(object);
+        layer_contention_began(object);
 }
 
 static void JNICALL on_contended_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
-    contention_ended();
+    layer_contention_ended();
     if ((entering_reported || !event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_ENTER)) &&
         may_report(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, thread))
         report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, object);
@@ -334,7 +334,7 @@ static __thread uint64_t wait_began_ns;
 
 static void report_wait(JNIEnv *env, jint type, jobject object, jlong ms)
 {
-    JVMPI_Event e = {.event_type = type, .u.monitor_wait = {report_object(env, object), ms}};
+    JVMPI_Event e = {.event_type = type, .u.monitor_wait = {layer_report_object(env, object), ms}};
     layer_notify_naming(env, &e, e.u.monitor_wait.object, object);
 }
 
@@ -384,7 +384,7 @@ static void JNICALL on_waited_watched(jvmtiEnv *ti, JNIEnv *env, jthread thread,
         thread_waits_on(env, NULL);
 }
 
-int waits_watch(void)
+int layer_waits_watch(void)
 {
     static const struct vm_callbacks watch = {
         .ti = {.MonitorWait = on_wait_watched, .MonitorWaited = on_waited_watched}};

@@ -65,7 +65,7 @@ static void put_field(JNIEnv *env, struct buf *b, jobject object, jclass class, 
     }
     default: {
         jobject value = GET(Object);
-        put_pointer(b, report_object(env, value));
+        put_pointer(b, layer_report_object(env, value));
         (*env)->DeleteLocalRef(env, value);
     }
     }
@@ -91,7 +91,7 @@ static void put_fields(JNIEnv *env, struct buf *b, jobject object, jclass class,
         (void)(*vm.ti)->GetFieldModifiers(vm.ti, class, ids[i], &modifiers);
         (void)(*vm.ti)->GetFieldName(vm.ti, class, ids[i], NULL, &signature, NULL);
         bool wanted = signature && (modifiers & STATIC ? true : false) == want_static;
-        for (unsigned k = wanted && !readable ? value_width(signature[0]) : 0; k > 0; k--)
+        for (unsigned k = wanted && !readable ? layer_value_width(signature[0]) : 0; k > 0; k--)
             buf_u8(b, 0);
         if (wanted && readable)
             put_field(env, b, object, class, want_static, ids[i], signature[0]);
@@ -106,7 +106,7 @@ static void put_instance(JNIEnv *env, struct buf *b, jobject object, jobjectID i
     jclass class = (*env)->GetObjectClass(env, object);
     buf_u8(b, JVMPI_GC_INSTANCE_DUMP);
     put_pointer(b, id);
-    put_pointer(b, report_class(env, class));
+    put_pointer(b, layer_report_class(env, class));
     while (class) {
         put_fields(env, &values, object, class, false, true);
         jclass super = (*env)->GetSuperclass(env, class);
@@ -122,14 +122,14 @@ static void put_object_array(JNIEnv *env, struct buf *b, jobjectArray array, job
                              jclass class)
 {
     jsize n = (*env)->GetArrayLength(env, array);
-    jclass element = component_class(env, class);
+    jclass element = layer_component_class(env, class);
     buf_u8(b, JVMPI_GC_OBJ_ARRAY_DUMP);
     put_pointer(b, id);
     buf_be32(b, (uint32_t)n);
-    put_pointer(b, report_class(env, element));
+    put_pointer(b, layer_report_class(env, element));
     for (jsize i = 0; i < n; i++) {
         jobject value = (*env)->GetObjectArrayElement(env, array, i);
-        put_pointer(b, report_object(env, value));
+        put_pointer(b, layer_report_object(env, value));
         (*env)->DeleteLocalRef(env, value);
     }
     (*env)->DeleteLocalRef(env, element);
@@ -137,7 +137,7 @@ static void put_object_array(JNIEnv *env, struct buf *b, jobjectArray array, job
 
 static void put_primitive_array(JNIEnv *env, struct buf *b, jarray array, jobjectID id, jint kind)
 {
-    unsigned width = value_width("....ZCFDBSIJ"[kind]);
+    unsigned width = layer_value_width("....ZCFDBSIJ"[kind]);
     jsize n = (*env)->GetArrayLength(env, array);
     buf_u8(b, JVMPI_GC_PRIM_ARRAY_DUMP);
     put_pointer(b, id);
@@ -186,17 +186,17 @@ static void put_class(JNIEnv *env, struct buf *b, jclass class, jobjectID id)
     jobject domain = protection_domain(env, class, of_classes);
     buf_u8(b, JVMPI_GC_CLASS_DUMP);
     put_pointer(b, id);
-    put_pointer(b, report_class(env, super));
-    put_pointer(b, report_object(env, loader));
-    put_pointer(b, report_object(env, signers));
-    put_pointer(b, report_object(env, domain));
+    put_pointer(b, layer_report_class(env, super));
+    put_pointer(b, layer_report_object(env, loader));
+    put_pointer(b, layer_report_object(env, signers));
+    put_pointer(b, layer_report_object(env, domain));
     put_pointer(b, NULL); /* the class's name, and a reserved pointer */
     put_pointer(b, NULL);
-    buf_be32(b, (uint32_t)instance_size(env, class));
+    buf_be32(b, (uint32_t)layer_instance_size(env, class));
     if (!(status & JVMTI_CLASS_STATUS_ARRAY) &&
         !(*vm.ti)->GetImplementedInterfaces(vm.ti, class, &n, &interfaces)) {
         for (jint i = 0; i < n; i++) {
-            put_pointer(b, report_class(env, interfaces[i]));
+            put_pointer(b, layer_report_class(env, interfaces[i]));
             (*env)->DeleteLocalRef(env, interfaces[i]);
         }
         vm_free(interfaces);
@@ -211,22 +211,22 @@ static void put_class(JNIEnv *env, struct buf *b, jclass class, jobjectID id)
     (*env)->DeleteLocalRef(env, of_classes);
 }
 
-jint request_object_dump(JNIEnv *env, jobjectID id)
+jint layer_request_object_dump(JNIEnv *env, jobjectID id)
 {
     struct buf b = BUF(DUMP_LIMIT);
     char *signature = NULL;
-    jobject object = object_of(env, id);
+    jobject object = layer_object_of(env, id);
     if (!object)
         return JVMPI_FAIL;
-    brackets_hold();
+    layer_brackets_hold();
     my.quiet++;
-    (void)report_object(env, object);
+    (void)layer_report_object(env, object);
     jclass class = (*env)->GetObjectClass(env, object);
     (void)(*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL);
-    jint kind = kind_of_signature(signature);
+    jint kind = layer_kind_of_signature(signature);
     vm_free(signature);
     jclass of_classes = boot_class(env, "java/lang/Class");
-    if ((*env)->IsSameObject(env, class, of_classes) && report_class(env, object))
+    if ((*env)->IsSameObject(env, class, of_classes) && layer_report_class(env, object))
         put_class(env, &b, object, id);
     else if (kind == JVMPI_NORMAL_OBJECT)
         put_instance(env, &b, object, id);
@@ -243,7 +243,7 @@ jint request_object_dump(JNIEnv *env, jobjectID id)
                      .u.object_dump = {(jint)b.len, (char *)b.data}};
     if (ret == JVMPI_SUCCESS)
         layer_notify(env, &e);
-    brackets_release();
+    layer_brackets_release();
     buf_release(&b);
     return ret;
 }

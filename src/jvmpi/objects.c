@@ -52,8 +52,8 @@ static struct map kinds;
 
 static jobjectID element_class(JNIEnv *env, jclass class)
 {
-    jclass element = component_class(env, class);
-    jobjectID id = report_class(env, element);
+    jclass element = layer_component_class(env, class);
+    jobjectID id = layer_report_class(env, element);
     (*env)->DeleteLocalRef(env, element);
     return id;
 }
@@ -66,7 +66,7 @@ static struct kind read_kind(JNIEnv *env, jclass class, jobjectID id)
         vm_free(signature);
         return k;
     }
-    k.is_array = kind_of_signature(signature);
+    k.is_array = layer_kind_of_signature(signature);
     vm_free(signature);
     k.class_id = k.is_array == JVMPI_CLASS ? element_class(env, class) : NULL;
     return k;
@@ -137,11 +137,12 @@ static struct kind kind_of(struct my *own, JNIEnv *env, jclass class)
     if (!known)
         return read_kind(env, class, id);
     if (known->is_array == JVMPI_NORMAL_OBJECT && !atomic_load(&known->reported)) {
-        (void)report_class(env,
-                           /*
-                            * now that its kind is known, because java.lang.Class is its own class
-                            */
-                           class);
+        (void)layer_report_class(
+            env,
+            /*
+             * now that its kind is known, because java.lang.Class is its own class
+             */
+            class);
         if (flight_may_wait() && atomic_load(&layer.stage) == STAGE_OPEN)
             /* Only a thread that has reported it or waited for the reporting one may set this. */
             atomic_store(&known->reported, true);
@@ -162,8 +163,9 @@ static void send_alloc(struct my *own, JNIEnv *env, jint type, struct kind k, jl
      * java.lang.Class has no class, because an agent that asks for the class of each class would
      * not terminate.
      */
-    e.u.obj_alloc.class_id = k.class_id == id && !mutation("class-of-class") ? NULL : k.class_id;
-    if (e.u.obj_alloc.class_id && mutation_eighth("other-class"))
+    e.u.obj_alloc.class_id =
+        k.class_id == id && !layer_mutation("class-of-class") ? NULL : k.class_id;
+    if (e.u.obj_alloc.class_id && layer_mutation_eighth("other-class"))
         e.u.obj_alloc.class_id = id_of(boot_class(env, "java/lang/Object"));
     e.u.obj_alloc.is_array = k.is_array;
     e.u.obj_alloc.size = (jint)size;
@@ -189,7 +191,8 @@ static struct kind quiet_kind_of(struct my *own, JNIEnv *env, jclass class)
 
 static jlong size_of(JNIEnv *env, jobject object, const struct kind *k, jobjectID id)
 {
-    return object_size(env, object, k->is_array == JVMPI_NORMAL_OBJECT ? k->class_id : NULL, id);
+    return layer_object_size(env, object, k->is_array == JVMPI_NORMAL_OBJECT ? k->class_id : NULL,
+                             id);
 }
 
 static void report_alloc(struct my *own, JNIEnv *env, jobject object, jclass class, jlong size,
@@ -268,12 +271,12 @@ static jobjectID report_as(JNIEnv *env, jobject object, bool unshared)
     return id;
 }
 
-jobjectID report_object(JNIEnv *env, jobject object)
+jobjectID layer_report_object(JNIEnv *env, jobject object)
 {
     return report_as(env, object, false);
 }
 
-jobjectID report_new_object(JNIEnv *env, jobject object)
+jobjectID layer_report_new_object(JNIEnv *env, jobject object)
 {
     return report_as(env, object, true);
 }
@@ -283,7 +286,7 @@ static const struct vm_callbacks vm_alloc_events = {.ti = {.VMObjectAlloc = on_v
 static const struct vm_callbacks alloc_events = {
     .ti = {.SampledObjectAlloc = on_sampled, .VMObjectAlloc = on_vm_alloc}};
 
-jint enable_allocations(bool on)
+jint layer_enable_allocations(bool on)
 {
     static bool begun;
     bool sampled = vm.have.can_generate_sampled_object_alloc_events;
@@ -293,11 +296,11 @@ jint enable_allocations(bool on)
         return -1;
     begun = true;
     if (atomic_load(&layer.live))
-        allocations_see_all();
+        layer_allocations_see_all();
     return 0;
 }
 
-void allocations_see_all(void)
+void layer_allocations_see_all(void)
 {
     if (vm.have.can_generate_sampled_object_alloc_events) {
         heap_walk_begin();
@@ -306,13 +309,13 @@ void allocations_see_all(void)
     }
 }
 
-void request_in_flight(JNIEnv *env, jobjectID id)
+void layer_request_in_flight(JNIEnv *env, jobjectID id)
 {
     if (event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && flight_elsewhere((uintptr_t)id))
-        (void)request_object_alloc(env, id);
+        (void)layer_request_object_alloc(env, id);
 }
 
-int found_compare(const void *left, const void *right)
+int layer_found_compare(const void *left, const void *right)
 {
     const struct found *a = left, *b = right;
     return (a->id > b->id) - (a->id < b->id);
@@ -323,7 +326,8 @@ static bool request_dumped(JNIEnv *env, jobjectID id)
     const struct found key = {.id = (jlong)(intptr_t)id};
     const found_vec *all = my.dumped ? &my.dumped->objects : NULL;
     const struct found *f =
-        all && all->len ? bsearch(&key, all->data, all->len, sizeof(key), found_compare) : NULL;
+        all && all->len ? bsearch(&key, all->data, all->len, sizeof(key), layer_found_compare)
+                        : NULL;
     struct known_kind *known = f ? find_kind((jobjectID)(intptr_t)f->class_id) : NULL;
     if (!known)
         return false;
@@ -332,12 +336,12 @@ static bool request_dumped(JNIEnv *env, jobjectID id)
     return true;
 }
 
-jint request_object_alloc(JNIEnv *env, jobjectID id)
+jint layer_request_object_alloc(JNIEnv *env, jobjectID id)
 {
     struct flight f = {0};
     if (request_dumped(env, id))
         return JVMPI_SUCCESS;
-    jobject object = object_of(env, id);
+    jobject object = layer_object_of(env, id);
     if (!object)
         return JVMPI_FAIL;
     jclass class = (*env)->GetObjectClass(env, object);
@@ -354,7 +358,7 @@ jint request_object_alloc(JNIEnv *env, jobjectID id)
 
 /* ---- objects found by a heap walk ---- */
 
-void report_found(JNIEnv *env, const found_vec *found)
+void layer_report_found(JNIEnv *env, const found_vec *found)
 {
     struct my *own = my_own();
     for (size_t i = 0; i < found->len; i++) {
@@ -363,8 +367,8 @@ void report_found(JNIEnv *env, const found_vec *found)
         struct flight flight = {0};
         if (!known || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !report_begin(own))
             continue;
-        if (id_claim(f->id, &flight) && !mutation("untold-object"))
-            for (int times = mutation("told-twice") ? 2 : 1; times > 0; times--)
+        if (id_claim(f->id, &flight) && !layer_mutation("untold-object"))
+            for (int times = layer_mutation("told-twice") ? 2 : 1; times > 0; times--)
                 send_alloc(own, env, JVMPI_EVENT_OBJECT_ALLOC, current_kind(env, known), f->size,
                            (jobjectID)(intptr_t)f->id, NULL);
         flight_end(&flight);
@@ -372,24 +376,24 @@ void report_found(JNIEnv *env, const found_vec *found)
     }
 }
 
-void kind_learn(JNIEnv *env, jclass class)
+void layer_kind_learn(JNIEnv *env, jclass class)
 {
     (void)quiet_kind_of(my_own(), env, class);
 }
 
-void report_unreported(JNIEnv *env)
+void layer_report_unreported(JNIEnv *env)
 {
     jlong *ids;
     size_t n = ids_unreported(&ids);
     for (size_t i = 0; i < n; i++) {
-        jobject object = object_of(env, (jobjectID)(intptr_t)ids[i]);
-        (void)report_object(env, object);
+        jobject object = layer_object_of(env, (jobjectID)(intptr_t)ids[i]);
+        (void)layer_report_object(env, object);
         (*env)->DeleteLocalRef(env, object);
     }
     free(ids);
 }
 
-struct living_walk {
+struct layer_living_walk {
     int (*visit)(jlong class_id, jlong size, jlong *id, void *data);
     void *data;
     bool failed;
@@ -399,14 +403,14 @@ static jint JNICALL on_reference(jvmtiHeapReferenceKind kind, const jvmtiHeapRef
                                  jlong class_tag, jlong referrer_class_tag, jlong size, jlong *tag,
                                  jlong *referrer, jint length, void *data)
 {
-    struct living_walk *w = data;
+    struct layer_living_walk *w = data;
     w->failed = w->visit(class_tag, size, tag, w->data) != 0;
     return w->failed ? JVMTI_VISIT_ABORT : JVMTI_VISIT_OBJECTS;
 }
 
-bool living_walk(int (*visit)(jlong class_id, jlong size, jlong *id, void *data), void *data)
+bool layer_living_walk(int (*visit)(jlong class_id, jlong size, jlong *id, void *data), void *data)
 {
-    struct living_walk w = {visit, data, false};
+    struct layer_living_walk w = {visit, data, false};
     jvmtiHeapCallbacks callbacks = {.heap_reference_callback = on_reference};
     memory_walk_begin();
     bool ok = !(*vm.ti)->FollowReferences(vm.ti, 0, NULL, NULL, &callbacks, &w) && !w.failed;
@@ -427,7 +431,7 @@ static int replay_object(jlong class_id, jlong size, jlong *id, void *data)
         return 0;
     if (!map_get(&r->classes, (uint64_t)class_id))
         return map_put(&r->strange, (uint64_t)class_id, 1);
-    *id = next_id();
+    *id = layer_next_id();
     return vec_push(&r->found, ((struct found){*id, class_id, size}));
 }
 
@@ -439,22 +443,22 @@ static void replay_once(JNIEnv *env, struct replay *r)
         return;
     map_clear(&r->strange);
     for (jint i = 0; i < all.n; i++) {
-        jobjectID id = report_object(env, all.of[i]);
-        if (!class_is_defined(all.of[i]))
+        jobjectID id = layer_report_object(env, all.of[i]);
+        if (!layer_class_is_defined(all.of[i]))
             continue;
-        kind_learn(env, all.of[i]);
+        layer_kind_learn(env, all.of[i]);
         (void)!map_put(&r->classes, (uintptr_t)id, 1);
     }
     ids_sweep_begin();
     ids_walk_begin();
-    (void)!living_walk(replay_object, r);
+    (void)!layer_living_walk(replay_object, r);
     ids_walk_end(&r->found);
     ids_sweep_end();
-    report_found(env, &r->found);
+    layer_report_found(env, &r->found);
     vec_clear(&r->found);
 }
 
-void memory_replay(JNIEnv *env)
+void layer_memory_replay(JNIEnv *env)
 {
     struct replay r = {0};
     if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC))

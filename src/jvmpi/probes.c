@@ -117,8 +117,8 @@ static __attribute__((noinline)) jmethodID find_method(uint32_t number)
      */
     my.probe_inside++;
     if (method) {
-        report_class_of(vm_jni(), method);
-        method = current_method(method);
+        layer_report_class_of(vm_jni(), method);
+        method = layer_current_method(method);
     }
     my.probe_inside--;
     /*

@@ -82,7 +82,7 @@ static bool made(JNIEnv *env, jint type, jobject ref)
 {
     if (!ref || !event_enabled(type) || !thread_ready(my_own(), env) || !report_begin(my_own()))
         return false;
-    jobjectID id = report_object(env, ref);
+    jobjectID id = layer_report_object(env, ref);
     remember_reported(ref);
     JVMPI_Event e = {.event_type = type, .u.jni_globalref_alloc = {id, ref}};
     layer_notify_naming(env, &e, id, ref);
@@ -118,10 +118,10 @@ static void JNICALL delete_global(JNIEnv *env, jobject ref)
 {
     bool reports = event_enabled(JVMPI_EVENT_JNI_GLOBALREF_FREE) && thread_ready(my_own(), env);
     if (reports) {
-        known_change_begin();
+        layer_known_change_begin();
         reports = report_begin(my_own());
         forget(ref);
-        known_change_end();
+        layer_known_change_end();
     } else {
         forget(ref);
     }

@@ -42,7 +42,7 @@ static bool must_go_on(void)
 
 /*
  * A dump waits for reports in progress, so their threads must not wait for the dump. Nor must those
- * for which a VM that ends waits (vm_ends).
+ * for which a VM that ends waits (layer_vm_ends).
  */
 static bool must_change(void)
 {
@@ -50,10 +50,10 @@ static bool must_change(void)
     return must_go_on() || my.reports || awaited;
 }
 
-void known_change_begin(void)
+void layer_known_change_begin(void)
 {
     struct timespec until = in_seconds(10);
-    bool may_wait = !mutation("unfrozen-threads") && !must_change();
+    bool may_wait = !layer_mutation("unfrozen-threads") && !must_change();
     pthread_mutex_lock(&mutex);
     while (frozen > 0 && may_wait && !pthread_cond_timedwait(&changed, &mutex, &until))
         ;
@@ -61,7 +61,7 @@ void known_change_begin(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void known_change_end(void)
+void layer_known_change_end(void)
 {
     pthread_mutex_lock(&mutex);
     changing--;
@@ -69,7 +69,7 @@ void known_change_end(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void known_freeze(void)
+void layer_known_freeze(void)
 {
     struct timespec until = in_seconds(1);
     own_freezes++;
@@ -80,7 +80,7 @@ void known_freeze(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void known_thaw(void)
+void layer_known_thaw(void)
 {
     pthread_mutex_lock(&mutex);
     frozen--;
@@ -93,7 +93,7 @@ void known_thaw(void)
 
 static atomic_int classes_frozen;
 
-void class_linked(void)
+void layer_class_linked(void)
 {
     if (likely(!atomic_load(&classes_frozen)) || must_go_on())
         return;
@@ -104,12 +104,12 @@ void class_linked(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void classes_freeze(void)
+void layer_classes_freeze(void)
 {
     atomic_fetch_add(&classes_frozen, 1);
 }
 
-void classes_thaw(void)
+void layer_classes_thaw(void)
 {
     pthread_mutex_lock(&mutex);
     atomic_fetch_sub(&classes_frozen, 1);
@@ -120,11 +120,11 @@ void classes_thaw(void)
 /* ---- requests ---- */
 
 /* All are protected by the mutex. */
-static int requests[2]; /* in progress: those that began before requests_close, and others */
+static int requests[2]; /* in progress: those that began before layer_requests_close, and others */
 static bool closing, held_back;
 static __thread int own_period; /* in which the calling thread's request is counted */
 
-void request_begin(void)
+void layer_request_begin(void)
 {
     struct timespec until = in_seconds(10);
     bool may_wait = !my.notifying && !my.raw_held && !my.ending;
@@ -138,7 +138,7 @@ void request_begin(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void request_end(void)
+void layer_request_end(void)
 {
     if (--my.requests)
         return;
@@ -148,7 +148,7 @@ void request_end(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void requests_close(void)
+void layer_requests_close(void)
 {
     struct timespec until = in_seconds(10);
     pthread_mutex_lock(&mutex);
@@ -159,7 +159,7 @@ void requests_close(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void requests_release(void)
+void layer_requests_release(void)
 {
     pthread_mutex_lock(&mutex);
     held_back = false;
@@ -225,7 +225,7 @@ static bool waits_for_me(struct thread_entry *t, bool *ret_known, struct thread_
         } else if (awaits) {
             t = flight_thread(awaits);
             mine = t && t == my_entry;
-        } else if (raw_monitor_wanted(atomic_load(&t->env), &owner, &mine)) {
+        } else if (layer_raw_monitor_wanted(atomic_load(&t->env), &owner, &mine)) {
             *ret_known = true;
             t = thread_find(owner);
         } else {
@@ -302,13 +302,13 @@ static void settle_all(unsigned sleep_ms)
     vec_release(&all);
 }
 
-void reports_settle(void)
+void layer_reports_settle(void)
 {
-    if (!mutation("unsettled"))
+    if (!layer_mutation("unsettled"))
         settle_all(SLEEP_MS);
 }
 
-void reports_close(void)
+void layer_reports_close(void)
 {
     /*
      * Afterwards every processor has completed its stores or will see what the caller has stored

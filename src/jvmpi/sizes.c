@@ -227,18 +227,18 @@ static bool is_of_classes(JNIEnv *env, jobjectID class_id)
     return class_id && class_id == atomic_load(&of_classes);
 }
 
-jlong object_size(JNIEnv *env, jobject object, jobjectID class_id, jobjectID id)
+jlong layer_object_size(JNIEnv *env, jobject object, jobjectID class_id, jobjectID id)
 {
     jlong size = 0;
     if (vm.version < RIGHT_SINCE && unlikely(is_of_classes(env, class_id)) &&
-        !mutation("class-size") && is_described(object))
+        !layer_mutation("class-size") && is_described(object))
         size = class_object_size(env, object, id);
     if (!size)
         (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
     return size;
 }
 
-void object_size_forget(jlong id)
+void layer_object_size_forget(jlong id)
 {
     if (vm.version >= RIGHT_SINCE)
         return;

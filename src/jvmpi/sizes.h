@@ -5,6 +5,6 @@
 #include "jvmpi/layer.h"
 
 /* Returns the size of an object, in bytes. class_id: its class's id, or NULL for an array. */
-jlong object_size(JNIEnv *env, jobject object, jobjectID class_id, jobjectID id);
+jlong layer_object_size(JNIEnv *env, jobject object, jobjectID class_id, jobjectID id);
 /* The object is dead. */
-void object_size_forget(jlong id);
+void layer_object_size_forget(jlong id);

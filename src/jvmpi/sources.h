@@ -6,16 +6,16 @@
 
 /* methods.c */
 jint methods_enable(JNIEnv *env);
-jint compiled_enable(JNIEnv *env);
+jint layer_compiled_enable(JNIEnv *env);
 /* The method's class was unloaded; the end of its code is not reported. */
-void compiled_forget(jmethodID method);
-jint instructions_enable(JNIEnv *env);
+void layer_compiled_forget(jmethodID method);
+jint layer_instructions_enable(JNIEnv *env);
 extern const struct vm_callbacks compiled_load_events, compiled_unload_events;
 
 /* contended_exit.c, sleep.c, allocations.c */
 jint contended_exit_enable(JNIEnv *env);
 /* The calling thread begins to wait for the object's monitor, or has entered that. */
-void contention_began(jobject object);
-void contention_ended(void);
+void layer_contention_began(jobject object);
+void layer_contention_ended(void);
 jint sleep_enable(JNIEnv *env);
 jint allocations_enable(JNIEnv *env);

@@ -27,7 +27,7 @@ static jint status_of(jthread thread, bool by_us)
     return status;
 }
 
-jint get_thread_status(JNIEnv *env)
+jint layer_get_thread_status(JNIEnv *env)
 {
     JNIEnv *self = vm_jni();
     struct thread_entry *t = thread_find(env);
@@ -42,7 +42,7 @@ jint get_thread_status(JNIEnv *env)
     return status;
 }
 
-jobjectID get_thread_object(JNIEnv *env)
+jobjectID layer_get_thread_object(JNIEnv *env)
 {
     thread_table_lock();
     struct thread_entry *t = thread_find(env);
@@ -51,7 +51,7 @@ jobjectID get_thread_object(JNIEnv *env)
     return id;
 }
 
-jlong get_current_thread_cpu_time(void)
+jlong layer_get_current_thread_cpu_time(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -92,7 +92,7 @@ static jvmtiError suspend_clean(struct thread_entry *t, jthread thread)
     return error;
 }
 
-static atomic_bool leaving; /* see vm_ends */
+static atomic_bool leaving; /* see layer_vm_ends */
 
 static jint suspend(JNIEnv *env)
 {
@@ -157,7 +157,7 @@ void threads_resume_all(void)
             (void)resume(atomic_load(&t->env));
 }
 
-void vm_ends(JNIEnv *env)
+void layer_vm_ends(JNIEnv *env)
 {
     if (!vm_end_waits())
         return;
@@ -166,23 +166,23 @@ void vm_ends(JNIEnv *env)
     layer_close(env);
 }
 
-void suspend_thread(JNIEnv *env)
+void layer_suspend_thread(JNIEnv *env)
 {
     (void)suspend(env);
 }
 
-void resume_thread(JNIEnv *env)
+void layer_resume_thread(JNIEnv *env)
 {
     (void)resume(env);
 }
 
-void suspend_thread_list(jint n, JNIEnv **list, jint *results)
+void layer_suspend_thread_list(jint n, JNIEnv **list, jint *results)
 {
     for (jint i = 0; list && results && i < n; i++)
         results[i] = suspend(list[i]);
 }
 
-void resume_thread_list(jint n, JNIEnv **list, jint *results)
+void layer_resume_thread_list(jint n, JNIEnv **list, jint *results)
 {
     for (jint i = 0; list && results && i < n; i++)
         results[i] = resume(list[i]);
@@ -233,7 +233,7 @@ static jthread new_thread(JNIEnv *env, const char *name)
     return (*env)->PopLocalFrame(env, thread);
 }
 
-jint create_system_thread(char *name, jint priority, void (*f)(void *))
+jint layer_create_system_thread(char *name, jint priority, void (*f)(void *))
 {
     JNIEnv *env = vm_jni();
     if (!env || !f || !atomic_load(&layer.live))
@@ -265,7 +265,7 @@ static void run_shutdown_hooks(JNIEnv *env)
     vm_clear_exception(env);
 }
 
-void profiler_exit(jint code)
+void layer_profiler_exit(jint code)
 {
     static atomic_flag once = ATOMIC_FLAG_INIT;
     static __thread bool left;

@@ -150,7 +150,7 @@ struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, boo
     }
     layer_unlock(&threads);
     if (*ret_new && t)
-        id_keep(id, weak);
+        layer_id_keep(id, weak);
     else
         layer_delete_weak(self, weak);
     return t;
@@ -181,7 +181,7 @@ void thread_leave(JNIEnv *self, JNIEnv *env)
     layer_unlock(&threads);
     thread_use(NULL);
     if (object) {
-        id_drop(id);
+        layer_id_drop(id);
         layer_delete_weak(self, object);
     }
 }
@@ -254,14 +254,14 @@ bool thread_is_virtual(JNIEnv *env, jthread thread)
 
 /* ---- thread-local storage ---- */
 
-void set_thread_local_storage(JNIEnv *env, void *value)
+void layer_set_thread_local_storage(JNIEnv *env, void *value)
 {
     struct thread_entry *t = thread_find(env);
     if (t)
         atomic_store_explicit(&t->local, value, memory_order_release);
 }
 
-void *get_thread_local_storage(JNIEnv *env)
+void *layer_get_thread_local_storage(JNIEnv *env)
 {
     struct thread_entry *t = thread_find(env);
     return t ? atomic_load_explicit(&t->local, memory_order_acquire) : NULL;

@@ -28,7 +28,7 @@ struct thread_entry {
     /* Odd while the thread reports something (report_begin); each report has another number. */
     _Atomic unsigned reporting;
     atomic_bool asked;        /* a request has reported it to the agent */
-    atomic_bool settling;     /* it is in reports_settle */
+    atomic_bool settling;     /* it is in layer_reports_settle */
     atomic_bool leaving;      /* it waits for the end of the VM */
     _Atomic uintptr_t awaits; /* what it waits for in flights.c, or 0 */
     /* Whether THREAD_START or THREAD_END is being sent: see thread_table_state. */

@@ -72,7 +72,7 @@ static void send_thread(JNIEnv *self, jint type, JNIEnv *env, jthread thread)
     e.u.thread_start.thread_name = info.name ? info.name : (char *)"";
     e.u.thread_start.group_name = group.name ? group.name : (char *)"";
     e.u.thread_start.parent_name = parent.name ? parent.name : (char *)"";
-    e.u.thread_start.thread_id = report_object(self, thread);
+    e.u.thread_start.thread_id = layer_report_object(self, thread);
     e.u.thread_start.thread_env_id = env;
     struct thread_entry *own =
         type & JVMPI_REQUESTED_EVENT || env != self ? NULL : thread_find(env);
@@ -98,9 +98,9 @@ static void report_thread(JNIEnv *self, struct thread_entry *t, JNIEnv *env, jth
      * The thread's object is reported first. The handler of that event may request the thread's
      * start, which must be sent only once.
      */
-    (void)report_object(self, thread);
-    if ((!f.requested || mutation("thread-twice")) && !mutation_eighth("unannounced-thread") &&
-        !mutation("hidden-threads"))
+    (void)layer_report_object(self, thread);
+    if ((!f.requested || layer_mutation("thread-twice")) &&
+        !layer_mutation_eighth("unannounced-thread") && !layer_mutation("hidden-threads"))
         send_thread(self, JVMPI_EVENT_THREAD_START, env, thread);
     flight_end(&f);
 }
@@ -114,11 +114,11 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
      */
     bool wanted = t && event_enabled(JVMPI_EVENT_THREAD_END) &&
                   (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START));
-    known_change_begin();
+    layer_known_change_begin();
     bool reports = wanted && report_begin(my_own());
     if (t && !wanted)
         atomic_store(&t->ending, true);
-    known_change_end();
+    layer_known_change_end();
     if (wanted && !reports) {
         /*
          * The agent, to which it has not ended, may still ask for it. The VM is ending too, so the
@@ -128,7 +128,7 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
         thread_use(NULL);
         return;
     }
-    for (int times = !wanted ? 0 : mutation("end-twice") ? 2 : 1; times > 0; times--)
+    for (int times = !wanted ? 0 : layer_mutation("end-twice") ? 2 : 1; times > 0; times--)
         send_thread(self, JVMPI_EVENT_THREAD_END, env, thread);
     if (wanted)
         report_end(my_own());
@@ -155,12 +155,12 @@ void thread_begin(JNIEnv *env, jthread thread)
     bool fresh;
     end_former(env, thread);
     gone = NULL;
-    known_change_begin();
+    layer_known_change_begin();
     struct thread_entry *t = thread_enter(env, env, thread, &fresh);
     thread_use(t);
     my.known_env = t ? env : NULL;
     bool reports = t && event_enabled(JVMPI_EVENT_THREAD_START) && report_begin(my_own());
-    known_change_end();
+    layer_known_change_end();
     if (reports) {
         report_thread(env, t, env, thread);
         report_end(my_own());
@@ -237,9 +237,10 @@ bool thread_check(JNIEnv *env)
      * A thread that attaches itself runs Java (its constructor) before it is alive, and before its
      * ThreadStart.
      */
-    bool complete =
-        !(gone && id_of(thread) == gone) && !(*vm.ti)->GetThreadState(vm.ti, thread, &state) &&
-        (state & JVMTI_THREAD_STATE_ALIVE || mutation("alive-early")) && !is_attaching(env, thread);
+    bool complete = !(gone && id_of(thread) == gone) &&
+                    !(*vm.ti)->GetThreadState(vm.ti, thread, &state) &&
+                    (state & JVMTI_THREAD_STATE_ALIVE || layer_mutation("alive-early")) &&
+                    !is_attaching(env, thread);
     if (complete)
         thread_begin(env, thread);
     (*env)->DeleteLocalRef(env, thread);
@@ -275,10 +276,10 @@ static bool ends_vm(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 
 static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
-    if (mutation("lost-ends"))
+    if (layer_mutation("lost-ends"))
         return;
     if (atomic_load(&layer.live) && ends_vm(ti, env, thread)) {
-        vm_ends(env);
+        layer_vm_ends(env);
         heap_walks_hold();
         return; /* JVM_SHUT_DOWN comes from it */
     }
@@ -315,15 +316,15 @@ static bool is_thread(JNIEnv *env, jobject object)
     return is;
 }
 
-jint request_thread_start(JNIEnv *self, jobjectID id)
+jint layer_request_thread_start(JNIEnv *self, jobjectID id)
 {
-    jobject thread = object_of(self, id);
+    jobject thread = layer_object_of(self, id);
     JNIEnv *env = is_thread(self, thread) ? env_of(self, thread) : NULL;
     struct thread_entry *t = thread_find(env);
-    bool known = t && get_thread_object(env) == id;
+    bool known = t && layer_get_thread_object(env) == id;
     if (known) {
         flight_requested((uintptr_t)t, &t->reported);
-        request_in_flight(self, id);
+        layer_request_in_flight(self, id);
         send_thread(self, JVMPI_EVENT_THREAD_START | JVMPI_REQUESTED_EVENT, env, thread);
         atomic_store(&t->asked, true);
     }
@@ -334,7 +335,8 @@ jint request_thread_start(JNIEnv *self, jobjectID id)
 
 /*
  * Returns whether the agent has taken the thread into its table and not out of it. Another thread
- * that is still sending the start or the end cannot go on before the caller does (reports_settle).
+ * that is still sending the start or the end cannot go on before the caller does
+ * (layer_reports_settle).
  */
 static bool is_reported(struct thread_entry *t)
 {
@@ -386,7 +388,7 @@ int threads_reported(JNIEnv *self, reported_thread_vec *ret)
 {
     struct map listed = {0};
     *ret = (reported_thread_vec){0};
-    reports_settle();
+    layer_reports_settle();
     int r = table_threads(self, ret);
     if (r == 0)
         r = listed_envs(self, &listed);

@@ -70,8 +70,8 @@ typedef VEC(struct reported_thread) reported_thread_vec;
 /*
  * Lists the threads whose start was reported to the agent and whose end was not; JVM TI leaves out
  * those of the VM's own, and those whose end it does not report, which are marked. Call it between
- * known_freeze and known_thaw; it waits for the starts and ends that are being reported. *ret
- * must be released also when -ENOMEM is returned.
+ * layer_known_freeze and layer_known_thaw; it waits for the starts and ends that are being
+ * reported. *ret must be released also when -ENOMEM is returned.
  */
 int threads_reported(JNIEnv *self, reported_thread_vec *ret) must_check;
 void threads_release(JNIEnv *self, reported_thread_vec *list);
@@ -92,8 +92,8 @@ void thread_waits_on(JNIEnv *env, jobject object);
 void thread_took_monitor(void);
 /* Returns the object on which a thread waits in Object.wait, as far as that is known, or NULL. */
 jobjectID thread_waited_object(JNIEnv *env);
-/* Sends THREAD_START for the id of a thread's object for which get_thread_object answers. */
-jint request_thread_start(JNIEnv *env, jobjectID id);
+/* Sends THREAD_START for the id of a thread's object for which layer_get_thread_object answers. */
+jint layer_request_thread_start(JNIEnv *env, jobjectID id);
 /*
  * Returns the thread object of an environment as a local reference, or NULL when there is no such
  * thread.
@@ -105,12 +105,12 @@ JNIEnv *env_of(JNIEnv *self, jthread thread);
  * Java (its constructor) before.
  */
 bool thread_known(JNIEnv *env);
-void set_thread_local_storage(JNIEnv *env, void *value);
-void *get_thread_local_storage(JNIEnv *env);
-jint get_thread_status(JNIEnv *env);
+void layer_set_thread_local_storage(JNIEnv *env, void *value);
+void *layer_get_thread_local_storage(JNIEnv *env);
+jint layer_get_thread_status(JNIEnv *env);
 jboolean thread_has_run(JNIEnv *env);
-void suspend_thread(JNIEnv *env);
-void resume_thread(JNIEnv *env);
+void layer_suspend_thread(JNIEnv *env);
+void layer_resume_thread(JNIEnv *env);
 /* Resumes everything that JVMPI has suspended, because nobody else will do so after the end. */
 void threads_resume_all(void);
 /*
@@ -119,7 +119,7 @@ void threads_resume_all(void);
  * not find a callback that waits for a thread which asks it for something. Therefore the layer
  * closes now. Suspended threads are resumed, and none is suspended any more.
  */
-void vm_ends(JNIEnv *env);
+void layer_vm_ends(JNIEnv *env);
 
 /* Returns whether the VM waits for callbacks when it ends, as above. */
 static inline bool vm_end_waits(void)
@@ -127,16 +127,16 @@ static inline bool vm_end_waits(void)
     return vm.version >= 26;
 }
 
-void suspend_thread_list(jint n, JNIEnv **list, jint *results);
-void resume_thread_list(jint n, JNIEnv **list, jint *results);
-jint create_system_thread(char *name, jint priority, void (*f)(void *));
+void layer_suspend_thread_list(jint n, JNIEnv **list, jint *results);
+void layer_resume_thread_list(jint n, JNIEnv **list, jint *results);
+jint layer_create_system_thread(char *name, jint priority, void (*f)(void *));
 /*
  * Returns the id of a thread's object, or NULL when the thread has not begun or has ended: when it
  * is not in the agent's table. A thread that asks for itself in its THREAD_END has not ended.
  */
-jobjectID get_thread_object(JNIEnv *env);
-jlong get_current_thread_cpu_time(void);
-void profiler_exit(jint code);
+jobjectID layer_get_thread_object(JNIEnv *env);
+jlong layer_get_current_thread_cpu_time(void);
+void layer_profiler_exit(jint code);
 /*
  * GetOwnedMonitorInfo, within which the calling thread is quiet (my.h). The caller deletes the
  * references and frees the array with vm_free.

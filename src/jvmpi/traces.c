@@ -43,20 +43,20 @@ static void fill(JVMPI_CallTrace *trace, jmethodID *raw, const jvmtiFrameInfo *f
             continue;
         if (raw)
             raw[used] = frames[i].method;
-        trace->frames[used].method_id = current_method(frames[i].method);
+        trace->frames[used].method_id = layer_current_method(frames[i].method);
         trace->frames[used++].lineno = line_of(frames[i].method, frames[i].location);
     }
     trace->num_frames = used;
 }
 
-void get_call_trace(JVMPI_CallTrace *trace, jint depth)
+void layer_get_call_trace(JVMPI_CallTrace *trace, jint depth)
 {
     JNIEnv *self = vm_jni();
     jint n = 0;
     if (!trace)
         return;
     trace->num_frames = 0;
-    if (!self || depth <= 0 || !trace->frames || mutation_eighth("no-trace"))
+    if (!self || depth <= 0 || !trace->frames || layer_mutation_eighth("no-trace"))
         return;
     jthread thread = trace->env_id == self ? NULL : thread_of(self, trace->env_id);
     if (trace->env_id != self && !thread)

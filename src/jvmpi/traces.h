@@ -30,4 +30,4 @@ JNIEnv *traces_hidden_env(const struct traces *t, jlong thread);
 /* Returns a frame's number in the thread's trace, or -1 when another method runs there by now. */
 jint traces_frame(const struct traces *t, jlong thread, jint depth, jmethodID method);
 
-void get_call_trace(JVMPI_CallTrace *trace, jint depth);
+void layer_get_call_trace(JVMPI_CallTrace *trace, jint depth);

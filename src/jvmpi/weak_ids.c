@@ -140,7 +140,7 @@ static struct chunk *new_chunk(void)
     atomic_init(&c->n, 0);
     c->settled = 0;
     c->born = atomic_load(&settlings);
-    c->first = next_ids(CHUNK);
+    c->first = layer_next_ids(CHUNK);
     if (enter_chunk(c)) {
         free(c);
         atomic_fetch_sub(&chunks, 1);
@@ -298,7 +298,7 @@ static bool settle_some(JNIEnv *env, struct weak_buffer *n, jlong *after, jlong 
 
 static void settle_all(JNIEnv *env)
 {
-    jlong up_to = last_id_given();
+    jlong up_to = layer_last_id_given();
     for (struct weak_buffer *n = atomic_load(&buffers); n; n = n->next)
         for (jlong after = 0; settle_some(env, n, &after, up_to, true);)
             ;
