@@ -306,7 +306,8 @@ static void what_holds_at_the_beginning_is_kept(void **state)
     wait_event(WAIT, now - 80 * s, 80 * s - ms, 3, 5);
     wait_event(WAIT, now - 250 * ms, ms, 3, 6);
     assert_int_equal(jfr_writer_flush(w), 0);
-    assert_int_equal(take_from(path, 100 * ms, true, &part), 0);
+    struct jfr_ring_cut cut = {.since_ticks = jfr_writer_ticks(w, now - 100 * ms), .flushed = true};
+    assert_int_equal(take_cut(path, &cut, &part), 0);
     read_part(&n);
     assert_int_equal(n.settings, 1);
     assert_int_equal(n.of[WAIT].len, 1);
@@ -378,7 +379,7 @@ static void bounds_of_the_size(void **state)
     assert_int_equal(open_ring(path, (2 << 20) + 65536, NS_PER_SECOND), 0);
     step(now_ns(), 1, "x");
     assert_int_equal(jfr_writer_flush(w), 0);
-    assert_int_equal(take_from(path, NS_PER_SECOND, true, &part), 0);
+    assert_int_equal(take_from(path, 0, true, &part), 0);
 }
 
 static void a_ring_without_a_path_is_in_memory(void **state)
@@ -390,7 +391,7 @@ static void a_ring_without_a_path_is_in_memory(void **state)
     step(now_ns(), 7, "x");
     assert_int_equal(jfr_writer_flush(w), 0);
     snprintf(link, sizeof(link), "/proc/self/fd/%d", jfr_writer_descriptor(w));
-    assert_int_equal(take_from(link, NS_PER_SECOND, true, &part), 0);
+    assert_int_equal(take_from(link, 0, true, &part), 0);
     read_part(&n);
     assert_run(&n, 7, 7);
     release(&n);
