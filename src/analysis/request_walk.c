@@ -28,6 +28,21 @@ static uint32_t work_number(const struct walk *w, uint32_t i)
     return w->q->works ? w->q->first_work + i : REQUEST_NONE;
 }
 
+static int64_t queued_at(const struct request_work *x)
+{
+    return x->start_ns - x->queued_ns;
+}
+
+/*
+ * Returns whether the work is the end of a task's wait in a queue, because the task was cancelled.
+ * Its thread is the one that cancelled it.
+ */
+static bool is_cancelled(const struct walk *w, const struct request_work *x)
+{
+    return x->hand_over != REQUEST_NONE &&
+           strcmp(requests_text(w->l->r, x->hand_over), "cancelled") == 0;
+}
+
 /*
  * Returns the work that was in progress just before a time: on the given thread if there is one,
  * otherwise the one that began last. UINT32_MAX: none.
@@ -55,7 +70,7 @@ static uint32_t pick_before(const struct walk *w, uint64_t at)
         const struct request_work *x = work_at(w, i);
         if (ledger_since_origin(w->l, x->start_ns) >= at)
             break;
-        if (best == UINT32_MAX || x->end_ns >= work_at(w, best)->end_ns)
+        if (!is_cancelled(w, x) && (best == UINT32_MAX || x->end_ns >= work_at(w, best)->end_ns))
             best = i;
     }
     return best;
@@ -65,15 +80,17 @@ static uint32_t pick_before(const struct walk *w, uint64_t at)
 static int consume(struct walk *w, uint64_t start, enum request_cause cause, uint32_t work)
 {
     start = MIN(MAX(start, w->from), w->at);
-    struct request_part part = {
-        .start = start,
-        .end = w->at,
-        .thread =
-            work == REQUEST_NONE ? TL_NONE : ledger_thread(w->l, w->l->r->works.data[work].thread),
-        .node = TL_NONE,
-        .ends = TL_NONE,
-        .work = work,
-        .cause = cause};
+    const struct request_work *of =
+        work == REQUEST_NONE || is_cancelled(w, &w->l->r->works.data[work])
+            ? NULL
+            : &w->l->r->works.data[work];
+    struct request_part part = {.start = start,
+                                .end = w->at,
+                                .thread = of ? ledger_thread(w->l, of->thread) : TL_NONE,
+                                .node = TL_NONE,
+                                .ends = TL_NONE,
+                                .work = work,
+                                .cause = cause};
     w->at = start;
     return ledger_add_part(w->out, part);
 }
@@ -91,7 +108,7 @@ static uint32_t work_of(const struct walk *w, uint32_t thread, uint64_t since, u
         const struct request_work *x = work_at(w, i);
         if (ledger_since_origin(w->l, x->start_ns) >= at)
             break;
-        if (x->thread == id && ledger_since_origin(w->l, x->end_ns) >= since)
+        if (x->thread == id && ledger_since_origin(w->l, x->end_ns) >= since && !is_cancelled(w, x))
             best = i;
     }
     uint64_t end = best == UINT32_MAX ? at : ledger_since_origin(w->l, work_at(w, best)->end_ns);
@@ -123,6 +140,29 @@ static uint32_t woken_by(const struct walk *w, const struct stretch *s, uint64_t
 }
 
 /*
+ * Returns the task for which a thread waited until it lost patience and cancelled it, without
+ * waiting for anything else in between. UINT32_MAX: there is none.
+ */
+static uint32_t given_up(const struct walk *w, uint32_t thread, const struct stretch *s)
+{
+    const struct timeline *t = w->l->t;
+    if (s->state == TL_NONE || s->ends == TL_NONE ||
+        !ledger_is_blocked(tl_node(t, s->state).kind) || graph_woken(t, s->ends))
+        return UINT32_MAX;
+    for (uint32_t i = 0; i < work_count(w); i++) {
+        const struct request_work *x = work_at(w, i);
+        uint64_t at = ledger_since_origin(w->l, x->start_ns);
+        if (at < w->at || !is_cancelled(w, x) || ledger_thread(w->l, x->thread) != thread ||
+            ledger_since_origin(w->l, queued_at(x)) > s->start)
+            continue;
+        struct stretch ran = ledger_before(w->l, thread, w->at, at);
+        if (at == w->at || ran.state == TL_NONE || tl_node(t, ran.state).kind == TL_RUN)
+            return ran.start <= w->at ? i : UINT32_MAX;
+    }
+    return UINT32_MAX;
+}
+
+/*
  * Divides the time before `at` back to where the work began, or to where another thread's work for
  * the same request ended a wait, and returns that work. Returns UINT32_MAX when the beginning is
  * reached, or a negative errno.
@@ -144,7 +184,10 @@ static int64_t walk_work(struct walk *w, uint32_t i)
             int e = consume(w, at, CAUSE_RUNNABLE, work_number(w, i));
             return e ? e : (int64_t)other;
         }
-        int e = ledger_add_stretch(w->l, w->out, work_number(w, i), thread, &s);
+        uint32_t task = given_up(w, thread, &s);
+        int e = task != UINT32_MAX
+                    ? consume(w, s.start, CAUSE_QUEUE, work_number(w, task))
+                    : ledger_add_stretch(w->l, w->out, work_number(w, i), thread, &s);
         if (e < 0)
             return e;
         w->at = s.start;
@@ -181,8 +224,26 @@ static int walk_tail(struct walk *w)
 }
 
 /*
+ * Returns the work whose task lay in a queue just before a time and was not begun then. Of several,
+ * the one that lay there first. UINT32_MAX: none.
+ */
+static uint32_t pick_queued(const struct walk *w, uint64_t at)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < work_count(w); i++) {
+        const struct request_work *x = work_at(w, i);
+        if (x->queued_ns > 0 && ledger_since_origin(w->l, x->start_ns) >= at &&
+            ledger_since_origin(w->l, queued_at(x)) < at &&
+            (best == UINT32_MAX || queued_at(x) < queued_at(work_at(w, best))))
+            best = i;
+    }
+    return best;
+}
+
+/*
  * Divides the time in which nothing worked for the request, back to the last work i. Between two
- * works of the same thread its server's own code ran.
+ * works of the same thread its server's own code ran. A task of the request that was in a queue is
+ * what it waited for, even if the request was over when the task began.
  */
 static int walk_gap(struct walk *w, uint32_t i, uint64_t next_thread)
 {
@@ -190,6 +251,10 @@ static int walk_gap(struct walk *w, uint32_t i, uint64_t next_thread)
     int e = 0;
     if (i != UINT32_MAX && work_at(w, i)->thread == next_thread)
         e = walk_busy(w, ledger_thread(w->l, next_thread), end);
+    uint32_t queued = pick_queued(w, w->at);
+    if (e == 0 && queued != UINT32_MAX)
+        e = consume(w, MAX(ledger_since_origin(w->l, queued_at(work_at(w, queued))), end),
+                    CAUSE_QUEUE, work_number(w, queued));
     return e ? e : consume(w, end, CAUSE_UNKNOWN, REQUEST_NONE);
 }
 
@@ -232,7 +297,7 @@ static int walk_back(struct walk *w)
         const struct request_work *x = work_at(w, i);
         next_thread = x->thread;
         if (x->queued_ns > 0 && w->at > w->from) {
-            uint64_t queued = ledger_since_origin(w->l, x->start_ns - x->queued_ns);
+            uint64_t queued = ledger_since_origin(w->l, queued_at(x));
             int e = consume(w, queued, queue_cause(w, x, queued), work_number(w, i));
             if (e < 0)
                 return e;

@@ -60,9 +60,14 @@ static const char *const waits[] = {
     "sun.misc.Unsafe.",
 };
 
-/* The JDK, and a queue that one connection pool uses between its own code and the JDK's. */
-static const char *const jdk[] = {"java.", "javax.",   "jdk.",
-                                  "sun.",  "com.sun.", "org.apache.tomcat.util.threads.TaskQueue."};
+/* The JDK, and the queues that pools of threads use between their own code and the JDK's. */
+static const char *const jdk[] = {"java.",
+                                  "javax.",
+                                  "jdk.",
+                                  "sun.",
+                                  "com.sun.",
+                                  "org.apache.tomcat.util.threads.TaskQueue.",
+                                  "org.eclipse.jetty.util.BlockingArrayQueue."};
 
 static bool begins(const char *text, const char *with)
 {

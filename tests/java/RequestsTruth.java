@@ -15,9 +15,15 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.ForkJoinTask;
 import java.util.concurrent.RecursiveTask;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.IntStream;
 
 /**
@@ -31,6 +37,31 @@ public class RequestsTruth {
     static final ForkJoinPool forks = new ForkJoinPool(2);
     static final ScheduledExecutorService later = Executors.newScheduledThreadPool(1);
     static final Timer timer = new Timer(true);
+    /** It has no queue, and is given the same task again and again. */
+    static final ExecutorService narrow = new ThreadPoolExecutor(1, 1, 1, TimeUnit.DAYS, new SynchronousQueue<>());
+    static final Semaphore ran = new Semaphore(0);
+    static final Runnable again = () -> {
+        nap("executor");
+        ran.release();
+    };
+    static final ForkJoinPool busyFork = new ForkJoinPool(1);
+    static final CountDownLatch end = new CountDownLatch(1);
+    static Never never = new Never();
+
+    static class Never extends TimerTask {
+        public void run() {
+            nap("never");
+        }
+    }
+
+    static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     static final StringBuilder truth = new StringBuilder();
     static volatile long handlerStart, handlerEnd;
 
@@ -102,6 +133,42 @@ public class RequestsTruth {
                 second.get();
                 break;
             }
+            case "cancelled": {
+                CountDownLatch over = new CountDownLatch(1);
+                one.execute(() -> await(over));
+                ForkJoinTask<?> forked = busyFork.submit(() -> nap("never"));
+                java.util.concurrent.Future<String> second = one.submit(() -> nap("never"));
+                timer.schedule(never, 1_000_000);
+                long start = System.nanoTime();
+                try {
+                    second.get(20, TimeUnit.MILLISECONDS);
+                } catch (TimeoutException e) {
+                    tell("waited " + (System.nanoTime() - start));
+                }
+                second.cancel(true);
+                forked.cancel(true);
+                never.cancel();
+                never = new Never();
+                over.countDown();
+                break;
+            }
+            case "rejected":
+                for (boolean taken = false, refused = false; !taken;) {
+                    // The pool has no queue, so it takes the same task only after it has refused it.
+                    CountDownLatch over = new CountDownLatch(1);
+                    if (!refused)
+                        narrow.execute(() -> await(over));
+                    try {
+                        narrow.execute(again);
+                        taken = true;
+                    } catch (RejectedExecutionException e) {
+                        refused = true;
+                    }
+                    over.countDown();
+                    Thread.sleep(1);
+                }
+                ran.acquire();
+                break;
             case "fork-join":
                 forks.invoke(new Halves(4));
                 break;
@@ -229,6 +296,7 @@ public class RequestsTruth {
         server.setExecutor(workers);
         server.createContext("/", RequestsTruth::answer);
         server.start();
+        busyFork.execute(() -> await(end));
         System.out.println("ready");
         System.out.flush();
         if (args.length > 2)
@@ -242,7 +310,8 @@ public class RequestsTruth {
         if (args.length > 2)
             System.in.read();
         server.stop(0);
-        for (ExecutorService e : new ExecutorService[] {workers, pool, one, others, forks, later})
+        end.countDown();
+        for (ExecutorService e : new ExecutorService[] {narrow, busyFork, workers, pool, one, others, forks, later})
             e.shutdown();
     }
 }

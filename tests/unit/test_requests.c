@@ -36,8 +36,9 @@ static const struct jfr_type types[] = {
     {.name = "jvmscope.RequestWork",
      .kind = JFR_EVENT,
      .has = JFR_DURATION | JFR_HAS_THREAD,
-     .fields = JFR_FIELDS({"request", "", "long"}, {"queued", "", "long", JFR_NANOS},
-                          {"submitter", "", "java.lang.Thread"})},
+     .fields =
+         JFR_FIELDS({"request", "", "long"}, {"queued", "", "long", JFR_NANOS},
+                    {"submitter", "", "java.lang.Thread"}, {"handOver", "", "java.lang.String"})},
     {.name = "jvmscope.RequestTotals",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS({"name", "", "java.lang.String"}, {"count", "", "long"},
@@ -77,8 +78,9 @@ static int name_method(void *context, uint64_t method, uint32_t type, struct jfr
 }
 
 static struct jfr_event event;
-static const char *kept; /* why the next requests are in the recording */
-static int64_t one_of;   /* and from how many they were chosen */
+static const char *kept;                 /* why the next requests are in the recording */
+static int64_t one_of;                   /* and from how many they were chosen */
+static const char *came_by = "executor"; /* how the next works reached their threads */
 
 static void begin(uint32_t type, double ms)
 {
@@ -175,6 +177,7 @@ static void put_work(int64_t request, uint64_t thread, double ms, double length,
     jfr_put_long(&event, request);
     put_ms(queued);
     jfr_put_long(&event, (int64_t)submitter);
+    jfr_put_string(&event, came_by);
     jfr_commit(&event);
 }
 
@@ -389,6 +392,85 @@ static void put_operation(const char *operation, double ms, double way, double l
     jfr_put_long(&event, 0);
     jfr_put_long(&event, (int64_t)ms);
     jfr_commit(&event);
+}
+
+/*
+ * Nobody answers in time: the task that was to do so is in a queue until after the request's end,
+ * behind one that sleeps.
+ */
+static void a_task_that_came_too_late_was_waited_for_in_its_queue(void **state)
+{
+    struct read f;
+    open_file(true);
+    put_sleep(POOL, 1, 149, 3);
+    put_sleep(HTTP, 101, 2, 2);
+    put_request(1, "GET /timeout", HTTP, 0, 105, 503);
+    put_work(1, HTTP, 0, 10, 0, 0);
+    put_work(1, HTTP, 100, 5, 0, 0);
+    put_work(1, POOL, 150, 1, 145, HTTP);
+    read_file(&f, &(struct request_filter){0});
+    divide(&f, 1);
+    takes(&f, CAUSE_UNKNOWN, 0);
+    takes(&f, CAUSE_SLEEP, 2);
+    takes(&f, CAUSE_QUEUE, 90);
+    struct thread_activities activities = {0};
+    const struct request_part *queue = &f.p.rows.data[1];
+    assert_int_equal(queue->cause, CAUSE_QUEUE);
+    assert_int_equal(request_part_culprits(f.l, queue, &activities), 0);
+    assert_int_equal(activities.rows.len, 1);
+    assert_int_equal(activities.rows.data[0].kind, CAUSE_SLEEP);
+    assert_string_equal(tl_thread_name(f.t, activities.rows.data[0].thread), "pool-1");
+    vec_release(&activities.rows);
+    done(&f);
+}
+
+/* A thread waits for a task until it gives up, cancels it, and goes on. */
+static void a_task_that_was_cancelled_was_waited_for_in_its_queue(void **state)
+{
+    struct read f;
+    open_file(true);
+    put_park(HTTP, 10, 50);
+    put_park(HTTP, 70, 20);
+    put_request(1, "GET /cancelled", HTTP, 0, 100, 503);
+    put_work(1, HTTP, 0, 100, 0, 0);
+    came_by = "cancelled";
+    put_work(1, HTTP, 61, 0, 52, HTTP);
+    came_by = "executor";
+    read_file(&f, &(struct request_filter){0});
+    divide(&f, 1);
+    takes(&f, CAUSE_QUEUE, 50);
+    takes(&f, CAUSE_PARK, 20); /* after it had given up */
+    takes(&f, CAUSE_CPU, 30);
+    struct thread_activities activities = {0};
+    for (size_t i = 0; i < f.p.rows.len; i++)
+        if (f.p.rows.data[i].cause == CAUSE_QUEUE)
+            assert_int_equal(request_part_culprits(f.l, &f.p.rows.data[i], &activities), 0);
+    assert_int_equal(activities.rows.len, 0); /* the thread of the pool is unknown */
+    uint64_t cpu;
+    assert_int_equal(request_cpu_ns(f.l, requests_find(&f.r, 1), &cpu), 0);
+    assert_int_equal(cpu, 30 * MS);
+    done(&f);
+}
+
+/* The same, where the request's thread has left and another one cancels the task and answers. */
+static void a_task_that_another_thread_cancelled_was_waited_for_too(void **state)
+{
+    struct read f;
+    open_file(true);
+    put_sleep(POOL, 80, 5, 3);
+    put_request(1, "GET /cancelled", HTTP, 0, 90, 503);
+    put_work(1, HTTP, 0, 10, 0, 0);
+    came_by = "cancelled";
+    put_work(1, POOL, 79, 0, 74, HTTP);
+    came_by = "async";
+    put_work(1, POOL, 79, 11, 0, 0);
+    came_by = "executor";
+    read_file(&f, &(struct request_filter){0});
+    divide(&f, 1);
+    takes(&f, CAUSE_QUEUE, 79 - 10);
+    takes(&f, CAUSE_UNKNOWN, 10); /* nothing is known of http-1, which never waited */
+    takes(&f, CAUSE_SLEEP, 5);
+    done(&f);
 }
 
 static void a_run_is_divided_at_pauses_and_delays(void **state)
@@ -787,6 +869,12 @@ int main(void)
         cmocka_unit_test_teardown(the_end_of_an_answer_is_of_the_thread_that_ends_it, remove_file),
         cmocka_unit_test_teardown(a_task_may_wake_who_waits_for_it_when_it_is_over, remove_file),
         cmocka_unit_test_teardown(what_nobody_worked_for_is_unknown, remove_file),
+        cmocka_unit_test_teardown(a_task_that_came_too_late_was_waited_for_in_its_queue,
+                                  remove_file),
+        cmocka_unit_test_teardown(a_task_that_was_cancelled_was_waited_for_in_its_queue,
+                                  remove_file),
+        cmocka_unit_test_teardown(a_task_that_another_thread_cancelled_was_waited_for_too,
+                                  remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
         cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),

@@ -14,7 +14,7 @@ import lab
 
 DUMP = lab.BUILD / "tests" / "unit" / "jfr_dump"
 WAYS = ("plain", "executor", "queue", "fork-join", "stream", "future", "async-future", "thread", "timer", "schedule", "method",
-        "error", "virtual", "other")
+        "error", "virtual", "cancelled", "rejected", "other")
 NAMED = "RequestsTruth$Shop.order(..)"
 NODELAY = "-Dsun.net.httpserver.nodelay=true"  # the server's answers would wait for acknowledgements otherwise, 40 ms
 
@@ -122,6 +122,22 @@ def check_tasks(tasks, works, asked, top, low, high):
     assert len(missing) <= len(tasks) // 100, (len(missing), len(tasks), missing[:5])
 
 
+def check_cancelled(path, text, rounds, requests, works):
+    """A task that is cancelled in its queue is no work: what its request waited for it is time in that queue, which ends then."""
+    waited = [int(n) for n in re.findall(r"^waited (\d+)$", text, re.M)]
+    cancelled = [r for r in requests if r.name == "GET /cancelled/{id}"]
+    assert len(waited) == len(cancelled) == rounds
+    for r, ns in zip(sorted(cancelled, key=lambda r: r.start), waited):
+        own = [w for w in works if w.request == r.id]
+        # Both pools' tasks; that of the timer was not due.
+        assert sorted(w.way for w in own) == ["cancelled", "cancelled", "entry", "executor"], own
+        for w in own:
+            assert w.way != "cancelled" or w.ns == 0 and w.thread == w.submitter and ns <= w.queued <= r.ns, (r, ns, own)
+        parts = json.loads(lab.jvmscope("requests", "show", "--json", r.id, path).stdout)["parts"]
+        queue = sum(p["ns"] for p in parts if p["cause"] == "queue" and p["start_ns"] > 0)
+        assert 19_000_000 <= queue <= ns and not [p for p in parts if p["cause"] == "unknown"], (ns, parts)
+
+
 def check(path, text, rounds):
     tasks, asked = truth_of(text)
     requests, works = requests_in(path), works_in(path)
@@ -139,6 +155,7 @@ def check(path, text, rounds):
         assert len(own) == 1 and own[0].start - own[0].queued == r.start and own[0].start + own[0].ns == r.start + r.ns
     queued = [w.queued for w in works if w.way == "executor" and by_id[w.request].name == "GET /queue/{id}"]
     assert len(queued) == 2 * rounds and sum(q >= 2_000_000 for q in queued) >= rounds, queued  # one waits for the other's 2 ms
+    check_cancelled(path, text, rounds, requests, works)
     totals = totals_in(path)
     for name in {r.name for r in requests}:
         own = [r for r in requests if r.name == name]
@@ -254,6 +271,43 @@ def test_pipelined_and_cancelled_requests(tmp_path, server):
     short = [r for r in requests if r.ns < 5_000_000]
     assert not short or server == "Netty4" and {r.name for r in short} == {"GET /async/{id}"} and len(short) <= cancelled, short
     assert not lost_in(out)
+
+
+LATE = {"cancelled": 503, "unanswered": 500, "unanswered-refused": 504, "unanswered-queued": 500}
+
+
+@pytest.mark.parametrize("server", ("Tomcat10", "Jetty9"))
+@pytest.mark.jdks(17, 25)
+def test_requests_that_are_given_up_or_not_answered_in_time(jdk, tmp_path, server):
+    """They end once, when their server answers in place of whoever did not, and what they waited for is not what its threads wait
+    for when they have nothing to do."""
+    out = tmp_path / "l.jfr"
+    done = served(jdk, server, out, "late", LATE)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    _, asked = truth_of(done.stdout)
+    requests, works = requests_in(out), works_in(out)
+    top, *_ = fit(requests, asked, "servlet")
+    assert len(top) == len(requests) == 3 * len(LATE) and not lost_in(out), (requests, lost_in(out))
+    assert {n: t[1:3] for n, t in totals_in(out).items()} == {name_of(f"/{way}/1"): (3, 3) for way in LATE}
+    for r, a in zip(top, asked):
+        way, own = a.path.split("/")[1], [w for w in works if w.request == r.id]
+        parts = json.loads(lab.jvmscope("requests", "show", "--json", r.id, out).stdout)["parts"]
+        ns = collections.Counter()
+        for p in parts:
+            ns[p["cause"], p["culprit"]] += p["ns"]
+            ns[p["cause"]] += p["ns"]
+        # The client has its answer before the server is done with the request, for which it may have to wait on a busy machine.
+        answer = ns["queue"] + ns["unknown"]
+        assert r.status == LATE[way] and 100_000_000 <= r.ns and answer <= a.end - a.start + ns["cpu"] + ns["runnable"], (r, a, parts)
+        ways = collections.Counter(w.way for w in own)
+        assert ns["park"] < 10_000_000, (r, parts)
+        if way == "cancelled":
+            assert (ways["cancelled"], ways["executor"]) == (1, 0) and ns["queue", None] >= 99_000_000 and not ns["unknown"], (r, own, parts)
+        elif way == "unanswered-queued":
+            assert (ways["cancelled"], ways["executor"]) == (0, 1) and not ns["unknown"], (r, own, parts)
+            assert ns["queue", "reports-1"] >= 50_000_000, (r, own, parts)
+        else:
+            assert (ways["cancelled"], ways["executor"]) == (0, 0) and ns["unknown"] >= 50_000_000, (r, own, parts)
 
 
 def exact(path, requests):

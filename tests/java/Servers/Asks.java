@@ -7,6 +7,9 @@ import java.net.Socket;
 import java.net.URL;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /** The client of all servers, and what their handlers do; prints what RequestsTruth prints. */
 final class Asks {
@@ -79,13 +82,60 @@ final class Asks {
         Thread.sleep(300);
     }
 
-    /** rounds: their number, "hostile", or "causes", where the paths are "sync:lock" or "async:lock". */
+    /** A pool whose only thread renders a report of nobody's, and lets all others wait, until the client has its answer. */
+    static final ExecutorService reports = Executors.newSingleThreadExecutor(task -> {
+        Thread t = new Thread(task, "reports-1");
+        t.setDaemon(true);
+        return t;
+    });
+    static volatile boolean rendering;
+
+    static void render() {
+        try {
+            while (rendering)
+                Thread.sleep(1);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** Waits for a task behind the report for as long as it wants to, and cancels it; returns whether it was cancelled. */
+    static boolean giveUp() {
+        Future<?> task = reports.submit(() -> nap("none"));
+        try {
+            task.get(100, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            return task.cancel(true);
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+        return false;
+    }
+
+    /** Requests that are given up while a task of theirs waits, or that nobody answers in time. */
+    static void late(int port, String paths) throws Exception {
+        for (int i = 0; i < 3; i++) {
+            for (String way : paths.split(",")) {
+                rendering = true;
+                Future<?> report = reports.submit(Asks::render);
+                ask(port, way, "/" + way + "/" + (1000 + i));
+                rendering = false;
+                report.get();
+                reports.submit(() -> { }).get();
+            }
+        }
+        System.out.print(truth);
+    }
+
+    /** rounds: their number, "hostile", "late", or "causes", where the paths are "sync:lock" or "async:lock". */
     static void all(int port, String rounds, String paths) throws Exception {
         if (rounds.equals("hostile")) {
             int answered = pipelined(port);
             cancelled(port);
             System.out.println("answered " + answered);
-        } else if (rounds.equals("causes"))
+        } else if (rounds.equals("late"))
+            late(port, paths);
+        else if (rounds.equals("causes"))
             RequestCauses.driveAll(port, paths.split(","));
         else
             all(port, Integer.parseInt(rounds), paths);
@@ -102,27 +152,30 @@ final class Asks {
         }
     }
 
+    static void ask(int port, String way, String path) {
+        int status = 0;
+        handlerStart = handlerEnd = 0;
+        long start = System.nanoTime();
+        try {
+            HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + path + "?secret=1").openConnection();
+            c.setRequestProperty("traceparent", String.format("00-%032x-%016x-01", start, start + 1));
+            if (way.equals("post"))
+                post(c);
+            status = c.getResponseCode();
+            try (InputStream in = status < 400 ? c.getInputStream() : c.getErrorStream()) {
+                while (in.read() >= 0) {
+                }
+            }
+        } catch (IOException e) {
+            System.out.println(e);
+        }
+        tell("request " + path + " " + status + " " + start + " " + System.nanoTime() + " " + handlerStart + " " + handlerEnd);
+    }
+
     static void all(int port, int rounds, String paths) {
         for (int i = 0; i < rounds; i++) {
             for (String way : paths.split(",")) {
-                String path = "/" + way + "/" + (1000 + i);
-                int status = 0;
-                handlerStart = handlerEnd = 0;
-                long start = System.nanoTime();
-                try {
-                    HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + path + "?secret=1").openConnection();
-                    c.setRequestProperty("traceparent", String.format("00-%032x-%016x-01", start, start + 1));
-                    if (way.equals("post"))
-                        post(c);
-                    status = c.getResponseCode();
-                    try (InputStream in = status < 400 ? c.getInputStream() : c.getErrorStream()) {
-                        while (in.read() >= 0) {
-                        }
-                    }
-                } catch (IOException e) {
-                    System.out.println(e);
-                }
-                tell("request " + path + " " + status + " " + start + " " + System.nanoTime() + " " + handlerStart + " " + handlerEnd);
+                ask(port, way, "/" + way + "/" + (1000 + i));
             }
         }
         System.out.print(truth);

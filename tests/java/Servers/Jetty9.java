@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.io.IOException;
 import javax.servlet.AsyncContext;
+import javax.servlet.AsyncEvent;
+import javax.servlet.AsyncListener;
 import javax.servlet.ServletException;
 import javax.servlet.http.HttpServlet;
 import javax.servlet.http.HttpServletRequest;
@@ -12,6 +14,29 @@ import org.eclipse.jetty.servlet.ServletHolder;
 
 /** Jetty 9 with one servlet, synchronous and not: a folder that it does not use, rounds, paths. */
 public class Jetty9 {
+    /** Answers in place of whoever did not in time. */
+    static class Refuses implements AsyncListener {
+        @Override
+        public void onTimeout(AsyncEvent event) throws IOException {
+            ((HttpServletResponse) event.getAsyncContext().getResponse()).setStatus(504);
+            event.getAsyncContext().getResponse().getWriter().print("answer");
+            Asks.handlerEnd = System.nanoTime();
+            event.getAsyncContext().complete();
+        }
+
+        @Override
+        public void onComplete(AsyncEvent event) {
+        }
+
+        @Override
+        public void onError(AsyncEvent event) {
+        }
+
+        @Override
+        public void onStartAsync(AsyncEvent event) {
+        }
+    }
+
     public static class Truth extends HttpServlet {
         @Override
         protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException, ServletException {
@@ -23,6 +48,17 @@ public class Jetty9 {
                 throw new ServletException("asked for");
             if (way.equals("missing")) {
                 response.sendError(404);
+            } else if (way.startsWith("unanswered")) {
+                AsyncContext context = request.startAsync();
+                context.setTimeout(100);
+                if (way.endsWith("-refused"))
+                    context.addListener(new Refuses());
+                if (way.endsWith("-queued"))
+                    Asks.reports.submit(() -> Asks.nap("none"));
+                return;
+            } else if (way.equals("cancelled")) {
+                response.setStatus(Asks.giveUp() ? 503 : 200);
+                response.getWriter().print("answer");
             } else if (way.startsWith("async") || way.equals("dispatch") && !again) {
                 AsyncContext context = request.startAsync();
                 request.setAttribute("again", true);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import jakarta.servlet.AsyncContext;
+import jakarta.servlet.AsyncEvent;
+import jakarta.servlet.AsyncListener;
 import jakarta.servlet.ServletException;
 import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
@@ -11,6 +13,29 @@ import org.apache.catalina.startup.Tomcat;
 
 /** Tomcat 10 with one servlet, synchronous and not: folder for its files, rounds, paths. */
 public class Tomcat10 {
+    /** Answers in place of whoever did not in time. */
+    static class Refuses implements AsyncListener {
+        @Override
+        public void onTimeout(AsyncEvent event) throws IOException {
+            ((HttpServletResponse) event.getAsyncContext().getResponse()).setStatus(504);
+            event.getAsyncContext().getResponse().getWriter().print("answer");
+            Asks.handlerEnd = System.nanoTime();
+            event.getAsyncContext().complete();
+        }
+
+        @Override
+        public void onComplete(AsyncEvent event) {
+        }
+
+        @Override
+        public void onError(AsyncEvent event) {
+        }
+
+        @Override
+        public void onStartAsync(AsyncEvent event) {
+        }
+    }
+
     public static class Truth extends HttpServlet {
         @Override
         protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException, ServletException {
@@ -22,6 +47,17 @@ public class Tomcat10 {
                 throw new ServletException("asked for");
             if (way.equals("missing")) {
                 response.sendError(404);
+            } else if (way.startsWith("unanswered")) {
+                AsyncContext context = request.startAsync();
+                context.setTimeout(100);
+                if (way.endsWith("-refused"))
+                    context.addListener(new Refuses());
+                if (way.endsWith("-queued"))
+                    Asks.reports.submit(() -> Asks.nap("none"));
+                return;
+            } else if (way.equals("cancelled")) {
+                response.setStatus(Asks.giveUp() ? 503 : 200);
+                response.getWriter().print("answer");
             } else if (way.startsWith("async") || way.equals("dispatch") && !again) {
                 AsyncContext context = request.startAsync();
                 request.setAttribute("again", true);

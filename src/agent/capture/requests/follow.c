@@ -215,6 +215,19 @@ uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request
     return follow_begin(s, token, &how);
 }
 
+void follow_cancel(JNIEnv *jni, uint64_t java_id, uint64_t token, uint64_t time, uint64_t by)
+{
+    bool is_virtual;
+    struct slot s = follow_slot(java_id);
+    struct request_work w = {.start = now_ns(), .submitter = by, .way = WAY_CANCELLED};
+    if (TOKEN_SESSION(token) != follow.session || w.start <= time)
+        return;
+    w.queued_ns = w.start - time;
+    w.thread = s.in ? atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed)
+                    : thread_id(jni, java_id, &is_virtual);
+    follow_keep(token, &(struct piece){.work = w});
+}
+
 /* ---- requests ---- */
 
 /*

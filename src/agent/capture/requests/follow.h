@@ -173,6 +173,12 @@ uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *
 uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request_way way,
                      uint64_t time, uint64_t by);
 
+/*
+ * The calling thread cancelled a task that thread `by` had handed over at a given time and that no
+ * thread has taken: its time in the queue ends.
+ */
+void follow_cancel(JNIEnv *jni, uint64_t java_id, uint64_t token, uint64_t time, uint64_t by);
+
 /* Returns whether this is the work in progress that the caller means. */
 typedef bool (*follow_is)(const struct work *w, uint64_t what);
 bool follow_is_number(const struct work *w, uint64_t number);

@@ -70,6 +70,7 @@ NATIVE(void, pause)(JNIEnv *, jclass, jlong, jlong);
 NATIVE(void, end)(JNIEnv *, jclass, jlong, jlong, jint, jclass);
 NATIVE(jlong, work)(JNIEnv *, jclass, jlong, jlong, jint, jlong, jlong);
 NATIVE(void, workEnd)(JNIEnv *, jclass, jlong, jlong);
+NATIVE(void, withdraw)(JNIEnv *, jclass, jlong, jlong, jlong, jlong);
 NATIVE(void, leave)(JNIEnv *, jclass, jlong, jboolean);
 NATIVE(jint, text)(JNIEnv *, jclass, jint, jstring, jlong);
 NATIVE(jlong, childBegin)(JNIEnv *, jclass, jlong, jint, jint);
@@ -322,6 +323,18 @@ NATIVE(jlong, taskBegin)(JNIEnv *jni, jclass probe, jobject task, jlong java_id,
     budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
     return (jlong)token;
+}
+
+NATIVE(void, withdraw)
+
+(JNIEnv *jni, jclass probe, jlong java_id, jlong token, jlong time, jlong by)
+{
+    if (!token || !inside_enter(&follow_inside))
+        return;
+    uint64_t cost = budget_begin();
+    follow_cancel(jni, (uint64_t)java_id, (uint64_t)token, (uint64_t)time, (uint64_t)by);
+    budget_end(COST_REQUESTS, cost);
+    inside_leave(&follow_inside);
 }
 
 NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)

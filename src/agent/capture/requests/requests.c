@@ -82,9 +82,9 @@ static const char *const kinds[REQUEST_KINDS] = {
 };
 
 static const char *const ways[REQUEST_WAYS] = {
-    [WAY_ENTRY] = "entry",   [WAY_EXECUTOR] = "executor", [WAY_FORK_JOIN] = "fork-join",
-    [WAY_FUTURE] = "future", [WAY_THREAD] = "thread",     [WAY_TIMER] = "timer",
-    [WAY_ASYNC] = "async",
+    [WAY_ENTRY] = "entry",   [WAY_EXECUTOR] = "executor",   [WAY_FORK_JOIN] = "fork-join",
+    [WAY_FUTURE] = "future", [WAY_THREAD] = "thread",       [WAY_TIMER] = "timer",
+    [WAY_ASYNC] = "async",   [WAY_CANCELLED] = "cancelled",
 };
 
 static const char *const child_kinds[CHILD_KINDS] = {[CHILD_JDBC] = "jdbc",

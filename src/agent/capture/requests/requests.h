@@ -35,6 +35,7 @@ enum request_way {
     WAY_THREAD,
     WAY_TIMER,
     WAY_ASYNC,
+    WAY_CANCELLED, /* it did not: the task was cancelled while it was in a queue */
     REQUEST_WAYS
 };
 

@@ -97,6 +97,9 @@ public final class JvmscopeRequests {
 
     private static native void workEnd(long work, long tid);
 
+    /** A task was cancelled before a thread took it. */
+    private static native void withdraw(long tid, long request, long time, long by);
+
     /**
      * A thread of a pool works for no request from now on. If drop is true, what it has done so far
      * does not count as work.
@@ -133,6 +136,7 @@ public final class JvmscopeRequests {
         trace(0, null);
         work(0, 0, 0, 0, 0);
         workEnd(0, 0);
+        withdraw(0, 0, 0, 0);
         leave(0, false);
         text(0, null, 0);
         childBegin(0, -1, 0);
@@ -783,6 +787,39 @@ public final class JvmscopeRequests {
         if (carrier == null)
             findCarriers();
         starting(thread);
+    }
+
+    /**
+     * A task is cancelled or removed, so its time in the queue ends. If it was due later, it has
+     * not waited.
+     */
+    public static void cancelled(Object task) {
+        long e = task == null || U.getLong(ANY) == 0 ? 0 : find(key(task));
+        if (e == 0)
+            return;
+        long request = U.getLong(e + 8), time = U.getLong(e + 16), by = U.getLong(e + 24);
+        if (take(e, key(task)) && request != 0 && time < System.nanoTime())
+            withdraw(tid(), request, time, by & (1L << WAY_SHIFT) - 1);
+    }
+
+    /** A pool rejects the task that this thread has given to it last. */
+    public static void rejected(Object task) {
+        if (task == null || U.getLong(ANY) == 0)
+            return;
+        long key = key(task), e = latest(hotBucket(key), key);
+        if (e == 0 && U.getLong(spilled(key)) != 0)
+            e = latest(HANDED + ((key & HANDED_MASK) << BUCKET_SHIFT), key);
+        if (e != 0)
+            take(e, key);
+    }
+
+    private static long latest(long bucket, long key) {
+        long found = 0, request = request(slot(tid()));
+        for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
+            if (U.getLong(e) == key && U.getLong(e + 8) == request && (found == 0 || U.getLong(e + 16) > U.getLong(found + 16)))
+                found = e;
+        }
+        return found;
     }
 
     /** A task begins to run. Returns the value to pass to ended. */
