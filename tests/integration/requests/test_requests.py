@@ -562,7 +562,10 @@ def test_causes_of_requests_at_different_rates_are_those_of_all(jdk, tmp_path):
         assert (cause == "sleep" or 0 < row["causes_error"][cause]) and row["causes_error"][cause] < true_ns and cause not in row["uncertain"], row
         off, ran = row["causes"][cause] - true_ns, row["causes"]["runnable"] + row["causes"]["cpu"]
         assert -ran - 0.1 * true_ns < off + 2 * row["causes_error"][cause] and off - 2 * row["causes_error"][cause] < 0.03 * true_ns, (cause, true_ns, row)
-    assert re.search(r" (lock|sleep) \d+\+-\d+ %", lab.output("requests", out))
+    # On a busy machine most of the time may be that in which the thread had no processor; an error below half a per cent is not shown.
+    worst = max(row["causes"], key=row["causes"].get)
+    error = row["causes_error"][worst] / sum(row["causes"].values())
+    assert re.search(rf" {worst} \d+{'[+]-[0-9]+' if error >= 0.005 else ''} %", lab.output("requests", out)), (worst, error)
     group, = lab.read_json("requests", "slow", "--over", "1500us", "--json", out)["groups"]
     # On a busy machine the threads also wait for a processor.
     causes = {c["cause"]: c for c in [c for c in group["causes"] if c["cause"] != "runnable"][:2]}
@@ -577,8 +580,8 @@ def test_causes_of_requests_at_different_rates_are_those_of_all(jdk, tmp_path):
     # The sentence counts the same requests as the means do: all of them, by an estimate.
     first = group["causes"][0]
     text = group["sentence"]
-    told = re.search(r"^([\d,]+) of 200,200 requests .*; about ([\d,]+) of them \(\+-([\d,]+), estimated from ([\d,]+)\) (waited|slept|were) ", text)
-    slow, most, error, of = (int(x.replace(",", "")) for x in told.groups()[:4])
+    told = re.search(r"^([\d,]+) of 200,200 requests .*; (?:about|all) ([\d,]+) of them \((?:\+-([\d,]+), )?estimated from ([\d,]+)\) (waited|slept|were|ran) ", text)
+    slow, most, error, of = (int((x or "0").replace(",", "")) for x in told.groups()[:4])
     assert (slow, of) == (group["slow_of_all"], group["slow"]["count"]), text
     assert abs(most - first["largest_share"] * slow) <= 1 and abs(error - first["largest_share_error"] * slow) <= 1, (text, first)
     # All but the 200 that slept waited for the lock; on a busy machine some spent more time without a processor.
