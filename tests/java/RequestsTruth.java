@@ -214,6 +214,9 @@ public class RequestsTruth {
             case "virtual":
                 virtual(() -> nap("thread")).join();
                 break;
+            case "structured":
+                structured();
+                break;
             case "error":
                 return 503;
             default:
@@ -231,6 +234,28 @@ public class RequestsTruth {
             t.start();
             return t;
         }
+    }
+
+    /** Two subtasks of a StructuredTaskScope, whose interface differs between JDKs, or of two threads where there is none. */
+    static void structured() throws Exception {
+        Callable<String> task = () -> nap("thread");
+        Class<?> type;
+        try {
+            type = Class.forName("java.util.concurrent.StructuredTaskScope");
+        } catch (ClassNotFoundException e) {
+            virtual(() -> nap("thread")).join();
+            return;
+        }
+        Object scope;
+        try {
+            scope = type.getMethod("open").invoke(null);
+        } catch (NoSuchMethodException e) {
+            scope = type.getConstructor().newInstance();
+        }
+        for (int i = 0; i < 2; i++)
+            type.getMethod("fork", Callable.class).invoke(scope, task);
+        type.getMethod("join").invoke(scope);
+        type.getMethod("close").invoke(scope);
     }
 
     /** By a thread that has never worked for the request. */

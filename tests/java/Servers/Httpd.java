@@ -13,9 +13,10 @@ public class Httpd {
     static void answer(HttpExchange exchange) throws IOException {
         Asks.handlerStart = System.nanoTime();
         Asks.serve(exchange.getRequestURI().getPath().split("/")[1], "entry");
-        exchange.sendResponseHeaders(200, 6);
         try (OutputStream out = exchange.getResponseBody()) {
+            exchange.sendResponseHeaders(200, 6);
             out.write("answer".getBytes());
+        } finally {
             Asks.handlerEnd = System.nanoTime();
         }
     }
