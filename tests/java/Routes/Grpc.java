@@ -9,6 +9,7 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.netty.NettyChannelBuilder;
 import io.grpc.netty.NettyServerBuilder;
 import io.grpc.stub.ClientCalls;
+import io.grpc.stub.ServerCallStreamObserver;
 import io.grpc.stub.ServerCalls;
 import io.grpc.stub.StreamObserver;
 import java.io.ByteArrayInputStream;
@@ -18,6 +19,7 @@ import java.net.InetSocketAddress;
 import java.util.Iterator;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 
 /** A service of gRPC whose methods answer, answer from another thread, stream and fail; prints "task WAY THREAD START END". */
 public class Grpc {
@@ -51,7 +53,7 @@ public class Grpc {
     static final MethodDescriptor<byte[], byte[]> get = method("Get", MethodDescriptor.MethodType.UNARY),
         late = method("Late", MethodDescriptor.MethodType.UNARY), fail = method("Fail", MethodDescriptor.MethodType.UNARY),
         wrong = method("Wrong", MethodDescriptor.MethodType.UNARY), missing = method("Missing", MethodDescriptor.MethodType.UNARY),
-        list = method("List", MethodDescriptor.MethodType.SERVER_STREAMING);
+        slow = method("Slow", MethodDescriptor.MethodType.UNARY), list = method("List", MethodDescriptor.MethodType.SERVER_STREAMING);
 
     static synchronized void nap(String way) {
         long start = System.nanoTime();
@@ -77,7 +79,8 @@ public class Grpc {
                 while (all.hasNext())
                     all.next();
             } else {
-                ClientCalls.blockingUnaryCall(channel, method, CallOptions.DEFAULT, new byte[3]);
+                CallOptions how = method == slow ? CallOptions.DEFAULT.withDeadlineAfter(30, TimeUnit.MILLISECONDS) : CallOptions.DEFAULT;
+                ClientCalls.blockingUnaryCall(channel, method, how, new byte[3]);
             }
         } catch (StatusRuntimeException e) {
             status = e.getStatus().getCode().toString();
@@ -100,6 +103,10 @@ public class Grpc {
             }))
             .addMethod(wrong, ServerCalls.asyncUnaryCall((byte[] in, StreamObserver<byte[]> to) ->
                 to.onError(Status.INVALID_ARGUMENT.asRuntimeException())))
+            .addMethod(slow, ServerCalls.asyncUnaryCall((byte[] in, StreamObserver<byte[]> to) -> pool.execute(() -> {
+                while (!((ServerCallStreamObserver<byte[]>) to).isCancelled())
+                    nap("executor");
+            })))
             .addMethod(list, ServerCalls.asyncServerStreamingCall((byte[] in, StreamObserver<byte[]> to) -> {
                 for (int i = 0; i < 3; i++)
                     to.onNext(new byte[10]);
@@ -113,6 +120,7 @@ public class Grpc {
             ask(channel, fail);
             ask(channel, wrong);
             ask(channel, missing);
+            ask(channel, slow);
             ask(channel, list);
         }
         channel.shutdownNow();
