@@ -302,9 +302,11 @@ def test_requests_that_are_given_up_or_not_answered_in_time(jdk, tmp_path, serve
         for p in parts:
             ns[p["cause"], p["culprit"]] += p["ns"]
             ns[p["cause"]] += p["ns"]
-        # The client has its answer before the server is done with the request, for which it may have to wait on a busy machine.
-        answer = ns["queue"] + ns["unknown"]
-        assert r.status == LATE[way] and 100_000_000 <= r.ns and answer <= a.end - a.start + ns["cpu"] + ns["runnable"], (r, a, parts)
+        assert r.status == LATE[way] and r.ns >= 100_000_000, (r, a)
+        # The client has its answer before the server is done with the request, for which it may have to wait on a busy machine. The
+        # task that came too late may be at work by then.
+        waited = ns["unknown"] + (ns["queue"] if way == "cancelled" else 0)
+        assert waited <= a.end - a.start, (r, a, parts)
         ways = collections.Counter(w.way for w in own)
         assert ns["park"] < 10_000_000, (r, parts)
         if way == "cancelled":
