@@ -412,7 +412,7 @@ def test_routes_and_services_and_messages(framework, tmp_path):
     totals = {name: t for name, t in totals_in(out).items() if t[0] != "task"}
     if framework == "Grpc":  # their deadline passes: the server cancels them, or the client is faster
         slow = [r for r in requests_in(out) if r.name == "shop.v2.Cart/Slow"]
-        assert {r.status for r in slow} <= {1, 4} and all(r.ns >= 10_000_000 for r in slow), slow
+        assert {r.status for r in slow} <= {1, 4}, slow
         names = {**names, "shop.v2.Cart/Slow": (6, sum(r.status == 4 for r in slow))}
     assert {name: t[1:3] for name, t in totals.items()} == names and {t[0] for t in totals.values()} == {kind}, totals
     requests, works = [r for r in requests_in(out) if r.kind == kind], works_in(out)

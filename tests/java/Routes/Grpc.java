@@ -79,7 +79,7 @@ public class Grpc {
                 while (all.hasNext())
                     all.next();
             } else {
-                CallOptions how = method == slow ? CallOptions.DEFAULT.withDeadlineAfter(30, TimeUnit.MILLISECONDS) : CallOptions.DEFAULT;
+                CallOptions how = method == slow ? CallOptions.DEFAULT.withDeadlineAfter(200, TimeUnit.MILLISECONDS) : CallOptions.DEFAULT;
                 ClientCalls.blockingUnaryCall(channel, method, how, new byte[3]);
             }
         } catch (StatusRuntimeException e) {
