@@ -429,6 +429,8 @@ int push_file(const struct push_options *o, const struct selection *selection, c
         status = reading_metric(selection, profile, path, &metric);
     if (status)
         return status;
+    if (!selection->metric && speech != PYROSCOPE_JFR_UPLOAD)
+        reading_note_left_out(&selection->filter, profile, path);
     struct pushing p = {
         .options = o, .selection = selection, .path = path, .shown = shown, .headers = &headers};
     int r = understood ? make_headers(&headers, o, &why) : -EINVAL;

@@ -82,6 +82,14 @@ static int any_passes(const struct profile *p, const struct profile_filter *f)
     return r;
 }
 
+static bool any_untimed(const struct profile *p)
+{
+    for (int m = 0; m < PROFILE_METRICS; m++)
+        if (p->series[m].samples.len && p->series[m].untimed)
+            return true;
+    return false;
+}
+
 /* Each option alone selects something, but possibly no sample passes all of them. */
 static int check_together(const struct profile *p, const struct profile_filter *f, const char *path)
 {
@@ -90,7 +98,7 @@ static int check_together(const struct profile *p, const struct profile_filter *
                              f->from_ns ? "--from" : NULL, f->to_ns ? "--to" : NULL};
     /* Counted calls and sites have no times, and no threads where these are merged. */
     if ((!f->thread && !f->class_name && !time) || !profile_has_samples(p) || p->calls.len ||
-        p->sites.len)
+        p->sites.len || (time && any_untimed(p)))
         return 0;
     int r = any_passes(p, f);
     if (r < 0)
@@ -138,13 +146,6 @@ bool reading_check(const struct selection *s, struct profile *p, const char *pat
     return !only_requests_given(&s->requests) || only_requests_keep(&s->requests, path, p) == 0;
 }
 
-/* Returns whether a metric consists of counts, which are known of the recording as a whole only. */
-static bool is_counted(const struct profile *p, enum profile_metric metric)
-{
-    return (metric == PROFILE_EXACT && p->calls.len) ||
-           (metric == PROFILE_ALLOCATION && p->sites.len && !p->series[metric].estimated);
-}
-
 /* Returns whether samples of a metric belong to threads: counts may be merged over all of them. */
 static bool has_threads(const struct profile *p, enum profile_metric metric)
 {
@@ -160,13 +161,24 @@ static bool has_threads(const struct profile *p, enum profile_metric metric)
 const char *reading_whole_only(const struct profile_filter *f, const struct profile *p,
                                enum profile_metric metric)
 {
-    if (!is_counted(p, metric))
-        return NULL;
-    if (f->from_ns || f->to_ns)
-        return "--from and --to cannot select a part of what is counted";
-    return f->thread && !has_threads(p, metric)
+    bool counted = profile_is_counted(p, metric);
+    if ((f->from_ns || f->to_ns) && !profile_is_timed(p, metric) && p->series[metric].samples.len)
+        return counted ? "--from and --to cannot select a part of what is counted"
+                       : "--from and --to cannot select a part of what has no times";
+    return counted && f->thread && !has_threads(p, metric)
                ? "--thread cannot select a part of what is counted for all threads together"
                : NULL;
+}
+
+void reading_note_left_out(const struct profile_filter *f, const struct profile *p,
+                           const char *path)
+{
+    for (int m = 0; m < PROFILE_METRICS; m++) {
+        const char *why = reading_whole_only(f, p, (enum profile_metric)m);
+        if (why && p->series[m].samples.len)
+            fprintf(stderr, "jvmscope: %s: note: without %s: %s\n", path, profile_metrics[m].title,
+                    why);
+    }
 }
 
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
@@ -178,7 +190,10 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
             *ret = (enum profile_metric)i;
             const char *whole_only = reading_whole_only(&s->filter, p, *ret);
             if (whole_only)
-                return complain(path, whole_only, "counts are those of the whole recording");
+                return complain(path, whole_only,
+                                profile_is_counted(p, *ret)
+                                    ? "counts are those of the whole recording"
+                                    : "the file says of its samples only how many there were");
             if (p->series[i].samples.len)
                 return 0;
             return complain(path, "holds none of this metric", s->metric);

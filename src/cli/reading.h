@@ -39,11 +39,14 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
                    enum profile_metric *ret);
 
 /*
- * Returns why a selection cannot apply to a metric that consists of counts of the whole recording,
- * or NULL if it can.
+ * Returns why a selection cannot apply to a metric whose samples have no times, as counts of the
+ * whole recording have none, or NULL if it can.
  */
 const char *reading_whole_only(const struct profile_filter *f, const struct profile *p,
                                enum profile_metric metric);
+/* For outputs of all metrics: notes on standard error which of them are left out, and why. */
+void reading_note_left_out(const struct profile_filter *f, const struct profile *p,
+                           const char *path);
 
 /* Formats a weight in the metric's unit: "123", "1.5 MiB" or "2.1 s". Returns text. */
 char *format_weight(char text[24], enum profile_metric metric, uint64_t weight);

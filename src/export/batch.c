@@ -13,6 +13,7 @@ struct filling {
     const struct profile *p;
     struct wire_profile *to;
     struct batch_requests *requests;
+    bool timed;          /* the samples of the metric that is added have times */
     VEC(uint32_t) nodes; /* by node of the profile: in the batch, + 1; 0: not needed yet */
     struct map labels;   /* thread and name of a request to a set */
 };
@@ -93,7 +94,7 @@ static int64_t labels_of(struct filling *f, uint32_t thread, const struct batch_
 static int add_sample(void *context, const struct profile_sample *s)
 {
     struct filling *f = context;
-    uint64_t time = f->p->start_epoch_ns ? f->p->start_epoch_ns + s->time_ns : 0;
+    uint64_t time = f->p->start_epoch_ns && f->timed ? f->p->start_epoch_ns + s->time_ns : 0;
     const struct batch_request *q = NULL;
     struct wire_link trace = {0};
     if (f->requests && s->thread < f->p->threads.len) {
@@ -168,6 +169,7 @@ static int add_metric(struct filling *f, enum profile_metric metric)
     if (r == -ENODATA)
         return 0;
     /* Without an interval only the name can say that samples are not of CPU time. */
+    f->timed = profile_is_timed(f->p, metric);
     bool nameless = metric == PROFILE_WALL && !f->p->series[metric].interval_ns;
     if (r == 0)
         r = begin_profile(f, nameless ? "wall" : names[metric].type, names[metric].unit);
@@ -226,7 +228,9 @@ static int add_all(struct filling *f)
     bool whole = !filter->thread && !filter->class_name && !filter->from_ns && !filter->to_ns;
     int r = 0;
     for (int m = 0; r == 0 && m < PROFILE_METRICS; m++)
-        if (!f->source->only_metric || f->source->metric == (enum profile_metric)m)
+        if ((!f->source->only_metric || f->source->metric == (enum profile_metric)m) &&
+            ((!filter->from_ns && !filter->to_ns) ||
+             profile_is_timed(f->p, (enum profile_metric)m)))
             r = add_metric(f, (enum profile_metric)m);
     bool sites = whole && (!f->source->only_metric || f->source->metric == PROFILE_ALLOCATION);
     if (r == 0 && sites)

@@ -393,13 +393,6 @@ struct shown {
     const char *name, *title, *note;
 };
 
-/* Returns whether a metric consists of counts of the whole recording, which have no times. */
-static bool is_untimed(const struct profile *p, enum profile_metric metric)
-{
-    return (metric == PROFILE_EXACT && p->calls.len) ||
-           (metric == PROFILE_ALLOCATION && p->sites.len && !p->series[metric].estimated);
-}
-
 static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric,
                        const struct shown *shown, const struct profile_filter *filter,
                        struct labels *labels, struct buf *blob)
@@ -426,7 +419,7 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         json_key_string(j, "title", shown ? shown->title : profile_metrics[metric].title);
         json_key_string(j, "unit", units[profile_metrics[metric].unit]);
         json_key_u64(j, "interval_ns", p->series[metric].interval_ns);
-        if (is_untimed(p, metric))
+        if (!profile_is_timed(p, metric))
             json_key_bool(j, "untimed", true);
         if (shown)
             json_key_string(j, "note", shown->note);

@@ -57,9 +57,13 @@ static bool is_collapsed(const struct load *l)
 static const struct {
     bool (*is)(const struct load *l);
     int (*load)(struct load *l);
+    bool untimed; /* samples have no times */
 } formats[] = {
-    {is_jfr, load_jfr},   {is_hprof_text, load_hprof_text}, {is_hprof, load_hprof},
-    {is_wire, load_wire}, {is_collapsed, load_collapsed},
+    {is_jfr, load_jfr, false},
+    {is_hprof_text, load_hprof_text, true},
+    {is_hprof, load_hprof, true},
+    {is_wire, load_wire, false},
+    {is_collapsed, load_collapsed, true},
 };
 
 int64_t load_frame(struct profile *p, struct str label, struct str descriptor, struct str file,
@@ -136,6 +140,8 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
     for (size_t i = 0; i < ARRAY_SIZE(formats) && r == -ENOTSUP; i++) {
         if (formats[i].is(&l)) {
             r = formats[i].load(&l);
+            for (int m = 0; m < PROFILE_METRICS && formats[i].untimed; m++)
+                l.profile->series[m].untimed = true;
             break;
         }
     }

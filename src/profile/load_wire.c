@@ -163,6 +163,7 @@ static int add_sample(struct filling *f, const struct wire_profile *p, const str
     if (!s->time_ns && p->start_ns > f->start_ns)
         time = p->start_ns - f->start_ns;
     to->duration_ns = MAX(to->duration_ns, time);
+    to->series[r.metric].untimed |= !s->time_ns;
     return profile_sample(
         to, r.metric,
         (struct profile_sample){

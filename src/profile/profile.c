@@ -557,6 +557,17 @@ void profile_view_release(struct profile_view *v)
     *v = (struct profile_view){0};
 }
 
+bool profile_is_counted(const struct profile *p, enum profile_metric metric)
+{
+    return (metric == PROFILE_EXACT && p->calls.len) ||
+           (metric == PROFILE_ALLOCATION && p->sites.len && !p->series[metric].estimated);
+}
+
+bool profile_is_timed(const struct profile *p, enum profile_metric metric)
+{
+    return !profile_is_counted(p, metric) && !p->series[metric].untimed;
+}
+
 bool profile_has_samples(const struct profile *p)
 {
     for (int m = 0; m < PROFILE_METRICS; m++) {

@@ -120,6 +120,7 @@ struct profile_series {
     /* a weight is what the sample stands for, given its probability of being taken */
     bool estimated;
     bool listed_only; /* the file omits what is below a cutoff and does not say how much that is */
+    bool untimed;     /* the file has no times of its samples */
     bool stated; /* the file says that it holds this metric, whether or not a stack has any of it */
     uint32_t note; /* a string: what profile_note said where the samples come from; 0 is none */
 };
@@ -281,6 +282,10 @@ int profile_sample(struct profile *p, enum profile_metric metric,
 
 /* Returns whether there are samples of any metric. */
 bool profile_has_samples(const struct profile *p);
+/* Returns whether a metric consists of counts, which are known of the recording as a whole only. */
+bool profile_is_counted(const struct profile *p, enum profile_metric metric);
+/* Returns whether samples of a metric have times of their own, by which a part can be selected. */
+bool profile_is_timed(const struct profile *p, enum profile_metric metric);
 
 static inline struct str profile_text(const struct profile *p, uint32_t string)
 {

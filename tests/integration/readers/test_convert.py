@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Readers and exporters compared with other people's programs: protoc for pprof, the original HPROF of JDK 8."""
+import itertools
 import json
 import re
 import subprocess
@@ -370,6 +371,14 @@ def test_what_counts_have_not_is_said(tmp_path):
         for part in (("--from", "1ms"), ("--to", "10s"), ("--from", "0s", "--to", "50ms")):
             done = lab.jvmscope(*words, *part)
             assert (done.returncode, done.stdout) == (1, "") and "cannot select a part of what is counted" in done.stderr, (words, part, done)
+    # The same after they were sent, and for every format without times.
+    for extension in (".otlp", ".pb.gz", ".collapsed", ".hprof.txt"):
+        sent = tmp_path / f"sent{extension}"
+        lab.jvmscope("convert", out, "-o", sent, check=True)
+        for words, part in itertools.product((("report",), ("report", "--json"), ("convert", "-o", tmp_path / "part.pb.gz")), (("--from", "1ms"), ("--to", "10s"))):
+            done = lab.jvmscope(*words, *part, sent)
+            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1) and re.search(
+                "cannot select a part of what (is counted|has no times): ", done.stderr), (sent, words, part, done)
     # Beside samples, the counts are left out of a part, and of what one thread did where they are those of all threads together.
     both = tmp_path / "both.jfr"
     done = jdk.java("Amounts", jvm=(jdk.agent(f"cpu=samples,interval=1ms,alloc=exact,format=r,file={both}"),))
@@ -383,6 +392,13 @@ def test_what_counts_have_not_is_said(tmp_path):
         assert "  left out: Allocated bytes: " in shown and "class and site" not in shown, shown
         done = lab.jvmscope("report", "--metric", "allocations", *part, both)
         assert (done.returncode, done.stdout) == (1, "") and "cannot select a part of what is counted" in done.stderr, done
+    sent, part = tmp_path / "sent.otlp", tmp_path / "part.otlp"
+    lab.jvmscope("convert", both, "-o", sent, check=True)
+    found = lab.read_json("report", "--json", "--from", "1ms", sent)
+    assert found["not_selected"] == ["allocations"] and "allocations" not in found and "samples" in found, found
+    done = lab.jvmscope("convert", "--from", "1ms", both, "-o", part)
+    assert done.returncode == 0 and f"{both}: note: without Allocated bytes: " in done.stderr, done.stderr
+    assert not {"allocations"} & set(lab.read_json("report", "--json", part))
     for extension in (".json", ".pftrace", ".trcxml"):
         other = tmp_path / f"x{extension}"
         done = lab.jvmscope("convert", out, "-o", other)
