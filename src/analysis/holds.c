@@ -296,8 +296,12 @@ static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
     case TL_WAIT_LOCK:
     case TL_PARK:
         c->threads[n->thread].waiting = x.object;
-        if (!wanted || is_exact(c, x.object) || x.other == TL_NONE || x.other == n->thread ||
-            is_owner(c, x.object, x.other))
+        if (!wanted || is_exact(c, x.object))
+            return 0;
+        /* Who waits for a lock has left it, even if it is unknown who has it now. */
+        if (is_owner(c, x.object, n->thread))
+            hold_forget(c, x.object, n->time);
+        if (x.other == TL_NONE || x.other == n->thread || is_owner(c, x.object, x.other))
             return 0;
         hold_forget(c, x.object, n->time);
         return hold_open(c, x.other, x.object, TL_NONE, n->time, i, HOLD_START_INFERRED);

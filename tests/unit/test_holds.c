@@ -539,6 +539,42 @@ static void hand_overs_may_take_longer(void **state)
     timeline_free(t);
 }
 
+/*
+ * Who waits for a lock has left it, also where its new owner is unknown: three short holds with
+ * sleeps in between are not one long hold, which would have made the program faster.
+ */
+static void who_waits_for_a_lock_has_left_it(void **state)
+{
+    enum { ROUNDS = 3, ROUND_MS = 400 };
+
+    struct timeline_builder *b = builder_of(1);
+    struct timeline *t;
+    struct holds h;
+    assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
+    timeline_origin(b, NS_PER_MS, 0);
+    put_of(b, 0, 0, TLE_THREAD_START, TL_NONE, TL_NONE);
+    for (uint64_t now = 0; now < ROUNDS * ROUND_MS; now += ROUND_MS) {
+        put(b, now + 20, 0, TLE_CONTENDED_ENTER, TL_NONE);
+        put(b, now + 100, 0, TLE_CONTENDED_ENTERED, TL_NONE);
+        put_of(b, now + 100, 0, TLE_SLEEP, TL_NONE, TL_NONE);
+        put_of(b, now + ROUND_MS, 0, TLE_SLEPT, TL_NONE, TL_NONE);
+    }
+    put_of(b, ROUNDS * ROUND_MS, 0, TLE_THREAD_END, TL_NONE, TL_NONE);
+    assert_int_equal(timeline_finish(b, (1 + ROUNDS * ROUND_MS) * NS_PER_MS, &t), 0);
+    timeline_builder_free(b);
+    assert_int_equal(holds_collect(t, NULL, NULL, &h), 0);
+    assert_int_equal(hold_count(&h, 0), ROUNDS);
+    assert_true(hold_of(&h, 0, 0)->flags & HOLD_END_INFERRED);
+    assert_int_equal(hold_latest(&h, hold_slot(&h, 0, 0)), (ROUND_MS + 20) * NS_PER_MS);
+    holds_release(&h);
+    struct what_if_answer a;
+    struct what_if w = {.lock = any_lock, .factor = 0.5};
+    assert_int_equal(what_if(t, &(struct path_options){.end_thread = TL_NONE}, &w, &a), 0);
+    assert_int_equal(a.before, ROUNDS * ROUND_MS * NS_PER_MS);
+    assert_int_equal(a.high, a.before); /* if they were left at once */
+    timeline_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -548,6 +584,7 @@ int main(void)
         cmocka_unit_test(pieces_say_how_runs_differ),
         cmocka_unit_test(what_is_random_is_asked_of_the_whole_recording),
         cmocka_unit_test(hand_overs_may_take_longer),
+        cmocka_unit_test(who_waits_for_a_lock_has_left_it),
         cmocka_unit_test(holds_that_were_recorded_are_exact),
         cmocka_unit_test(objects_of_a_path_are_those_of_waits),
         cmocka_unit_test(two_locks_of_a_class_share_once),
