@@ -12,20 +12,16 @@ static uint64_t at(const struct vm_view *w, int64_t ns)
     return (uint64_t)MAX(ns - w->v.start_ns, INT64_C(0));
 }
 
-static uint64_t grown(const struct vm_figure *f)
-{
-    return f->n > 1 ? f->last - MIN(f->first, f->last) : 0;
-}
-
 static void compilations_json(const struct vm_view *w, struct json *j)
 {
     const struct vm_figure *f = w->v.figures;
     json_key_object(j, "compilations");
-    json_key_u64(j, "count", MAX(grown(&f[VM_COMPILATIONS]), (uint64_t)w->v.compilations.len));
-    json_key_u64(j, "time_ns", grown(&f[VM_COMPILE_TIME]));
-    json_key_u64(j, "bailouts", grown(&f[VM_BAILOUTS]));
-    json_key_u64(j, "invalidated", grown(&f[VM_INVALIDATED]));
-    json_key_u64(j, "code_bytes", grown(&f[VM_CODE_BYTES]));
+    json_key_u64(j, "count", vm_compiled(w));
+    json_key_u64(j, "time_ns", vm_grown(&f[VM_COMPILE_TIME]));
+    json_key_u64(j, "bailouts", vm_grown(&f[VM_BAILOUTS]));
+    json_key_u64(j, "invalidated", vm_grown(&f[VM_INVALIDATED]));
+    json_key_u64(j, "code_bytes", vm_grown(&f[VM_CODE_BYTES]));
+    json_key_u64(j, "counted_ns", vm_counted_ns(&f[VM_COMPILATIONS]));
     json_key_u64(j, "each_known", w->v.compilations.len);
     json_key_array(j, "methods");
     for (size_t i = 0; i < MIN(w->methods.len, w->limit); i++) {
@@ -129,7 +125,8 @@ static void process_json(const struct vm_view *w, struct json *j)
         json_key_object(j, rows[i].name);
         put(j, "last", (double)f->last, rows[i].scale);
         if (rows[i].counted) {
-            json_key_u64(j, "grown", grown(f));
+            json_key_u64(j, "grown", vm_grown(f));
+            json_key_u64(j, "counted_ns", vm_counted_ns(f));
         } else {
             put(j, "least", (double)f->low, rows[i].scale);
             put(j, "most", (double)f->high, rows[i].scale);
@@ -146,12 +143,12 @@ static void container_json(const struct vm_view *w, struct json *j)
     json_key_object(j, "container");
     json_key_u64(j, "memory_limit_bytes", w->v.memory_limit);
     json_key_u64(j, "memory_most_bytes", f[VM_MEMORY].high);
-    json_key_u64(j, "memory_limit_hits", grown(&f[VM_MEMORY_FAILURES]));
+    json_key_u64(j, "memory_limit_hits", vm_grown(&f[VM_MEMORY_FAILURES]));
     json_key_u64(j, "cpu_quota_us", w->v.cpu_quota_us);
     json_key_u64(j, "cpu_period_us", w->v.cpu_period_us);
-    json_key_u64(j, "slices", grown(&f[VM_SLICES]));
-    json_key_u64(j, "throttled_slices", grown(&f[VM_THROTTLED_SLICES]));
-    json_key_u64(j, "throttled_ns", grown(&f[VM_THROTTLED_TIME]));
+    json_key_u64(j, "slices", vm_grown(&f[VM_SLICES]));
+    json_key_u64(j, "throttled_slices", vm_grown(&f[VM_THROTTLED_SLICES]));
+    json_key_u64(j, "throttled_ns", vm_grown(&f[VM_THROTTLED_TIME]));
     json_key_array(j, "throttled");
     for (size_t i = 0; i < w->v.throttles.len; i++) {
         const struct vm_throttle *t = &w->v.throttles.data[i];

@@ -6,20 +6,31 @@
 
 #include <inttypes.h>
 
+/* A shorter time that is not counted is left unsaid. */
+#define SAID_NS UINT64_C(250000000)
+
 static const char *shown(const struct vm_view *w, uint32_t text)
 {
     return text == VM_NONE ? "-" : vm_text(&w->v, text);
-}
-
-static uint64_t grown(const struct vm_figure *f)
-{
-    return f->n > 1 ? f->last - MIN(f->first, f->last) : 0;
 }
 
 static void more(size_t n, size_t limit, const char *what)
 {
     if (n > limit)
         printf(" ... and %zu %s more (--limit)\n", n - limit, what);
+}
+
+/*
+ * Counts are read once a second, so that those of an interval lack what was counted before its
+ * first reading and after its last one.
+ */
+static void counted_text(const struct vm_view *w, const struct vm_figure *f)
+{
+    uint64_t counted = vm_counted_ns(f);
+    char part[24], all[24];
+    if (f->n && counted + SAID_NS < w->window_ns)
+        printf(" counted from the first reading to the last, over %s of the %s\n",
+               format_duration(part, counted), format_duration(all, w->window_ns));
 }
 
 static void methods_text(const struct vm_view *w)
@@ -46,16 +57,17 @@ static void compilers_text(const struct vm_view *w)
                            *time = &w->v.figures[VM_COMPILE_TIME],
                            *invalid = &w->v.figures[VM_INVALIDATED],
                            *size = &w->v.figures[VM_CODE_BYTES];
-    if (!w->v.compilations.len && !grown(n))
+    if (!w->v.compilations.len && !vm_grown(n))
         return;
     printf("\nCompilations\n");
-    if (grown(n)) {
+    if (vm_grown(n)) {
         char spent[24], bytes[24];
         printf(" %" PRIu64
                " compilations took %s of the compilers' time and made %s of code; %" PRIu64
                " were invalidated\n",
-               grown(n), format_duration(spent, grown(time)), format_size(bytes, grown(size)),
-               grown(invalid));
+               vm_compiled(w), format_duration(spent, vm_grown(time)),
+               format_size(bytes, vm_grown(size)), vm_grown(invalid));
+        counted_text(w, n);
     } else {
         printf(" %zu compilations\n", w->v.compilations.len);
     }
@@ -150,10 +162,13 @@ static void process_text(const struct vm_view *w)
     count_row("threads", &f[VM_THREADS]);
     count_row("open files", &f[VM_FILES]);
     count_row("classes loaded", &f[VM_CLASSES_LOADED]);
-    if (f[VM_CLASSES_LOADED].n)
+    if (f[VM_CLASSES_LOADED].n) {
         printf(" loaded %s, unloaded %" PRIu64 ", started %s\n",
-               COUNT_TEXT(grown(&f[VM_CLASSES_LOADED]), "classes"), grown(&f[VM_CLASSES_UNLOADED]),
-               COUNT_TEXT(grown(&f[VM_THREADS_STARTED]), "threads"));
+               COUNT_TEXT(vm_grown(&f[VM_CLASSES_LOADED]), "classes"),
+               vm_grown(&f[VM_CLASSES_UNLOADED]),
+               COUNT_TEXT(vm_grown(&f[VM_THREADS_STARTED]), "threads"));
+        counted_text(w, &f[VM_CLASSES_LOADED]);
+    }
     if (f[VM_FILES_LIMIT].n)
         printf(" at most %" PRIu64 " files may be open\n", f[VM_FILES_LIMIT].last);
 }
@@ -161,9 +176,9 @@ static void process_text(const struct vm_view *w)
 static void waited(const struct vm_view *w, const char *what, const struct vm_figure *f)
 {
     char time[24];
-    if (grown(f))
-        printf(" %s for %s (%.2f %% of the time)\n", what, format_duration(time, grown(f)),
-               w->window_ns ? 100 * (double)grown(f) / (double)w->window_ns : 0.0);
+    if (vm_grown(f))
+        printf(" %s for %s (%.2f %% of the time)\n", what, format_duration(time, vm_grown(f)),
+               w->window_ns ? 100 * (double)vm_grown(f) / (double)w->window_ns : 0.0);
 }
 
 static void container_text(const struct vm_view *w)
@@ -178,13 +193,13 @@ static void container_text(const struct vm_view *w)
     if (w->v.memory_limit)
         printf(" may use %s of memory, used %s at most; the limit was hit %s\n",
                format_size(limit, w->v.memory_limit), format_size(text, f[VM_MEMORY].high),
-               COUNT_TEXT(grown(&f[VM_MEMORY_FAILURES]), "times"));
+               COUNT_TEXT(vm_grown(&f[VM_MEMORY_FAILURES]), "times"));
     if (f[VM_THROTTLED_TIME].n)
         printf(" was out of CPU in %" PRIu64 " of %" PRIu64 " slices, for %s\n",
-               grown(&f[VM_THROTTLED_SLICES]), grown(&f[VM_SLICES]),
-               format_duration(text, grown(&f[VM_THROTTLED_TIME])));
-    if (grown(&f[VM_STEAL_TIME]) || grown(&f[VM_PRESSURE_CPU]) || grown(&f[VM_PRESSURE_MEMORY]) ||
-        grown(&f[VM_PRESSURE_IO]))
+               vm_grown(&f[VM_THROTTLED_SLICES]), vm_grown(&f[VM_SLICES]),
+               format_duration(text, vm_grown(&f[VM_THROTTLED_TIME])));
+    if (vm_grown(&f[VM_STEAL_TIME]) || vm_grown(&f[VM_PRESSURE_CPU]) ||
+        vm_grown(&f[VM_PRESSURE_MEMORY]) || vm_grown(&f[VM_PRESSURE_IO]))
         printf("\nResources\n");
     waited(w, "the hypervisor took the processors away", &f[VM_STEAL_TIME]);
     waited(w, "something waited for a processor", &f[VM_PRESSURE_CPU]);

@@ -48,6 +48,24 @@ static inline bool vm_stops_known(const struct vm_view *w)
     return w->v.has_totals || w->v.safepoint_ends || !w->v.safepoints.len;
 }
 
+/* What a count has grown between its first and its last reading. */
+static inline uint64_t vm_grown(const struct vm_figure *f)
+{
+    return f->n > 1 ? f->last - MIN(f->first, f->last) : 0;
+}
+
+/* How many compilations there were: those that are known one by one may be more than counted. */
+static inline uint64_t vm_compiled(const struct vm_view *w)
+{
+    return MAX(vm_grown(&w->v.figures[VM_COMPILATIONS]), (uint64_t)w->v.compilations.len);
+}
+
+/* How long the chosen interval is known to be counted: from its first reading to its last one. */
+static inline uint64_t vm_counted_ns(const struct vm_figure *f)
+{
+    return f->n > 1 ? (uint64_t)MAX(f->last_ns - f->first_ns, INT64_C(0)) : 0;
+}
+
 /* The frame in which the thread that was late to the safepoint ran; NULL if unknown. */
 static inline const struct vm_frame *vm_late_frame(const struct vm_view *w,
                                                    const struct vm_safepoint *s)

@@ -236,6 +236,16 @@ def test_figures_of_the_process(jdk, tmp_path):
     assert sum(p["limit_bytes"] for p in code) >= 40 << 20
     text = lab.output("vm", out)
     assert re.search(r"^ Metaspace +\d.* -$", text, re.M), text
+    # Counts of a part are read once a second: up to a second at each edge is not counted, and both outputs say so alike.
+    part = shown(out, "--from", "300ms", "--to", "2200ms")
+    counted, compiled, classes = part["compilations"]["counted_ns"], part["compilations"], part["process"]["classes_loaded"]
+    assert counted == classes["counted_ns"] < 1.5e9 < vm["compilations"]["counted_ns"], (counted, vm["compilations"])
+    assert 0 <= classes["grown"] <= process["classes_loaded"]["grown"] and compiled["each_known"] <= compiled["count"], part
+    text = lab.output("vm", "--from", "300ms", "--to", "2200ms", out)
+    said = re.findall(r"^ counted from the first reading to the last, over (.*) of the 1\.90 s$", text, re.M)
+    assert said and len(set(said)) == 1 and len(said) == 1 + (" took " in text), text
+    assert re.search(rf"^ {compiled['count']} compilations?( took|$)", text, re.M) or not compiled["count"], text
+    assert f" loaded {classes['grown']} class" in text, text
 
 
 @pytest.mark.jdks(8, 17, 25)
