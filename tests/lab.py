@@ -15,7 +15,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JDKS = ROOT / "tools" / "jdks"
-# make check-arm sets this to aarch64: the programs under test are those of build-aarch64/, on arm64's JDKs, in an emulator.
+# make check-arm sets this to aarch64: the programs under test are those of build-aarch64/, or of the folder that
+# JVMSCOPE_TEST_BUILD names, on arm64's JDKs, in an emulator.
 ARCH = os.environ.get("JVMSCOPE_TEST_ARCH", "")
 FOREIGN = pathlib.Path(f"/var/cache/jvmscope/libraries-{ARCH}")  # tools/setup cross-aarch64
 VERSIONS = (8, 11, 17, 21, 25, 27)
@@ -23,7 +24,7 @@ VERSIONS = (8, 11, 17, 21, 25, 27)
 
 def _emulated():
     """A folder like build/ in which the command is a script that runs the real one in the emulator."""
-    build = ROOT / f"build-{ARCH}"
+    build = ROOT / os.environ.get("JVMSCOPE_TEST_BUILD", f"build-{ARCH}")
     folder = build / "emulated"
     folder.mkdir(exist_ok=True)
     for name in ("libhprof.so", "libjvmpi.so", "tests", "examples"):
