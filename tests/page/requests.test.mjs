@@ -18,7 +18,9 @@ before(async () => {
   jvmscope("convert", recording, "-o", join(folder, "requests.html"));
   table = JSON.parse(jvmscope("requests", "--json", recording)).requests;
   const { groups } = JSON.parse(jvmscope("requests", "slow", "--json", "--name", "GET /lock", recording));
-  shown = { id: groups[0].slowest[0], sentence: groups[0].sentence, ...JSON.parse(jvmscope("requests", "show", "--json", String(groups[0].slowest[0]), recording)) };
+  // Of the slowest, one that waited for the lock: on a busy machine another may have waited for a processor for even longer.
+  const slowest = groups[0].slowest.map((id) => ({ id, sentence: groups[0].sentence, ...JSON.parse(jvmscope("requests", "show", "--json", String(id), recording)) }));
+  shown = slowest.find((r) => r.parts.some((p) => p.cause === "lock")) ?? slowest[0];
   url = pathToFileURL(join(folder, "requests.html")).href;
   browser = await launch();
 });
