@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.lang.ref.*;
+import java.nio.*;
 import java.util.*;
 import java.util.concurrent.*;
 import java.util.concurrent.atomic.*;
@@ -58,6 +60,17 @@ public class Values {
         }
     }
 
+    static class Held extends WeakReference<Object> {
+        Held(Object o) {
+            super(o);
+        }
+
+        @Override
+        public Object get() {
+            throw new AssertionError("get");
+        }
+    }
+
     static class Order {
         static int limit = 7;
         int id = 42;
@@ -113,6 +126,46 @@ public class Values {
         writer.join();
     }
 
+    static void references() {
+        one("weakref", new WeakReference<>("w"));
+        one("softref", new SoftReference<>(new ArrayList<>(Arrays.asList(1))));
+        Reference<Object> cleared = new WeakReference<>("c");
+        cleared.clear();
+        one("cleared", cleared);
+        one("weaksub", new Held("h"));
+        one("atomicref", new AtomicReference<>());
+    }
+
+    static void buffers() {
+        ByteBuffer bytes = ByteBuffer.allocate(10);
+        ((Buffer) bytes).position(2);
+        ((Buffer) bytes).limit(5);
+        one("bytes", bytes);
+        one("direct", ByteBuffer.allocateDirect(8));
+        one("chars", CharBuffer.allocate(3));
+    }
+
+    static void futures() {
+        CompletableFuture<Object> failed = new CompletableFuture<>();
+        failed.completeExceptionally(new Silent("f"));
+        one("pending", new CompletableFuture<>());
+        one("completed", CompletableFuture.completedFuture("v\"1\""));
+        one("nothing", CompletableFuture.completedFuture(null));
+        one("failed", failed);
+        FutureTask<Object> ran = new FutureTask<>(() -> 7), cancelled = new FutureTask<>(() -> 7), threw = new FutureTask<>(() -> {
+            throw new Silent("t");
+        });
+        one("task", new FutureTask<>(() -> 7));
+        ran.run();
+        one("ran", ran);
+        threw.run();
+        one("threw", threw);
+        cancelled.cancel(false);
+        one("cancelled", cancelled);
+        one("latch", new CountDownLatch(3));
+        one("semaphore", new Semaphore(4));
+    }
+
     public static void main(String[] args) throws Exception {
         one("int", 5);
         one("long", 1L << 60);
@@ -131,6 +184,10 @@ public class Values {
         one("field", Order.class.getDeclaredField("id"));
         one("constructor", ArrayList.class.getDeclaredConstructor());
         one("frame", new StackTraceElement("a.B", "m", "B.java", 12));
+        one("parameter", Values.class.getDeclaredMethod("fail", int.class).getParameters()[0]);
+        references();
+        buffers();
+        futures();
         one("optional", Optional.of("a\nb"));
         one("empty", Optional.empty());
         one("opt5", OptionalInt.of(5));

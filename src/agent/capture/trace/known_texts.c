@@ -540,3 +540,55 @@ void known_put_frame(struct buf *b, const struct value *v)
     if (p[2].number > 0)
         buf_printf(b, ":%" PRId64, p[2].number);
 }
+
+/* Compilers leave out the names of parameters unless they are asked for: then there is a number. */
+void known_put_parameter(struct buf *b, const struct value *v)
+{
+    enum { NAME, EXECUTABLE, INDEX, N };
+    struct value p[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) < N)
+        return;
+    if (is_null(&p[NAME]) || p[NAME].length == 0)
+        buf_printf(b, "arg%" PRId64, p[INDEX].number);
+    else
+        value_text(b, &p[NAME]);
+    buf_string(b, " of ");
+    if (value_known(&p[EXECUTABLE]))
+        p[EXECUTABLE].shown->put(b, &p[EXECUTABLE]);
+    else
+        value_text(b, &p[EXECUTABLE]);
+}
+
+void known_put_buffer(struct buf *b, const struct value *v)
+{
+    struct value p[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) == 3)
+        buf_printf(b, "pos=%" PRId64 " lim=%" PRId64 " cap=%" PRId64, p[0].number, p[1].number,
+                   p[2].number);
+}
+
+void known_put_future(struct buf *b, const struct value *v)
+{
+    struct value p[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) != 1)
+        return;
+    if (is_null(&p[0]))
+        buf_string(b, "not completed");
+    else
+        trace_put_parts(b, v);
+}
+
+/* The state's numbers are those of java.util.concurrent.FutureTask, the same in all JDKs. */
+void known_put_task(struct buf *b, const struct value *v)
+{
+    enum { NORMAL = 2, EXCEPTIONAL, CANCELLED };
+    struct value p[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) != 2)
+        return;
+    if (p[0].number < NORMAL)
+        buf_string(b, "not completed");
+    else if (p[0].number >= CANCELLED)
+        buf_string(b, "cancelled");
+    else
+        trace_put_part(b, &p[1]);
+}

@@ -40,3 +40,8 @@ void known_put_url(struct buf *b, const struct value *v);
 void known_put_member(struct buf *b, const struct value *v);      /* "pkg.Class.name" */
 void known_put_constructor(struct buf *b, const struct value *v); /* "pkg.Class.<init>" */
 void known_put_frame(struct buf *b, const struct value *v);       /* "pkg.Class.method:12" */
+void known_put_parameter(struct buf *b, const struct value *v);   /* "arg0 of pkg.Class.method" */
+void known_put_buffer(struct buf *b, const struct value *v);      /* "pos=0 lim=8 cap=8" */
+/* The result, the exception, or "not completed"; of a FutureTask, "cancelled" too. */
+void known_put_future(struct buf *b, const struct value *v);
+void known_put_task(struct buf *b, const struct value *v);

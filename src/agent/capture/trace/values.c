@@ -287,7 +287,7 @@ static void put_char(struct buf *b, const struct value *v)
     buf_u8(b, '\'');
 }
 
-static void put_part(struct buf *text, const struct value *v)
+void trace_put_part(struct buf *text, const struct value *v)
 {
     struct value box = value_unboxed(v);
     if (box.type == 'C')
@@ -309,7 +309,7 @@ void trace_put_parts(struct buf *text, const struct value *v)
         buf_string(text, is_value ? "=" : i ? ", " : "");
         if (v->shown && v->shown->kind == SHAPE_FIELDS)
             buf_printf(text, "%s=", v->shown->names[i]);
-        put_part(text, &part);
+        trace_put_part(text, &part);
     }
     if (v->length > count)
         buf_string(text, count ? ", ..." : "...");

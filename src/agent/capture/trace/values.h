@@ -61,6 +61,8 @@ void trace_put_class(struct buf *b, uint32_t number);
 void trace_put_utf16(struct buf *b, const uint16_t *chars, uint32_t n);
 /* The characters of a text value, followed by "... (LENGTH)" when they are incomplete. */
 void trace_put_text(struct buf *b, const struct value *v);
+/* A value inside an object: as text, with quotes around strings and characters. */
+void trace_put_part(struct buf *b, const struct value *v);
 /*
  * Fields with their names, elements, or keys with their values; "..." stands for what was left out.
  */
