@@ -11,13 +11,23 @@ public class TracedForever {
 
     public static void main(String[] args) throws Exception {
         System.out.println("ready");
+        Item item = new Item();
         for (int i = 0; !closed(); i++) {
+            item.grow(i);
             if (one(i) != i + 1 || two(i) != i + 2 || java.lang.reflect.Array.getInt(new int[] {i}, 0) != i) {
                 System.out.println("wrong");
             }
             Thread.sleep(1);
         }
         System.out.println("done");
+    }
+
+    static class Item {
+        int size;
+
+        void grow(int n) {
+            size += n;
+        }
     }
 
     /** No code reads or writes it. */

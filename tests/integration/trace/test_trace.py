@@ -70,6 +70,16 @@ VALUES = {
     "thread": 'java.lang.Thread@{"worker-7"}', "subthread": 'Values$Worker@{"w \\"1\\""}', "group": 'java.lang.ThreadGroup@{"g"}',
     "method": "java.lang.reflect.Method@{Values.fail}", "field": "java.lang.reflect.Field@{Values$Order.id}",
     "constructor": "java.lang.reflect.Constructor@{java.util.ArrayList.<init>}", "frame": "java.lang.StackTraceElement@{a.B.m:12}",
+    "parameter": "java.lang.reflect.Parameter@{arg0 of Values.fail}",
+    "weakref": 'java.lang.ref.WeakReference@{"w"}', "softref": "java.lang.ref.SoftReference@{java.util.ArrayList(1)@}",
+    "cleared": "java.lang.ref.WeakReference@{null}", "weaksub": 'Values$Held@{"h"}', "atomicref": 'java.util.concurrent.atomic.AtomicReference@{null}',
+    "bytes": "java.nio.HeapByteBuffer@{pos=2 lim=5 cap=10}", "direct": "java.nio.DirectByteBuffer@{pos=0 lim=8 cap=8}",
+    "chars": "java.nio.HeapCharBuffer@{pos=0 lim=3 cap=3}", "pending": "java.util.concurrent.CompletableFuture@{not completed}",
+    "completed": 'java.util.concurrent.CompletableFuture@{"v\\"1\\""}', "nothing": "java.util.concurrent.CompletableFuture@{null}",
+    "failed": 'java.util.concurrent.CompletableFuture@{Values$Silent@{"f"}}', "task": "java.util.concurrent.FutureTask@{not completed}",
+    "ran": "java.util.concurrent.FutureTask@{7}", "threw": 'java.util.concurrent.FutureTask@{Values$Silent@{"t"}}',
+    "cancelled": "java.util.concurrent.FutureTask@{cancelled}", "latch": "java.util.concurrent.CountDownLatch@{3}",
+    "semaphore": "java.util.concurrent.Semaphore@{4}",
     "optional": 'java.util.Optional["a\\nb"]', "empty": "java.util.Optional.empty",
     "opt5": "java.util.OptionalInt[5]", "ints": "int[7]@{1, 2, 3, 4, 5, ...}",
     "doubles": "double[2]@{0.5, 1.0}", "strings": 'java.lang.String[3]@{"a", null, "c\\"d"}',
@@ -341,16 +351,20 @@ def test_a_condition_that_can_never_hold_is_reported_at_the_end(tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_condition_that_can_never_hold_is_reported_while_the_program_runs(jdk, tmp_path):
-    """As soon as the classes that it depends on are loaded, and no longer at the end, when something else was recorded."""
+    """As soon as the classes that it depends on are loaded or, for a field that a class that is loaded later could still have, at
+    the first call; and no longer at the end, when something else was recorded."""
     command = [lab.BUILD / "jvmscope", "run", "--trace", "TracedForever.two", "--trace", "TracedForever.one", "--if", "arg9 == 1",
-               "--trace", "TracedForever.paint", "--if", "arg1 == 'PURPLE'", "-o", tmp_path / "n.jfr", "--",
+               "--trace", "TracedForever.paint", "--if", "arg1 == 'PURPLE'",
+               "--trace", "TracedForever$Item.grow", "--if", "arg1 > 5 && this.nosuch == 1", "-o", tmp_path / "n.jfr", "--",
                *jdk.command("java", "-cp", lab.compiled("TracedForever"), "TracedForever")]
     never = "traces nothing so far: the condition can never hold:"
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        told = lab.read_until(process.stderr, never) + lab.read_until(process.stderr, never)
-        told = sorted(line for line in told.splitlines() if never in line)
-        assert told == [f"jvmscope: note: --trace TracedForever.one: {never} TracedForever.one has 1 argument and no arg9",
+        told = "".join(lab.read_until(process.stderr, "traces nothing so far") for _ in range(3))
+        told = sorted(line for line in told.splitlines() if "traces nothing so far" in line)
+        assert told == ["jvmscope: note: --trace TracedForever$Item.grow: traces nothing so far: the condition holds for no class loaded so far: "
+                        "TracedForever$Item has no field nosuch",
+                        f"jvmscope: note: --trace TracedForever.one: {never} TracedForever.one has 1 argument and no arg9",
                         f"jvmscope: note: --trace TracedForever.paint: {never} arg1 of TracedForever.paint is a TracedForever$Color, "
                         "which has no constant PURPLE; there are RED, GREEN"]
     finally:

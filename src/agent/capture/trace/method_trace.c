@@ -62,6 +62,7 @@ static int trace_load(struct session *s, struct buf *why)
         return r;
     method_trace.budget = budget_of(&s->options);
     method_trace.false_condition = 0;
+    method_trace.unmet = method_trace.unmet_seen = 0;
     method_trace.never_changed = atomic_load(&method_trace.methods_changed);
     method_trace.never_due_ns = 0;
     method_trace.never_wait_ns = NS_PER_SECOND;
@@ -455,25 +456,33 @@ static void trace_release(struct session *s)
     buf_release(&method_trace.message);
 }
 
+/* Marks a rule as reported, and calls f with its patterns and the reason why it traces nothing. */
+static void report_rule(unsigned i, const char *why,
+                        void (*f)(void *context, const char *pattern, const char *why),
+                        void *context)
+{
+    const struct trace_patterns *patterns = &method_trace.rules.patterns;
+    _cleanup_(buf_release) struct buf of_rule = BUF(1 << 16);
+    const char *p = patterns->list;
+    for (unsigned n = 0; n < patterns->n; n++, p += strcspn(p, ":"), p += *p == ':')
+        if (patterns->rules[n] == i)
+            buf_printf(&of_rule, "%s%.*s", of_rule.len ? ":" : "", (int)strcspn(p, ":"), p);
+    method_trace.rules.of[i].reported = true;
+    f(context, buf_str(&of_rule), why);
+}
+
 /* Calls f with the patterns of each rule whose condition no method can meet, and the reason. */
 static void each_never(JNIEnv *jni, enum fit_when when, bool unreported,
                        void (*f)(void *context, const char *pattern, const char *why),
                        void *context)
 {
-    const struct trace_patterns *patterns = &method_trace.rules.patterns;
     for (unsigned i = 1; i < method_trace.rules.n; i++) {
-        _cleanup_(buf_release) struct buf why = BUF(16384), of_rule = BUF(1 << 16);
-        const char *p = patterns->list;
+        _cleanup_(buf_release) struct buf why = BUF(16384);
         if (unreported && method_trace.rules.of[i].reported)
             continue;
         trace_fit_classes(jni, i, when);
-        if (!trace_never_fits(i, &why))
-            continue;
-        for (unsigned n = 0; n < patterns->n; n++, p += strcspn(p, ":"), p += *p == ':')
-            if (patterns->rules[n] == i)
-                buf_printf(&of_rule, "%s%.*s", of_rule.len ? ":" : "", (int)strcspn(p, ":"), p);
-        method_trace.rules.of[i].reported = true;
-        f(context, buf_str(&of_rule), buf_str(&why));
+        if (trace_never_fits(i, &why))
+            report_rule(i, buf_str(&why), f, context);
     }
 }
 
@@ -483,9 +492,24 @@ static void report_unmatched(void *context, const char *pattern, const char *why
 }
 
 /*
+ * Reports conditions on fields that no loaded class has, once a call did not meet the condition. A
+ * class that is loaded later may still have the field.
+ */
+static void report_unmet(struct session *s, JNIEnv *jni)
+{
+    uint64_t new = method_trace.unmet & ~method_trace.unmet_seen;
+    method_trace.unmet_seen |= new;
+    for (unsigned i = 1; new &&i < method_trace.rules.n; i++) {
+        _cleanup_(buf_release) struct buf why = BUF(16384);
+        bool due = new >> i & 1 && !method_trace.rules.of[i].reported;
+        if (due && trace_fits_nothing_loaded(jni, i, &why))
+            report_rule(i, buf_str(&why), report_unmatched, s);
+    }
+}
+
+/*
  * Reports a condition that can never hold while the program runs: soon after the method's class was
- * loaded, and again, more and more rarely, because the test may depend on classes that are loaded
- * later.
+ * loaded, and again ever more rarely, because it may depend on classes that are loaded later.
  */
 static void report_never(struct session *s, JNIEnv *jni)
 {
@@ -510,6 +534,7 @@ static void trace_drain(struct session *s, JNIEnv *jni)
     drain_round(s, jni);
     open_calls_forget_idle(&method_trace.open);
     report_never(s, jni);
+    report_unmet(s, jni);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_LIMIT, method_trace.budget.over_limit);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_RATE, method_trace.budget.over_rate);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_BYTES, method_trace.budget.over_bytes);

@@ -267,9 +267,10 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
     }
     if (!m)
         jfr_lose(w, LOSS_TRACE_MEMORY, 1);
-    else if (!trace_rules_hold(&method_trace.rules, m->method.rules, condition_value, &c))
+    else if (!trace_rules_hold(&method_trace.rules, m->method.rules, condition_value, &c)) {
         method_trace.false_condition++;
-    else if (budget_allows(&method_trace.budget, own.entry->time_ns))
+        method_trace.unmet |= m->method.rules;
+    } else if (budget_allows(&method_trace.budget, own.entry->time_ns))
         write_call(w, &c, m->name, caller_name);
     open_calls_remove(&method_trace.open, o, at);
 }

@@ -81,14 +81,16 @@ static bool no_constant(void *context, struct str type, const struct cond_test *
     return trace_no_constant(c->jni, t, type, why);
 }
 
-void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when)
+/*
+ * Returns whether no method found so far for rule i can meet its condition, given the loaded
+ * classes. If so, *why receives the reason for one of the methods. Without the lock.
+ */
+static bool fits_no_class(JNIEnv *jni, unsigned i, enum fit_when when, struct buf *why)
 {
-    struct trace_rule *rule = &method_trace.rules.of[i];
+    const struct trace_rule *rule = &method_trace.rules.of[i];
     const struct never_classes classes = {no_field, no_constant, &(struct classes){jni, when}};
-    _cleanup_(buf_release) struct buf why = BUF(16384);
-    bool fits = !rule->fits;
     bool any = false;
-    for (size_t n = 0; !fits; n++) {
+    for (size_t n = 0;; n++) {
         pthread_mutex_lock(&method_trace.lock);
         bool more = n < method_trace.methods.methods.len;
         struct traced_method m =
@@ -96,11 +98,18 @@ void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when)
         bool is = more && m.patterns == method_trace.patterns_changed && m.rules >> i & 1;
         pthread_mutex_unlock(&method_trace.lock);
         if (!more)
-            break;
+            return any;
         any |= is;
-        fits = is && !trace_never_holds(rule->condition, &m, &classes, &why);
+        if (is && !trace_never_holds(rule->condition, &m, &classes, why))
+            return false;
     }
-    if (fits || !any)
+}
+
+void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when)
+{
+    struct trace_rule *rule = &method_trace.rules.of[i];
+    _cleanup_(buf_release) struct buf why = BUF(16384);
+    if (!rule->fits || !fits_no_class(jni, i, when, &why))
         return;
     char *never = strdup(buf_str(&why));
     pthread_mutex_lock(&method_trace.lock);
@@ -108,6 +117,15 @@ void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when)
     rule->never = never;
     rule->fits = !never;
     pthread_mutex_unlock(&method_trace.lock);
+}
+
+bool trace_fits_nothing_loaded(JNIEnv *jni, unsigned i, struct buf *why)
+{
+    _cleanup_(buf_release) struct buf reason = BUF(16384);
+    bool nothing = method_trace.rules.of[i].fits && fits_no_class(jni, i, FIT_NOW, &reason);
+    if (nothing)
+        buf_printf(why, "the condition holds for no class loaded so far: %s", buf_str(&reason));
+    return nothing;
 }
 
 bool trace_never_fits(unsigned i, struct buf *why)

@@ -44,6 +44,8 @@ extern struct method_trace {
     _Atomic unsigned methods_changed;
     struct trace_budget budget;
     uint64_t false_condition;
+    /* sets of rules: a call did not meet the condition; this was explained if it had to be */
+    uint64_t unmet, unmet_seen;
     /* when conditions are compared with the loaded classes again, and for which methods they were
      */
     uint64_t never_due_ns, never_wait_ns;
@@ -78,6 +80,11 @@ enum fit_when {
  * has, and enum constants that do not exist. Without the lock, because it searches all classes.
  */
 void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when);
+/*
+ * Returns whether the condition of rule i could hold only for classes that are loaded later. Then
+ * *why explains it. Does not change the rule.
+ */
+bool trace_fits_nothing_loaded(JNIEnv *jni, unsigned i, struct buf *why);
 /*
  * Returns true when no call of any method found for rule i can meet the condition. Then *why
  * explains it for one of the methods.
