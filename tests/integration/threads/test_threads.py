@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """threads=y and `jvmscope threads`: the eighteen programs with known answers, each on every JDK that has the feature."""
+import collections
 import functools
 import itertools
 import json
@@ -643,6 +644,43 @@ def test_export_chrome(jdk, tmp_path):
     assert slept >= 400_000
     # A thread that runs has one name for it from its first moment on, so that viewers add it up.
     assert {e["name"] for e in events if e["ph"] == "X" and e["name"].startswith("run")} == {"run"}
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_slices_have_the_names_and_times_of_the_recording(jdk, tmp_path):
+    """.json and .pftrace have the same slices, of the same threads; what they say of waits is what `threads summary` says, and
+    what it says of .trcxml, whose times are absolute."""
+    path, out = exported(jdk.version, "4", ".json", tmp_path)
+    events, summary = json.loads(out.read_text())["traceEvents"], threads("summary", path)
+    names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    slices = sorted((names[e["tid"]], e["name"], round(e["ts"] * 1000), round(e["dur"] * 1000)) for e in events if e["ph"] == "X")
+    out = exported(jdk.version, "4", ".pftrace", tmp_path)[1]
+    text = subprocess.run(["protoc", f"--proto_path={lab.ROOT / 'tests' / 'data'}", "--decode=Trace", "perfetto.proto"],
+                          input=out.read_bytes(), capture_output=True, check=True).stdout.decode()
+    tracks, begun, others = {}, {}, []
+    for packet in text.split("packet {")[1:]:
+        track, at = re.search(r"uuid: (\d+)", packet)[1], re.search(r"timestamp: (\d+)", packet)
+        if "thread_name" in packet:
+            tracks[track] = re.search(r'thread_name: "(.*)"', packet)[1]
+        elif "TYPE_SLICE_BEGIN" in packet:
+            begun[track] = int(at[1]), re.search(r'(?m)^ {4}name: "(.*)"', packet)[1]
+        elif "TYPE_SLICE_END" in packet and track in tracks:  # the others are locks
+            start, name = begun.pop(track)
+            others.append((tracks[track], name, start - summary["origin_ns"], int(at[1]) - start))
+    assert sorted(others) == slices and len(slices) > 100
+    totals, kinds = collections.Counter(), {"wait-lock": "blocked", "run": None}
+    for thread, name, _, ns in slices:
+        totals[thread, kinds.get(name.split()[0], "waited")] += ns
+    want = collections.Counter()
+    for row in summary["threads"]:
+        want[row["name"], "blocked"] += row["blocked_ns"]
+        want[row["name"], "waited"] += row["waited_ns"] + row["idle_ns"]
+    assert {k: ns for k, ns in totals.items() if k[1]} == +want
+    again, waits = threads("summary", exported(jdk.version, "4", ".trcxml", tmp_path)[1]), ("name", "blocked", "blocked_ns", "waited", "waited_ns", "idle")
+    assert sorted([r[k] for k in waits] for r in again["threads"]) == sorted([r[k] for k in waits] for r in summary["threads"])
+    shift = again["origin_ns"] - summary["origin_ns"]
+    for row in summary["threads"]:
+        assert any((r["name"], r["start_ns"] + shift) == (row["name"], row["start_ns"]) for r in again["threads"]), row
 
 
 @pytest.mark.jdks(daily=1)
