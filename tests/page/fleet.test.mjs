@@ -179,6 +179,24 @@ test("who calls a method; names are text, whatever they hold", async () => {
   assert.deepEqual(page.problems, []);
 });
 
+/** Tables without a row in sight, names beyond the edge, and columns beyond the edge of which no name stays in sight. */
+function misplaced() {
+  const bad = [];
+  for (const table of document.querySelectorAll("main table, .columns table")) {
+    const place = table.closest(".sortable")?.getBoundingClientRect();
+    const row = table.querySelector("tbody tr")?.getBoundingClientRect();
+    if (!place || !row) continue;
+    const name = table.caption.textContent.slice(0, 30);
+    if (row.bottom > place.bottom) bad.push(`no row is in sight: ${name}`);
+    const titles = [...table.querySelectorAll("thead th")].filter((th) => th.checkVisibility());
+    const beyond = titles.filter((th) => th.getBoundingClientRect().right > place.right + 1);
+    if (beyond.some((th) => th.classList.contains("name"))) bad.push(`a name lies beyond the edge: ${name}`);
+    if (beyond.length && (innerWidth > 900 || !titles.some((th) => getComputedStyle(th).left === "0px"))) bad.push(`${beyond.length} columns beyond the edge: ${name}`);
+    for (const th of titles) if (th.scrollWidth > th.clientWidth + 1) bad.push(`a title is cut: ${th.textContent}`);
+  }
+  return bad;
+}
+
 for (const [width, height] of [[1400, 900], [1024, 700], [390, 800]])
   test(`nothing is off the screen at ${width} pixels`, async () => {
     for (const view of ["services", "profile", "difference", "requests", "vm", "findings", "method"]) {
@@ -186,6 +204,7 @@ for (const [width, height] of [[1400, 900], [1024, 700], [390, 800]])
       await page.waitForFunction(() => !document.getElementById("app").textContent.includes("Asking the store"));
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${view} is wider than the screen`);
       if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${view}-${width}.png`) });
+      assert.deepEqual(await page.evaluate(misplaced), [], `${view} at ${width}`);
       assert.deepEqual(page.problems, [], view);
       await page.context().close();
     }

@@ -105,9 +105,12 @@ function misplaced() {
       // Only where the columns are what was asked for, a table may be wider than its place; what a row is about stays in sight then.
       const place = (table.closest(".sortable, .virtual, .methods, .details") ?? table.parentElement).getBoundingClientRect();
       if (!table.closest(".query, .suspects") && r.right > place.right + 1) bad.push(`a column lies beyond the edge of its table: ${name(th)}`);
+      if (innerWidth < 900 && table.closest(".suspects") && th.cellIndex === 0 && th.nextElementSibling && r.width > 0.6 * place.width) bad.push(`the first column leaves no room for the next: ${name(th)}`);
       if (innerWidth < 900 && table.closest(".query, .suspects") && th.cellIndex === 0 && getComputedStyle(th).left !== "0px") bad.push(`the first column scrolls out of sight: ${name(th)}`);
     }
   }
+  // A command is broken between its words.
+  for (const e of [...document.querySelectorAll("code span")].filter(seen)) if (e.getClientRects().length > 1) bad.push(`a word is broken: ${name(e)}`);
   // A note is whole, and what saves a view does not stand alone on a line of its own where there is room beside it.
   for (const e of [...document.querySelectorAll(".note")].filter(seen)) if (e.scrollHeight > e.clientHeight + 1) bad.push(`a note is cut: ${name(e)}`);
   for (const tools of [...document.querySelectorAll(".tools")].filter(seen)) {

@@ -26,6 +26,9 @@ function parts(): Part[] {
   return all;
 }
 
+/** A command, which is broken between its words alone: dashes are part of them. */
+const Command = ({ line }: { line: string }) => <code>{line.split(" ").map((word, i) => <>{i > 0 && " "}<span>{word}</span></>)}</code>;
+
 /** The list of what is missing, starting with the view that was asked for. */
 export function Missing({ page, view }: { page: PageJson; view?: string }) {
   const missing = parts().filter((p) => !p.has(page));
@@ -35,7 +38,7 @@ export function Missing({ page, view }: { page: PageJson; view?: string }) {
     <>
       {first && (
         <p>
-          This recording does not say {first.is}. It is recorded by <code>{first.by}</code>
+          This recording does not say {first.is}. It is recorded by <Command line={first.by} />
         </p>
       )}
       {rest.length > 0 && (
@@ -44,7 +47,7 @@ export function Missing({ page, view }: { page: PageJson; view?: string }) {
             <>
               <dt>{p.title}</dt>
               <dd>
-                {p.is}: <code>{p.by}</code>
+                {p.is}: <Command line={p.by} />
               </dd>
             </>
           ))}

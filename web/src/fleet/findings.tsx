@@ -31,7 +31,7 @@ export function FindingsView({ state, change }: ViewProps) {
               if (f) change({ view: "difference", service: f.service, version: f.version, base: `version=${f.base}`, search: f.method! });
             }}
             rows={slower.map((f, key) => ({ key, cells: [`${f.service} ${f.version} (after ${f.base})`, (f.extra_ns ?? f.extra_bytes ?? 0), f.self!.change, f.total!.change, f.method!] }))}
-            columns={[{ title: "Service, version" }, { title: "Costs more", numeric: true, format: (v: number) => (v ? weight(m.sum === "bytes" ? "bytes" : "ns", v) : "unknown") }, { title: "Self", ...share }, { title: "Total", ...share }, { title: "Method", name: true }]} />
+            columns={[{ title: "Service" }, { title: "Costs more", numeric: true, format: (v: number) => (v ? weight(m.sum === "bytes" ? "bytes" : "ns", v) : "unknown") }, { title: "Self", ...share }, { title: "Total", ...share, minor: true }, { title: "Method", name: true }]} />
         </section>
       ) : (
         <p class={data.reported.length ? "note" : "empty"}>{n ? "Nothing got slower." : "No service got a new version in this period, so nothing was compared."}</p>
@@ -44,7 +44,7 @@ export function FindingsView({ state, change }: ViewProps) {
               if (f) change({ view: f.kind === "slow requests" ? "requests" : "vm", service: f.service, version: f.version });
             }}
             rows={data.reported.map((f, key) => ({ key, cells: [`${f.service} ${f.version}`.trim(), f.kind, f.text, f.weight_ns, f.count, f.instances] }))}
-            columns={[{ title: "Service, version" }, { title: "What" }, { title: "Where or why", name: true }, { title: "Costs", numeric: true, format: (v: number) => (v ? duration(v) : "unknown") }, { title: "Count", numeric: true, format: count }, { title: "VMs", numeric: true, format: count }]} />
+            columns={[{ title: "Service" }, { title: "What", minor: true }, { title: "Where or why", name: true }, { title: "Costs", numeric: true, format: (v: number) => (v ? duration(v) : "unknown") }, { title: "Count", numeric: true, format: count }, { title: "VMs", numeric: true, format: count }]} />
         </section>
       )}
     </main>

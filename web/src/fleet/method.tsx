@@ -40,7 +40,7 @@ export function MethodView({ state, change }: ViewProps) {
                   if (row) change({ view: "profile", service: row.service, version: row.version, search: row.method });
                 }}
                 rows={data.services.map((r, key) => ({ key, cells: [`${r.service} ${r.version}`, r.share, r.self, r.total, ...knows(r), ...costs(r), r.method] }))}
-                columns={[{ title: "Service, version" }, { title: "Share of it", ...share }, { title: "Self", ...sum }, { title: "Total", ...sum, minor: false }, ...known, ...cost, { title: "Method", name: true }]} />
+                columns={[{ title: "Service" }, { title: "Share of it", ...share }, { title: "Self", ...sum }, { title: "Total", ...sum, minor: false }, ...known, ...cost, { title: "Method", name: true }]} />
             </section>
             <section class="columns" aria-label="Callers">
               <SortableTable caption="Who calls it, in all services that are chosen." by={1} selected={new Set()} onSelect={() => {}}

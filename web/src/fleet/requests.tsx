@@ -65,7 +65,7 @@ function Slowest({ rows }: { rows: SlowRow[] }) {
   if (!rows.length) return null;
   return (
     <section aria-label="Slow requests whose recordings are kept">
-      <p class="dim">Recordings of the slowest requests. `jvmscope requests show ID FILE` shows what one of them did.</p>
+      <p class="dim">Recordings of the slowest requests. <code>jvmscope requests show ID FILE</code> shows what one of them did.</p>
       <ol>
         {rows.map((r) => (
           <li key={`${r.at} ${r.instance} ${r.id}`}>
@@ -98,7 +98,7 @@ export function RequestsView({ state, change, known }: ViewProps) {
   const time = { numeric: true, format: duration };
   const rank = { numeric: true, format: percentileText };
   return (
-    <main class="columns" aria-busy={!heat.done}>
+    <main class="columns stay" aria-busy={!heat.done}>
       <p class="dim">VMs that a host records send only the requests whose details their ring kept; at high rates there were more.</p>
       {without > 0 && <p class="note lost">The causes are those of {count(all - without)} of {count(all)} requests; the details of the others were not kept, or were kept only because they were slow.</p>}
       {heat.done && heat.requests > shown && (

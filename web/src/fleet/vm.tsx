@@ -28,7 +28,7 @@ export function VmView({ state, change }: ViewProps) {
   const value = (s: VmRow, c: (typeof columns)[number]) => Number((s[c.figure] as Figure | undefined)?.[c.member] ?? 0);
   return (
     <main>
-      <section class="columns" aria-label="What the VMs did">
+      <section class="columns stay" aria-label="What the VMs did">
         <SortableTable caption="Pauses for collections, stops at safepoints, the heap after collections, and the process. Enter chooses a service." by={3} selected={new Set()}
           onSelect={(s) => {
             const row = data.services[[...s][0]];
