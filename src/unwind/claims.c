@@ -171,11 +171,23 @@ static bool has_checks(const struct walk_frame *frames, unsigned n)
     return true;
 }
 
+/*
+ * Returns whether what the walk found about compiled code belongs to the methods that it found
+ * there. When classes were unloaded after the stack was copied, the methods may be those of the
+ * copy while the code is that of a class that has taken the same places since.
+ */
+at_each_sample static bool may_keep_notes(const struct walk *k)
+{
+    return k->notes &&
+           (!k->later || (!k->doubt && unloads_epoch(&k->w->unloads, &k->w->memory) == k->epoch));
+}
+
 at_each_sample void walk_finish(struct walk *k)
 {
     const struct walker *w = k->w;
     add_checks(k);
-    for (unsigned i = 0; k->notes && i < k->notes->count; i++) {
+    bool keep = may_keep_notes(k);
+    for (unsigned i = 0; keep && i < k->notes->count; i++) {
         const struct note *n = &k->notes->of[i];
         if (has_checks(k->frames + n->first, n->frames))
             site_note(w->sites, &n->of, n->frame_bytes, n->key, n->state, k->frames + n->first,

@@ -547,6 +547,39 @@ static void a_method_that_may_be_another_is_not_named(void **state)
     drop_copy(&s, &c);
 }
 
+/*
+ * A copy that is walked late, when another class with its compiled code is in the same places, must
+ * not leave sites that join the new compilation and the old methods.
+ */
+static void sites_of_a_late_walk_are_not_kept(void **state)
+{
+    struct scene s;
+    struct copied c;
+    struct method_parts parts;
+    make_copy(&s, &c);
+    walk_copy(&s, &c);
+    assert_int_equal(s.walk.count, 3);
+    uint64_t old[2] = {s.frames[0].id, s.frames[1].id};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(method_parts(&s.walker.layout, &process_memory, s.code.method[i], &parts));
+        s.code.im.bytes[parts.class_name - BASE + 3] ^= 0x41; /* the hash of the name */
+    }
+    poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 77);
+    c.unloaded[0]++;
+    walk_copy(&s, &c);
+    assert_int_equal(s.end.status, WALK_BROKEN); /* the site of the old compilation is forgotten */
+    walk_copy(&s, &c);
+    assert_int_equal(s.end.status, WALK_COMPLETE);
+    c.copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
+    walk_copy(&s, &c);
+    assert_int_equal(s.walk.count, 3);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_not_equal(walk_id_check(s.frames[i].id), 0);
+        assert_int_not_equal(s.frames[i].id, old[i]);
+    }
+    drop_copy(&s, &c);
+}
+
 static void a_bytecode_pointer_of_another_method_is_seen(void **state)
 {
     struct scene s;
@@ -670,6 +703,7 @@ int main(void)
         cmocka_unit_test(unloaded_classes_are_counted_by_the_vm),
         cmocka_unit_test(a_copied_stack_is_walked_as_it_was),
         cmocka_unit_test(a_method_that_may_be_another_is_not_named),
+        cmocka_unit_test(sites_of_a_late_walk_are_not_kept),
         cmocka_unit_test(a_bytecode_pointer_of_another_method_is_seen),
         cmocka_unit_test(depth_ends_the_walk),
         cmocka_unit_test(a_lost_caller_is_looked_for_in_the_anchor),
