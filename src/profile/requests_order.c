@@ -178,18 +178,26 @@ struct stratum {
     uint32_t number;     /* from 0, for each name */
 };
 
+/*
+ * The weights add up to the number that the histogram has. A request that was chosen with certainty
+ * stands for itself alone; those that were chosen by chance stand for the rest.
+ */
 static void weigh_stratum(struct requests *r, const struct stratum *s)
 {
-    bool by_sample = s->sampled >= SAMPLED_LEAST && s->all > s->end - s->first;
-    double sum = 0;
+    bool some = s->all > s->end - s->first, by_sample = s->sampled >= SAMPLED_LEAST && some;
+    double sum = 0, certain = 0;
     for (uint32_t i = s->first; i < s->end; i++) {
         struct request *q = &r->list.data[r->by_name.data[i]];
         q->stratum = s->number;
-        q->weight = by_sample && q->beyond ? 0 : s->all > s->end - s->first ? q->one_of : 1;
-        sum += (double)q->weight;
+        q->weight = by_sample && q->beyond ? 0 : some ? q->one_of : 1;
+        *(q->weight > 1 ? &sum : &certain) += (double)q->weight;
     }
-    for (uint32_t i = s->first; i < s->end; i++)
-        r->list.data[r->by_name.data[i]].weight *= (float)((double)s->all / sum);
+    bool apart = sum > 0 && (double)s->all > certain;
+    double factor = apart ? ((double)s->all - certain) / sum : (double)s->all / (sum + certain);
+    for (uint32_t i = s->first; i < s->end; i++) {
+        float *weight = &r->list.data[r->by_name.data[i]].weight;
+        *weight *= apart && *weight <= 1 ? 1 : (float)factor;
+    }
 }
 
 /* Adds the requests of a name that follow in by_name and are in this bucket or a faster one. */
