@@ -544,13 +544,15 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
         assert done.returncode == 0 and "details of requests" not in done.stderr, (verb, done.stderr)
         if "--json" in verb:
             assert any(x["what"] == "details of requests" for x in json.loads(done.stdout)["losses"]), verb
-    more = f"of the requests whose details were kept; {left_out:,} more ended in this time"
+    # Where the file did not grow in time, requests are lost as well, which is another loss with a line of its own.
+    fast, = (total for (what, reason), total in lost.items() if what == "details of requests" and "too fast" in reason)
+    more = f"of the requests whose details were kept; {fast:,} more ended in this time"
     assert more not in lab.output("requests", "slow", out) and more in lab.output("requests", "slow", "--to", "1000s", out)
     part = lab.jvmscope("requests", "--from", "0s", out)
     assert "are those of the requests whose details were kept" not in part.stdout
     part = lab.jvmscope("requests", "--to", "1000s", out)
     more = re.search(r"^ counts and times are those of the requests whose details were kept; ([\d,]+) more ended in this time", part.stdout, re.M)
-    assert int(more[1].replace(",", "")) == lost["details of requests", max(r for w, r in lost if w == "details of requests")], part.stdout
+    assert int(more[1].replace(",", "")) == fast, part.stdout
     part = lab.read_json("requests", "--json", "--to", "1000s", out)["requests"]
     assert [(r["count"] == r["kept"], r["exact"]) for r in part if r["name"] == "RequestsMany.quick"] == [(True, False)]
 
