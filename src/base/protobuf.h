@@ -46,10 +46,16 @@ static inline void proto_put_double(struct buf *b, unsigned field, double value)
     proto_put_fixed64(b, field, bits);
 }
 
-static inline void proto_put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n)
+/* Begins a field of n bytes, which the caller writes next. */
+static inline void proto_put_head(struct buf *b, unsigned field, size_t n)
 {
     buf_varint(b, (uint64_t)field << 3 | PROTO_BYTES);
     buf_varint(b, n);
+}
+
+static inline void proto_put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n)
+{
+    proto_put_head(b, field, n);
     buf_bytes(b, bytes, n);
 }
 

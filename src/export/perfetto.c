@@ -38,8 +38,7 @@ static void put_string(struct perfetto *p, struct buf *b, unsigned field, const 
 static int put_packet(struct perfetto *p)
 {
     struct buf head = BUF(32);
-    buf_varint(&head, 1 << 3 | PROTO_BYTES);
-    buf_varint(&head, p->packet.len);
+    proto_put_head(&head, 1, p->packet.len);
     int r = buf_error(&p->packet);
     if (r == 0) {
         fwrite(head.data, 1, head.len, p->out);

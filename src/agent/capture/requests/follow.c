@@ -11,6 +11,7 @@
 #include "agent/vm/thread_table.h"
 #include "agent/vm/virtual_threads.h"
 #include "agent/vm/vm.h"
+#include "base/seqlock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -340,10 +341,9 @@ void requests_report_running(uint64_t now)
     uint32_t used = atomic_load(&follow.requests.used);
     for (uint32_t i = 0; i < MIN(used, follow.requests.max); i++) {
         struct request *r = follow_at(i);
-        uint64_t token = atomic_load(&r->token), start = r->start;
+        uint64_t token = seqlock_stamp(&r->token), start = r->start;
         struct request_name *name = token ? request_name_at(r->name) : NULL;
-        atomic_thread_fence(memory_order_acquire);
-        if (!name || start > now || now - start <= least || atomic_load(&r->token) != token)
+        if (!name || start > now || now - start <= least || !seqlock_stamp_holds(&r->token, token))
             continue;
         alarm_request(name->text, now - start, reported_ns(r, start), true);
         atomic_store(&r->reported, now);
@@ -358,7 +358,7 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
     follow_lock(r);
     bool mine = atomic_load(&r->token) == token;
     if (mine)
-        atomic_store(&r->token, 0);
+        seqlock_stamp_clear(&r->token);
     follow_unlock(r);
     if (!mine)
         return;
