@@ -668,7 +668,7 @@ def test_slices_have_the_names_and_times_of_the_recording(jdk, tmp_path):
             start, name = begun.pop(track)
             others.append((tracks[track], name, start - summary["origin_ns"], int(at[1]) - start))
     assert sorted(others) == slices and len(slices) > 100
-    totals, kinds = collections.Counter(), {"wait-lock": "blocked", "run": None}
+    totals, kinds = collections.Counter(), {"wait-lock": "blocked", "run": None, "io": None, "preempted": None}
     for thread, name, _, ns in slices:
         totals[thread, kinds.get(name.split()[0], "waited")] += ns
     want = collections.Counter()
