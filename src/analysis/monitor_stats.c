@@ -17,6 +17,7 @@ enum { SUB = 32, BUCKETS = SUB * 60 };
 
 struct histogram {
     uint32_t counts[BUCKETS];
+    uint64_t total_ns, max_ns;
 };
 
 struct counting {
@@ -46,32 +47,46 @@ static uint64_t bucket_value(unsigned b)
 
 static uint64_t percentile(const struct histogram *h, const struct wait_times *w, double share)
 {
-    uint64_t want = (uint64_t)((double)w->count * share + 0.5), seen = 0;
-    for (unsigned i = 0; i < BUCKETS && w->count; i++) {
+    uint64_t whole = w->count - w->cut, seen = 0;
+    uint64_t want = (uint64_t)((double)whole * share + 0.5);
+    for (unsigned i = 0; i < BUCKETS && whole; i++) {
         seen += h->counts[i];
         if (seen >= MAX(want, 1))
-            return MAX(w->min_ns, MIN(bucket_value(i), w->max_ns));
+            return MAX(w->min_ns, MIN(bucket_value(i), h->max_ns));
     }
-    return w->max_ns;
+    return h->max_ns;
 }
 
 static void times_settle(struct wait_times *w, const struct histogram *h)
 {
+    w->avg_ns = w->count > w->cut ? h->total_ns / (w->count - w->cut) : 0;
     w->p50_ns = percentile(h, w, 0.5);
     w->p90_ns = percentile(h, w, 0.9);
     w->p99_ns = percentile(h, w, 0.99);
 }
 
-static void times_add(struct wait_times *w, struct histogram *h, uint64_t ns, bool inferred,
-                      bool unknown)
+struct one_wait {
+    struct tl_node begin;
+    struct tl_context context;
+    uint64_t ns;
+    bool block, inferred, unknown, idle, cut;
+};
+
+static void times_add(struct wait_times *t, struct histogram *h, const struct one_wait *w)
 {
-    w->min_ns = w->count ? MIN(w->min_ns, ns) : ns;
-    w->max_ns = MAX(w->max_ns, ns);
-    w->count++;
-    w->total_ns += ns;
-    w->inferred += inferred;
-    w->unknown += unknown;
-    h->counts[bucket(ns)]++;
+    t->max_ns = MAX(t->max_ns, w->ns);
+    t->total_ns += w->ns;
+    t->inferred += w->inferred;
+    t->unknown += w->unknown;
+    if (w->cut) {
+        t->cut++;
+    } else {
+        t->min_ns = t->count > t->cut ? MIN(t->min_ns, w->ns) : w->ns;
+        h->max_ns = MAX(h->max_ns, w->ns);
+        h->total_ns += w->ns;
+        h->counts[bucket(w->ns)]++;
+    }
+    t->count++;
 }
 
 /* Counts a value once per kind and row. */
@@ -84,13 +99,6 @@ static int count_distinct(struct counting *c, unsigned kind, size_t row, uint32_
     *count += added;
     return 0;
 }
-
-struct one_wait {
-    struct tl_node begin;
-    struct tl_context context;
-    uint64_t ns;
-    bool block, inferred, unknown, idle;
-};
 
 static int class_add(struct counting *c, const struct one_wait *w, uint32_t class)
 {
@@ -109,9 +117,9 @@ static int class_add(struct counting *c, const struct one_wait *w, uint32_t clas
     size_t i = *slot;
     struct class_stats *row = &c->s->classes.data[i];
     if (w->block)
-        times_add(&row->block, &c->class_block.data[i], w->ns, w->inferred, w->unknown);
+        times_add(&row->block, &c->class_block.data[i], w);
     else
-        times_add(&row->wait, &c->class_wait.data[i], w->ns, w->inferred, w->unknown);
+        times_add(&row->wait, &c->class_wait.data[i], w);
     r = count_distinct(c, 0, i, w->context.object, &row->objects);
     return r < 0 ? r : count_distinct(c, 1, i, w->begin.thread, &row->threads);
 }
@@ -138,7 +146,7 @@ static int site_add(struct counting *c, const struct one_wait *w, uint32_t class
         return r;
     size_t i = *slot;
     struct site_stats *row = &c->s->sites.data[i];
-    times_add(&row->times, &c->site_times.data[i], w->ns, w->inferred, w->unknown);
+    times_add(&row->times, &c->site_times.data[i], w);
     r = count_distinct(c, 2, i, w->context.object, &row->objects);
     return r < 0 ? r : count_distinct(c, 3, i, w->begin.thread, &row->threads);
 }
@@ -189,6 +197,7 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     bool ends = end != TL_NONE;
     const struct tl_node e = ends ? tl_node(c->t, end) : (struct tl_node){0};
     w.inferred = ends && e.flags & TL_INFERRED;
+    w.cut = !ends || (n.time == 0 && c->t->began_before);
     w.unknown = ends && e.edge == TL_NO_EDGE && !(e.flags & TL_BLOCKED);
     /* The VM's own threads run no Java code while they wait for work. */
     bool in_vm = c->t->threads[n.thread].flags & TL_THREAD_SYSTEM && w.context.stack == TL_NONE &&

@@ -11,8 +11,14 @@
 #include "timeline/timeline.h"
 
 struct wait_times {
-    uint64_t count, total_ns, min_ns, max_ns;
-    uint64_t p50_ns, p90_ns, p99_ns;
+    uint64_t count, total_ns, max_ns;
+    /*
+     * of count: those that are in the recording only in part, because it began or ended meanwhile.
+     * How long the others took is known.
+     */
+    uint64_t cut;
+    /* of those that are whole; 0 if there are none */
+    uint64_t min_ns, avg_ns, p50_ns, p90_ns, p99_ns;
     /* of count: those that ended by an inferred cause, and those whose cause is unknown */
     uint64_t inferred, unknown;
 };

@@ -270,9 +270,11 @@ static int path_json(struct json *j, const struct critical_path *path,
 static void times_json(struct json *j, const struct wait_times *w)
 {
     json_key_u64(j, "count", w->count);
+    json_key_u64(j, "cut", w->cut);
     json_key_u64(j, "total_ns", w->total_ns);
     json_key_u64(j, "min_ns", w->min_ns);
     json_key_u64(j, "max_ns", w->max_ns);
+    json_key_u64(j, "avg_ns", w->avg_ns);
     json_key_u64(j, "p50_ns", w->p50_ns);
     json_key_u64(j, "p90_ns", w->p90_ns);
     json_key_u64(j, "p99_ns", w->p99_ns);

@@ -301,6 +301,35 @@ static void program_5_blocked_time_misleads(void **state)
     monitor_stats_release(&s);
 }
 
+/*
+ * Two waits of 20 ms, and one of which the recording has 10 ms: how long that took is unknown, so
+ * it is no part of the least, the average and the percentiles.
+ */
+static void waits_that_are_cut_have_no_length(void **state)
+{
+    const struct step *const scripts[] = {
+        S({START, 1}, {SLEEP, 50}), S({IN, 1}, {LOCK, 0}, {WAIT, 0, 20}, {WAIT, 0, 20}, {WAIT, 0})};
+    forget();
+    m_init(&machine, 2, scripts);
+    timeline = m_run(&machine);
+    for (unsigned began = 0; began < 3; began++) {
+        /* Time 0 is then in the middle of the first wait. */
+        timeline->began_before = began;
+        struct monitor_stats s = stats_of();
+        assert_int_equal(s.classes.len, 1);
+        const struct wait_times *w = &s.classes.data[0].wait;
+        assert_int_equal(w->count, 3);
+        assert_int_equal(w->cut, began ? 2 : 1);
+        assert_int_equal(w->total_ns, ms(50));
+        assert_int_equal(w->min_ns, ms(20));
+        assert_int_equal(w->max_ns, ms(20));
+        assert_int_equal(w->avg_ns, ms(20));
+        assert_int_equal(w->p50_ns, ms(20));
+        assert_int_equal(w->p99_ns, ms(20));
+        monitor_stats_release(&s);
+    }
+}
+
 static void program_6_ping_pong(void **state)
 {
     RUN(3, S({START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}),
@@ -1038,6 +1067,7 @@ int main(void)
         cmocka_unit_test(program_3_one_lock),
         cmocka_unit_test(program_4_lock_and_outside),
         cmocka_unit_test(program_5_blocked_time_misleads),
+        cmocka_unit_test(waits_that_are_cut_have_no_length),
         cmocka_unit_test(program_6_ping_pong),
         cmocka_unit_test(program_7_pipeline),
         cmocka_unit_test(program_8_notified_before),

@@ -11,7 +11,6 @@ import type { SiteStats, Stats, Times, TimelineJson } from "./timeline";
 import { noTimeline, timelineFacts, View } from "./view";
 
 const time = { numeric: true, format: (v: number) => (v > 0 ? duration(v) : "–") };
-const average = (t: Times) => (t.count ? t.total_ns / t.count : 0);
 const siteKey = (s: SiteStats) => `${s.block ? 1 : 0}/${s.class}/${s.method}/${s.line}`;
 const place = (s: SiteStats) => (s.method ? `${s.method}${s.line ? `:${s.line}` : ""}` : "not recorded");
 const numbers = (text: string | undefined) => new Set((text ?? "").split(",").filter(Boolean).map(Number));
@@ -36,7 +35,7 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
   const siteRows = (block: boolean) =>
     sites.map((s, i) => ({ s, i })).filter(({ s }) => s.block === block).map(({ s, i }) => ({
       key: i,
-      cells: [place(s), s.class, s.count, s.total_ns, s.min_ns, average(s), s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.objects, s.threads],
+      cells: [place(s), s.class, s.count, s.total_ns, s.min_ns, s.avg_ns, s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.objects, s.threads],
     }));
   const columns = [{ title: "Calling method", name: true }, { title: "Class", name: true }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time, minor: true },
     { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true }, { title: "50 %", ...time, minor: true }, { title: "90 %", ...time, minor: true }, { title: "99 %", ...time, minor: true },
@@ -46,11 +45,11 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
   const choose = (s: Set<number>) => setSite(new Set([...s].map((i) => siteKey(sites[i]))));
   const classRows = classes.map((c, key) => ({
     key,
-    cells: [c.class, c.blocks.count, c.blocks.total_ns, c.blocks.min_ns, average(c.blocks), c.blocks.max_ns, c.waits.count, c.waits.total_ns, c.waits.min_ns, average(c.waits), c.waits.max_ns, c.threads],
+    cells: [c.class, c.blocks.count, c.blocks.total_ns, c.blocks.min_ns, c.blocks.avg_ns, c.blocks.max_ns, c.waits.count, c.waits.total_ns, c.waits.min_ns, c.waits.avg_ns, c.waits.max_ns, c.threads],
   }));
   const save = () =>
-    download(`${name}-monitors.csv`, "text/csv", table(["kind", "class", "method", "line", "count", "total_ns", "min_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns", "threads"],
-      sites.map((s) => [s.block ? "block" : "wait", s.class, s.method ?? "", s.line, s.count, s.total_ns, s.min_ns, s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.threads])));
+    download(`${name}-monitors.csv`, "text/csv", table(["kind", "class", "method", "line", "count", "cut", "total_ns", "min_ns", "avg_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns", "threads"],
+      sites.map((s) => [s.block ? "block" : "wait", s.class, s.method ?? "", s.line, s.count, s.cut, s.total_ns, s.min_ns, s.avg_ns, s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.threads])));
   return (
     <main class="monitors">
       <div class="columns" tabIndex={0} role="group" aria-label="Tables">
@@ -118,12 +117,16 @@ export function useStats(json: TimelineJson, threads: Set<number>, idle = false)
 
 const everyone = new Set<number>();
 
+/** The waits of which all is in the recording. */
+const whole = (t: Times) => t.count - t.cut;
+
 /** The sum of several threads' tables. Percentiles and numbers of objects cannot be added; -1 stands for them. */
 function merge(all: Stats[]): Stats {
   if (all.length === 1) return all[0];
   const add = <T extends Times>(a: T, b: Times): T => ({
-    ...a, count: a.count + b.count, total_ns: a.total_ns + b.total_ns, max_ns: Math.max(a.max_ns, b.max_ns),
-    min_ns: !a.count ? b.min_ns : !b.count ? a.min_ns : Math.min(a.min_ns, b.min_ns), p50_ns: -1, p90_ns: -1, p99_ns: -1,
+    ...a, count: a.count + b.count, cut: a.cut + b.cut, total_ns: a.total_ns + b.total_ns, max_ns: Math.max(a.max_ns, b.max_ns),
+    min_ns: !whole(a) ? b.min_ns : !whole(b) ? a.min_ns : Math.min(a.min_ns, b.min_ns),
+    avg_ns: (a.avg_ns * whole(a) + b.avg_ns * whole(b)) / Math.max(whole(a) + whole(b), 1), p50_ns: -1, p90_ns: -1, p99_ns: -1,
   });
   const classes = new Map<string, Stats["classes"][0]>();
   const sites = new Map<string, SiteStats>();

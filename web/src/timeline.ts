@@ -77,8 +77,10 @@ export interface ThreadStats {
 
 export interface Times {
   count: number;
+  cut: number; // of count: those that lasted when the recording began or ended, which are part of total_ns and max_ns alone
   total_ns: number;
   min_ns: number;
+  avg_ns: number;
   max_ns: number;
   p50_ns: number;
   p90_ns: number;

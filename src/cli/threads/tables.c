@@ -274,17 +274,28 @@ static uint64_t gain(struct thread_view *v, uint32_t class, double factor, bool 
     return a.before > a.answer ? a.before - a.answer : 0;
 }
 
+/* Writes what is known of whole waits alone: null if there are only others. */
+static void json_of_whole(struct json *j, const char *key, const struct wait_times *w, uint64_t ns)
+{
+    json_key(j, key);
+    if (w->count && w->count == w->cut)
+        json_null(j);
+    else
+        json_u64(j, ns);
+}
+
 static void json_times(struct json *j, const char *key, const struct wait_times *w)
 {
     json_key_object(j, key);
     json_key_u64(j, "count", w->count);
+    json_key_u64(j, "cut", w->cut);
     json_key_u64(j, "total_ns", w->total_ns);
-    json_key_u64(j, "min_ns", w->min_ns);
+    json_of_whole(j, "min_ns", w, w->min_ns);
     json_key_u64(j, "max_ns", w->max_ns);
-    json_key_u64(j, "avg_ns", w->count ? w->total_ns / w->count : 0);
-    json_key_u64(j, "p50_ns", w->p50_ns);
-    json_key_u64(j, "p90_ns", w->p90_ns);
-    json_key_u64(j, "p99_ns", w->p99_ns);
+    json_of_whole(j, "avg_ns", w, w->avg_ns);
+    json_of_whole(j, "p50_ns", w, w->p50_ns);
+    json_of_whole(j, "p90_ns", w, w->p90_ns);
+    json_of_whole(j, "p99_ns", w, w->p99_ns);
     json_key_u64(j, "inferred", w->inferred);
     json_key_u64(j, "unknown", w->unknown);
     json_end_object(j);
@@ -378,11 +389,17 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
     return json_print(&b);
 }
 
+static const char *of_whole(char text[24], const struct wait_times *w, uint64_t ns)
+{
+    return w->count == w->cut ? "-" : format_duration(text, ns);
+}
+
 static void print_sites(struct thread_view *v, const struct monitor_stats *s, bool block,
                         size_t limit)
 {
     char total[24], least[24], most[24], average[24], late[24];
     size_t shown = 0;
+    uint64_t cut = 0;
     printf("\n%s by calling method\n   count       total       least        most     average       "
            "  p99  objects  threads  "
            "method, class\n",
@@ -392,14 +409,20 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
         if (row->block != block || shown++ >= limit)
             continue;
         const struct wait_times *w = &row->times;
+        cut += w->cut;
         printf(" %7" PRIu64 "  %10s  %10s  %10s  %10s  %10s  %7u  %7u  %s, %s\n", w->count,
-               format_duration(total, w->total_ns), format_duration(least, w->min_ns),
-               format_duration(most, w->max_ns), format_duration(average, w->total_ns / w->count),
-               format_duration(late, w->p99_ns), row->objects, row->threads,
+               format_duration(total, w->total_ns), of_whole(least, w, w->min_ns),
+               format_duration(most, w->max_ns), of_whole(average, w, w->avg_ns),
+               of_whole(late, w, w->p99_ns), row->objects, row->threads,
                row->method == TL_NONE ? "?" : tl_string(v->t, row->method),
                row->class == TL_NONE ? "-" : tl_string(v->t, row->class));
     }
     thread_view_left_out(shown - MIN(shown, limit), "rows");
+    if (cut)
+        printf(" of these, %" PRIu64
+               " lasted when the recording began or ended: they are in count, "
+               "total and most alone\n",
+               cut);
 }
 
 static void print_holds(struct thread_view *v, const struct hold_table *holds, size_t limit)

@@ -96,6 +96,12 @@ def test_what_waits_at_attach_is_known(jdk, attached_waits):
     shown = lab.output("threads", "summary", attached_waits)
     assert "Finalizer" not in shown and not re.search(r"\bpool\b", shown.split("idle threads")[0]), shown
     assert re.search(r"idle waits are left out: \d+, .* in all", shown), shown
+    # How long a wait took that began before the recording is unknown, so it is no least and no average.
+    stats, shown = threads("monitors", attached_waits), lab.output("threads", "monitors", attached_waits)
+    slept = [row["times"] for row in stats["waits"] if any("Thread.sleep" in frame for frame in row["frames"][:3])]
+    assert len(slept) == 1 and slept[0]["count"] == slept[0]["cut"] == 1 and slept[0]["max_ns"] == slept[0]["total_ns"] > 0, stats["waits"]
+    assert {slept[0][key] for key in ("min_ns", "avg_ns", "p50_ns", "p90_ns", "p99_ns")} == {None}
+    assert re.search(r"(?m)^ of these, \d+ lasted when the recording began or ended: ", shown), shown
 
 
 def test_waits_are_named_by_who_calls(jdk, attached_waits):
