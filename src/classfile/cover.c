@@ -236,9 +236,8 @@ static struct cover_method *add_method(struct cover_table *t, struct str class_n
     return m->class_name && m->name && m->descriptor && vec_push(&t->methods, m) == 0 ? m : NULL;
 }
 
-const struct cover_method *cover_add(struct cover_table *t, struct str class_name,
-                                     struct str source, const struct edit *e, uint32_t limit,
-                                     int *ret_error)
+struct cover_method *cover_add(struct cover_table *t, struct str class_name, struct str source,
+                               const struct edit *e, uint32_t limit, int *ret_error)
 {
     const struct class_file *c = e->rewrite->class;
     struct str name = class_utf8(c, e->method->name),

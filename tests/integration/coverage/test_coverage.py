@@ -89,15 +89,22 @@ def test_refusals(jvmscope, tmp_path):
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
     """Two recordings: what the first one has seen, and the JIT has left out since, the second one sees again. On one JDK this is
-    done for every loaded class, because the VM changes them in parts with pauses in between."""
+    done for every loaded class, because the VM changes them in parts with pauses in between. A third one of one method alone has
+    nothing of the others, which were recorded before: neither methods that did not run, nor counts in its status."""
     chosen = [] if jdk.version == 17 else ["--include", "TracedForever"]
-    outs = [tmp_path / "late.jfr", tmp_path / "again.jfr"]
+    outs, few = [tmp_path / "late.jfr", tmp_path / "again.jfr"], tmp_path / "few.jfr"
+    all_captures = ["--cover"] + (["--alloc=exact"] if chosen else []) + ["--trace"]
     process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout.readline() == "ready\n"
         for out in outs:
-            done = jvmscope("attach", "--cover", *chosen, "-t", "250ms", "-o", out, process.pid)
+            done = jvmscope("attach", *all_captures, "TracedForever", *chosen, "-t", "250ms", "-o", out, process.pid)
             assert done.returncode == 0, done.stderr
+        done = jvmscope("attach", *all_captures, "TracedForever.two", "--include", "TracedForever.two", "-o", few, process.pid)
+        assert done.returncode == 0, done.stderr
+        status = json.loads(jvmscope("status", "--json", process.pid).stdout)
+        assert status["cover.methods"] == status["trace.methods"] == 1 and status.get("alloc.places", 0) < 10, status
+        assert jvmscope("stop", process.pid).returncode == 0
         process.stdin.close()
         assert process.wait(20) == 0 and process.stdout.read() == "done\n"
     finally:
@@ -107,6 +114,8 @@ def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
         done = jvmscope("coverage", "--json", out)
         methods = {m["method"]: m["hit"] for c in json.loads(done.stdout)["classes"] for m in c["by_method"] if c["class"] == "TracedForever"}
         assert methods["one"] and methods["two"] and not methods["<init>"]
+    classes = json.loads(jvmscope("coverage", "--json", few).stdout)["classes"]
+    assert [(c["class"], [m["method"] for m in c["by_method"]]) for c in classes] == [("TracedForever", ["two"])]
 
 
 def test_no_method_is_kept_from_the_jit(tmp_path):

@@ -17,8 +17,13 @@ struct alloc_block *alloc_blocks = &of_cells;
 static struct alloc_block *free_blocks;
 /* protects the three below; acquired while holding the sites' lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* hash of class, method and code -> first number */
+/*
+ * hash of class, method and code -> first number, and above these 32 bits the last recording whose
+ * probes it received
+ */
 static struct map bodies;
+static uint64_t recording;
+static uint32_t n_placed; /* places with probes of this recording */
 static struct strpool names;
 static struct alloc_point *points; /* ALLOC_POINTS_MAX; pages are committed on first use */
 static uint32_t n_points;
@@ -34,6 +39,10 @@ int alloc_points_init(void)
 {
     if (fault_here())
         return -ENOMEM;
+    pthread_mutex_lock(&lock);
+    recording++;
+    n_placed = 0;
+    pthread_mutex_unlock(&lock);
     if (!points)
         points = reserve(ALLOC_POINTS_MAX * sizeof(*points));
     if (!alloc_slots) {
@@ -158,13 +167,16 @@ int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n
     int64_t r = -ENOBUFS;
     pthread_mutex_lock(&lock);
     const uint64_t *known = map_get(&bodies, key);
+    bool placed = known && *known >> 32 == recording;
     *ret_new = !known;
     if (known)
-        r = (int64_t)*known;
-    else if (n <= ALLOC_POINTS_MAX - n_points) {
-        r = map_put(&bodies, key, n_points) < 0 ? -ENOMEM : (int64_t)n_points;
-        n_points += r >= 0 ? n : 0;
-    }
+        r = (int64_t)(*known & UINT32_MAX);
+    else if (n <= ALLOC_POINTS_MAX - n_points)
+        r = n_points;
+    if (r >= 0 && !placed && map_put(&bodies, key, recording << 32 | (uint64_t)r) < 0)
+        r = -ENOMEM;
+    n_points += r >= 0 && !known ? n : 0;
+    n_placed += r >= 0 && !placed ? n : 0;
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -205,7 +217,7 @@ const char *alloc_point_class(uint32_t number)
 uint32_t alloc_points_count(void)
 {
     pthread_mutex_lock(&lock);
-    uint32_t n = n_points;
+    uint32_t n = n_placed;
     pthread_mutex_unlock(&lock);
     return n;
 }

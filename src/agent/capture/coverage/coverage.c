@@ -48,6 +48,7 @@ static struct {
     jsize chunks;        /* number of elements */
     uint32_t type;
     bool all;                 /* classes of the JDK too, because include= was given */
+    unsigned recording;       /* counts recordings with coverage */
     uint64_t left, lost;      /* methods without probes for lack of memory; events without room */
     _Atomic uint64_t stopped; /* methods without probes because the lock was not available */
     /* the bytes of all points in the form that events use; under the session's lock */
@@ -126,8 +127,10 @@ static int cover_edit(const struct instrument_class *c, struct edit *e)
         cover.stopped++;
         return -EAGAIN;
     }
-    const struct cover_method *m = cover_add(&cover.table, c->name, c->source, e, POINTS_MAX, &r);
+    struct cover_method *m = cover_add(&cover.table, c->name, c->source, e, POINTS_MAX, &r);
     cover.left += r < 0;
+    if (m)
+        m->recording = cover.recording;
     pthread_mutex_unlock(&cover.lock);
     if (m)
         r = make_room(m->first + m->count);
@@ -190,6 +193,7 @@ static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
     pthread_mutex_lock(&cover.lock);
     copy_chunks(jni, NULL);
     cover.left = cover.lost = 0;
+    cover.recording++;
     atomic_store(&cover.stopped, 0);
     pthread_mutex_unlock(&cover.lock);
     vec_release(&cover.reported);
@@ -248,30 +252,38 @@ static int write_method(struct jfr_writer *w, const struct cover_method *m, cons
     return 1;
 }
 
-/* A consistent copy of the points that have run and of the list of methods. */
+/* A consistent copy of the points that have run and of the list of this recording's methods. */
 struct cover_copy {
     uint8_t *hits;
     const struct cover_method **methods; /* they remain valid */
     size_t n_hits, n_methods;
 };
 
+/*
+ * The table also has the methods of earlier recordings: nothing counts whether they run if this one
+ * leaves them out. With the lock.
+ */
+static bool is_covered(const struct cover_method *m)
+{
+    return m->recording == cover.recording;
+}
+
 static int copy_state(JNIEnv *jni, struct cover_copy *ret)
 {
     int r = 0;
     pthread_mutex_lock(&cover.lock);
     ret->n_hits = (size_t)cover.chunks * CHUNK;
-    ret->n_methods = cover.table.methods.len;
     ret->hits = malloc(ret->n_hits + 1);
-    ret->methods = calloc(ret->n_methods + 1, sizeof(*ret->methods));
+    ret->methods = calloc(cover.table.methods.len + 1, sizeof(*ret->methods));
     if (ret->hits && ret->methods)
         copy_chunks(jni, ret->hits);
     else
         r = -ENOMEM;
-    for (size_t i = 0; r == 0 && i < ret->n_methods; i++) {
-        ret->methods[i] = cover.table.methods.data[i];
+    for (size_t i = 0; r == 0 && i < cover.table.methods.len; i++) {
+        const struct cover_method *m = cover.table.methods.data[i];
         /* A method that is just being added has no bytes yet. */
-        if (ret->methods[i]->first + ret->methods[i]->count > ret->n_hits)
-            ret->n_methods = i;
+        if (is_covered(m) && m->first + m->count <= ret->n_hits)
+            ret->methods[ret->n_methods++] = m;
     }
     pthread_mutex_unlock(&cover.lock);
     return r;
@@ -339,9 +351,15 @@ static bool cover_reachable(void)
 
 static void cover_status(struct session *s, struct buf *out)
 {
+    size_t methods = 0, points = 0;
     pthread_mutex_lock(&cover.lock);
-    buf_printf(out, "cover.methods %zu\ncover.points %u\ncover.lost %llu\n",
-               cover.table.methods.len, cover.table.points, (unsigned long long)cover.lost);
+    for (size_t i = 0; i < cover.table.methods.len; i++) {
+        const struct cover_method *m = cover.table.methods.data[i];
+        methods += is_covered(m);
+        points += is_covered(m) ? m->count : 0;
+    }
+    buf_printf(out, "cover.methods %zu\ncover.points %zu\ncover.lost %llu\n", methods, points,
+               (unsigned long long)cover.lost);
     pthread_mutex_unlock(&cover.lock);
 }
 

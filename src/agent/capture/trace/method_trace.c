@@ -34,10 +34,6 @@ static const struct jfr_type unmatched_type = {
         {"reason", "Reason", "java.lang.String", .description = "Why it traced nothing"}),
 };
 
-/*
- * A session's copy of what it needs to know about a method, because the table moves when other
- * threads add to it, and the method's name in the recording.
- */
 struct method_trace method_trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool any_never_fits(JNIEnv *jni, struct buf *why)
@@ -562,13 +558,16 @@ static void trace_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 
 static void trace_status(struct session *s, struct buf *out)
 {
+    uint64_t methods = 0; /* the table also has those of earlier recordings */
     pthread_mutex_lock(&method_trace.lock);
+    for (size_t i = 0; i < method_trace.methods.methods.len; i++)
+        methods += is_traced_now(i);
 
     const struct {
         const char *name;
         uint64_t value;
     } rows[] = {{"calls", method_trace.budget.written},
-                {"methods", method_trace.methods.methods.len},
+                {"methods", methods},
                 {"condition_false", method_trace.false_condition},
                 {"open", method_trace.open.n_open}};
 

@@ -5,7 +5,7 @@
 
 /*
  * Changes what is traced while a recording runs, according to a valid request (trace_request.h).
- * Writes {"patterns", "methods"} as JSON into out; "methods" counts all methods traced so far.
+ * Writes {"patterns", "methods"} as JSON into out; "methods" lists the methods traced now.
  * Under the session's lock. -ESRCH: nothing is being traced, or there is no such pattern.
  */
 int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, struct buf *out,
