@@ -81,7 +81,7 @@ test("samples of threads with nothing to do are hidden, with their sum; a switch
     assert.equal(await total(), wall.total);
     assert.equal(await first(), wall.methods[0].method);
     const button = page.locator("button:has-text('idle')");
-    assert.match(plain(await button.textContent()), new RegExp(`^Without ${wall.idle} samples`));
+    assert.match(plain(await button.textContent()), new RegExp(`^Include ${wall.idle} samples`));
     await button.focus();
     await page.keyboard.press("Enter");
     await page.waitForSelector("button[aria-pressed=true]:has-text('idle')");
@@ -103,7 +103,7 @@ test("idle waits are hidden in monitor statistics as in threads monitors, with t
     const rows = (n) => page.waitForFunction((n) => document.querySelectorAll(".columns section:nth-of-type(4) tbody tr").length === n, n);
     await rows(without.waits.length);
     const button = page.locator("button:has-text('idle wait')");
-    assert.match(plain(await button.textContent()), new RegExp(`^Without ${idle} idle wait`));
+    assert.match(plain(await button.textContent()), new RegExp(`^Include ${idle} idle wait`));
     await button.click();
     await rows(all.waits.length);
     await page.waitForURL(/mi=1/);

@@ -64,6 +64,17 @@ function misplaced() {
     return r.right > innerWidth + 1 || r.left < -1;
   };
   if (document.scrollingElement.scrollWidth > innerWidth) bad.push(`the page is ${document.scrollingElement.scrollWidth} pixels wide`);
+  // Its parts scroll: a second scroll bar beside theirs would lead to empty room.
+  if (document.scrollingElement.scrollHeight > innerHeight) bad.push(`the page is ${document.scrollingElement.scrollHeight} pixels high`);
+  // Of a name that has no room, the package gives way before the method.
+  for (const parts of [...document.querySelectorAll(".parts")].filter(seen)) {
+    const [end, room] = [parts.querySelector("b"), parts.querySelector(".pkg")];
+    const edge = parts.closest("td").getBoundingClientRect().right;
+    if ((end.scrollWidth > end.clientWidth + 1 || end.getBoundingClientRect().right > edge + 1) && room?.getBoundingClientRect().width > 20) bad.push(`the method is cut before its package: ${name(parts)}`);
+  }
+  // The shares of a coverage stand together.
+  const meters = [...document.querySelectorAll(".meter")].filter(seen).map((e) => e.getBoundingClientRect().top);
+  if (innerWidth > 1000 && meters.length && Math.max(...meters) > Math.min(...meters) + 4) bad.push("a share of the coverage stands alone on its line");
   const parts = [...document.querySelectorAll("button, input, select, summary, textarea, h1, h2, h3, th, output, .legend > span, .facts > span, .note, canvas, .field")].filter(seen);
   const boxes = [];
   for (const e of parts) {

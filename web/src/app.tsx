@@ -94,7 +94,7 @@ export function App({ page }: { page: PageJson }) {
     if (!m) cache.current.set(json.name, (m = decodeMetric(json)));
     return m;
   }, [json, inProfile, isWaiting]);
-  const dialog = help && <Help page={page} isDark={dark} view={view} onClose={() => setHelp(false)} />;
+  const dialog = help && <Help page={page} isDark={dark} view={view} metric={json?.name ?? ""} onClose={() => setHelp(false)} />;
   const kept = { kept: state.more, keep: (part: Record<string, string>) => setState((s) => ({ ...s, more: { ...s.more, ...part } })) };
   const name = page.file.replace(/\.[^.]*$/, "");
   const facts = (children: preact.ComponentChildren) => (
@@ -230,18 +230,18 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
         {!metric.threadsMerged && <ThreadPicker metric={metric} names={page.threads} chosen={threads} onChoose={(s) => change({ threads: s ? [...s] : [], zoom: "" })} />}
         {page.site && page.site.files.length > 1 && (
           <select aria-label="Compare with" value={state.compare} onChange={(e) => change({ compare: Number(e.currentTarget.value) })}>
-            <option value={-1}>Compare with …</option>
-            {page.site.files.map((f, i) => i !== page.site!.at && <option value={i}>{f.replace(/^.*\//, "")}</option>)}
+            <option value={-1}>{comparing ? "No comparison" : "Compare with …"}</option>
+            {page.site.files.map((f, i) => i !== page.site!.at && <option value={i}>{state.compare === i ? "Compared with " : ""}{f.replace(/^.*\//, "")}</option>)}
           </select>
         )}
         {all.aside > 0 && (
-          <button class="toggle" aria-pressed={withAside} onClick={() => change({ more: { ...state.more, id: withAside ? "" : "1" }, zoom: "" })}
+          <button class="toggle switch" aria-pressed={withAside} onClick={() => change({ more: { ...state.more, id: withAside ? "" : "1" }, zoom: "" })}
             title={
               all.name === "wall"
                 ? "Samples of threads that wait for something to do: idle pool threads, timers, threads of the VM"
                 : "CPU time of threads that run no Java code, by the kernel's count: compilers, collectors, the VM"
             }>
-            {withAside ? "With" : "Without"} {weightLong(all, all.aside)} {all.name === "wall" ? "idle" : "of the VM's threads"}
+            Include {weightLong(all, all.aside)} {all.name === "wall" ? "idle" : "of the VM's threads"}
           </button>
         )}
         <div class="search">

@@ -122,7 +122,7 @@ export function Compare({ page, metric, aside, at, text, match, onSelect, select
       </section>
       <section class="compared" aria-label="Methods by change">
         <SortableTable caption="Methods by change of their share" rows={shown} selected={new Set()} onSelect={(s) => onSelect(now.labels.indexOf(String(rows[[...s][0]]?.cells[4] ?? "")))} limit={500}
-          by={0} columns={[{ title: "Change of self", ...change }, { title: "Self there", ...share, minor: true }, { title: "Self here", ...share, minor: true }, { title: "Change of total", ...change, minor: true }, { title: "Method", name: true }]} />
+          by={0} columns={[{ title: "Change of self", ...change }, { title: "Self there", ...share, minor: true }, { title: "Self here", ...share, minor: true }, { title: "Change of total", ...change, minor: true }, { title: "Method", name: true, code: "method" }]} />
       </section>
     </main>
   );

@@ -66,9 +66,11 @@ export function CoverageView({ json, kept, keep, name }: Kept & { json: Coverage
           <input type="search" placeholder="Class ( / )" aria-label="Class" value={text} onInput={(e) => keep({ kc: e.currentTarget.value })} />
           <output aria-live="polite">{text ? `${shown.length} of ${plural(rows.length, "class", "classes")}` : ""}</output>
         </div>
-        <Meter what="lines" hit={t.lines_hit} all={t.lines} />
-        <Meter what="methods" hit={t.methods_hit} all={t.methods} />
-        <Meter what="branches" hit={t.branches_hit} all={t.branches} />
+        <div class="meters">
+          <Meter what="lines" hit={t.lines_hit} all={t.lines} />
+          <Meter what="methods" hit={t.methods_hit} all={t.methods} />
+          <Meter what="branches" hit={t.branches_hit} all={t.branches} />
+        </div>
         <div class="grow" />
         <button title="The classes shown, as CSV" onClick={() => download(`${name}-coverage.csv`, "text/csv", table(["class", "lines", "lines_hit", "methods", "methods_hit", "branches", "branches_hit"],
           shown.map((r) => json.classes[r.key]).map((c) => [c.class, c.lines, c.lines_hit, c.methods, c.methods_hit, c.branches, c.branches_hit])))}>Save CSV</button>
@@ -77,7 +79,7 @@ export function CoverageView({ json, kept, keep, name }: Kept & { json: Coverage
         <section aria-label="Classes" class="fill">
           <SortableTable caption="Classes" by={3} limit={2000} rows={shown} selected={new Set(at >= 0 ? [at] : [])}
             onSelect={(s) => keep({ kl: json.classes[[...s].find((k) => k !== at) ?? -1]?.class ?? "" })}
-            columns={[{ title: "Class", name: true }, { title: "Lines", ...part }, { title: "ran", numeric: true, minor: true }, { title: "missed", numeric: true }, { title: "Methods", numeric: true, minor: true }, { title: "missed ", numeric: true, minor: true }, { title: "Branches", ...part }, { title: "missed  ", numeric: true, minor: true }]} />
+            columns={[{ title: "Class", name: true, code: "class" }, { title: "Lines", ...part }, { title: "ran", numeric: true, minor: true }, { title: "missed", numeric: true }, { title: "Methods", numeric: true, minor: true }, { title: "missed ", numeric: true, minor: true }, { title: "Branches", ...part }, { title: "missed  ", numeric: true, minor: true }]} />
         </section>
         <section aria-label="Source" class="source fill">
           {at >= 0 ? <Source json={json} c={json.classes[at]} /> : <p class="empty">Choose a class to see which of its lines ran.</p>}

@@ -166,7 +166,7 @@ function Classes(p: { ask: Ask; text: string; onText: (t: string) => void; chose
       </div>
       <SortableTable caption="Classes" by={2} limit={1000} rows={shown} selected={new Set(at >= 0 ? [at] : [])} totals
         onSelect={(s) => p.onChoose(String(rows[[...s].find((k) => k !== at) ?? -1]?.cells[0] ?? ""))}
-        columns={[{ title: "Class", name: true }, { title: "Count", numeric: true, format: count }, { title: "Shallow", ...size }, { title: "Retained", ...size }]} />
+        columns={[{ title: "Class", name: true, code: "class" }, { title: "Count", numeric: true, format: count }, { title: "Shallow", ...size }, { title: "Retained", ...size }]} />
     </>
   );
 }

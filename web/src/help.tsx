@@ -26,10 +26,10 @@ const always: [string, string][] = [
   ["?", "this help"],
 ];
 
-export function Help(p: { page: PageJson; onClose: () => void; isDark: boolean; view: string }) {
+export function Help(p: { page: PageJson; onClose: () => void; isDark: boolean; view: string; metric: string }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
-  const of = views.find((v) => v.name === p.view) ?? { help: <Profile isDark={p.isDark} />, keys };
+  const of = views.find((v) => v.name === p.view) ?? { help: <Profile isDark={p.isDark} metric={p.metric} />, keys };
   return (
     <dialog ref={dialog} onClose={p.onClose} onClick={(e) => e.target === dialog.current && dialog.current!.close()} aria-label="Help">
       <div class="help">
@@ -56,18 +56,29 @@ export function Help(p: { page: PageJson; onClose: () => void; isDark: boolean; 
   );
 }
 
-function Profile({ isDark }: { isDark: boolean }) {
+/** What the width of a box stands for, by the metric's name. */
+const counted: Record<string, [what: string, its: string]> = {
+  allocations: ["bytes were allocated", "the bytes that the method's own code allocated"],
+  locks: ["time threads were blocked", "the time for which the method's own code was blocked"],
+};
+
+function Profile({ isDark, metric }: { isDark: boolean; metric: string }) {
+  const [what, own] = counted[metric] ?? ["time was spent", "the time of the method's own code"];
   return (
     <>
       <p>
-        Each box is a method; below it (above it, in a flame) is what it called. The wider a box, the more time was spent in it and in what
-        it called. The order from left to right is by weight, not by time. <b>Self</b> is the time of the method's own code, <b>total</b>{" "}
-        that of what it called as well; a method that calls itself is counted once.
+        Each box is a method; below it (above it, in a flame) is what it called. The wider a box, the more {what} in it and in what it
+        called. The order from left to right is by weight, not by the order of the calls. <b>Self</b> counts {own}, <b>total</b> what it
+        called as well; a method that calls itself is counted once.
+      </p>
+      <p>
+        The colour says how the VM ran the method: interpreted, compiled, or inlined into a compiled method that called it. Not every
+        recording or event tells: such methods are <b>{kindTitles.java}</b>.
       </p>
       <div class="legend">
-        {kinds.slice(1).map((k, i) => (
+        {kinds.map((k, i) => (
           <span key={k}>
-            <i style={{ background: colour(i + 1, 3, isDark) }} /> {kindTitles[k]}
+            <i style={{ background: colour(i, 3, isDark) }} /> {kindTitles[k]}
           </span>
         ))}
       </div>

@@ -37,7 +37,7 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
       key: i,
       cells: [place(s), s.class, s.count, s.total_ns, s.min_ns, s.avg_ns, s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.objects, s.threads],
     }));
-  const columns = [{ title: "Calling method", name: true }, { title: "Class", name: true }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time, minor: true },
+  const columns = [{ title: "Calling method", name: true, code: "method" }, { title: "Class", name: true, code: "class" }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time, minor: true },
     { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true }, { title: "50 %", ...time, minor: true }, { title: "90 %", ...time, minor: true }, { title: "99 %", ...time, minor: true },
     { title: "Objects", numeric: true, minor: true, format: (v: number) => (v < 0 ? "–" : String(v)) }, { title: "Threads", numeric: true, minor: true }];
   const chosen = sites.filter((s) => site.has(siteKey(s)));
@@ -57,8 +57,8 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
           <h2>
             Threads <button class="aside" onClick={save}>Save CSV</button>
             {stats.idle > 0 && (
-              <button class="aside toggle" aria-pressed={idle} onClick={() => keep({ mi: idle ? "" : "1" })} title="Waits of threads that have nothing to do: idle pool threads, timers">
-                {idle ? "With" : "Without"} {plural(stats.idle, "idle wait")}, {duration(stats.idle_ns)}
+              <button class="aside toggle switch" aria-pressed={idle} onClick={() => keep({ mi: idle ? "" : "1" })} title="Waits of threads that have nothing to do: idle pool threads, timers">
+                Include {plural(stats.idle, "idle wait")}, {duration(stats.idle_ns)}
               </button>
             )}
           </h2>
@@ -71,7 +71,7 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
           </h2>
           <SortableTable caption="Classes whose monitors were used" by={2} ties={7} totals selected={new Set(classes.map((c, i) => (chosenClasses.has(c.class) ? i : -1)).filter((i) => i >= 0))}
             onSelect={(s) => keep({ mc: [...s].map((i) => classes[i].class).join("|") })} rows={classRows}
-            columns={[{ title: "Class", name: true }, { title: "Blocks", numeric: true }, { title: "Blocked", ...time }, { title: "Min", ...time, minor: true }, { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true },
+            columns={[{ title: "Class", name: true, code: "class" }, { title: "Blocks", numeric: true }, { title: "Blocked", ...time }, { title: "Min", ...time, minor: true }, { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true },
               { title: "Waits", numeric: true }, { title: "Waited", ...time }, { title: "Min ", ...time, minor: true }, { title: "Average ", ...time, minor: true }, { title: "Max ", ...time, minor: true }, { title: "Threads", numeric: true, minor: true }]} />
         </section>
         <section>

@@ -28,7 +28,7 @@ const dark: Record<string, Hsl> = {
 };
 
 export const kindTitles: Record<string, string> = {
-  java: "Java",
+  java: "Java, kind not known",
   compiled: "Java, compiled",
   inlined: "Java, inlined",
   interpreted: "Java, interpreted",

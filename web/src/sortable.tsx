@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table that sorts by any column and whose rows can be selected by mouse or keyboard.
 import { useMemo, useState } from "preact/hooks";
+import { Code, Parts } from "./parts";
 import { cellClass } from "./virtual";
 
 export interface Column {
@@ -9,6 +10,7 @@ export interface Column {
   format?: (v: number) => string;
   minor?: boolean; // left out where there is little room
   name?: boolean; // takes the room that the others leave, and is cut before a number is
+  code?: Code; // names whose ends stay where there is little room
 }
 
 export interface TableRow {
@@ -89,7 +91,7 @@ export function SortableTable(p: Props) {
             >
               {p.columns.map((c, k) => (
                 <td key={k} class={cellClass(c)} title={c.numeric ? undefined : String(r.cells[k])}>
-                  {format(c, r.cells[k])}
+                  {c.code ? <Parts code={c.code} label={String(r.cells[k])} /> : format(c, r.cells[k])}
                 </td>
               ))}
             </tr>

@@ -2,8 +2,9 @@
 // The ranked methods: a real table, of which only the visible rows are in the document.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kinds, Metric } from "./data";
-import { count, percent, plural, split, weight } from "./format";
+import { count, percent, plural, weight } from "./format";
 import { colour, kindTitles } from "./palette";
+import { Parts } from "./parts";
 import { useSize } from "./size";
 import { useDark } from "./theme";
 import type { Row } from "./tree";
@@ -96,7 +97,6 @@ export function MethodTable(p: Props) {
           {first > 0 && <tr aria-hidden="true" style={{ height: `${first * ROW}px` }} />}
           {rows.slice(first, last).map((r, k) => {
             const i = first + k;
-            const { pkg, cls, name } = split(p.labels[r.label]);
             const on = r.label === p.selected;
             return (
               <tr
@@ -122,10 +122,10 @@ export function MethodTable(p: Props) {
                 <td class="num dim minor">{mark(r, 1, weight(p.metric.unit, r.total))}</td>
                 {p.metric.calls && <td class="num calls">{count(callsOf(r))}</td>}
                 <td class="method" title={p.labels[r.label]}>
-                  <i style={{ background: colour(r.kind, 3, isDark) }} title={kindTitles[kinds[r.kind]]} />
-                  <span class="dim">{pkg}</span>
-                  {cls && <span>{cls}.</span>}
-                  <b>{name}</b>
+                  <div>
+                    <i style={{ background: colour(r.kind, 3, isDark) }} title={kindTitles[kinds[r.kind]]} />
+                    <Parts code="method" label={p.labels[r.label]} />
+                  </div>
                 </td>
               </tr>
             );

@@ -232,7 +232,7 @@ function Summary({ calls, onMethod }: { calls: Call[]; onMethod: (m: string) => 
     <>
       <h2>Methods</h2>
       <SortableTable caption="Methods by time in themselves" by={2} limit={200} rows={rows} selected={new Set()} onSelect={(s) => onMethod(String(rows[[...s][0]].cells[0]))}
-        columns={[{ title: "Method", name: true }, { title: "Calls", numeric: true }, { title: "Self", ...time }, { title: "Total", ...time }, { title: "Max", ...time, minor: true }, { title: "Threw", numeric: true, minor: true }]} />
+        columns={[{ title: "Method", name: true, code: "method" }, { title: "Calls", numeric: true }, { title: "Self", ...time }, { title: "Total", ...time }, { title: "Max", ...time, minor: true }, { title: "Threw", numeric: true, minor: true }]} />
     </>
   );
 }

@@ -248,7 +248,7 @@ static void report_start(void (*report)(const struct task_time *t))
     for (struct thread *t = NULL; (t = threads_next(t));)
         if (!t->own && atomic_load(&t->tid))
             cpu_ns += clock_ns(slot_clock(atomic_load(&t->tid)));
-    report(&(struct task_time){TASK_START, "start", cpu_ns});
+    report(&(struct task_time){TASK_START, "threads not yet sampled", cpu_ns});
 }
 
 void tasks_start(bool whole_process, uint64_t process_ns, void (*report)(const struct task_time *t))

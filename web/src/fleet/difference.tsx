@@ -55,7 +55,7 @@ export function DifferenceView({ state, change, known }: ViewProps) {
               rows={rows.map((m, key) => ({ key, cells: [m.self.change, interval(m.self), m.total.change, interval(m.total), m.method] }))}
               columns={[
                 { title: "Self", numeric: true, format: signed }, { title: "between", minor: true }, { title: "Total", numeric: true, format: signed },
-                { title: "between ", minor: true }, { title: "Method", name: true },
+                { title: "between ", minor: true }, { title: "Method", name: true, code: "method" },
               ]} />
           </section>
         ) : (

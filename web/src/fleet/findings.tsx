@@ -31,7 +31,7 @@ export function FindingsView({ state, change }: ViewProps) {
               if (f) change({ view: "difference", service: f.service, version: f.version, base: `version=${f.base}`, search: f.method! });
             }}
             rows={slower.map((f, key) => ({ key, cells: [`${f.service} ${f.version} (after ${f.base})`, (f.extra_ns ?? f.extra_bytes ?? 0), f.self!.change, f.total!.change, f.method!] }))}
-            columns={[{ title: "Service" }, { title: "Costs more", numeric: true, format: (v: number) => (v ? weight(m.sum === "bytes" ? "bytes" : "ns", v) : "unknown") }, { title: "Self", ...share }, { title: "Total", ...share, minor: true }, { title: "Method", name: true }]} />
+            columns={[{ title: "Service" }, { title: "Costs more", numeric: true, format: (v: number) => (v ? weight(m.sum === "bytes" ? "bytes" : "ns", v) : "unknown") }, { title: "Self", ...share }, { title: "Total", ...share, minor: true }, { title: "Method", name: true, code: "method" }]} />
         </section>
       ) : (
         <p class={data.reported.length ? "note" : "empty"}>{n ? "Nothing got slower." : "No service got a new version in this period, so nothing was compared."}</p>

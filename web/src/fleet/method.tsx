@@ -40,12 +40,12 @@ export function MethodView({ state, change }: ViewProps) {
                   if (row) change({ view: "profile", service: row.service, version: row.version, search: row.method });
                 }}
                 rows={data.services.map((r, key) => ({ key, cells: [`${r.service} ${r.version}`, r.share, r.self, r.total, ...knows(r), ...costs(r), r.method] }))}
-                columns={[{ title: "Service" }, { title: "Share of it", ...share }, { title: "Self", ...sum }, { title: "Total", ...sum, minor: false }, ...known, ...cost, { title: "Method", name: true }]} />
+                columns={[{ title: "Service" }, { title: "Share of it", ...share }, { title: "Self", ...sum }, { title: "Total", ...sum, minor: false }, ...known, ...cost, { title: "Method", name: true, code: "method" }]} />
             </section>
             <section class="columns" aria-label="Callers">
               <SortableTable caption="Who calls it, in all services that are chosen." by={1} selected={new Set()} onSelect={() => {}}
                 rows={data.callers.map((r, key) => ({ key, cells: [r.caller || "(none)", r.total, whole ? r.total / whole : 0, ...knows(r), ...costs(r), r.method] }))}
-                columns={[{ title: "Caller", name: true }, { title: "Total", ...sum, minor: false }, { title: "Share of all", ...share }, ...known, ...cost, { title: "Method", name: true }]} />
+                columns={[{ title: "Caller", name: true, code: "method" }, { title: "Total", ...sum, minor: false }, { title: "Share of all", ...share }, ...known, ...cost, { title: "Method", name: true, code: "method" }]} />
             </section>
           </>
         ) : (
