@@ -56,12 +56,18 @@ static bool is_asked_for(const struct session *s, const struct capture *row)
     return next_option(s, row, 0) < OPTION_COUNT;
 }
 
-/* "cpu=samples", the option that requested a row. */
+/*
+ * "cpu=samples", the option that requested a row; of a list, which may be given in parts, the name
+ * alone.
+ */
 static void name_options(const struct session *s, const struct capture *row, struct buf *out)
 {
     const char *between = "";
     for (int i = -1; (i = next_option(s, row, i + 1)) < OPTION_COUNT; between = ", ")
-        buf_printf(out, "%s%s=%s", between, option_table[i].name, s->options.v[i].text);
+        if (option_table[i].separator)
+            buf_printf(out, "%s%s", between, option_table[i].name);
+        else
+            buf_printf(out, "%s%s=%s", between, option_table[i].name, s->options.v[i].text);
     if (!is_asked_for(s, row))
         buf_string(out, row->name);
 }

@@ -85,7 +85,12 @@ def test_the_recording_says_what_is_exact(jdk):
 
 def test_locks_need_a_recording(jdk):
     done = jdk.java("HeldLocks", 1, jvm=[jdk.agent("locks=HeldLocks,format=b,file=/tmp/no.hprof")], timeout=60)
-    assert "goes into a recording: add format=r" in done.stderr + done.stdout
+    assert "locks: goes into a recording: add format=r\n" in done.stderr + done.stdout
+
+
+def test_a_list_in_parts_is_not_joined_in_a_message(jdk):
+    done = jdk.java("HeldLocks", 1, jvm=[jdk.agent("trace=HeldLocks.hot,trace=HeldLocks.block,format=b,file=/tmp/no.hprof")], timeout=60)
+    assert "trace: goes into a recording: add format=r\n" in done.stderr + done.stdout
 
 
 def test_what_is_too_much_is_lost_and_reported(jdk, tmp_path):
