@@ -53,7 +53,7 @@ void buf_utf8(struct buf *b, const char *s, size_t len)
     for (size_t n; len; s += n, len -= n) {
         uint32_t v;
         n = utf8_next(s, len, &v);
-        utf8_put(b, v);
+        utf8_put(b, v >= 0xd800 && v < 0xe000 ? UTF8_REPLACEMENT : v);
     }
 }
 

@@ -42,6 +42,11 @@ size_t utf8_next(const char *s, size_t len, uint32_t *ret)
     size_t n = utf8_decode(s, len, ret);
     if (n)
         return n;
+    const unsigned char *u = (const unsigned char *)s;
+    if (len >= 3 && u[0] == 0xed && (u[1] & 0xe0) == 0xa0 && (u[2] & 0xc0) == 0x80) {
+        *ret = 0xd000 | (u[1] & 0x3fu) << 6 | (u[2] & 0x3fu);
+        return 3;
+    }
     *ret = UTF8_REPLACEMENT;
     return 1;
 }
@@ -72,9 +77,9 @@ bool utf8_is_control(uint32_t v)
     static const struct {
         uint32_t first, last;
     } ranges[] = {
-        {0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
-        {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},
-        {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
+        {0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},       {0x61c, 0x61c},   {0x180e, 0x180e},
+        {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f}, {0xd800, 0xdfff},
+        {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(ranges) && v >= ranges[i].first; i++)

@@ -16,7 +16,11 @@
  */
 size_t utf8_decode(const char *s, size_t len, uint32_t *ret);
 
-/* Like utf8_decode, but never fails: a byte that begins no code point is decoded as one U+FFFD. */
+/*
+ * Like utf8_decode, but never fails: a lone surrogate, which a string of the JVM may hold, is
+ * decoded as itself (utf8_is_control is true of it), and any other byte that begins no code point
+ * as one U+FFFD.
+ */
 size_t utf8_next(const char *s, size_t len, uint32_t *ret);
 
 /* Appends a code point as UTF-8. */
@@ -25,7 +29,7 @@ void utf8_put(struct buf *b, uint32_t v);
 /*
  * Returns whether a code point acts on the text around it instead of being shown: control
  * characters of ASCII and ISO 6429, line separators, the marks, embeddings, overrides and isolates
- * of bidirectional text, and invisible tags.
+ * of bidirectional text, invisible tags, and lone surrogates, of which there is no UTF-8.
  */
 bool utf8_is_control(uint32_t v);
 

@@ -219,7 +219,7 @@ static void json_is_always_valid_text(void **state)
     json_end_object(&j);
     assert_string_equal(buf_str(&b), "{\"a\":[18446744073709551615,-1,true,null],\"b\":"
                                      "\"\\\"\\u0001\xef\xbf\xbd\\u0000\xf0\x9f\x98\x80"
-                                     "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"}");
+                                     "\\ud800\"}");
     buf_release(&b);
 }
 

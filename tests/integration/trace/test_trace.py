@@ -95,6 +95,11 @@ VALUES = {
     "chm": 'java.util.concurrent.ConcurrentHashMap(1)@{"k"=1}', "enummap": "java.util.EnumMap(1)@{Values$Color.GREEN=2}",
     "enumset": "java.util.RegularEnumSet(2)@{Values$Color.RED, Values$Color.GREEN}", "set": 'java.util.HashSet(1)@{"x"}',
     "treeset": "java.util.TreeSet(3)@{1, 2, 3}", "keys": 'java.util.HashMap$KeySet(1)@{"k"}',
+    "treekeys": 'java.util.TreeMap$KeySet(11)@{"k", "k0", "k1", "k2", "k3", ...}', "values": "java.util.HashMap$Values(1)@{1}",
+    "entries": 'java.util.HashMap$EntrySet(1)@{"k"=1}', "chmvalues": "java.util.concurrent.ConcurrentHashMap$ValuesView(1)@{1}",
+    "linkedvalues": 'java.util.Collections$UnmodifiableCollection(10)@{"v10", "v9", "v8", "v7", "v6", ...}',
+    "entrieskeys": 'java.util.Collections$UnmodifiableSet(1)@{"k"}', "level": 'java.util.logging.Level@{"INFO"}',
+    "sum": "java.util.concurrent.atomic.DoubleAdder@{2.5}", "lone": "a\ud800b\udc00", "half": "'\\ud800'",
     "weak": 'java.util.WeakHashMap(1)@{"k"=1}', "entry": 'java.util.AbstractMap$SimpleEntry@{"k"=1}', "node": 'java.util.HashMap$Node@{"k"=1}',
     "queue": "java.util.concurrent.LinkedBlockingQueue(2)@{1, 2}",
     "lockfree": "java.util.concurrent.ConcurrentLinkedQueue(7)@{3, 3, 3, 3, 3, ...}",
@@ -125,7 +130,8 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
     shown = lab.output("trace", out)
     for text in ('Values.one("long", 1152921504606846976) = 1152921504606846976\n', "Values.real(0.1, 0.1) = 0.1\n",
                  "Values.real(2.0, 1e30) = 2.0\n", 'threw Values$Silent: no "room"\n', 'Values.one("quoted", "a\\"b\\\\c\\nd")',
-                 'Values.one("enum", Values$Color.RED)', "Values.one(\"char\", 'x') = 'x'\n"):
+                 'Values.one("enum", Values$Color.RED)', "Values.one(\"char\", 'x') = 'x'\n",
+                 'Values.one("lone", "a\\ud800b\\udc00") = "a\\ud800b\\udc00"\n', "Values.one(\"half\", '\\ud800') = '\\ud800'\n"):
         assert text in shown, text
     assert re.search(r"Values\$Order\.total\(this=Values\$Order@[0-9a-f]+, 1\) = 43\n", shown)
     # A part of the time: between the two calls that are furthest from each other, in ns after the recording's start.
@@ -137,6 +143,17 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
     assert lab.output("trace", "--from", at, out).splitlines()[1:] == lines[k:]
     nothing = jvmscope("trace", "--from", "1h", out)
     assert nothing.returncode == 1 and "is not before the end of the recording" in nothing.stderr
+
+
+@pytest.mark.jdks(17, 25, 27)
+def test_records_and_other_values_since_java_8(jdk, jvmscope, tmp_path):
+    out = tmp_path / "v.jfr"
+    done = jvmscope("run", "--trace=ModernValues.one", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("ModernValues", 17), "ModernValues"))
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    seen = {c["args"][0]: re.sub("@[0-9a-f]+", "@", c["args"][1]["object"]) for c in calls(jvmscope, out)}
+    assert seen == {
+        "record": 'ModernValues$Point@{x=-3, name="p\\"q", all=long[2]@}', "empty": "ModernValues$Empty@", "entry": 'java.util.KeyValueHolder@{"k"=1}',
+        "mapkeys": "java.util.AbstractMap$2(2)@{1, 1}", "joiner": 'java.util.StringJoiner(2)@{"a", "b"}'}
 
 
 @pytest.mark.jdks(8, 25, 27)

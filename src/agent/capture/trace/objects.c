@@ -91,9 +91,9 @@ static bool is_meant(const char *list, const char *class_name)
     return false;
 }
 
-/* Adds the fields that a class declares and that should be shown. */
-static void add_fields(JNIEnv *jni, jclass c, const char *class_name, struct shown_class *s,
-                       jlong *out)
+/* Adds the fields that a class declares: all of them, or those that show= lists. */
+static void add_fields(JNIEnv *jni, jclass c, const char *class_name, bool all,
+                       struct shown_class *s, jlong *out)
 {
     jint n = 0;
     jfieldID *fields = NULL;
@@ -107,7 +107,7 @@ static void add_fields(JNIEnv *jni, jclass c, const char *class_name, struct sho
                                  JVMTI_ERROR_NONE)
             continue;
         snprintf(whole, sizeof(whole), "%s.%s", class_name, name);
-        if (is_listed(objects.show, whole, strlen(whole))) {
+        if (all || is_listed(objects.show, whole, strlen(whole))) {
             jobject reflected = (*jni)->ToReflectedField(jni, c, fields[i], JNI_FALSE);
             int64_t offset = reflected ? probe_reflected_offset(jni, reflected, false) : -1;
             vm_clear_exception(jni);
@@ -147,7 +147,7 @@ static int find_requested(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct sh
             return 1;
         }
         if (objects.show)
-            add_fields(jni, k, name, s, out + 1);
+            add_fields(jni, k, name, false, s, out + 1);
     }
     out[0] = s->kind = SHAPE_FIELDS;
     return s->n ? 1 + (int)s->n : 0;
@@ -162,6 +162,11 @@ static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_
     char name[512], below[512] = "";
     for (jclass k = c; k; k = (*jni)->GetSuperclass(jni, k)) {
         name_of(k, name, sizeof(name));
+        if (strcmp(name, "java.lang.Record") == 0) { /* its fields are what it is */
+            add_fields(jni, c, below, true, s, out + 1);
+            out[0] = s->kind = SHAPE_FIELDS;
+            return s->n ? 1 + (int)s->n : 0;
+        }
         int n = shape_of_class(jni, k, name, k == c, out, s);
         if (n > 0 && s->style == STYLE_ENUM)
             s->enum_name = strdup(below);

@@ -50,6 +50,8 @@ static const struct shape_row rows[] = {
     {"java.util.concurrent.atomic.AtomicBoolean", SHAPE_VALUE, STYLE_OBJECT, SHAPE_TRUTH, 1, {"value:I"}},
     {"java.util.concurrent.atomic.LongAdder", SHAPE_SUM, STYLE_OBJECT, 0, 3,
      {STRIPED ".base:J", STRIPED ".cells:[L" STRIPED "$Cell;", STRIPED "$Cell.value:J"}},
+    {"java.util.concurrent.atomic.DoubleAdder", SHAPE_SUM, STYLE_OBJECT, SHAPE_REAL, 3,
+     {STRIPED ".base:J", STRIPED ".cells:[L" STRIPED "$Cell;", STRIPED "$Cell.value:J"}},
     {"java.util.concurrent.atomic.AtomicIntegerArray", SHAPE_NUMBERS, STYLE_SIZED, 0, 1, {"array:[I"}},
     {"java.util.concurrent.atomic.AtomicLongArray", SHAPE_NUMBERS, STYLE_SIZED, 0, 1, {"array:[J"}},
     {"java.util.concurrent.atomic.AtomicReferenceArray", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "array" OBJECTS}},
@@ -105,6 +107,7 @@ static const struct shape_row rows[] = {
      {"hostname" STRING, "addr:Ljava/net/InetAddress;", "port:I"}, known_put_socket_address},
     {"java.util.regex.Pattern", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1, {"pattern" STRING}, known_put_joined},
     {"java.nio.charset.Charset", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"name" STRING}, known_put_joined},
+    {"java.util.logging.Level", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"name" STRING}, known_put_joined},
     {"java.io.File", SHAPE_PARTS, STYLE_QUOTED, SHAPE_BELOW, 1, {"path:Ljava/lang/String;"}, known_put_joined},
     {"sun.nio.fs.UnixPath", SHAPE_CHARS, STYLE_QUOTED, SHAPE_LATE, 3, {"path:[B", NULL, NULL}, known_put_path},
     {"java.net.URI", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 9,
@@ -150,6 +153,7 @@ static const struct shape_row rows[] = {
     {"java.util.Vector", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"elementCount:I", "elementData" OBJECTS}},
     {"java.util.PriorityQueue", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "queue" OBJECTS}},
     {"java.util.concurrent.PriorityBlockingQueue", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "queue" OBJECTS}},
+    {"java.util.StringJoiner", SHAPE_ARRAY, STYLE_SIZED, SHAPE_LATE, 2, {"size:I", "elts:[Ljava/lang/String;"}},
     {"java.util.concurrent.CopyOnWriteArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "array" OBJECTS}},
     {"java.util.ImmutableCollections$ListN", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "elements" OBJECTS}},
     {"java.util.ImmutableCollections$SetN", SHAPE_ARRAY, STYLE_SIZED, SHAPE_SKIP_NULL, 2, {"size:I", "elements" OBJECTS}},
@@ -204,6 +208,10 @@ static const struct shape_row rows[] = {
       "java/util/WeakHashMap$Entry.value" OBJECT, "java/util/WeakHashMap$Entry.next:Ljava/util/WeakHashMap$Entry;", NULL, NULL}},
     {"java.util.AbstractMap$SimpleEntry", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP, 2, {"key" OBJECT, "value" OBJECT}},
     {"java.util.AbstractMap$SimpleImmutableEntry", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP, 2, {"key" OBJECT, "value" OBJECT}},
+    {"java.util.KeyValueHolder", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP | SHAPE_LATE, 2, {"key" OBJECT, "value" OBJECT}},
+    {"java.util.TreeMap$Entry", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP | SHAPE_LATE, 2, {"key" OBJECT, "value" OBJECT}},
+    {"java.util.Hashtable$Entry", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP | SHAPE_LATE, 2, {"key" OBJECT, "value" OBJECT}},
+    {"java.util.concurrent.ConcurrentHashMap$MapEntry", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP | SHAPE_LATE, 2, {"key" OBJECT, "val" OBJECT}},
     {"java.util.HashMap$Node", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP, 2, {"key" OBJECT, "value" OBJECT}},
 
     {"java.util.Collections$CopiesList", SHAPE_COPIES, STYLE_SIZED, 0, 2, {"n:I", "element" OBJECT}},
@@ -233,6 +241,36 @@ static const struct shape_row rows[] = {
     {"java.util.Collections$SynchronizedMap", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"m:Ljava/util/Map;"}},
     {"java.util.Collections$CheckedCollection", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"c:Ljava/util/Collection;"}},
     {"java.util.Collections$CheckedMap", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"m:Ljava/util/Map;"}},
+
+    /* the keys, values and entries of a map, which hold the map */
+    {"java.util.LinkedHashMap$LinkedKeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"this$0:Ljava/util/LinkedHashMap;"}},
+    {"java.util.LinkedHashMap$LinkedValues", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/LinkedHashMap;"}},
+    {"java.util.LinkedHashMap$LinkedEntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/LinkedHashMap;"}},
+    {"java.util.HashMap$Values", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/HashMap;"}},
+    {"java.util.HashMap$EntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/HashMap;"}},
+    {"java.util.Hashtable$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"this$0:Ljava/util/Hashtable;"}},
+    {"java.util.Hashtable$ValueCollection", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/Hashtable;"}},
+    {"java.util.Hashtable$EntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/Hashtable;"}},
+    {"java.util.WeakHashMap$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"this$0:Ljava/util/WeakHashMap;"}},
+    {"java.util.WeakHashMap$Values", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/WeakHashMap;"}},
+    {"java.util.WeakHashMap$EntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/WeakHashMap;"}},
+    {"java.util.IdentityHashMap$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"this$0:Ljava/util/IdentityHashMap;"}},
+    {"java.util.IdentityHashMap$Values", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/IdentityHashMap;"}},
+    {"java.util.IdentityHashMap$EntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/IdentityHashMap;"}},
+    {"java.util.EnumMap$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"this$0:Ljava/util/EnumMap;"}},
+    {"java.util.EnumMap$Values", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/EnumMap;"}},
+    {"java.util.EnumMap$EntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/EnumMap;"}},
+    {"java.util.TreeMap$Values", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/TreeMap;"}},
+    {"java.util.TreeMap$EntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/TreeMap;"}},
+    {"java.util.TreeMap$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"m:Ljava/util/NavigableMap;"}},
+    {"java.util.concurrent.ConcurrentSkipListMap$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"m:Ljava/util/concurrent/ConcurrentNavigableMap;"}},
+    {"java.util.concurrent.ConcurrentSkipListMap$Values", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"m:Ljava/util/concurrent/ConcurrentNavigableMap;"}},
+    {"java.util.concurrent.ConcurrentSkipListMap$EntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"m:Ljava/util/concurrent/ConcurrentNavigableMap;"}},
+    {"java.util.concurrent.ConcurrentHashMap$ValuesView", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"map:L" CHM ";"}},
+    {"java.util.concurrent.ConcurrentHashMap$EntrySetView", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"map:L" CHM ";"}},
+    {"java.util.AbstractMap$1", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"this$0:Ljava/util/AbstractMap;"}},
+    {"java.util.AbstractMap$2", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/AbstractMap;"}},
+    {"java.util.ImmutableCollections$MapN$1", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/ImmutableCollections$MapN;"}},
 };
 
 /* clang-format on */
@@ -332,8 +370,10 @@ static int fill(const struct shape_row *row, const struct learnt *l, jlong out[S
     }
     if (row->kind == SHAPE_NUMBERS)
         s->types[0] = row->fields[0][strlen(row->fields[0]) - 1];
-    if (row->kind == SHAPE_SUM)
-        s->types[0] = 'J';
+    if (row->kind == SHAPE_SUM) {
+        s->types[0] = row->flags & SHAPE_REAL ? 'D' : 'J';
+        out[n++] = s->types[0];
+    }
     if (row->kind == SHAPE_BIT_SET)
         s->types[0] = 'I';
     return n;

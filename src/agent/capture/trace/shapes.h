@@ -26,7 +26,7 @@ enum shape_kind {
     SHAPE_CLASS,  /* a java.lang.Class */
     SHAPE_PARTS,  /* like SHAPE_FIELDS, and shown inside other objects too; # for an int[] */
     SHAPE_CHARS,  /* offsets of a char[] or byte[], its used length and its coder; -1: none */
-    SHAPE_SUM,    /* offsets of a long, of cells, and of a cell's long */
+    SHAPE_SUM,    /* offsets of a long, of cells, and of a cell's long; J, or D: bits of doubles */
     /* a collection that wraps another one; from here on the second long contains flags */
     SHAPE_WRAP,
     SHAPE_ARRAY, /* size, array */
@@ -53,6 +53,8 @@ enum shape_flag {
     SHAPE_BELOW = 32, /* subclasses have the same text */
     /* Few programs use the class: its fields are looked up with its first object. */
     SHAPE_LATE = 64,
+    SHAPE_VALUES = 128, /* the values of a map alone, as SHAPE_KEYS its keys */
+    SHAPE_REAL = 256,   /* longs that are the bits of doubles */
 };
 
 /* How a value is printed for people. */

@@ -17,8 +17,8 @@ final class JvmscopeContents {
     // Kinds of shapes and their flags, as in shapes.h.
     private static final int WRAP = 7, ARRAY = 8, RING = 9, HASH = 10, CHAIN = 11, TREE = 12, FIXED = 13, BITS = 14, PAIRS = 15;
     private static final int COPIES = 17, WINDOW = 18, BIT_SET = 19;
-    private static final int MAP = 1, SKIP_NULL = 2, KEYS = 4, WIDE_SIZE = 8;
-    private static final int IS_MAP = 1 << 30;
+    private static final int MAP = 1, SKIP_NULL = 2, KEYS = 4, WIDE_SIZE = 8, VALUES = 128;
+    private static final int IS_MAP = 1 << 30, ONLY_VALUES = 1 << 29;
     private static final int STEPS_MAX = 512, CHARS_MAX = 64, WRAPPED_MAX = 8;
 
     /** The object that ImmutableCollections uses for an absent element; null if it uses null. */
@@ -40,10 +40,11 @@ final class JvmscopeContents {
      * number of elements that precede the window.
      */
     static long write(long p, Object o, long[] s, int most) {
-        boolean keys = false;
+        boolean keys = false, values = false;
         int from = 0, size = -1;
         for (int i = 0; i < WRAPPED_MAX && o != null && s != null && (s[0] == WRAP || s[0] == WINDOW); i++) {
             keys |= (s[1] & KEYS) != 0;
+            values |= (s[1] & VALUES) != 0;
             if (s[0] == WINDOW) {
                 size = size < 0 ? sizeOf(o, s) : size;
                 from += U.getInt(o, s[5]);
@@ -53,8 +54,9 @@ final class JvmscopeContents {
         }
         boolean known = o != null && s != null && s[0] > WRAP && s[0] != WINDOW;
         U.putInt(p, -1);
-        U.putInt(p + 4, known && (s[1] & MAP) != 0 && !keys ? IS_MAP : 0);
+        U.putInt(p + 4, !known || (s[1] & MAP) == 0 || keys ? 0 : values ? ONLY_VALUES : IS_MAP);
         long end = known && from >= 0 ? elements(p, o, s, size >= 0 && size < most ? size : most, from) : p + 8;
+        U.putInt(p + 4, U.getInt(p + 4) & ~ONLY_VALUES);
         if (size >= 0)
             U.putInt(p, size);
         return end;
@@ -102,6 +104,15 @@ final class JvmscopeContents {
         return sum;
     }
 
+    /** Returns the same of longs that are the bits of doubles. */
+    static double sumOfDoubles(Object o, long[] s) {
+        double sum = U.getDouble(o, s[1]);
+        Object[] cells = (Object[]) U.getObject(o, s[2]);
+        for (int i = 0; cells != null && i < cells.length && i < STEPS_MAX; i++)
+            sum += cells[i] == null ? 0 : U.getDouble(cells[i], s[3]);
+        return sum;
+    }
+
     /**
      * Writes the first characters of an array. The shape has the offsets of the array, of the used
      * length and of the coder, or -1.
@@ -132,12 +143,14 @@ final class JvmscopeContents {
     }
 
     private static boolean isFull(long start, int most) {
-        return (U.getInt(start + 4) & ~IS_MAP) >= most;
+        return (U.getInt(start + 4) & ~(IS_MAP | ONLY_VALUES)) >= most;
     }
 
     private static long put(long start, long p, Object key, Object value) {
         int n = U.getInt(start + 4);
         U.putInt(start + 4, n + 1);
+        if ((n & ONLY_VALUES) != 0)
+            return JvmscopeTrace.object(p, value, 0);
         p = JvmscopeTrace.object(p, key, 0);
         return (n & IS_MAP) != 0 ? JvmscopeTrace.object(p, value, 0) : p;
     }

@@ -577,7 +577,7 @@ public final class JvmscopeTrace {
             case CHARS:
                 return JvmscopeContents.chars(p, o, shape);
             case SUM:
-                return arg(p, JvmscopeContents.sum(o, shape));
+                return shape[4] == 'D' ? arg(p, JvmscopeContents.sumOfDoubles(o, shape)) : arg(p, JvmscopeContents.sum(o, shape));
             case FIELDS:
             case TO_STRING:
                 break;
