@@ -6,6 +6,7 @@ import java.net.InetSocketAddress;
 import java.net.URI;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 
 /**
  * A server on virtual threads of one carrier (-Djdk.virtualThreadScheduler.parallelism=1): two requests, while the second of which another
@@ -46,7 +47,8 @@ public class VirtualServed {
             Thread.sleep(1);
         request(server.getAddress().getPort(), "/second");
         System.out.println(left - submitted);
-        Thread.sleep(300); // what the server does when it has answered
+        threads.shutdown();
+        threads.awaitTermination(60, TimeUnit.SECONDS); // what the server does when it has answered
         server.stop(0);
     }
 }
