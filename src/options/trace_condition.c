@@ -140,29 +140,30 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
     t->kind = COND_NUMBER;
     bool is_true = logic_take_word(p, "true");
     if (is_true || logic_take_word(p, "false")) {
-        t->number = is_true;
+        t->number = number_literal(is_true);
         t->boolean = true;
+        t->text = is_true ? "true" : "false";
         return 0;
     }
     const char *before = p->at;
     char word[64];
     if (!logic_take_value(p, word, sizeof(word)))
         return logic_fail(p, "a number, text, true, false or null is missing");
-    char *end;
     uint64_t ns;
-    t->number = strtod(word, &end);
-    if (t->what == COND_TIME && !*end && t->number != 0) {
+    bool is_number = number_parse(&t->number, word);
+    t->text = strcpy(c->texts[number], word);
+    if (t->what == COND_TIME && is_number && t->number.real != 0) {
         p->at = before;
         return logic_fail(p, "a unit is missing, as in time > 5ms,");
     }
     if (t->what == COND_TIME && parse_duration(word, 1, &ns) == 0)
-        t->number = (double)ns;
-    else if (*end) {
+        t->number = number_literal((int64_t)MIN(ns, (uint64_t)INT64_MAX));
+    else if (!is_number) {
         p->at = before;
         return not_a_value(p, t, word);
     }
     bool counts = t->what == COND_TIME || t->what == COND_DEPTH || t->length;
-    if (counts && logic_excludes(t->op, t->number, LOGIC_GE, 0)) {
+    if (counts && number_excludes(t->op, &t->number, 0, INT64_MAX)) {
         p->at = before;
         return logic_fail(p, "no time, depth or length is less than 0: this never holds,");
     }
@@ -243,12 +244,12 @@ static bool test_holds(const struct cond_test *t, const struct cond_value *v)
     if (!v->there)
         return false;
     if (t->op == LOGIC_IS)
-        return v->text || (!v->null && v->number != 0);
+        return v->text || (!v->null && number_compare(LOGIC_NE, &v->number, &(struct literal){0}));
     if (t->kind == COND_NULL)
         return v->null == (t->op == LOGIC_EQ);
     if (t->kind == COND_TEXT)
         return (v->text && strcmp(v->text, t->text) == 0) == (t->op == LOGIC_EQ);
-    return !v->null && !v->text && logic_compare(t->op, v->number, t->number);
+    return !v->null && !v->text && number_compare(t->op, &v->number, &t->number);
 }
 
 /* ---- what never holds, and what always does ---- */
@@ -280,12 +281,14 @@ static bool is_possible_at(const struct condition *c, const enum logic_truth *of
     enum cond_what what = c->tests[test].what;
     bool counts =
         what == COND_TIME || what == COND_DEPTH || what == COND_THROWN || c->tests[test].length;
-    struct cond_value text = {.there = true, .number = 1, .text = "\1"};
+    struct cond_value text = {.there = true, .number = number_whole(1), .text = "\1"};
     if (all_agree(c, of, test, &number, &number, &number))
         return true;
     if (counts || !number.there || number.null)
         return false;
     for (int i = -1; i < c->logic.count; i++) {
+        if (i >= 0 && c->tests[i].kind != COND_TEXT)
+            continue;
         text.text = i < 0 ? text.text : c->tests[i].text;
         if (text.text && (all_agree(c, of, test, &number, &text, &number) ||
                           all_agree(c, of, test, &number, &text, &text)))
@@ -303,12 +306,12 @@ static bool is_number_possible(const struct condition *c, const enum logic_truth
     const struct cond_test *t = &c->tests[test];
     bool whole = t->what == COND_TIME || t->what == COND_DEPTH || t->length;
     for (int i = 0; i < c->logic.count; i++) {
-        double near[LOGIC_NEAR + 2] = {[LOGIC_NEAR + 1] = 1};
+        struct number near[2 + NUMBER_NEAR] = {number_whole(0), number_whole(1)};
         if (c->logic.nodes[i].kind != LOGIC_TEST || !is_same_value(&c->tests[i], t))
             continue;
-        logic_near(c->tests[i].number, whole, near);
-        for (size_t k = 0; k < ARRAY_SIZE(near); k++)
-            if ((!whole || near[k] >= 0) &&
+        unsigned n = 2 + number_near(&c->tests[i].number, whole, near + 2);
+        for (unsigned k = 0; k < n; k++)
+            if ((!whole || near[k].whole >= 0) &&
                 is_possible_at(c, of, test, (struct cond_value){.there = true, .number = near[k]}))
                 return true;
     }
@@ -321,7 +324,8 @@ static bool is_value_possible(const struct condition *c, const enum logic_truth 
     const struct cond_test *t = &c->tests[test];
     const struct cond_value absent = {0}, null = {.there = true, .null = true};
     if (t->what == COND_THROWN)
-        return is_possible_at(c, of, test, (struct cond_value){.there = true, .number = thrown});
+        return is_possible_at(c, of, test,
+                              (struct cond_value){.there = true, .number = number_whole(thrown)});
     if (t->what == COND_RETURN && thrown)
         return is_possible_at(c, of, test, absent);
     if (t->what == COND_THREAD)

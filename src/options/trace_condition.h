@@ -13,12 +13,15 @@
  * literal: number, 'text', "text" (also for a char; with the escapes of Java), true, false, null, a
  * duration for time
  *
+ * Whole numbers compare exactly, others with the literal rounded to their type (base/number.h).
+ *
  * A value that is not there (argument 3 of a method with two) makes its comparison false.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/logic.h"
+#include "base/number.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,9 +49,9 @@ struct cond_test {
     unsigned id;
     enum logic_op op;
     enum cond_kind kind;
-    double number;
-    bool boolean; /* the number was written as true or false */
-    const char *text;
+    struct literal number;
+    bool boolean;     /* the number was written as true or false */
+    const char *text; /* of a number, what was written */
 };
 
 struct condition;
@@ -72,7 +75,7 @@ const struct cond_test *condition_path(const struct condition *c, unsigned i);
 /* A value as seen by a test. */
 struct cond_value {
     bool there, null;
-    double number;
+    struct number number;
     const char *text; /* NULL: not a string */
 };
 

@@ -11,6 +11,7 @@
 #include "base/latency.h"
 #include "base/map.h"
 #include "base/mapped.h"
+#include "base/number.h"
 #include "base/parse.h"
 #include "base/strpool.h"
 #include "base/vec.h"
@@ -104,6 +105,48 @@ static void numbers_survive_writing_and_reading(void **state)
     assert_int_equal(cursor_u8(&c), 0);
     assert_true(c.failed);
     buf_release(&b);
+}
+
+static void whole_numbers_compare_exactly_and_floats_as_they_are_shown(void **state)
+{
+    static const struct {
+        const char *literal;
+        int64_t n;
+        int order; /* of n and the literal */
+    } whole[] = {{"9007199254740993", 9007199254740993, 0},
+                 {"9007199254740993", 9007199254740992, -1},
+                 {"9007199254740992.5", 9007199254740992, -1},
+                 {"9007199254740992.5", 9007199254740993, 1},
+                 {"-0.5", 0, 1},
+                 {"-0.5", -1, -1},
+                 {"1e3", 1000, 0},
+                 {"9223372036854775807", INT64_MAX, 0},
+                 {"9223372036854775808", INT64_MAX, -1},
+                 {"-9223372036854775808", INT64_MIN, 0},
+                 {"-9223372036854775808.5", INT64_MIN, 1},
+                 {"-9223372036854775809", INT64_MIN, 1},
+                 {"1e30", INT64_MAX, -1},
+                 {"-inf", INT64_MIN, 1}};
+
+    struct literal l;
+    for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
+        struct number n = number_whole(whole[i].n);
+        int order = whole[i].order;
+        assert_true(number_parse(&l, whole[i].literal));
+        assert_int_equal(number_compare(LOGIC_EQ, &n, &l), order == 0);
+        assert_int_equal(number_compare(LOGIC_NE, &n, &l), order != 0);
+        assert_int_equal(number_compare(LOGIC_LT, &n, &l), order < 0);
+        assert_int_equal(number_compare(LOGIC_LE, &n, &l), order <= 0);
+        assert_int_equal(number_compare(LOGIC_GT, &n, &l), order > 0);
+        assert_int_equal(number_compare(LOGIC_GE, &n, &l), order >= 0);
+    }
+    struct number tenth = {.kind = NUMBER_FLOAT, .real = (double)0.1f},
+                  infinite = {.kind = NUMBER_FLOAT, .real = (double)(1 / 0.0f)};
+    assert_true(number_parse(&l, "0.1"));
+    assert_true(number_compare(LOGIC_EQ, &tenth, &l) && number_compare(LOGIC_LE, &tenth, &l));
+    assert_true(number_parse(&l, "1e39"));
+    assert_true(number_compare(LOGIC_GT, &infinite, &l) && number_compare(LOGIC_LT, &tenth, &l));
+    assert_false(number_parse(&l, "1x") || number_parse(&l, ""));
 }
 
 static void a_buffer_keeps_to_its_limit(void **state)
@@ -480,6 +523,7 @@ int main(void)
         cmocka_unit_test(map_agrees_with_a_plain_array),
         cmocka_unit_test(strpool_numbers_strings_once),
         cmocka_unit_test(numbers_survive_writing_and_reading),
+        cmocka_unit_test(whole_numbers_compare_exactly_and_floats_as_they_are_shown),
         cmocka_unit_test(a_buffer_keeps_to_its_limit),
         cmocka_unit_test(durations_and_sizes),
         cmocka_unit_test(buckets_of_latencies_touch_and_are_narrow),

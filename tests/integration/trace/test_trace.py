@@ -237,6 +237,36 @@ def test_text_null_and_exception_conditions(jdk, jvmscope, tmp_path):
     assert [c["exception"] for c in calls(jvmscope, out)] == ["java.lang.IllegalStateException"]
 
 
+TWO53, LONG = 1 << 53, (1 << 63) - 1
+
+# A method of Exact, a condition, and the arguments of the calls that meet it.
+EXACT = (
+    ("a", f"arg1 == {TWO53 + 1}", [TWO53 + 1]), ("b", f"arg1 > {TWO53}", [TWO53 + 1, TWO53 + 2, LONG]), ("c", f"arg1 != {TWO53}", [TWO53 + 1, TWO53 + 2, LONG, -LONG - 1]),
+    ("d", f"arg1 >= {TWO53}.5 && arg1 < 1e16", [TWO53 + 1, TWO53 + 2]), ("e", f"arg1 <= {TWO53 + 1}", [TWO53, TWO53 + 1, -LONG - 1]), ("f", f"arg1 >= {LONG}", [LONG]),
+    ("boxed", f"arg1 == {TWO53 + 1} || arg1 > {LONG - 1}", [TWO53 + 1, LONG]), ("big", f"arg1 == {TWO53 + 1}", 1), ("atomic", f"arg1 < {TWO53 + 1}", 2),
+    ("back", f"return == {TWO53 + 1}", [TWO53 + 1]), ("field", f"arg1.l == {TWO53 + 1}", 1), ("g", "arg1 == 0.1", ["0.1"]), ("h", "arg1 <= 0.1", ["0.1", "0"]),
+    ("boxedFloat", "arg1 == 0.1 || arg1 > 1e39", ["0.1", "inf"]), ("floatField", "arg1.f < 0.2", 2), ("floatBack", "return != 0.1 && return < 1e39", ["0.2", "0"]),
+    ("real", "arg1 == 0.1", ["0.1"]))
+
+
+def exact(value):
+    """A number of the JSON output, to be compared without loss."""
+    text = value["number"] if isinstance(value, dict) and "number" in value else value
+    return int(text) if re.fullmatch(r"-?\d+", str(text)) else f"{float(text):g}"
+
+
+def test_numbers_compare_without_loss(jdk, jvmscope, tmp_path):
+    out = tmp_path / "t.jfr"
+    words = [w for name, condition, _ in EXACT for w in ("--trace", f"Exact.{name}", "--if", condition)]
+    done = jvmscope("run", *words, "-o", out, "--", *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Exact"), "Exact"))
+    assert done.returncode == 0, done.stderr
+    seen = calls(jvmscope, out)
+    for name, condition, want in EXACT:
+        args = [c["args"][0] for c in seen if c["method"].startswith(f"Exact.{name}(")]
+        got = len(args) if isinstance(want, int) else [str(exact(a)) for a in args]
+        assert got == (want if isinstance(want, int) else [str(w) for w in want]), (name, condition, args)
+
+
 def test_a_descriptor_chooses_one_of_a_name(jvmscope, tmp_path):
     out = tmp_path / "t.jfr"
     record(lab.Jdk(17), out, "trace=Traced$Calls.overloaded(J)I")
@@ -325,7 +355,7 @@ NEVER = (
     ("Traced$Calls.ints", "arg4 == 1.5", "arg4 of Traced$Calls.ints is an int, none of which passes the comparison with 1.5"),
     ("Traced$Calls.ints", "arg5 == 2", "arg5 of Traced$Calls.ints is a boolean, none of which passes the comparison with 2"),
     ("Traced$Calls.ints", "arg4 == true", "arg4 of Traced$Calls.ints is an int and never true or false"),
-    ("Traced$Calls.longs", "arg1 < -1e19", "arg1 of Traced$Calls.longs is a long, none of which passes the comparison with -1e+19"),
+    ("Traced$Calls.longs", "arg1 < -1e19", "arg1 of Traced$Calls.longs is a long, none of which passes the comparison with -1e19"),
     ("Traced$Calls.strings", "arg1 > 5 || return == 2", "arg1 of Traced$Calls.strings is a text and never a number"),
     ("Traced$Calls.nothing", "return != null", "return of Traced$Calls.nothing is not there: the method returns nothing"),
     ("Traced$Calls.nothing", "this != null", "this of Traced$Calls.nothing is not there: the method is static, or a constructor"))

@@ -149,6 +149,17 @@ static unsigned arguments(struct str descriptor, bool is_static, struct argument
     return n;
 }
 
+/* The number with which the probe compares: a long, or the bits of a double. */
+static int64_t limit_of(char type, const struct cond_test *t, enum logic_op *op)
+{
+    double real = type == 'F' ? t->number.single : t->number.real;
+    int64_t bits;
+    if (type == 'I' || type == 'J')
+        return number_limit(&t->number, op);
+    memcpy(&bits, &real, sizeof(bits));
+    return bits;
+}
+
 /* Pushes 1, or 0 when a required test on a number fails. */
 static int insert_tests(struct edit *e, struct buf *code, const struct argument *args, unsigned n,
                         const struct condition *c)
@@ -161,14 +172,15 @@ static int insert_tests(struct edit *e, struct buf *code, const struct argument 
             (t->kind != COND_NUMBER && t->op != LOGIC_IS) || t->arg > n ||
             args[t->arg - 1].type == 'A')
             continue;
-        int64_t bits;
-        memcpy(&bits, &t->number, sizeof(bits));
-        code_load(code, args[t->arg - 1].type, args[t->arg - 1].local);
-        r = code_int(e->rewrite, code, (int32_t)t->op);
+        char type = args[t->arg - 1].type;
+        enum logic_op op = t->op;
+        code_load(code, type, args[t->arg - 1].local);
+        int64_t limit = limit_of(type, t, &op);
+        r = code_int(e->rewrite, code, (int32_t)op);
         if (r == 0)
-            r = code_long(e->rewrite, code, bits);
+            r = code_long(e->rewrite, code, limit);
         if (r == 0)
-            r = probe(e, code, "test", with_type(descriptor, "(I", args[t->arg - 1].type, "IJ)I"));
+            r = probe(e, code, "test", with_type(descriptor, "(I", type, "IJ)I"));
     }
     return r;
 }

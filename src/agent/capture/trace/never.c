@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WHAT_MAX = 80 }; /* bytes of the second half of a message */
+enum { WHAT_MAX = 128 }; /* bytes of the second half of a message */
 
 struct fit {
     const struct traced_method *method;
@@ -84,20 +84,17 @@ static bool out_of_range(char type, const struct cond_test *t)
 {
     static const struct {
         char type;
-        double low, high;
+        int64_t low, high;
     } ranges[] = {{'Z', 0, 1},
                   {'B', INT8_MIN, INT8_MAX},
                   {'C', 0, UINT16_MAX},
                   {'S', INT16_MIN, INT16_MAX},
                   {'I', INT32_MIN, INT32_MAX},
-                  {'J', (double)INT64_MIN, (double)INT64_MAX}};
+                  {'J', INT64_MIN, INT64_MAX}};
 
     for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
         if (ranges[i].type == type)
-            return logic_excludes(t->op, t->number, LOGIC_GE, ranges[i].low) ||
-                   logic_excludes(t->op, t->number, LOGIC_LE, ranges[i].high) ||
-                   (t->op == LOGIC_EQ && t->number > -1e15 && t->number < 1e15 &&
-                    t->number != (double)(int64_t)t->number);
+            return number_excludes(t->op, &t->number, ranges[i].low, ranges[i].high);
     return false;
 }
 
@@ -136,8 +133,8 @@ static bool never_number(const struct cond_test *t, char type, bool nullable, ch
     else if (t->op == LOGIC_EQ && t->boolean && type != 'Z')
         snprintf(what, WHAT_MAX, "is %s and never true or false", number);
     else if (t->kind == COND_NUMBER && out_of_range(type, t))
-        snprintf(what, WHAT_MAX, "is %s, none of which passes the comparison with %.17g", number,
-                 t->number);
+        snprintf(what, WHAT_MAX, "is %s, none of which passes the comparison with %s", number,
+                 t->text);
     else
         return false;
     return true;

@@ -106,13 +106,13 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     ret->there = true;
     switch (t->what) {
     case COND_TIME:
-        ret->number = (double)(c->exit->time_ns - c->entry->time_ns);
+        ret->number = number_whole((int64_t)(c->exit->time_ns - c->entry->time_ns));
         return;
     case COND_DEPTH:
-        ret->number = c->depth;
+        ret->number = number_whole(c->depth);
         return;
     case COND_THROWN:
-        ret->number = c->exit->kind == RECORD_THROWN;
+        ret->number = number_whole(c->exit->kind == RECORD_THROWN);
         return;
     case COND_THREAD:
         ret->text = drain_thread_name(c->entry->thread);
@@ -128,7 +128,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     }
     if (ret->there && t->length) {
         ret->there = value_has_length(&v);
-        ret->number = (double)v.length;
+        ret->number = number_whole(v.length);
     }
     if (t->length || !ret->there)
         return;
@@ -148,14 +148,18 @@ static void condition_value(void *context, const struct cond_test *t, struct con
         v.shown->put(&b, &v);
         snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
         buf_release(&b);
-        ret->number = v.shown->style == STYLE_NUMBER ? strtod(c->text, NULL) : 1;
+        ret->number = v.shown->style == STYLE_NUMBER ? number_of_text(c->text) : number_whole(1);
         if (v.shown->style != STYLE_NUMBER || t->kind == COND_TEXT)
             ret->text = c->text;
     } else if (v.type == 'L') {
-        ret->number = v.class != 0;
+        ret->number = number_whole(v.class != 0);
         ret->text = v.class ? "" : NULL;
     } else {
-        ret->number = v.type == 'F' || v.type == 'D' ? v.real : (double)v.number;
+        bool is_real = v.type == 'F' || v.type == 'D';
+        ret->number = is_real
+                          ? (struct number){.kind = v.type == 'F' ? NUMBER_FLOAT : NUMBER_DOUBLE,
+                                            .real = v.real}
+                          : number_whole(v.number);
         if (v.type == 'C' && t->kind == COND_TEXT) {
             struct buf b = BUF(sizeof(c->text) - 1);
             value_text(&b, &v);

@@ -350,8 +350,36 @@ public final class JvmscopeTrace {
 
     /**
      * Evaluates a required test of the condition on a number before anything is written. op is as
-     * in trace_condition.h.
+     * in trace_condition.h, and the number that of its type, or the bits of a double.
      */
+    @ForceInline
+    public static int test(int wanted, long v, int op, long n) {
+        boolean is;
+        switch (op) {
+            case 1:
+                is = v == n;
+                break;
+            case 2:
+                is = v != n;
+                break;
+            case 3:
+                is = v < n;
+                break;
+            case 4:
+                is = v <= n;
+                break;
+            case 5:
+                is = v > n;
+                break;
+            case 6:
+                is = v >= n;
+                break;
+            default:
+                is = v != 0;
+        }
+        return is ? wanted : 0;
+    }
+
     @ForceInline
     public static int test(int wanted, double v, int op, long number) {
         double n = Double.longBitsToDouble(number);
@@ -383,12 +411,7 @@ public final class JvmscopeTrace {
 
     @ForceInline
     public static int test(int wanted, int v, int op, long number) {
-        return test(wanted, (double) v, op, number);
-    }
-
-    @ForceInline
-    public static int test(int wanted, long v, int op, long number) {
-        return test(wanted, (double) v, op, number);
+        return test(wanted, (long) v, op, number);
     }
 
     @ForceInline
