@@ -72,6 +72,12 @@ function misplaced() {
     const edge = parts.closest("td").getBoundingClientRect().right;
     if ((end.scrollWidth > end.clientWidth + 1 || end.getBoundingClientRect().right > edge + 1) && room?.getBoundingClientRect().width > 20) bad.push(`the method is cut before its package: ${name(parts)}`);
   }
+  // No part of a name is wider than its text.
+  const text = document.createRange();
+  for (const part of [...document.querySelectorAll(".parts > *")].filter(seen)) {
+    text.selectNodeContents(part);
+    if (part.getBoundingClientRect().width > text.getBoundingClientRect().width + 1) bad.push(`a gap in a name: ${name(part.parentElement)}`);
+  }
   // The shares of a coverage stand together.
   const meters = [...document.querySelectorAll(".meter")].filter(seen).map((e) => e.getBoundingClientRect().top);
   if (innerWidth > 1000 && meters.length && Math.max(...meters) > Math.min(...meters) + 4) bad.push("a share of the coverage stands alone on its line");
