@@ -145,7 +145,8 @@ static int show_totals(const struct heap_call *c, const struct total *t)
     }
     qsort_r(order, rows, sizeof(size_t), by_total, (void *)t);
     page_table(c->page, "arrays", NULL, columns, ARRAY_SIZE(columns));
-    for (size_t k = 0; k < MIN((uint64_t)rows, heap_rows(c->options, 25, UINT64_MAX)); k++) {
+    size_t shown = MIN((uint64_t)rows, heap_rows(c->options, 25, UINT64_MAX));
+    for (size_t k = 0; k < shown; k++) {
         const struct total *one = &t[order[k]];
         page_text(c->page, d->classes.data[order[k]].name);
         page_number(c->page, one->objects);
@@ -154,6 +155,7 @@ static int show_totals(const struct heap_call *c, const struct total *t)
         for (int f = EMPTY; f < FAULTS; f++)
             page_number(c->page, one->count[f]);
     }
+    page_left(c->page, rows - shown);
     return 0;
 }
 

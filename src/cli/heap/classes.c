@@ -201,6 +201,7 @@ static void show_groups(const struct heap_call *c, struct grouping *g, const cha
         page_number(c->page, one->retained);
         page_real(c->page, all ? 100.0 * (double)one->retained / (double)all : 0);
     }
+    page_left(c->page, g->groups.len - MIN((uint64_t)g->groups.len, limit));
 }
 
 static int answer_groups(const struct heap_call *c,
@@ -256,13 +257,12 @@ static int heap_answer_classes(const struct heap_call *c)
     qsort(sorted, n, sizeof(*sorted), by_name_and_size);
     page_table(c->page, "duplicates", "Classes of one name from several loaders", columns,
                ARRAY_SIZE(columns));
-    uint64_t left = heap_rows(c->options, 40, UINT64_MAX);
-    for (size_t k = 0; k < n && left; k++) {
+    uint64_t limit = heap_rows(c->options, 40, UINT64_MAX), rows = 0;
+    for (size_t k = 0; k < n; k++) {
         bool twin = (k && strcmp(sorted[k - 1]->name, sorted[k]->name) == 0) ||
                     (k + 1 < n && strcmp(sorted[k + 1]->name, sorted[k]->name) == 0);
-        if (!twin)
+        if (!twin || rows++ >= limit)
             continue;
-        left--;
         uint64_t loader =
             sorted[k]->loader_id ? heap_ids_find(&h->ids, sorted[k]->loader_id) : HEAP_NONE;
         page_number(c->page, sorted[k]->id);
@@ -275,6 +275,7 @@ static int heap_answer_classes(const struct heap_call *c)
         uint64_t of_class = object == HEAP_NONE ? 0 : heap_retained(h, object);
         page_number(c->page, MAX(sorted[k]->retained, of_class));
     }
+    page_left(c->page, rows - MIN(rows, limit));
     return 0;
 }
 

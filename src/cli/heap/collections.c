@@ -181,8 +181,10 @@ static int heap_answer_collections(const struct heap_call *c)
     }
     qsort_r(order, rows, sizeof(size_t), by_waste, totals);
     page_table(c->page, "collections", NULL, columns, ARRAY_SIZE(columns));
-    for (size_t k = 0; k < MIN((uint64_t)rows, heap_rows(c->options, 40, UINT64_MAX)); k++)
+    size_t shown = MIN((uint64_t)rows, heap_rows(c->options, 40, UINT64_MAX));
+    for (size_t k = 0; k < shown; k++)
         total_row(c->page, h, (int32_t)order[k], &totals[order[k]]);
+    page_left(c->page, rows - shown);
     return 0;
 }
 

@@ -84,13 +84,15 @@ static void show(struct page *p, struct rows *rows, int (*compare)(const void *,
     if (rows->list.len)
         qsort(rows->list.data, rows->list.len, sizeof(struct row), compare);
     page_table(p, key, title, columns, ARRAY_SIZE(columns));
-    for (size_t i = 0; i < rows->list.len && limit; i++) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < rows->list.len; i++) {
         const struct row *r = &rows->list.data[i];
         if (program && !r->program)
             continue;
         if (!grown(r->objects) && !grown(r->bytes) && !grown(r->retained))
             continue;
-        limit--;
+        if (n++ >= limit)
+            continue;
         const uint64_t *const sets[] = {r->objects, r->bytes, r->retained};
         page_text(p, r->name);
         for (int k = 0; k < 3; k++) {
@@ -99,6 +101,7 @@ static void show(struct page *p, struct rows *rows, int (*compare)(const void *,
             put_grown(p, sets[k]);
         }
     }
+    page_left(p, n - MIN(n, limit));
 }
 
 static void totals(struct page *p, const struct heap *old, const struct heap *new)

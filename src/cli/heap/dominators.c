@@ -122,13 +122,13 @@ static int heap_answer_dominators(const struct heap_call *c)
         return status;
     heap_children(h, parent, &first, &count);
     page_table(p, "dominators", NULL, columns, ARRAY_SIZE(columns));
-    for (uint64_t k = 0, rows = 0; k < count && rows < limit; k++) {
+    uint64_t rows = 0;
+    for (uint64_t k = 0; k < count; k++) {
         uint64_t child = heap_child(h, first + k);
-        if (heap_is_agents(h, child))
-            continue;
-        add_row(p, h, child);
-        rows++;
+        if (!heap_is_agents(h, child) && rows++ < limit)
+            add_row(p, h, child);
     }
+    page_left(p, rows - MIN(rows, limit));
     return 0;
 }
 

@@ -142,7 +142,8 @@ static int show_incoming(const struct heap_call *c, uint64_t i)
     int error = heap_incoming_search(h, i, &from);
     page_fact(c->page, "incomingCount", "referred to by", PAGE_COUNT, from.list.len);
     page_table(c->page, "incoming", "Incoming", columns, ARRAY_SIZE(columns));
-    for (size_t k = 0; k < MIN(from.list.len, heap_rows(c->options, 30, 10000)); k++) {
+    size_t shown = MIN(from.list.len, heap_rows(c->options, 30, 10000));
+    for (size_t k = 0; k < shown; k++) {
         _cleanup_(buf_release) struct buf link = BUF(1 << 16);
         uint64_t source = from.list.data[k];
         heap_link_name(h, source, i, &link);
@@ -152,6 +153,7 @@ static int show_incoming(const struct heap_call *c, uint64_t i)
         page_text(c->page, heap_class_name(h, source));
         heap_page_value(c->page, h, source);
     }
+    page_left(c->page, from.list.len - shown);
     vec_release(&from.list);
     return error ? page_refuse(c->page, NULL, "objects", strerror(-error)) : 0;
 }
@@ -198,17 +200,18 @@ static int heap_answer_objects(const struct heap_call *c)
         return status;
     page_fact(c->page, "count", "objects", PAGE_COUNT, s.count);
     page_table(c->page, "objects", NULL, columns, ARRAY_SIZE(columns));
-    uint64_t left = heap_rows(c->options, 40, 100000);
-    for (uint64_t i = 0; i < h->n && left; i++) {
+    uint64_t limit = heap_rows(c->options, 40, 100000), shown = 0;
+    for (uint64_t i = 0; i < h->n && shown < limit; i++) {
         if (!(s.bits[i / 64] >> (i % 64) & 1))
             continue;
-        left--;
+        shown++;
         page_number(c->page, heap_id(h, i));
         page_text(c->page, heap_class_name(h, i));
         page_number(c->page, heap_shallow(h, i));
         page_number(c->page, heap_retained(h, i));
         heap_page_value(c->page, h, i);
     }
+    page_left(c->page, s.count - shown);
     heap_selection_release(&s);
     return 0;
 }

@@ -88,6 +88,12 @@ void page_table(struct page *p, const char *key, const char *title,
               (struct page_block){.key = key, .title = title, .columns = columns, .columns_n = n});
 }
 
+void page_left(struct page *p, uint64_t rows)
+{
+    if (p->blocks.len)
+        p->blocks.data[p->blocks.len - 1].left = rows;
+}
+
 static void add_cell(struct page *p, struct page_cell cell)
 {
     if (!p->blocks.len)
@@ -251,6 +257,8 @@ static void print_table(const struct page_block *b, FILE *to)
     }
     if (!rows)
         fputs("(none)\n", to);
+    if (b->left)
+        fprintf(to, "... and %s more (--limit)\n", COUNT_TEXT(b->left, "rows"));
 }
 
 static bool is_heading(const struct page_block *b)
@@ -313,6 +321,23 @@ static void arrays_json(struct json *j, const struct page_block *b)
     json_end_array(j);
 }
 
+/* Writes how many rows each table leaves out. */
+static void left_json(const struct page *p, struct json *j)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->blocks.len; i++) {
+        const struct page_block *b = &p->blocks.data[i];
+        if (!b->left || !b->key)
+            continue;
+        if (!any)
+            json_key_object(j, "left_out");
+        any = true;
+        json_key_u64(j, b->key, b->left);
+    }
+    if (any)
+        json_end_object(j);
+}
+
 int page_json(const struct page *p, struct buf *out)
 {
     struct json j = {.out = out};
@@ -341,6 +366,7 @@ int page_json(const struct page *p, struct buf *out)
         }
         json_end_array(&j);
     }
+    left_json(p, &j);
     bool notes = false;
     for (size_t i = 0; i < p->blocks.len; i++)
         notes = notes || (!p->blocks.data[i].key && !is_heading(&p->blocks.data[i]));
@@ -428,6 +454,8 @@ static void html_table(const struct page_block *b, struct buf *out)
         }
     }
     buf_string(out, "</table>\n");
+    if (b->left)
+        buf_printf(out, "<p>... and %s more (--limit)</p>\n", COUNT_TEXT(b->left, "rows"));
 }
 
 /* Writes a tree as elements that open. Rows are in pre-order; the first column is the depth. */

@@ -52,6 +52,7 @@ struct page_block {
     bool chart, nested;
     bool arrays; /* JSON has the columns' names once and rows as arrays */
     struct page_cell fact;
+    uint64_t left; /* rows that the table does not show */
     VEC(struct page_cell) cells;
 };
 
@@ -82,6 +83,8 @@ void page_heading(struct page *p, const char *title);
  */
 void page_table(struct page *p, const char *key, const char *title,
                 const struct page_column *columns, size_t n);
+/* States how many rows the last table leaves out. */
+void page_left(struct page *p, uint64_t rows);
 void page_text(struct page *p, const char *text); /* the text is copied; NULL is shown as null */
 void page_text_n(struct page *p, const char *text, size_t len);
 void page_number(struct page *p, uint64_t value);

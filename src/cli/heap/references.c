@@ -139,15 +139,17 @@ static int heap_answer_references(const struct heap_call *c)
     show_kinds(c->page, &k);
     qsort(rows, d->classes.len * KINDS, sizeof(*rows), by_bytes);
     page_table(c->page, "referents", "What they refer to", columns, ARRAY_SIZE(columns));
-    for (uint64_t i = 0, left = heap_rows(c->options, 25, UINT64_MAX);
-         i < d->classes.len * KINDS && rows[i].count && left; i++) {
-        left--;
+    uint64_t limit = heap_rows(c->options, 25, UINT64_MAX), n = 0;
+    for (uint64_t i = 0; i < d->classes.len * KINDS && rows[i].count; i++) {
+        if (n++ >= limit)
+            continue;
         page_text(c->page, kind_names[rows[i].kind]);
         page_text(c->page, d->classes.data[rows[i].class].name);
         page_number(c->page, rows[i].count);
         page_number(c->page, rows[i].only);
         page_number(c->page, rows[i].bytes);
     }
+    page_left(c->page, n - MIN(n, limit));
     return 0;
 }
 

@@ -138,6 +138,7 @@ static int show_duplicates(const struct heap_call *c)
         page_number(c->page, t.len);
         heap_page_value(c->page, h, found.data[i].object);
     }
+    page_left(c->page, found.len - MIN((uint64_t)found.len, limit));
     vec_release(&found);
     return error ? page_refuse(c->page, "strings", strerror(-error), NULL) : 0;
 }
@@ -209,7 +210,7 @@ static void show_found(const struct heap_call *c, const struct scan *s)
                                                  {"retained", "retained", PAGE_BYTES},
                                                  {"value", "value", PAGE_TEXT}};
     const struct heap *h = c->heap;
-    uint64_t left = heap_rows(c->options, 50, 100000), count = 0;
+    uint64_t limit = heap_rows(c->options, 50, 100000), count = 0;
     page_table(c->page, "strings", NULL, columns, ARRAY_SIZE(columns));
     for (uint64_t i = 0; s->n && i < h->n; i++) {
         struct heap_text t;
@@ -220,13 +221,14 @@ static void show_found(const struct heap_call *c, const struct scan *s)
             !memmem(t.bytes, heap_text_bytes(&t), s->needle[t.coder], s->needle_len[t.coder]) ||
             !s->needle_len[t.coder])
             continue;
-        if (count++ >= left)
+        if (count++ >= limit)
             continue;
         page_number(c->page, heap_id(h, i));
         page_number(c->page, t.len);
         page_number(c->page, heap_retained(h, i));
         heap_page_value(c->page, h, i);
     }
+    page_left(c->page, count - MIN(count, limit));
     page_fact(c->page, "count", "found", PAGE_COUNT, count);
 }
 

@@ -293,6 +293,22 @@ def test_report_is_one_page_that_needs_nothing(waste, tmp_path):
         assert page.read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_tables_say_how_many_rows_they_leave_out(waste):
+    """In text and JSON, with --limit and without it; a table that is whole says nothing."""
+    for verb, table, *options in (("histogram", "classes"), ("collections", "collections"), ("arrays", "arrays"), ("components", "packages"),
+                                  ("dominators", "dominators", "--children", "root"), ("objects", "objects", "--class", "java.lang.String"),
+                                  ("strings", "strings", "--find", "java"), ("references", "referents")):
+        whole, cut = heap(verb, "-n", 10**6, *options, waste), heap(verb, "-n", 2, *options, waste)
+        left = len(whole[table]) - 2
+        assert len(cut[table]) == 2 and "left_out" not in whole and cut["left_out"][table] == left > 0, (verb, cut.get("left_out"))
+        more = f"... and {left} {'row' if left == 1 else 'rows'} more (--limit)\n"
+        assert more in lab.output("heap", verb, "-n", 2, *options, waste), verb
+        assert "more (--limit)" not in lab.output("heap", verb, "-n", 10**6, *options, waste), verb
+    n = len(heap("histogram", waste)["classes"])
+    assert f"... and {n - 40} rows more (--limit)\n" in lab.output("heap", "histogram", waste)
+
+
 def row(rows, **known):
     found = [r for r in rows if all(r[k] == v for k, v in known.items())]
     assert len(found) == 1, (known, found)
@@ -468,6 +484,8 @@ def test_diff_and_unreachable(tmp_path):
     assert garbage["HeapGraph$Garbage"] == 5000 and "HeapGraph$Node" not in garbage
     gone = row(heap("diff", all_objects, live)["classes"], **{"class": "HeapGraph$Garbage"})
     assert (gone["objectsOld"], gone["objectsNew"], gone["objectsGrown"]) == (5000, 0, -5000)
+    whole, cut = heap("diff", all_objects, live), heap("diff", "-n", 1, all_objects, live)
+    assert {key: len(whole[key]) - 1 for key in ("classes", "retained")}.items() <= cut["left_out"].items()
     same = heap("diff", live, live)
     assert same["classes"] == same["program"] == []
 
