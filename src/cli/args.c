@@ -100,7 +100,7 @@ static const char *set_value(const struct arg *a, void *values, const char *text
         break;
     case ARG_NUMBER:
     case ARG_COUNT:
-        r = parse_u64(text, 0, INT64_MAX, at);
+        r = text[strspn(text, "0123456789")] ? -EINVAL : parse_u64(text, 0, INT64_MAX, at);
         break;
     case ARG_DURATION:
     case ARG_SPAN:

@@ -46,7 +46,7 @@ static const struct asked {
     {"trace",
      NULL,
      {"jvmscope.Call", "jvmscope.TraceUnmatched"},
-     "holds no calls of the methods to trace"},
+     "holds no calls: the methods to trace were not called"},
     {"log",
      NULL,
      {"jvmscope.Log", "jvmscope.LogNote"},
@@ -58,7 +58,7 @@ static const struct asked {
     {"exceptions",
      NULL,
      {"jvmscope.ExceptionCount", "jvmscope.ExceptionThrown"},
-     "holds no exceptions"},
+     "holds no exceptions: none was thrown"},
     {"requests", NULL, {"jvmscope.Request", "jvmscope.RequestTotals"}, CONTENTS_NO_REQUESTS},
     {"cover", NULL, {"jvmscope.Coverage"}, "holds no coverage: no class to cover was loaded"},
 };
@@ -305,4 +305,17 @@ const char *contents_shown_by(const char *path, const char *words)
     found = found ? found : text_has_rows(&map) ? "report" : NULL;
     file_map_release(&map);
     return found;
+}
+
+const char *contents_why_nothing(const char *path, const char *option)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    struct settings s = {0};
+    const char *why = NULL;
+    if (recording_open(&r, path, &why) == 0)
+        read_settings(r, &s);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (s.asked[i] && strcmp(rows[i].option, option) == 0)
+            return why_nothing(&s, &rows[i]);
+    return NULL;
 }

@@ -20,5 +20,10 @@ void contents_report(const char *path, const char *shown);
  * them is tried first.
  */
 const char *contents_shown_by(const char *path, const char *words);
+/*
+ * Returns why a recording that was made with an option ("trace") holds none of what that records;
+ * NULL: it was not made with it.
+ */
+const char *contents_why_nothing(const char *path, const char *option);
 /* Returns whether a recording of our agent was made with an option (enum option). */
 bool contents_requested(const char *path, int option);

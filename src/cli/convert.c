@@ -136,11 +136,15 @@ bool convert_follows(const struct export_format *format, const struct selection 
 
     const char *refused = NULL, *followed[ARRAY_SIZE(options)];
     size_t n = 0;
+    bool in_jfr = false; /* a part of a recording can be a recording */
     for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
         bool is = format->follows & (unsigned)options[i].by;
         if (is)
             followed[n++] = options[i].option;
-        refused = refused || is || !options[i].given ? refused : options[i].option;
+        if (refused || is || !options[i].given)
+            continue;
+        refused = options[i].option;
+        in_jfr = export_format_jfr.follows & (unsigned)options[i].by;
     }
     if (!refused)
         return true;
@@ -149,6 +153,8 @@ bool convert_follows(const struct export_format *format, const struct selection 
     buf_string(&why, n ? "it follows " : "it holds the whole recording");
     for (size_t i = 0; i < n; i++)
         buf_printf(&why, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", followed[i]);
+    if (in_jfr)
+        buf_string(&why, "; convert it with -o part.jfr, and then that file");
     complain(to, buf_str(&what), buf_str(&why));
     return false;
 }

@@ -83,6 +83,8 @@ static void say_twice(struct buf *message, enum option which, const char *text, 
         buf_string(message, ", the first time as ");
         option_put(message, which, first);
     }
+    if (which == OPT_CPU && text && first && strcmp(text, first) != 0)
+        buf_string(message, ": samples, wall and old exclude each other");
 }
 
 /*

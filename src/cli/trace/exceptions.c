@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "cli/commands.h"
+#include "cli/contents.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -174,7 +175,10 @@ int exception_table(struct recording *r, const char *path, bool as_json, uint64_
     }
     bool empty = e >= 0 && !t.rows.len;
     table_release(&t);
-    if (empty)
-        return complain(path, "holds no exceptions", "record them with --exceptions");
+    if (empty) {
+        const char *why = contents_why_nothing(path, "exceptions");
+        return why ? complain(path, why, NULL)
+                   : complain(path, "holds no exceptions", "record them with --exceptions");
+    }
     return e < 0 ? complain_errno(path, "cannot read", e) : 0;
 }

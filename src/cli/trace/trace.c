@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "classfile/classfile.h"
 #include "cli/commands.h"
+#include "cli/contents.h"
 #include "cli/losses.h"
 #include "cli/selected.h"
 #include "cli/target.h"
@@ -506,6 +507,19 @@ int trace_page_json(const char *path, const struct trace_options *o, struct json
     return e;
 }
 
+/* The recording holds nothing to show: says why, which its options tell. */
+static int say_nothing(const char *path)
+{
+    static const char *const options[] = {"trace", "log", "watch"};
+    const char *why = NULL;
+    for (size_t i = 0; !why && i < ARRAY_SIZE(options); i++)
+        why = contents_why_nothing(path, options[i]);
+    return why ? complain(path, why, NULL)
+               : complain(path, "holds no calls",
+                          "record them with --trace, --log, --watch, --events or "
+                          "--exceptions=stacks");
+}
+
 static int show_file(const char *path, struct trace_options *o)
 {
     _cleanup_(recording_closep) struct recording *r = NULL;
@@ -533,9 +547,7 @@ static int show_file(const char *path, struct trace_options *o)
     if (e == 0)
         e = recording_next(r, &first);
     if (e == 0)
-        return complain(path, "holds no calls",
-                        "none matched, or it was not recorded with --trace, --log, --watch, "
-                        "--events or --exceptions=stacks");
+        return say_nothing(path);
     if (e > 0) {
         recording_rewind(r);
         e = print_all(r, path, o, &l);
@@ -554,7 +566,8 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
                operands->count > 2 ? " " : "", operands->count > 2 ? operands->list[2] : "");
     const char *verb = operands->count > 1 ? operands->list[1] : "list";
     bool add = operands->count == 3 && strcmp(verb, "add") == 0;
-    if (operands->count == 2 && (strcmp(verb, "add") == 0 || strcmp(verb, "remove") == 0)) {
+    bool bare = operands->count == 2 || (operands->count == 3 && !*operands->list[2]);
+    if (bare && (strcmp(verb, "add") == 0 || strcmp(verb, "remove") == 0)) {
         complain(verb, "a pattern is missing", "trace PID add|remove package.Class.method");
         return 2;
     }

@@ -98,6 +98,10 @@ def test_a_selection_that_selects_nothing_changes_what_is_shown_or_is_refused(tm
 def test_words_about_values_name_what_differs():
     said = run("run", "--cpu=samples", "--cpu=samples", "--", "/no/such/program")[2]
     assert "--cpu=samples: given twice\n" in said, said
+    said = run("run", "--cpu=wall", "--cpu", "--", "/no/such/program")[2]
+    assert "--cpu=samples: given twice, the first time as --cpu=wall: samples, wall and old exclude each other\n" in said, said
+    said = run("trace", "--limit", "0x10", "x.jfr")[2]
+    assert "--limit=0x10: not a whole number\n" in said, said
     said = run("run", "--trace=a.B.c", "--if=arg1 > 1", "--if=arg1 > 2", "--", "/no/such/program")[2]
     assert "--if=arg1 > 2: given twice for one trace, the first time as --if=arg1 > 1\n" in said, said
     said = run("run", "--always", "--budget=5", "--", "/no/such/program")[2]

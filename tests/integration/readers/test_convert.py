@@ -287,6 +287,7 @@ def test_every_format_follows_a_selection_or_refuses_it(traced, tmp_path):
             if option not in follows:
                 assert done.returncode == 2 and done.stderr.count("\n") == 1, (extension, option, done)
                 assert f"{other}: {option} cannot select a part for this format: " in done.stderr, (extension, option, done)
+                assert ("-o part.jfr" in done.stderr) == (option in ("--thread", "--class", "--from", "--to")), (option, done)
             else:
                 assert "cannot select a part for this format" not in done.stderr, (extension, option, done)
             if option not in follows or value in ("nosuch", "1h"):

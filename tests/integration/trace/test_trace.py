@@ -467,6 +467,7 @@ def test_methods_are_named_as_requests_are_and_overloads_are_told(jdk, jvmscope,
         assert {c["method"].split("(")[0] for c in calls(jvmscope, out)} == {"TracedForever.one"}
         done = jvmscope("attach", "-t", "100ms", "--trace", "TracedForever.one", "--if", "time > 1h", "-o", out, process.pid)
         assert f"{out}: holds no calls: the methods to trace were not called, or no call met the condition of --if\n" in done.stderr, done.stderr
+        assert jvmscope("trace", out).stderr == f"jvmscope: {out}: holds no calls: the methods to trace were not called, or no call met the condition of --if\n"
         for pattern in ("TracedForever.one(int)", "TracedForever.one(F)I"):
             done = jvmscope("attach", "-t", "50ms", "--trace", pattern, "-o", out, process.pid)
             assert "TracedForever is loaded and has no such method; there is one(I)I\n" in done.stderr, done.stderr
