@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { ENUM = 0x4000, NAMED_MAX = 8 };
+enum { INTERFACE = 0x200, ENUM = 0x4000, NAMED_MAX = 8 };
 
 struct search {
     JNIEnv *jni;
@@ -15,6 +15,7 @@ struct search {
     const char *constant;
     unsigned n; /* how many constants there are */
     bool found;
+    bool plain;       /* an object of the class is compared by nothing */
     struct buf names; /* of the first constants */
 };
 
@@ -39,21 +40,49 @@ static void see_constants(struct search *s, jclass c)
     vm_free(fields);
 }
 
+/* Returns whether a class extends java.lang.Object alone, of which no trace knows a value. */
+static bool is_plain(JNIEnv *jni, jclass c)
+{
+    jint modifiers = INTERFACE;
+    (*vm.ti)->GetClassModifiers(vm.ti, c, &modifiers);
+    jclass super = modifiers & INTERFACE ? NULL : (*jni)->GetSuperclass(jni, c);
+    jclass above = super ? (*jni)->GetSuperclass(jni, super) : NULL;
+    bool plain = super && !above;
+    (*jni)->DeleteLocalRef(jni, above);
+    (*jni)->DeleteLocalRef(jni, super);
+    return plain;
+}
+
 static bool see_class(void *context, jclass c, struct str name)
 {
     struct search *s = context;
-    if (name.len == s->type.len && memcmp(name.data, s->type.data, name.len) == 0)
+    if (name.len != s->type.len || memcmp(name.data, s->type.data, name.len) != 0)
+        return false;
+    if (s->constant)
         see_constants(s, c);
+    s->plain = is_plain(s->jni, c);
     return s->found;
+}
+
+/* The constant's own name, which may have been written as it is shown: shop.Color.RED. */
+static const char *constant_name(const char *text, struct str type)
+{
+    _cleanup_(buf_release) struct buf dotted = BUF(1 << 17);
+    buf_dotted(&dotted, type.data, type.len);
+    bool qualified = !buf_error(&dotted) && strlen(text) > type.len + 1 && text[type.len] == '.' &&
+                     strncmp(text, buf_str(&dotted), type.len) == 0;
+    return qualified ? text + type.len + 1 : text;
 }
 
 bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, struct buf *why)
 {
-    if (t->op != LOGIC_EQ || t->kind != COND_TEXT || t->length || type.len < 3 ||
-        type.data[0] != 'L')
+    bool number = t->op != LOGIC_IS && t->kind == COND_NUMBER,
+         text = t->op == LOGIC_EQ && t->kind == COND_TEXT;
+    if ((!number && !text) || t->length || type.len < 3 || type.data[0] != 'L')
         return false;
-    struct search s = {
-        .jni = jni, .type = {type.data + 1, type.len - 2}, .constant = t->text, .names = BUF(4096)};
+    struct search s = {.jni = jni, .type = {type.data + 1, type.len - 2}, .names = BUF(4096)};
+    bool of_jdk = s.type.len > 5 && memcmp(s.type.data, "java/", 5) == 0;
+    s.constant = text ? constant_name(t->text, s.type) : NULL;
     int r = loaded_classes_each(vm.ti, jni, see_class, &s);
     bool none = r == 0 && s.n && !s.found;
     if (none) {
@@ -62,6 +91,12 @@ bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, 
         buf_printf(why, ", which has no constant %s; there %s %s%s", s.constant,
                    s.n == 1 ? "is" : "are", buf_str(&s.names), s.n > NAMED_MAX ? ", ..." : "");
     }
+    bool plain = r == 0 && s.plain && !of_jdk;
+    if (plain) {
+        buf_string(why, "is a ");
+        buf_dotted(why, s.type.data, s.type.len);
+        buf_string(why, ", whose objects are compared with null only, or by their fields");
+    }
     buf_release(&s.names);
-    return none;
+    return none || plain;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants of enum classes, by whose names conditions compare. */
+/* What the loaded classes say about a comparison: enum constants, and classes without a value. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,9 +10,11 @@
 #include <stdbool.h>
 
 /*
- * Returns whether a test asks for an enum constant that does not exist: it compares a value of this
- * type (a descriptor) with a text, and the type is a loaded enum class without a constant of this
- * name. If so, *why receives the second half of a message: "is a shop.Color, which has no constant
+ * Returns whether a test compares an object of a class that has no value to compare, because it
+ * extends only java.lang.Object, or asks for an enum constant that does not exist: it compares a
+ * value of this type (a descriptor) with a text, and the type is a loaded enum class without a
+ * constant of this name. If so, *why receives the second half of a message: "is a shop.Color, which
+ * has no constant
  * ...".
  */
 bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, struct buf *why);

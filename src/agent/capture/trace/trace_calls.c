@@ -137,7 +137,16 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     if (v.type == 'L' && v.class == 0)
         ret->null = true;
     bool is_name = v.type == 'L' && v.shown && v.shown->style == STYLE_ENUM && v.chars;
-    if (value_is_string(&v) || is_name) {
+    bool is_class = v.type == 'L' && v.shown && v.shown->kind == SHAPE_CLASS;
+    /* An enum constant is compared as it is shown, shop.Color.RED, if that is what was written. */
+    if (is_class || (is_name && t->kind == COND_TEXT && strchr(t->text, '.'))) {
+        struct buf b = BUF(16 << 10);
+        value_text(&b, &v);
+        snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
+        buf_release(&b);
+        ret->number = number_whole(1);
+        ret->text = c->text;
+    } else if (value_is_string(&v) || is_name) {
         struct buf b = BUF(sizeof(c->text) - 1);
         trace_put_utf16(&b, v.chars, v.n_chars);
         snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
