@@ -215,7 +215,7 @@ def test_conditions(jdk, jvmscope, tmp_path, condition, want):
 
 VALUE_CONDITIONS = (
     ("arg2.length == 100", ["many"]), ("return.length > 1000 && thread == 'main'", ["huge"]), ("arg2 == 5", ["int", "opt5"]),
-    ("arg2 == 'RED'", ["enum"]), ("arg2.length == 11 || thread == 'other'", ["tree"]),
+    ("arg2 == 'RED' || arg2 == 'java.lang.String.class'", ["enum", "class"]), ("arg2 == 'Values$Color.RED'", ["enum"]), ("arg2.length == 11 || thread == 'other'", ["tree", "treekeys"]),
     ("this != null", []))
 
 
@@ -296,7 +296,9 @@ REACHED = (
     (PLAIN, "Reached$Base.tag == 't' && Reached$Base.small == 1 && arg1 == 2", [2]), (PLAIN, "Reached$Base.tag != null && Reached$Base.small < 127 && arg1 == 3", [3]),
     (BOXES, "arg1 == 7 && arg2 == 'x' && arg3 == null && return == true", [7]), (BOXES, "arg1 < 127 && arg3 != 5", []), (BOXES, "arg1 != null && arg1 > -128", [7]))
 
+PLAIN_OBJECT = "arg2 of Reached.plain is a Reached$Base, whose objects are compared with null only, or by their fields"
 NO_FIELD = (
+    (PLAIN, "arg2 > 5", PLAIN_OBJECT), (PLAIN, "arg2 == 'abc'", PLAIN_OBJECT),
     (TAKE, "this.name == 3", "the field name is a text and never a number"), (TAKE, "Reached$Base.last.name > 3", "the field name is a text and never a number"),
     (TAKE, "this.nosuch > 1", "Reached$Base has no field nosuch"), (TAKE, "this.level.x > 1", "the field level is a number, which has no fields"),
     (TAKE, "this.next.nosuch == 1", "Reached$Base has no field nosuch"), (PLAIN, "arg1.x == 1", "arg1 of Reached.plain is an int, which has no fields"),
@@ -428,6 +430,12 @@ def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmsc
         done = jvmscope("attach", "-t", "200ms", "--trace", "TracedForever.one", "--if", "arg9 == 1", "-o", out, process.pid)
         assert done.returncode == 1 and not out.exists() and len(done.stderr.splitlines()) == 1, done.stderr
         assert "the condition can never hold: TracedForever.one has" in done.stderr and "and no arg9" in done.stderr
+        # One of two patterns cannot meet it: the other is recorded, and this is said at once and at the end.
+        done = jvmscope("attach", "-t", "200ms", "--trace", "TracedForever.one,TracedForever.paint", "--if", "arg1 == 'GREEN'", "-o", out, process.pid)
+        why = "the condition can never hold: arg1 of TracedForever.one is an int and never a text"
+        assert done.returncode == 0 and f"note: --trace TracedForever.one: traces nothing so far: {why}\n" in done.stderr, done.stderr
+        assert f"TracedForever.one: the pattern traced nothing: {why}\n" in done.stderr and "TracedForever.paint:" not in done.stderr, done.stderr
+        out.unlink()
         done = jvmscope("attach", "-t", "200ms", "--trace", "TracedForever.one", "--if", "TracedForever.reader.no == 1", "-o", out, process.pid)
         assert done.returncode == 1 and "the condition can never hold: java.lang.Thread has no field no" in done.stderr, done.stderr
         purple = "is a TracedForever$Color, which has no constant PURPLE; there are RED, GREEN\n"

@@ -177,6 +177,7 @@ static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
         return -EINVAL;
     if (r >= 0 && method_trace.live) {
         each_unmatched(jni, NULL, say_unmatched, s);
+        trace_each_never(jni, FIT_NOW, true, say_unmatched, s);
         instrument_lose_running(s->out.jfr, jni, LOSS_TRACE_RUNNING, is_traced);
     }
     return r;
@@ -388,8 +389,10 @@ static int add_pattern(struct session *s, JNIEnv *jni, char *pattern, struct buf
         r = replace(jni, before, &before, why);
         r = MIN(r, 0) ?: -EINVAL;
     }
-    if (r >= 0)
+    if (r >= 0) {
         say_replaced(s, &before);
+        trace_each_never(jni, FIT_NOW, true, say_unmatched, s);
+    }
     trace_patterns_release(&before);
     return r;
 }
@@ -452,36 +455,6 @@ static void trace_release(struct session *s)
     buf_release(&method_trace.message);
 }
 
-/* Marks a rule as reported, and calls f with its patterns and the reason why it traces nothing. */
-static void report_rule(unsigned i, const char *why,
-                        void (*f)(void *context, const char *pattern, const char *why),
-                        void *context)
-{
-    const struct trace_patterns *patterns = &method_trace.rules.patterns;
-    _cleanup_(buf_release) struct buf of_rule = BUF(1 << 16);
-    const char *p = patterns->list;
-    for (unsigned n = 0; n < patterns->n; n++, p += strcspn(p, ":"), p += *p == ':')
-        if (patterns->rules[n] == i)
-            buf_printf(&of_rule, "%s%.*s", of_rule.len ? ":" : "", (int)strcspn(p, ":"), p);
-    method_trace.rules.of[i].reported = true;
-    f(context, buf_str(&of_rule), why);
-}
-
-/* Calls f with the patterns of each rule whose condition no method can meet, and the reason. */
-static void each_never(JNIEnv *jni, enum fit_when when, bool unreported,
-                       void (*f)(void *context, const char *pattern, const char *why),
-                       void *context)
-{
-    for (unsigned i = 1; i < method_trace.rules.n; i++) {
-        _cleanup_(buf_release) struct buf why = BUF(16384);
-        if (unreported && method_trace.rules.of[i].reported)
-            continue;
-        trace_fit_classes(jni, i, when);
-        if (trace_never_fits(i, &why))
-            report_rule(i, buf_str(&why), f, context);
-    }
-}
-
 static void report_unmatched(void *context, const char *pattern, const char *why)
 {
     session_report(context, "trace %s: traces nothing so far: %s", pattern, why);
@@ -499,7 +472,7 @@ static void report_unmet(struct session *s, JNIEnv *jni)
         _cleanup_(buf_release) struct buf why = BUF(16384);
         bool due = new >> i & 1 && !method_trace.rules.of[i].reported;
         if (due && trace_fits_nothing_loaded(jni, i, &why))
-            report_rule(i, buf_str(&why), report_unmatched, s);
+            trace_report_rule(i, buf_str(&why), report_unmatched, s);
     }
 }
 
@@ -522,7 +495,7 @@ static void report_never(struct session *s, JNIEnv *jni)
         method_trace.never_wait_ns *= 2;
     }
     method_trace.never_due_ns = now + method_trace.never_wait_ns;
-    each_never(jni, FIT_EARLY, true, report_unmatched, s);
+    trace_each_never(jni, FIT_EARLY, true, report_unmatched, s);
 }
 
 static void trace_drain(struct session *s, JNIEnv *jni)
@@ -553,7 +526,7 @@ static void trace_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     if (reason == DUMP_REQUEST)
         return;
     each_unmatched(jni, NULL, write_unmatched, s->out.jfr);
-    each_never(jni, FIT_END, false, write_unmatched, s->out.jfr);
+    trace_each_never(jni, FIT_END, false, write_unmatched, s->out.jfr);
 }
 
 static void trace_status(struct session *s, struct buf *out)

@@ -67,22 +67,30 @@ bool trace_annotated(const char *pattern, const struct class_file *c, const stru
     return class_annotated(c, m->start + 6, type) || class_annotated(c, c->attributes_start, type);
 }
 
+bool trace_is_named(const char *pattern)
+{
+    return *pattern != '@' && strncmp(pattern, "implements ", 11) != 0;
+}
+
+bool trace_method_matches(const struct traced_method *m, const char *pattern)
+{
+    const char *dot = m->descriptor;
+    while (dot > m->text && *dot != '.')
+        dot--;
+    struct str class_name = {m->text, (size_t)(dot - m->text)},
+               name = {dot + 1, (size_t)(m->descriptor - dot) - 1};
+    return trace_matches_first(pattern, class_name, name,
+                               (struct str){m->descriptor, strlen(m->descriptor)});
+}
+
 bool trace_any_matches(const struct traced_methods *t, const char *pattern)
 {
-    _cleanup_free_ char *one = strndup(pattern, strcspn(pattern, ":"));
-    bool named = one && *one != '@' && strncmp(one, "implements ", 11) != 0;
-    for (size_t i = 0; one && i < t->methods.len; i++) {
-        const struct traced_method *m = &t->methods.data[i];
-        const char *dot = m->descriptor;
-        while (dot > m->text && *dot != '.')
-            dot--;
-        struct str class_name = {m->text, (size_t)(dot - m->text)},
-                   name = {dot + 1, (size_t)(m->descriptor - dot) - 1};
-        if (!named || trace_matches(one, class_name, name,
-                                    (struct str){m->descriptor, strlen(m->descriptor)}))
+    if (!trace_is_named(pattern))
+        return t->methods.len > 0;
+    for (size_t i = 0; i < t->methods.len; i++)
+        if (trace_method_matches(&t->methods.data[i], pattern))
             return true;
-    }
-    return !one;
+    return false;
 }
 
 int trace_method_add(struct traced_methods *t, struct str class_name, struct str name,

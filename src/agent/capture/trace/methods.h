@@ -49,6 +49,11 @@ char *trace_class_patterns(const char *patterns);
 bool trace_has_annotations(const char *patterns);
 bool trace_annotated(const char *pattern, const struct class_file *c, const struct class_method *m);
 
+/* Returns whether the first pattern of a list is neither an annotation nor a type. */
+bool trace_is_named(const char *pattern);
+/* Returns whether a method matches the first pattern of a list, which is named. */
+bool trace_method_matches(const struct traced_method *m, const char *pattern);
+
 /*
  * Returns whether one of the methods matches the first pattern of a list. For annotations and types
  * this is unknown, and any method matches.

@@ -16,6 +16,10 @@ static int append(struct trace_patterns *p, const char *list, size_t n, unsigned
     if (!rules)
         return -ENOMEM;
     p->rules = rules;
+    bool *reported = realloc(p->reported, (p->n + more) * sizeof(*reported));
+    if (!reported)
+        return -ENOMEM;
+    p->reported = reported;
     char *text = realloc(p->list, before + n + 1);
     if (!text)
         return -ENOMEM;
@@ -25,6 +29,7 @@ static int append(struct trace_patterns *p, const char *list, size_t n, unsigned
     text[before + n] = 0;
     p->list = text;
     memset(rules + p->n, (int)rule, more);
+    memset(reported + p->n, 0, more * sizeof(*reported));
     p->n += more;
     return 0;
 }
@@ -33,6 +38,7 @@ void trace_patterns_release(struct trace_patterns *p)
 {
     free(p->list);
     free(p->rules);
+    free(p->reported);
     *p = (struct trace_patterns){0};
 }
 
@@ -49,6 +55,8 @@ int trace_patterns_without(struct trace_patterns *ret, const struct trace_patter
         *ret_had |= is;
         if (!is)
             r = append(&rest, at, n, p->rules[i]);
+        if (!is && r == 0)
+            rest.reported[rest.n - 1] = p->reported[i];
         at += n + (at[n] == ':');
     }
     if (r < 0)

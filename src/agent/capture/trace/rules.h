@@ -26,6 +26,7 @@ struct trace_rule {
 struct trace_patterns {
     char *list;
     uint8_t *rules;
+    bool *reported; /* the user knows that the condition can never hold for the pattern's methods */
     unsigned n;
 };
 

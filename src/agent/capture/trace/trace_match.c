@@ -82,10 +82,12 @@ static bool no_constant(void *context, struct str type, const struct cond_test *
 }
 
 /*
- * Returns whether no method found so far for rule i can meet its condition, given the loaded
- * classes. If so, *why receives the reason for one of the methods. Without the lock.
+ * Returns whether no method found so far for rule i, and of one pattern unless that is NULL, can
+ * meet its condition, given the loaded classes. If so, *why receives the reason for one of the
+ * methods. Without the lock.
  */
-static bool fits_no_class(JNIEnv *jni, unsigned i, enum fit_when when, struct buf *why)
+static bool fits_no_class(JNIEnv *jni, unsigned i, const char *pattern, enum fit_when when,
+                          struct buf *why)
 {
     const struct trace_rule *rule = &method_trace.rules.of[i];
     const struct never_classes classes = {no_field, no_constant, &(struct classes){jni, when}};
@@ -99,6 +101,7 @@ static bool fits_no_class(JNIEnv *jni, unsigned i, enum fit_when when, struct bu
         pthread_mutex_unlock(&method_trace.lock);
         if (!more)
             return any;
+        is = is && (!pattern || trace_method_matches(&m, pattern));
         any |= is;
         if (is && !trace_never_holds(rule->condition, &m, &classes, why))
             return false;
@@ -109,7 +112,7 @@ void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when)
 {
     struct trace_rule *rule = &method_trace.rules.of[i];
     _cleanup_(buf_release) struct buf why = BUF(16384);
-    if (!rule->fits || !fits_no_class(jni, i, when, &why))
+    if (!rule->fits || !fits_no_class(jni, i, NULL, when, &why))
         return;
     char *never = strdup(buf_str(&why));
     pthread_mutex_lock(&method_trace.lock);
@@ -122,7 +125,7 @@ void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when)
 bool trace_fits_nothing_loaded(JNIEnv *jni, unsigned i, struct buf *why)
 {
     _cleanup_(buf_release) struct buf reason = BUF(16384);
-    bool nothing = method_trace.rules.of[i].fits && fits_no_class(jni, i, FIT_NOW, &reason);
+    bool nothing = method_trace.rules.of[i].fits && fits_no_class(jni, i, NULL, FIT_NOW, &reason);
     if (nothing)
         buf_printf(why, "the condition holds for no class loaded so far: %s", buf_str(&reason));
     return nothing;
@@ -138,6 +141,53 @@ bool trace_never_fits(unsigned i, struct buf *why)
         buf_printf(why, "the condition can never hold: %s", rule->never);
     pthread_mutex_unlock(&method_trace.lock);
     return never;
+}
+
+void trace_report_rule(unsigned i, const char *why, trace_report *f, void *context)
+{
+    const struct trace_patterns *patterns = &method_trace.rules.patterns;
+    _cleanup_(buf_release) struct buf of_rule = BUF(1 << 16);
+    const char *p = patterns->list;
+    for (unsigned n = 0; n < patterns->n; n++, p += strcspn(p, ":"), p += *p == ':')
+        if (patterns->rules[n] == i)
+            buf_printf(&of_rule, "%s%.*s", of_rule.len ? ":" : "", (int)strcspn(p, ":"), p);
+    method_trace.rules.of[i].reported = true;
+    f(context, buf_str(&of_rule), why);
+}
+
+/* The same for each pattern alone: the condition may fit only the methods of the others. */
+static void each_pattern_never(JNIEnv *jni, unsigned i, enum fit_when when, bool unreported,
+                               trace_report *f, void *context)
+{
+    struct trace_patterns *patterns = &method_trace.rules.patterns;
+    const char *p = patterns->list;
+    for (unsigned n = 0; n < patterns->n; n++, p += strcspn(p, ":"), p += *p == ':') {
+        _cleanup_(buf_release) struct buf why = BUF(16384), reason = BUF(16384);
+        _cleanup_free_ char *one = strndup(p, strcspn(p, ":"));
+        if (!one || patterns->rules[n] != i || (unreported && patterns->reported[n]) ||
+            !trace_is_named(one))
+            continue;
+        if (fits_no_class(jni, i, one, when, &reason)) {
+            buf_printf(&why, "the condition can never hold: %s", buf_str(&reason));
+            patterns->reported[n] = true;
+            f(context, one, buf_str(&why));
+        }
+    }
+}
+
+void trace_each_never(JNIEnv *jni, enum fit_when when, bool unreported, trace_report *f,
+                      void *context)
+{
+    for (unsigned i = 1; i < method_trace.rules.n; i++) {
+        _cleanup_(buf_release) struct buf why = BUF(16384);
+        if (unreported && method_trace.rules.of[i].reported)
+            continue;
+        trace_fit_classes(jni, i, when);
+        if (trace_never_fits(i, &why))
+            trace_report_rule(i, buf_str(&why), f, context);
+        else
+            each_pattern_never(jni, i, when, unreported, f, context);
+    }
 }
 
 /*

@@ -90,3 +90,15 @@ bool trace_fits_nothing_loaded(JNIEnv *jni, unsigned i, struct buf *why);
  * explains it for one of the methods.
  */
 bool trace_never_fits(unsigned i, struct buf *why);
+
+typedef void trace_report(void *context, const char *pattern, const char *why);
+
+/* Marks a rule as reported, and calls f with its patterns and the reason why it traces nothing. */
+void trace_report_rule(unsigned i, const char *why, trace_report *f, void *context);
+/*
+ * Calls f with the patterns of each rule whose condition no method can meet, and with each other
+ * pattern none of whose methods can meet it, and the reason. unreported: only those for which this
+ * was not done before.
+ */
+void trace_each_never(JNIEnv *jni, enum fit_when when, bool unreported, trace_report *f,
+                      void *context);
