@@ -44,7 +44,8 @@ static int parse_place(struct log_spec *s, const char *text, size_t len, struct 
 static int add_part(struct log_spec *s, int kind, const char *text, size_t len, struct buf *why)
 {
     if (s->n_parts == LOG_PARTS_MAX)
-        return refuse(why, text, "too many parts");
+        return refuse(why, text, "more than 32 texts and values");
+    _Static_assert(LOG_PARTS_MAX == 32, "the message says so");
     struct log_part *p = &s->parts[s->n_parts];
     p->kind = kind;
     p->text = strndup(text, len);

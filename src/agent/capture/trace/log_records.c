@@ -145,7 +145,9 @@ static void say_missing_field(const struct log_site *site, unsigned number, uint
     bool first = !((fields_of[number].had | fields_of[number].had_not) & bit);
     fields_of[number].had_not |= bit;
     if (first && session_now && session_now->running)
-        session_report(session_now, "log %s: {%.*s}: no object so far has such a field",
+        session_report(session_now,
+                       "log %s: {%.*s}: no object so far has such a field, nor has a class of that "
+                       "name",
                        site->place, (int)value.len, value.data);
 }
 
