@@ -56,9 +56,9 @@ struct task {
 struct sample {
     uint64_t time_ns, cpu_ns, rss;
 
-    struct {
+    struct pool {
         char *name;
-        int64_t used, capacity;
+        int64_t used, capacity; /* at the last collection; 0 before the first one */
     } pools[POOLS_MAX];
 
     struct {
@@ -324,10 +324,31 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* Returns whether a 0 is the pool's use. Before the first collection the VM has published none. */
+static bool is_used_known(const struct sample *s, const struct pool *p)
+{
+    int64_t collections = 0;
+    for (size_t i = 0; i < s->n_collectors; i++)
+        collections += s->collectors[i].collections;
+    return p->used || collections;
+}
+
+static void print_pool(const struct sample *s, const struct pool *p)
+{
+    char used[24] = "-", capacity[24] = "-", full[24] = "-";
+    if (is_used_known(s, p)) {
+        format_size(used, (uint64_t)p->used);
+        snprintf(full, sizeof(full), "%.1f %%", percent((uint64_t)p->used, (uint64_t)p->capacity));
+    }
+    if (p->capacity)
+        format_size(capacity, (uint64_t)p->capacity);
+    printf("%-26s %12s %12s %8s\n", p->name, used, capacity, full);
+}
+
 static void print_table(const struct vm *vm, const struct sample *s, const struct sample *before,
                         uint64_t rows)
 {
-    char a[24], b[24];
+    char a[24];
     uint64_t elapsed = s->time_ns - before->time_ns;
     printf("%d  ", vm->pid);
     print_text(stdout, (struct str){vm->command ? vm->command : "?",
@@ -346,10 +367,7 @@ static void print_table(const struct vm *vm, const struct sample *s, const struc
         putchar('\n');
     printf("\n%-26s %12s %12s %8s\n", "POOL (at last collection)", "USED", "CAPACITY", "FULL");
     for (size_t i = 0; i < s->n_pools; i++)
-        printf("%-26s %12s %12s %6.1f %%\n", s->pools[i].name,
-               format_size(a, (uint64_t)s->pools[i].used),
-               format_size(b, (uint64_t)s->pools[i].capacity),
-               percent((uint64_t)s->pools[i].used, (uint64_t)s->pools[i].capacity));
+        print_pool(s, &s->pools[i]);
     printf("\n%-48s %12s %12s\n", "COLLECTOR", "COLLECTIONS", "TIME");
     for (size_t i = 0; i < s->n_collectors; i++)
         printf("%-48s %6" PRId64 " %+5" PRId64 " %12s\n", s->collectors[i].name,
@@ -377,6 +395,15 @@ static void key_number(struct json *j, const char *key, int64_t v)
     json_key_i64(j, key, v);
 }
 
+static void key_known(struct json *j, const char *key, int64_t v, bool is_known)
+{
+    json_key(j, key);
+    if (is_known)
+        json_i64(j, v);
+    else
+        json_null(j);
+}
+
 static void print_json(const struct sample *s, const struct sample *before, uint64_t rows)
 {
     _cleanup_(buf_release) struct buf out = BUF(1 << 24);
@@ -398,8 +425,8 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     for (size_t i = 0; i < s->n_pools; i++) {
         json_begin_object(&j);
         json_key_string(&j, "name", s->pools[i].name);
-        key_number(&j, "used", s->pools[i].used);
-        key_number(&j, "capacity", s->pools[i].capacity);
+        key_known(&j, "used", s->pools[i].used, is_used_known(s, &s->pools[i]));
+        key_known(&j, "capacity", s->pools[i].capacity, s->pools[i].capacity != 0);
         json_end_object(&j);
     }
     json_end_array(&j);
