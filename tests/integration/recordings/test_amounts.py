@@ -361,7 +361,10 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
     cpu, allocations = report["samples"], report["allocations"]
     three, one = (row(cpu, f"Shares.{m}")["total"] for m in ("three", "one"))
     n = three + one
-    assert n > 300 and abs(three - 0.75 * n) < 5 * (0.75 * 0.25 * n) ** 0.5, (three, one)
+    # The kernel may deliver the samples of a whole tick at once, of one stack: as many as there are moments depend on chance alone.
+    at = subprocess.run([lab.BUILD / "tests/unit/jfr_dump", "--get=startTime", out, "jdk.ExecutionSample"], capture_output=True, text=True, check=True)
+    moments = len(set(at.stdout.split()))
+    assert n > 300 and abs(three / n - 0.75) < 5 * (0.75 * 0.25 / moments) ** 0.5, (three, one, moments)
     # The work is done at the end of a recursion of ten: such a stack is always cut. Any other is cut, or has main at its end.
     assert cpu["truncated"] >= row(cpu, "Shares.work")["total"] > 0.9 * n, cpu
     assert cpu["truncated"] + sum(m["total"] for m in cpu["methods"] if m["method"] == "Shares.main") >= n, cpu
