@@ -94,7 +94,7 @@ def test_conditions_run_or_are_refused_in_one_line(tmp_path, condition):
 
 
 @pytest.mark.parametrize("words, says", [
-    (["add"], "add: a pattern is missing: trace PID add|remove package.Class.method"), (["add", ""], "add : a pattern is missing"), (["add", "a:b"], "a:b: one pattern"),
+    (["add"], "add: a pattern is missing: trace PID add|remove package.Class.method"), (["add", ""], "add: a pattern is missing"), (["add", "a:b"], "a:b: one pattern"),
     (["add", "implements "], "implements : no type name after implements"), (["add", "@"], "@: no annotation name after @"), (["add", "a/B.c"], "a/B.c: names are written with dots"),
     (["add", "a.b)"], "a.b): no class or method"), (["add", "a.b(I"], "a.b(I: the text after the name is not a descriptor"), (["add", "a.b(Ljava.lang.X)V"], "not a descriptor"),
     (["remove"], "remove: a pattern is missing"), (["change", "x"], "change x: allowed"), (["add", "a" * 5000], "PATTERN: too long"),
