@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { duration, percent, plural } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
-import { SortableTable } from "./sortable";
+import { Column, SortableTable } from "./sortable";
 import { Stack } from "./threaddetails";
 import type { SiteStats, Stats, Times, TimelineJson } from "./timeline";
 import { noTimeline, timelineFacts, View } from "./view";
@@ -37,7 +37,7 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
       key: i,
       cells: [place(s), s.class, s.count, s.total_ns, s.min_ns, s.avg_ns, s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.objects, s.threads],
     }));
-  const columns = [{ title: "Calling method", name: true, code: "method" }, { title: "Class", name: true, code: "class" }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time, minor: true },
+  const columns: Column[] = [{ title: "Calling method", name: true, code: "method" }, { title: "Class", name: true, code: "class" }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time, minor: true },
     { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true }, { title: "50 %", ...time, minor: true }, { title: "90 %", ...time, minor: true }, { title: "99 %", ...time, minor: true },
     { title: "Objects", numeric: true, minor: true, format: (v: number) => (v < 0 ? "–" : String(v)) }, { title: "Threads", numeric: true, minor: true }];
   const chosen = sites.filter((s) => site.has(siteKey(s)));
