@@ -140,7 +140,7 @@ static int load_chunk(struct ring_taking *t, const struct ring_chunk *s)
 /* The end of the ring, and with it the beginning of the part. */
 static int find_limits(struct ring_taking *t, const char **ret_why)
 {
-    struct ring_chunk *newest = NULL;
+    const struct ring_chunk *newest = NULL;
     int r = -EBADMSG;
     while (t->segments.len && r == -EBADMSG) {
         newest = &t->segments.data[t->segments.len - 1];
@@ -157,8 +157,6 @@ static int find_limits(struct ring_taking *t, const char **ret_why)
     uint64_t end = newest->ends;
     if (!t->cut->flushed)
         end = MAX(end, ring_last_end(t, t->bytes, newest->size));
-    /* The header of a chunk that a killed recorder left says when it was last flushed. */
-    newest->ends = end;
     /*
      * While the chunk is read again, the recorder may fill blocks after the place that is being
      * read, but none before it. What it writes from now on is left out, so that there is no gap.
