@@ -189,10 +189,10 @@ static int decide_release(struct otlp *o, struct cursor c)
 {
     struct otlp_evidence e = {0};
     int r = read_all(o, c, &e);
-    if (r == 0 && e.old && e.new)
+    if (r == 0 && e.old && e.recent)
         return otlp_refuse(o, "a damaged message of OTLP: samples of two releases in one message");
     /* Nothing but values and times, or attributes and times: indices lie in their table. */
-    o->old_samples = e.old || (!e.new &&e.both &&e.largest >= o->attributes.len);
+    o->old_samples = e.old || (!e.recent && e.both && e.largest >= o->attributes.len);
     return r;
 }
 

@@ -17,7 +17,7 @@ static void weigh_sample(struct otlp_evidence *e, struct cursor c)
         times |= f.number == SAMPLE_TIMES;
         other |= f.number == 3 || f.number == 4;
         e->old |= (f.number == 3 && list) || (f.number == 4 && !list);
-        e->new |= (f.number == 3 && !list) || (f.number == 4 && list);
+        e->recent |= (f.number == 3 && !list) || (f.number == 4 && list);
         for (struct proto_field at = f; f.number == 2 && proto_next_number(&at, &v);)
             largest = MAX(largest, v);
     }

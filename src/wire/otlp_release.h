@@ -7,8 +7,8 @@
 
 /* The evidence for and against the field numbers of release 1.9. */
 struct otlp_evidence {
-    bool old, new, both; /* both: a sample that either release could have written */
-    uint64_t largest;    /* in field 2 of such samples */
+    bool old, recent, both; /* both: a sample that either release could have written */
+    uint64_t largest;       /* in field 2 of such samples */
 };
 
 /*

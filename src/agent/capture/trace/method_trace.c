@@ -466,11 +466,11 @@ static void report_unmatched(void *context, const char *pattern, const char *why
  */
 static void report_unmet(struct session *s, JNIEnv *jni)
 {
-    uint64_t new = method_trace.unmet & ~method_trace.unmet_seen;
-    method_trace.unmet_seen |= new;
-    for (unsigned i = 1; new &&i < method_trace.rules.n; i++) {
+    uint64_t fresh = method_trace.unmet & ~method_trace.unmet_seen;
+    method_trace.unmet_seen |= fresh;
+    for (unsigned i = 1; fresh && i < method_trace.rules.n; i++) {
         _cleanup_(buf_release) struct buf why = BUF(16384);
-        bool due = new >> i & 1 && !method_trace.rules.of[i].reported;
+        bool due = fresh >> i & 1 && !method_trace.rules.of[i].reported;
         if (due && trace_fits_nothing_loaded(jni, i, &why))
             trace_report_rule(i, buf_str(&why), report_unmatched, s);
     }
