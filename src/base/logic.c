@@ -61,24 +61,27 @@ enum logic_op logic_take_op(struct logic_parser *p)
     return LOGIC_IS;
 }
 
-bool logic_compare(enum logic_op op, double a, double b)
+bool logic_passes(enum logic_op op, bool less, bool equal, bool greater)
 {
     switch (op) {
     case LOGIC_EQ:
-        return a == b;
+        return equal;
     case LOGIC_NE:
-        return a != b;
+        return !equal;
     case LOGIC_LT:
-        return a < b;
+        return less;
     case LOGIC_LE:
-        return a <= b;
+        return less || equal;
     case LOGIC_GT:
-        return a > b;
-    case LOGIC_GE:
-        return a >= b;
+        return greater;
     default:
-        return a != 0;
+        return greater || equal;
     }
+}
+
+bool logic_compare(enum logic_op op, double a, double b)
+{
+    return op == LOGIC_IS ? a != 0 : logic_passes(op, a<b, a == b, a> b);
 }
 
 size_t logic_take_value(struct logic_parser *p, char *to, size_t size)
@@ -171,28 +174,6 @@ int logic_parse(struct logic_parser *p, const char *text)
         return root;
     p->logic->root = root;
     return 0;
-}
-
-/* A comparison as an interval; *ret_open is true if its end is not part of it. */
-static void interval(enum logic_op op, double n, double ret[2], bool ret_open[2])
-{
-    bool greater = op == LOGIC_GT || op == LOGIC_GE, less = op == LOGIC_LT || op == LOGIC_LE;
-    ret[0] = greater || op == LOGIC_EQ ? n : -INFINITY;
-    ret[1] = less || op == LOGIC_EQ ? n : INFINITY;
-    ret_open[0] = op == LOGIC_GT;
-    ret_open[1] = op == LOGIC_LT;
-}
-
-bool logic_excludes(enum logic_op a, double of_a, enum logic_op b, double of_b)
-{
-    double x[2], y[2];
-    bool x_open[2], y_open[2];
-    if (a == LOGIC_NE || b == LOGIC_NE)
-        return (a == LOGIC_EQ || b == LOGIC_EQ) && of_a == of_b;
-    interval(a, of_a, x, x_open);
-    interval(b, of_b, y, y_open);
-    return x[0] > y[1] || y[0] > x[1] || (x[0] == y[1] && (x_open[0] || y_open[1])) ||
-           (y[0] == x[1] && (y_open[0] || x_open[1]));
 }
 
 /* ---- what never holds, and what always does ---- */

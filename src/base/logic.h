@@ -60,15 +60,18 @@ enum logic_op { LOGIC_IS, LOGIC_EQ, LOGIC_NE, LOGIC_LT, LOGIC_LE, LOGIC_GT, LOGI
 
 /* Takes a comparison; LOGIC_IS when none is next. */
 enum logic_op logic_take_op(struct logic_parser *p);
+/*
+ * Returns whether a comparison other than LOGIC_IS holds of two values, given how they are ordered;
+ * none of the three is true if one of them is not a number.
+ */
+bool logic_passes(enum logic_op op, bool less, bool equal, bool greater);
+/* LOGIC_IS: whether a is not 0. */
 bool logic_compare(enum logic_op op, double a, double b);
 /*
  * Takes the word up to a blank, a parenthesis or an operator. Returns its length, or 0 when none is
  * next or it does not fit.
  */
 size_t logic_take_value(struct logic_parser *p, char *to, size_t size);
-
-/* Returns whether no number can pass both comparisons, such as > 2 and < 1. */
-bool logic_excludes(enum logic_op a, double of_a, enum logic_op b, double of_b);
 
 enum { LOGIC_NEAR = 3 };
 

@@ -95,32 +95,12 @@ int64_t number_limit(const struct literal *l, enum logic_op *op)
     return l->floor;
 }
 
-static bool compare_whole(enum logic_op op, int64_t a, int64_t b)
-{
-    switch (op) {
-    case LOGIC_EQ:
-        return a == b;
-    case LOGIC_NE:
-        return a != b;
-    case LOGIC_LT:
-        return a < b;
-    case LOGIC_LE:
-        return a <= b;
-    case LOGIC_GT:
-        return a > b;
-    case LOGIC_GE:
-        return a >= b;
-    default:
-        return a != 0;
-    }
-}
-
 bool number_compare(enum logic_op op, const struct number *n, const struct literal *with)
 {
     if (n->kind != NUMBER_WHOLE)
         return logic_compare(op, n->real, n->kind == NUMBER_FLOAT ? with->single : with->real);
-    int64_t limit = number_limit(with, &op);
-    return compare_whole(op, n->whole, limit);
+    int64_t a = n->whole, b = number_limit(with, &op);
+    return op == LOGIC_IS ? a != 0 : logic_passes(op, a<b, a == b, a> b);
 }
 
 bool number_excludes(enum logic_op op, const struct literal *l, int64_t low, int64_t high)
