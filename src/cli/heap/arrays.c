@@ -155,7 +155,7 @@ static int show_totals(const struct heap_call *c, const struct total *t)
         for (int f = EMPTY; f < FAULTS; f++)
             page_number(c->page, one->count[f]);
     }
-    page_left(c->page, rows - shown);
+    page_left(c->page, rows, shown);
     return 0;
 }
 

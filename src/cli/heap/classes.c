@@ -201,7 +201,7 @@ static void show_groups(const struct heap_call *c, struct grouping *g, const cha
         page_number(c->page, one->retained);
         page_real(c->page, all ? 100.0 * (double)one->retained / (double)all : 0);
     }
-    page_left(c->page, g->groups.len - MIN((uint64_t)g->groups.len, limit));
+    page_left(c->page, g->groups.len, limit);
 }
 
 static int answer_groups(const struct heap_call *c,
@@ -275,7 +275,7 @@ static int heap_answer_classes(const struct heap_call *c)
         uint64_t of_class = object == HEAP_NONE ? 0 : heap_retained(h, object);
         page_number(c->page, MAX(sorted[k]->retained, of_class));
     }
-    page_left(c->page, rows - MIN(rows, limit));
+    page_left(c->page, rows, limit);
     return 0;
 }
 

@@ -184,7 +184,7 @@ static int heap_answer_collections(const struct heap_call *c)
     size_t shown = MIN((uint64_t)rows, heap_rows(c->options, 40, UINT64_MAX));
     for (size_t k = 0; k < shown; k++)
         total_row(c->page, h, (int32_t)order[k], &totals[order[k]]);
-    page_left(c->page, rows - shown);
+    page_left(c->page, rows, shown);
     return 0;
 }
 

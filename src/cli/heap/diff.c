@@ -101,7 +101,7 @@ static void show(struct page *p, struct rows *rows, int (*compare)(const void *,
             put_grown(p, sets[k]);
         }
     }
-    page_left(p, n - MIN(n, limit));
+    page_left(p, n, limit);
 }
 
 static void totals(struct page *p, const struct heap *old, const struct heap *new)

@@ -128,7 +128,7 @@ static int heap_answer_dominators(const struct heap_call *c)
         if (!heap_is_agents(h, child) && rows++ < limit)
             add_row(p, h, child);
     }
-    page_left(p, rows - MIN(rows, limit));
+    page_left(p, rows, limit);
     return 0;
 }
 

@@ -107,7 +107,7 @@ void heap_histogram_table(struct page *p, const struct heap_dump *d, const char 
         else
             page_null(p);
     }
-    page_left(p, (uint64_t)MAX(n, 0) - MIN((uint64_t)MAX(n, 0), limit));
+    page_left(p, (uint64_t)MAX(n, 0), limit);
     free(sorted);
 }
 

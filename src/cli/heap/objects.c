@@ -153,7 +153,7 @@ static int show_incoming(const struct heap_call *c, uint64_t i)
         page_text(c->page, heap_class_name(h, source));
         heap_page_value(c->page, h, source);
     }
-    page_left(c->page, from.list.len - shown);
+    page_left(c->page, from.list.len, shown);
     vec_release(&from.list);
     return error ? page_refuse(c->page, NULL, "objects", strerror(-error)) : 0;
 }
@@ -211,7 +211,7 @@ static int heap_answer_objects(const struct heap_call *c)
         page_number(c->page, heap_retained(h, i));
         heap_page_value(c->page, h, i);
     }
-    page_left(c->page, s.count - shown);
+    page_left(c->page, s.count, shown);
     heap_selection_release(&s);
     return 0;
 }

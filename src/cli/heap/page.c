@@ -88,10 +88,10 @@ void page_table(struct page *p, const char *key, const char *title,
               (struct page_block){.key = key, .title = title, .columns = columns, .columns_n = n});
 }
 
-void page_left(struct page *p, uint64_t rows)
+void page_left(struct page *p, uint64_t rows, uint64_t most)
 {
     if (p->blocks.len)
-        p->blocks.data[p->blocks.len - 1].left = rows;
+        p->blocks.data[p->blocks.len - 1].left = rows - MIN(rows, most);
 }
 
 static void add_cell(struct page *p, struct page_cell cell)

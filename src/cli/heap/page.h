@@ -83,8 +83,8 @@ void page_heading(struct page *p, const char *title);
  */
 void page_table(struct page *p, const char *key, const char *title,
                 const struct page_column *columns, size_t n);
-/* States how many rows the last table leaves out. */
-void page_left(struct page *p, uint64_t rows);
+/* States how many of its rows the last table leaves out if it shows this number of them at most. */
+void page_left(struct page *p, uint64_t rows, uint64_t most);
 void page_text(struct page *p, const char *text); /* the text is copied; NULL is shown as null */
 void page_text_n(struct page *p, const char *text, size_t len);
 void page_number(struct page *p, uint64_t value);

@@ -149,7 +149,7 @@ static int heap_answer_references(const struct heap_call *c)
         page_number(c->page, rows[i].only);
         page_number(c->page, rows[i].bytes);
     }
-    page_left(c->page, n - MIN(n, limit));
+    page_left(c->page, n, limit);
     return 0;
 }
 

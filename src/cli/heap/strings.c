@@ -138,7 +138,7 @@ static int show_duplicates(const struct heap_call *c)
         page_number(c->page, t.len);
         heap_page_value(c->page, h, found.data[i].object);
     }
-    page_left(c->page, found.len - MIN((uint64_t)found.len, limit));
+    page_left(c->page, found.len, limit);
     vec_release(&found);
     return error ? page_refuse(c->page, "strings", strerror(-error), NULL) : 0;
 }
@@ -228,7 +228,7 @@ static void show_found(const struct heap_call *c, const struct scan *s)
         page_number(c->page, heap_retained(h, i));
         heap_page_value(c->page, h, i);
     }
-    page_left(c->page, count - MIN(count, limit));
+    page_left(c->page, count, limit);
     page_fact(c->page, "count", "found", PAGE_COUNT, count);
 }
 
