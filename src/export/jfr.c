@@ -18,10 +18,15 @@
 
 #include <errno.h>
 
-enum { HEADER = JFR_CHUNK_HEAD, AT_STATE = 64, METADATA = 0, CHECKPOINT = 1 };
+enum { HEADER = JFR_CHUNK_HEAD, AT_STATE = 64, AT_FEATURES = 67, METADATA = 0, CHECKPOINT = 1 };
+
+enum { FINAL = 2 }; /* of the features: the recording ended with this chunk */
+
+enum { OF_THE_WRITER = 0x40 }; /* of checkpoints: what only our reader understands */
 
 struct selecting {
     const struct export_source *source;
+    struct recording *recording;
     int64_t start_ns, end_ns;     /* of the recording */
     VEC(uint64_t) kept;           /* offsets of the selected events, ascending */
     const struct rec_type *type;  /* of the last event, with its kind */
@@ -76,18 +81,17 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
 static int select_events(struct selecting *s, const struct file_map *map, struct buf *why)
 {
     const char *reason = NULL;
-    struct recording *recording;
-    int r = recording_open_bytes(&recording, map->data, map->len, &reason);
+    int r = recording_open_bytes(&s->recording, map->data, map->len, &reason);
     if (r < 0) {
         buf_string(why, "only a flight recording can become one: the source is none");
         return -ENOTSUP;
     }
     struct rec_info info;
-    recording_info(recording, &info);
+    recording_info(s->recording, &info);
     s->start_ns = info.start_ns;
     s->end_ns = info.end_ns;
     struct rec_event e;
-    while ((r = recording_next(recording, &e)) > 0) {
+    while ((r = recording_next(s->recording, &e)) > 0) {
         s->end_ns = MAX(s->end_ns, e.start_ns);
         if (s->type != e.object.type) {
             s->type = e.object.type;
@@ -102,7 +106,6 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
             break;
         }
     }
-    recording_close(recording);
     return r;
 }
 
@@ -146,6 +149,28 @@ static void put_checkpoint(struct chunk *c, struct cursor event)
 }
 
 /*
+ * Collects the checkpoints of a chunk whose end, where the chain begins, is missing: all that
+ * belong in a chain.
+ */
+static int find_checkpoints(struct map *ret, const uint8_t *file, uint64_t begin, uint64_t end)
+{
+    struct cursor cursor = cursor_of(file + begin + HEADER, end - begin - HEADER);
+    while (cursor_left(&cursor)) {
+        struct cursor c = cursor;
+        uint64_t at = (uint64_t)(cursor.at - file);
+        uint64_t size = cursor_jfr_long(&c), type = cursor_jfr_long(&c);
+        if (c.failed || !size || !cursor_take(&cursor, size))
+            return 0;
+        for (int i = 0; i < 3; i++) /* time, duration, delta */
+            cursor_jfr_long(&c);
+        if (type == CHECKPOINT && cursor_u8(&c) != OF_THE_WRITER && !c.failed &&
+            !map_at(ret, at, 1, NULL))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+/*
  * Collects the checkpoints in the chain that the header begins. Others belong to the writer and are
  * copied unchanged.
  */
@@ -153,6 +178,8 @@ static int find_chain(struct map *ret, const uint8_t *file, uint64_t begin, uint
 {
     struct cursor header = cursor_of(file + begin + HEAD_CONSTANTS, 8);
     uint64_t at = begin + cursor_be64(&header);
+    if (at >= end)
+        return find_checkpoints(ret, file, begin, end);
     while (at > begin && at < end) {
         bool added;
         struct cursor c = cursor_of(file + at, end - at);
@@ -173,15 +200,14 @@ static int find_chain(struct map *ret, const uint8_t *file, uint64_t begin, uint
 }
 
 /*
- * Copies one chunk and advances *kept over its events. What follows damage is left out, as the
- * reader does. Returns false when no event of the chunk can be read.
+ * Copies one chunk, whose metadata is at the given offset in the file, and advances *kept over its
+ * events. What follows damage is left out, as the reader does. Returns false when no event of the
+ * chunk can be read.
  */
 static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uint64_t end,
-                       const uint64_t **kept, const uint64_t *last)
+                       uint64_t metadata, const uint64_t **kept, const uint64_t *last)
 {
-    struct cursor cursor = cursor_of(file + begin, end - begin),
-                  header = cursor_of(file + begin + HEAD_METADATA, 8);
-    uint64_t metadata = begin + cursor_be64(&header);
+    struct cursor cursor = cursor_of(file + begin, end - begin);
     buf_bytes(&c->out, cursor_take(&cursor, HEADER), HEADER);
     while (cursor_left(&cursor)) {
         uint64_t at = (uint64_t)(cursor.at - file);
@@ -234,20 +260,27 @@ static void set_span(const struct selecting *s, uint8_t *head)
     put_big_endian(head + HEAD_TICKS, big_endian(head + HEAD_TICKS) + (uint64_t)(int64_t)ticks);
 }
 
-static int copy_chunks(const struct selecting *s, const struct file_map *map, FILE *out)
+static int copy_chunks(const struct selecting *s, const struct file_map *map, FILE *out,
+                       struct buf *why)
 {
     const uint64_t *kept = s->kept.data, *last = kept + s->kept.len;
+    bool any = false;
     int r = 0;
     for (uint64_t begin = 0, size; r == 0 && map->len - begin >= HEADER; begin += size) {
         struct cursor c = cursor_of(map->data + begin + HEAD_SIZE, 8);
         size = cursor_be64(&c);
         if (memcmp(map->data + begin, "FLR", 4) != 0)
             break;
-        if (size < HEADER || size > map->len - begin)
+        bool cut = size < HEADER || size > map->len - begin;
+        if (cut)
             size = map->len - begin; /* a killed recorder has not set it */
         struct chunk chunk = {.out = BUF(SIZE_MAX / 2)};
         r = find_chain(&chunk.chain, map->data, begin, begin + size);
-        bool whole = r == 0 && copy_chunk(&chunk, map->data, begin, begin + size, &kept, last);
+        uint64_t metadata = begin + big_endian(map->data + begin + HEAD_METADATA);
+        if (metadata - begin >= size)
+            metadata = recording_metadata_at(s->recording, begin);
+        bool whole = r == 0 && metadata &&
+                     copy_chunk(&chunk, map->data, begin, begin + size, metadata, &kept, last);
         if (r == 0)
             r = buf_error(&chunk.out);
         if (whole && r == 0) {
@@ -256,10 +289,17 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
             put_big_endian(chunk.out.data + HEAD_METADATA, chunk.metadata);
             set_span(s, chunk.out.data);
             chunk.out.data[AT_STATE] = 0; /* the chunk is complete */
+            if (cut)
+                chunk.out.data[AT_FEATURES] &= (uint8_t)~FINAL;
             fwrite(chunk.out.data, 1, chunk.out.len, out);
+            any = true;
         }
         buf_release(&chunk.out);
         map_release(&chunk.chain);
+    }
+    if (r == 0 && !any) {
+        buf_string(why, "no part of the recording can be read");
+        return -EBADMSG;
     }
     return r;
 }
@@ -272,12 +312,13 @@ static int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
     if (r == 0)
         r = select_events(&selecting, &map, why);
     if (r == 0)
-        r = copy_chunks(&selecting, &map, out);
+        r = copy_chunks(&selecting, &map, out, why);
     unsigned left_out = selecting.there & ~selecting.chosen;
     if (r == 0 && left_out && s->note) {
         buf_string(s->note, "the selection leaves out all of: ");
         export_kind_names(s->note, left_out);
     }
+    recording_close(selecting.recording);
     vec_release(&selecting.kept);
     file_map_release(&map);
     return r;

@@ -125,6 +125,16 @@ int chunk_prepare(struct rec_chunk *k)
     return ret;
 }
 
+uint64_t recording_metadata_at(struct recording *r, uint64_t chunk)
+{
+    for (size_t i = 0; i < r->chunks.len; i++) {
+        struct rec_chunk *k = r->chunks.data[i];
+        if ((uint64_t)(k->start - r->data) == chunk)
+            return chunk_prepare_ahead(k) == 0 ? chunk + k->metadata : 0;
+    }
+    return 0;
+}
+
 void rec_chunk_leave(struct recording *r, struct rec_chunk *k)
 {
     if (r->keep_chunks || k->state != CHUNK_READY)

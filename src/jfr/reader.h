@@ -186,6 +186,11 @@ int recording_next(struct recording *r, struct rec_event *ret) must_check;
 int recording_each(struct recording *r, const struct rec_select *types,
                    int (*visit)(void *context, const struct rec_event *e),
                    void *context) must_check;
+/*
+ * Returns the offset in the file of the metadata of the chunk that begins at this offset, also if
+ * the chunk's end is missing, or 0 when it cannot be read.
+ */
+uint64_t recording_metadata_at(struct recording *r, uint64_t chunk);
 /* Goes back to the first event. */
 void recording_rewind(struct recording *r);
 

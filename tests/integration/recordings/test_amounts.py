@@ -400,14 +400,16 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_a_recording_that_was_cut_says_so_in_every_verb(jdk, tmp_path):
-    """When the end of a file is missing, each verb says so, including those that find nothing of their own in the rest."""
-    out, cut = tmp_path / "all.jfr", tmp_path / "cut.jfr"
-    options = "trace=Amounts.*,exceptions=stacks,cpu=times,cover=y,alloc=exact,threads=y,include=Amounts"
+    """When the end of a file is missing, each verb says so, including those that find nothing of their own in the rest. A part of
+    it has what the rest has, for the JDK's own tool too, and says the same."""
+    out, cut, part = tmp_path / "all.jfr", tmp_path / "cut.jfr", tmp_path / "part.jfr"
+    options = "trace=Amounts.*,exceptions=stacks,cpu=times,cover=y,alloc=exact,threads=y,requests=Amounts.hold(..),include=Amounts"
     done = jdk.java("Amounts", jvm=("-Xmx64m", jdk.agent(f"format=r,{options},file={out}")))
     assert done.returncode == 0, done.stderr
     whole = out.read_bytes()
-    verbs = [["report"], ["trace"], ["trace", "--exceptions"], ["coverage"], ["vm"], ["requests"],
-             *(["threads", v] for v in ("summary", "monitors", "timeline", "critical-path", "deadlocks"))]
+    verbs = [["report"], ["diff", out], ["trace"], ["trace", "--exceptions"], ["coverage"], ["vm"], ["requests"], ["requests", "slow"], ["requests", "show", "1"],
+             *(["threads", v] for v in ("summary", "monitors", "timeline", "critical-path", "what-if", "deadlocks"))]
+    formats = [".jfr", ".html", ".collapsed", ".pb.gz", ".otlp", ".hprof.txt", ".hprof", ".pftrace", ".json", ".trcxml"]
     for share in (0.4, 0.9):
         cut.write_bytes(whole[:int(len(whole) * share)])
         for verb in verbs:
@@ -416,5 +418,24 @@ def test_a_recording_that_was_cut_says_so_in_every_verb(jdk, tmp_path):
             assert "read as far as possible" not in done.stderr, "it is said once"
             told = lab.jvmscope(*verb, "--json", cut)
             assert told.returncode == done.returncode
-            assert told.returncode or json.loads(told.stdout)["unended"] is True, (share, verb)
-        assert "is cut" in lab.jvmscope("convert", "-o", tmp_path / "c.html", cut).stderr
+            if told.returncode == 0 and verb[0] != "requests" and (verb[0] != "threads" or verb[1] != "what-if"):
+                of = json.loads(told.stdout)
+                assert (of["new"] if verb[0] == "diff" else of)["unended"] is True, (share, verb)
+        for form in formats:
+            done = lab.jvmscope("convert", "-o", tmp_path / f"c{form}", cut)
+            assert "is cut" in done.stderr, (share, form, done)
+            assert done.returncode == 0 or "holds no " in done.stderr and not (tmp_path / f"c{form}").exists(), (share, form, done)
+        # A part of the rest.
+        done = lab.jvmscope("convert", "-o", part, cut)
+        assert done.returncode == 0, done.stderr
+        found, want = (json.loads(lab.output("trace", "--json", path)) for path in (part, cut))
+        assert found["calls"] == want["calls"] and found["events"] == want["events"] and len(found["calls"]) > 100
+        assert found["unended"] is True and "it was never ended: what came after" in lab.jvmscope("trace", part).stderr
+        summary = lab.Jdk(21).run("jfr", "summary", part)
+        assert re.search(rf"jvmscope.Call +{len(found['calls'])} ", summary.stdout), summary.stdout + summary.stderr
+        printed = lab.Jdk(21).run("jfr", "print", "--events", "jvmscope.Call", part)
+        assert printed.returncode == 0 and printed.stdout.count('method = "Amounts.called') == sum(c["method"].startswith("Amounts.called") for c in found["calls"])
+    # Nothing of a file without the description of its events can be read.
+    cut.write_bytes(whole[:500])
+    done = lab.jvmscope("convert", "-o", tmp_path / "none.jfr", cut)
+    assert done.returncode == 1 and not (tmp_path / "none.jfr").exists() and len(done.stderr.splitlines()) == 1, done
