@@ -5,9 +5,45 @@
 #include "analysis/deadlock.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/contents.h"
 #include "cli/losses.h"
+#include "options/options.h"
 
 #include <stdio.h>
+
+/* Returns how many threads wait for a lock of java.util.concurrent when the recording ends. */
+static uint64_t wait_for_locks(const struct timeline *t)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < t->n_threads; i++) {
+        uint32_t last = t->threads[i].last;
+        if (last == TL_NONE || tl_node(t, last).kind != TL_PARK)
+            continue;
+        uint32_t object = tl_context_of(t, last)->object;
+        n += object != TL_NONE && t->objects[object].flags & TL_OBJECT_LOCK;
+    }
+    return n;
+}
+
+/*
+ * Says that there is no deadlock, or of what nothing is known: contention shows who owns a monitor,
+ * and the owners of other locks are recorded by --deadlocks alone.
+ */
+static void print_none(bool monitors, bool locks, uint64_t waiting)
+{
+    if (!monitors)
+        puts("not known: this recording does not show who owns locks "
+             "(record with --threads or --deadlocks)");
+    else if (locks)
+        puts("no deadlock at the end of the recording");
+    else if (!waiting)
+        puts("no deadlock of monitors at the end of the recording; who owns locks of "
+             "java.util.concurrent is recorded with --deadlocks");
+    else
+        printf("no deadlock of monitors at the end of the recording; threads that wait for locks "
+               "of java.util.concurrent, whose owners are recorded with --deadlocks: %llu\n",
+               (unsigned long long)waiting);
+}
 
 int threads_deadlocks(struct thread_view *v)
 {
@@ -18,8 +54,12 @@ int threads_deadlocks(struct thread_view *v)
     _cleanup_(buf_release) struct buf b = BUF(64 << 20);
     struct json j = {.out = &b};
     bool looked = v->t->instrumented != TL_NONE;
+    bool locks = looked && contents_requested(v->path, OPT_DEADLOCK);
+    uint64_t waiting = wait_for_locks(v->t);
     json_begin_object(&j);
     json_key_bool(&j, "looked", looked);
+    json_key_bool(&j, "looked_at_locks", locks);
+    json_key_u64(&j, "waiting_for_locks", waiting);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
     json_key_array(&j, "deadlocks");
     for (size_t i = 0; i < d.list.len; i++) {
@@ -60,9 +100,7 @@ int threads_deadlocks(struct thread_view *v)
     json_end_array(&j);
     json_end_object(&j);
     if (!v->options->json && d.list.len == 0)
-        puts(looked ? "no deadlock at the end of the recording"
-                    : "not known: this recording does not show who owns locks "
-                      "(record with --threads or --deadlocks)");
+        print_none(looked, locks, waiting);
     deadlocks_release(&d);
     return v->options->json ? json_print(&b) : 0;
 }

@@ -264,11 +264,32 @@ def test_a_lock_is_handed_over_by_an_owner_that_ends(jdk, folder):
 def test_no_deadlock_is_said_where_one_was_looked_for(jdk, folder):
     """The JDK's own recordings do not contain who owns a lock."""
     path = path_truth(jdk.version, folder)[1]
+    assert lab.output("threads", "deadlocks", path) == (
+        "no deadlock of monitors at the end of the recording; who owns locks of java.util.concurrent is recorded with --deadlocks\n")
+    path = folder / "looked.jfr"
+    assert jdk.java("PathTruth", jvm=[jdk.agent(f"deadlock=y,format=r,file={path}")]).returncode == 0
     assert lab.output("threads", "deadlocks", path) == "no deadlock at the end of the recording\n"
     path = folder / "jdk.jfr"
     assert jdk.java("PathTruth", jvm=[f"-XX:StartFlightRecording=filename={path}"]).returncode == 0
     done = lab.jvmscope("threads", "deadlocks", path)
     assert done.returncode == 0 and done.stdout.startswith("not known: "), done
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_deadlock_that_needs_unknown_owners_is_not_denied(jdk, folder):
+    """A monitor and a lock of java.util.concurrent: who owns the latter is recorded by deadlock=y alone."""
+    for options, waiting in (("threads=y", 1), ("monitor=y", None), ("deadlock=y", 0)):
+        out = folder / f"mixed-{jdk.version}.jfr"
+        done = jdk.java("ThreadPrograms", "10", "mixed", 500, jvm=[jdk.agent(f"{options},format=r,file={out}")])
+        assert done.returncode == 0, done.stderr
+        found, text = threads("deadlocks", out), lab.output("threads", "deadlocks", out)
+        if options == "deadlock=y":
+            assert found["looked_at_locks"] and len(found["deadlocks"]) == 1 and text.startswith("deadlock of 2 threads")
+            continue
+        assert (found["looked"], found["looked_at_locks"], found["deadlocks"]) == (True, False, []), options
+        # Without threads=y a wait that goes on at the end of the recording may be missing.
+        assert waiting is None or found["waiting_for_locks"] == waiting
+        assert text.startswith("no deadlock of monitors at the end of the recording; ") and "--deadlocks" in text, text
 
 
 @pytest.mark.jdks(17)
