@@ -5,49 +5,10 @@
  */
 #pragma once
 
-#include "base/macro.h"
+#include "options/command.h"
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-struct command;
-
-enum arg_kind {
-    ARG_FLAG, /* bool */
-    ARG_TEXT, /* const char *, as given */
-    /*
-     * const char *, which lives until the process ends: the values, given once or several times,
-     * joined by commas
-     */
-    ARG_LIST,
-    ARG_NUMBER,   /* uint64_t */
-    ARG_COUNT,    /* uint64_t, 1 or more; 0 when the option is not given */
-    ARG_DURATION, /* uint64_t, nanoseconds; the unit is required except for 0 */
-    ARG_SPAN,     /* the same, above 0; 0 when the option is not given */
-    ARG_SIZE,     /* uint64_t, bytes */
-    ARG_SHARE,    /* double, above 0 and at most 1; given in per cent: "0.1%" */
-};
-
-struct arg {
-    const char *name; /* "--json" */
-    char letter;      /* 'o', 0 when none */
-    enum arg_kind kind;
-    size_t offset; /* of the value in the set's struct */
-    /* as shown by help: "FILE"; "a|b" lists all allowed values; NULL for a flag */
-    const char *value;
-    const char *help; /* one line without a period */
-};
-
-/*
- * Options that share a struct of values. The capture set's options come from the agent's table, see
- * cli/capture.h.
- */
-struct arg_set {
-    const char *title;
-    const struct arg *args; /* ends with a row without a name; NULL: the capture set */
-};
 
 /* An option as help shows it, whichever table it comes from. */
 struct arg_shown {

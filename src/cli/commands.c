@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
+#include "cli/heap/heap.h"
 #include "cli/nearest.h"
 
 #include <stdio.h>
@@ -114,7 +115,9 @@ int command_dispatch(const struct command *const *table, int argc, char **argv)
         if (strcmp(argv[0], command_word(c)) != 0)
             continue;
         bool verb = c->verbs && (!c->run || names_verb(c->verbs, argc, argv));
-        return verb ? command_dispatch(c->verbs, argc - 1, argv + 1) : c->run(c, argc, argv);
+        if (verb)
+            return command_dispatch(c->verbs, argc - 1, argv + 1);
+        return c->run ? c->run(c, argc, argv) : heap_run_verb(c, argc, argv);
     }
     return no_such(table, argv[0]);
 }

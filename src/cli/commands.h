@@ -4,41 +4,6 @@
 #include "base/buf.h"
 #include "cli/args.h"
 
-struct heap_call;
-
-/*
- * A command: help, manual page and shell completion are made from this. It has either `run`, which
- * returns the exit status (0 done, 1 failed, 2 usage), or `verbs`, commands whose names have two
- * words ("heap dump"), or both; then an operand that is not a verb is passed to `run`.
- */
-struct command {
-    const char *name;
-    /* argv[0] is the last word of the name */
-    int (*run)(const struct command *self, int argc, char **argv);
-    /* ends with NULL */
-    const struct command *const *verbs;
-    /* "FILE", "[PID]", for the usage line */
-    const char *operands;
-    int min_operands, max_operands; /* max -1: any number */
-    /* what follows the first operand belongs to it, options included */
-    bool operands_end_options;
-    /* one line, lower case, no full stop */
-    const char *summary;
-    /* paragraphs of the manual page, in scdoc's markup */
-    const char *description;
-    /* the commands that its manual page refers to, separated by spaces; NULL: none */
-    const char *related;
-    /* lines "command # what it does" */
-    const char *examples;
-    /* its options; ends with NULL; may be NULL */
-    const struct arg_set *const *sets;
-    /*
-     * For a verb of `heap` that returns a page, which `run` prints and the page's server sends;
-     * returns 0 or an exit status (cli/heap/verbs.h).
-     */
-    int (*heap_answer)(const struct heap_call *c);
-};
-
 /*
  * All commands, in the order of help; ends with NULL. A command's file defines its
  * row, `const struct command command_NAME`, and command_list.h lists it.

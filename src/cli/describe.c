@@ -142,7 +142,7 @@ static void print_manual(const struct command *c, const char *transcript)
     printf("jvmscope-%s(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope-%s - %s\n\n", c->name, c->name,
            c->summary);
     puts("# SYNOPSIS\n");
-    if (c->run)
+    if (c->run || c->heap_answer)
         manual_synopsis(c);
     if (c->verbs)
         printf("*jvmscope %s* _VERB_ [_OPTION_ ...] ...\n\n", c->name);

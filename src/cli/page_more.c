@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/page_more.h"
 
+#include "answers/heap/ask.h"
 #include "cli/coverage.h"
-#include "cli/heap/ask.h"
 #include "cli/losses.h"
 #include "cli/requests/page.h"
 #include "cli/trace/trace.h"

@@ -3,9 +3,9 @@
  * A whole heap dump: indexed, then every verb of `jvmscope heap` asked; once more by the index
  * where it had a name.
  */
-#include "cli/heap/ask.h"
+#include "answers/heap/ask.h"
 
-#include "cli/heap/heap.h"
+#include "answers/heap/heap.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -90,7 +90,7 @@ export type Ask = <T>(verb: string, parameters?: Record<string, string>, signal?
 
 export class NotInPage extends Error {}
 
-/** The key of an answer in a page of one file; src/cli/heap/ computes the same one. */
+/** The key of an answer in a page of one file; src/answers/heap/ask.c computes the same one. */
 export const key = (verb: string, parameters: Record<string, string>) =>
   [verb, ...Object.keys(parameters).sort().map((k) => `${k}=${parameters[k]}`)].join(" ");
 

@@ -3,38 +3,15 @@
 
 #include "base/file.h"
 #include "base/progress.h"
+#include "cli/answer.h"
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
-static const struct arg common_args[] = {
-    {"--json", 0, ARG_FLAG, offsetof(struct heap_options, json), NULL, "print JSON"},
-    {"--output", 'o', ARG_TEXT, offsetof(struct heap_options, output), "FILE",
-     "write a page of HTML (.html) or JSON (.json)"},
-    {"--limit", 'n', ARG_COUNT, offsetof(struct heap_options, limit), "N",
-     "rows of each table (as a rule 12 to 100 on a screen, and all in a file)"},
-    {"--dump", 0, ARG_COUNT, offsetof(struct heap_options, dump), "N",
-     "which dump of a file with several, counted from 1 (the last)"},
-    {0},
-};
-
-const struct arg_set heap_common_set = {"What is shown", common_args};
-
-static const struct arg index_args[] = {
-    {"--index", 0, ARG_TEXT, offsetof(struct heap_options, index), "FILE",
-     "where to keep the index (the dump's name with .heapidx)"},
-    {"--rebuild", 0, ARG_FLAG, offsetof(struct heap_options, rebuild), NULL,
-     "build the index anew"},
-    {"--strong", 0, ARG_FLAG, offsetof(struct heap_options, strong), NULL,
-     "soft, weak, final and phantom references retain nothing (they do in Eclipse MAT)"},
-    {"--memory", 0, ARG_SIZE, offsetof(struct heap_options, memory), "SIZE",
-     "anonymous memory for building the index; the rest goes to unlinked files in /var/tmp"},
-    {0},
-};
-
-const struct arg_set heap_index_set = {"The index", index_args};
-
-const char *heap_why(int error)
+/* Returns a description of why a dump could not be read. */
+static const char *heap_why(int error)
 {
     switch (error) {
     case -EBADMSG:
@@ -102,24 +79,7 @@ int heap_open_index(struct heap **ret, const char *path, const struct heap_optio
     return error ? complain(path, "cannot analyse", heap_why(error)) : 0;
 }
 
-uint64_t heap_rows(const struct heap_options *o, uint64_t on_screen, uint64_t in_file)
-{
-    return o->limit ? o->limit : o->json || o->output ? in_file : on_screen;
-}
-
-void heap_note_damage(struct page *p, const struct heap_dump *d)
-{
-    if (d->cut)
-        page_note(p,
-                  "PARTIAL: the dump is cut short or damaged at byte %llu of %llu; what could be "
-                  "read is shown.",
-                  (unsigned long long)d->garbage_at, (unsigned long long)d->len);
-    if (d->dumps > 1)
-        page_note(p, "The file holds %u dumps; this is number %u (--dump N).", d->dumps,
-                  d->chosen + 1);
-}
-
-int heap_answer(const struct page *p, const struct heap_options *o)
+int heap_show(const struct answer *a, const struct heap_options *o)
 {
     _cleanup_(buf_release) struct buf b = BUF((size_t)4 << 30);
     size_t n = o->output ? strlen(o->output) : 0;
@@ -128,13 +88,13 @@ int heap_answer(const struct page *p, const struct heap_options *o)
         complain(o->output, "not written", "the name must end in .html or .json");
         return 2;
     }
-    if (p->error)
-        return complain(NULL, "heap", strerror(-p->error));
+    if (a->error)
+        return complain(NULL, "heap", strerror(-a->error));
     if (!o->json && !o->output) {
-        page_print(p, stdout);
+        answer_print(a, stdout);
         return 0;
     }
-    int error = html ? page_html(p, &b) : page_json(p, &b);
+    int error = html ? answer_html(a, &b) : answer_json(a, &b);
     if (!error && o->output) {
         _cleanup_(out_file_release) struct out_file out = OUT_FILE;
         error = out_file_open(&out, o->output);
@@ -148,3 +108,64 @@ int heap_answer(const struct page *p, const struct heap_options *o)
     }
     return error ? complain(o->output, "not written", strerror(-error)) : 0;
 }
+
+static int run_verb(const struct command *self, const struct heap_options *o,
+                    const struct operands *operands)
+{
+    const char *file = operands->list[0];
+    const struct heap_settings settings = {.index = o->index};
+    _cleanup_(heap_freep) struct heap *h = NULL;
+    _cleanup_(heap_dump_freep) struct heap_dump *d = NULL;
+    bool survey =
+        self->heap_survey && !o->retained && !o->rebuild && !heap_index_there(file, &settings);
+    int status = survey ? heap_open_dump(&d, file, o) : heap_open_index(&h, file, o);
+    if (status)
+        return status;
+    _cleanup_(answer_release) struct answer a = {.title = file};
+    const struct heap_call call = {
+        h, survey ? d : h->dump, o, operands->list + 1, operands->count - 1, &a};
+    heap_note_damage(&a, call.dump);
+    status = self->heap_answer(&call);
+    if (a.refusal)
+        complain(NULL, a.refusal, NULL);
+    return status ? status : heap_show(&a, o);
+}
+
+int heap_run_verb(const struct command *self, int argc, char **argv)
+{
+    struct heap_options o = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
+        return status;
+    const char *file = operands.list[0];
+    if (operands.count > 1 && access(file, F_OK) < 0 && access(operands.list[1], F_OK) == 0) {
+        complain(file, "no such file", "the heap dump comes first, then what is asked about");
+        return 2;
+    }
+    return run_verb(self, &o, &operands);
+}
+
+/* `heap dump` needs a VM and `heap diff` two files: the page asks neither. */
+static const struct command *const verbs[] = {
+    &heap_verb_dump,
+#define VERB(name) &heap_verb_##name,
+#include "answers/heap/verb_list.h"
+#undef VERB
+    &heap_verb_diff,
+    NULL,
+};
+
+const struct command command_heap = {
+    .name = "heap",
+    .verbs = verbs,
+    .summary = "show what a heap dump holds, and why",
+    .related = "inspect serve report",
+    .description =
+        "Use it to find out why memory fills up: what holds it, and since when. *heap dump* "
+        "makes a dump of a running VM; the other verbs read dumps of any HotSpot, also those of "
+        "*jmap* and of *-XX:+HeapDumpOnOutOfMemoryError*. The first one that reads a dump makes an "
+        "index next to it.\n\n"
+        "Taking a dump stops the program, for a tenth to a quarter of a second for each million "
+        "objects.",
+};

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/progress.h"
-#include "cli/heap/verbs.h"
+#include "cli/heap/heap.h"
 #include "cli/target.h"
 #include "proto/attach.h"
 #include "proto/scratch.h"

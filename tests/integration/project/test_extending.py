@@ -74,9 +74,9 @@ def src(tmp_path_factory):
     (src / "export/methods.c").write_text(block("c", "static int export_methods"))
     after(src / "export/format_list.h", "FORMAT(collapsed)\n", "FORMAT(methods)\n")
 
-    (src / "cli/heap/count.c").write_text(block("c", "static int heap_answer_count"))
-    after(src / "cli/heap/verb_list.h", "VERB(summary)\n", "VERB(count)\n")
-    before(src / "cli/heap/leaks.c", "void heap_suspects(", block("c", "static void note_classes") + "\n")
+    (src / "answers/heap/count.c").write_text(block("c", "static int heap_answer_count"))
+    after(src / "answers/heap/verb_list.h", "VERB(summary)\n", "VERB(count)\n")
+    before(src / "answers/heap/leaks.c", "void heap_suspects(", block("c", "static void note_classes") + "\n")
 
     after(src / "cli/page_more.c", "#include <string.h>\n", "#include <sys/stat.h>\n")
     before(src / "cli/page_more.c", "/* Each kind of data that a recording has", block("c", "static int put_about") + "\n")
@@ -86,7 +86,7 @@ def src(tmp_path_factory):
 
 @pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/table.c", "agent/capture.c", "agent/capture/heartbeat.c",
                                   "export/methods.c", "jfr/types.c", "profile/load_jfr.c", "options/formats.c",
-                                  "export/export.c", "cli/heap/count.c", "cli/heap/verbs.c", "cli/heap/leaks.c", "cli/page_more.c"])
+                                  "export/export.c", "answers/heap/count.c", "answers/heap/verbs.c", "answers/heap/leaks.c", "cli/page_more.c"])
 def test_an_example_compiles_in_its_place(src, path):
     words = [w.replace("../src", str(src)).replace(str(lab.ROOT / "src"), str(src)) for w in flags(path)]
     done = subprocess.run([*words, "-Wno-unused-function", "-Werror", "-fsyntax-only", src / path], cwd=lab.BUILD, capture_output=True,

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "answers/heap/heap.h"
+
+#include "base/generated_name.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct arg histogram_args[] = {
+    {"--retained", 0, ARG_FLAG, offsetof(struct heap_options, retained), NULL,
+     "what the instances of a class retain together (needs the index; shown anyway when that is "
+     "there)"},
+    {"--sort", 0, ARG_TEXT, offsetof(struct heap_options, sort), "shallow|retained|objects|class",
+     "the order of the rows"},
+    {0},
+};
+
+static const struct arg_set histogram_set = {"What is counted", histogram_args};
+static const struct arg_set *const heap_histogram_sets[] = {&histogram_set, &heap_common_set,
+                                                            &heap_index_set, NULL};
+
+static int by_retained(const void *a, const void *b)
+{
+    const struct heap_class *x = a, *y = b;
+    return x->retained < y->retained   ? 1
+           : x->retained > y->retained ? -1
+                                       : strcmp(x->name, y->name);
+}
+
+static int by_objects(const void *a, const void *b)
+{
+    const struct heap_class *x = a, *y = b;
+    return x->objects < y->objects ? 1 : x->objects > y->objects ? -1 : strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct heap_class *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct heap_class *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/*
+ * Lists the classes that have instances. Classes with the same name that the VM generated, for the
+ * lambdas of one class for instance, share a row.
+ */
+static int64_t rows_of(const struct heap_dump *d, struct heap_class *rows)
+{
+    /* by the address of the name, because the dump has each name once */
+    _cleanup_(map_release) struct map made = {0};
+    int64_t n = 0;
+    for (size_t i = 0; i < d->classes.len; i++) {
+        const struct heap_class *c = &d->classes.data[i];
+        bool added = true;
+        if (!c->objects || generated_name_is_agents(c->name, strlen(c->name)))
+            continue;
+        uint64_t *at = c->made ? map_at(&made, (uintptr_t)c->name, (uint64_t)n, &added) : NULL;
+        if (c->made && !at)
+            return -ENOMEM;
+        if (added) {
+            rows[n++] = *c;
+        } else {
+            rows[*at].objects += c->objects;
+            rows[*at].bytes += c->bytes;
+            rows[*at].retained += c->retained;
+        }
+    }
+    return n;
+}
+
+void heap_histogram_table(struct answer *a, const struct heap_dump *d, const char *sort,
+                          uint64_t limit, bool retained, const char *title)
+{
+    static const struct answer_column columns[] = {{"class", "class", ANSWER_TEXT, true},
+                                                   {"objects", "objects", ANSWER_COUNT},
+                                                   {"shallow", "shallow", ANSWER_BYTES},
+                                                   {"retained", "retained", ANSWER_BYTES}};
+    struct heap_class *sorted = malloc((d->classes.len + 1) * sizeof(*sorted));
+    answer_table(a, "classes", title, columns, ARRAY_SIZE(columns));
+    if (!sorted) {
+        a->error = -ENOMEM;
+        return;
+    }
+    int64_t n = rows_of(d, sorted);
+    if (n < 0)
+        a->error = (int)n;
+    char order = sort ? sort[0] : 's';
+    qsort(sorted, (size_t)MAX(n, 0), sizeof(*sorted),
+          order == 'r'   ? by_retained
+          : order == 'o' ? by_objects
+          : order == 'c' ? by_name
+                         : by_bytes);
+    for (int64_t i = 0; i < (int64_t)MIN((uint64_t)MAX(n, 0), limit); i++) {
+        answer_text(a, sorted[i].name);
+        answer_number(a, sorted[i].objects);
+        answer_number(a, sorted[i].bytes);
+        if (retained)
+            answer_number(a, sorted[i].retained);
+        else
+            answer_null(a);
+    }
+    answer_left(a, (uint64_t)MAX(n, 0), limit);
+    free(sorted);
+}
+
+static int heap_answer_histogram(const struct heap_call *c)
+{
+    answer_fact(c->answer, "objects", NULL, ANSWER_COUNT, c->dump->objects);
+    answer_fact(c->answer, "bytes", NULL, ANSWER_BYTES, c->dump->bytes);
+    heap_histogram_table(c->answer, c->dump, c->options->sort,
+                         heap_rows(c->options, 40, UINT64_MAX), c->heap != NULL, NULL);
+    return 0;
+}
+
+const struct command heap_verb_histogram = {
+    .name = "heap histogram",
+    .heap_answer = heap_answer_histogram,
+    .heap_survey = true,
+    HEAP_ONE_FILE,
+    .summary = "count the objects of each class",
+    .description = "Prints a row for each class: the number of its objects, and the bytes that "
+                   "they take in the VM.",
+    .examples = "  jvmscope heap histogram app.hprof\n"
+                "  jvmscope heap histogram --retained --sort retained app.hprof\n",
+    .sets = heap_histogram_sets,
+};

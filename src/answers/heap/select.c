@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "answers/heap/select.h"
+
+#include "answers/heap/heap.h"
+#include "base/pattern.h"
+#include "heap/memory.h"
+#include "heap/text.h"
+
+#include <string.h>
+
+static const struct arg select_args[] = {
+    {"--class", 0, ARG_TEXT, offsetof(struct heap_options, class), "CLASS",
+     "instances of this class (* for any characters)"},
+    {"--object", 0, ARG_TEXT, offsetof(struct heap_options, object), "OBJECT",
+     "the object at this address"},
+    {"--package", 0, ARG_TEXT, offsetof(struct heap_options, package), "PACKAGE",
+     "instances of the package's classes"},
+    {"--loader", 0, ARG_TEXT, offsetof(struct heap_options, loader), "OBJECT",
+     "this class loader, its classes and their instances (0: the boot loader's)"},
+    {0},
+};
+
+static const struct arg_set select_set = {"Which objects", select_args};
+const struct arg_set *const heap_select_sets[] = {&select_set, &heap_common_set, &heap_index_set,
+                                                  NULL};
+
+static const struct arg exclude_args[] = {
+    {"--exclude", 0, ARG_TEXT, offsetof(struct heap_options, exclude), "KINDS",
+     "references that are not followed: of soft, weak, final, phantom, or none (all four)"},
+    {0},
+};
+
+static const struct arg_set exclude_set = {"The path", exclude_args};
+const struct arg_set *const heap_paths_sets[] = {&select_set, &exclude_set, &heap_common_set,
+                                                 &heap_index_set, NULL};
+
+bool heap_class_matches(const struct heap_class *c, const char *pattern)
+{
+    return strcmp(c->name, pattern) == 0 ||
+           (strchr(pattern, '*') && pattern_match(pattern, c->name, strlen(c->name)));
+}
+
+void heap_selection_release(struct heap_selection *s)
+{
+    heap_memory_free(s->bits);
+    s->bits = NULL;
+}
+
+static void take(struct heap_selection *s, uint64_t i)
+{
+    if (s->bits[i / 64] >> (i % 64) & 1)
+        return;
+    s->bits[i / 64] |= UINT64_C(1) << (i % 64);
+    s->count++;
+}
+
+static bool in_package(const struct heap_class *c, const char *package)
+{
+    size_t n = strlen(package);
+    return strncmp(c->name, package, n) == 0 && c->name[n] == '.';
+}
+
+/* Marks the matching classes and, with a loader, their class objects. */
+static int by_classes(const struct heap_call *c, struct heap_selection *s, uint64_t loader_id)
+{
+    const struct heap *h = c->heap;
+    const struct heap_options *o = c->options;
+    size_t n = h->dump->classes.len;
+    _cleanup_free_ bool *wanted = calloc(n + 1, sizeof(bool));
+    if (!wanted)
+        return answer_refuse(c->answer, NULL, "objects", strerror(ENOMEM));
+    size_t found = 0;
+    for (size_t k = 0; k < n; k++) {
+        const struct heap_class *class = &h->dump->classes.data[k];
+        wanted[k] = o->class     ? heap_class_matches(class, o->class)
+                    : o->package ? in_package(class, o->package)
+                                 : class->record && class->loader_id == loader_id;
+        found += wanted[k];
+        uint64_t mirror = o->loader && wanted[k] ? heap_ids_find(&h->ids, class->id) : HEAP_NONE;
+        if (mirror != HEAP_NONE)
+            take(s, mirror);
+    }
+    if (!found)
+        return answer_refuse(c->answer, s->what, "this matches no class of the dump", NULL);
+    for (uint64_t i = 0; i < h->n; i++) {
+        if (wanted[heap_class_of(h, i)] && !heap_is_agents(h, i))
+            take(s, i);
+    }
+    return 0;
+}
+
+int heap_select(const struct heap_call *c, struct heap_selection *ret)
+{
+    struct heap_options o = *c->options;
+    struct heap_selection s = {.bits = heap_memory(c->heap->n / 8 + 8)};
+    const char *operand = c->count ? c->operands[0] : NULL;
+    uint64_t i, loader = 0;
+    int status = 0;
+    if (!s.bits)
+        return answer_refuse(c->answer, NULL, "objects", strerror(ENOMEM));
+    if (operand && strncmp(operand, "0x", 2) == 0)
+        o.object = operand;
+    else if (operand)
+        o.class = operand;
+    struct heap_call call = *c;
+    call.options = &o;
+    const char *what = o.object ? o.object : o.class ? o.class : o.package ? o.package : o.loader;
+    snprintf(s.what, sizeof(s.what), "%s", what ? what : "");
+    if (!what) {
+        answer_refuse(c->answer, "heap", "which objects?",
+                      "name a class, an address, --package or --loader");
+        status = 2;
+    } else if (o.object) {
+        status = heap_object_named(c, o.object, &i);
+        if (!status && i < c->heap->n)
+            take(&s, i);
+    } else if (o.loader && strcmp(o.loader, "0") != 0) {
+        status = heap_object_named(c, o.loader, &i);
+        if (!status && i < c->heap->n) {
+            take(&s, i);
+            loader = heap_id(c->heap, i);
+            status = by_classes(&call, &s, loader);
+        }
+    } else {
+        status = by_classes(&call, &s, 0);
+    }
+    if (status)
+        heap_selection_release(&s);
+    else
+        *ret = s;
+    return status;
+}
