@@ -315,3 +315,12 @@ int json_view_each(const char *text, const char *array, const char *const keys[]
     json_object_put(o);
     return r;
 }
+
+char *json_view_text(const char *text, const char *key)
+{
+    json_object *o = json_tokener_parse(text), *value = json_object_object_get(o, key);
+    char *copy =
+        json_object_is_type(value, json_type_string) ? strdup(json_object_get_string(value)) : NULL;
+    json_object_put(o);
+    return copy;
+}

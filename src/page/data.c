@@ -383,15 +383,23 @@ static int estimated_json(struct json *j, const struct profile *p, struct labels
 static void note_json(struct json *j, const struct profile_view *v)
 {
     _cleanup_(buf_release) struct buf note = BUF(4096);
-    profile_note(v, &note);
+    size_t head = profile_note(v, &note);
     json_key(j, "note");
     json_string_n(j, buf_str(&note), note.len);
+    json_key(j, "note_short");
+    json_string_n(j, buf_str(&note), MIN(head, note.len));
 }
 
 /* How a metric is shown that is not a profile's own. */
 struct shown {
-    const char *name, *title, *note;
+    const char *name, *title, *note, *note_short;
 };
+
+static void shown_note_json(struct json *j, const struct shown *shown)
+{
+    json_key_string(j, "note", shown->note);
+    json_key_string(j, "note_short", shown->note_short);
+}
 
 static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric,
                        const struct shown *shown, const struct profile_filter *filter,
@@ -422,7 +430,7 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         if (!profile_is_timed(p, metric))
             json_key_bool(j, "untimed", true);
         if (shown)
-            json_key_string(j, "note", shown->note);
+            shown_note_json(j, shown);
         else
             note_json(j, &v);
         r = tree_json(j, &tree, labels, blob);
@@ -481,7 +489,7 @@ static int live_json(struct json *j, const struct profile *p, const struct profi
                        : p->only_counted ? "counted: what was reachable at the end, without what "
                                            "the VM itself and code that cannot be changed allocated"
                                          : "counted: what was reachable at the end";
-    const struct shown shown = {"live", "Live bytes", note};
+    const struct shown shown = {"live", "Live bytes", note, estimated ? "estimated" : "counted"};
     if (r == 0 && s->samples.len)
         r = metric_json(j, &live, PROFILE_ALLOCATION, &shown, filter, labels, blob);
     vec_release(&s->samples);

@@ -378,8 +378,9 @@ uint64_t profile_allocated(const struct profile_view *v);
 enum { FEWEST_READINGS = 10 };
 
 /* The note of such times: COUNT_TEXT of the readings, and FEWEST_READINGS. */
-#define PROFILE_READINGS_NOTE \
-    "times rest on %s of the CPU clock: those from fewer than %d are rough"
+#define PROFILE_READINGS_SHORT "times rest on %s of the CPU clock"
+#define PROFILE_READINGS_ROUGH "those from fewer than %d are rough"
+#define PROFILE_READINGS_NOTE  PROFILE_READINGS_SHORT ": " PROFILE_READINGS_ROUGH
 
 /* That of estimated bytes: COUNT_TEXT of the samples. */
 #define PROFILE_SAMPLES_NOTE "estimated from %s"
@@ -406,9 +407,10 @@ bool profile_may_share_places(const struct profile *p);
 #define PARTS_ERROR "1.1 % of a count of many megabytes, and 9 % of a small one"
 /*
  * Appends a sentence about what the view's figures rest on; nothing where they are plain counts.
- * Every format that holds the figures holds it too.
+ * Every format that holds the figures holds it too. Returns how many bytes of the sentence say it
+ * in short: an explanation follows them. `to` is empty before.
  */
-void profile_note(const struct profile_view *v, struct buf *to);
+size_t profile_note(const struct profile_view *v, struct buf *to);
 
 /* A method of the ranked table. Recursive calls are counted once in the total. */
 struct profile_rank {

@@ -98,17 +98,33 @@ bool profile_may_share_places(const struct profile *p)
     return false;
 }
 
+/* A note of which the first `head` bytes say in short what the rest explains; 0: all of it. */
+struct note {
+    struct buf *to;
+    size_t head;
+};
+
+/* Ends the short part, unless an explanation has already begun. */
+static void note_explain(struct note *n)
+{
+    if (!n->head)
+        n->head = n->to->len;
+    buf_string(n->to, ": ");
+}
+
 /* What the VM has counted, after an estimate of all that was allocated. */
-static void note_allocated(const struct profile_view *v, struct buf *to)
+static void note_allocated(const struct profile_view *v, struct note *n)
 {
     uint64_t counted = profile_allocated(v);
     double off = (double)v->weight - (double)counted, error = profile_standard_error(v);
     char size[24];
     if (!counted)
         return;
-    buf_printf(to, ", where the VM counted %s", format_size(size, counted));
-    if (fabs(off) > ALLOWED_ERRORS * error + ALLOWED_SHARE * (double)counted)
-        buf_string(to, ": the error does not explain the difference");
+    buf_printf(n->to, ", where the VM counted %s", format_size(size, counted));
+    if (fabs(off) > ALLOWED_ERRORS * error + ALLOWED_SHARE * (double)counted) {
+        note_explain(n);
+        buf_string(n->to, "the error does not explain the difference");
+    }
 }
 
 /* The estimated bytes of the sites that a view shows; sites do not distinguish threads and times.
@@ -126,50 +142,60 @@ static uint64_t estimated_bytes(const struct profile_view *v)
 }
 
 /* What exact counts of allocations leave to estimates, and what they leave out. */
-static void note_sites(const struct profile_view *v, struct buf *to)
+static void note_sites(const struct profile_view *v, struct note *n)
 {
     static const char uncounted[] = "what the VM itself and code that cannot be changed allocate";
     uint64_t estimated = estimated_bytes(v);
     bool shares = profile_may_share_places(v->profile), missing = v->profile->only_counted;
     char size[24];
     if (estimated && estimated == v->weight) {
-        buf_string(to, "estimated from samples of the VM");
+        buf_string(n->to, "estimated from samples of the VM");
         return;
     }
+    if (!estimated && !missing && !shares)
+        return;
+    buf_string(n->to, "counted");
     if (estimated)
-        buf_printf(
-            to, "counted, except for an estimated %.1f %%: %s, %s, is estimated from samples",
-            100 * (double)estimated / (double)v->weight, uncounted, format_size(size, estimated));
+        buf_printf(n->to, ", except for an estimated %.1f %%",
+                   100 * (double)estimated / (double)v->weight);
+    note_explain(n);
+    if (estimated)
+        buf_printf(n->to, "%s, %s, is estimated from samples", uncounted,
+                   format_size(size, estimated));
     else if (missing)
-        buf_printf(to, "counted: %s, such as the stack traces of exceptions, is not included",
-                   uncounted);
+        buf_printf(n->to, "%s, such as the stack traces of exceptions, is not included", uncounted);
     if (shares)
-        buf_printf(to,
-                   "%s where several stacks lead to a place, the share of each of them in its "
+        buf_printf(n->to,
+                   "%swhere several stacks lead to a place, the share of each of them in its "
                    "count is estimated, with a standard error of at most %s",
-                   estimated || missing ? ", and" : "counted:", PARTS_ERROR);
+                   estimated || missing ? ", and " : "", PARTS_ERROR);
 }
 
-void profile_note(const struct profile_view *v, struct buf *to)
+size_t profile_note(const struct profile_view *v, struct buf *to)
 {
     const struct profile *p = v->profile;
     const struct profile_series *series = &p->series[v->metric];
     struct str note = own_note(p, v->metric);
-    if (note.len)
+    struct note n = {.to = to};
+    if (note.len) {
         buf_bytes(to, note.data, note.len);
-    else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len)
-        buf_printf(to, PROFILE_READINGS_NOTE,
-                   COUNT_TEXT(profile_readings(p, v->metric), "readings"), FEWEST_READINGS);
-    else if (series->estimated && v->weight) {
-        buf_printf(to, PROFILE_SAMPLES_NOTE ", standard error at most %.1f %%%s",
+    } else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len) {
+        buf_printf(to, PROFILE_READINGS_SHORT,
+                   COUNT_TEXT(profile_readings(p, v->metric), "readings"));
+        note_explain(&n);
+        buf_printf(to, PROFILE_READINGS_ROUGH, FEWEST_READINGS);
+    } else if (series->estimated && v->weight) {
+        buf_printf(to, PROFILE_SAMPLES_NOTE ", standard error at most %.1f %%",
                    COUNT_TEXT(v->samples, "samples"),
-                   100 * profile_standard_error(v) / (double)v->weight,
-                   v->metric == PROFILE_ALLOCATION && p->rests_count
-                       ? ": before JDK 25 with unused ends of allocation buffers, which are many "
-                         "where many threads allocate little"
-                       : "");
-        note_allocated(v, to);
+                   100 * profile_standard_error(v) / (double)v->weight);
+        if (v->metric == PROFILE_ALLOCATION && p->rests_count) {
+            note_explain(&n);
+            buf_string(to, "before JDK 25 with unused ends of allocation buffers, which are many "
+                           "where many threads allocate little");
+        }
+        note_allocated(v, &n);
     } else if (v->metric == PROFILE_ALLOCATION && p->sites.len) {
-        note_sites(v, to);
+        note_sites(v, &n);
     }
+    return n.head ? n.head : to->len;
 }

@@ -194,7 +194,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
           <b>{weightLong(metric, whole)}</b>
         </span>
         {page.duration_ns > 0 && <span>in {duration(page.duration_ns)}</span>}
-        {metric.note && <span title={metric.note}>{metric.note.split(": ")[0]}</span>}
+        {metric.note && <span title={metric.note}>{metric.noteShort}</span>}
         {lost > whole / 20000 && (
           <span class="warn" title="Samples whose stack could not be walked to a method">
             {percent(lost, whole)} without a method

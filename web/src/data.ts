@@ -12,6 +12,7 @@ export interface MetricJson {
   interval_ns: number;
   untimed?: boolean; // counts of the whole recording, which have no times
   note?: string; // what the figures rest on, where they are no plain counts
+  note_short?: string; // its beginning, without the explanation
   nodes: number;
   pruned: number;
   tree: Bytes;
@@ -133,6 +134,7 @@ export interface Metric {
   intervalNs: number;
   untimed: boolean;
   note: string;
+  noteShort: string;
   pruned: number;
   threadsMerged: boolean;
   bucketNs: number;
@@ -259,6 +261,7 @@ export function decodeMetric(m: MetricJson): Metric {
     intervalNs: m.interval_ns,
     untimed: !!m.untimed,
     note: m.note ?? "",
+    noteShort: m.note_short ?? "",
     pruned: m.pruned,
     threadsMerged: m.threads_merged,
     bucketNs: m.bucket_ns,

@@ -49,7 +49,8 @@ export interface Inspected {
   shallow: number;
   retained: number;
   root?: string;
-  dominator?: string;
+  dominator?: string; // described
+  dominatorObject?: string; // its id; none for the GC roots together
   fields?: { field: string; type: string; object: string | null; retained: number | null; value: string | null }[];
   incomingCount?: number;
   incoming?: { object: string; via: string; retained: number; class: string; value: string | null }[];

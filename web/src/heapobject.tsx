@@ -45,7 +45,7 @@ function One({ ask, object, onChoose }: Props) {
   const { answer: p, error: noPath } = useAnswer<{ path: PathStep[]; notes?: string[] }>(ask, "paths", { operand: object });
   if (error) return <Why error={error} />;
   if (!o) return <p class="dim">…</p>;
-  const dominator = o.dominator?.match(/0x[0-9a-f]+/)?.[0];
+  const dominator = o.dominatorObject;
   return (
     <div class="inspector">
       <h2 class="break">{o.what}</h2>

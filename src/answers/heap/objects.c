@@ -178,6 +178,8 @@ static int show_object(const struct heap_call *c, uint64_t i)
     else
         heap_describe(h, over, &what);
     answer_fact_text(a, "dominator", "dominated by", buf_str(&what));
+    if (over < h->n) /* neither none nor the roots together */
+        answer_fact(a, "dominatorObject", NULL, ANSWER_ID, heap_id(h, over));
     show_fields(c, i);
     return show_incoming(c, i);
 }

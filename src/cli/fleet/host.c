@@ -9,6 +9,7 @@
 #include "cli/fleet/send.h"
 #include "cli/fleet/spool.h"
 #include "cli/fleet/watched.h"
+#include "cli/json_view.h"
 #include "options/rings.h"
 
 #include <dirent.h>
@@ -165,14 +166,6 @@ static void leave_out(struct host *h, const struct vm *vm, const char *why)
 
 /* ---- taking profiles */
 
-/* "... into FILE (64 MiB); take ..." */
-static char *ring_of(const char *message)
-{
-    const char *at = strstr(message, " into ");
-    const char *end = at ? strstr(at, " (") : NULL;
-    return end ? strndup(at + 6, (size_t)(end - at - 6)) : NULL;
-}
-
 /* The ring of a VM where agents put it by themselves (options/rings.h); NULL when there is none. */
 static char *ring_in_folders(pid_t pid)
 {
@@ -184,6 +177,18 @@ static char *ring_in_folders(pid_t pid)
         globfree(&g);
     }
     return found;
+}
+
+/* The file of the ring into which a VM records, as the agent reports it; NULL: unknown. */
+static char *ring_of(pid_t pid)
+{
+    _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
+    char number[16];
+    snprintf(number, sizeof(number), "%d", pid);
+    const char *const arguments[] = {"jvmscope", "status", "--json", number, NULL};
+    char *file =
+        run_self(arguments, &answer) == 0 ? json_view_text(buf_str(&answer), "file") : NULL;
+    return file ? file : ring_in_folders(pid);
 }
 
 /* The command line of `attach` in a VM, without the process id. */
@@ -222,7 +227,7 @@ static int attach(struct host *h, const struct vm *vm, struct watched *w)
     int status = run_self(words.list, &messages);
     free(words.text);
     if (status == 0) {
-        w->ring = ring_of(buf_str(&messages));
+        w->ring = ring_of(vm->pid);
     } else if (w->from_disk) {
         /* An earlier host was killed while its `attach` ran; that attach has ended. */
         w->ring = ring_in_folders(vm->pid);

@@ -347,7 +347,10 @@ def test_waste_is_found(waste):
 @every_layout
 def test_values_are_shown_as_a_person_reads_them(waste):
     [shown] = objects_of(waste, "HeapWaste$Shown")
-    fields = {f["field"]: f["value"] for f in heap("objects", waste, shown["object"])["fields"]}
+    answer = heap("objects", waste, shown["object"])
+    dominator = re.search("0x[0-9a-f]+", answer["dominator"])
+    assert answer.get("dominatorObject") == (dominator and dominator[0])
+    fields = {f["field"]: f["value"] for f in answer["fields"]}
     assert fields == {"boxed": "4711", "real": "2.5", "tenth": "0.1", "sum": "0.30000000000000004", "third": "0.33333334",
                       "pi": "3.141592653589793", "thousandth": "0.001", "letter": "'q'", "yes": "true", "counter": "99", "colour": '"GREEN"',
                       "type": "HeapWaste$Clash", "url": '"http://example.org/index.html"', "thread": '"sleeper"',

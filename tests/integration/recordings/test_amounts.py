@@ -114,6 +114,7 @@ def test_sampled_allocations(jdk, tmp_path):
     note = next((x.strip() for x in shown.splitlines() if re.match("  (estimated from|counted: )", x)), None)
     assert jdk.version == 8 or note.startswith("estimated")
     assert data["metrics"][0]["note"] == (note or "")
+    assert data["metrics"][0]["note_short"] == (note or "").split(": ")[0]
     assert comments == ([f"jvmscope: {note}"] if note else [])
     assert ("# jvmscope note: " in collapsed.read_text()) == (note is not None)
     # What fewer than ten samples stand for is marked, and each format that keeps the note keeps the marks.

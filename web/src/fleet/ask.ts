@@ -223,7 +223,7 @@ export function readingsOf(rows: Row[], each: number): Map<number, Readings> {
 export function metricFor(name: string, tree: Tree, intervalNs: number, readings: Metric["readings"]): Metric {
   const m = metricOf(name);
   return {
-    name: m.name, title: m.title, unit: m.unit, intervalNs, untimed: false, note: "", pruned: 0, threadsMerged: true, bucketNs: 0, fromNs: 0, shape: tree,
+    name: m.name, title: m.title, unit: m.unit, intervalNs, untimed: false, note: "", noteShort: "", pruned: 0, threadsMerged: true, bucketNs: 0, fromNs: 0, shape: tree,
     cells: { n: 0, bucket: new Int32Array(0), thread: new Int32Array(0), node: new Int32Array(0), weight: new Float64Array(0), buckets: 1 },
     readings, calls: null, estimated: new Set(), aside: 0,
   };
