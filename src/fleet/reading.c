@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "fleet/figures.h"
 #include "fleet/reading_causes.h"
+#include "fleet/readings.h"
 #include "profile/load.h"
 #include "profile/profile.h"
 #include "wire/multipart.h"
@@ -105,16 +106,6 @@ static const char *unit_of(enum profile_metric metric, uint64_t interval_ns, boo
     if (read)
         return FLEET_READ;
     return profile_metrics[metric].unit == UNIT_NS || interval_ns ? "nanoseconds" : FLEET_TIMELESS;
-}
-
-uint64_t readings_next(struct readings *r, uint64_t weight)
-{
-    if (!r->all)
-        return 1;
-    r->weight += (double)weight;
-    uint64_t n = (uint64_t)(r->weight * r->each + 0.5) - r->given;
-    r->given += n;
-    return n;
 }
 
 static struct readings readings_of(const struct profile *p, enum profile_metric metric)

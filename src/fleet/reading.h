@@ -72,18 +72,6 @@ int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how,
 int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how,
                      struct buf *why) must_check;
 
-/* The readings or samples on which figures rest, as the samples of a series share them by weight.
- */
-struct readings {
-    uint64_t all; /* 0: each sample is one */
-    double each;  /* for a unit of weight */
-    double weight;
-    uint64_t given;
-};
-
-/* How many belong to the next sample. */
-uint64_t readings_next(struct readings *r, uint64_t weight);
-
 /* Makes the batches of what other programs send, with their origins; in reading_wire.c. */
 struct wire_batch;
 int batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,

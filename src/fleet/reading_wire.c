@@ -3,6 +3,7 @@
 #include "fleet/reading.h"
 
 #include "base/file.h"
+#include "fleet/readings.h"
 #include "profile/profile.h"
 #include "wire/batch.h"
 #include "wire/otlp.h"

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,17 @@ struct upload {
     int status;         /* 0: not answered yet */
     int error;          /* negative errno: the body could not be stored */
 };
+
+int intake_line(struct intake_reply *reply, int status, const char *format, ...)
+{
+    va_list args;
+    buf_clear(&reply->body);
+    va_start(args, format);
+    buf_vprintf(&reply->body, format, args);
+    va_end(args);
+    buf_u8(&reply->body, '\n');
+    return status;
+}
 
 static void finish(struct intake *in, struct unproven *g)
 {

@@ -2,8 +2,8 @@
 /* `heap collections`: how full collections are, and how evenly the keys of maps are distributed. */
 #include "answers/heap/collections.h"
 
+#include "answers/heap/fields.h"
 #include "answers/heap/heap.h"
-#include "answers/heap/value.h"
 
 #include <stdlib.h>
 #include <string.h>

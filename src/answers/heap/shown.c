@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answers/heap/shown.h"
 
-#include "answers/heap/value.h"
+#include "answers/heap/fields.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -6,21 +6,16 @@
 #pragma once
 
 #include "answers/answer.h"
+#include "answers/heap/fields.h"
 #include "heap/heap.h"
 
 struct heap_call;
 
-const char *heap_class_name(const struct heap *h, uint64_t i);
 /*
  * Appends an object's value to b; returns false when nothing is known for its class. depth: the
  * nesting depth of values that is shown.
  */
 bool heap_value(const struct heap *h, uint64_t i, struct buf *b, int depth);
-/*
- * Appends the characters of a java.lang.String as UTF-8, at most `limit` bytes. Returns false for
- * other objects.
- */
-bool heap_string(const struct heap *h, uint64_t i, struct buf *b, size_t limit);
 /* Adds the value as the next cell of a table; null when there is none. */
 void heap_answer_value(struct answer *a, const struct heap *h, uint64_t i);
 /* Appends "Class @ 0x..." and the value. */
@@ -32,15 +27,5 @@ void heap_describe_short(const struct heap *h, uint64_t i, struct buf *b);
  * answer_refuse.
  */
 int heap_object_named(const struct heap_call *c, const char *text, uint64_t *ret);
-
-/*
- * Reads a field of an instance: the raw bits of the first field with this name (declared by any
- * class when class is NULL).
- */
-bool heap_get(const struct heap *h, uint64_t i, const char *field, uint64_t *ret);
-/* Returns the object to which a field refers. */
-bool heap_get_object(const struct heap *h, uint64_t i, const char *field, uint64_t *ret);
-/* Returns the size of one of the JDK's collections or maps. */
-bool heap_collection_size(const struct heap *h, uint64_t i, uint64_t *ret);
 /* Appends the name of the field, element or static through which `from` refers to `to`. */
 void heap_link_name(const struct heap *h, uint64_t from, uint64_t to, struct buf *b);

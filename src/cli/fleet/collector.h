@@ -72,9 +72,6 @@ int collector_admit(void *collector, const struct intake_request *q, struct inta
                     const void **ret_tenant);
 int collector_answer(void *collector, const struct intake_request *q, struct intake_reply *reply);
 
-/* Writes a line into the reply and returns the status. */
-int reply_line(struct intake_reply *reply, int status, const char *format, ...) printf_like(3, 4);
-
 /* An upload: the parts of a request that say whose profile it is. */
 struct upload_origin {
     struct fleet_origin origin;

@@ -29,9 +29,9 @@ static int take(struct collector *c, struct upload_origin *o, const struct intak
     struct fleet_hash content;
     char path[64];
     if (q->body < 0)
-        return reply_line(reply, 400, "no body");
+        return intake_line(reply, 400, "no body");
     if (collector_hash(q->body, texts, n, &content) < 0)
-        return reply_line(reply, 500, "cannot read the body");
+        return intake_line(reply, 500, "cannot read the body");
     snprintf(path, sizeof(path), "/proc/self/fd/%d", q->body);
     return collector_take(c, o, path, &content, reply);
 }
@@ -56,11 +56,11 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
     struct wire_batch w = {.used = 0};
     int status = 0, r = pyroscope_ingest(&ingest, &w, get_argument, q, &why);
     if (r < 0) {
-        status = reply_line(reply,
-                            r == -E2BIG    ? 413
-                            : r == -ENOMEM ? 500
-                                           : 400,
-                            "%s", why.len ? buf_str(&why) : strerror(-r));
+        status = intake_line(reply,
+                             r == -E2BIG    ? 413
+                             : r == -ENOMEM ? 500
+                                            : 400,
+                             "%s", why.len ? buf_str(&why) : strerror(-r));
     } else {
         const char *name = intake_argument(q, "name"), *from = intake_argument(q, "from"),
                    *until = intake_argument(q, "until");
@@ -70,7 +70,7 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
         o.from_ns = (int64_t)ingest.from_ns;
         o.interval_ns = ingest.sample_rate ? NS_PER_SECOND / ingest.sample_rate : 0;
         r = set_labels(&o, &w, ingest.labels);
-        status = r < 0 ? reply_line(reply, 500, "out of memory")
+        status = r < 0 ? intake_line(reply, 500, "out of memory")
                        : take(c, &o, q, texts, ARRAY_SIZE(texts), reply);
     }
     pyroscope_ingest_release(&ingest);
@@ -122,7 +122,7 @@ int collector_otlp(struct collector *c, const struct tenant *t, const struct int
     _cleanup_(upload_origin_release) struct upload_origin o = origin_of(t, q, FLEET_OTLP);
     const char *const texts[] = {"otlp", t->name};
     if (is_json(q))
-        return reply_line(reply, 415, "OTLP is taken as " OTLP_TYPE);
+        return intake_line(reply, 415, "OTLP is taken as " OTLP_TYPE);
     o.origin.service = "unknown_service"; /* as OpenTelemetry says when a resource has no name */
     int status = take(c, &o, q, texts, ARRAY_SIZE(texts), reply);
     if (status == 200) {

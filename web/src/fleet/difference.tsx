@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { plural } from "../format";
 import { SortableTable } from "../sortable";
 import { Change, Difference, useAnswer } from "./ask";
-import { ViewProps, Waiting } from "./fleet";
+import { ViewProps, Waiting } from "./parts";
 import { choice, seconds } from "./state";
 
 const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;

@@ -3,7 +3,7 @@
 import { count, duration, percent, weight } from "../format";
 import { SortableTable } from "../sortable";
 import { Finding, metricOf, Reported, useAnswer } from "./ask";
-import { ViewProps, Waiting } from "./fleet";
+import { ViewProps, Waiting } from "./parts";
 import { choice } from "./state";
 
 const points = (v: number) => `${v > 0 ? "+" : ""}${percent(v, 1)}`;

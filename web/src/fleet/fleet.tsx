@@ -7,17 +7,12 @@ import { metrics, ServiceRow, useAnswer } from "./ask";
 import { DifferenceView } from "./difference";
 import { FindingsView } from "./findings";
 import { MethodView } from "./method";
+import { ViewProps } from "./parts";
 import { ProfileView } from "./profile";
 import { RequestsView } from "./requests";
 import { ServicesView } from "./services";
 import { decode, encode, State, View } from "./state";
 import { VmView } from "./vm";
-
-export interface ViewProps {
-  state: State;
-  change: (part: Partial<State>) => void;
-  known: ServiceRow[]; // all services and versions, of any time
-}
 
 const titles: Record<View, string> = { services: "Services", profile: "Profile", difference: "Difference", requests: "Requests", vm: "VMs", findings: "Findings", method: "Who calls" };
 const ranges: [string, string][] = [["1h", "last hour"], ["6h", "last 6 hours"], ["24h", "last day"], ["7d", "last week"], ["30d", "last 30 days"], ["", "everything"]];
@@ -136,14 +131,4 @@ function Choice({ state, change, known }: ViewProps) {
       {(state.view === "services" || state.view === "method") && text("Price of an hour", state.price, "0.04", (price) => change({ price }))}
     </div>
   );
-}
-
-/** What stands in place of an answer that holds nothing: why it does. */
-export function Nothing({ why, otherwise }: { why: string; otherwise: string }) {
-  return <p class="empty">{why ? `${why[0].toUpperCase()}${why.slice(1)}.` : otherwise}</p>;
-}
-
-/** What stands where an answer is not there (yet). */
-export function Waiting({ error }: { error: string }) {
-  return error ? <p class="note lost">{error}</p> : <p class="empty" role="status">Asking the store …</p>;
 }

@@ -3,7 +3,7 @@
 import { percent, weight } from "../format";
 import { Column, SortableTable } from "../sortable";
 import { metricOf, QueryRow, useAnswer } from "./ask";
-import { Nothing, ViewProps, Waiting } from "./fleet";
+import { Nothing, ViewProps, Waiting } from "./parts";
 import { choice } from "./state";
 
 export function MethodView({ state, change }: ViewProps) {

@@ -6,7 +6,7 @@ import { percent, plural, weightLong } from "../format";
 import { MethodTable } from "../table";
 import { matched, rank, search, unattributed } from "../tree";
 import { metricFor, metricOf, readingsOf, StackNode, treeOf, useAnswer } from "./ask";
-import { Nothing, ViewProps, Waiting } from "./fleet";
+import { Nothing, ViewProps, Waiting } from "./parts";
 import { choice } from "./state";
 
 type Stacks = { root: StackNode } & Record<string, number>;

@@ -6,7 +6,7 @@ import { Box, Heat, HeatMap } from "../requests";
 import { SortableTable } from "../sortable";
 import { useDark } from "../theme";
 import { question, RequestRow, SlowRow, useAnswer } from "./ask";
-import { Nothing, ViewProps, Waiting } from "./fleet";
+import { Nothing, ViewProps, Waiting } from "./parts";
 import { choice, seconds, State } from "./state";
 
 const COLUMNS = 48; // at most

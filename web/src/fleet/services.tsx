@@ -3,7 +3,7 @@
 import { bytes, count, duration, percent, plural } from "../format";
 import { SortableTable } from "../sortable";
 import { CostRow, metricOf, useAnswer } from "./ask";
-import { Nothing, ViewProps, Waiting } from "./fleet";
+import { Nothing, ViewProps, Waiting } from "./parts";
 import { choice } from "./state";
 
 const when = (s: number) => (s ? new Date(s * 1000).toISOString().slice(0, 16).replace("T", " ") : "");

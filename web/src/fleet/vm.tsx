@@ -3,7 +3,7 @@
 import { bytes, count, duration } from "../format";
 import { SortableTable } from "../sortable";
 import { Figure, useAnswer, VmRow } from "./ask";
-import { Nothing, ViewProps, Waiting } from "./fleet";
+import { Nothing, ViewProps, Waiting } from "./parts";
 import { choice } from "./state";
 
 const columns: { title: string; figure: string; member: keyof Figure; format: (v: number) => string; minor?: boolean }[] = [

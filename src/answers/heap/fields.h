@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the fields of an object hold, and the characters of a string. */
+#pragma once
+
+#include "base/buf.h"
+#include "heap/heap.h"
+
+/* Returns "<GC roots>" for n. */
+const char *heap_class_name(const struct heap *h, uint64_t i);
+/*
+ * Reads a field of an instance: the raw bits of the first field with this name, whichever class
+ * declares it.
+ */
+bool heap_get(const struct heap *h, uint64_t i, const char *field, uint64_t *ret);
+/* Returns the object to which a field refers. */
+bool heap_get_object(const struct heap *h, uint64_t i, const char *field, uint64_t *ret);
+/* Appends a character as UTF-8; half of a surrogate pair as U+FFFD. */
+void heap_put_character(struct buf *b, uint32_t c);
+/*
+ * Appends characters as UTF-8, at most `limit` bytes. The array holds chars of two bytes, or bytes
+ * in Latin-1 (in UTF-16 when `wide`).
+ */
+void heap_put_characters(const struct hprof_item *array, uint64_t count, bool wide, struct buf *b,
+                         size_t limit);
+/*
+ * Appends the characters of a java.lang.String as UTF-8, at most `limit` bytes. Returns false for
+ * other objects.
+ */
+bool heap_string(const struct heap *h, uint64_t i, struct buf *b, size_t limit);
