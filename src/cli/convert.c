@@ -4,9 +4,9 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
-#include "cli/page_more.h"
 #include "cli/push.h"
 #include "export/export.h"
+#include "page/members.h"
 #include "page/page.h"
 #include "profile/vm_time.h"
 #include "timeline/load.h"
@@ -56,7 +56,8 @@ static const struct export_format *format_named(const char *name)
     return NULL;
 }
 
-/* Returns whether a page has something to show of a recording, besides what page_more() writes. */
+/* Returns whether a page has something to show of a recording, besides what page_members() writes.
+ */
 static bool shows_anything(const struct profile *p, const char *path)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
@@ -192,7 +193,7 @@ static int convert(const struct selection *selection, const char *from, const ch
         losses_report_file(from, losses_of_threads);
     int r = p && format->any ? vm_time_samples(p) : 0;
     if (r == 0 && format == &export_format_html)
-        r = page_more(&members, from, p, options->sources, false);
+        r = page_members(&members, from, p, options->sources, false);
     if (r == 0 && format == &export_format_html && p && !shows_anything(p, from)) {
         complain(from, "holds nothing that a page shows", "see it with trace, threads or vm");
         return 1;

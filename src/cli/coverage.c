@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/coverage.h"
+#include "answers/coverage.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/cover_classes.h"
-#include "cli/coverage.h"
 #include "cli/losses.h"
-#include "jfr/reader.h"
 
 #include <errno.h>
 #include <string.h>
@@ -32,57 +31,23 @@ static const struct arg coverage_args[] = {
 static const struct arg_set coverage_set = {"What is shown", coverage_args};
 static const struct arg_set *const coverage_sets[] = {&coverage_set, NULL};
 
-/* What the recordings contain. */
-struct found {
-    bool any;      /* coverage of a method */
-    bool asked;    /* the agent was asked to record coverage */
-    bool reported; /* the caller has already reported what the recordings lost */
-    struct losses losses;
-};
-
-static void found_release(struct found *f)
+/*
+ * Adds what a recording contains, and reports what it lost. Returns 0, or the exit status after a
+ * complaint.
+ */
+static int read_recording(struct coverage *c, const char *path, struct coverage_found *ret)
 {
-    losses_release(&f->losses);
-}
-
-static int read_recording(struct coverage *c, const char *path, struct found *ret)
-{
-    enum { COVERAGE = 1, SETTING };
-
-    static const struct rec_select wanted[] = {
-        {"jvmscope.Coverage", COVERAGE}, {"jdk.ActiveSetting", SETTING}, {0}};
-    _cleanup_(recording_closep) struct recording *r = NULL;
-    const char *why = NULL;
-    int e = recording_open(&r, path, &why);
-    if (e < 0)
-        return complain(path, "cannot read", why);
-    e = recording_select(r, wanted);
-    struct rec_event event;
-    while (e >= 0 && (e = recording_next(r, &event)) > 0) {
-        const struct rec_object *o = &event.object;
-        if (event.tag == SETTING) {
-            ret->asked |= strcmp(rec_string(o, "name", ""), "cover") == 0 &&
-                          strcmp(rec_string(o, "value", ""), "n") != 0;
-            continue;
-        }
-        e = coverage_add(c, rec_string(o, "className", NULL), rec_string(o, "source", NULL),
-                         rec_string(o, "method", NULL), rec_string(o, "descriptor", NULL),
-                         rec_string(o, "lines", NULL), rec_string(o, "branches", NULL));
-        ret->any = true;
-        if (e == -EBADMSG) {
-            complain(path, "note", "a coverage event that is damaged is left out");
-            e = 0;
-        }
-    }
     _cleanup_(losses_release) struct losses own = {0};
-    if (e >= 0)
-        e = losses_read(&own, r, true);
-    if (e < 0)
-        return complain_errno(path, "cannot read", e);
-    if (!ret->reported)
-        losses_report(path, &own, losses_of_coverage);
-    e = losses_merge(&ret->losses, &own);
-    return e < 0 ? complain_errno(path, "cannot read", e) : 0;
+    const char *why = NULL;
+    uint64_t damaged = ret->damaged;
+    int r = coverage_read(c, path, ret, &own, &why);
+    if (r < 0)
+        return why ? complain(path, "cannot read", why) : complain_errno(path, "cannot read", r);
+    for (; damaged < ret->damaged; damaged++)
+        complain(path, "note", "a coverage event that is damaged is left out");
+    losses_report(path, &own, losses_of_coverage);
+    r = losses_merge(&ret->losses, &own);
+    return r < 0 ? complain_errno(path, "cannot read", r) : 0;
 }
 
 static void print_sum(const char *name, const struct cover_sum *s)
@@ -132,138 +97,17 @@ static int print_table(const struct coverage *c, bool methods)
     return r;
 }
 
-/* Writes the counts of a sum; for a method only its lines and branches. */
-static void put_sum(struct json *j, const struct cover_sum *s, bool method)
-{
-    enum { OF_A_METHOD = 4 };
-
-    const struct {
-        const char *key;
-        uint64_t value;
-    } members[] = {{"lines", s->lines},       {"lines_hit", s->lines_hit},
-                   {"branches", s->branches}, {"branches_hit", s->branches_hit},
-                   {"methods", s->methods},   {"methods_hit", s->methods_hit},
-                   {"classes", s->classes},   {"classes_hit", s->classes_hit}};
-
-    for (size_t i = 0; i < (method ? OF_A_METHOD : ARRAY_SIZE(members)); i++)
-        json_key_u64(j, members[i].key, members[i].value);
-}
-
-static int put_class(struct json *j, const struct coverage *c, const struct cover_class *class)
-{
-    struct cover_sum s = {0};
-    _cleanup_free_ struct cover_line *lines = NULL;
-    size_t n = 0;
-    int r = coverage_sum(c, class, &s);
-    if (r == 0)
-        r = coverage_lines(c, class, &lines, &n);
-    if (r < 0)
-        return r;
-    json_begin_object(j);
-    json_key_string(j, "class", class->name);
-    json_key_string(j, "source", class->source);
-    put_sum(j, &s, false);
-    json_key_array(j, "by_line");
-    for (size_t i = 0; i < n; i++) {
-        json_begin_object(j);
-        json_key_u64(j, "line", lines[i].line);
-        json_key_bool(j, "hit", lines[i].hit > 0);
-        if (lines[i].edges) {
-            json_key_u64(j, "branches", lines[i].edges);
-            json_key_u64(j, "taken", lines[i].taken);
-        }
-        json_end_object(j);
-    }
-    json_end_array(j);
-    json_key_array(j, "by_method");
-    for (size_t i = 0; i < class->bodies.len && r == 0; i++) {
-        const struct cover_body *b = &c->bodies.data[class->bodies.data[i]];
-        struct cover_sum of_method = {0};
-        r = coverage_add_body_sum(b, &of_method);
-        json_begin_object(j);
-        json_key_string(j, "method", b->name);
-        json_key_string(j, "descriptor", b->descriptor);
-        json_key_u64(j, "line", cover_body_line(b));
-        json_key_bool(j, "hit", cover_body_hit(b));
-        put_sum(j, &of_method, true);
-        json_end_object(j);
-    }
-    json_end_array(j);
-    json_end_object(j);
-    return r;
-}
-
-/* Writes the members of the object that is open. */
-static int put_coverage(struct json *j, const struct coverage *c)
-{
-    struct cover_sum s;
-    int r = coverage_sum(c, NULL, &s);
-    if (r < 0)
-        return r;
-    json_key_object(j, "total");
-    put_sum(j, &s, false);
-    json_end_object(j);
-    json_key_array(j, "classes");
-    for (size_t i = 0; r == 0 && i < c->classes.len; i++)
-        r = put_class(j, c, &c->classes.data[i]);
-    json_end_array(j);
-    return r;
-}
-
 static int print_json(const struct coverage *c, const struct losses *l)
 {
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
     struct json j = {.out = &out};
     json_begin_object(&j);
-    int r = put_coverage(&j, c);
+    int r = coverage_json(c, &j);
     losses_json(l, losses_of_coverage, &j);
     json_end_object(&j);
     r = r < 0 ? r : buf_error(&out);
     if (r == 0)
         puts(buf_str(&out));
-    return r;
-}
-
-/* Writes the text of each source file that exists below the folder. */
-static void put_sources(struct json *j, const struct coverage *c, const char *folder)
-{
-    size_t room = COVERAGE_PAGE_SOURCES;
-    _cleanup_free_ char *before = NULL;
-    json_key_object(j, "texts");
-    for (size_t i = 0; i < c->classes.len; i++) {
-        _cleanup_free_ char *path = cover_source_path(folder, &c->classes.data[i]);
-        char *name = cover_source_path(NULL, &c->classes.data[i]);
-        struct file_map text;
-        /* Classes of one file are usually adjacent. */
-        bool again = name && before && strcmp(name, before) == 0;
-        free(before);
-        before = name;
-        if (!path || !name || again || file_map_open(&text, path) < 0)
-            continue;
-        if (text.len <= room) {
-            room -= text.len;
-            json_key(j, name);
-            json_string_n(j, (const char *)text.data, text.len);
-        }
-        file_map_release(&text);
-    }
-    json_end_object(j);
-}
-
-int coverage_page_json(const char *path, const char *sources, struct json *j)
-{
-    _cleanup_(coverage_release) struct coverage c = {0};
-    _cleanup_(found_release) struct found found = {.reported = true};
-    if (read_recording(&c, path, &found))
-        return -EIO;
-    if (!found.any)
-        return -ENOENT;
-    coverage_sort(&c);
-    json_begin_object(j);
-    int r = put_coverage(j, &c);
-    if (r == 0 && sources)
-        put_sources(j, &c, sources);
-    json_end_object(j);
     return r;
 }
 
@@ -305,7 +149,7 @@ static int cmd_coverage(const struct command *self, int argc, char **argv)
     if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     _cleanup_(coverage_release) struct coverage c = {0};
-    _cleanup_(found_release) struct found found = {0};
+    _cleanup_(coverage_found_release) struct coverage_found found = {0};
     for (int i = 0; i < operands.count; i++) {
         status = read_recording(&c, operands.list[i], &found);
         if (status)

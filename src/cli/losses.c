@@ -74,27 +74,17 @@ void losses_report(const char *path, const struct losses *l, const char *const *
     report(path, l, captures, NULL);
 }
 
-static void read_file(const char *path, struct losses *ret, bool any)
-{
-    _cleanup_(recording_closep) struct recording *r = NULL;
-    const char *why = NULL;
-    if (recording_open(&r, path, &why) < 0)
-        return;
-    if (losses_read(ret, r, any) < 0)
-        losses_release(ret);
-}
-
 void losses_report_file(const char *path, const char *const *captures)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, true);
+    losses_read_file(&l, path, true);
     losses_report(path, &l, captures);
 }
 
 void losses_report_as(const char *path, const char *shown, bool ended)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, true);
+    losses_read_file(&l, path, true);
     l.unended = l.unended && ended;
     losses_report(shown, &l, NULL);
 }
@@ -102,7 +92,7 @@ void losses_report_as(const char *path, const char *shown, bool ended)
 void losses_report_known(const char *path, const char *const *captures, bool any)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, any);
+    losses_read_file(&l, path, any);
     losses_report(path, &l, captures);
 }
 
@@ -110,7 +100,7 @@ static void report_read(const char *path, const char *const *captures, bool any,
                         const char *why)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, any);
+    losses_read_file(&l, path, any);
     if (why && !l.cut)
         complain(path, "read as far as possible", why);
     report(path, &l, captures, known);
@@ -125,11 +115,4 @@ void losses_report_others(const char *path, const char *const *captures, const c
                           const char *why)
 {
     report_read(path, captures, true, what, why);
-}
-
-void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j)
-{
-    _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, any);
-    losses_json(&l, captures, j);
 }

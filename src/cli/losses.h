@@ -29,8 +29,3 @@ void losses_report_read(const char *path, const char *const *captures, bool any,
 /* The same without the losses of `what`, which the command's own output states. */
 void losses_report_others(const char *path, const char *const *captures, const char *what,
                           const char *why);
-/*
- * losses_json() of a file. any: false when it is known that nothing was lost, so that the file need
- * not be read.
- */
-void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j);

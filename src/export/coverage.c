@@ -7,39 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-/*
- * Appends the path of a class's source relative to a source folder: the folders of its package and
- * the SourceFile name.
- */
-static void source_name(struct buf *b, const struct cover_class *c)
-{
-    const char *dot = strrchr(c->name, '.');
-    for (const char *p = c->name; dot && p <= dot; p++)
-        buf_u8(b, *p == '.' ? '/' : (uint8_t)*p);
-    if (c->source) {
-        buf_string(b, c->source);
-        return;
-    }
-    const char *simple = dot ? dot + 1 : c->name;
-    buf_printf(b, "%.*s.java", (int)strcspn(simple, "$"), simple);
-}
-
-char *cover_source_path(const char *sources, const struct cover_class *c)
-{
-    _cleanup_(buf_release) struct buf path = BUF(8192);
-    if (sources)
-        buf_printf(&path, "%s/", sources);
-    source_name(&path, c);
-    /*
-     * A class file may contain any source name, so make sure that it does not lead out of the
-     * folder.
-     */
-    if (strstr(buf_str(&path), "/../") || buf_error(&path) ||
-        (sources && access(buf_str(&path), R_OK) < 0))
-        return NULL;
-    return strdup(buf_str(&path));
-}
-
 static void lcov_class(const struct coverage *c, const struct cover_class *class,
                        const struct cover_line *lines, size_t n, FILE *out)
 {
@@ -173,7 +140,7 @@ static int cobertura_class(const struct coverage *c, const struct cover_class *c
         r = coverage_sum(c, class, &s);
     if (r < 0)
         return r;
-    source_name(&file, class);
+    cover_source_name(class, &file);
     fputs("<class name=\"", out);
     put_escaped(out, class->name);
     fputs("\" filename=\"", out);

@@ -10,12 +10,6 @@
 
 #include <stdio.h>
 
-/*
- * Returns the path of a class's source, allocated by malloc, or NULL when it does not exist.
- * sources may be NULL.
- */
-char *cover_source_path(const char *sources, const struct cover_class *c);
-
 /* lcov's tracefile (geninfo(1)): SF, FN, FNDA, DA, BRDA. Counts are 0 or 1. */
 int export_lcov(const struct coverage *c, const char *sources, FILE *out) must_check;
 /* Cobertura's XML (coverage-04.dtd). */

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* Reads the numbers of a point: LINE:HIT, or LINE:PC:EDGE:HIT with - for the fall-through. */
 static bool next_number(const char **at, uint32_t *ret)
@@ -348,4 +350,33 @@ void coverage_release(struct coverage *c)
     strpool_release(&c->keys);
     arena_release(&c->arena);
     *c = (struct coverage){0};
+}
+
+void cover_source_name(const struct cover_class *c, struct buf *b)
+{
+    const char *dot = strrchr(c->name, '.');
+    for (const char *p = c->name; dot && p <= dot; p++)
+        buf_u8(b, *p == '.' ? '/' : (uint8_t)*p);
+    if (c->source) {
+        buf_string(b, c->source);
+        return;
+    }
+    const char *simple = dot ? dot + 1 : c->name;
+    buf_printf(b, "%.*s.java", (int)strcspn(simple, "$"), simple);
+}
+
+char *cover_source_path(const char *sources, const struct cover_class *c)
+{
+    _cleanup_(buf_release) struct buf path = BUF(8192);
+    if (sources)
+        buf_printf(&path, "%s/", sources);
+    cover_source_name(c, &path);
+    /*
+     * A class file may contain any source name, so make sure that it does not lead out of the
+     * folder.
+     */
+    if (strstr(buf_str(&path), "/../") || buf_error(&path) ||
+        (sources && access(buf_str(&path), R_OK) < 0))
+        return NULL;
+    return strdup(buf_str(&path));
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
@@ -85,3 +86,14 @@ int coverage_add_body_sum(const struct cover_body *b, struct cover_sum *sum) mus
 bool cover_body_hit(const struct cover_body *b);
 uint32_t cover_body_line(const struct cover_body *b);
 void coverage_release(struct coverage *c);
+
+/*
+ * Appends the path of a class's source relative to a source folder: the folders of its package and
+ * the SourceFile name.
+ */
+void cover_source_name(const struct cover_class *c, struct buf *b);
+/*
+ * Returns the path of a class's source, allocated by malloc, or NULL when it does not exist.
+ * sources may be NULL.
+ */
+char *cover_source_path(const char *sources, const struct cover_class *c);

@@ -478,3 +478,20 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
     }
     json_end_array(j);
 }
+
+void losses_read_file(struct losses *ret, const char *path, bool any)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    if (recording_open(&r, path, &why) < 0)
+        return;
+    if (losses_read(ret, r, any) < 0)
+        losses_release(ret);
+}
+
+void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j)
+{
+    _cleanup_(losses_release) struct losses l = {0};
+    losses_read_file(&l, path, any);
+    losses_json(&l, captures, j);
+}

@@ -75,6 +75,9 @@ void losses_release(struct losses *l);
  */
 int losses_read(struct losses *ret, struct recording *r, bool any) must_check;
 
+/* Reads those of a file; one that is not a recording, or cannot be read, has none. */
+void losses_read_file(struct losses *ret, const char *path, bool any);
+
 /* Adds the losses of another recording, each at its time since 1970. Returns 0 or -ENOMEM. */
 int losses_merge(struct losses *to, const struct losses *from) must_check;
 
@@ -114,3 +117,8 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out);
  * long. "counted" says up to when each capture's counts are complete if the end is missing.
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);
+/*
+ * The same of a file. any: false when it is known that nothing was lost, so that the file need not
+ * be read.
+ */
+void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j);

@@ -17,7 +17,7 @@ static void ask(const struct heap *h, const char *verb, const struct heap_option
                 const char *operand)
 {
     struct buf out = BUF(64 << 20);
-    (void)!heap_verb_answer(h, verb, o, operand, &out);
+    (void)!heap_ask_json(h, verb, o, operand, &out);
     buf_release(&out);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that were recorded with their values, as written by src/cli/trace/trace.c.
+// Calls that were recorded with their values, as written by src/answers/calls.c.
 
 export interface CallJson {
   method: string;

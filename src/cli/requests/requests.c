@@ -2,7 +2,6 @@
 /* jvmscope requests: which kinds of requests there were. Its verbs show some of them in detail. */
 #include "cli/requests/requests.h"
 
-#include "analysis/request_allocated.h"
 #include "base/parse.h"
 #include "cli/capture.h"
 #include "cli/commands.h"
@@ -49,22 +48,6 @@ SETS(show)
 const struct arg_set request_now_set = {"What is shown", now_args};
 static const struct arg_set table_set = {"What is shown", table_args};
 static const struct arg_set *const requests_sets[] = {&table_set, NULL};
-
-int request_view_load(struct request_view *ret, const struct request_options *o, const char *path,
-                      struct buf *why)
-{
-    struct request_filter filter = {
-        .name = o->name, .thread = o->thread, .from_ns = o->from_ns, .to_ns = o->to_ns};
-    *ret = (struct request_view){.path = path, .options = o};
-    int e = requests_load(&ret->r, path, &filter, why);
-    if (e == 0)
-        e = ret->r.names.len ? timeline_load(&ret->t, path, why) : -ENODATA;
-    if (e == 0)
-        e = request_ledger_new(&ret->l, &ret->r, ret->t);
-    if (e < 0)
-        request_view_free(ret);
-    return e;
-}
 
 static struct str name_at(const void *context, size_t i)
 {
@@ -165,13 +148,6 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
     return status;
 }
 
-void request_view_free(struct request_view *v)
-{
-    request_ledger_free(v->l);
-    timeline_free(v->t);
-    requests_release(&v->r);
-}
-
 int request_view_close(struct request_view *v, int status)
 {
     uint64_t cut_at = v->t->cut_at;
@@ -186,135 +162,22 @@ int request_view_close(struct request_view *v, int status)
     return status;
 }
 
-/* ---- the table ---- */
-
-#define COUNTED_BY_SITE "not known, because allocations were counted by site, not by request"
-
-/* The members that rows of the table have in addition to those of the names. */
-struct rows {
-    struct name_sums *sums;
-    double *allocated; /* bytes */
-};
-
-static void rows_release(struct rows *rows)
+void print_frames_ref(const struct request_view *v, const struct frames_ref *f, size_t limit,
+                      int indent)
 {
-    free(rows->sums);
-    free(rows->allocated);
-}
-
-/* Returns the cause that costs most of a name's time. */
-static enum request_cause most(const struct name_sums *s)
-{
-    enum request_cause best = CAUSE_CPU;
-    for (int k = 0; k < REQUEST_CAUSES; k++)
-        best = s->ns[k] > s->ns[best] ? (enum request_cause)k : best;
-    return best;
-}
-
-static double part(double ns, double whole)
-{
-    return whole > 0 ? ns / whole : 0;
-}
-
-static uint64_t each(double sum, const struct name_sums *s)
-{
-    return s->weight > 0 ? (uint64_t)(sum / s->weight) : 0;
-}
-
-static int rows_of(struct request_view *v, struct rows *ret)
-{
-    int e = request_sums(v->l, &v->r, &ret->sums);
-    return e ? e : request_allocated(&v->r, &ret->allocated);
-}
-
-/*
- * Returns the length of the time in which the requests of the table, or of one of its names, could
- * begin, in seconds. Counts of a recording whose end is missing are older than the rest of it.
- */
-static double seconds(const struct request_view *v, bool counted)
-{
-    const struct request_options *o = v->options;
-    int64_t until_ns = counted ? v->r.counted_ns : v->r.end_ns;
-    uint64_t end = (uint64_t)MAX(until_ns - v->r.start_ns, INT64_C(0));
-    uint64_t to = o->to_ns ? MIN(o->to_ns, end) : end;
-    return to > o->from_ns ? (double)(to - o->from_ns) / 1e9 : 0;
-}
-
-enum { QUANTILES = 4 };
-
-static const struct {
-    const char *key;
-    double share;
-} quantiles[QUANTILES] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}};
-
-static double rate(const struct request_view *v, const struct request_name *n)
-{
-    double time = seconds(v, n->exact);
-    return time > 0 ? (double)n->all / time : 0;
-}
-
-static void row_json(const struct request_view *v, const struct request_name *n,
-                     const struct rows *rows, struct json *j)
-{
-    size_t at = (size_t)(n - v->r.names.data);
-    const struct name_sums *s = &rows->sums[at];
-    json_begin_object(j);
-    json_key_string(j, "name", requests_text(&v->r, n->name));
-    json_key_string(j, "kind", requests_text(&v->r, n->kind));
-    json_key_u64(j, "count", n->all);
-    json_key_u64(j, "kept", n->count);
-    json_key_u64(j, "causes_of", s->requests);
-    json_key_bool(j, "exact", n->exact || !v->r.not_kept);
-    json_key_double(j, "rate", rate(v, n));
-    json_key_u64(j, "errors", n->errors);
-    uint64_t ns[QUANTILES];
-    for (size_t k = 0; k < QUANTILES; k++)
-        json_key_u64(j, quantiles[k].key, ns[k] = request_quantile(&v->r, n, quantiles[k].share));
-    json_key_array(j, "upper_bounds");
-    for (size_t k = 0; k < QUANTILES; k++)
-        if (request_quantile_is_bound(n, ns[k]))
-            json_string(j, quantiles[k].key);
-    json_end_array(j);
-    json_key_u64(j, "max_ns", n->max_ns);
-    json_key_u64(j, "total_ns", n->total_ns);
-    json_key_u64(j, "cpu_ns", each(s->cpu_ns, s));
-    json_key_u64(j, "cpu_error_ns", (uint64_t)s->cpu_error_ns);
-    if (v->r.allocations_counted) {
-        json_key(j, "alloc_bytes");
-        json_null(j);
-        json_key_string(j, "alloc_note", COUNTED_BY_SITE);
-    } else if (v->r.allocations.len) {
-        json_key_u64(j, "alloc_bytes", each(rows->allocated[at], s));
+    for (uint32_t i = 0; i < MIN((size_t)f->n, limit); i++) {
+        uint32_t line;
+        const char *method = frames_method(v->l, f, i, &line);
+        printf("%*s%s", indent, "", method);
+        if (line)
+            printf(":%" PRIu32, line);
+        putchar('\n');
     }
-    json_key_double(j, "unknown_share", part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
-    json_key_string(j, "most", request_cause_name(most(s)));
-    json_key_object(j, "causes");
-    for (int k = 0; k < REQUEST_CAUSES; k++)
-        json_key_u64(j, request_cause_name((enum request_cause)k), each(s->ns[k], s));
-    json_end_object(j);
-    json_key_object(j, "causes_error");
-    for (int k = 0; k < REQUEST_CAUSES; k++)
-        json_key_u64(j, request_cause_name((enum request_cause)k), (uint64_t)s->error_ns[k]);
-    json_end_object(j);
-    json_key_array(j, "uncertain");
-    for (int k = 0; k < REQUEST_CAUSES; k++)
-        if (s->weight > 0 &&
-            estimate_is_uncertain(s->ns[k] / s->weight, s->error_ns[k], s->with[k]))
-            json_string(j, request_cause_name((enum request_cause)k));
-    json_end_array(j);
-    json_end_object(j);
+    if (f->n > limit)
+        printf("%*s... and %s more (--stacks)\n", indent, "", COUNT_TEXT(f->n - limit, "frames"));
 }
 
-int requests_names_json(struct request_view *v, struct json *j)
-{
-    _cleanup_(rows_release) struct rows rows = {0};
-    int e = rows_of(v, &rows);
-    json_begin_array(j);
-    for (size_t i = 0; e == 0 && i < v->r.names.len; i++)
-        row_json(v, &v->r.names.data[i], &rows, j);
-    json_end_array(j);
-    return e;
-}
+/* ---- the table ---- */
 
 static int table_json(struct request_view *v)
 {
@@ -334,7 +197,7 @@ static int table_json(struct request_view *v)
 static const char *cpu_text(char text[25], const struct name_sums *s)
 {
     text[0] = '~';
-    format_duration(text + 1, each(s->cpu_ns, s));
+    format_duration(text + 1, request_each(s->cpu_ns, s));
     return s->cpu_error_ns * s->weight >= 0.05 * s->cpu_ns && s->cpu_error_ns > 0 ? text : text + 1;
 }
 
@@ -343,13 +206,13 @@ void requests_print_not_kept(const struct request_view *v)
     _cleanup_(buf_release) struct buf text = BUF(256);
     if (!v->r.not_kept)
         return;
-    put_count(&text, v->r.not_kept);
+    request_put_count(&text, v->r.not_kept);
     printf(" counts and times are those of the requests whose details were kept; %s more "
            "ended in this time, of any name and thread\n",
            buf_str(&text));
 }
 
-static void table_text(struct request_view *v, const struct rows *rows)
+static void table_text(struct request_view *v, const struct request_rows *rows)
 {
     size_t limit = v->options->limit ? v->options->limit : 30;
     uint64_t all = 0, kept = 0, typical = 0;
@@ -361,12 +224,13 @@ static void table_text(struct request_view *v, const struct rows *rows)
         exact = exact && v->r.names.data[i].exact;
     }
     _cleanup_(buf_release) struct buf text = BUF(256);
-    put_count(&text, all);
+    request_put_count(&text, all);
     printf("%s: %s request%s of %zu name%s in %.1f s\n", v->path, buf_str(&text),
-           all == 1 ? "" : "s", v->r.names.len, v->r.names.len == 1 ? "" : "s", seconds(v, exact));
+           all == 1 ? "" : "s", v->r.names.len, v->r.names.len == 1 ? "" : "s",
+           request_seconds(v, exact));
     if (kept < all) {
         buf_clear(&text);
-        put_count(&text, typical);
+        request_put_count(&text, typical);
         printf(" counts and times include all requests; causes and CPU are estimated from %s%s "
                "whose details were kept,\n with their 95 %% error (~: 5 %% or more)\n",
                typical < kept ? "a random sample of " : "the ", buf_str(&text));
@@ -376,37 +240,38 @@ static void table_text(struct request_view *v, const struct rows *rows)
     int wide = kept < all ? 19 : 16; /* with errors */
     bool counted = v->r.allocations_counted, allocates = counted || v->r.allocations.len > 0;
     if (counted)
-        printf(" alloc: " COUNTED_BY_SITE "\n");
+        printf(" alloc: " REQUEST_COUNTED_BY_SITE "\n");
     printf("\n%9s %8s %6s %8s %8s %8s %8s %8s %8s %s %-*s %s\n", "count", "rate/s", "errors", "p50",
            "p90", "p99", "p99.9", "max", "CPU", allocates ? "    alloc " : "", wide,
            "most of the time", "name");
     for (size_t i = 0; i < MIN(v->r.names.len, limit); i++) {
         const struct request_name *n = &v->r.names.data[i];
         const struct name_sums *s = &rows->sums[i];
-        enum request_cause worst = most(s);
-        char of[QUANTILES][24], max[24], cpu[25], share[64] = "-";
+        enum request_cause worst = request_most(s);
+        char of[REQUEST_QUANTILES][24], max[24], cpu[25], share[64] = "-";
         char bytes[24], alloc[32] = "";
         if (allocates)
             snprintf(alloc, sizeof(alloc), "%9s ",
-                     s->requests && !counted ? format_size(bytes, each(rows->allocated[i], s))
-                                             : "-");
-        double of_all = 100 * part(s->ns[worst], s->latency_ns),
-               error = 100 * part(s->error_ns[worst] * s->weight, s->latency_ns);
+                     s->requests && !counted
+                         ? format_size(bytes, request_each(rows->allocated[i], s))
+                         : "-");
+        double of_all = 100 * request_part_of(s->ns[worst], s->latency_ns),
+               error = 100 * request_part_of(s->error_ns[worst] * s->weight, s->latency_ns);
         if (s->latency_ns > 0 && error >= 0.5)
             snprintf(share, sizeof(share), "%s %.0f+-%.0f %%", request_cause_name(worst), of_all,
                      error);
         else if (s->latency_ns > 0)
             snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst), of_all);
-        for (size_t k = 0; k < QUANTILES; k++) {
-            uint64_t ns = request_quantile(&v->r, n, quantiles[k].share);
+        for (size_t k = 0; k < REQUEST_QUANTILES; k++) {
+            uint64_t ns = request_quantile(&v->r, n, request_quantiles[k].share);
             snprintf(of[k], sizeof(of[k]), "< 1 us");
             if (!request_quantile_is_bound(n, ns))
                 format_duration(of[k], ns);
         }
         printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s %s %-*s %s\n", n->all,
-               rate(v, n), n->errors, of[0], of[1], of[2], of[3], format_duration(max, n->max_ns),
-               s->requests ? cpu_text(cpu, s) : "-", alloc, wide, share,
-               requests_text(&v->r, n->name));
+               request_rate(v, n), n->errors, of[0], of[1], of[2], of[3],
+               format_duration(max, n->max_ns), s->requests ? cpu_text(cpu, s) : "-", alloc, wide,
+               share, requests_text(&v->r, n->name));
     }
     if (v->r.names.len > limit)
         printf(" ... and %zu name%s more (--limit)\n", v->r.names.len - limit,
@@ -415,10 +280,10 @@ static void table_text(struct request_view *v, const struct rows *rows)
 
 static int requests_table(struct request_view *v)
 {
-    _cleanup_(rows_release) struct rows rows = {0};
+    _cleanup_(request_rows_release) struct request_rows rows = {0};
     if (v->options->json)
         return table_json(v);
-    int e = rows_of(v, &rows);
+    int e = request_rows_of(v, &rows);
     if (e < 0)
         return complain_errno(v->path, "cannot answer", e);
     table_text(v, &rows);

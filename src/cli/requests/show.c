@@ -55,7 +55,7 @@ static int explain(struct request_view *v, const struct request_part *p, struct 
     vec_release(&others.rows);
     if (e == 0 && text) {
         request_put_cause(text, &c);
-        put_culprit(text, &c);
+        request_put_culprit(text, &c);
     }
     *ret = c;
     return e;
@@ -220,10 +220,10 @@ static int show_json(struct request_view *v, const struct request *q, const stru
                         part->thread == TL_NONE ? NULL : thread_name(v, part->thread));
         json_key_string(&j, "object", part->object);
         json_key(&j, "frames");
-        json_frames_ref(&j, v, &c.own.frames);
+        request_frames_json(&j, v, &c.own.frames);
         json_key_string(&j, "culprit", c.culprit.thread);
         json_key(&j, "culprit_frames");
-        json_frames_ref(&j, v, &c.culprit.frames);
+        request_frames_json(&j, v, &c.culprit.frames);
         json_end_object(&j);
     }
     json_end_array(&j);

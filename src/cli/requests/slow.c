@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* requests slow: what the slow requests of a name did that the typical ones did not do. */
-#include "analysis/request_without.h"
 #include "cli/requests/requests.h"
 
 #include "base/parse.h"
@@ -12,169 +11,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { NAMES = 5, CAUSES = 8, BRIEF_CAUSES = 3, EXAMPLES = 3, FRAMES = 12 };
+enum { NAMES = 5, BRIEF_CAUSES = 3, FRAMES = 12 };
 
 /* Stacks are printed for causes that explain at least this share of the difference. */
 #define STACK_SHARE 0.1
 /* Causes below this share get no row. */
 #define SHOWN_SHARE 0.002
-
-struct groups {
-    VEC(struct request_group) rows;
-};
-
-static void groups_release(struct groups *g)
-{
-    for (size_t i = 0; i < g->rows.len; i++)
-        request_group_release(&g->rows.data[i]);
-    vec_release(&g->rows);
-}
-
-/* Returns how much more time the slow requests took than the same number of typical ones. */
-static double excess(const struct request_group *g)
-{
-    return (g->slow_mean_ns - g->typical_mean_ns) * (double)g->all;
-}
-
-static int by_excess(const void *a, const void *b)
-{
-    double x = excess(a), y = excess(b);
-    return (x < y) - (x > y);
-}
-
-static int collect(struct request_view *v, const struct group_options *o, struct groups *ret)
-{
-    int e = 0;
-    for (uint32_t i = 0; e == 0 && i < v->r.names.len; i++) {
-        struct request_group g;
-        e = request_group(v->l, &v->r, v->t, i, o, &g);
-        if (e == 0)
-            e = vec_push(&ret->rows, g);
-        else if (e == -ENOENT)
-            e = 0;
-    }
-    vec_sort(&ret->rows, by_excess);
-    return e;
-}
-
-/* without is NULL when the cause is not among the first ones */
-static void cause_json(struct json *j, const struct request_view *v, const struct request_name *n,
-                       const struct group_cause *c, const struct request_without *without)
-{
-    bool known = c->culprit.thread != NULL;
-    _cleanup_(buf_release) struct buf text = BUF(1 << 16);
-    json_begin_object(j);
-    json_key_string(j, "cause", request_cause_name(c->cause));
-    json_key_u64(j, "slow_ns", (uint64_t)c->slow_ns);
-    json_key_u64(j, "typical_ns", (uint64_t)c->typical_ns);
-    json_key_double(j, "share", c->share);
-    json_key_u64(j, "slow_error_ns", (uint64_t)c->slow_error_ns);
-    json_key_u64(j, "typical_error_ns", (uint64_t)c->typical_error_ns);
-    json_key_double(j, "share_error", c->share_error);
-    json_key_u64(j, "slow_requests", c->slow_requests);
-    json_key_u64(j, "typical_requests", c->typical_requests);
-    json_key_bool(j, "uncertain", c->uncertain);
-    json_key_u64(j, "largest_in", c->largest);
-    json_key_double(j, "largest_share", c->most_of);
-    json_key_double(j, "largest_share_error", c->most_error);
-    if (without && !request_quantile_is_bound(n, without->p99_ns)) {
-        json_key_u64(j, "p99_without_ns", without->p99_ns);
-        json_key_u64(j, "p99_without_low_ns", without->low_ns);
-        json_key_u64(j, "p99_without_high_ns", without->high_ns);
-    }
-    json_key_string(j, "object", c->object);
-    json_key_string(j, "thread", known ? c->culprit.thread : NULL);
-    json_key(j, "frames");
-    json_frames_ref(j, v, known ? &c->culprit.frames : &c->own.frames);
-    json_key_u64(j, "threads", c->culprit.threads);
-    json_key_u64(j, "culprit_ns", (uint64_t)c->culprit.ns);
-    json_key_string(j, "does", known ? request_cause_name(c->culprit.kind) : NULL);
-    json_key_string(j, "busy_with", c->busy_with);
-    json_key(j, "waiting_frames");
-    json_frames_ref(j, v, &c->own.frames);
-    request_put_cause(&text, c);
-    put_culprit(&text, c);
-    json_key_string(j, "sentence", buf_str(&text));
-    json_end_object(j);
-}
-
-static void side_json(struct json *j, const char *key, size_t count, double mean, double error)
-{
-    json_key_object(j, key);
-    json_key_u64(j, "count", count);
-    json_key_u64(j, "mean_ns", (uint64_t)mean);
-    json_key_u64(j, "mean_error_ns", (uint64_t)error);
-    json_end_object(j);
-}
-
-/* Computes the answer for at most CAUSES causes, and returns for how many. */
-static int without_of(const struct request_view *v, const struct request_group *g,
-                      struct request_without ret[CAUSES])
-{
-    size_t n = MIN(g->causes.len, (size_t)CAUSES);
-    int e = request_without(v->l, &v->r, g, n, ret);
-    return e < 0 ? e : (int)n;
-}
-
-/* The k-th slowest request of a group, from 0. */
-static const struct request *slowest(const struct request_view *v, const struct request_group *g,
-                                     uint32_t k)
-{
-    const struct request_name *n = &v->r.names.data[g->name];
-    return &v->r.list.data[v->r.by_name.data[n->first + n->count - 1 - k]];
-}
-
-static int group_json(struct json *j, const struct request_view *v, const struct request_group *g)
-{
-    struct request_without without[CAUSES];
-    int known = without_of(v, g, without);
-    if (known < 0)
-        return known;
-    const struct request_name *n = &v->r.names.data[g->name];
-    _cleanup_(buf_release) struct buf text = BUF(1 << 16);
-    json_begin_object(j);
-    json_key_string(j, "name", requests_text(&v->r, n->name));
-    json_key_u64(j, "count", n->all);
-    json_key_u64(j, "limit_ns", g->limit_ns);
-    uint64_t p99_ns = request_quantile(&v->r, n, 0.99);
-    json_key_u64(j, "p99_ns", p99_ns);
-    json_key_bool(j, "p99_is_upper_bound", request_quantile_is_bound(n, p99_ns));
-    json_key_u64(j, "slow_of_all", g->all);
-    json_key_double(j, "slow_share", (double)g->all / (double)MAX(n->all, UINT64_C(1)));
-    side_json(j, "slow", g->slow.len, g->slow_mean_ns, g->slow_error_ns);
-    side_json(j, "typical", g->typical.len, g->typical_mean_ns, g->typical_error_ns);
-    json_key_array(j, "causes");
-    for (size_t k = 0; k < g->causes.len; k++)
-        cause_json(j, v, n, &g->causes.data[k], k < (size_t)known ? &without[k] : NULL);
-    json_end_array(j);
-    json_key_array(j, "slowest");
-    for (uint32_t k = 0; k < MIN(g->kept, (uint32_t)EXAMPLES); k++)
-        json_u64(j, slowest(v, g, k)->id);
-    json_end_array(j);
-    put_group_sentence(&text, v, g);
-    json_key_string(j, "sentence", buf_str(&text));
-    json_end_object(j);
-    return 0;
-}
-
-static struct group_options options_of(const struct request_view *v)
-{
-    double share = v->options->slowest;
-    return (struct group_options){.share = share > 0 ? share : SLOWEST_SHARE,
-                                  .over_ns = v->options->over_ns};
-}
-
-int requests_groups_json(struct request_view *v, struct json *j)
-{
-    _cleanup_(groups_release) struct groups all = {0};
-    struct group_options o = options_of(v);
-    int e = collect(v, &o, &all);
-    json_begin_array(j);
-    for (size_t i = 0; e == 0 && i < all.rows.len; i++)
-        e = group_json(j, v, &all.rows.data[i]);
-    json_end_array(j);
-    return e;
-}
 
 static int groups_json(struct request_view *v)
 {
@@ -244,16 +86,18 @@ static bool is_estimated(const struct request_group *g)
 
 static int print_group(const struct request_view *v, const struct request_group *g, bool brief)
 {
-    struct request_without without[CAUSES];
-    int known = without_of(v, g, without);
+    struct request_without without[REQUEST_CAUSES_ANSWERED];
+    int known = request_group_without(v, g, without);
     if (known < 0)
         return known;
     const struct request_name *n = &v->r.names.data[g->name];
-    size_t limit = v->options->limit ? v->options->limit : brief ? BRIEF_CAUSES : CAUSES;
+    size_t limit = v->options->limit ? v->options->limit
+                   : brief           ? BRIEF_CAUSES
+                                     : REQUEST_CAUSES_ANSWERED;
     size_t frames = v->options->stacks ? v->options->stacks : FRAMES;
     char slow[24], typical[24];
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
-    put_group_sentence(&text, v, g);
+    request_put_group(&text, v, g);
     printf("\n%s\n  %s\n", requests_text(&v->r, n->name), buf_str(&text));
     bool estimated = is_estimated(g);
     printf("\n  %10s  %10s  %8s  %scause, in a request\n", "slow", "typical", "share",
@@ -270,7 +114,7 @@ static int print_group(const struct request_view *v, const struct request_group 
         shown++;
         buf_clear(&text);
         request_put_cause(&text, c);
-        put_culprit(&text, c);
+        request_put_culprit(&text, c);
         char error[24] = "";
         if (estimated)
             snprintf(error, sizeof(error), "%5.1f %%  ", 100 * c->share_error);
@@ -287,8 +131,8 @@ static int print_group(const struct request_view *v, const struct request_group 
         if (g->causes.data[i].share >= STACK_SHARE && !g->causes.data[i].uncertain)
             print_stacks(v, &g->causes.data[i], frames);
     printf("\n  the slowest:");
-    for (uint32_t i = 0; i < MIN(g->kept, (uint32_t)EXAMPLES); i++) {
-        const struct request *q = slowest(v, g, i);
+    for (uint32_t i = 0; i < MIN(g->kept, (uint32_t)REQUEST_EXAMPLES); i++) {
+        const struct request *q = request_slowest(v, g, i);
         char at[24];
         printf("%s %" PRIu64 " (%s, at %s)", i ? "," : "", q->id,
                format_duration(slow, (uint64_t)(q->end_ns - q->start_ns)),
@@ -300,11 +144,10 @@ static int print_group(const struct request_view *v, const struct request_group 
 
 int requests_slow(struct request_view *v, bool brief)
 {
-    _cleanup_(groups_release) struct groups all = {0};
-    struct group_options o = options_of(v);
+    _cleanup_(request_groups_release) struct request_groups all = {0};
     if (v->options->json)
         return groups_json(v);
-    int e = collect(v, &o, &all);
+    int e = request_groups_collect(v, &all);
     if (e < 0)
         return complain_errno(v->path, "cannot answer", e);
     if (!all.rows.len)

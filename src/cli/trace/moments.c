@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace/moments.h"
 
-#include "base/pattern.h"
-
 #include <stdio.h>
 #include <string.h>
-
-bool text_matches(const char *pattern, const char *text)
-{
-    return !pattern || (text && pattern_match(pattern, text, strlen(text)));
-}
-
-bool moment_wanted(const struct rec_event *e, const char *thread_pattern)
-{
-    return text_matches(thread_pattern, rec_string(&e->object, "thread", NULL));
-}
 
 static void print_string(const char *s)
 {
@@ -126,75 +114,4 @@ void moment_print(const struct rec_event *e, int64_t start)
         print_access(o);
     }
     putchar('\n');
-}
-
-static void put_string(struct json *j, const char *key, const char *s)
-{
-    json_key_string(j, key, s);
-}
-
-/* Writes a field that contains JSON itself. */
-static void put_raw(struct json *j, const char *key, const char *s)
-{
-    if (!s)
-        return;
-    json_key(j, key);
-    buf_string(j->out, s);
-    j->comma = true;
-}
-
-static void put_access(struct json *j, const struct rec_object *o)
-{
-    put_string(j, "field", rec_string(o, "field", NULL));
-    put_string(j, "place", rec_string(o, "place", NULL));
-    put_string(j, "object", rec_string(o, "object", NULL));
-    json_key_bool(j, "write", rec_long(o, "write", 0) != 0);
-    put_raw(j, "before", rec_string(o, "before", NULL));
-    put_raw(j, "after", rec_string(o, "after", NULL));
-}
-
-static void put_stack(struct json *j, const struct rec_stack *stack)
-{
-    json_key_array(j, "stack");
-    for (uint32_t i = 0; stack && i < stack->n; i++) {
-        char text[1024];
-        snprintf(text, sizeof(text), "%s:%d", stack->frames[i].method->full,
-                 (int)stack->frames[i].line);
-        json_string(j, text);
-    }
-    json_end_array(j);
-}
-
-void moment_json(struct json *j, const struct rec_event *e)
-{
-    static const char *const kinds[] = {[SHOWN_LOG] = "log",
-                                        [SHOWN_ACCESS] = "access",
-                                        [SHOWN_THROWN] = "exception",
-                                        [SHOWN_VM] = "vm"};
-    const struct rec_object *o = &e->object;
-    json_begin_object(j);
-    put_string(j, "kind", kinds[e->tag]);
-    json_key_i64(j, "start_ns", e->start_ns);
-    put_string(j, "thread", rec_string(o, "thread", NULL));
-    switch (e->tag) {
-    case SHOWN_LOG:
-        put_string(j, "place", rec_string(o, "place", NULL));
-        put_string(j, "text", rec_string(o, "text", NULL));
-        break;
-    case SHOWN_THROWN:
-        put_string(j, "exception", rec_string(o, "className", NULL));
-        put_string(j, "message", rec_string(o, "message", NULL));
-        put_string(j, "place", rec_string(o, "place", NULL));
-        put_string(j, "caught", rec_string(o, "caught", NULL));
-        json_key_i64(j, "unwound", rec_long(o, "unwound", 0));
-        put_stack(j, rec_stack(o, "stackTrace"));
-        break;
-    case SHOWN_VM:
-        put_string(j, "what", rec_string(o, "what", NULL));
-        put_string(j, "text", rec_string(o, "text", NULL));
-        break;
-    default:
-        put_access(j, o);
-    }
-    json_end_object(j);
 }

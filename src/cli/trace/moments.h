@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Entries of the list of `jvmscope trace` that have a time but no duration: logpoints, accesses of
- * watched fields, exceptions and the like.
- */
+/* How moments and values are printed for people. */
 #pragma once
 
-#include "base/json.h"
-#include "jfr/reader.h"
+#include "answers/moments.h"
 
-#include <stdbool.h>
-
-/* The tags of what is shown. */
-enum { SHOWN_CALL = 1, SHOWN_LOG, SHOWN_ACCESS, SHOWN_THROWN, SHOWN_VM };
-
-/*
- * Returns whether text is not NULL and matches one of the patterns, which are separated by commas.
- * Without a pattern everything matches.
- */
-bool text_matches(const char *pattern, const char *text);
-bool moment_wanted(const struct rec_event *e, const char *thread_pattern);
 void moment_print(const struct rec_event *e, int64_t recording_start_ns);
-void moment_json(struct json *j, const struct rec_event *e);
 /*
  * Prints a value that was recorded as JSON for people: objects without quotes, strings quoted and
  * escaped.

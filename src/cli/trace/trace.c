@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/trace/trace.h"
+/* jvmscope trace: calls of a recording, and switching tracing in a running VM. */
+#include "answers/calls.h"
 #include "base/json.h"
 #include "base/json_check.h"
-#include "base/map.h"
 #include "base/parse.h"
-#include "base/pattern.h"
 #include "base/vec.h"
 #include "classfile/classfile.h"
 #include "cli/commands.h"
 #include "cli/contents.h"
 #include "cli/losses.h"
+#include "cli/requests/only.h"
 #include "cli/selected.h"
 #include "cli/target.h"
 #include "cli/trace/exceptions.h"
@@ -21,18 +21,26 @@
 #include <errno.h>
 #include <string.h>
 
+struct trace_options {
+    bool json, exceptions;
+    const char *condition; /* pattern, NULL: all */
+    struct only_requests requests;
+    struct call_filter calls;
+};
+
 static const struct arg trace_args[] = {
-    {"--thread", 0, ARG_LIST, offsetof(struct trace_options, thread), "PATTERN",
+    {"--thread", 0, ARG_LIST, offsetof(struct trace_options, calls.thread), "PATTERN",
      "calls of these threads alone"},
-    {"--method", 0, ARG_LIST, offsetof(struct trace_options, method), "PATTERN",
+    {"--method", 0, ARG_LIST, offsetof(struct trace_options, calls.method), "PATTERN",
      "these methods alone (* and ?, or a part of the name)"},
-    {"--min", 0, ARG_DURATION, offsetof(struct trace_options, min), "TIME",
+    {"--min", 0, ARG_DURATION, offsetof(struct trace_options, calls.min), "TIME",
      "calls that took at least this long"},
-    {"--from", 0, ARG_DURATION, offsetof(struct trace_options, from_ns), "TIME",
+    {"--from", 0, ARG_DURATION, offsetof(struct trace_options, calls.from_ns), "TIME",
      "only what began from this time on, counted from the start: 1.5s, 2m"},
-    {"--to", 0, ARG_SPAN, offsetof(struct trace_options, to_ns), "TIME",
+    {"--to", 0, ARG_SPAN, offsetof(struct trace_options, calls.to_ns), "TIME",
      "only what began before this time"},
-    {"--limit", 'n', ARG_COUNT, offsetof(struct trace_options, limit), "N", "calls to show (all)"},
+    {"--limit", 'n', ARG_COUNT, offsetof(struct trace_options, calls.limit), "N",
+     "calls to show (all)"},
     {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
      "a table of exceptions by class, place and handler"},
     {"--if", 0, ARG_TEXT, offsetof(struct trace_options, condition), "CONDITION",
@@ -44,97 +52,6 @@ static const struct arg trace_args[] = {
 
 static const struct arg_set trace_set = {"What is shown", trace_args};
 static const struct arg_set *const trace_sets[] = {&trace_set, NULL};
-
-/* A call in a recording; the strings live as long as the recording. */
-struct call {
-    const char *method, *thread, *caller, *arguments, *returned, *exception, *message;
-    int64_t start_ns, ns, depth, java_thread;
-    bool has_this;
-};
-
-/* Returns whether a thread was working at this time for one of the requests that are shown. */
-static bool in_requests(const struct trace_options *o, int64_t java_thread, int64_t time_ns)
-{
-    return !o->times || request_times_hold(o->times, (uint64_t)java_thread, time_ns);
-}
-
-static bool in_span(const struct trace_options *o, int64_t time_ns)
-{
-    int64_t at = time_ns - o->start_ns;
-    return (!o->from_ns || at >= (int64_t)o->from_ns) && (!o->to_ns || at < (int64_t)o->to_ns);
-}
-
-static bool wanted(const struct call *c, const struct trace_options *o)
-{
-    /* Matches with or without the parameters, as --trace does. */
-    bool method = text_matches(o->method, c->method) ||
-                  pattern_match(o->method, c->method, strcspn(c->method, "("));
-    return method && text_matches(o->thread, c->thread) && c->ns >= (int64_t)o->min &&
-           in_span(o, c->start_ns) && in_requests(o, c->java_thread, c->start_ns);
-}
-
-/*
- * Returns a name for a virtual thread without one, which is most of them: its number. As many names
- * as there are threads are kept until the command ends.
- */
-static const char *nameless(int64_t java_thread)
-{
-    static struct map names;
-    uint64_t *at = java_thread > 0 ? map_at(&names, (uint64_t)java_thread, 0, NULL) : NULL;
-    char text[48];
-    snprintf(text, sizeof(text), "virtual #%lld", (long long)java_thread);
-    if (at && !*at)
-        *at = (uint64_t)(uintptr_t)strdup(text);
-    return at ? (const char *)(uintptr_t)*at : NULL;
-}
-
-static void read_call(const struct rec_event *e, struct call *ret)
-{
-    const struct rec_object *o = &e->object;
-    *ret = (struct call){
-        .method = rec_string(o, "method", "?"),
-        .thread = rec_string(o, "thread", NULL),
-        .caller = rec_string(o, "caller", NULL),
-        .arguments = rec_string(o, "arguments", "[]"),
-        .returned = rec_string(o, "returned", NULL),
-        .exception = rec_string(o, "exception", NULL),
-        .message = rec_string(o, "message", NULL),
-        .start_ns = e->start_ns,
-        .ns = e->duration_ns,
-        .depth = rec_long(o, "depth", 0),
-        .java_thread = rec_long(o, "javaThreadId", 0),
-        .has_this = rec_long(o, "hasThis", 0) != 0,
-    };
-    if (!ret->thread || !*ret->thread)
-        ret->thread = nameless(ret->java_thread);
-}
-
-/*
- * The arguments of a call: `this` separately, empty if there is none, and the others without the
- * brackets of their array.
- */
-struct arguments {
-    struct str self, others;
-};
-
-static struct arguments split_arguments(const struct call *c)
-{
-    struct arguments a = {{"", 0}, {"", 0}};
-    const char *s = c->arguments;
-    size_t n = strlen(s);
-    if (n < 2 || s[0] != '[')
-        return a;
-    a.others = (struct str){s + 1, n - 2};
-    if (!c->has_this)
-        return a;
-    size_t len = json_value_len(s + 1, n - 2);
-    a.self = (struct str){s + 1, len};
-    if (len)
-        a.others = (struct str){s + 1 + len, n - 2 - len};
-    if (len && a.others.len) /* the comma */
-        a.others = (struct str){a.others.data + 1, a.others.len - 1};
-    return a;
-}
 
 static void print_text_of(const char *s)
 {
@@ -194,7 +111,7 @@ static void print_call(const struct call *c, int64_t start)
            (int)MIN(c->depth, 60) * 2, "");
     print_text(stdout, (struct str){c->method, strcspn(c->method, "(")});
     putchar('(');
-    struct arguments args = split_arguments(c);
+    struct call_arguments args = call_arguments(c);
     if (args.self.len) {
         fputs("this=", stdout);
         print_value(args.self);
@@ -216,51 +133,6 @@ static void print_call(const struct call *c, int64_t start)
     putchar('\n');
 }
 
-/* Writes JSON text from the recording unchanged, or as a string when it is not valid JSON. */
-static void put_value(struct json *j, const char *key, const char *text, size_t len)
-{
-    json_key(j, key);
-    if (!len || json_value_len(text, len) != len) {
-        json_string_n(j, text, len);
-        return;
-    }
-    buf_bytes(j->out, text, len);
-    j->comma = true;
-}
-
-/* Always writes a string, and leaves it to the reader to find out whether it is JSON. */
-static void put_quoted(struct json *j, const char *key, const char *text, size_t len)
-{
-    json_key(j, key);
-    json_string_n(j, text, len);
-}
-
-static void put_call(struct json *j, const struct call *c,
-                     void (*put)(struct json *, const char *, const char *, size_t))
-{
-    json_begin_object(j);
-    json_key_string(j, "method", c->method);
-    json_key_string(j, "thread", c->thread);
-    json_key_i64(j, "start_ns", c->start_ns);
-    json_key_i64(j, "ns", c->ns);
-    json_key_i64(j, "depth", c->depth);
-    struct arguments args = split_arguments(c);
-    if (args.self.len)
-        put(j, "this", args.self.data, args.self.len);
-    _cleanup_(buf_release) struct buf list = BUF(SIZE_MAX / 4);
-    buf_u8(&list, '[');
-    buf_bytes(&list, args.others.data, args.others.len);
-    buf_u8(&list, ']');
-    put(j, "args", (const char *)list.data, list.len);
-    if (c->returned)
-        put(j, "return", c->returned, strlen(c->returned));
-    json_key_string(j, "exception", c->exception);
-    if (c->message)
-        json_key_string(j, "message", c->message);
-    json_key_string(j, "caller", c->caller);
-    json_end_object(j);
-}
-
 /* Everything in the recording that is shown, in order of time. */
 static const struct rec_select shown[] = {
     {"jvmscope.Call", SHOWN_CALL},
@@ -272,13 +144,6 @@ static const struct rec_select shown[] = {
     {0},
 };
 
-/* For events other than calls. */
-static bool is_wanted(const struct trace_options *o, const struct rec_event *e)
-{
-    return !o->method && !o->min && moment_wanted(e, o->thread) && in_span(o, e->start_ns) &&
-           in_requests(o, rec_long(&e->object, "javaThreadId", 0), e->start_ns);
-}
-
 /*
  * Checks that each name of a list belongs to a call or event. It ignores the limit and the
  * other options. Returns 0, the exit status after a complaint, or a negative errno.
@@ -287,9 +152,9 @@ static int check_names(struct recording *r, const char *path, const struct trace
                        const struct rec_mark *marks, size_t n)
 {
     _cleanup_(selected_names_release) struct selected_names threads = {0}, methods = {0};
-    int e = selected_names_init(&threads, o->thread);
+    int e = selected_names_init(&threads, o->calls.thread);
     if (e == 0)
-        e = selected_names_init(&methods, o->method);
+        e = selected_names_init(&methods, o->calls.method);
     for (size_t i = 0; e >= 0 && i < n && (threads.missing.len || methods.missing.len); i++) {
         struct rec_event event;
         struct call c;
@@ -297,7 +162,7 @@ static int check_names(struct recording *r, const char *path, const struct trace
         if (e < 0)
             break;
         bool is_call = event.tag == SHOWN_CALL;
-        read_call(&event, &c);
+        call_read(&event, &c);
         const char *thread = is_call ? c.thread : rec_string(&event.object, "thread", NULL);
         if (thread)
             selected_names_see(&threads, thread, strlen(thread));
@@ -312,18 +177,10 @@ static int check_names(struct recording *r, const char *path, const struct trace
     return status ? status : selected_names_end(&threads, path, "no call matches --thread");
 }
 
-/* Returns whether the options select an event. *ret is filled for a call. */
-static bool passes(const struct trace_options *o, const struct rec_event *event, struct call *ret)
-{
-    if (event->tag != SHOWN_CALL)
-        return is_wanted(o, event);
-    read_call(event, ret);
-    return wanted(ret, o);
-}
-
 static bool selects(const struct trace_options *o)
 {
-    return o->thread || o->method || o->min || o->from_ns || o->to_ns || o->times;
+    return o->calls.thread || o->calls.method || o->calls.min || o->calls.from_ns ||
+           o->calls.to_ns || o->calls.times;
 }
 
 /*
@@ -339,7 +196,7 @@ static int each(struct recording *r, const struct trace_options *o, const struct
     for (size_t i = 0; e >= 0 && i < n; i++) {
         struct rec_event event;
         struct call c;
-        if (o->limit && *count == o->limit && calls && moments && !selects(o)) {
+        if (o->calls.limit && *count == o->calls.limit && calls && moments && !selects(o)) {
             *count = n; /* known without reading the rest */
             break;
         }
@@ -349,9 +206,9 @@ static int each(struct recording *r, const struct trace_options *o, const struct
         bool is_call = event.tag == SHOWN_CALL;
         if (is_call ? !calls : !moments)
             continue;
-        if (!passes(o, &event, &c))
+        if (!call_filter_passes(&o->calls, &event, &c))
             continue;
-        if (++*count > o->limit && o->limit)
+        if (++*count > o->calls.limit && o->calls.limit)
             continue;
         if (!j) {
             if (is_call)
@@ -362,9 +219,9 @@ static int each(struct recording *r, const struct trace_options *o, const struct
         }
         buf_clear(j->out);
         if (is_call)
-            put_call(j, &c, put_value);
+            call_json(&c, j);
         else
-            moment_json(j, &event);
+            moment_json(&event, j);
         e = buf_error(j->out);
         fputs(buf_str(j->out), stdout);
     }
@@ -375,10 +232,10 @@ static int each(struct recording *r, const struct trace_options *o, const struct
 static int nothing_left(const char *path, const struct trace_options *o)
 {
     _cleanup_(buf_release) struct buf all = BUF(4096);
-    const char *given[] = {o->method ? "--method" : NULL, o->thread ? "--thread" : NULL,
-                           o->min ? "--min" : NULL, o->from_ns ? "--from" : NULL,
-                           o->to_ns ? "--to" : NULL};
-    if (o->times)
+    const char *given[] = {o->calls.method ? "--method" : NULL, o->calls.thread ? "--thread" : NULL,
+                           o->calls.min ? "--min" : NULL, o->calls.from_ns ? "--from" : NULL,
+                           o->calls.to_ns ? "--to" : NULL};
+    if (o->calls.times)
         buf_string(&all, only_requests_given(&o->requests) && o->requests.name ? "--request"
                                                                                : "--slowest");
     for (size_t i = 0; i < ARRAY_SIZE(given); i++)
@@ -398,7 +255,7 @@ static int check_selection(struct recording *r, const char *path, const struct t
         struct rec_event event;
         struct call c;
         e = recording_at(r, marks[i].offset, &event);
-        if (e == 0 && passes(o, &event, &c))
+        if (e == 0 && call_filter_passes(&o->calls, &event, &c))
             return 0;
     }
     return e ? e : nothing_left(path, o);
@@ -410,8 +267,8 @@ static int print_text_of_all(struct recording *r, const struct trace_options *o,
     uint64_t count = 0;
     printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
     int e = each(r, o, marks, n, true, true, NULL, &count);
-    if (e >= 0 && o->limit && count > o->limit)
-        printf(" ... and %llu more (--limit)\n", (unsigned long long)(count - o->limit));
+    if (e >= 0 && o->calls.limit && count > o->calls.limit)
+        printf(" ... and %llu more (--limit)\n", (unsigned long long)(count - o->calls.limit));
     return e < 0 ? e : 0;
 }
 
@@ -454,59 +311,6 @@ static int print_all(struct recording *r, const char *path, const struct trace_o
     return e;
 }
 
-static const struct rec_select calls[] = {{"jvmscope.Call", 1}, {0}};
-
-/* Writes the members of the open object. Returns the number of calls that were wanted. */
-static int page_calls(struct recording *r, const struct trace_options *o, int64_t start,
-                      struct json *j, uint64_t *ret_wanted)
-{
-    struct rec_mark *marks;
-    size_t n;
-    int e = recording_by_time(r, &marks, &n);
-    if (e < 0)
-        return e;
-    json_key_array(j, "calls");
-    uint64_t wanted_n = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct rec_event event;
-        struct call c;
-        e = recording_at(r, marks[i].offset, &event);
-        if (e < 0)
-            break;
-        read_call(&event, &c);
-        c.start_ns -= start;
-        if (wanted(&c, o) && wanted_n++ < o->limit)
-            put_call(j, &c, put_quoted);
-    }
-    json_end_array(j);
-    free(marks);
-    *ret_wanted = wanted_n;
-    return e < 0 ? e : 0;
-}
-
-int trace_page_json(const char *path, const struct trace_options *o, struct json *j)
-{
-    _cleanup_(recording_closep) struct recording *r = NULL;
-    const char *why = NULL;
-    struct rec_event first;
-    int e = recording_open(&r, path, &why);
-    if (e == 0)
-        e = recording_select(r, calls);
-    if (e == 0)
-        e = recording_next(r, &first);
-    if (e <= 0)
-        return e < 0 ? e : -ENOENT;
-    recording_rewind(r);
-    uint64_t n = 0;
-    struct rec_info info;
-    recording_info(r, &info);
-    json_begin_object(j);
-    e = page_calls(r, o, info.start_ns, j, &n);
-    json_key_u64(j, "total", n);
-    json_end_object(j);
-    return e;
-}
-
 /* The recording holds nothing to show: says why, which its options tell. */
 static int say_nothing(const char *path)
 {
@@ -534,14 +338,14 @@ static int show_file(const char *path, struct trace_options *o)
     losses_report(path, &l, losses_of_trace);
     struct rec_info info;
     recording_info(r, &info);
-    o->start_ns = info.start_ns;
-    e = selected_by_time(path, o->from_ns, o->to_ns,
+    o->calls.start_ns = info.start_ns;
+    e = selected_by_time(path, o->calls.from_ns, o->calls.to_ns,
                          (uint64_t)MAX(info.end_ns - info.start_ns, INT64_C(0)));
     if (e)
         return e;
     recording_rewind(r);
     if (o->exceptions)
-        return exception_table(r, path, o->json, o->limit, &l);
+        return exception_table(r, path, o->json, o->calls.limit, &l);
     e = recording_select(r, shown);
     struct rec_event first;
     if (e == 0)
@@ -575,14 +379,14 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
         complain("--if", "goes with PID add PATTERN", NULL);
         return 2;
     }
-    const char *of_files = o->thread       ? "--thread"
-                           : o->method     ? "--method"
-                           : o->min        ? "--min"
-                           : o->from_ns    ? "--from"
-                           : o->to_ns      ? "--to"
-                           : o->limit      ? "--limit"
-                           : o->exceptions ? "--exceptions"
-                                           : NULL;
+    const char *of_files = o->calls.thread    ? "--thread"
+                           : o->calls.method  ? "--method"
+                           : o->calls.min     ? "--min"
+                           : o->calls.from_ns ? "--from"
+                           : o->calls.to_ns   ? "--to"
+                           : o->calls.limit   ? "--limit"
+                           : o->exceptions    ? "--exceptions"
+                                              : NULL;
     if (of_files) {
         complain(of_files, "chooses calls of a recording: trace [OPTION ...] FILE", NULL);
         return 2;
@@ -626,12 +430,15 @@ static int cmd_trace(const struct command *self, int argc, char **argv)
                  NULL);
         return 2;
     }
-    const char *of_calls = o.thread ? "--thread" : o.method ? "--method" : o.min ? "--min" : NULL;
+    const char *of_calls = o.calls.thread   ? "--thread"
+                           : o.calls.method ? "--method"
+                           : o.calls.min    ? "--min"
+                                            : NULL;
     if (o.exceptions && of_calls) {
         complain(of_calls, "chooses calls, and --exceptions counts all exceptions", NULL);
         return 2;
     }
-    if (o.exceptions && (o.from_ns || o.to_ns)) {
+    if (o.exceptions && (o.calls.from_ns || o.calls.to_ns)) {
         complain(self->name, "--exceptions counts those of the whole recording", NULL);
         return 2;
     }
@@ -643,7 +450,8 @@ static int cmd_trace(const struct command *self, int argc, char **argv)
     }
     _cleanup_(request_times_release) struct request_times times = {0};
     status = only_requests_times(&o.requests, what, &times);
-    o.times = &times; /* cppcheck-suppress autoVariables ; it is used only until this returns */
+    o.calls.times =
+        &times; /* cppcheck-suppress autoVariables ; it is used only until this returns */
     return status ? status : show_file(what, &o);
 }
 

@@ -78,15 +78,15 @@ def src(tmp_path_factory):
     after(src / "answers/heap/verb_list.h", "VERB(summary)\n", "VERB(count)\n")
     before(src / "answers/heap/leaks.c", "void heap_suspects(", block("c", "static void note_classes") + "\n")
 
-    after(src / "cli/page_more.c", "#include <string.h>\n", "#include <sys/stat.h>\n")
-    before(src / "cli/page_more.c", "/* Each kind of data that a recording has", block("c", "static int put_about") + "\n")
-    before(src / "cli/page_more.c", '    {"trace", put_trace},\n', block("c", '{"about", put_about}'))
+    after(src / "page/members.c", "#include <string.h>\n", "#include <sys/stat.h>\n")
+    before(src / "page/members.c", "/* Each kind of data that a recording has", block("c", "static int put_about") + "\n")
+    before(src / "page/members.c", '    {"trace", put_trace},\n', block("c", '{"about", put_about}'))
     return src
 
 
 @pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/table.c", "agent/capture.c", "agent/capture/heartbeat.c",
                                   "export/methods.c", "jfr/types.c", "profile/load_jfr.c", "options/formats.c",
-                                  "export/export.c", "answers/heap/count.c", "answers/heap/verbs.c", "answers/heap/leaks.c", "cli/page_more.c"])
+                                  "export/export.c", "answers/heap/count.c", "answers/heap/verbs.c", "answers/heap/leaks.c", "page/members.c"])
 def test_an_example_compiles_in_its_place(src, path):
     words = [w.replace("../src", str(src)).replace(str(lab.ROOT / "src"), str(src)) for w in flags(path)]
     done = subprocess.run([*words, "-Wno-unused-function", "-Werror", "-fsyntax-only", src / path], cwd=lab.BUILD, capture_output=True,

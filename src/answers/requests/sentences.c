@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Causes, culprits and groups of requests in words. */
-#include "cli/requests/requests.h"
+#include "answers/requests/requests.h"
 
 #include "base/parse.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /*
@@ -17,7 +18,7 @@
 /* How far the number of slow requests may be from the one that was asked for without a word. */
 #define UNLIKE 0.1
 
-void put_count(struct buf *b, uint64_t n)
+void request_put_count(struct buf *b, uint64_t n)
 {
     char digits[24];
     int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
@@ -25,13 +26,13 @@ void put_count(struct buf *b, uint64_t n)
         buf_printf(b, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
 }
 
-void put_share(struct buf *b, double share)
+void request_put_share(struct buf *b, double share)
 {
     double percent = 100 * share;
     buf_printf(b, "%.*f %%", percent >= 10 ? 0 : percent >= 1 ? 1 : 2, percent);
 }
 
-void put_part_of(struct buf *b, uint64_t part, uint64_t whole)
+void request_put_part_of(struct buf *b, uint64_t part, uint64_t whole)
 {
     char x[24], y[24];
     format_duration(x, MIN(part, whole));
@@ -74,7 +75,7 @@ static void put_thread(struct buf *b, const struct group_culprit *who)
         buf_printf(b, " and %" PRIu32 " other%s", who->threads - 1, who->threads > 2 ? "s" : "");
 }
 
-void put_culprit(struct buf *b, const struct group_cause *c)
+void request_put_culprit(struct buf *b, const struct group_cause *c)
 {
     if (!has_culprit(c))
         return;
@@ -97,7 +98,7 @@ void put_culprit(struct buf *b, const struct group_cause *c)
     if (c->culprit.kind != CAUSE_CPU && c->culprit.kind != CAUSE_UNKNOWN)
         buf_printf(b, ", which %s", activity(c->culprit.kind));
     buf_string(b, ", ");
-    put_part_of(b, (uint64_t)c->culprit.ns, (uint64_t)c->slow_ns);
+    request_put_part_of(b, (uint64_t)c->culprit.ns, (uint64_t)c->slow_ns);
 }
 
 /* Appends "waited for the lock of class App in App.stock". */
@@ -158,41 +159,41 @@ static uint64_t put_most(struct buf *b, const struct request_group *g, const str
         double all = (double)g->all;
         uint64_t n = MAX((uint64_t)(c->most_of * all + 0.5), UINT64_C(1));
         buf_string(b, n == g->all ? "; all " : "; about ");
-        put_count(b, n);
+        request_put_count(b, n);
         buf_string(b, " of them (");
         if (c->most_error * all >= 0.5) {
             buf_string(b, "+-");
-            put_count(b, (uint64_t)(c->most_error * all + 0.5));
+            request_put_count(b, (uint64_t)(c->most_error * all + 0.5));
             buf_string(b, ", ");
         }
         buf_string(b, "estimated from ");
-        put_count(b, g->slow.len);
+        request_put_count(b, g->slow.len);
         buf_string(b, ") ");
         return n;
     }
     buf_string(b, g->all > g->slow.len ? "; of " : "; ");
     if (g->all > g->slow.len) {
-        put_count(b, g->slow.len);
+        request_put_count(b, g->slow.len);
         buf_string(b, " whose details are known, ");
     }
-    put_count(b, c->largest);
+    request_put_count(b, c->largest);
     buf_string(b, g->all > g->slow.len ? " " : " of them ");
     return c->largest;
 }
 
-void put_group_sentence(struct buf *b, const struct request_view *v, const struct request_group *g)
+void request_put_group(struct buf *b, const struct request_view *v, const struct request_group *g)
 {
     const struct request_name *n = &v->r.names.data[g->name];
     char text[24];
-    put_count(b, g->all);
+    request_put_count(b, g->all);
     buf_string(b, " of ");
-    put_count(b, n->all);
+    request_put_count(b, n->all);
     buf_printf(b, " requests took %s or more", format_duration(text, g->limit_ns));
     if (g->wanted && fabs((double)g->all - (double)g->wanted) > UNLIKE * (double)g->wanted) {
         buf_string(b, " (");
-        put_share(b, (double)g->all / (double)n->all);
+        request_put_share(b, (double)g->all / (double)n->all);
         buf_string(b, " instead of ");
-        put_share(b, (double)g->wanted / (double)n->all);
+        request_put_share(b, (double)g->wanted / (double)n->all);
         buf_string(b, ": the histogram cannot distinguish their latencies)");
     }
     const struct group_cause *c = g->causes.len ? &g->causes.data[0] : NULL;
@@ -204,7 +205,7 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
     }
     put_did(b, c, put_most(b, g, c));
     if (has_culprit(c)) {
-        put_culprit(b, c);
+        request_put_culprit(b, c);
         return;
     }
     /* The time is the mean over all slow requests, also over those that waited for something else.
@@ -215,11 +216,11 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
         buf_string(b, " on average");
     if (!all && c->largest) {
         buf_string(b, " over the ");
-        put_count(b, g->equal ? g->slow.len : g->all);
+        request_put_count(b, g->equal ? g->slow.len : g->all);
     }
 }
 
-void json_frames_ref(struct json *j, const struct request_view *v, const struct frames_ref *f)
+void request_frames_json(struct json *j, const struct request_view *v, const struct frames_ref *f)
 {
     json_begin_array(j);
     for (uint32_t i = 0; i < f->n; i++) {
@@ -233,19 +234,4 @@ void json_frames_ref(struct json *j, const struct request_view *v, const struct 
         json_string(j, text);
     }
     json_end_array(j);
-}
-
-void print_frames_ref(const struct request_view *v, const struct frames_ref *f, size_t limit,
-                      int indent)
-{
-    for (uint32_t i = 0; i < MIN((size_t)f->n, limit); i++) {
-        uint32_t line;
-        const char *method = frames_method(v->l, f, i, &line);
-        printf("%*s%s", indent, "", method);
-        if (line)
-            printf(":%" PRIu32, line);
-        putchar('\n');
-    }
-    if (f->n > limit)
-        printf("%*s... and %s more (--stacks)\n", indent, "", COUNT_TEXT(f->n - limit, "frames"));
 }

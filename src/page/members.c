@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/page_more.h"
+#include "page/members.h"
 
-#include "answers/heap/ask.h"
-#include "cli/coverage.h"
-#include "cli/losses.h"
-#include "cli/requests/page.h"
-#include "cli/trace/trace.h"
+#include "answers/calls.h"
+#include "answers/coverage.h"
+#include "answers/requests/requests.h"
+
+#include "page/heap.h"
+#include "profile/losses.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -33,8 +34,8 @@ static int member(struct json *j, const char *key, const struct more *s,
 
 static int put_trace(const struct more *s, struct json *j)
 {
-    const struct trace_options all = {.limit = PAGE_CALLS};
-    return trace_page_json(s->path, &all, j);
+    const struct call_filter all = {.limit = PAGE_CALLS};
+    return calls_page_json(s->path, &all, j);
 }
 
 static int put_requests(const struct more *s, struct json *j)
@@ -56,7 +57,7 @@ static int put_heap(const struct more *s, struct json *j)
     if (r < 0)
         return r;
     if (!s->served)
-        return heap_embed_json(h, j);
+        return page_heap(h, j);
     json_begin_object(j); /* the page asks the server for it */
     json_end_object(j);
     return 0;
@@ -72,8 +73,8 @@ static const struct {
     {"coverage", put_coverage},
 };
 
-int page_more(struct buf *out, const char *path, const struct profile *profile, const char *sources,
-              bool served)
+int page_members(struct buf *out, const char *path, const struct profile *profile,
+                 const char *sources, bool served)
 {
     struct json j = {.out = out};
     const struct more s = {path, sources, served};

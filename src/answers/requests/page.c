@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/requests/page.h"
-
-#include "cli/requests/requests.h"
+/* The requests of a recording as the page shows them. */
+#include "answers/requests/requests.h"
 
 #include <errno.h>
 #include <math.h>

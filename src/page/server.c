@@ -1,50 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve: shows recordings and heap dumps in a browser. Each file is read at the first request for
- * it.
+ * The page's server, without its sockets (serve/server.h). Each file is read at the first request
+ * for it.
  */
-#include "serve/server.h"
+#include "page/server.h"
 
 #include "analysis/what_if.h"
+#include "answers/calls.h"
 #include "answers/heap/ask.h"
 #include "answers/heap/heap.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/pattern.h"
-#include "cli/commands.h"
-#include "cli/page_more.h"
-#include "cli/reading.h"
-#include "cli/trace/trace.h"
 #include "page/cache.h"
+#include "page/members.h"
 #include "page/page.h"
 #include "page/threads.h"
 #include "profile/load.h"
 #include "profile/vm_time.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-
-struct serve {
-    const char *listen, *sources;
-    uint64_t port, query_limit;
-};
-
-static const struct arg serve_args[] = {
-    {"--listen", 0, ARG_TEXT, offsetof(struct serve, listen), "ADDRESS",
-     "listen there instead of on 127.0.0.1: others can then see the files"},
-    {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT",
-     "listen on this port instead of a free one"},
-    {"--query-limit", 0, ARG_SPAN, offsetof(struct serve, query_limit), "TIME",
-     "how long a query of a heap dump may take (10s)"},
-    {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR",
-     "where source files are, to show coverage in them"},
-    {0},
-};
-
-static const struct arg_set serve_set = {"Where", serve_args};
-static const struct arg_set *const serve_sets[] = {&serve_set, NULL};
 
 static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
 
@@ -63,7 +41,7 @@ struct served_file {
     struct heap *heap; /* for questions about a dump, one at a time */
 };
 
-struct site {
+struct page_server {
     char **paths;
     size_t count;
     const char *sources;
@@ -78,7 +56,7 @@ static int not_found(struct server_reply *reply, const char *text)
 }
 
 /* Reads a file for its page's data. On failure, out contains a message instead. */
-static int read_data(struct site *s, size_t i, const struct page_site *site, struct buf *out)
+static int read_data(struct page_server *s, size_t i, const struct page_site *site, struct buf *out)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), json = BUF(UINT32_MAX),
                                       blob = BUF(SIZE_MAX / 4), members = BUF(SIZE_MAX / 4);
@@ -97,7 +75,7 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
         if (p->series[m].samples.len)
             metric = (enum profile_metric)m;
     }
-    r = page_more(&members, path, p, s->sources, true);
+    r = page_members(&members, path, p, s->sources, true);
     if (r < 0)
         return r;
     const struct page_source source = {
@@ -123,7 +101,7 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
  * Computes the data of a file's page, or finds them kept next to the file. On failure the page
  * contains a message instead.
  */
-static int make_page(struct site *s, size_t i, struct buf *out)
+static int make_page(struct page_server *s, size_t i, struct buf *out)
 {
     struct page_site site = {(const char *const *)s->paths, s->count, i};
     uint64_t key = page_cache_key(s->paths[i], &site, s->sources);
@@ -150,7 +128,7 @@ static int answer_shell(struct server_reply *reply)
  * Sends the JSON of a page, or the weights of its profile, which the views of threads, calls,
  * coverage and heaps do not need.
  */
-static int answer_data(struct site *s, size_t i, bool weights, struct server_reply *reply)
+static int answer_data(struct page_server *s, size_t i, bool weights, struct server_reply *reply)
 {
     struct served_file *f = &s->files[i];
     uint32_t json = 0;
@@ -183,7 +161,7 @@ static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern
  * Answers how long the program would take if the sections of a class's locks took `factor` of their
  * time.
  */
-static int answer_what_if(struct site *s, size_t i, const struct server_request *q,
+static int answer_what_if(struct page_server *s, size_t i, const struct server_request *q,
                           struct server_reply *reply)
 {
     const char *class = q->argument(q->request, "class"),
@@ -224,16 +202,16 @@ static uint64_t number_of(const struct server_request *q, const char *key, uint6
  * Answers with recorded calls of a thread or a method, or with long ones, when there are more than
  * one page contains.
  */
-static int answer_calls(struct site *s, size_t i, const struct server_request *q,
+static int answer_calls(struct page_server *s, size_t i, const struct server_request *q,
                         struct server_reply *reply)
 {
-    const struct trace_options o = {
-        .thread = q->argument(q->request, "thread"),
-        .method = q->argument(q->request, "method"),
-        .min = number_of(q, "min", 0),
-        .limit = MIN(number_of(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
+    const struct call_filter o = {.thread = q->argument(q->request, "thread"),
+                                  .method = q->argument(q->request, "method"),
+                                  .min = number_of(q, "min", 0),
+                                  .limit =
+                                      MIN(number_of(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
     struct json j = {&reply->body, false};
-    int r = trace_page_json(s->paths[i], &o, &j);
+    int r = calls_page_json(s->paths[i], &o, &j);
     if (r < 0) {
         buf_clear(&reply->body);
         return not_found(reply, "no calls in this recording");
@@ -243,8 +221,8 @@ static int answer_calls(struct site *s, size_t i, const struct server_request *q
 }
 
 /* Answers a verb of `jvmscope heap`, with the options that its page uses. */
-static int answer_heap(struct site *s, size_t i, const char *verb, const struct server_request *q,
-                       struct server_reply *reply)
+static int answer_heap(struct page_server *s, size_t i, const char *verb,
+                       const struct server_request *q, struct server_reply *reply)
 {
     const struct heap_options o = {.json = true,
                                    .retained = true,
@@ -264,8 +242,8 @@ static int answer_heap(struct site *s, size_t i, const char *verb, const struct 
         return SERVER_LATER;
     int opened = f->heap ? 0 : heap_open(&f->heap, s->paths[i], &settings);
     int r = opened < 0 ? opened
-                       : heap_verb_answer(f->heap, verb, &o, q->argument(q->request, "operand"),
-                                          &reply->body);
+                       : heap_ask_json(f->heap, verb, &o, q->argument(q->request, "operand"),
+                                       &reply->body);
     pthread_mutex_unlock(&f->asking);
     if (opened < 0)
         return not_found(reply, "no heap dump in this file");
@@ -275,9 +253,9 @@ static int answer_heap(struct site *s, size_t i, const char *verb, const struct 
     return r == 0 ? 200 : r == -EINVAL ? 400 : 500;
 }
 
-static int answer(void *context, const struct server_request *q, struct server_reply *reply)
+int page_server_answer(void *context, const struct server_request *q, struct server_reply *reply)
 {
-    struct site *s = context;
+    struct page_server *s = context;
     if (!*q->path) {
         reply->location = "0/";
         return 302;
@@ -301,94 +279,39 @@ static int answer(void *context, const struct server_request *q, struct server_r
     return status == -ENOENT ? not_found(reply, "no such view") : status;
 }
 
-/* Serves until a signal arrives. */
-static int serve(struct site *site, const struct serve *o)
+int page_server_new(struct page_server **ret, char **paths, size_t count, const char *sources,
+                    uint64_t query_limit_ns)
 {
-    char url[512];
-    struct server *server;
-    struct server_options options = {o->listen ? o->listen : "127.0.0.1", (uint16_t)o->port, answer,
-                                     site};
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
-    int number, r = server_start(&server, &options, url, sizeof(url));
-    if (r < 0)
-        return complain_errno(options.address, "cannot listen", r);
-    if (o->listen && strncmp(o->listen, "127.", 4) != 0)
-        complain("note",
-                 "other machines can reach this address, unencrypted; its token is all that "
-                 "protects the files",
-                 NULL);
-    printf("%s\n", url);
-    fflush(stdout);
-    sigwait(&signals, &number);
-    server_stop(server);
+    struct page_server *s = calloc(1, sizeof(*s));
+    struct served_file *files = calloc(count, sizeof(*files));
+    if (!s || !files) {
+        free(s);
+        free(files);
+        return -ENOMEM;
+    }
+    *s = (struct page_server){paths, count, sources, query_limit_ns, files};
+    for (size_t i = 0; i < count; i++) {
+        files[i].page = BUF(SIZE_MAX / 2);
+        pthread_mutex_init(&files[i].making, NULL);
+        pthread_mutex_init(&files[i].asking, NULL);
+        page_threads_init(&files[i].threads);
+    }
+    *ret = s;
     return 0;
 }
 
-static int cmd_serve(const struct command *self, int argc, char **argv)
+void page_server_free(struct page_server *s)
 {
-    struct serve options = {0};
-    struct operands operands;
-    int status;
-    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
-        return status;
-    if (options.port > 65535) {
-        complain(self->name, "--port", "a port is at most 65535");
-        return 2;
-    }
-    for (int i = 0; i < operands.count; i++) {
-        if (access(operands.list[i], R_OK) < 0)
-            return complain_errno(operands.list[i], "cannot read", -errno);
-    }
-    if (!page_head[0])
-        return complain(
-            self->name, "this build has no page",
-            "npm or its packages were missing when it was built; install npm and build again");
-    struct site site = {.paths = operands.list,
-                        .count = (size_t)operands.count,
-                        .sources = options.sources,
-                        .query_limit =
-                            options.query_limit ? options.query_limit : 10 * NS_PER_SECOND,
-                        .files = calloc((size_t)operands.count, sizeof(struct served_file))};
-    if (!site.files)
-        return complain_errno(self->name, "cannot start", -ENOMEM);
-    for (size_t i = 0; i < site.count; i++) {
-        site.files[i].page = BUF(SIZE_MAX / 2);
-        pthread_mutex_init(&site.files[i].making, NULL);
-        pthread_mutex_init(&site.files[i].asking, NULL);
-        page_threads_init(&site.files[i].threads);
-    }
-    status = serve(&site, &options);
-    for (size_t i = 0; i < site.count; i++) {
-        struct served_file *f = &site.files[i];
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->count; i++) {
+        struct served_file *f = &s->files[i];
         buf_release(&f->page);
         page_threads_release(&f->threads);
         heap_free(f->heap);
         pthread_mutex_destroy(&f->asking);
         pthread_mutex_destroy(&f->making);
     }
-    free(site.files);
-    return status;
+    free(s->files);
+    free(s);
 }
-
-const struct command command_serve = {
-    .name = "serve",
-    .run = cmd_serve,
-    .operands = "FILE ...",
-    .min_operands = 1,
-    .max_operands = -1,
-    .summary = "show recordings and heap dumps in a browser, from this machine",
-    .related = "convert report heap",
-    .description =
-        "Use it to explore a recording with flame graphs and timelines, where tables do not "
-        "show enough.\n\n"
-        "Prints an address to open and serves the files there until it is interrupted. The "
-        "address carries a random token; requests without it, for another host or from another "
-        "site are refused. Only this machine can reach it, unless --listen says otherwise.",
-    .examples = "  jvmscope serve app.jfr                           one recording\n"
-                "  jvmscope serve before.jfr after.jfr app.hprof    several files\n",
-    .sets = serve_sets,
-};

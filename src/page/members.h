@@ -17,5 +17,5 @@ enum { PAGE_CALLS = 20000 }; /* maximum number of calls in one page; the rest is
  * will ask a server for what it shows of a heap. Returns 1 if the file has any of these four, 0 if
  * not, or a negative errno.
  */
-int page_more(struct buf *out, const char *path, const struct profile *profile, const char *sources,
-              bool served) must_check;
+int page_members(struct buf *out, const char *path, const struct profile *profile,
+                 const char *sources, bool served) must_check;

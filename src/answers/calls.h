@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that were recorded with their values, for the command and the page. */
+#pragma once
+
+#include "analysis/request_groups.h"
+#include "base/json.h"
+#include "base/strpool.h"
+#include "jfr/reader.h"
+
+#include <stdbool.h>
+
+/* Which calls and moments are shown. */
+struct call_filter {
+    const char *thread, *method;       /* patterns, NULL: all */
+    uint64_t limit, min;               /* calls; ns */
+    uint64_t from_ns, to_ns;           /* since the recording's start; 0: all */
+    int64_t start_ns;                  /* of the recording, when one of these is given */
+    const struct request_times *times; /* only during these requests; NULL: always */
+};
+
+/* A call in a recording; the strings live as long as the recording. */
+struct call {
+    const char *method, *thread, *caller, *arguments, *returned, *exception, *message;
+    int64_t start_ns, ns, depth, java_thread;
+    bool has_this;
+};
+
+/*
+ * The arguments of a call: `this` separately, empty if there is none, and the others without the
+ * brackets of their array.
+ */
+struct call_arguments {
+    struct str self, others;
+};
+
+void call_read(const struct rec_event *e, struct call *ret);
+struct call_arguments call_arguments(const struct call *c);
+/* Returns whether the filter selects an event. *ret is filled for a call. */
+bool call_filter_passes(const struct call_filter *o, const struct rec_event *event,
+                        struct call *ret);
+/* Writes an object, with the values as they are in the recording, or as strings if not valid JSON.
+ */
+void call_json(const struct call *c, struct json *j);
+/*
+ * Writes an object {"calls": [as `jvmscope trace --json`, with this, args and return as
+ * strings that contain JSON], "total": how many match the filter}, with at most o->limit calls.
+ * Returns -ENOENT, having written nothing, when the file contains no calls.
+ */
+int calls_page_json(const char *path, const struct call_filter *o, struct json *j) must_check;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which code ran: what recordings say of it, for the command and the page. */
+#pragma once
+
+#include "base/json.h"
+#include "profile/coverage.h"
+#include "profile/losses.h"
+
+/* What recordings contain. */
+struct coverage_found {
+    bool any;         /* coverage of a method */
+    bool asked;       /* the agent was asked to record coverage */
+    uint64_t damaged; /* events that were left out */
+    struct losses losses;
+};
+
+void coverage_found_release(struct coverage_found *f);
+
+/*
+ * Adds what a recording contains. The caller releases *ret_losses, what this recording lost, in any
+ * case. Returns 0, or a negative errno, with the reason in *ret_why unless that stays NULL.
+ */
+int coverage_read(struct coverage *c, const char *path, struct coverage_found *ret,
+                  struct losses *ret_losses, const char **ret_why) must_check;
+/* Writes the members of the object that is open. Returns 0 or -ENOMEM. */
+int coverage_json(const struct coverage *c, struct json *j) must_check;
+/*
+ * Writes an object {the members of `jvmscope coverage --json`, "texts": {class: source text}}, with
+ * the source texts found below the folder `sources`, which may be NULL. Returns -ENOENT, having
+ * written nothing, when the file contains no coverage.
+ */
+int coverage_page_json(const char *path, const char *sources, struct json *j) must_check;

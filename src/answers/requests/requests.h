@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the command and the page's server answer about the requests of a recording: how long those
+ * of each name took and why, and what the slow ones did that the typical ones did not do.
+ */
+#pragma once
+
+#include "analysis/request_without.h"
+#include "analysis/request_words.h"
+#include "base/buf.h"
+#include "base/json.h"
+
+/* The share of the requests of a name that counts as slow without --slowest. */
+#define SLOWEST_SHARE 0.01
+
+struct request_options {
+    bool json;
+    const char *name, *thread; /* patterns */
+    double slowest;            /* a share; 0: SLOWEST_SHARE */
+    uint64_t over_ns, from_ns, to_ns, limit, stacks;
+};
+
+struct request_view {
+    const char *path;
+    const struct request_options *options;
+    struct requests r;
+    struct timeline *t;
+    struct request_ledger *l;
+};
+
+/*
+ * Reads a recording in place, because the ledger keeps the address of the requests. Returns 0,
+ * -ENODATA when no request is selected, or a negative errno with the reason in why.
+ */
+int request_view_load(struct request_view *ret, const struct request_options *o, const char *path,
+                      struct buf *why) must_check;
+void request_view_free(struct request_view *v);
+
+/* ---- the rows of the names */
+
+/* What a name's row has in addition to the name itself; by number of the name. */
+struct request_rows {
+    struct name_sums *sums;
+    double *allocated; /* bytes */
+};
+
+/* Returns 0 or -ENOMEM. The caller releases the rows in any case. */
+int request_rows_of(struct request_view *v, struct request_rows *ret) must_check;
+void request_rows_release(struct request_rows *rows);
+
+enum { REQUEST_QUANTILES = 4 };
+
+/* The quantiles of a row, and the names of their members in JSON. */
+extern const struct request_quantile_row {
+    const char *key;
+    double share;
+} request_quantiles[REQUEST_QUANTILES];
+
+#define REQUEST_COUNTED_BY_SITE \
+    "not known, because allocations were counted by site, not by request"
+
+/* Returns the cause that costs most of a name's time. */
+enum request_cause request_most(const struct name_sums *s);
+/* Returns a sum's part of each request. */
+uint64_t request_each(double sum, const struct name_sums *s);
+/* Returns the part of a whole, 0 of nothing. */
+double request_part_of(double ns, double whole);
+/*
+ * Returns the length of the time in which the requests of the table, or of one of its names, could
+ * begin, in seconds. Counts of a recording whose end is missing are older than the rest of it.
+ */
+double request_seconds(const struct request_view *v, bool counted);
+/* Returns how many requests of a name began in a second. */
+double request_rate(const struct request_view *v, const struct request_name *n);
+
+/* ---- slow requests */
+
+enum { REQUEST_CAUSES_ANSWERED = 8, REQUEST_EXAMPLES = 3 };
+
+struct request_groups {
+    VEC(struct request_group) rows;
+};
+
+/* Finds the slow requests of each name, the costliest first. Returns 0 or -ENOMEM. */
+int request_groups_collect(struct request_view *v, struct request_groups *ret) must_check;
+void request_groups_release(struct request_groups *g);
+/*
+ * Answers what the latencies would be without each of the first causes. Returns for how many, or
+ * -ENOMEM.
+ */
+int request_group_without(const struct request_view *v, const struct request_group *g,
+                          struct request_without ret[REQUEST_CAUSES_ANSWERED]);
+/* Returns the k-th slowest request of a group, from 0. */
+const struct request *request_slowest(const struct request_view *v, const struct request_group *g,
+                                      uint32_t k);
+
+/* ---- in words */
+
+/* Appends a number such as "6,000". */
+void request_put_count(struct buf *b, uint64_t n);
+/* Appends "118 of 119 ms". */
+void request_put_part_of(struct buf *b, uint64_t part, uint64_t whole);
+/* Appends what made them wait: ": held by thread compactor in Store.compact, 118 of 119 ms". */
+void request_put_culprit(struct buf *b, const struct group_cause *c);
+/* Appends "3.5 %", or "0.04 %" below one. */
+void request_put_share(struct buf *b, double share);
+/* Appends one sentence about a group: how many requests are slow, and what most of them did. */
+void request_put_group(struct buf *b, const struct request_view *v, const struct request_group *g);
+
+/* ---- JSON */
+
+/* Writes a stack as an array. */
+void request_frames_json(struct json *j, const struct request_view *v, const struct frames_ref *f);
+/* Write the JSON arrays of `requests --json` and `requests slow --json`. Return 0 or -ENOMEM. */
+int requests_names_json(struct request_view *v, struct json *j) must_check;
+int requests_groups_json(struct request_view *v, struct json *j) must_check;
+
+/*
+ * Writes the requests of a recording for the page: names, groups, counts by time and latency, and
+ * some of the requests with their parts. Returns -ENOENT, with nothing written, when the file holds
+ * none.
+ */
+int requests_page_json(const char *path, struct json *j) must_check;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve: shows recordings and heap dumps in a browser. */
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "page/page.h"
+#include "page/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+struct serve {
+    const char *listen, *sources;
+    uint64_t port, query_limit;
+};
+
+static const struct arg serve_args[] = {
+    {"--listen", 0, ARG_TEXT, offsetof(struct serve, listen), "ADDRESS",
+     "listen there instead of on 127.0.0.1: others can then see the files"},
+    {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT",
+     "listen on this port instead of a free one"},
+    {"--query-limit", 0, ARG_SPAN, offsetof(struct serve, query_limit), "TIME",
+     "how long a query of a heap dump may take (10s)"},
+    {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR",
+     "where source files are, to show coverage in them"},
+    {0},
+};
+
+static const struct arg_set serve_set = {"Where", serve_args};
+static const struct arg_set *const serve_sets[] = {&serve_set, NULL};
+
+/* Serves until a signal arrives. */
+static int serve(struct page_server *pages, const struct serve *o)
+{
+    char url[512];
+    struct server *server;
+    struct server_options options = {o->listen ? o->listen : "127.0.0.1", (uint16_t)o->port,
+                                     page_server_answer, pages};
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    int number, r = server_start(&server, &options, url, sizeof(url));
+    if (r < 0)
+        return complain_errno(options.address, "cannot listen", r);
+    if (o->listen && strncmp(o->listen, "127.", 4) != 0)
+        complain("note",
+                 "other machines can reach this address, unencrypted; its token is all that "
+                 "protects the files",
+                 NULL);
+    printf("%s\n", url);
+    fflush(stdout);
+    sigwait(&signals, &number);
+    server_stop(server);
+    return 0;
+}
+
+static int cmd_serve(const struct command *self, int argc, char **argv)
+{
+    struct serve options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
+        return status;
+    if (options.port > 65535) {
+        complain(self->name, "--port", "a port is at most 65535");
+        return 2;
+    }
+    for (int i = 0; i < operands.count; i++) {
+        if (access(operands.list[i], R_OK) < 0)
+            return complain_errno(operands.list[i], "cannot read", -errno);
+    }
+    if (!page_head[0])
+        return complain(
+            self->name, "this build has no page",
+            "npm or its packages were missing when it was built; install npm and build again");
+    _cleanup_(page_server_freep) struct page_server *pages = NULL;
+    uint64_t limit_ns = options.query_limit ? options.query_limit : 10 * NS_PER_SECOND;
+    int r =
+        page_server_new(&pages, operands.list, (size_t)operands.count, options.sources, limit_ns);
+    return r < 0 ? complain_errno(self->name, "cannot start", r) : serve(pages, &options);
+}
+
+const struct command command_serve = {
+    .name = "serve",
+    .run = cmd_serve,
+    .operands = "FILE ...",
+    .min_operands = 1,
+    .max_operands = -1,
+    .summary = "show recordings and heap dumps in a browser, from this machine",
+    .related = "convert report heap",
+    .description =
+        "Use it to explore a recording with flame graphs and timelines, where tables do not "
+        "show enough.\n\n"
+        "Prints an address to open and serves the files there until it is interrupted. The "
+        "address carries a random token; requests without it, for another host or from another "
+        "site are refused. Only this machine can reach it, unless --listen says otherwise.",
+    .examples = "  jvmscope serve app.jfr                           one recording\n"
+                "  jvmscope serve before.jfr after.jfr app.hprof    several files\n",
+    .sets = serve_sets,
+};
