@@ -195,6 +195,8 @@ def test_sources_keep_the_rules_of_style():
     for bad in ("int library(int n)", "int was_told(int n)", "/* It was told. */", "if (c == '/')\n c = '.';", "x" * 101, "\n" * 700):
         found = style.check("src/proto/lend.c", good + bad + "\n{\n}\n")
         assert len(found) == (2 if "was_told" in bad else 1), (bad, found)
+    probe = "src/agent/probe/java/lang/JvmscopeTrace.java"
+    assert [len(style.check(probe, "x" * n)) for n in (120, 121)] == [0, 1]
     figures = style.figures("HEAD")
     assert figures["lines above 100 columns"] == figures["external functions without prefix"] == 0, figures
     assert sum(n for name, n in figures.items() if name.startswith("lines of src/")) == figures["lines of src"] > 100_000

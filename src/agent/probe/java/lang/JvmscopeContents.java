@@ -15,7 +15,8 @@ final class JvmscopeContents {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // Kinds of shapes and their flags, as in shapes.h.
-    private static final int WRAP = 7, ARRAY = 8, RING = 9, HASH = 10, CHAIN = 11, TREE = 12, FIXED = 13, BITS = 14, PAIRS = 15;
+    private static final int WRAP = 7, ARRAY = 8, RING = 9, HASH = 10, CHAIN = 11, TREE = 12, FIXED = 13, BITS = 14,
+            PAIRS = 15;
     private static final int COPIES = 17, WINDOW = 18, BIT_SET = 19;
     private static final int MAP = 1, SKIP_NULL = 2, KEYS = 4, WIDE_SIZE = 8, VALUES = 128;
     private static final int IS_MAP = 1 << 30, ONLY_VALUES = 1 << 29;
@@ -121,7 +122,8 @@ final class JvmscopeContents {
         Object a = U.getObject(o, s[1]);
         boolean wide = s[3] >= 0 && U.getByte(o, s[3]) != 0;
         int used = s[2] < 0 ? Integer.MAX_VALUE : U.getInt(o, s[2]);
-        int there = a instanceof char[] ? ((char[]) a).length : a instanceof byte[] ? ((byte[]) a).length >> (wide ? 1 : 0) : -1;
+        int there = a instanceof char[] ? ((char[]) a).length
+                : a instanceof byte[] ? ((byte[]) a).length >> (wide ? 1 : 0) : -1;
         int length = used < there ? used : there, n = length < 0 ? 0 : length < CHARS_MAX ? length : CHARS_MAX;
         U.putInt(p, length);
         U.putInt(p + 4, n);
@@ -200,7 +202,8 @@ final class JvmscopeContents {
         if (size > length)
             size = length;
         U.putInt(start, size);
-        for (int i = 0; i < size && from >= 0 && from < length && !isFull(start, most); i++, from = from + 1 == length ? 0 : from + 1)
+        for (int i = 0; i < size && from >= 0 && from < length && !isFull(start, most);
+                i++, from = from + 1 == length ? 0 : from + 1)
             p = put(start, p, a[from], null);
         return p;
     }
@@ -273,7 +276,8 @@ final class JvmscopeContents {
                 for (Object left; (left = U.getObject(next, s[4])) != null && steps < STEPS_MAX; steps++)
                     next = left;
             } else {
-                for (next = U.getObject(node, s[6]); next != null && U.getObject(next, s[5]) == node && steps < STEPS_MAX; steps++) {
+                for (next = U.getObject(node, s[6]); next != null && U.getObject(next, s[5]) == node
+                        && steps < STEPS_MAX; steps++) {
                     node = next;
                     next = U.getObject(node, s[6]);
                 }
@@ -325,7 +329,8 @@ final class JvmscopeContents {
         Object[] keys = (Object[]) U.getObject(o, s[3]), values = (Object[]) U.getObject(o, s[4]);
         long p = start + 8;
         U.putInt(start, sizeOf(o, s));
-        for (int i = 0; keys != null && values != null && i < keys.length && i < values.length && !isFull(start, most); i++)
+        for (int i = 0; keys != null && values != null && i < keys.length && i < values.length && !isFull(start, most);
+                i++)
             if (values[i] != null)
                 p = put(start, p, keys[i], values[i]);
         return p;

@@ -18,7 +18,8 @@ public final class JvmscopeRequests {
 
     // These are as in tables.h.
     private static final int REQUEST = 64, THREAD = 128, BUCKET = 64, BUCKET_SHIFT = 8;
-    private static final int SLOT_MASK = (1 << 16) - 1, HANDED_MASK = (1 << 15) - 1, HOT_MASK = (1 << 8) - 1, TASK_MASK = (1 << 16) - 1;
+    private static final int SLOT_MASK = (1 << 16) - 1, HANDED_MASK = (1 << 15) - 1, HOT_MASK = (1 << 8) - 1,
+            TASK_MASK = (1 << 16) - 1;
     private static final long SERVER = 1 << 16;
     private static final long BUSY = 1, IS_TASK = 1L << 32, IS_ANSWER = 1L << 33, IS_THREAD = 1L << 62;
     private static final int WAY_SHIFT = 56, ENTRY_SIZE = 32;
@@ -28,7 +29,8 @@ public final class JvmscopeRequests {
     /** The value that started() returns for a task without a request. */
     private static final long NO_REQUEST = -1;
 
-    private static final long SLOTS = constant(0), HANDED = constant(1), TASKS = constant(2), NAMED = constant(3), TID = constant(4);
+    private static final long SLOTS = constant(0), HANDED = constant(1), TASKS = constant(2), NAMED = constant(3),
+            TID = constant(4);
     /**
      * Addresses of the number of tasks that were overwritten, of a value that is not 0 once a task
      * was handed over, and of the tokens of open requests.
@@ -287,7 +289,8 @@ public final class JvmscopeRequests {
         if (e != 0)
             take(e, U.getLong(e)); // of an earlier request whose end was not seen
         if (isOpen(request))
-            put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+            put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(),
+                    slot == 0 ? 0 : U.getLong(slot + THREAD));
         pause(request, tid);
     }
 
@@ -336,7 +339,8 @@ public final class JvmscopeRequests {
     private static long owned(long request, Object server) {
         if (request != 0) {
             long slot = slot(tid());
-            put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+            put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(),
+                    slot == 0 ? 0 : U.getLong(slot + THREAD));
         }
         return request;
     }
@@ -435,7 +439,8 @@ public final class JvmscopeRequests {
         if ((request & SERVER) == 0 || !(of instanceof java.lang.reflect.Method))
             return;
         java.lang.reflect.Method method = (java.lang.reflect.Method) of;
-        long key = hash(hash(ROUTE + System.identityHashCode(method), method.getDeclaringClass().getName()), method.getName());
+        long key = hash(hash(ROUTE + System.identityHashCode(method), method.getDeclaringClass().getName()),
+                method.getName());
         long known = U.getLong(NAMED + ((key >>> 48) << 3));
         if (known >>> NAME_BITS == (key & -1L >>> NAME_BITS) && known != 0) {
             rename(request, (int) known & (1 << NAME_BITS) - 1);
@@ -558,7 +563,8 @@ public final class JvmscopeRequests {
         long due = 0, least = Long.MAX_VALUE;
         for (int i = 0; i < 5 && least > 100000; i++) {
             long before = System.nanoTime();
-            long delay = task != null ? task.getDelay(TimeUnit.NANOSECONDS) : (millis - System.currentTimeMillis()) * 1000000;
+            long delay = task != null ? task.getDelay(TimeUnit.NANOSECONDS)
+                    : (millis - System.currentTimeMillis()) * 1000000;
             long took = System.nanoTime() - before;
             if (took >= least)
                 continue;
@@ -816,7 +822,8 @@ public final class JvmscopeRequests {
     private static long latest(long bucket, long key) {
         long found = 0, request = request(slot(tid()));
         for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
-            if (U.getLong(e) == key && U.getLong(e + 8) == request && (found == 0 || U.getLong(e + 16) > U.getLong(found + 16)))
+            if (U.getLong(e) == key && U.getLong(e + 8) == request
+                    && (found == 0 || U.getLong(e + 16) > U.getLong(found + 16)))
                 found = e;
         }
         return found;
@@ -839,7 +846,8 @@ public final class JvmscopeRequests {
             by = U.getLong(e + 24);
         } while (!take(e, key)); // another thread has taken it, or it was moved
         if (request != 0)
-            return work(tid, request, by >>> WAY_SHIFT != 0 ? (int) (by >>> WAY_SHIFT) : way, time, by & (1L << WAY_SHIFT) - 1);
+            return work(tid, request, by >>> WAY_SHIFT != 0 ? (int) (by >>> WAY_SHIFT) : way, time,
+                    by & (1L << WAY_SHIFT) - 1);
         long t = TASKS + ((tid & TASK_MASK) << 5);
         U.putLong(t + 8, System.nanoTime());
         U.putLong(t + 16, time);
@@ -915,7 +923,8 @@ public final class JvmscopeRequests {
      * For each thread: its id, the last request that it decoded, whether the request's channel is
      * not yet known, and a status.
      */
-    private static final long[] loopThread = new long[LOOPS], loopRequest = new long[LOOPS], loopStatus = new long[LOOPS];
+    private static final long[] loopThread = new long[LOOPS], loopRequest = new long[LOOPS],
+            loopStatus = new long[LOOPS];
     private static final boolean[] loopNew = new boolean[LOOPS];
 
     public static void decoded(String[] line, int kind) {
@@ -956,7 +965,8 @@ public final class JvmscopeRequests {
             return;
         loopNew[i] = false;
         long slot = slot(tid);
-        put(IS_ANSWER | System.identityHashCode(channel), loopRequest[i], System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+        put(IS_ANSWER | System.identityHashCode(channel), loopRequest[i], System.nanoTime(),
+                slot == 0 ? 0 : U.getLong(slot + THREAD));
     }
 
     /**
@@ -1025,7 +1035,8 @@ public final class JvmscopeRequests {
             return 0;
         String s = host.toString();
         int from = s.indexOf("://") + 3, port = s.lastIndexOf(':');
-        return child(s.substring(from < 3 ? 0 : from, port > from && s.indexOf(']', port) < 0 ? port : s.length()), kind);
+        return child(s.substring(from < 3 ? 0 : from, port > from && s.indexOf(']', port) < 0 ? port : s.length()),
+                kind);
     }
 
     /**
@@ -1053,7 +1064,8 @@ public final class JvmscopeRequests {
     /** A connection has created a statement. */
     public static void prepared(Object statement, Object sql) {
         if (statement != null && sql instanceof String)
-            U.putLong(prepared(statement), (long) System.identityHashCode(statement) << NAME_BITS | textOf(JDBC, (String) sql));
+            U.putLong(prepared(statement),
+                    (long) System.identityHashCode(statement) << NAME_BITS | textOf(JDBC, (String) sql));
     }
 
     /** A prepared statement is executed. */

@@ -22,7 +22,8 @@ public final class JvmscopeSites {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // The layout is that of alloc.h.
-    private static final int SLOT_COUNTERS = 8, SLOT_EXPECTED = 24, SLOT_SHIFT = 5, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
+    private static final int SLOT_COUNTERS = 8, SLOT_EXPECTED = 24, SLOT_SHIFT = 5, SLOT_BITS = 16, POINT_SHIFT = 4,
+            NEXT = 8, BYTES = 16;
     private static final int CELL_OWNER = 24, CELL_SHIFT = 5;
     /**
      * A number of elements, a power of two. Larger arrays, and those that there is no room for, are
@@ -110,7 +111,8 @@ public final class JvmscopeSites {
 
     /** Returns the counter of a place, whichever thread owns its cell. */
     private static long counter(int point) {
-        long owner = U.getLong(CELLS + ((long) point << CELL_SHIFT) + CELL_OWNER), eetop = U.getLong(Carrier.carrier(), EETOP);
+        long owner = U.getLong(CELLS + ((long) point << CELL_SHIFT) + CELL_OWNER),
+                eetop = U.getLong(Carrier.carrier(), EETOP);
         if (owner == eetop)
             return CELLS + ((long) point << CELL_SHIFT);
         if (owner == 0)

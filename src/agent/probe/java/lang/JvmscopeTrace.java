@@ -18,7 +18,8 @@ public final class JvmscopeTrace {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // The layout is that of trace_ring.h.
-    private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48, ROOM = 52, INSIDE = 56;
+    private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48,
+            ROOM = 52, INSIDE = 56;
     private static final int TAIL = 64, DATA = 128;
     private static final int RECORD_MAX = 48 << 10, SLOT_BITS = 16, CHARS_MAX = 64;
     /**
@@ -44,7 +45,8 @@ public final class JvmscopeTrace {
      */
     private static final long[][] shown = new long[CLASSES][];
     // Kinds of shapes, as in shapes.h. JvmscopeContents has the others.
-    private static final int FIELDS = 0, TO_STRING = -1, UNREADY = -2, VALUE = 1, NAME = 2, CLASS = 3, PARTS = 4, CHARS = 5, SUM = 6;
+    private static final int FIELDS = 0, TO_STRING = -1, UNREADY = -2, VALUE = 1, NAME = 2, CLASS = 3, PARTS = 4,
+            CHARS = 5, SUM = 6;
     private static final long OFFSET = 0xffffffffffffffL;
     /** The size of a record from which the contents of further objects are omitted. */
     private static final int SHOWN = 16 << 10, CONTENTS = 4 << 10;
@@ -600,7 +602,8 @@ public final class JvmscopeTrace {
             case CHARS:
                 return JvmscopeContents.chars(p, o, shape);
             case SUM:
-                return shape[4] == 'D' ? arg(p, JvmscopeContents.sumOfDoubles(o, shape)) : arg(p, JvmscopeContents.sum(o, shape));
+                return shape[4] == 'D' ? arg(p, JvmscopeContents.sumOfDoubles(o, shape))
+                        : arg(p, JvmscopeContents.sum(o, shape));
             case FIELDS:
             case TO_STRING:
                 break;

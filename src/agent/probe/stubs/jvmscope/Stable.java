@@ -6,7 +6,10 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
-/** Stands for the JDK's annotation of that name: the JIT may take what is not zero, in a field and its array, as constant. */
+/**
+ * Stands for the JDK's annotation of that name: the JIT may take what is not zero, in a field and its array, as
+ * constant.
+ */
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.FIELD)
 public @interface Stable {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package sun.misc;
 
-/** What the probes use of the JDK's class of this name, for the compiler alone; on JDK 9+ renamed to jdk.internal.misc.Unsafe. */
+/**
+ * What the probes use of the JDK's class of this name, for the compiler alone; on JDK 9+ renamed to
+ * jdk.internal.misc.Unsafe.
+ */
 public abstract class Unsafe {
     public static Unsafe getUnsafe() {
         return null;
