@@ -155,7 +155,7 @@ async function looks(url, canvas, ready, file) {
 
 const rowsReady = ".rows canvas[data-fresh=true]";
 const MB = (n) => `${(n / 1e6).toFixed(0)} MB`;
-console.log("## The page\n\nDebian's Chromium, headless, 1440 by 900, painted by the processor. Medians of three looks (least to most); of the 120 interactions of each");
+console.log("## The page\n\nDebian's Chromium, headless, 1440 by 900, painted by the processor. Medians of three visits (least to most); of the 120 interactions of each");
 console.log("the median and the 95th percentile, from the event to the picture.\n");
 console.log("| page | bound | measured |\n|---|---|---|");
 console.log(`| weight before data | 300 KB | ${(weigh() / 1000).toFixed(0)} KB |`);

@@ -2,9 +2,9 @@
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Does, as fast as it can, what costs a recorder most beside what it costs the program. "waits N": N threads want a monitor that each
+ * Does, as fast as it can, what costs a recorder most, compared with what it costs the program. "waits N": N threads want a monitor that each
  * holds for a moment; "parks N": N threads park without waiting; "requests N": N threads call a method that counts as a request and does
- * little; "threads N": N threads sit there beside four that use a monitor; "hands 2": two threads wake each other by notify; "quiet N": no
+ * little; "threads N": N threads do nothing while four others use a monitor; "hands 2": two threads wake each other by notify; "quiet N": no
  * bomb, but requests that N threads begin every 200 ms. Prints "did WORK CPU" each second: how much it has done and
  * its CPU time in ms; with a third argument it ends after so many seconds and prints "all WORK".
  */

@@ -35,7 +35,7 @@ public class Compiles {
         File[] sources = new File(folder).listFiles((in, name) -> name.endsWith(".java"));
         Arrays.sort(sources);
         Object task = javac.getTask(null, files, null, Arrays.asList("-nowarn", "-proc:none"), null, files.getJavaFileObjects(sources));
-        // Not by name: JDK 8 has it in a jar beside the class path.
+        // Not by name: JDK 8 has it in a jar that is not on the class path.
         Object trees = Class.forName("com.sun.source.util.JavacTask", false, task.getClass().getClassLoader()).getMethod("analyze").invoke(task);
         Compiles.task = task;
         Compiles.trees = trees;

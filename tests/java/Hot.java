@@ -4,7 +4,7 @@
  * prints "loop_ns N", what the program took of it once it was up, and "cpu_ns N", the CPU time of its main thread in all.
  *
  * counted: a counted loop without a safepoint holds 99 % of the time. inlined: `heavy` has three quarters of the work and is
- * inlined into its caller; it prints the share that it took. native: threads blocked in native calls beside one that works. tiny: calls of methods of a few
+ * inlined into its caller; it prints the share that it took. native: threads blocked in native calls while another works. tiny: calls of methods of a few
  * nanoseconds. deep: recursion of 10,000 frames.
  */
 public class Hot {

@@ -249,7 +249,7 @@ public class JvmpiWork {
 
     static Object[] kept = new Object[1];
 
-    /** Objects are asked for by the ids that OBJECT_ALLOC told: at once, of another thread, in a dump, after a collection. */
+    /** Requests objects by the ids that OBJECT_ALLOC reported: at once, of another thread, in a dump, after a collection. */
     static void told() throws Exception {
         int first = (int) ask("markers", null, 0), n = 3000;
         Object[] young = new Object[n];
@@ -519,7 +519,7 @@ public class JvmpiWork {
         say("raw_silent", ask("raw silent", null, 0));
     }
 
-    /** Contends for a monitor that `hold` holds while `during` runs, and counts the exits that are told of. */
+    /** Contends for a monitor that `hold` holds while `during` runs, and counts the exits that are reported. */
     static long exits(final Object monitor, Runnable hold) throws Exception {
         ask("watch", monitor, 0);
         entrant = new Thread() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Known live objects: 10,000 of each of two classes, made by turns with 10,000 that are dropped; 100 of each of ten classes;
+ * Known live objects: 10,000 of each of two classes, made alternately with 10,000 that are dropped; 100 of each of ten classes;
  * and 10,000 that are made after five million others were dropped. "waits": for a line of standard input at both ends.
  */
 public class LiveKnown {

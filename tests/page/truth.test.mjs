@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recording lost is told in every view; what is idle is hidden by default with its sum, and shown by a switch.
+// Every view reports what a recording lost; what is idle is hidden by default with its sum, and shown by a switch.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";

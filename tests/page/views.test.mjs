@@ -64,7 +64,7 @@ function misplaced() {
     return r.right > innerWidth + 1 || r.left < -1;
   };
   if (document.scrollingElement.scrollWidth > innerWidth) bad.push(`the page is ${document.scrollingElement.scrollWidth} pixels wide`);
-  // Its parts scroll: a second scroll bar beside theirs would lead to empty room.
+  // Its parts scroll: a second scroll bar next to theirs would lead to empty room.
   if (document.scrollingElement.scrollHeight > innerHeight) bad.push(`the page is ${document.scrollingElement.scrollHeight} pixels high`);
   // Of a name that has no room, the package gives way before the method.
   for (const parts of [...document.querySelectorAll(".parts")].filter(seen)) {
@@ -128,7 +128,7 @@ function misplaced() {
   }
   // A command is broken between its words.
   for (const e of [...document.querySelectorAll("code span")].filter(seen)) if (e.getClientRects().length > 1) bad.push(`a word is broken: ${name(e)}`);
-  // A note is whole, and what saves a view does not stand alone on a line of its own where there is room beside it.
+  // A note is whole, and what saves a view does not stand alone on a line of its own where there is room next to it.
   for (const e of [...document.querySelectorAll(".note")].filter(seen)) if (e.scrollHeight > e.clientHeight + 1) bad.push(`a note is cut: ${name(e)}`);
   for (const tools of [...document.querySelectorAll(".tools")].filter(seen)) {
     const r = [...tools.children].map((e) => e.getBoundingClientRect()).filter((b) => b.height);

@@ -71,7 +71,7 @@ interface Props {
   /** The visible part of time, which changes without a rendering. */
   view: { current: [number, number] };
   onView: (view: [number, number]) => void;
-  /** Receives what draws the strip, for whoever changes the view. */
+  /** Receives the function that draws the strip, for code that changes the view. */
   drawer: { current: () => void };
 }
 

@@ -142,7 +142,7 @@ def test_the_last_seconds_are_exact(jdk, folder):
     assert 0 < now["cost.threads_ns"] < now["cost.process_ns"]
     text = lab.jvmscope("status", process.pid).stdout
     assert re.search(r"^ring .* to .* in 7.9\d MiB, .*/s$", text, re.M) and re.search(r"^cost .* %", text, re.M), text
-    # The samplers' tables are there from the start; all of it stays within 24 MiB beside the ring.
+    # The samplers' tables are there from the start; all of it stays within 24 MiB in addition to the ring.
     assert 2 << 20 < now["memory.tables_bytes"] and memory_of(now) < 16 << 20, now
     assert re.search(r"^memory +\d.* MiB for tables, stacks and names, in addition to the ring$", text, re.M), text
     for args in (["--always"], ["-t", "1s", "-o", folder / "no.jfr"]):

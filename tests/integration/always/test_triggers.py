@@ -189,7 +189,7 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     done = lab.jvmscope("attach", "--on", "threads > 300", "--then", "dump", "--then", "heap-dump", "--then", f"exec:{command}", "--before", "1s",
                         "--after", "100ms", "--files", "3", "--on-file", pattern, "--on", "request > 30ms", "--on", "every 1h", pid)
     assert done.returncode == 0 and f"jvmscope status {pid}" in done.stderr, done.stderr
-    # A folder that is missing is told at once; one that is removed later, when the trigger acts.
+    # A missing folder is reported at once; one that is removed later, when the trigger acts.
     missing = folder / "missing"
     for pattern, why in ((missing / "%t.jfr", "No such file"), (folder / "notes.jfr" / "%t.jfr", "Not a directory")):
         done = lab.jvmscope("attach", "--on", "fd > 200", "--on-file", pattern, pid)
@@ -273,7 +273,7 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
         take("-o", folder / "end.jfr", pid)
         return events(folder / "end.jfr", "jvmscope.Request")
     lab.wait_for(has_ended, 60, "its end")
-    time.sleep(0.3)  # what is told twice would be told in the next round
+    time.sleep(0.3)  # a second report would arrive in the next round
     told = triggers_of(pid)["request > 300ms"]
     assert told["fired"] == 1 and told["held_back"] == 0 and "Triggers.hold, which goes on" in told["measured"], told
     assert triggers_of(pid)["request(Triggers.hold) > 1h"]["fired"] == 0
@@ -342,7 +342,7 @@ def test_a_wrong_condition_gets_its_place():
 
 
 def test_a_condition_is_refused_if_and_only_if_a_part_of_it_is_constant():
-    """Two hundred conditions beside what trying all values says of them."""
+    """Two hundred conditions, compared with what trying all values says of them."""
     compare = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
     values = [{"cpu": cpu / 2, "threads": threads} for cpu in range(20) for threads in range(1, 10)]
     chance = random.Random(24)

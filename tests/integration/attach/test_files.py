@@ -143,7 +143,7 @@ def test_what_is_recorded_is_for_its_owner_alone_and_nothing_is_left(vm, tmp_pat
             assert (folder / command[-1]).stat().st_size > 0
             assert (folder / command[-1]).stat().st_mode & 0o777 == 0o600, command
     nothing_is_left(process, f".java_pid{process.pid}")
-    # What cannot be made of a recording is told of the output that was asked for, and the recording is kept.
+    # When the requested output cannot be made of a recording, the message names the output, and the recording is kept.
     done = lab.jvmscope("attach", "--monitors", "-t", "100ms", "-o", tmp_path / "none.collapsed", process.pid)
     os.unlink(re.search(r"is still at: (/tmp/\S+?\.jfr)", done.stderr)[1])
     assert done.returncode == 1 and f"jvmscope: {tmp_path}/none.collapsed: holds no samples: " in done.stderr, done

@@ -199,7 +199,7 @@ def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
             text = lab.output("inspect", process.pid, *question)
             changing = {str(answer.get("thread", {}).get(key)) for key in ("cpu_ns", "id", "flags")} | {"None"}
             hexadecimal = {s for s in scalars(answer) if s.isdigit() and f"#{int(s):x}" in text}  # identity hashes
-            # Descriptors are told in Java's words, and the bits of a state by their names.
+            # Descriptors are shown as in Java's source code, and the bits of a state by their names.
             missing = {s for s in scalars(answer) if s[:40] not in text and not re.match(r"\(.*\)[A-Z\[]", s)} - changing - hexadecimal
             assert not missing, (question, missing, text)
         stack = ask(jvmscope, process, "stack", "holder")

@@ -122,7 +122,7 @@ BEFORE_SUPER = "EachConstruct$BeforeSuper.<init>"
 
 @pytest.fixture(scope="module")
 def subroutines(tmp_path_factory):
-    """The classes of EachJsr: only old compilers write jsr and ret, this one when it is told to."""
+    """The classes of EachJsr: only old compilers write jsr and ret, this one with an option."""
     folder = tmp_path_factory.mktemp("jsr")
     done = lab.Jdk(8).run("javac", "-nowarn", "-g", "-source", "1.5", "-target", "1.5", "-XDjsrlimit=0", "-d", folder,
                           lab.ROOT / "tests" / "java" / "EachJsr.java")

@@ -172,7 +172,7 @@ def test_bash_completes(jvmscope):
 
 
 TRANSCRIPTS = lab.ROOT / "doc" / "examples"
-# Whose output is one line about something outside, or whose answer takes as long as it is told to.
+# Whose output is one line about something outside, or whose answer takes as long as an option says.
 NOT_RERUN = {"run", "attach", "slow", "serve", "collect", "host", "fleet"}
 
 

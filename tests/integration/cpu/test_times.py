@@ -290,7 +290,7 @@ def test_calls_without_a_time_are_a_recording_in_every_output(jdk, tmp_path, clo
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("steps", [0, 10**9])
 def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, record_property):
-    """Twice ten million calls of a nanosecond or two, alone and beside a second of work elsewhere: the probes cost several times what
+    """Twice ten million calls of a nanosecond or two, alone and together with a second of work elsewhere: the probes cost several times what
     the methods take. Every output has the same sum, and the interval that is stated holds what the program takes without an agent."""
     calls = 10**7
     out, times = recorded(jdk, tmp_path, "TimesTiny", calls, steps, options=",include=TimesTiny")

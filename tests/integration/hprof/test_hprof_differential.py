@@ -198,7 +198,7 @@ def test_pairs_of_the_program(original, ours):
     assert len(mine) > 4 and mine == theirs
 
 
-# The original's defects that are the output layer's; others are tested beside what they are of.
+# The original's defects that are the output layer's; others are tested together with the feature that they concern.
 
 @pytest.mark.jdks(8, 25)
 def test_a_folder_as_file_is_refused_and_left(jdk, tmp_path):

@@ -145,7 +145,7 @@ def test_counts_do_not_depend_on_the_depth(jdk, tmp_path, options):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_live_objects_are_counted_one_by_one(jdk, tmp_path):
-    """live=exact: every object is followed, beside samples too; heap=all: each object of the dump has the stack that allocated it."""
+    """live=exact: every object is followed, also while samples are taken; heap=all: each object of the dump has the stack that allocated it."""
     for options in ("heap=sites,live=exact", "alloc=sampled,live=exact", "heap=all"):
         done = jdk.java("AllocTruth", "5000", "4", jvm=[jdk.agent(f"{options},cutoff=0,file={tmp_path}/s.txt")])
         assert done.returncode == 0 and re.search(r"; objects followed from their allocation: \d+ still alive, 0 not followed; ", done.stderr), done.stderr

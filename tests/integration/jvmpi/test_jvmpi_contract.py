@@ -147,8 +147,8 @@ MUTANTS = {
     "sticky-object": "hello",        # a class that is not linked is a root of the sort STICKY_CLASS
     "unannounced-class": (40, 2),    # every eighth CLASS_LOAD is left out
     "unlinked-class": "hello",       # a class that is not linked is dumped as a class
-    "untold-object": "hello",        # what a walk finds is not told of
-    "told-twice": "hello",           # what a walk finds is told of twice
+    "untold-object": "hello",        # what a walk finds is not reported
+    "told-twice": "hello",           # what a walk finds is reported twice
     "free-outside": (40, 60),        # OBJECT_FREE behind GC_FINISH
     "class-before-objects": (40, 60),  # CLASS_UNLOAD before what is of the class has ended
     "obsolete-method": "hello",      # ids of methods of classes that were instrumented
@@ -165,7 +165,7 @@ MUTANTS = {
     "early-done": "hello",           # JVM_INIT_DONE before all else
     "after-the-end": "hello",        # an event after JVM_SHUT_DOWN
     "unsettled": (1000, 2),          # a dump names what others are reporting
-    "unfrozen-threads": (1000, 2),   # threads start and end beside a dump
+    "unfrozen-threads": (1000, 2),   # threads start and end during a dump
     "class-size": (40, 2),           # JDK 8: the size of a class object is that of another structure
     "waiting-owner": (200, 2),       # a monitor's owner waits for it as well
     "hidden-threads": (200, 2),      # a monitor dump has threads whose start was not sent
@@ -186,7 +186,7 @@ MUTANT_OPTIONS = {
     61: ",brackets=0",  # without GC_FINISH an agent that holds a lock until then holds it for ever
     "unsettled": OFTEN, "unfrozen-threads": OFTEN, "waiting-owner": OFTEN,
     "hidden-threads": ",only=33,sample=5,dumps=0",  # no other event has threads
-    "forgetful-dump": ",only=33+34+42,sample=0,dumps=20,collect=1",  # an agent that is told of no objects
+    "forgetful-dump": ",only=33+34+42,sample=0,dumps=20,collect=1",  # an agent to which no objects are reported
 }
 QUICK = ("class-of-class", "unannounced-thread", "untold-object", "class-before-its-object",
          4)  # some 50,000 objects are requested again and again, which ends in time only if not each request walks the heap

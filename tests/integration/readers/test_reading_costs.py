@@ -83,7 +83,7 @@ INDEX_BYTES = 24
 
 @pytest.fixture(scope="module")
 def timeline(tmp_path_factory):
-    """Returns a function that records contended monitors and parks, as many events as it is told."""
+    """Returns a function that records contended monitors and parks, as many events as its argument says."""
     folder = tmp_path_factory.mktemp("timelines")
     subprocess.run(["gcc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", f"-I{lab.ROOT / 'src'}", lab.ROOT / "bench" / "threads_generate.c",
                     lab.BUILD / "src/jfr/libjfr.a", lab.BUILD / "src/base/libbase.a", "-lpthread", "-lz", "-o", folder / "generate"], check=True)

@@ -179,7 +179,7 @@ def test_sampled_allocations_of_many_threads(jdk, tmp_path):
     if jdk.version > 11:
         assert all(abs(got[m] - truth) < 5 * error[m] for m, truth in (("briefly", brief), ("round", rounds))), (got, brief, rounds, error)
         assert "does not explain" not in note, note
-    # A part has no such sum beside it.
+    # A part comes without such a sum.
     assert "counted_bytes" not in js("report", "--json", "--thread", "Thread-*", out)["allocations"]
 
 
@@ -269,7 +269,7 @@ def test_calls_are_there_or_said_to_be_lost(jdk, tmp_path):
     assert sentence in shown.stderr
     first = float(next(s for s in shown.stdout.splitlines() if "Amounts.called" in s).split()[0])
     kept = (some["calls"][-1]["start_ns"] - some["calls"][0]["start_ns"]) / 1e9
-    # All calls after the last one kept are lost: the span that is told must reach back to it.
+    # All calls after the last one kept are lost: the reported span must reach back to it.
     assert min(x["from_ns"] for x in some["losses"]) / 1e9 <= first + kept + 0.001
 
 
@@ -375,7 +375,7 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
     # chance. The sum of the squares of the strata is then at most a 2,048th of the square of the count.
     error = (0.75 * 0.25 / 2048) ** 0.5 * (three + one) if jdk.version == 8 else allocations["standard_error"]
     assert abs(three - 0.75 * (three + one)) < 5 * error, (three, one, error)
-    if jdk.version == 8:  # which is an estimate is told, and a site without a stack has no other one's place
+    if jdk.version == 8:  # estimates are marked, and a site without a stack is not counted for another place
         table = lab.output("report", out)
         assert "is estimated, with" in allocations["note"] and "is an estimated part" in table
         assert all("standard error of at most 1.1 % of a count of many megabytes" in text for text in (allocations["note"], table)), table

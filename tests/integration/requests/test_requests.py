@@ -285,7 +285,7 @@ LATE = {"cancelled": 503, "unanswered": 500, "unanswered-refused": 504, "unanswe
 @pytest.mark.parametrize("server", ("Tomcat10", "Jetty9"))
 @pytest.mark.jdks(17, 25)
 def test_requests_that_are_given_up_or_not_answered_in_time(jdk, tmp_path, server):
-    """They end once, when their server answers in place of whoever did not, and what they waited for is not what its threads wait
+    """They end once, when their server answers in place of a thread that did not, and what they waited for is not what its threads wait
     for when they have nothing to do."""
     out = tmp_path / "l.jfr"
     done = served(jdk, server, out, "late", LATE)

@@ -561,7 +561,7 @@ def test_tables_are_what_a_new_user_reads(jdk):
     noted = [line for line in rest if line.startswith(" (inferred): ")]  # a last line, where it matters when locks were left
     assert len(noted) == any(row["ends_inferred"] for row in tried) and len(rest) == len(tried) - 1 + len(noted)
     assert len([line for line in text("what-if", "-n", 1).splitlines() if not line.startswith(" (inferred): ")]) == 3
-    # What was not recorded is told with the option that records it.
+    # What was not recorded is named together with the option that records it.
     for command, option in (("coverage", "--cover"), ("trace", "--trace"), ("requests", "--requests")):
         done = lab.jvmscope(command, run.path)
         assert done.returncode == 1 and done.stdout == "" and re.fullmatch(rf"jvmscope: .*{option}\b.*\n", done.stderr), (command, done)
@@ -584,7 +584,7 @@ def test_tables_are_what_a_new_user_reads(jdk):
         amounts = [row.get("total_ns", row.get("ns")) for row in found[key]]
         assert amounts == sorted(amounts, reverse=True), key
     assert not re.search(r"java\.lang\.(Virtual)?Thread\.run\b", text("critical-path")), "all of a path is below it"
-    # Limits are told, in each table.
+    # Each table says how many rows its limit leaves out.
     assert re.search(r"(?m)^ \.\.\. and \d+ threads? more \(--limit\)$", text("summary", "-n", 1))
     assert len(re.findall(r"(?m)^ \.\.\. and \d+ (?:class|classes|rows?) more \(--limit\)$", text("monitors", "-n", 1))) >= 1
     assert re.findall(r"(?m)^ \.\.\. and (\d+) segments more \(--limit\)$", text("critical-path", "-n", 3)) == [str(len(found["segments"]) - 3)]

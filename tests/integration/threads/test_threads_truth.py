@@ -368,7 +368,7 @@ def recorded_virtual(jdk, out, parked, *options, jvm=()):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads_that_are_there_at_attach(jdk, tmp_path):
-    """Each has a row with its state from the beginning on, whether it is mounted or not and whoever started it."""
+    """Each has a row with its state from the beginning on, whether it is mounted or not, and whichever thread started it."""
     out = tmp_path / "v.jfr"
     asked = recorded_virtual(jdk, out, 100)
     rows = {t["name"]: t for t in threads("summary", out, "--idle")["threads"] if t["virtual"]}
@@ -379,7 +379,7 @@ def test_virtual_threads_that_are_there_at_attach(jdk, tmp_path):
     states = {t["name"]: t["state"] for t in asked["threads"] if t["virtual"]}
     assert set(states) == set(rows) and states["takes"] == "parked" and states["spins"] == "runnable", states
     events = threads("timeline", out)["events"]
-    # When the recording began, which sleeps and parks are told from on.
+    # When the recording began; sleeps and parks are reported from then on.
     states = {"at-the-lock": ("park", "java.util.concurrent.locks.ReentrantLock$NonfairSync", "AttachedVirtual.waitsForTheLock"),
               "takes": ("park", "condition of java.util.concurrent.LinkedBlockingQueue", "AttachedVirtual.takes"),
               "sleeps": ("TRCThreadSleepingEvent", None, "AttachedVirtual.sleeps"), "parked-0": ("park", None, "LockSupport.park"),

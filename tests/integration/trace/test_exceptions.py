@@ -212,7 +212,7 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
 
 @pytest.mark.jdks(8, 17, 25)
 def test_report_names_the_command_that_shows_exceptions(jdk, tmp_path):
-    """A recording of exceptions alone has no samples, and whoever asks for a report learns what to ask instead."""
+    """A recording of exceptions alone has no samples, and `report` says which command shows it instead."""
     out = tmp_path / "e.jfr"
     done = lab.jvmscope("run", "--exceptions", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("Throws"), "Throws"))
     assert done.returncode == 0, done.stderr

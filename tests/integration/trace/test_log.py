@@ -180,7 +180,7 @@ def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp
     want = [[str(10 * i) if i < 5 else "null", "null" if i == 3 else "2", none if i % 2 else str(1000 + i), f"n{10 * i}" if i < 5 else "null",
              str(100 + i), "null" if i in (3, 8, 9) else f"n{i}", "main", none if i % 2 else "3", none, "{this.level.x}"] for i in range(10)]
     assert got == want
-    # What some of the objects have is no mistake; what none of them had is told, once.
+    # A field that some of the objects have is no mistake; one that none of them had is reported, once.
     assert notes(events) == [f"Reached$Base.take:{at} note: this.level.x begins at a value that has no fields",
                              f"Reached$Base.take:{at} note: Reached$Base.none: there was no such field"]
 

@@ -15,7 +15,7 @@ ROUND = ["4944 1 {step=7} 3 50"] * (1 + WORKERS)
 
 
 def check(jvmscope, out, at_start):
-    """Calls of step(): each is there, or among the calls of which a loss is told."""
+    """Calls of step(): each is there, or is among the calls that are reported as lost."""
     done = jvmscope("trace", "--json", "--method", "TracedWhole.step", out)
     assert done.returncode == 0, done.stderr
     trace = json.loads(done.stdout)

@@ -156,7 +156,7 @@ def test_totals_of_a_part_are_those_of_the_log(jdk, tmp_path):
 
 @pytest.mark.parametrize("version, collector", [(11, "G1"), (17, "Serial"), (25, "Serial")])
 def test_what_the_log_lacks_is_told(version, collector, tmp_path):
-    """The program cuts the VM's log, or writes into it: the pauses that are there and those told to be lost are what the VM counted."""
+    """The program cuts the VM's log, or writes into it: the recorded pauses and those reported as lost add up to what the VM counted."""
     for what in ("cut", "write"):
         jdk, out = lab.Jdk(version), tmp_path / f"{what}.jfr"
         done = jdk.run("java", *lab.COLLECTORS[version][collector], f"-agentpath:{lab.BUILD}/libhprof.so=events=y,format=r,file={out}",
@@ -179,7 +179,7 @@ def test_what_the_log_lacks_is_told(version, collector, tmp_path):
 @pytest.mark.parametrize("version", (*(pytest.param(version, marks=pytest.mark.slow) for version in (8, 17)), 25))
 def test_a_late_thread_is_named(version, tmp_path):
     jdk, out = lab.Jdk(version), tmp_path / "late.jfr"
-    # Since JDK 10 counted loops have safepoints unless told otherwise.
+    # Since JDK 10 counted loops have safepoints unless an option says otherwise.
     options = ["-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMiningIter=0"] if version > 8 else []
     assert run(jdk, out, *options, words="events=y,cpu=samples", program=("2", "late")).returncode == 0
     late = [s for s in shown(out, "-n", "1000")["safepoints"]["late"] if s["way_ns"] > 50e6]

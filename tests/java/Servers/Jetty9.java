@@ -14,7 +14,7 @@ import org.eclipse.jetty.servlet.ServletHolder;
 
 /** Jetty 9 with one servlet, synchronous and not: a folder that it does not use, rounds, paths. */
 public class Jetty9 {
-    /** Answers in place of whoever did not in time. */
+    /** Answers in place of the thread that did not answer in time. */
     static class Refuses implements AsyncListener {
         @Override
         public void onTimeout(AsyncEvent event) throws IOException {

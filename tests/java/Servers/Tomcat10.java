@@ -13,7 +13,7 @@ import org.apache.catalina.startup.Tomcat;
 
 /** Tomcat 10 with one servlet, synchronous and not: folder for its files, rounds, paths. */
 public class Tomcat10 {
-    /** Answers in place of whoever did not in time. */
+    /** Answers in place of the thread that did not answer in time. */
     static class Refuses implements AsyncListener {
         @Override
         public void onTimeout(AsyncEvent event) throws IOException {
