@@ -41,8 +41,6 @@ import clickhouse
 import lab
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# So that a test can import what a test in another folder has.
-sys.path += sorted(str(path) for path in (ROOT / "tests" / "integration").iterdir() if path.is_dir())
 
 
 def unique(members):

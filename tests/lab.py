@@ -20,6 +20,8 @@ JDKS = ROOT / "tools" / "jdks"
 ARCH = os.environ.get("JVMSCOPE_TEST_ARCH", "")
 FOREIGN = pathlib.Path(f"/var/cache/jvmscope/libraries-{ARCH}")  # tools/setup cross-aarch64
 VERSIONS = (8, 11, 17, 21, 25, 27)
+# Commands of a shell that make the folders that everyone may write to read-only, in a mount namespace.
+READ_ONLY = "for d in /tmp /var/tmp /dev/shm; do mount --bind $d $d && mount -o remount,ro,bind $d; done"
 
 
 def _emulated():
@@ -203,6 +205,14 @@ def jvmscope(*args, **kwargs):
     except subprocess.TimeoutExpired:
         tell_stacks()  # it may wait for a program
         raise
+
+
+def copy_for_all(folder):
+    """Copies the command to where every user may run it."""
+    subprocess.run(["install", "-D", "-m", "755", "-t", folder, BUILD / "jvmscope", BUILD / "libhprof.so"], check=True)
+    for parent in (folder, *list(folder.parents)[:-2]):
+        parent.chmod(parent.stat().st_mode | 0o055)
+    return folder / "jvmscope"
 
 
 def no_page(recording):

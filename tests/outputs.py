@@ -125,3 +125,8 @@ def pprof(path):
         stack = [strings[names[f]] for n, v in fields(sample) if n == 1 for at in repeated(v) for f in lines[at]]
         found.add(stack, [w for n, v in fields(sample) if n == 2 for w in repeated(v)][0])
     return found, [strings[c] for c in comments]
+
+
+def method(rows, name):
+    """The row of a method in a table of --json, whatever its parameters; None: there is none."""
+    return next((r for r in rows if r["method"].split("(")[0] == name), None)

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import struct
 import subprocess
 import tempfile
 import threading
@@ -14,8 +13,9 @@ import urllib.request
 import pytest
 
 import lab
+from always_lab import attach, memory_of, status, take
+from recording import events, window
 
-JFR_DUMP = lab.BUILD / "tests" / "unit" / "jfr_dump"
 NOBODY = 65534
 
 
@@ -49,21 +49,6 @@ class Steps:
             self.wait(1)
 
 
-def window(path):
-    """Returns when a recording begins and ends, in ns since 1970, according to the headers of its chunks."""
-    data, at, start, end = path.read_bytes(), 0, None, 0
-    while at < len(data):
-        assert data[at:at + 4] == b"FLR\0"
-        size, _, _, begun, lasts = struct.unpack(">5q", data[at + 8:at + 48])
-        start, end, at = start or begun, max(end, begun + lasts), at + size
-    return start, end
-
-
-def events(path, *types, get=None):
-    done = subprocess.run([JFR_DUMP, *([f"--get={get}"] if get else []), path, *types], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
-
-
 def threads_started(path):
     return {int(m[1]) for line in events(path, "jdk.ThreadStart", get="thread.javaName") if (m := re.search(r"step-(\d+)", line))}
 
@@ -79,21 +64,6 @@ def assert_exact(path, steps, begun=0):
     assert whole and whole <= got, whole - got
     assert not over & got
     return len(whole)
-
-
-def take(*args):
-    done = lab.jvmscope("dump", *args)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
-
-
-def memory_of(now):
-    """What status says that the agent has in memory, in bytes."""
-    return now["memory.tables_bytes"] + now["names.bytes"] + now["ring.name_bytes"]
-
-
-def status(pid):
-    return json.loads(lab.jvmscope("status", "--json", pid).stdout)
 
 
 @pytest.fixture
@@ -191,12 +161,6 @@ def steps(jdk):
     yield steps
     process.kill()
     process.wait()
-
-
-def attach(pid, *args):
-    done = lab.jvmscope("attach", *([] if "--always=memory" in args else ["--always"]), *args, pid)
-    assert done.returncode == 0 and f"dump --last 5m -o FILE.jfr {pid}" in done.stderr, done.stderr
-    return time.time_ns() // 10**6 + 1
 
 
 @pytest.mark.jdks(8, 17, 25)

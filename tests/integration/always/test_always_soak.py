@@ -11,7 +11,7 @@ import time
 import pytest
 
 import lab
-from test_always import memory_of
+from always_lab import memory_of
 
 
 class Churn:

@@ -11,7 +11,8 @@ import time
 import pytest
 
 import lab
-from test_always import events, status
+from always_lab import status
+from recording import events
 
 
 def cpu_of_agents_threads(pid):

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import lab
-from test_always import JFR_DUMP
+from recording import JFR_DUMP
 
 OURS = ("cpu=samples", "alloc=sampled", "threads=y", "events=y", "exceptions=stacks", "requests=Amounts.hold")
 

@@ -15,7 +15,8 @@ import time
 import pytest
 
 import lab
-from test_always import attach, events, status, take, window
+from always_lab import attach, status, take
+from recording import events, window
 
 BEFORE, AFTER = 2, 1  # seconds
 

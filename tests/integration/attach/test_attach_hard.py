@@ -11,7 +11,6 @@ import time
 import lab
 import pytest
 
-READ_ONLY = "for d in /tmp /var/tmp /dev/shm; do mount --bind $d $d && mount -o remount,ro,bind $d; done"
 FULL = ("mount -t tmpfs -o size=256k none /tmp && mount --bind /tmp /dev/shm && "
         "dd if=/dev/zero of=/tmp/filler bs=4k 2>/dev/null; test -s /tmp/filler")
 
@@ -50,7 +49,7 @@ def refused(process, *command, kept=False):
 
 @pytest.mark.jdks(8, 25)
 def test_read_only_file_systems(vm):
-    process = vm(READ_ONLY)
+    process = vm(lab.READ_ONLY)
     assert "read-only" in refused(process, lab.BUILD / "jvmscope", "attach", "-t", "1s", process.pid)
 
 
@@ -81,16 +80,8 @@ def test_output_and_vm_of_others(vm, tmp_path):
     assert "/proc/no.jfr" in said, said
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     library = tmp_path / "bin"
-    said = refused(process, *command, copy_for_all(library), "attach", "-t", "1s", "-o", "/tmp/no.jfr", process.pid)
+    said = refused(process, *command, lab.copy_for_all(library), "attach", "-t", "1s", "-o", "/tmp/no.jfr", process.pid)
     assert "another user" in said, said
-
-
-def copy_for_all(folder):
-    """Copies the command to where every user may run it."""
-    subprocess.run(["install", "-D", "-m", "755", "-t", folder, lab.BUILD / "jvmscope", lab.BUILD / "libhprof.so"], check=True)
-    for parent in (folder, *list(folder.parents)[:-2]):
-        parent.chmod(parent.stat().st_mode | 0o055)
-    return folder / "jvmscope"
 
 
 PRIVATE_TMP = ("unshare", "--mount", "--propagation", "unchanged", "sh", "-c", 'mount -t tmpfs -o mode=1777 none /tmp && exec "$@"', "-")

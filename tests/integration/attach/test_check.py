@@ -10,7 +10,6 @@ import uuid
 import pytest
 
 import lab
-from test_attach_hard import READ_ONLY
 
 COMMAND = lab.BUILD / "jvmscope"
 NOEXEC = "for d in /tmp /var/tmp /dev/shm; do mount --bind $d $d && mount -o remount,noexec,bind $d; done"
@@ -55,7 +54,7 @@ def attach(process, folder, *prefix):
     (("-XX:-EnableDynamicAgentLoading",), ":", "-XX:-EnableDynamicAgentLoading"),
     ((), "export JAVA_TOOL_OPTIONS=-XX:-EnableDynamicAgentLoading", "-XX:-EnableDynamicAgentLoading"),
     (("-Xrs",), ":", "-Xrs"),
-    ((), READ_ONLY, "read-only"),
+    ((), lab.READ_ONLY, "read-only"),
     ((), f"{HIDDEN} && {NOEXEC}", None),
     ((), f"{HIDDEN} && mount -t tmpfs -o mode=755 none /tmp && chown 1:1 /tmp", None),
 ], ids=["works", "attach-disabled", "attach-disabled-unpublished", "no-dynamic-agents", "no-dynamic-agents-by-environment", "xrs",

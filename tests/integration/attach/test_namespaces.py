@@ -12,7 +12,6 @@ import subprocess
 import pytest
 
 import lab
-from test_attach_hard import copy_for_all
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("bwrap"), reason="needs root and bubblewrap (tools/setup check)")
 
@@ -115,7 +114,7 @@ def tried(box, row, tmp_path):
     out = tmp_path / "out"
     out.mkdir(exist_ok=True)
     out.chmod(0o777)
-    command = [*prefix, copy_for_all(tmp_path / "bin")]
+    command = [*prefix, lab.copy_for_all(tmp_path / "bin")]
     done = subprocess.run([*command, "check", "--json", str(pid)], capture_output=True, text=True, timeout=60)
     found = {c["name"]: (c["verdict"], c["why"]) for c in json.loads(done.stdout)["checks"]} if done.stdout else {"record": ("no", done.stderr)}
     verdict, why = found["record"]

@@ -6,7 +6,7 @@ import struct
 
 import lab
 import pytest
-from test_counts import method, shown
+from outputs import method
 
 CLASSES = 300
 
@@ -18,42 +18,42 @@ def span(recording):
 
 
 def times(out):
-    report = shown("report", "--json", out)["times"]
+    report = lab.read_json("report", "--json", out)["times"]
     return [method(report["methods"], f"Ticks.{name}")["calls"] for name in ("tick", "allocate", "fail")]
 
 
 def alloc(out):
-    sites = shown("report", "--json", out)["allocations"]["sites"]
+    sites = lab.read_json("report", "--json", out)["allocations"]["sites"]
     return [sum(s["objects"] for s in sites if "Ticks.allocate" in "".join(s["trace"][:1]))]
 
 
 def thrown(out):
-    rows = shown("trace", "--exceptions", "--json", out)["exceptions"]
+    rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
     return [sum(r["count"] for r in rows if r["class"] == "java.lang.IllegalStateException")]
 
 
 def requests(out):
-    rows = shown("requests", "--json", out)["requests"]
+    rows = lab.read_json("requests", "--json", out)["requests"]
     return [sum(r["count"] for r in rows)]
 
 
 def trace(out):
-    return [len(shown("trace", "--json", "--method", "Ticks.tick*", out)["calls"])]
+    return [len(lab.read_json("trace", "--json", "--method", "Ticks.tick*", out)["calls"])]
 
 
 def traced(out):
     """When each traced call of tick began and ended, in ms since 1970."""
-    calls = shown("trace", "--json", "--method", "Ticks.tick*", out)["calls"]
+    calls = lab.read_json("trace", "--json", "--method", "Ticks.tick*", out)["calls"]
     return sorted((c["start_ns"] / 1e6, (c["start_ns"] + c["ns"]) / 1e6) for c in calls)
 
 
 def log(out):
-    return [len(shown("trace", "--log", "--json", out)["log"])]
+    return [len(lab.read_json("trace", "--log", "--json", out)["log"])]
 
 
 def threads(out):
     """The times that the thread has slept."""
-    main = next(t for t in shown("threads", "--json", out)["threads"] if t["name"] == "main")
+    main = next(t for t in lab.read_json("threads", "--json", out)["threads"] if t["name"] == "main")
     return [main["sleeps"]]
 
 
@@ -170,7 +170,7 @@ def test_waits_from_before_count_from_the_start(jdk, tmp_path):
     done = lab.jvmscope("attach", "--threads", "--alloc=exact", *INCLUDE, "-t", "1s", "-o", out, ticking.process.pid)
     assert done.returncode == 0, done.stderr
     start, _ = span(out)
-    found = shown("threads", "summary", "--json", out)
+    found = lab.read_json("threads", "summary", "--json", out)
     assert abs(found["origin_ns"] / 1e6 - start) < 0.001 and found["began_before"] >= 1, found
     assert max(t["blocked_ns"] + t["waited_ns"] + t["idle_ns"] + t["io_ns"] for t in found["threads"]) <= found["end_ns"], found
     text = lab.output("threads", "summary", out)
@@ -184,19 +184,19 @@ def test_the_head_says_how_long_the_selected_part_is(jdk, tmp_path):
     done = lab.jvmscope("attach", "--cpu", "--interval", "1ms", "--threads", "--events", "--requests=Ticks.request(..)", "-t", "2s", "-o", out,
                         ticking.process.pid)
     assert done.returncode == 0, done.stderr
-    whole = {v: shown(*v.split(), "--json", out)["span_ns"] for v in ("report", "threads summary")}
+    whole = {v: lab.read_json(*v.split(), "--json", out)["span_ns"] for v in ("report", "threads summary")}
     assert all(ns >= 1_990_000_000 for ns in whole.values()), whole
     for words, of in ((("--from", "500ms", "--to", "1.25s"), lambda end: 750_000_000), (("--from", "1.5s"), lambda end: end - 1_500_000_000),
                       (("--to", "1s"), lambda end: 1_000_000_000), (("--from", "1s", "--to", "1h"), lambda end: end - 1_000_000_000)):
-        assert {v: shown(*v.split(), "--json", *words, out)["span_ns"] for v in whole} == {v: of(end) for v, end in whole.items()}
+        assert {v: lab.read_json(*v.split(), "--json", *words, out)["span_ns"] for v in whole} == {v: of(end) for v, end in whole.items()}
     part = ("--from", "500ms", "--to", "1.25s", out)
     assert ", in 750 ms\n" in lab.output("report", *part)
     assert ": 750 ms of 2." in lab.output("threads", "summary", *part)
     assert ": 750 ms\n" in lab.output("vm", *part)
-    assert shown("vm", "--json", *part)["duration_ns"] == 750_000_000
+    assert lab.read_json("vm", "--json", *part)["duration_ns"] == 750_000_000
     assert " of 1 name in 0.8 s\n" in lab.output("requests", *part)
     assert "critical path of 750 ms" in lab.output("threads", "critical-path", *part)
-    assert shown("threads", "critical-path", "--json", *part)["makespan_ns"] == 750_000_000
+    assert lab.read_json("threads", "critical-path", "--json", *part)["makespan_ns"] == 750_000_000
 
 
 @pytest.mark.jdks(17, 25)

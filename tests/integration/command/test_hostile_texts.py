@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import lab
-import test_fleet
+import fleet_lab
 
 # What acts on the text around it: control characters, separators of lines, directions of writing.
 ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -126,7 +126,7 @@ def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
     # "Picked up JAVA_TOOL_OPTIONS" is the VM's own.
     shown(["run"], b"\n".join(line for line in told.split(b"\n") if line.startswith(b"jvmscope: ")))
     store = f"sqlite:{tmp_path / 'fleet.db'}"
-    with test_fleet.collector(tmp_path, store=store) as c:
+    with fleet_lab.collector(tmp_path, store=store) as c:
         for version in "12":
             c.send(out.read_bytes(), service="shop", version=version)
         c.send(out.read_bytes(), 400, service=NAME)

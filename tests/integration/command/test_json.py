@@ -7,7 +7,7 @@ import subprocess
 import lab
 import outputs
 import pytest
-import test_reader_options
+import option_tables
 
 # Commands with --json and what stands behind it, or behind the recording, the heap dump or the process.
 OF_A_FILE = {"report": [], "coverage": [], "trace": [], "requests": [], "requests slow": [], "threads what-if": ["--lock", "Object", "--factor", "0.5"]}
@@ -29,7 +29,7 @@ def read(*words, codes=(0,)):
 
 
 def verbs_with_json():
-    names = {name for name in (*test_reader_options.verbs(), "list") if not name.startswith("fleet ")}  # those read a store, in test_fleet.py
+    names = {name for name in (*option_tables.verbs(), "list") if not name.startswith("fleet ")}  # those read a store, in test_fleet.py
     return {name for name in names if " --json " in lab.jvmscope(*name.split(), "--help").stdout}
 
 

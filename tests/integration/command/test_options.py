@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of run and attach: what the command makes of them, and what the agent's own parser reads from that."""
-import functools
 import itertools
 import json
 import os
@@ -11,22 +10,14 @@ import subprocess
 import pytest
 
 import lab
+from option_tables import OPTIONS_READ, table
 
 WORD, YES_NO, NUMBER, DURATION, SIZE, FRACTION, TEXT, SHARE = range(8)  # enum option_kind
-READER = lab.BUILD / "tests" / "unit" / "options_read"
-
-
-@functools.cache
-def table():
-    """Returns the rows that are flags of the command, without the output and the time, which the command keeps to itself."""
-    lines = subprocess.run([READER, "table"], capture_output=True, text=True, check=True).stdout.splitlines()
-    rows = [json.loads(line) for line in lines]
-    return [r for r in rows if r["flag"] and not r["hidden"] and r["name"] not in ("file", "duration")]
 
 
 def read(texts):
     """Returns what the agent reads from option texts."""
-    done = subprocess.run([READER], input="".join(t + "\0" for t in texts), capture_output=True, text=True, check=True)
+    done = subprocess.run([OPTIONS_READ], input="".join(t + "\0" for t in texts), capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -8,7 +8,7 @@ import subprocess
 
 import lab
 import pytest
-from test_options import table
+from option_tables import ASKING, OWN, table, verbs, verbs_of
 
 FILE = "no-such-file.jfr"
 OPTION = re.compile(r"^  (?:-(\w), |    )(--[a-z-]+)(?: (\S+))?")
@@ -19,27 +19,6 @@ def run(*words):
     return done.returncode, done.stdout, done.stderr
 
 
-def verbs():
-    yield from ("report", "diff", "convert", "coverage", "trace", "requests", "vm", "serve")
-    for command in ("threads", "heap", "requests"):
-        yield from (name for name, _ in verbs_of(command))
-    yield from (name for name in ASKING if " " not in name)
-    yield from OWN
-    yield from ("collect", "host", "list")
-    yield from (name for name, _ in verbs_of("fleet"))
-
-
-def verbs_of(command):
-    """Returns the verbs in a command's help, with their summaries."""
-    return re.findall(rf"(?m)^  ({command} \S+) +(.*)", run(command, "--help")[1])
-
-
-# Commands that ask a VM, with what stands behind its process id.
-ASKING = {"heap dump": [], "check": [], "top": [], "status": [], "dump": [], "stop": [], "inspect": ["threads"], "control": ["list"]}
-
-
-# Commands that record, with their operands: the options here are those that are not the agent's (test_options.py).
-OWN = {"run": ["--", "/no/such/program"], "attach": [os.getpid()], "slow": [os.getpid()]}
 PUSH = {"--push": "http://127.0.0.1:1/ingest"}
 
 

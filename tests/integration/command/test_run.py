@@ -10,7 +10,7 @@ import time
 import pytest
 
 import lab
-from test_always import window
+from recording import window
 
 
 def samples(path, *args):

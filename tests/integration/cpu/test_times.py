@@ -21,70 +21,12 @@ def run(jdk, tmp_path, program, *args, options="", jvm=(), release=8):
     return done, out.read_text(errors="replace")
 
 
-def expected(jdk, n):
-    """{(callee, caller): calls} of TimesTruth with n rounds."""
-    threads, virtual = 8, 500 if jdk.version >= 21 else 0
-    plain = n + 100 * threads
-    return {
-        ("plain", "main"): n,
-        ("plain", "inThread"): 100 * threads,
-        ("twice", "plain"): 2 * plain,
-        ("recurse", "main"): n,
-        ("recurse", "recurse"): 20 * n,
-        ("throwing", "catching"): n,
-        ("throwing", "throwing"): 3 * n + 2 * threads,
-        ("throwing", "inThread"): threads,
-        ("catching", "cleaning"): n,
-        ("cleaning", "main"): n,
-        ("afterCatch", "catching"): n,
-        ("afterCatch", "cleaning"): n,
-        ("afterCatch", "constructing"): n + (n + 1) // 2,
-        ("constructing", "main"): n,
-        ("twice", "$Derived.<init>"): 2 * n,
-        ("twice", "$Derived.afterSuper"): n // 2,
-        ("$Derived.<init>", "constructing"): n,
-        ("$Base.<init>", "$Derived.<init>"): n,
-        ("$Derived.afterSuper", "$Derived.<init>"): n // 2,
-        ("$Lazy.fill", "$Lazy.<clinit>"): 1,
-        ("twice", "$Lazy.fill"): 1,
-        ("$Lazy.<clinit>", "main"): 1,
-        ("locked", "main"): n,
-        ("twice", "locked"): n,
-        ("afterCatch", "reflected"): n,
-        ("afterCatch", "reflecting"): 2 * n,
-        ("reflecting", "main"): n,
-        ("lambdas", "main"): n,
-        ("accessing", "main"): n,
-        ("accessor", "accessing"): 3 * n,
-        ("deep", "main"): 1,
-        ("deep", "deep"): 3000,
-        ("afterCatch", "deep"): 1,
-        ("threads", "main"): 1,
-        ("inVirtualThread", "lambda$threads"): virtual,
-        ("yielding", "inVirtualThread"): 10 * virtual,
-        ("twice", "inVirtualThread"): 10 * virtual,
-        ("twice", "yielding"): 10 * virtual,
-        ("inThread", "lambda$threads"): threads,
-    }
-
-
-def short(name):
-    name = name[len("TimesTruth"):] if name.startswith("TimesTruth") else name
-    name = name[1:] if name.startswith(".") else name
-    return "lambda$threads" if name.startswith("lambda$threads") else name
-
-
 @pytest.mark.parametrize("clock", ["cpu", "elapsed"])
 def test_counts_are_exact(jdk, tmp_path, clock):
     n = 3001
     done, text = run(jdk, tmp_path, "TimesTruth", n, options=f",clock={clock}")
     assert done.stdout == f"done {n}\n"
-    found = {}
-    for (callee, *caller), count in hprof_times.calls(text, "TimesTruth").items():
-        key = (short(callee), short(caller[0]) if caller else "")
-        found[key] = found.get(key, 0) + count
-    # main's caller and what lambda$threads is called by are the JDK's matter.
-    wrong = {k: (found.get(k, 0), v) for k, v in expected(jdk, n).items() if found.get(k, 0) != v}
+    wrong = hprof_times.wrong_counts(text, jdk, n)
     assert not wrong, f"(found, expected): {wrong}"
     told_by_report(tmp_path / "times.txt", text)
 

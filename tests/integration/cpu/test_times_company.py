@@ -10,7 +10,6 @@ import zipfile
 import hprof_times
 import lab
 import pytest
-import test_times
 
 
 class Middle:
@@ -102,10 +101,6 @@ def test_another_agent_that_changes_classes(jdk, tmp_path, order):
     ours = jdk.agent(f"cpu=times,cutoff=0,depth=2,verbose=n,file={tmp_path}/times.txt")
     done = jdk.java("TimesTruth", n, jvm=[other, ours] if order == "before" else [ours, other])
     assert (done.returncode, done.stdout) == (0, f"done {n}\n"), done.stderr
-    found = {}
-    for (callee, *caller), count in hprof_times.calls((tmp_path / "times.txt").read_text(errors="replace"), "TimesTruth").items():
-        key = (test_times.short(callee), test_times.short(caller[0]) if caller else "")
-        found[key] = found.get(key, 0) + count
-    wrong = {k: (found.get(k, 0), v) for k, v in test_times.expected(jdk, n).items() if found.get(k, 0) != v}
+    wrong = hprof_times.wrong_counts((tmp_path / "times.txt").read_text(errors="replace"), jdk, n)
     assert not wrong, f"(found, expected): {wrong}"
     assert b"TimesTruth" in (tmp_path / "jacoco.exec").read_bytes()

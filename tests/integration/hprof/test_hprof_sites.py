@@ -12,6 +12,7 @@ import pytest
 import hprofbinary
 import hproftext
 import lab
+from hprof_front_end import FrontEnd
 
 N = 2200000
 
@@ -233,7 +234,6 @@ def test_sites_in_a_recording(jdk, tmp_path):
 
 @pytest.mark.jdks(17, 27)
 def test_sites_and_summary_by_command(jdk):
-    from test_hprof_socket import FrontEnd
     f = FrontEnd(jdk, "format=b,heap=sites,cutoff=0")
     f.send(4)
     f.send(3, struct.pack(">Hf", 2 | 4, 0.0))

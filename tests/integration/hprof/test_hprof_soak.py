@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from test_hprof_socket import FrontEnd
+from hprof_front_end import FrontEnd
 
 
 def resident(pid):

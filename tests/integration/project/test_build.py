@@ -183,6 +183,20 @@ def test_tests_wait_with_a_limit():
     assert len(found) == 1 and found[0].startswith("tests/lab.py:"), found
 
 
+def imports_of_tests(text):
+    """The tests that the source of a test imports, anywhere in it."""
+    named = [name for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.Import, ast.ImportFrom))
+             for name in ([n.module or ""] if isinstance(n, ast.ImportFrom) else [a.name for a in n.names])]
+    return [name for name in named if name.split(".")[-1].startswith("test_")]
+
+
+def test_no_test_imports_another():
+    """What several tests need is in tests/*.py. A test that is imported would run with another one's imports, and could not be moved."""
+    assert imports_of_tests("import os, test_a\ndef f():\n    from test_b import x\n") == ["test_a", "test_b"]
+    found = {path.name: imports_of_tests(path.read_text()) for path in (lab.ROOT / "tests").rglob("*.py")}
+    assert not {name: of for name, of in found.items() if of}
+
+
 def test_sources_keep_the_rules_of_style():
     """tools/style finds nothing in the sources, and finds each kind of offence where there is one."""
     done = subprocess.run([lab.ROOT / "tools/style"], capture_output=True, text=True)

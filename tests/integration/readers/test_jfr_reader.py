@@ -13,8 +13,8 @@ import zlib
 import pytest
 
 import lab
-from test_convert import decode, varints
-from test_jfr_writer import dump, totals
+import outputs
+from recording import dump, totals
 
 # type: (paths for ours, how to find the same in the tool's JSON)
 COMPARED = {
@@ -122,13 +122,13 @@ def test_pprof_has_the_samples_of_a_stack_together(jdk, recording, tmp_path):
     """They differ only in their threads, and therefore take next to no memory."""
     out = tmp_path / "s.pb.gz"
     assert lab.jvmscope("convert", recording, "-o", out, "--metric", "allocations").returncode == 0
-    samples = [dict(decode(value)) for field, value in decode(zlib.decompress(out.read_bytes(), 31)) if field == 2]
+    samples = [dict(outputs.fields(value)) for field, value in outputs.fields(zlib.decompress(out.read_bytes(), 31)) if field == 2]
     stacks = [sample.get(1, b"") for sample in samples]
     assert len(set(stacks)) < len(stacks), "no stack is of two threads"
     assert len(list(itertools.groupby(stacks))) == len(set(stacks))
     assert len({(sample.get(1), sample.get(3)) for sample in samples}) == len(samples)
     total = lab.read_json("report", recording, "--json")["allocations"]["total"]
-    assert sum(varints(sample[2])[0] for sample in samples) == total
+    assert sum(next(outputs.numbers(sample[2])) for sample in samples) == total
 
 
 def test_order_of_time(jdk, recording):

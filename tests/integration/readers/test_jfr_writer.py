@@ -12,27 +12,15 @@ import time
 import pytest
 
 import lab
+from recording import dump, totals
 
 STRESS = lab.BUILD / "tests" / "unit" / "jfr_stress"
-DUMP = lab.BUILD / "tests" / "unit" / "jfr_dump"
 
 
 def stress(path, *words, **kwargs):
     done = subprocess.run([STRESS, path, *words], capture_output=True, text=True, timeout=120, **kwargs)
     assert done.returncode == 0, done
     return {k: int(v) for k, v in re.findall(r"(\w+)=(-?\d+)", done.stdout)}
-
-
-def dump(*args):
-    done = subprocess.run([DUMP, *args], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done
-    return done.stdout.splitlines()
-
-
-def totals(path):
-    """Returns the event counts by type, and the other lines, of our reader."""
-    lines = dump(path)
-    return {line.split()[0]: line.split(" ", 1)[1] for line in lines}
 
 
 def summary(jdk, path):

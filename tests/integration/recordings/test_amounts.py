@@ -14,21 +14,10 @@ import pytest
 
 import lab
 import outputs
+from amounts import BYTES, CALLS, HOLD_MS, OBJECTS, THROWS, line
 
-SOURCE = (lab.ROOT / "tests" / "java" / "Amounts.java").read_text()
-CALLS, THROWS, OBJECTS, BYTES, HOLD_MS = map(int, re.search(
-    r"CALLS = (\S+), THROWS = (\S+), OBJECTS = (\S+), BYTES = (\S+), HOLD_MS = (\w+)", SOURCE.replace("_000", "000")).groups())
+js = lab.read_json
 SUM = sum(2 * i + i % 2 for i in range(CALLS)) + THROWS + 2
-
-
-def line(text):
-    return SOURCE[:SOURCE.index("// " + text)].count("\n") + 1
-
-
-def js(*args):
-    done = lab.jvmscope(*args)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def row(table, method):

@@ -10,18 +10,8 @@ import xml.etree.ElementTree
 
 import lab
 import outputs
+from outputs import method
 import pytest
-
-
-def shown(*args):
-    """Returns what a command prints as JSON."""
-    done = lab.jvmscope(*args)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def method(rows, name):
-    return next((r for r in rows if r["method"].split("(")[0] == name), None)
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -30,11 +20,11 @@ def test_a_class_defined_without_a_name_is_counted_by_every_capture(jdk, tmp_pat
     options = "trace=Unnamed$Body.run,cover=y,cpu=times,alloc=exact,exceptions=counts"
     done = jdk.java("Unnamed", jvm=(jdk.agent(f"{options},include=Unnamed,format=r,file={out}"), "-Xmx64m"))
     assert (done.returncode, done.stdout) == (0, "done Unnamed$Body\n"), done.stderr
-    assert len(shown("trace", "--json", out)["calls"]) == 100
-    report = shown("report", "--json", out)
+    assert len(lab.read_json("trace", "--json", out)["calls"]) == 100
+    report = lab.read_json("report", "--json", out)
     assert method(report["times"]["methods"], "Unnamed$Body.run")["calls"] == 100
     assert [s["objects"] for s in report["allocations"]["sites"] if s["class"] == "long[]" and "Unnamed$Body.run" in s["trace"][0]] == [100]
-    body = next(c for c in shown("coverage", "--json", out)["classes"] if c["class"] == "Unnamed$Body")
+    body = next(c for c in lab.read_json("coverage", "--json", out)["classes"] if c["class"] == "Unnamed$Body")
     assert method(body["by_method"], "run")["hit"]
 
 
@@ -98,13 +88,13 @@ STAGES = [n for n, text in enumerate((lab.ROOT / "tests" / "java" / "Ticks.java"
 
 def ticks_counted(out):
     """What a recording of Ticks says of its ticks, by capture; for coverage the number of its stages."""
-    report = shown("report", "--json", out)
+    report = lab.read_json("report", "--json", out)
     found = {"times": method(report["times"]["methods"], "Ticks.tick")["calls"]}
     found["alloc"] = sum(s["objects"] for s in report["allocations"]["sites"] if "Ticks.allocate" in "".join(s["trace"][:1]))
-    rows = shown("trace", "--exceptions", "--json", out)["exceptions"]
+    rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
     found["exceptions"] = sum(r["count"] for r in rows if r["class"] == "java.lang.IllegalStateException")
-    found["requests"] = sum(n["count"] for n in shown("requests", "--json", out)["requests"])
-    lines = next(c for c in shown("coverage", "--json", out)["classes"] if c["class"] == "Ticks")["by_line"]
+    found["requests"] = sum(n["count"] for n in lab.read_json("requests", "--json", out)["requests"])
+    lines = next(c for c in lab.read_json("coverage", "--json", out)["classes"] if c["class"] == "Ticks")["by_line"]
     found["coverage"] = sum(r["hit"] for r in lines if r["line"] in STAGES)
     return found
 
@@ -129,7 +119,7 @@ def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk
     lab.wait_for(lambda: len(said.read_text()) > printed + 500, 60, "ticks that are counted after them")
     process.kill()
     process.communicate()
-    told = shown("report", "--json", out)
+    told = lab.read_json("report", "--json", out)
     assert told["unended"] is True and lab.jvmscope("convert", "-o", tmp_path / "t.html", out).returncode == 0
     page = outputs.page(tmp_path / "t.html")
     assert page["counted"] == told["counted"]
@@ -198,7 +188,7 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
     out, jdk = tmp_path / "t.jfr", lab.Jdk(17)
     process = jdk.start_java("Counted", jvm=(jdk.agent(f"cpu=times,format=r,file={out}"),), stdin=-1, stdout=-1, stderr=-1)
     process.communicate("\n", timeout=120)
-    times = shown("report", "--json", out)["times"]
+    times = lab.read_json("report", "--json", out)["times"]
     known = [m["self_ns_95"] is not None and m["self_ns_95"][0] > 0 for m in times["methods"]]
     assert all((m["self_ns"] is None) == (m["readings"] == 0) for m in times["methods"])
     assert times["clock"] == "cpu" and known == sorted(known, reverse=True)
@@ -213,14 +203,14 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
     if times["readings"]:
         assert lab.jvmscope("convert", "-o", tmp_path / "t.collapsed", tmp_path / "t.pb.gz").returncode == 0
         for made in ("t.pb.gz", "t.collapsed"):
-            again = shown("report", "--json", tmp_path / made)["times"]
+            again = lab.read_json("report", "--json", tmp_path / made)["times"]
             assert f"times rest on {times['readings']} readings" in again["note"]
             unknown = [m.get("few_readings", False) or not m["self"] for m in again["methods"]]
             assert unknown == sorted(unknown), again["methods"]
             few = sum(m.get("few_readings", False) for m in again["methods"])
             table = lab.jvmscope("report", "--stacks", 0, "-n", 100000, tmp_path / made).stdout.split("self  method")[1]
             assert table.count(" ~") == few and few >= sum(0 < m["readings"] < 3 and m["self_ns"] > 0 for m in times["methods"]), table
-            rows = shown("diff", "--json", "--metric", "times", out, tmp_path / made)["times"]["methods"]
+            rows = lab.read_json("diff", "--json", "--metric", "times", out, tmp_path / made)["times"]["methods"]
             unknown = [r.get("few_readings", False) for r in rows]
             marked = {m["method"] for m in again["methods"] if m.get("few_readings") or not m["self"]}
             certain = {m["method"] for m, is_known in zip(times["methods"], known) if is_known}
@@ -235,11 +225,11 @@ def test_diff_marks_a_time_that_may_be_nothing_as_report_does(tmp_path):
     out = tmp_path / "t.jfr"
     done = lab.Jdk(17).java("Hot", "tiny", 1500, jvm=(lab.Jdk(17).agent(f"cpu=times,format=r,file={out}"),))
     assert done.returncode == 0, done.stderr
-    times = shown("report", "--json", out)["times"]["methods"]
+    times = lab.read_json("report", "--json", out)["times"]["methods"]
     certain = {m["method"]: m["self_ns_95"] is not None and m["self_ns_95"][0] > 0 for m in times}
     vague = {m["method"] for m in times if m["readings"] >= 10 and not certain[m["method"]]}
     assert vague, times[:5]
-    rows = shown("diff", "--json", out, out)["times"]["methods"]
+    rows = lab.read_json("diff", "--json", out, out)["times"]["methods"]
     assert {r["method"]: r.get("few_readings", False) for r in rows} == {r["method"]: not certain.get(r["method"], False) for r in rows}
     assert vague & {r["method"] for r in rows}
 
@@ -275,7 +265,7 @@ def branches(lines):
 
 def test_coverage_says_the_same_in_every_format(tmp_path):
     out = run_counted(tmp_path, "cover=y,include=Counted:java.util.A*:java.util.concurrent.*:java.util.concurrent.locks.*")
-    wanted = shown("coverage", "--json", out)
+    wanted = lab.read_json("coverage", "--json", out)
     total = wanted["total"]
     for key in ("lines", "lines_hit", "methods", "methods_hit", "branches", "branches_hit"):
         assert total[key] == sum(c[key] for c in wanted["classes"]), key
@@ -340,7 +330,7 @@ def test_round_trips_keep_units_kinds_and_sums(tmp_path):
         sources.append(tmp_path / f"{metric}.collapsed")
         sources[-1].write_text(f"# jvmscope: {metric} 0\na.B.<init>;c.D.e 5000000\n[truncated];c.D.e 7\n[stack not walked] 3\na.B.<init> 11\n")
     for source in sources:
-        whole = metrics(shown("report", "--json", source))
+        whole = metrics(lab.read_json("report", "--json", source))
         assert source == recorded or list(whole) == [source.stem]
         assert source != recorded or whole["allocations"]["truncated"] > 0  # depth=2
         for metric, wanted in whole.items():
@@ -349,7 +339,7 @@ def test_round_trips_keep_units_kinds_and_sums(tmp_path):
                 assert lab.jvmscope("convert", "--metric", metric, "-o", a, source).returncode == 0
                 assert lab.jvmscope("convert", "-o", b, a).returncode == 0
                 for out in (a, b):
-                    found = metrics(shown("report", "--json", out))
+                    found = metrics(lab.read_json("report", "--json", out))
                     assert list(found) == [metric], (out, list(found))
                     for key in ("total", "truncated", "unattributed", "methods"):
                         assert without_marks(found[metric][key]) == without_marks(wanted[key]), (metric, out, key)
@@ -375,7 +365,7 @@ def test_pprof_of_another_profiler_is_read(tmp_path):
     file += field(11, field(1, 3) + field(2, 4)) + field(12, 10_000_000)
     for name, data in (("raw.pb", file), ("packed.pb.gz", gzip.compress(file))):
         (tmp_path / name).write_bytes(data)
-        samples = shown("report", "--json", tmp_path / name)["samples"]
+        samples = lab.read_json("report", "--json", tmp_path / name)["samples"]
         assert (samples["total"], samples["interval_ns"]) == (4, 10_000_000)
         assert {m["method"]: (m["self"], m["total"]) for m in samples["methods"]} == {"main.inner": (3, 3), "main.outer": (0, 3), "main.main": (1, 4)}
     for name, data, said in (("cut.pb.gz", gzip.compress(file)[:-20], "damaged or cut"), ("text.pb.gz", gzip.compress(b"nothing"), "not a pprof profile")):
@@ -396,12 +386,12 @@ def test_the_jdks_own_views_show_what_was_recorded(jdk, tmp_path):
     rounds = 200  # 14 MB of arrays, of which every 512 KiB is sampled; 20,000 throws
     out = run_counted(tmp_path, "exceptions=stacks,alloc=sampled", version=25, rounds=rounds)
     assert view(jdk, "exception-by-type", out)["java.lang.IllegalStateException"].replace(",", "") == str(100 * rounds)
-    rows = shown("trace", "--exceptions", "--json", out)["exceptions"]
+    rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
     assert sum(r["count"] for r in rows if r["class"] == "java.lang.IllegalStateException") == 100 * rounds
     places = view(jdk, "allocation-by-site", out)
     arrays = next((v for k, v in places.items() if k.startswith("Counted.allocate")), None)
     assert arrays and float(arrays.rstrip("%").replace(",", ".")) > 30, places
-    assert method(shown("report", "--json", out)["allocations"]["methods"], "Counted.allocate")["self"] > 0
+    assert method(lab.read_json("report", "--json", out)["allocations"]["methods"], "Counted.allocate")["self"] > 0
 
 
 # Fields of the JDK's own events that are empty for a reason: only HotSpot itself knows their value, or there is none (a wait that
@@ -490,17 +480,17 @@ def test_counts_of_a_running_program_are_in_every_output(jdk, tmp_path):
     assert {key: found[key] for key in ("calls", "objects", "bytes", "throws")} == {
         key: truth(2)[key] for key in ("calls", "objects", "bytes", "throws")}
     assert set(found["covered"]) >= {"allocate", "called", "fail", "round"}
-    traced = shown("trace", "--json", out)
+    traced = lab.read_json("trace", "--json", out)
     assert (len(traced["calls"]), traced["lost"], traced["unended"]) == (2000, 0, False)
     assert lab.jvmscope("convert", "-o", page, out).returncode == 0
-    data, report = outputs.page(page), shown("report", "--json", out)
+    data, report = outputs.page(page), lab.read_json("report", "--json", out)
     assert data["trace"]["total"] == 2000 and [json.loads(c["args"]) for c in data["trace"]["calls"]] == [c["args"] for c in traced["calls"]]
-    assert data["coverage"]["total"] == shown("coverage", "--json", out)["total"]
+    assert data["coverage"]["total"] == lab.read_json("coverage", "--json", out)["total"]
     metrics = {m["name"]: outputs.page_weights(data, m) for m in data["metrics"]}
     own = method(report["allocations"]["methods"], "Counted.allocate")["self"]
     assert metrics["allocations"].own["Counted.allocate"] == own >= truth(2)["bytes"]
     assert metrics["allocations"].sum == report["allocations"]["total"]
-    events = shown("threads", "summary", "--json", "--idle", out)["threads"]
+    events = lab.read_json("threads", "summary", "--json", "--idle", out)["threads"]
     assert sorted(t["name"] for t in data["timeline"]["threads"]) == sorted(t["name"] for t in events)
     # The timeline for other readers: each thread's slices are no more than the time that it is there.
     chrome = tmp_path / "a.json"

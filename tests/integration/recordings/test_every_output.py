@@ -9,8 +9,9 @@ import pytest
 
 import lab
 import outputs
-from test_amounts import BYTES, CALLS, HOLD_MS, OBJECTS, SOURCE, THROWS, js, line
+from amounts import BYTES, CALLS, HOLD_MS, OBJECTS, SOURCE, THROWS, line
 
+js = lab.read_json
 SPIN_MS, ROUNDS = 300, 10
 ALLOCATED = ROUNDS * OBJECTS * (BYTES + 16)
 WRITES = CALLS + THROWS + 2  # of Amounts.sum, in each of which it is read too

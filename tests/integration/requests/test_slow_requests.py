@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import lab
-from test_requests import served
+from request_lab import served
 
 SLOW = 2  # requests of a path, of 120
 # The cause of each path, its object, the thread whose fault it is, and a method on that one's stack.
