@@ -14,6 +14,9 @@
 #define REPORT_NS (100 * NS_PER_MS) /* losses of one kind within this time become one event */
 
 /* Names of methods follow. Reasons agree with one thing that was lost and with many. */
+#define TABLE_HELD                                                                              \
+    "another tool had stopped the thread that held the table of sites, or the machine was too " \
+    "busy for it"
 #define ENDED_STOPPED "another tool had stopped a thread in the middle of recording"
 #define RAN_BEFORE    LOSS_RAN_BEFORE "counted" LOSS_NEXT_CALL
 
@@ -45,11 +48,8 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_ALLOC_SITE] = {"alloc", "objects", "the table of allocation sites was full"},
     [LOSS_ALLOC_SIZE] = {"alloc", "places", "the class was not found, so the bytes are not known"},
     [LOSS_ALLOC_FOLLOW] = {"alloc", "references", "there was no memory to follow more"},
-    [LOSS_ALLOC_STOPPED] = {"alloc", "bytes",
-                            "another tool had stopped the thread that held the table of sites"},
-    [LOSS_ALLOC_STOPPED_OBJECTS] = {"alloc", "objects",
-                                    "another tool had stopped the thread that held the table of "
-                                    "sites"},
+    [LOSS_ALLOC_STOPPED] = {"alloc", "bytes", TABLE_HELD},
+    [LOSS_ALLOC_STOPPED_OBJECTS] = {"alloc", "objects", TABLE_HELD},
     [LOSS_ALLOC_UNSAVED] = {"alloc", "milliseconds at the end", ENDED_STOPPED},
     [LOSS_ALLOC_RUNNING] = {"alloc", "methods", RAN_BEFORE},
     [LOSS_COVER_RUNNING] = {"coverage", "methods", RAN_BEFORE},

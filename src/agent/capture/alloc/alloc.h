@@ -168,8 +168,11 @@ void alloc_settle(JNIEnv *jni);
 void alloc_forget(struct alloc_block *b);
 void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l);
 void alloc_forget_all(void);
-/* The recording begins now: forgets all that was counted and followed before. Under the lock. */
-void alloc_start_again(JNIEnv *jni);
+/*
+ * The recording begins now: forgets all that was counted and followed before. Under the lock;
+ * sites_drop_forgotten must follow.
+ */
+void alloc_start_again(void);
 /*
  * Called when a counter has reached its `next` value. Begins a new stratum if the last one has
  * ended. Returns true when the stack should be sampled now.

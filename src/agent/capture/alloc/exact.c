@@ -156,9 +156,10 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
         return 0;
     sites_lock();
     alloc_exact_release_ended(jni);
-    alloc_start_again(jni);
+    alloc_start_again();
     alloc_exact.stacks = alloc_exact.by_vm = 0;
     sites_unlock();
+    sites_drop_forgotten(jni);
     return 0;
 }
 

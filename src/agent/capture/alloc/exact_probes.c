@@ -262,8 +262,11 @@ NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint poi
     alloc_busy = true;
     if (s != ALLOC_CLASS_BEGINS)
         alloc_measure(jni, (uint32_t)point, class);
-    /* Without the lock the stack is that of the next object. */
-    if (!sites_lock_patiently(0)) {
+    /*
+     * Without the lock the stack is that of the next object. If the counter has no stratum yet, no
+     * stratum will include this object.
+     */
+    if (!sites_lock_patiently(c->next ? 0 : bytes_of_point(point))) {
         alloc_busy = false;
         return JNI_TRUE;
     }
@@ -304,7 +307,7 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
     const struct alloc_sampling *l =
         alloc_sampling_of(block_for(jni, (uint32_t)point), (uint32_t)point);
     /* Without a stratum the object was counted before the recording began. */
-    if (alloc_exact.on && l && l->site >= 0 && l->end)
+    if (alloc_exact.on && l && l->end)
         sites_follow(jni, l->site, weak, weight, size);
     else if (weak)
         (*jni)->DeleteWeakGlobalRef(jni, weak);

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MAX_SITES = 1 << 20, MAX_LIVE = 1 << 28 };
 
@@ -35,11 +36,38 @@ void sites_begin(const struct options *o, bool exact, bool all)
     pthread_mutex_unlock(&site_table.lock);
 }
 
-/* Forgets what was followed and the figures of all sites together. */
-static void forget(JNIEnv *jni)
+/* Threads of the program that began to wait for the lock, and those that no longer do. */
+static _Atomic uint64_t waits_begun, waits_over;
+
+/*
+ * Releases the lock and acquires it again, after the threads that waited for it have had it, or 5
+ * ms. Whoever holds it for long, while it handles millions of objects, calls this every now and
+ * then: a thread that waits in vain for PATIENCE_NS gives its objects up.
+ */
+static void give_way(void)
 {
-    for (size_t i = 0; i < site_table.live.len && jni; i++)
-        (*jni)->DeleteWeakGlobalRef(jni, site_table.live.data[i].object);
+    enum { STEP_NS = 100 * 1000, STEPS = 50 };
+
+    uint64_t begun = atomic_load(&waits_begun);
+    pthread_mutex_unlock(&site_table.lock);
+    for (int i = 0; i < STEPS && atomic_load(&waits_over) < begun; i++)
+        nanosleep(&(struct timespec){.tv_nsec = STEP_NS}, NULL);
+    pthread_mutex_lock(&site_table.lock);
+}
+
+/* What was tracked in an earlier recording; under the lock, see sites_drop_forgotten. */
+static __typeof__(site_table.live) forgotten;
+
+/* Forgets what was tracked and the figures of all sites together. Under the lock. */
+static void forget(void)
+{
+    if (!forgotten.len) {
+        vec_release(&forgotten);
+        forgotten = site_table.live;
+        memset(&site_table.live, 0, sizeof(site_table.live));
+    }
+    for (size_t i = 0; i < site_table.live.len; i++)
+        (void)!vec_push(&forgotten, site_table.live.data[i]);
     vec_clear(&site_table.live);
     site_table.samples = site_table.lost = site_table.not_followed = 0;
     site_table.variance_bytes = 0;
@@ -47,9 +75,20 @@ static void forget(JNIEnv *jni)
     atomic_store(&objects_stopped, 0);
 }
 
-void sites_start_again(JNIEnv *jni)
+void sites_drop_forgotten(JNIEnv *jni)
 {
-    forget(jni);
+    pthread_mutex_lock(&site_table.lock);
+    __typeof__(forgotten) old = forgotten;
+    memset(&forgotten, 0, sizeof(forgotten));
+    pthread_mutex_unlock(&site_table.lock);
+    for (size_t i = 0; i < old.len && jni; i++)
+        (*jni)->DeleteWeakGlobalRef(jni, old.data[i].object);
+    vec_release(&old);
+}
+
+void sites_start_again(void)
+{
+    forget();
     for (size_t i = 0; i < site_table.sites.len; i++)
         site_table.sites.data[i] = (struct site){0};
     site_table.complete = site_table.all;
@@ -61,7 +100,7 @@ void sites_end(void)
 {
     JNIEnv *jni = vm_jni();
     pthread_mutex_lock(&site_table.lock);
-    forget(jni);
+    forget();
     if (site_table.garbage && jni)
         (*jni)->DeleteWeakGlobalRef(jni, site_table.garbage);
     site_table.garbage = NULL;
@@ -71,6 +110,7 @@ void sites_end(void)
     vec_release(&site_table.live);
     site_table.on = site_table.counted = site_table.prepared = false;
     pthread_mutex_unlock(&site_table.lock);
+    sites_drop_forgotten(jni);
 }
 
 void sites_lock(void)
@@ -80,13 +120,21 @@ void sites_lock(void)
 
 bool sites_lock_patiently(double bytes)
 {
-    if (patience_lock(&site_table.lock))
+    atomic_fetch_add(&waits_begun, 1);
+    bool locked = patience_lock(&site_table.lock);
+    atomic_fetch_add(&waits_over, 1);
+    if (locked)
         return true;
     if (bytes < 0)
         atomic_fetch_add(&objects_stopped, 1);
     else
         atomic_fetch_add(&bytes_stopped, (uint64_t)(bytes + 0.5));
     return false;
+}
+
+bool sites_all_tracked(void)
+{
+    return site_table.complete && !atomic_load(&bytes_stopped) && !atomic_load(&objects_stopped);
 }
 
 bool sites_reachable(void)
@@ -246,20 +294,6 @@ bool sites_follow_each(uint64_t n)
            followed - 2 * SITES_FREE < (now_ns() - site_table.began) / NS_PER_MS;
 }
 
-/* Under the lock. */
-static void sweep(JNIEnv *jni)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < site_table.live.len; i++) {
-        struct followed *f = &site_table.live.data[i];
-        if ((*jni)->IsSameObject(jni, f->object, NULL))
-            (*jni)->DeleteWeakGlobalRef(jni, f->object);
-        else
-            site_table.live.data[kept++] = *f;
-    }
-    site_table.live.len = kept;
-}
-
 /* What an object that is tracked adds to its site's squares. */
 static void add_squares(struct estimate *to, const struct followed *f, double sign)
 {
@@ -268,6 +302,66 @@ static void add_squares(struct estimate *to, const struct followed *f, double si
         to->objects += sign * w * w;
         to->bytes += sign * bytes * bytes;
     }
+}
+
+/* Adds an object that is alive to its site's figures. */
+static void count_live(const struct followed *f)
+{
+    struct site *s = &site_table.sites.data[f->site];
+    double size = (double)f->size, spread = f->weight * (f->weight - 1);
+    struct estimate *live = f->sample ? &s->sampled_live : &s->live;
+    struct estimate *variance = f->sample ? &s->sampled_variance : &s->variance;
+    live->objects += f->weight;
+    live->bytes += f->weight * size;
+    if (f->sample || !site_table.exact) {
+        variance->objects += spread;
+        variance->bytes += spread * size * size;
+    } else {
+        add_squares(variance, f, 1);
+    }
+}
+
+static bool counting; /* under the lock: an object that is moved could be counted twice */
+
+/*
+ * Drops objects that are dead where every object is tracked, and counts the others if `count`.
+ * These can be millions, so the lock is released after every few thousand. Objects tracked since
+ * the beginning are neither dropped nor counted. The order, which only thin_out needs, is not kept.
+ */
+static void sweep_in_parts(JNIEnv *jni, bool count)
+{
+    enum { AT_ONCE = 4096 }; /* which takes some tenths of a millisecond */
+
+    for (size_t i = site_table.live.len, n = 1; i > 0 && counting == count; n++) {
+        struct followed *f = &site_table.live.data[--i];
+        if ((*jni)->IsSameObject(jni, f->object, NULL)) {
+            (*jni)->DeleteWeakGlobalRef(jni, f->object);
+            *f = site_table.live.data[--site_table.live.len];
+        } else if (count) {
+            count_live(f);
+        }
+        if (n % AT_ONCE == 0)
+            give_way();
+        i = MIN(i, site_table.live.len);
+    }
+}
+
+/* Drops objects that are dead. Under the lock. */
+static void sweep(JNIEnv *jni)
+{
+    size_t kept = 0;
+    if (site_table.all) {
+        sweep_in_parts(jni, false);
+        return;
+    }
+    for (size_t i = 0; i < site_table.live.len; i++) {
+        struct followed *f = &site_table.live.data[i];
+        if ((*jni)->IsSameObject(jni, f->object, NULL))
+            (*jni)->DeleteWeakGlobalRef(jni, f->object);
+        else
+            site_table.live.data[kept++] = *f;
+    }
+    site_table.live.len = kept;
 }
 
 /*
@@ -384,26 +478,18 @@ static double variance_of(double live_squares, double squares)
 void sites_count_live(JNIEnv *jni)
 {
     static const struct estimate none;
-    sweep(jni);
     for (size_t i = 0; i < site_table.sites.len; i++) {
         struct site *s = &site_table.sites.data[i];
         s->live = s->variance = s->sampled_live = s->sampled_variance = none;
     }
-    for (size_t i = 0; i < site_table.live.len; i++) {
-        const struct followed *f = &site_table.live.data[i];
-        struct site *s = &site_table.sites.data[f->site];
-        double size = (double)f->size, spread = f->weight * (f->weight - 1);
-        struct estimate *live = f->sample ? &s->sampled_live : &s->live;
-        struct estimate *variance = f->sample ? &s->sampled_variance : &s->variance;
-        live->objects += f->weight;
-        live->bytes += f->weight * size;
-        if (f->sample || !site_table.exact) {
-            variance->objects += spread;
-            variance->bytes += spread * size * size;
-        } else {
-            add_squares(variance, f, 1);
-        }
-    }
+    counting = site_table.all;
+    if (counting)
+        sweep_in_parts(jni, true);
+    else
+        sweep(jni);
+    for (size_t i = 0; i < site_table.live.len && !counting; i++)
+        count_live(&site_table.live.data[i]);
+    counting = false;
     for (size_t i = 0; i < site_table.sites.len && site_table.exact; i++) {
         struct site *s = &site_table.sites.data[i];
         s->variance.objects = variance_of(s->variance.objects, s->squares.objects);

@@ -56,8 +56,12 @@ enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_FEW = 3, SITE_SKIP_MAX = 8 };
  */
 void sites_begin(const struct options *o, bool exact, bool all);
 void sites_end(void);
-/* Begins again with the same sites, whose numbers remain valid. Under the lock. */
-void sites_start_again(JNIEnv *jni);
+/*
+ * Begins again with the same sites, whose numbers remain valid. Under the lock;
+ * sites_drop_forgotten without the lock must follow.
+ */
+void sites_start_again(void);
+void sites_drop_forgotten(JNIEnv *jni);
 
 /* Number of frames that a site keeps: that of depth=, or what a front end requested. */
 uint32_t sites_depth(void);

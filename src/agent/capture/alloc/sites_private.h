@@ -36,7 +36,7 @@ struct site_table {
      * may stand for; 0: the VM does not sample
      */
     uint64_t interval;
-    bool complete;         /* every object since the start of the session was tracked */
+    bool complete;         /* see sites_all_tracked */
     jweak garbage;         /* cleared by the next collection */
     bool counted;          /* the live figures are those of the end of the VM and are final */
     bool prepared;         /* the live figures are those of the dump that follows */
@@ -47,5 +47,13 @@ struct site_table {
 
 extern struct site_table site_table;
 
-/* Drops dead objects and sums up what is alive, by site; under the lock, after a collection. */
+/*
+ * Drops dead objects and sums up what is alive, by site; after a collection. Under the lock, which
+ * is released meanwhile if every object is tracked.
+ */
 void sites_count_live(JNIEnv *jni);
+/*
+ * Whether every object since the start of the session was tracked, so that live figures are exact.
+ * Under the lock.
+ */
+bool sites_all_tracked(void);

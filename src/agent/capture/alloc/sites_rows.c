@@ -261,7 +261,7 @@ int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct si
     }
     if (!error && site_table.exact)
         error = give_samples(r);
-    for (size_t i = 0; i < r->rows.len && !site_table.complete; i++) {
+    for (size_t i = 0; i < r->rows.len && !sites_all_tracked(); i++) {
         struct site_row *row = &r->rows.data[i];
         double share = 1 - row->followed / MAX(row->allocated.objects, 1);
         if (share > 0)

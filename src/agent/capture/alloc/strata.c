@@ -81,12 +81,12 @@ void alloc_forget_all(void)
         alloc_forget(b);
 }
 
-void alloc_start_again(JNIEnv *jni)
+void alloc_start_again(void)
 {
     alloc_forget_all();
     alloc_begun_forget();
     alloc_no_room = 0;
-    sites_start_again(jni);
+    sites_start_again();
 }
 
 uint64_t alloc_random_below(uint64_t n)
