@@ -71,11 +71,11 @@ def count_started(popen=subprocess.Popen.__init__):
 count_started()
 
 
-def left_behind():
+def left_behind(at_end=True):
     """
     Returns the files in shared folders that belong to programs that this process started: their names
-    contain the process id. Files of other runs on the machine are not included. Files that a JDK leaves
-    when its VM is killed are removed.
+    contain the process id. Files of other runs on the machine are not included. At the end, when no
+    program is running, what a JDK leaves when its VM is killed is removed.
     """
     left = []
     for entry in (e for folder in SHARED for e in os.scandir(folder)):
@@ -85,11 +85,29 @@ def left_behind():
                 continue
         except FileNotFoundError:
             continue
-        if REPOSITORY.fullmatch(entry.name):
+        if at_end and REPOSITORY.fullmatch(entry.name):
             shutil.rmtree(entry.path, ignore_errors=True)
         elif OURS.match(entry.name):
             left.append(entry.path)
     return sorted(left)
+
+
+SEEN = {}  # what was left behind at the end of a test, by path: the first such test
+
+
+def pytest_runtest_logfinish(nodeid):
+    """Remembers after which test a file was there. It fails the run only if it is still there at the end, see pytest_sessionfinish."""
+    if STARTED - pytest_runtest_logfinish.known:
+        pytest_runtest_logfinish.known = set(STARTED)
+        for path in left_behind(at_end=False):
+            SEEN.setdefault(path, nodeid)
+
+
+pytest_runtest_logfinish.known = set()
+
+
+def still_left():
+    return [f"{path} (first seen after {SEEN.get(path, 'the last test')})" for path in left_behind()]
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
@@ -147,11 +165,18 @@ def pytest_runtest_logreport(report):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session, exitstatus):
-    """Runs in the process that reports the results; the others have no reporter."""
+    """
+    Runs in the process that reports the results; the others have no reporter. A run that leaves files of its programs in the
+    shared folders has failed.
+    """
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left"] = left_behind()
+        session.config.workeroutput["left"] = still_left()
     else:
-        LEFT.extend(left_behind())
+        LEFT.extend(still_left())
+    for process in COMPILING:
+        process.wait()
+    if LEFT and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if not session.config.getoption("--run-again") or hasattr(session.config, "workerinput") or not reporter or exitstatus != 1:
         return
@@ -160,7 +185,7 @@ def pytest_sessionfinish(session, exitstatus):
         return
     again = run_again(failed)
     reporter.stats["again"] = again
-    if failed and len(again) == len(failed):
+    if failed and len(again) == len(failed) and not LEFT:
         session.exitstatus = pytest.ExitCode.OK
 
 
@@ -215,6 +240,15 @@ def pytest_generate_tests(metafunc):
         daily = daily_jdks(metafunc.definition.name, named, mark and mark.kwargs.get("daily"))
         every = sorted({*named, *(mark.kwargs.get("slow", ()) if mark else ())})
         metafunc.parametrize("jdk", [pytest.param(v, id=f"jdk{v}", marks=[pytest.mark.slow] * (v not in daily)) for v in every], indirect=True)
+
+
+def pytest_sessionstart(session):
+    """In the process that reports, when there are others: they find most programs compiled."""
+    if getattr(session.config.option, "numprocesses", None) and not session.config.option.collectonly and lab.matrix_ready():
+        COMPILING.append(lab.compile_programs())
+
+
+COMPILING = []
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -344,7 +378,7 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line(f"run again: {len(again)}")
     for path in LEFT:
         terminalreporter.write_line(f"LEFT BEHIND {path}")
-    failed = len(stats.get("failed", [])) + len(stats.get("error", []))
+    failed = len(stats.get("failed", [])) + len(stats.get("error", [])) + len(LEFT)
     config.closing_line = f"{len(stats.get('passed', []))} passed, {failed} failed, {len(skipped)} skipped"
 
 

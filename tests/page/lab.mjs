@@ -22,11 +22,13 @@ export function jvmscope(...args) {
   return done.stdout;
 }
 
-/** The java command and a folder with these programs of tests/java, compiled. */
+/** The java command and the class path of these programs of tests/java, which test_page.py has compiled, or which are compiled here. */
 export function java(...programs) {
+  const home = spawnSync(join(root, "tools/java-home"), { encoding: "utf8" }).stdout.trim();
+  const compiled = JSON.parse(process.env.JVMSCOPE_TEST_CLASSES ?? "{}");
+  if (programs.every((p) => compiled[p])) return { command: join(home, "bin/java"), classes: programs.map((p) => compiled[p]).join(":") };
   const classes = join(folder, "classes");
   mkdirSync(classes, { recursive: true });
-  const home = spawnSync(join(root, "tools/java-home"), { encoding: "utf8" }).stdout.trim();
   const done = spawnSync(join(home, "bin/javac"), ["-g", "-nowarn", "-d", classes, ...programs.map((p) => join(root, `tests/java/${p}.java`))], { encoding: "utf8" });
   if (done.status !== 0) throw new Error(done.stderr);
   return { command: join(home, "bin/java"), classes };

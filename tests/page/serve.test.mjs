@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // jvmscope serve: the page on loopback, the what-if slider, and what is refused.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { request } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { folder, jvmscope, launch, open, root, serve, served } from "./lab.mjs";
+import { folder, java, jvmscope, launch, open, root, serve, served } from "./lab.mjs";
 
 const other = join(folder, "other.collapsed");
 let browser;
@@ -30,11 +29,8 @@ function get(path, headers = {}, method = "GET") {
 }
 
 before(async () => {
-  const classes = join(folder, "classes");
-  mkdirSync(classes);
-  const home = spawnSync(join(root, "tools/java-home"), { encoding: "utf8" }).stdout.trim();
-  spawnSync(join(home, "bin/javac"), ["-nowarn", "-d", classes, join(root, "tests/java/ThreadPrograms.java")]);
-  jvmscope("run", "--threads", "--cpu", "-o", recording, "--", join(home, "bin/java"), "-Xmx64m", "-cp", classes, "ThreadPrograms", "4");
+  const { command, classes } = java("ThreadPrograms");
+  jvmscope("run", "--threads", "--cpu", "-o", recording, "--", command, "-Xmx64m", "-cp", classes, "ThreadPrograms", "4");
   writeFileSync(hostile, "a.B.c;d.E.f 3\n");
   writeFileSync(other, "a.B.c;d.E.f 2\na.B.c;x.Y.z 5\n");
   [server, url] = await serve(recording, hostile, other);
