@@ -218,3 +218,9 @@ bool answer_is_heading(const struct answer_block *b)
 {
     return b->columns && !b->columns_n;
 }
+
+bool answer_block_is_idle(const struct answer *a, const struct answer_block *b)
+{
+    bool note = !b->key && !answer_is_heading(b);
+    return a->nothing && !note;
+}

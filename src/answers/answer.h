@@ -59,6 +59,7 @@ struct answer {
     struct arena arena;
     const char *title;
     VEC(struct answer_block) blocks;
+    bool nothing;        /* there is nothing to show; only JSON has more than the notes */
     int error;           /* the first error, -ENOMEM */
     const char *refusal; /* why there is no answer: "where: what: why"; otherwise NULL */
 };
@@ -110,3 +111,5 @@ bool answer_column_is_left(const struct answer_column *c);
 bool answer_is_left(const struct answer_column *column, const struct answer_cell *cell);
 /* Returns whether a block is only the title of those that follow. */
 bool answer_is_heading(const struct answer_block *b);
+/* Returns whether a block is left out of text and HTML because there is nothing to show. */
+bool answer_block_is_idle(const struct answer *a, const struct answer_block *b);

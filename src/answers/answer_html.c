@@ -137,6 +137,8 @@ int answer_html(const struct answer *a, struct buf *out)
     for (size_t i = 0; i < a->blocks.len; i++) {
         const struct answer_block *b = &a->blocks.data[i];
         bool fact = !b->columns_n && b->key && b->title;
+        if (answer_block_is_idle(a, b))
+            continue;
         if (fact != list)
             buf_string(out, fact ? "<dl>" : "</dl>\n");
         list = fact;

@@ -5,6 +5,8 @@
 #include "base/json_check.h"
 #include "base/map.h"
 #include "base/pattern.h"
+#include "options/names.h"
+#include "options/signature.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,11 +25,31 @@ static bool in_span(const struct call_filter *o, int64_t time_ns)
     return (!o->from_ns || at >= (int64_t)o->from_ns) && (!o->to_ns || at < (int64_t)o->to_ns);
 }
 
+/* Returns whether a part of a list has a method's name and, as Java writes them, its parameters. */
+static bool has_parameters(const char *list, const char *method)
+{
+    _cleanup_free_ char *copy = list && strchr(list, '(') ? strdup(list) : NULL;
+    size_t name = strcspn(method, "(");
+    const struct str descriptor = {method + name, strlen(method + name)};
+    bool has = false;
+    if (copy)
+        option_list_normalize(copy, ':');
+    for (char *part, *rest = copy; !has && (part = strsep(&rest, ":"));) {
+        size_t n = strcspn(part, "("), len = strlen(part + n);
+        has =
+            len && !signature_fault(part + n, len) && signature_matches(part + n, len, descriptor);
+        part[n] = 0;
+        has = has && pattern_match_one(part, method, name);
+    }
+    return has;
+}
+
 static bool wanted(const struct call *c, const struct call_filter *o)
 {
     /* Matches with or without the parameters, as --trace does. */
     bool method = moment_text_matches(o->method, c->method) ||
-                  pattern_match(o->method, c->method, strcspn(c->method, "("));
+                  pattern_match(o->method, c->method, strcspn(c->method, "(")) ||
+                  has_parameters(o->method, c->method);
     return method && moment_text_matches(o->thread, c->thread) && c->ns >= (int64_t)o->min &&
            in_span(o, c->start_ns) && in_requests(o, c->java_thread, c->start_ns);
 }

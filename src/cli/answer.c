@@ -55,6 +55,8 @@ void answer_print(const struct answer *a, FILE *to)
     char text[32], size[24];
     for (size_t i = 0; i < a->blocks.len; i++) {
         const struct answer_block *b = &a->blocks.data[i];
+        if (answer_block_is_idle(a, b))
+            continue;
         if (answer_is_heading(b)) {
             fprintf(to, "\n%s\n", b->title);
         } else if (b->columns_n) {

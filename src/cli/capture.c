@@ -200,11 +200,12 @@ static int take_values(struct capture *c, const struct option_row *row, const ch
     return r;
 }
 
-/* True for pkg.Class.method(..), which cannot be an operand of a command. */
+/* True for pkg.Class.method(..) or pkg.Class.method(int), which are no operands of a command. */
 static bool is_method_pattern(const char *word)
 {
-    size_t n = strlen(word);
-    return n > 4 && word[0] != '-' && strcmp(word + n - 4, "(..)") == 0;
+    const char *open = strchr(word, '(');
+    return open && open > word && word[0] != '-' && word[strlen(word) - 1] == ')' &&
+           memchr(word, '.', (size_t)(open - word));
 }
 
 /* True for the name of a program that execvp would find. */
@@ -262,7 +263,7 @@ static int take_row(struct capture *c, const struct option_row *row, const struc
             return -EINVAL;
     }
     if (value != row->bare && (row->separator == ':' || row->separator == ','))
-        option_dot_methods((char *)(uintptr_t)value); /* of argv */
+        option_list_normalize((char *)(uintptr_t)value, row->separator); /* of argv */
     return take_values(c, row, command->name, value);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status, dump, stop: messages to the agent of a VM that is being recorded. */
-#include "base/json.h"
+/* dump, stop: messages to the agent of a VM that is being recorded. */
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/contents.h"
@@ -9,7 +8,6 @@
 #include "cli/report.h"
 #include "cli/ring.h"
 #include "cli/target.h"
-#include "hotspot/hsperf.h"
 #include "jfr/cut.h"
 #include "proto/vm_files.h"
 
@@ -22,14 +20,8 @@
 #include <unistd.h>
 
 struct control {
-    bool json;
     const char *output;
     uint64_t last_ns; /* 0: all */
-};
-
-static const struct arg status_args[] = {
-    {"--json", 0, ARG_FLAG, offsetof(struct control, json), NULL, "print JSON"},
-    {0},
 };
 
 static const struct arg stop_args[] = {
@@ -46,11 +38,9 @@ static const struct arg dump_args[] = {
     {0},
 };
 
-static const struct arg_set status_set = {"What is shown", status_args},
-                            stop_set = {"Output", stop_args}, dump_set = {"Output", dump_args};
-static const struct arg_set *const status_sets[] = {&status_set, NULL},
-                                   *const stop_sets[] = {&stop_set, NULL},
-                                   *const dump_sets[] = {&dump_set, NULL};
+static const struct arg_set stop_set = {"Output", stop_args}, dump_set = {"Output", dump_args};
+static const struct arg_set *const stop_sets[] = {&stop_set, NULL}, *const dump_sets[] = {&dump_set,
+                                                                                          NULL};
 
 /* Sends a message to the VM that the operand names, and returns its answer. */
 static int send_verb(const struct command *self, const char *operand, const char *verb,
@@ -58,200 +48,6 @@ static int send_verb(const struct command *self, const char *operand, const char
 {
     int status = target_open(vm, operand);
     return status ? status : target_query(vm, self->name, verb, false, answer);
-}
-
-static void print_status_json(const char *answer)
-{
-    _cleanup_free_ char *copy = strdup(answer);
-    _cleanup_(buf_release) struct buf out = BUF(1 << 20);
-    struct json j = {&out, false};
-    json_begin_object(&j);
-    char *line, *rest = copy;
-    while ((line = strsep(&rest, "\n"))) {
-        char *value = strchr(line, ' ');
-        if (!value || strncmp(line, "message", 7) == 0)
-            continue;
-        *value++ = 0;
-        json_key(&j, line);
-        if (*value && !value[strspn(value, "0123456789")] && strlen(value) < 19)
-            json_u64(&j, strtoull(value, NULL, 10));
-        else
-            json_string(&j, value);
-    }
-    json_end_object(&j);
-    puts(buf_str(&out));
-}
-
-enum { REDUCTIONS_MAX = 16 };
-
-/* Prints the members "ring", "cost" and "memory" for people. */
-static void print_ring(const char *answer)
-{
-    struct ring_status ring;
-    if (!ring_status_read(answer, &ring))
-        return;
-    char from[32], to[32], size[24], used[24], rate[24];
-    printf("%-16s %s to %s, %s in %s, %s/s\n", "ring", ring_time(from, ring.from_ms),
-           ring_time(to, ring.to_ms), format_size(used, ring.used), format_size(size, ring.size),
-           format_size(rate, ring.rate));
-    if (ring.moved)
-        printf("%-16s its file has been deleted or replaced; `jvmscope dump` still reads it\n", "");
-    if (ring.process_ns)
-        printf("%-16s %.2f %% of the CPU time of the process\n", "cost",
-               100 * (double)ring.own_ns / (double)ring.process_ns);
-    printf("%-16s %s for tables, stacks and names, in addition to the ring\n", "memory",
-           format_size(size, ring.memory));
-}
-
-/* A value of the answer's trigger `number`; NULL: there is none. The caller frees it. */
-static char *trigger_value(const char *answer, unsigned number, const char *key)
-{
-    char name[64];
-    snprintf(name, sizeof(name), "trigger.%u.%s", number, key);
-    return agent_answer_value(answer, name, 0);
-}
-
-static uint64_t trigger_number(const char *answer, unsigned number, const char *key)
-{
-    _cleanup_free_ char *text = trigger_value(answer, number, key);
-    return text ? strtoull(text, NULL, 10) : 0;
-}
-
-static void print_value(const char *before, char *text)
-{
-    if (text) {
-        fputs(before, stdout);
-        print_text(stdout, (struct str){text, strlen(text)});
-    }
-    free(text);
-}
-
-/* "trigger", a line for each. */
-static void print_triggers(const char *answer)
-{
-    for (const char *at = answer; (at = strstr(at, "\ntrigger.")); at++) {
-        char last[32], *end;
-        unsigned n = (unsigned)strtoul(at + strlen("\ntrigger."), &end, 10);
-        if (strncmp(end, ".condition ", 11) != 0)
-            continue;
-        uint64_t fired = trigger_number(answer, n, "fired"),
-                 held_back = trigger_number(answer, n, "held_back"),
-                 failed = trigger_number(answer, n, "failed"),
-                 written = trigger_number(answer, n, "written");
-        printf("%-16s ", "trigger");
-        print_value("", trigger_value(answer, n, "condition"));
-        print_value(" -> ", trigger_value(answer, n, "then"));
-        if (fired)
-            printf(": held %llu time%s, last %s", (unsigned long long)fired, fired == 1 ? "" : "s",
-                   ring_time(last, trigger_number(answer, n, "last_ms")));
-        else
-            fputs(": has not held", stdout);
-        if (fired)
-            print_value(", ", trigger_value(answer, n, "measured"));
-        print_value("; nothing has loaded the class ", trigger_value(answer, n, "not_loaded"));
-        if (trigger_number(answer, n, "no_exception"))
-            fputs("; the class is no exception", stdout);
-        if (held_back)
-            printf("; %llu of them within a minute of another", (unsigned long long)held_back);
-        if (written)
-            printf("; wrote %llu file%s", (unsigned long long)written, written == 1 ? "" : "s");
-        print_value(", last ", trigger_value(answer, n, "file"));
-        if (trigger_number(answer, n, "file_removed"))
-            fputs(" (removed)", stdout);
-        if (failed)
-            printf("; %llu failed", (unsigned long long)failed);
-        print_value(", last ", trigger_value(answer, n, "error"));
-        putchar('\n');
-    }
-}
-
-/*
- * Adds to the agent's answer how many of the loaded classes came from the VM's archive of shared
- * classes (CDS, or an AOT cache), because captures that change classes at start-up make the VM load
- * those classes without the archive.
- */
-static void add_archive(const struct vm *vm, struct buf *answer)
-{
-    _cleanup_free_ uint8_t *counters = NULL;
-    int64_t shared, loaded;
-    size_t len;
-    if (vm_counters(vm, &counters, &len) < 0 ||
-        hsperf_number(counters, len, "java.cls.sharedLoadedClasses", &shared) < 0 ||
-        hsperf_number(counters, len, "java.cls.loadedClasses", &loaded) < 0)
-        return;
-    _cleanup_free_ char *arguments = hsperf_string(counters, len, "java.rt.vmArgs");
-    if (shared > 0)
-        buf_printf(answer, "archive in use: %lld of %lld classes came from it\n", (long long)shared,
-                   (long long)(shared + loaded));
-    else
-        buf_printf(answer, "archive not in use: %s\n",
-                   arguments && strstr(arguments, "-Xshare:off")
-                       ? "the VM was started with -Xshare:off"
-                       : "the VM has none that it can use");
-}
-
-/* Prints "budget": its size, how much of it was used, and what is reduced to stay below it. */
-static void print_budget(const char *answer)
-{
-    _cleanup_free_ char *share = agent_answer_value(answer, "budget.share", 0);
-    _cleanup_free_ char *used = agent_answer_value(answer, "budget.used", 0);
-    if (!share || !used)
-        return;
-    printf("%-16s %g %% of the CPU time; %.2f %% in the last second", "budget",
-           100 * strtod(share, NULL), 100 * strtod(used, NULL));
-    for (unsigned i = 1; i <= REDUCTIONS_MAX; i++) {
-        char name[64], since[32];
-        snprintf(name, sizeof(name), "budget.%u.what", i);
-        _cleanup_free_ char *what = agent_answer_value(answer, name, 0);
-        snprintf(name, sizeof(name), "budget.%u.one_of", i);
-        _cleanup_free_ char *one_of = agent_answer_value(answer, name, 0);
-        snprintf(name, sizeof(name), "budget.%u.since_ms", i);
-        _cleanup_free_ char *at = agent_answer_value(answer, name, 0);
-        if (what && one_of && at)
-            printf("; one in %s %s since %s", one_of, what,
-                   ring_time(since, strtoull(at, NULL, 10)));
-    }
-    putchar('\n');
-}
-
-static int cmd_status(const struct command *self, int argc, char **argv)
-{
-    struct control options = {0};
-    _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
-    struct operands operands;
-    int status;
-    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
-        return status;
-    status = send_verb(self, operands.list[0], "control=status", &vm, &answer);
-    if (status)
-        return status;
-    add_archive(&vm, &answer);
-    if (options.json) {
-        print_status_json(buf_str(&answer));
-        return 0;
-    }
-    print_ring(buf_str(&answer));
-    print_budget(buf_str(&answer));
-    print_triggers(buf_str(&answer));
-    /* Line 1 is the "ok" that target_message has checked. */
-    const char *line = strchr(buf_str(&answer), '\n');
-    for (; line && line[1]; line = strchr(line + 1, '\n')) {
-        size_t key = strcspn(line + 1, " \n"), all = strcspn(line + 1, "\n");
-        if (strncmp(line + 1, "messages_told ", 14) == 0 || strncmp(line + 1, "trigger.", 8) == 0 ||
-            strncmp(line + 1, "budget.", 7) == 0)
-            continue;
-        bool note = strncmp(line + 1, "message ", 8) == 0;
-        printf("%-16.*s ", note ? 4 : (int)key, note ? "note" : line + 1);
-        struct str value = {line + 1 + MIN(key + 1, all), all - MIN(key + 1, all)};
-        _cleanup_free_ char *text = note ? strndup(value.data, value.len) : NULL;
-        _cleanup_(buf_release) struct buf said = BUF(1 << 16);
-        if (text)
-            target_put_said(&said, text);
-        print_text(stdout, text ? (struct str){buf_str(&said), strlen(buf_str(&said))} : value);
-        putchar('\n');
-    }
-    return 0;
 }
 
 /*
@@ -389,24 +185,6 @@ static int cmd_stop(const struct command *self, int argc, char **argv)
         return status;
     return send_and_fetch(self, operands.list[0], &options, "control=stop", true);
 }
-
-const struct command command_status = {
-    .name = "status",
-    .run = cmd_status,
-    .operands = "PID",
-    .min_operands = 1,
-    .max_operands = 1,
-    .summary = "show what the agent in a VM does",
-    .related = "attach dump stop list",
-    .description =
-        "Use it to see whether a recording is in progress, and what it costs the program.\n\n"
-        "Asks the agent what it records, since when, and what it has counted. While it starts or "
-        "stops a recording, it says how many classes it has changed. For a recording that is "
-        "always on, it shows the ring and the triggers: how often each one fired, what it "
-        "measured last, and what it wrote.",
-    .examples = "  jvmscope status 4711\n",
-    .sets = status_sets,
-};
 
 const struct command command_dump = {
     .name = "dump",

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/cover_classes.h"
 #include "cli/losses.h"
+#include "options/signature.h"
 
 #include <errno.h>
 #include <string.h>
@@ -72,7 +73,7 @@ static int print_body(const struct cover_body *b)
            (unsigned long long)s.lines_hit, (unsigned long long)s.lines, "",
            (unsigned long long)s.branches_hit, (unsigned long long)s.branches);
     _cleanup_(buf_release) struct buf method = BUF(1 << 18);
-    put_java_signature(&method, b->name, b->descriptor);
+    signature_put(&method, b->name, b->descriptor);
     print_text(stdout, (struct str){buf_str(&method), method.len});
     putchar('\n');
     return 0;

@@ -4,6 +4,7 @@
 /* json-c and base/json.h cannot be included together: both define json_object. */
 #include "base/buf.h"
 #include "base/vec.h"
+#include "options/signature.h"
 
 #include <json-c/json.h>
 
@@ -124,7 +125,7 @@ static void put_method(struct buf *b, const char *text)
     size_t n = strcspn(text, "(");
     _cleanup_free_ char *name = strndup(text, n);
     if (name && text[n])
-        put_java_signature(b, name, text + n);
+        signature_put(b, name, text + n);
     else
         buf_string(b, text);
 }
@@ -133,7 +134,7 @@ static void put_method(struct buf *b, const char *text)
 static void put_member(struct buf *b, const char *key, json_object *v)
 {
     if (strcmp(key, "descriptor") == 0 && json_object_is_type(v, json_type_string))
-        put_java_signature(b, "", json_object_get_string(v));
+        signature_put(b, "", json_object_get_string(v));
     else if ((strcmp(key, "methods") == 0 || strcmp(key, "methods_added") == 0) &&
              json_object_is_type(v, json_type_string))
         put_method(b, json_object_get_string(v));

@@ -3,7 +3,6 @@
 #include "cli/text.h"
 
 #include "base/buf.h"
-#include "base/dotted.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -262,49 +261,4 @@ int text_fprintf(FILE *to, const char *format, ...)
         return -1;
     (fwrite)(b.data, 1, b.len, to);
     return (int)b.len;
-}
-
-/*
- * Appends the type at p of a descriptor as Java writes it. Returns what follows it, or NULL when
- * there is none, with nothing appended.
- */
-static const char *put_java_type(struct buf *b, const char *p)
-{
-    static const char codes[] = "ZBCSIJFDV";
-    static const char *const names[] = {"boolean", "byte",  "char",   "short", "int",
-                                        "long",    "float", "double", "void"};
-    size_t dimensions = strspn(p, "[");
-    p += dimensions;
-    const char *code = *p ? strchr(codes, *p) : NULL;
-    const char *end = *p == 'L' ? strchr(p, ';') : code ? p : NULL;
-    if (!end)
-        return NULL;
-    if (code)
-        buf_string(b, names[code - codes]);
-    if (*p == 'L')
-        buf_dotted(b, p + 1, (size_t)(end - p - 1));
-    for (; dimensions; dimensions--)
-        buf_string(b, "[]");
-    return end + 1;
-}
-
-void put_java_signature(struct buf *b, const char *name, const char *descriptor)
-{
-    _cleanup_(buf_release) struct buf arguments = BUF(1 << 17), type = BUF(1 << 17);
-    const char *p = descriptor;
-    bool method = *p == '(';
-    for (p += method; method && p && *p && *p != ')';) {
-        buf_string(&arguments, arguments.len ? ", " : "");
-        p = put_java_type(&arguments, p);
-    }
-    if (p && (!method || *p == ')'))
-        p = put_java_type(&type, p + method);
-    if (!p || *p || buf_error(&arguments) || buf_error(&type))
-        buf_printf(b, "%s%s%s", name, *name ? " " : "", descriptor);
-    else
-        buf_printf(b,
-                   method  ? "%s %s(%s)"
-                   : *name ? "%s %s"
-                           : "%s",
-                   buf_str(&type), name, buf_str(&arguments));
 }

@@ -36,12 +36,6 @@ size_t text_put(struct buf *b, const char *s, size_t len, size_t columns);
 void print_text(FILE *to, struct str s);
 /* Prints in exactly this many columns (3 or more), with "..." for what is cut. */
 void print_column(FILE *to, const char *s, size_t columns, bool right);
-/*
- * Appends a method as it is written in source code: "int add(byte[], java.lang.String)" for "add"
- * and "([BLjava/lang/String;)I"; for a descriptor without parentheses its type before the name.
- * Anything else is appended unchanged. No name is "".
- */
-void put_java_signature(struct buf *b, const char *name, const char *descriptor);
 /* Prints text of the command's own tables, of several lines. */
 void print_own(FILE *to, const char *s);
 

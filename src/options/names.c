@@ -1,18 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/names.h"
 
+#include "options/signature.h"
 #include "options/value.h"
 
 #include <errno.h>
 #include <string.h>
 
-void option_dot_methods(char *text)
+/* Returns whether a blank between parentheses separates nothing. */
+static bool is_idle_blank(const char *list, const char *to, const char *at)
 {
-    char *to = text;
-    for (const char *at = text; *at; to++) {
-        bool colons = at[0] == ':' && at[1] == ':';
-        *to = colons ? '.' : *at;
-        at += 1 + colons;
+    at += strspn(at, " ");
+    return to == list || strchr("(,.[", to[-1]) || (*at && strchr(",.[<)", *at));
+}
+
+void option_list_normalize(char *list, char separator)
+{
+    char *to = list;
+    unsigned open = 0, arguments = 0; /* the parentheses and the type arguments around `at` */
+    for (const char *at = list; *at; at++) {
+        open += *at == '(';
+        open -= *at == ')' && open;
+        if (!open && at[0] == ':' && at[1] == ':') {
+            *to++ = '.';
+            at++;
+        } else if (!open && (*at == ',' || *at == ';' || *at == separator)) {
+            while (to > list && to[-1] == ' ')
+                to--;
+            *to++ = separator;
+            at += strspn(at + 1, " ");
+        } else if (open && *at == '<') {
+            arguments++;
+        } else if (arguments) {
+            arguments -= *at == '>';
+        } else if (open && strncmp(at, "...", 3) == 0) {
+            bool any = to[-1] == '(' || to[-1] == ',';
+            *to++ = any ? '.' : '[';
+            *to++ = any ? '.' : ']';
+            at += 2;
+        } else if (!open || *at != ' ' || !is_idle_blank(list, to, at)) {
+            *to++ = *at;
+        }
     }
     *to = 0;
 }
@@ -23,13 +51,31 @@ bool option_is_field(const char *part, size_t len)
     return dot && dot > part && dot < part + len - 1 && !memchr(part, '*', len);
 }
 
-size_t option_method_length(const char *part, size_t len)
+bool option_is_auto(const char *part, size_t len)
 {
-    static const char any[] = "(..)";
-    if (len == 4 && memcmp(part, "auto", len) == 0)
-        return 0;
-    size_t n = sizeof(any) - 1;
-    return len > n && memcmp(part + len - n, any, n) == 0 ? len - n : len;
+    return len == 4 && memcmp(part, "auto", len) == 0;
+}
+
+const char *option_pattern_fault(const char *part, size_t len)
+{
+    static const char type[] = "implements";
+    const size_t n = sizeof(type) - 1;
+    while (len && part[len - 1] == ' ')
+        len--;
+    const char *open = memchr(part, '(', len);
+    size_t name = open ? (size_t)(open - part) : len;
+    if (!len)
+        return "a pattern is missing: package.Class.method";
+    if (len == 1 && *part == '@')
+        return "no annotation name after @";
+    if (len == n && memcmp(part, type, n) == 0)
+        return "no type name after implements";
+    if (memchr(part, '/', name))
+        return "names are written with dots";
+    if (!name || memchr(part, ')', name) || memchr(part, '\n', name) || memchr(part, '\r', name) ||
+        memchr(part, '\t', name))
+        return "no class or method has such a name";
+    return open ? signature_fault(open, len - name) : NULL;
 }
 
 /* Returns what is wrong with a part, or NULL. */
@@ -40,33 +86,41 @@ static const char *field_fault(const char *part, size_t len)
 
 static const char *method_fault(const char *part, size_t len)
 {
-    size_t n = option_method_length(part, len);
-    const char *last = n ? memrchr(part, '.', n) : NULL;
-    if (n && (memchr(part, '(', n) || memchr(part, ' ', n)))
+    const char *open = memchr(part, '(', len);
+    size_t n = open ? (size_t)(open - part) : len;
+    const char *last = memrchr(part, '.', n);
+    if (option_is_auto(part, len))
+        return NULL;
+    if (memchr(part, ' ', n))
         return "names a method as pkg.Class.method or pkg.Class.method(..)";
-    if (n && (!last || last == part || last == part + n - 1))
+    if (!last || last == part || last == part + n - 1)
         return "names no method: pkg.Class.method(..)";
     if (n > 5 && memcmp(part, "java.", 5) == 0)
         return "methods of the JDK's own packages are no requests";
-    return NULL;
+    return option_pattern_fault(part, len);
 }
 
 int option_names_check(enum option which, const char *list, struct buf *message)
 {
+    static const char *(*const faults[OPTION_COUNT])(const char *part, size_t len) = {
+        [OPT_WATCH] = field_fault,
+        [OPT_REQUESTS] = method_fault,
+        [OPT_TRACE] = option_pattern_fault,
+        [OPT_INCLUDE] = option_pattern_fault,
+        [OPT_EXCLUDE] = option_pattern_fault};
+
     unsigned n = 0;
-    if (which != OPT_WATCH && which != OPT_REQUESTS)
-        return 0;
-    for (const char *at = list; *at;) {
-        size_t len = strcspn(at, ",:");
-        const char *fault = which == OPT_WATCH ? field_fault(at, len) : method_fault(at, len);
-        if (len && fault) {
+    for (const char *at = list; faults[which] && *at;) {
+        size_t len = strcspn(at, ":");
+        const char *fault = len ? faults[which](at, len) : NULL;
+        if (fault) {
             option_put_part(message, which, at, len);
             buf_printf(message, ": %s", fault);
             return -EINVAL;
         }
         n += len > 0;
         at += len;
-        at += strspn(at, ",: ");
+        at += strspn(at, ": ");
     }
     if (which == OPT_WATCH && n > WATCHES_MAX) {
         option_put(message, which, NULL);

@@ -6,20 +6,25 @@
 
 enum { WATCHES_MAX = 64 };
 
-/* Replaces pkg.Class::method, as Java's method references are written, by pkg.Class.method. */
-void option_dot_methods(char *text);
+/*
+ * Writes a list in the way in which it is parsed, in place: its parts are separated by the
+ * separator alone, where commas, semicolons and blanks are read too, pkg.Class::method is
+ * pkg.Class.method, and the types in the parentheses after a method are without blanks and type
+ * arguments.
+ */
+void option_list_normalize(char *list, char separator);
+
+/* Returns what is wrong with a pattern of classes or methods, or NULL. */
+const char *option_pattern_fault(const char *part, size_t len);
 
 /* Returns whether a part of watch= is pkg.Class.field. */
 bool option_is_field(const char *part, size_t len);
 
-/*
- * The length of the method's name in a part of requests=, without the (..) that may follow it; 0
- * for "auto".
- */
-size_t option_method_length(const char *part, size_t len);
+/* Returns whether a part of requests= is "auto", which names no method. */
+bool option_is_auto(const char *part, size_t len);
 
 /*
- * Checks the parts of watch= or requests=, which commas or colons separate. Returns 0, or -EINVAL
- * with a sentence in `message`; 0 for any other option.
+ * Checks the parts of a normalized list. Returns 0, or -EINVAL with a sentence in `message`; 0 for
+ * an option whose parts may be anything.
  */
 int option_names_check(enum option which, const char *list, struct buf *message) must_check;

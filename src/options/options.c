@@ -12,28 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Replaces commas, and blanks that follow them, by the list's separator, in place. */
-static void one_separator(char *list, char separator)
-{
-    char *to = list;
-    for (const char *at = list; *at; at++) {
-        bool between = *at == ',';
-        *to++ = between ? separator : *at;
-        if (between)
-            at += strspn(at + 1, " ");
-    }
-    *to = 0;
-}
-
-/* Appends further parts to a list, whose own separator commas are. */
+/* Appends further parts to a list. */
 static int join(struct options *o, enum option which, const char *text, struct buf *message)
 {
     struct option_value *v = &o->v[which];
     char separator = option_table[which].separator, *all;
     if (asprintf(&all, "%s%.*s%s", v->given ? v->text : "", v->given ? 1 : 0, &separator, text) < 0)
         return -ENOMEM;
-    if (separator != ';')
-        one_separator(all, separator);
     free(o->joined[which]);
     v->text = o->joined[which] = all;
     return option_names_check(which, all, message); /* the number of parts in all */
@@ -65,7 +50,6 @@ static int begin_trace(struct options *o, char *patterns, struct buf *message)
         buf_printf(message, ": given more than %d times; commas separate patterns", TRACES_MAX);
         return -EINVAL;
     }
-    one_separator(patterns, ':');
     o->traces[o->n_traces] = (struct option_trace){.patterns = patterns};
     if (o->condition_first && o->n_traces == 0)
         o->traces[0].condition = o->v[OPT_IF].text;
@@ -140,7 +124,7 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
     const struct option_row *row = &option_table[which];
     struct option_value *v = &o->v[which], new = {0};
     if (row->separator == ':' || row->separator == ',')
-        option_dot_methods(text);
+        option_list_normalize(text, row->separator);
     int r = option_value_set(&new, which, text, message);
     if (r == 0 && which == OPT_IF)
         return give_condition(o, text, message);
@@ -324,6 +308,15 @@ static int check_together(const struct options *o, struct buf *message)
     return r;
 }
 
+/* Returns whether a comma at `to` would separate types of a method: trace=C.m(int,long). */
+static bool is_within_types(const char *item, const char *to)
+{
+    int which = option_find(item, strcspn(item, "=")), open = 0;
+    for (const char *p = item; p < to; p++)
+        open += (*p == '(') - (*p == ')');
+    return open > 0 && which >= 0 && option_table[which].separator == ':';
+}
+
 /*
  * Cuts the next item off *rest, in place. Items are separated by commas. Inside a value a comma is
  * preceded by a backslash, and backslashes that precede a comma or the end literally are doubled.
@@ -334,7 +327,7 @@ static char *next_item(char **rest)
     char *item = *rest, *to = item, *at = item;
     if (!item)
         return NULL;
-    while (*at && *at != ',') {
+    while (*at && (*at != ',' || is_within_types(item, to))) {
         size_t run = strspn(at, "\\"), keep = run;
         bool escapes = at[run] == ',' || !at[run];
         if (escapes)

@@ -2,64 +2,38 @@
 #include "options/trace_request.h"
 
 #include "base/macro.h"
+#include "options/names.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* The end of the type of a descriptor that begins at p; NULL: it is not a type. */
-static const char *type_end(const char *p)
+char *trace_request_split(char *patterns)
 {
-    p += strspn(p, "[");
-    if (*p == 'L') {
-        size_t name = strcspn(p, ";[().");
-        return name > 1 && p[name] == ';' ? p + name + 1 : NULL;
+    char *condition = strstr(patterns, " if ");
+    if (condition) {
+        *condition = 0;
+        condition += strlen(" if ");
     }
-    return *p && strchr("BCDFIJSZ", *p) ? p + 1 : NULL;
-}
-
-/* "(ILjava/lang/String;)V" */
-static bool is_descriptor(const char *p)
-{
-    for (p++; p && *p != ')';)
-        p = type_end(p);
-    if (p)
-        p = strcmp(p, ")V") == 0 ? p + 2 : type_end(p + 1);
-    return p && !*p;
-}
-
-static const char *pattern_fault(const char *p)
-{
-    size_t name = strcspn(p, "(");
-    if (!*p)
-        return "a pattern is missing: package.Class.method";
-    if (strchr(p, ':'))
-        return "one pattern at a time, without colons";
-    if (strcmp(p, "@") == 0)
-        return "no annotation name after @";
-    if (strncmp(p, "implements", 10) == 0 && !p[10 + strspn(p + 10, " ")])
-        return "no type name after implements";
-    if (memchr(p, '/', name))
-        return "names are written with dots";
-    if (strcspn(p, ");[\n\r\t") < name)
-        return "no class or method has such a name";
-    if (p[name] && strcmp(p + name, "(..)") != 0 && !is_descriptor(p + name))
-        return "the text after the name is not a descriptor such as (ILjava/lang/String;)V";
-    return NULL;
+    option_list_normalize(patterns, ':');
+    return condition;
 }
 
 /* "PATTERN,PATTERN" or "PATTERN,PATTERN if CONDITION" */
 static const char *add_fault(const char *text)
 {
-    const char *condition = strstr(text, " if ");
-    _cleanup_free_ char *pattern =
-        strndup(text, condition ? (size_t)(condition - text) : strlen(text));
-    if (condition && !condition[strlen(" if ")])
-        return "no condition after if";
-    if (!pattern)
+    _cleanup_free_ char *patterns = strdup(text);
+    if (!patterns)
         return "no memory";
-    const char *fault = *pattern ? NULL : pattern_fault(pattern);
-    for (char *rest = pattern, *one; !fault && (one = strsep(&rest, ","));)
-        fault = pattern_fault(one);
+    const char *condition = trace_request_split(patterns), *fault = NULL;
+    if (condition && !*condition)
+        return "no condition after if";
+    for (const char *p = patterns; !fault; p++) {
+        size_t n = strcspn(p, ":");
+        fault = option_pattern_fault(p, n);
+        p += n;
+        if (!*p)
+            break;
+    }
     return fault;
 }
 

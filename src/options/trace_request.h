@@ -11,3 +11,9 @@
  * refers.
  */
 const char *trace_request_fault(const char *request, const char **ret_what);
+
+/*
+ * Splits what follows "add " or "remove " in place: leaves the normalized patterns, and returns the
+ * condition or NULL.
+ */
+char *trace_request_split(char *patterns);

@@ -21,12 +21,18 @@ public class ModernValues {
     static void one(String what, Object o) {
     }
 
-    public static void main(String[] args) {
+    public static void main(String[] args) throws Exception {
         one("record", new Point(-3, "p\"q", new long[] {1, 2}));
         one("empty", new Empty());
         one("entry", Map.entry("k", 1));
         one("mapkeys", Map.of("k", 1, "l", 1).values());
         one("joiner", new StringJoiner(",").add("a").add("b"));
+        Map<String, Integer> ordered = new LinkedHashMap<>();
+        for (int i = 1; i < 8; i++)
+            ordered.put("k" + i, i);
+        for (String view : new String[] {"KeySet", "Values", "EntrySet"}) // JDK 21 has them
+            if (Runtime.version().feature() >= 21)
+                one("back" + view, Class.forName("java.util.SequencedCollection").getMethod("reversed").invoke(LinkedHashMap.class.getMethod("sequenced" + view).invoke(ordered)));
         System.out.println("done");
     }
 }

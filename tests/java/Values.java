@@ -264,6 +264,7 @@ public class Values {
         Object[] cycle = new Object[1];
         cycle[0] = cycle;
         one("cycle", cycle);
+        one("joiner", new java.util.StringJoiner(",").add("a").add("b"));
         one("quoted", "a\"b\\c\nd");
         one("huge", new String(new char[1 << 20]).replace('\0', 'h'));
         one("exception", new Silent("why"));

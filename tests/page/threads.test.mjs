@@ -386,6 +386,18 @@ test("monitor statistics sort, choose, sum and show stacks", async () => {
   assert.deepEqual(page.problems, []);
 });
 
+test("the view of monitor statistics scrolls, and no table within it", async () => {
+  for (const [width, height] of [[1400, 800], [1024, 700], [390, 800]]) {
+    const page = await open(browser, `${url}#v=monitors`, { viewport: { width, height } });
+    await page.waitForSelector(".monitors .sortable tbody tr");
+    const within = await page.evaluate(() => [...document.querySelectorAll(".monitors .sortable")].filter((t) => t.scrollHeight > t.clientHeight + 2).map((t) => t.querySelector("caption").textContent));
+    assert.deepEqual(within, [], `${width} pixels`);
+    assert.ok(await page.evaluate(() => document.querySelector(".monitors .columns").scrollHeight > document.querySelector(".monitors .columns").clientHeight));
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});
+
 test("statistics are those of the threads and classes that are chosen", async () => {
   const thread = truth.monitors.threads.find((t) => t.name === "main");
   const { threads } = await (await open(browser, url)).evaluate(() => JSON.parse(document.getElementById("data").textContent).timeline);

@@ -62,25 +62,25 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
               </button>
             )}
           </h2>
-          <SortableTable caption="Threads" by={4} ties={6} totals selected={threads} onSelect={(s) => keep({ mt: [...s].join(",") })} rows={threadRows}
+          <SortableTable limit={100} caption="Threads" by={4} ties={6} totals selected={threads} onSelect={(s) => keep({ mt: [...s].join(",") })} rows={threadRows}
             columns={[{ title: "Thread", name: true }, { title: "Id", numeric: true, minor: true }, { title: "Group", minor: true }, { title: "Blocks", numeric: true }, { title: "Blocked", ...time }, { title: "Waits", numeric: true }, { title: "Waited", ...time }]} />
         </section>
         <section>
           <h2>
             Classes{threads.size > 0 && ` of ${threads.size} thread${threads.size > 1 ? "s" : ""}`}
           </h2>
-          <SortableTable caption="Classes whose monitors were used" by={2} ties={7} totals selected={new Set(classes.map((c, i) => (chosenClasses.has(c.class) ? i : -1)).filter((i) => i >= 0))}
+          <SortableTable limit={100} caption="Classes whose monitors were used" by={2} ties={7} totals selected={new Set(classes.map((c, i) => (chosenClasses.has(c.class) ? i : -1)).filter((i) => i >= 0))}
             onSelect={(s) => keep({ mc: [...s].map((i) => classes[i].class).join("|") })} rows={classRows}
             columns={[{ title: "Class", name: true, code: "class" }, { title: "Blocks", numeric: true }, { title: "Blocked", ...time }, { title: "Min", ...time, minor: true }, { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true },
               { title: "Waits", numeric: true }, { title: "Waited", ...time }, { title: "Min ", ...time, minor: true }, { title: "Average ", ...time, minor: true }, { title: "Max ", ...time, minor: true }, { title: "Threads", numeric: true, minor: true }]} />
         </section>
         <section>
           <h2>Blocks, by calling method</h2>
-          <SortableTable caption="Blocks by calling method" by={3} totals selected={selected} onSelect={choose} rows={siteRows(true)} columns={columns} />
+          <SortableTable limit={100} caption="Blocks by calling method" by={3} totals selected={selected} onSelect={choose} rows={siteRows(true)} columns={columns} />
         </section>
         <section>
           <h2>Waits, by calling method</h2>
-          <SortableTable caption="Waits by calling method" by={3} totals selected={selected} onSelect={choose} rows={siteRows(false)} columns={columns} />
+          <SortableTable limit={100} caption="Waits by calling method" by={3} totals selected={selected} onSelect={choose} rows={siteRows(false)} columns={columns} />
         </section>
       </div>
       <aside class="stacks" aria-label="Call stacks" aria-live="polite">

@@ -28,12 +28,13 @@ interface Props {
   by?: number;
   ties?: number; // the column by which rows that are equal are sorted, the largest first
   natural?: boolean; // in the order given until a column is chosen
-  limit?: number;
+  limit?: number; // rows that are shown at first; a button shows more
 }
 
 export function SortableTable(p: Props) {
   const [sort, setSort] = useState({ by: p.natural ? -1 : (p.by ?? 0), down: p.by !== undefined });
   const [anchor, setAnchor] = useState(-1);
+  const [limit, setLimit] = useState(p.limit ?? 1000);
   const rows = useMemo(
     () =>
       sort.by < 0 ? p.rows : [...p.rows].sort((a, b) => {
@@ -45,7 +46,7 @@ export function SortableTable(p: Props) {
       }),
     [p.rows, sort],
   );
-  const shown = rows.slice(0, p.limit ?? 1000);
+  const shown = rows.slice(0, limit);
   const pick = (i: number, e: { shiftKey: boolean }) => {
     const s = new Set(p.selected);
     if (e.shiftKey && anchor >= 0) for (let k = Math.min(i, anchor); k <= Math.max(i, anchor); k++) s.add(rows[k].key);
@@ -99,7 +100,7 @@ export function SortableTable(p: Props) {
           {rows.length > shown.length && (
             <tr>
               <td colSpan={p.columns.length} class="dim">
-                … and {rows.length - shown.length} more
+                … and {rows.length - shown.length} more <button class="link" onClick={() => setLimit(limit + 1000)}>Show more</button>
               </td>
             </tr>
           )}

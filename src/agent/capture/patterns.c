@@ -14,6 +14,7 @@
 #include "base/dotted.h"
 #include "base/pattern.h"
 #include "jfr/writer.h"
+#include "options/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,22 +60,14 @@ static void patterns_release(struct patterns *p)
     p->n = 0;
 }
 
-/* In requests= the word "auto" is no pattern, and (..) may follow a method. */
-static size_t length(enum option option, const char *pattern)
-{
-    size_t n = strcspn(pattern, ":");
-    if (option == OPT_REQUESTS && n == 4 && memcmp(pattern, "auto", n) == 0)
-        return 0;
-    return option == OPT_REQUESTS && n > 4 && memcmp(pattern + n - 4, "(..)", 4) == 0 ? n - 4 : n;
-}
-
 static void split(struct patterns *ret, enum option option, const char *list)
 {
     /* The fields and classes of traced objects may be separated by these too. */
-    const char *separators = option == OPT_SHOW || option == OPT_TOSTRING ? ":, ;" : ":";
+    const char *separators = option == OPT_SHOW || option == OPT_TOSTRING ? ":, " : ":";
     for (const char *p = list; p && *p && ret->n < PATTERNS_MAX;) {
-        size_t n = strcspn(p, separators), shown = MIN(length(option, p), n);
-        char *text = shown ? strndup(p, shown) : NULL;
+        size_t n = strcspn(p, separators);
+        bool none = !n || (option == OPT_REQUESTS && option_is_auto(p, n));
+        char *text = none ? NULL : strndup(p, n);
         if (text)
             ret->of[ret->n++] = (struct pattern){.option = option, .text = text};
         p += n + (p[n] != 0);
@@ -89,14 +82,23 @@ static bool declares_method(jclass c, struct str class_name, const char *pattern
     if ((*vm.ti)->GetClassMethods(vm.ti, c, &n, &methods) != JVMTI_ERROR_NONE)
         return true; /* the VM does not say */
     for (jint i = 0; i < n && !is; i++) {
-        char *name = NULL;
-        if ((*vm.ti)->GetMethodName(vm.ti, methods[i], &name, NULL, NULL) != JVMTI_ERROR_NONE)
+        char *name = NULL, *descriptor = NULL;
+        if ((*vm.ti)->GetMethodName(vm.ti, methods[i], &name, &descriptor, NULL) !=
+            JVMTI_ERROR_NONE)
             continue;
-        is = choice_matches(pattern, class_name, (struct str){name, strlen(name)});
+        is = choice_matches(pattern, class_name, (struct str){name, strlen(name)},
+                            (struct str){descriptor, strlen(descriptor)});
         vm_free(name);
+        vm_free(descriptor);
     }
     vm_free(methods);
     return is;
+}
+
+/* The dot before the last name of a pattern, which types may follow; NULL: there is none. */
+static const char *last_dot(const char *pattern)
+{
+    return memrchr(pattern, '.', strcspn(pattern, "("));
 }
 
 /*
@@ -106,8 +108,8 @@ static bool declares_method(jclass c, struct str class_name, const char *pattern
  */
 static bool is_chosen(const char *pattern, jclass c, struct str name)
 {
-    const char *last = strrchr(pattern, '.');
-    if (choice_matches(pattern, name, (struct str){"", 0}))
+    const char *last = last_dot(pattern);
+    if (choice_matches_class(pattern, name))
         return true;
     return choice_may_match(pattern, name) &&
            (!last || !last[1] || memchr(pattern, '*', (size_t)(last - pattern)) ||
@@ -119,7 +121,7 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
 {
     char class_name[512];
     if (p->option == OPT_LOCKS)
-        return choice_matches(p->text, name, (struct str){"", 0});
+        return choice_matches_class(p->text, name);
     if (p->option == OPT_TOSTRING && strchr(p->text, '*')) {
         dotted_copy(class_name, sizeof(class_name), name);
         return pattern_match_one(p->text, class_name, strlen(class_name));
@@ -141,7 +143,7 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
  */
 static bool names_class(const struct pattern *p, struct str name)
 {
-    const char *dot = strrchr(p->text, '.');
+    const char *dot = last_dot(p->text);
     _cleanup_free_ char *class = dot && p->option != OPT_SHOW && p->option != OPT_TOSTRING
                                      ? strndup(p->text, (size_t)(dot - p->text))
                                      : NULL;

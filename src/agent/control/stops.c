@@ -8,6 +8,7 @@
 
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/names.h"
+#include "options/signature.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -183,8 +184,8 @@ int control_step(struct control_call *c)
 /* ---- breakpoints ---- */
 
 /*
- * Parses "pkg.Class:12" or "pkg.Class.method(sig)": its class into `class`, and a line or the
- * method's name and descriptor.
+ * Parses "pkg.Class:12" or "pkg.Class.method(int)": its class into `class`, and a line or the
+ * method's name and parameters.
  */
 static bool split(const char *text, char *class, size_t size, uint32_t *ret_line,
                   const char **ret_method)
@@ -210,12 +211,13 @@ static bool split(const char *text, char *class, size_t size, uint32_t *ret_line
     return true;
 }
 
-/* Returns whether a method matches "name" or "name(I)V". */
+/* Returns whether a method matches "name", which its parameters may follow. */
 static bool is_method(const struct method *m, const char *wanted)
 {
     size_t n = strcspn(wanted, "(");
     return strlen(m->name) == n && memcmp(m->name, wanted, n) == 0 &&
-           (!wanted[n] || strcmp(m->descriptor, wanted + n) == 0);
+           (!wanted[n] || signature_matches(wanted + n, strlen(wanted + n),
+                                            (struct str){m->descriptor, strlen(m->descriptor)}));
 }
 
 /* Sets or clears breakpoints; returns their number. With the lock. */
@@ -281,7 +283,9 @@ static int place(struct control_call *c, bool set)
     uint32_t line = 0;
     const char *method = NULL, *text = c->operands[0];
     if (!split(text, wanted, sizeof(wanted), &line, &method)) {
-        buf_printf(c->i->why, "%s: not a place; pkg.Class.method or pkg.Class:12", text);
+        buf_printf(c->i->why,
+                   "%s: not a place; pkg.Class.method, pkg.Class.method(int) or pkg.Class:12",
+                   text);
         return -EINVAL;
     }
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};

@@ -4,6 +4,7 @@
 #include "agent/vm/vm.h"
 
 #include "base/dotted.h"
+#include "options/signature.h"
 
 #include <string.h>
 
@@ -42,15 +43,27 @@ static size_t without_dot(const char *p, size_t n)
     return n && p[n - 1] == '.' ? n - 1 : n;
 }
 
-bool choice_matches(const char *patterns, struct str class_name, struct str method)
+bool choice_matches_first(const char *p, struct str class_name, struct str method,
+                          struct str descriptor)
 {
-    for (const char *p = patterns; p && *p;) {
-        size_t n = strcspn(p, ":"), len = without_dot(p, n);
-        if (len && glob(p, len, class_name, method, 0))
-            return true;
-        p += n + (p[n] == ':');
-    }
-    return false;
+    size_t n = strcspn(p, ":"), name = MIN(strcspn(p, "("), n), len = without_dot(p, name);
+    return len && glob(p, len, class_name, method, 0) &&
+           (name == n || (method.len && signature_matches(p + name, n - name, descriptor)));
+}
+
+bool choice_matches(const char *patterns, struct str class_name, struct str method,
+                    struct str descriptor)
+{
+    bool matches = false;
+    for (const char *p = patterns; p && *p && !matches; p += strcspn(p, ":"), p += *p == ':')
+        matches = choice_matches_first(p, class_name, method, descriptor);
+    return matches;
+}
+
+bool choice_matches_class(const char *patterns, struct str class_name)
+{
+    const struct str none = {"", 0};
+    return choice_matches(patterns, class_name, none, none);
 }
 
 /*
@@ -78,7 +91,7 @@ bool choice_may_match(const char *patterns, struct str class_name)
 {
     const struct str a_method = {"$", 1}; /* a match may end here */
     for (const char *p = patterns; p && *p;) {
-        size_t whole = strcspn(p, ":"), n = without_dot(p, whole), cut = n;
+        size_t whole = strcspn(p, ":"), n = without_dot(p, MIN(strcspn(p, "("), whole)), cut = n;
         while (cut && p[cut - 1] != '.')
             cut--;
         if (n && ((memchr(p + cut, '*', n - cut) && starts_like(p, n, class_name)) ||

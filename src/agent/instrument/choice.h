@@ -7,10 +7,16 @@
 #include <stdbool.h>
 
 /*
- * True when one of the patterns (separated by ':') matches, see instrument_choose. method may be
- * empty.
+ * Returns whether one of the patterns (separated by ':') matches a method, see instrument_choose. A
+ * pattern may end with the method's parameters (options/signature.h).
  */
-bool choice_matches(const char *patterns, struct str class_name, struct str method);
+bool choice_matches(const char *patterns, struct str class_name, struct str method,
+                    struct str descriptor);
+/* The same for the first pattern of a list. */
+bool choice_matches_first(const char *pattern, struct str class_name, struct str method,
+                          struct str descriptor);
+/* The same for a class as a whole. */
+bool choice_matches_class(const char *patterns, struct str class_name);
 /*
  * The same, but also true when a method of the class may match, so that the class has to be parsed.
  */

@@ -71,14 +71,15 @@ static bool class_chosen(struct str name)
     if (choice_never(name))
         return false;
     return (!include_patterns || choice_may_match(include_patterns, name)) &&
-           !choice_matches(exclude_patterns, name, (struct str){"", 0});
+           !choice_matches_class(exclude_patterns, name);
 }
 
-bool instrument_chosen(struct str class_name, struct str method)
+bool instrument_chosen(struct str class_name, struct str method, struct str descriptor)
 {
     return !choice_never(class_name) &&
-           (!include_patterns || choice_matches(include_patterns, class_name, method)) &&
-           !choice_matches(exclude_patterns, class_name, method);
+           (!include_patterns ||
+            choice_matches(include_patterns, class_name, method, descriptor)) &&
+           !choice_matches(exclude_patterns, class_name, method, descriptor);
 }
 
 bool instrument_is_jdk(struct str name)

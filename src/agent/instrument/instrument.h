@@ -109,7 +109,7 @@ int instrument_choose(const char *include, const char *exclude) must_check;
 bool instrument_is_jdk(struct str class_name);
 
 /* Returns whether instrument_choose selects a method. */
-bool instrument_chosen(struct str class_name, struct str method);
+bool instrument_chosen(struct str class_name, struct str method, struct str descriptor);
 /*
  * Adds a client and applies it to all loaded classes. In the live phase; when attached, this may
  * take half a minute.

@@ -22,7 +22,8 @@ struct running {
 static bool is_chosen(const struct method *m)
 {
     return instrument_chosen((struct str){m->class_name, strlen(m->class_name)},
-                             (struct str){m->name, strlen(m->name)});
+                             (struct str){m->name, strlen(m->name)},
+                             (struct str){m->descriptor, strlen(m->descriptor)});
 }
 
 /* The JDK's methods make room for those of the program. */

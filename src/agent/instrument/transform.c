@@ -109,7 +109,7 @@ static bool is_intrinsic(const struct class_file *c, const struct class_method *
 
 /* Returns whether a method is offered to a client. */
 static bool is_offered(const struct instrument_client *client, const struct instrument_class *c,
-                       struct str method)
+                       const struct class_method *m)
 {
     if (c->virtual_thread)
         return client->virtual_threads;
@@ -119,14 +119,16 @@ static bool is_offered(const struct instrument_client *client, const struct inst
         return false;
     if (client->wants)
         return client->wants(c->name);
-    return instrument_chosen(c->name, method) && !(client->skips && client->skips(c->name));
+    return instrument_chosen(c->name, class_utf8(c->file, m->name),
+                             class_utf8(c->file, m->descriptor)) &&
+           !(client->skips && client->skips(c->name));
 }
 
-static bool any_offered(const struct instrument_class *c, struct str method)
+static bool any_offered(const struct instrument_class *c, const struct class_method *m)
 {
     for (int k = 0; k < CLIENTS_MAX; k++) {
         const struct instrument_client *client = atomic_load(&instrument_clients[k]);
-        if (client && is_offered(client, c, method))
+        if (client && is_offered(client, c, m))
             return true;
     }
     return false;
@@ -139,13 +141,12 @@ static bool any_offered(const struct instrument_class *c, struct str method)
 static void leave(const struct instrument_class *c, const struct class_method *m,
                   enum instrument_reason why)
 {
-    struct str name = class_utf8(c->file, m->name);
     if (c->scanned)
         return;
     atomic_fetch_add(&instrument_tally.left[why], 1);
     for (int k = 0; k < CLIENTS_MAX; k++) {
         const struct instrument_client *client = atomic_load(&instrument_clients[k]);
-        if (client && client->left && is_offered(client, c, name))
+        if (client && client->left && is_offered(client, c, m))
             client->left(c, m, why);
     }
 }
@@ -154,7 +155,6 @@ static void leave(const struct instrument_class *c, const struct class_method *m
 static uint64_t edit_method(const struct instrument_class *c, size_t i, bool intrinsic)
 {
     const struct class_method *m = &c->file->methods.data[i];
-    struct str name = class_utf8(c->file, m->name);
     struct edit *e;
     int r = edit_begin(c->rewrite, i, &e);
     if (r == -ENODATA)
@@ -162,7 +162,7 @@ static uint64_t edit_method(const struct instrument_class *c, size_t i, bool int
     uint64_t by = 0;
     for (int k = 0; k < CLIENTS_MAX && r >= 0; k++) {
         const struct instrument_client *client = atomic_load(&instrument_clients[k]);
-        if (!client || !is_offered(client, c, name))
+        if (!client || !is_offered(client, c, m))
             continue;
         if (intrinsic && !client->intrinsics) {
             if (client->left && !c->scanned)
@@ -216,7 +216,7 @@ static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
         bool native = m->access & ACC_NATIVE;
         if (native && out && is_intrinsic(file, m, c.name, mark))
             report_intrinsic(c.name, class_utf8(file, m->name));
-        if ((!m->code && !native) || !any_offered(&c, class_utf8(file, m->name)))
+        if ((!m->code && !native) || !any_offered(&c, m))
             continue;
         bool intrinsic = is_intrinsic(file, m, c.name, mark);
         if (native || (intrinsic && !any_intrinsics())) {

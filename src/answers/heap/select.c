@@ -124,6 +124,14 @@ int heap_select(const struct heap_call *c, struct heap_selection *ret)
     } else {
         status = by_classes(&call, &s, 0);
     }
+    if (!status && !s.count) {
+        bool one = o.class && !strchr(o.class, '*') && !o.object;
+        answer_note(c->answer,
+                    one ? "%s has no instances in this dump."
+                        : "The classes of %s have no instances in this dump.",
+                    s.what);
+        c->answer->nothing = true;
+    }
     if (status)
         heap_selection_release(&s);
     else

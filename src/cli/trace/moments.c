@@ -47,6 +47,13 @@ void print_value(struct str json)
     print_text(stdout, (struct str){(const char *)text.data, text.len});
 }
 
+void print_quoted(const char *s)
+{
+    _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 4);
+    json_string(&(struct json){.out = &text}, s);
+    print_text(stdout, (struct str){(const char *)text.data, text.len});
+}
+
 static void print_value_of(const char *json)
 {
     print_value((struct str){json, strlen(json)});
@@ -79,7 +86,7 @@ static void print_thrown(const struct rec_object *o)
     print_string(rec_string(o, "className", "?"));
     if (message) {
         fputs(": ", stdout);
-        print_string(message);
+        print_quoted(message);
     }
     fputs("  at ", stdout);
     print_string(rec_string(o, "place", "?"));

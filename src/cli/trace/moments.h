@@ -10,3 +10,5 @@ void moment_print(const struct rec_event *e, int64_t recording_start_ns);
  * escaped.
  */
 void print_value(struct str json);
+/* Prints a string as a string among values is printed, quoted and escaped. */
+void print_quoted(const char *s);

@@ -15,7 +15,6 @@
 #include "cli/trace/exceptions.h"
 #include "cli/trace/moments.h"
 #include "jfr/reader.h"
-#include "options/names.h"
 #include "options/trace_request.h"
 
 #include <errno.h>
@@ -124,7 +123,7 @@ static void print_call(const struct call *c, int64_t start)
         print_text_of(c->exception);
         if (c->message) {
             fputs(": ", stdout);
-            print_text_of(c->message);
+            print_quoted(c->message);
         }
     } else if (c->returned) {
         fputs(" = ", stdout);
@@ -153,7 +152,7 @@ static int check_names(struct recording *r, const char *path, const struct trace
 {
     _cleanup_(selected_names_release) struct selected_names threads = {0}, methods = {0};
     int e = selected_names_init(&threads, o->calls.thread);
-    if (e == 0)
+    if (e == 0 && o->calls.method && !strchr(o->calls.method, '('))
         e = selected_names_init(&methods, o->calls.method);
     for (size_t i = 0; e >= 0 && i < n && (threads.missing.len || methods.missing.len); i++) {
         struct rec_event event;
@@ -267,6 +266,8 @@ static int print_text_of_all(struct recording *r, const struct trace_options *o,
     uint64_t count = 0;
     printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
     int e = each(r, o, marks, n, true, true, NULL, &count);
+    if (e >= 0 && n && marks[0].start_ns < o->calls.start_ns && !o->calls.from_ns)
+        puts(" A negative START is before the beginning of the recording.");
     if (e >= 0 && o->calls.limit && count > o->calls.limit)
         printf(" ... and %llu more (--limit)\n", (unsigned long long)(count - o->calls.limit));
     return e < 0 ? e : 0;
@@ -364,8 +365,6 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
     _cleanup_(buf_release) struct buf message = BUF(4096);
     size_t request = strlen("control=trace,");
-    if (operands->count > 2)
-        option_dot_methods(operands->list[2]);
     buf_printf(&message, "control=trace,%s%s%s", operands->count > 1 ? operands->list[1] : "list",
                operands->count > 2 ? " " : "", operands->count > 2 ? operands->list[2] : "");
     const char *verb = operands->count > 1 ? operands->list[1] : "list";
@@ -471,8 +470,10 @@ const struct command command_trace = {
         "a program that is being traced, *add* adds a pattern, *remove* removes one, and *list* "
         "lists them.\n\n"
         "A pattern is package.Class.method, where a star stands for any characters, or a prefix "
-        "of it that ends at a dot; a descriptor after it chooses one of several methods of a "
-        "name. @pkg.Annotation matches annotated methods and all methods of annotated classes, "
+        "of it that ends at a dot. The types of its parameters choose one of several methods of a "
+        "name: 'com.shop.Cart.add(int, String)', where a class needs no package and .. stands for "
+        "any further parameters. @pkg.Annotation matches annotated methods and all methods of "
+        "annotated classes, "
         "'implements pkg.Type' those of the program's classes below a type. Commas separate "
         "patterns, and *--trace* may be given several times.\n\n"
         "Values are shown as people read them: boxes, enum constants, classes and optionals by "
@@ -482,7 +483,8 @@ const struct command command_trace = {
         "*--to-string* calls toString() on a thread of the agent. The program waits at most "
         "100 ms for it, once a class.\n\n"
         "A condition of *--if* compares argN, return, this, their .length (of strings, arrays, "
-        "collections and maps), time, depth, thrown, thread (the thread's name), and fields as "
+        "collections and maps), time, depth (how many traced calls are around it: 0 for none), "
+        "thrown, thread (the thread's name), and fields as "
         "they are when the call begins: this.f, arg1.f.g, or pkg.Class.f for a static one. If "
         "anything on the way to a field is null, the comparison is false. A condition belongs to "
         "the *--trace* before it, or with *PID add* to the pattern that is added. Boxes and "
@@ -499,6 +501,6 @@ const struct command command_trace = {
                 "  jvmscope run --trace com.shop.Db.query --if 'time > 5ms' -o app.jfr -- java "
                 "-jar app.jar\n"
                 "  jvmscope trace app.jfr\n"
-                "  jvmscope trace 4711 add 'com.shop.Order.total()J' --if 'return > 100'\n",
+                "  jvmscope trace 4711 add 'com.shop.Order.total()' --if 'return > 100'\n",
     .sets = trace_sets,
 };

@@ -36,9 +36,9 @@ def link(version, args, jvm=()):
             line = process.stdout.readline()
             assert line, "".join(said)
             said.append(line)
-        status = lab.jvmscope("status", process.pid).stdout if jvm else ""
+        status = lab.read_json("status", "--json", process.pid) if jvm else {}
         process.kill()  # taking the probes out of thousands of classes again takes JDK 8 minutes
-    return said[-1], {k: int(v) for k, v in re.findall(r"instrument\.(\S+)\s+(\d+)", status)}
+    return said[-1], {k.removeprefix("instrument."): n for k, n in status.items() if k.startswith("instrument.")}
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for every command: help, manual and completion come from one table, and errors have one form."""
 import concurrent.futures
+import json
 import os
 import re
 import shlex
@@ -223,8 +224,8 @@ def test_the_transcripts_in_manual_pages_can_be_repeated(jdk, tmp_path):
         return done.stdout
 
     def requests():
-        status = lab.jvmscope("status", process.pid).stdout
-        return int((re.search(r"requests.begun +(\d+)", status) or [0, 0])[1]) > 2000
+        done = lab.jvmscope("status", "--json", process.pid)
+        return done.returncode == 0 and json.loads(done.stdout).get("requests.begun", 0) > 2000
 
     lab.wait_for(requests, 120, "2,000 orders")
     shown = {}

@@ -273,6 +273,20 @@ def waste(tmp_path_factory, request):
         return take(p, tmp_path_factory.mktemp("waste") / "waste.hprof")
 
 
+@pytest.mark.parametrize("waste", [8, 25], indirect=True)
+def test_a_class_without_instances_is_told_in_a_sentence(waste, tmp_path):
+    for verb in ("objects", "paths", "retained"):
+        for name, says in (("java.lang.Math", "java.lang.Math has no instances in this dump.\n"),
+                           ("java.lang.Mat*", "The classes of java.lang.Mat* have no instances in this dump.\n")):
+            done = lab.jvmscope("heap", verb, waste, name)
+            assert (done.returncode, done.stdout) == (0, says), (verb, done.stdout, done.stderr)
+            answer = heap(verb, waste, name)
+            assert answer["notes"] == [says[:-1]] and answer.get("objects", []) in (0, []), answer
+        assert lab.jvmscope("heap", verb, "-o", tmp_path / "x.html", waste, "java.lang.Math").returncode == 0
+        page = (tmp_path / "x.html").read_text()
+        assert "java.lang.Math has no instances in this dump." in page and "<table" not in page and "<dt>" not in page
+
+
 every_layout = pytest.mark.parametrize("waste", (8, 17, 27), indirect=True, ids=("jdk8", "jdk17", "jdk27"))
 
 

@@ -99,7 +99,7 @@ def test_a_recording_that_goes_on_is_reported_with_its_size_and_its_losses(jdk, 
     again = said(lab.jvmscope("attach", "-t", "1s", pid), 1)
     assert again.endswith(f"already recording to {file}; end that recording with: jvmscope stop {pid}\n")
     lost = r": trace: (\d+) calls were lost between \S+ s and \S+ s: the number that --limit allows was reached\n"
-    lab.wait_for(lambda: "lost.trace.calls" in lab.jvmscope("status", pid).stdout, 60, "calls that are lost")
+    lab.wait_for(lambda: "lost.trace.calls" in lab.jvmscope("status", "--json", pid).stdout, 60, "calls that are lost")
     first = said(lab.jvmscope("dump", pid))
     assert re.search(rf"wrote {file} \(\S+ [KM]iB\); see it with: jvmscope \w+ {file}\n", first) and re.search(re.escape(str(file)) + lost, first)
     assert f"jvmscope: {pid}: the recording goes on\n" in first and first.count(note) == 1
@@ -336,7 +336,7 @@ def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
         out = tmp_path / name
         said(lab.jvmscope("attach", *words, "-o", out, pid))
         if shows == "trace":
-            lab.wait_for(lambda: "lost.trace.calls" in lab.jvmscope("status", pid).stdout, 60, "calls that are lost")
+            lab.wait_for(lambda: "lost.trace.calls" in lab.jvmscope("status", "--json", pid).stdout, 60, "calls that are lost")
         if shows == "report":
             lab.wait_for(lambda: "report" in lab.jvmscope("dump", "-o", tmp_path / f"now.{name}", pid).stderr, 60, "samples")
         for command in (["dump", pid], ["dump", "-o", tmp_path / f"copy.{name}", pid], ["stop", pid]):

@@ -49,7 +49,7 @@ def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
     starts, ends = (sum(v[0] == f"gc {w}" for v in vm) for w in ("start", "finish"))
     assert starts >= 4 and starts == ends
     text = lab.output("trace", out)
-    assert f"throw java.lang.IllegalStateException: at the bottom  at Throws.deep:{explicit}, out of 6 calls, caught at" in text
+    assert f"throw java.lang.IllegalStateException: \"at the bottom\"  at Throws.deep:{explicit}, out of 6 calls, caught at" in text
     assert "THROWN AT" in lab.output("trace", "--exceptions", out)
 
 

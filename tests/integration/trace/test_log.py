@@ -224,3 +224,19 @@ def test_records_and_stacks_that_are_missing_are_counted(jdk, jvmscope, tmp_path
         events = [e for e in whole["events"] if e["kind"] == kind and "ThrowsOn" in e["place"]]
         assert len(events) + whole["lost"] >= there and len(cut["events"]) == 30
         assert cut["lost"] == sum(o["amount"] for o in cut["losses"]) == len(whole["events"]) + whole["lost"] - 30, (cut["losses"], whole["lost"])
+
+
+@pytest.mark.jdks(8, 25)
+def test_times_before_the_recording_are_explained(jdk, jvmscope, tmp_path):
+    """A note about a logpoint is written while the probes are inserted, before the recording begins."""
+    out, sentence = tmp_path / "n.jfr", " A negative START is before the beginning of the recording."
+    process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        done = jvmscope("attach", "-t", "200ms", "--log", "TracedForever:5 {nosuch}", "-o", out, process.pid)
+        assert done.returncode == 0, done.stderr
+        _, *shown, last = lab.output("trace", out).splitlines()
+        assert [line for line in shown if line.lstrip().startswith("-")] and last == sentence, shown
+        assert sentence not in lab.output("trace", "--from", "1ms", out)
+    finally:
+        process.communicate("\n")

@@ -123,13 +123,14 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
         return re.sub("@[0-9a-f]+", "@", v.get("object") or v["number"]) if isinstance(v, dict) else v
 
     seen = {c["args"][0]: (plain(c["args"][1]), plain(c["return"])) for c in listed if c["method"].startswith("Values.one(")}
-    assert seen == {name: (value, value) for name, value in VALUES.items()}
+    joiner = 'java.util.StringJoiner@{java.lang.StringBuilder@{"a,b"}}' if jdk.version == 8 else 'java.util.StringJoiner(2)@{"a", "b"}'
+    assert seen == {name: (value, value) for name, value in (VALUES | {"joiner": joiner}).items()}
     assert sum(".changing(" in c["method"] for c in listed) == 4000
     failed = [(c["exception"], c.get("message")) for c in listed if ".fail(" in c["method"]]
     assert failed == [(None, None), ("Values$Silent", 'no "room"')]
     shown = lab.output("trace", out)
     for text in ('Values.one("long", 1152921504606846976) = 1152921504606846976\n', "Values.real(0.1, 0.1) = 0.1\n",
-                 "Values.real(2.0, 1e30) = 2.0\n", 'threw Values$Silent: no "room"\n', 'Values.one("quoted", "a\\"b\\\\c\\nd")',
+                 "Values.real(2.0, 1e30) = 2.0\n", 'threw Values$Silent: "no \\"room\\""\n', 'Values.one("quoted", "a\\"b\\\\c\\nd")',
                  'Values.one("enum", Values$Color.RED)', "Values.one(\"char\", 'x') = 'x'\n",
                  'Values.one("lone", "a\\ud800b\\udc00") = "a\\ud800b\\udc00"\n', "Values.one(\"half\", '\\ud800') = '\\ud800'\n"):
         assert text in shown, text
@@ -151,7 +152,10 @@ def test_records_and_other_values_since_java_8(jdk, jvmscope, tmp_path):
     done = jvmscope("run", "--trace=ModernValues.one", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("ModernValues", 17), "ModernValues"))
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     seen = {c["args"][0]: re.sub("@[0-9a-f]+", "@", c["args"][1]["object"]) for c in calls(jvmscope, out)}
-    assert seen == {
+    reversed_views = {
+        "backKeySet": 'LinkedKeySet(7)@{"k7", "k6", "k5", "k4", "k3", ...}', "backValues": "LinkedValues(7)@{7, 6, 5, 4, 3, ...}",
+        "backEntrySet": 'LinkedEntrySet(7)@{"k7"=7, "k6"=6, "k5"=5, "k4"=4, "k3"=3, ...}'} if jdk.version >= 21 else {}
+    assert seen == {**{k: "java.util.LinkedHashMap$" + v for k, v in reversed_views.items()},
         "record": 'ModernValues$Point@{x=-3, name="p\\"q", all=long[2]@}', "empty": "ModernValues$Empty@", "entry": 'java.util.KeyValueHolder@{"k"=1}',
         "mapkeys": "java.util.AbstractMap$2(2)@{1, 1}", "joiner": 'java.util.StringJoiner(2)@{"a", "b"}'}
 
@@ -271,6 +275,57 @@ def test_a_descriptor_chooses_one_of_a_name(jvmscope, tmp_path):
     out = tmp_path / "t.jfr"
     record(lab.Jdk(17), out, "trace=Traced$Calls.overloaded(J)I")
     assert [c["method"] for c in calls(jvmscope, out)] == ["Traced$Calls.overloaded(J)I"]
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_parameters_are_written_as_in_java(jdk, tmp_path):
+    """In every option that takes patterns of methods, on the command's line and in the agent's options; a semicolon separates patterns too."""
+    out = tmp_path / "t.jfr"
+    program = jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Traced"), "Traced")
+
+    def run(*options):
+        done = lab.jvmscope("run", *options, "-o", out, "--", *program)
+        assert done.returncode == 0 and "nothing so far" not in done.stderr, done.stderr
+
+    def traced(*options):
+        run(*options)
+        return sorted({c["method"].removeprefix("Traced$Calls.") for c in lab.read_json("trace", "--json", out)["calls"]})
+
+    of = lambda *patterns: ",".join("Traced$Calls." + p for p in patterns)
+    one, two, longs = "overloaded(I)I", "overloaded(J)I", "longs(JJ)J"
+    strings, arrays, varargs = "strings(Ljava/lang/String;Ljava/lang/Object;)Ljava/lang/String;", "arrays([I[[Ljava/lang/String;[Ljava/lang/Object;)[I", "varargs(Ljava/lang/String;[Ljava/lang/Object;)I"
+    assert traced("--trace", of("overloaded(int)")) == [one]
+    assert traced("--trace", of("overloaded(long)", "longs( long , long )")) == [longs, two]
+    assert traced("--trace", of("strings(String,java.lang.Object)", "arrays(int[], String [][], ..)", "varargs(String, Object...)", "nothing()")) == sorted([arrays, "nothing()V", strings, varargs])
+    assert traced("--trace", "Traced$Calls.overloaded ; Traced$Calls.longs", "--exclude", of("overloaded(int)", "longs(..)")) == [two]
+    record(jdk, out, "trace=Traced$Calls.longs(long,long)", "exclude=Traced$Calls.overloaded(int)")
+    assert {c["method"] for c in lab.read_json("trace", "--json", out)["calls"]} == {"Traced$Calls." + longs}
+    assert lab.read_json("trace", "--json", "--method", of("longs(long, long)"), out)["calls_all"] == 2
+    run("--requests", of("overloaded(long)"))
+    assert [(r["name"], r["count"]) for r in lab.read_json("requests", "--json", out)["requests"]] == [("Traced$Calls.overloaded", 1)]
+    run("--cover", "--include", of("overloaded(int)", "longs(long, ..)"))
+    assert {m["method"] + m["descriptor"] for c in lab.read_json("coverage", "--json", out)["classes"] for m in c["by_method"] if m["hit"]} == {one, longs}
+    for option, pattern, why in (("--trace", "a.B.c(int x)", "parameters are types"), ("--exclude", "a.B.c(int", "is not closed"), ("--include", "a/B.c", "written with dots"), ("--requests", "a.B.c(int,)", "parameters are types")):
+        done = lab.jvmscope("run", "--cpu=times", option, pattern, "-o", out, "--", *program)
+        assert done.returncode == 2 and done.stderr.startswith(f"jvmscope: run: {option}={pattern}: ") and why in done.stderr.splitlines()[0], done.stderr
+
+
+@pytest.mark.jdks(8, 25)
+def test_patterns_with_parameters_are_added_and_removed(jdk, jvmscope, tmp_path):
+    process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        assert jvmscope("attach", "--trace", "TracedForever.quiet", "-o", tmp_path / "a.jfr", process.pid).returncode == 0
+        added = lab.read_json("trace", "--json", process.pid, "add", "TracedForever.one( int ), TracedForever::two(int); implements java.lang.Runnable", "--if", "time < 1h")
+        assert added["added"] == ["TracedForever.one(int)", "TracedForever.two(int)", "implements java.lang.Runnable"] == [u["pattern"] for u in added["conditions"]]
+        assert {"TracedForever.one(I)I", "TracedForever.two(I)I"} <= set(added["methods_added"]) and "TracedForever.one(int)" not in [u["pattern"] for u in added["unmatched"]]
+        told = jvmscope("trace", process.pid, "add", "TracedForever.one(long)").stdout
+        assert "TracedForever is loaded and has no such method; there is one(int)" in told, told
+        left = lab.read_json("trace", "--json", process.pid, "remove", "TracedForever.one(int),implements java.lang.Runnable")
+        assert left["removed"] == ["TracedForever.one(int)", "implements java.lang.Runnable"] and left["methods"] == ["TracedForever.two(I)I"]
+        assert jvmscope("stop", "-o", tmp_path / "a.jfr", process.pid).returncode == 0
+    finally:
+        process.communicate("\n")
 
 
 @pytest.mark.parametrize("condition", ["arg0 > 1", "arg1 >", "arg1 > x", "time > 5q", "(arg1 > 1", "arg1 > 1 )", "", "foo",
@@ -476,13 +531,13 @@ def test_methods_are_named_as_requests_are_and_overloads_are_told(jdk, jvmscope,
         done = jvmscope("attach", "-t", "100ms", "--trace", "TracedForever.one", "--if", "time > 1h", "-o", out, process.pid)
         assert f"{out}: holds no calls: the methods to trace were not called, or no call met the condition of --if\n" in done.stderr, done.stderr
         assert jvmscope("trace", out).stderr == f"jvmscope: {out}: holds no calls: the methods to trace were not called, or no call met the condition of --if\n"
-        for pattern in ("TracedForever.one(int)", "TracedForever.one(F)I"):
+        for pattern in ("TracedForever.one(long)", "TracedForever.one(F)I", "TracedForever.one(I)", "TracedForever.one(int, ..,int)"):
             done = jvmscope("attach", "-t", "50ms", "--trace", pattern, "-o", out, process.pid)
-            assert "TracedForever is loaded and has no such method; there is one(I)I\n" in done.stderr, done.stderr
+            assert "TracedForever is loaded and has no such method; there is one(int)\n" in done.stderr, done.stderr
         done = jvmscope("attach", "-t", "50ms", "--trace", "java.util.concurrent.ConcurrentHashMap.Node.*", "-o", out, process.pid)
         assert ", but java.util.concurrent.ConcurrentHashMap$Node is\n" in done.stderr, done.stderr
         done = jvmscope("attach", "-t", "50ms", "--requests", "TracedForever.nosuch(..)", "-o", out, process.pid)
-        assert "--requests TracedForever.nosuch: nothing so far: the class is loaded and has no such method\n" in done.stderr, done.stderr
+        assert "--requests TracedForever.nosuch(..): nothing so far: the class is loaded and has no such method\n" in done.stderr, done.stderr
         assert "matches" not in done.stderr and f"{out}: holds no requests: no method that --requests names was called in this time\n" in done.stderr, done.stderr
     finally:
         process.communicate("\n")
@@ -577,7 +632,7 @@ def test_limit_and_loss_are_counted(jvmscope, tmp_path):
 def wait_for_calls(jvmscope, process, more=20):
     """Waits until the trace has this many more calls than now."""
     def written():
-        return int(re.search(r"trace\.calls\D+(\d+)", jvmscope("status", process.pid).stdout)[1])
+        return lab.read_json("status", "--json", process.pid)["trace.calls"]
 
     end = written() + more
     lab.wait_for(lambda: written() >= end, 30, f"{more} calls that are traced")

@@ -9,6 +9,7 @@ import pytest
 PATTERNS = ["*", "*" * 60, "implements ", "HostileTrace$*:java.lang.String:java.lang.Thread", "a" * 2000]
 MORE = ["**", ":::", "@", "implements", "@*", "no.such.Class.method", "HostileTrace.(", "HostileTrace.main(X)Y", "java.lang.Object",
         "java.lang.JvmscopeTrace", "é.ü", "%s%n", "$", ".", "("]
+REFUSED = ["implements ", "implements", "@", "HostileTrace.(", "HostileTrace.main(X)Y", "("]
 
 
 def run(jdk, tmp_path, *options):
@@ -64,22 +65,30 @@ def test_a_full_table_is_reported_as_such(tmp_path):
     with jdk.start("java", jdk.agent(f"format=r,watch=Full.x,file={tmp_path}/f.jfr"), "-cp", tmp_path, "Full", stdin=subprocess.PIPE,
                    stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == "0\n"
-        left = {line.split()[0]: int(line.split()[1]) for line in lab.jvmscope("status", process.pid).stdout.splitlines()
-                if line.startswith("instrument.")}
+        left = lab.read_json("status", "--json", process.pid)
         process.communicate("")
     assert left["instrument.methods"] == sites // reads and left["instrument.left.table_full"] == methods - sites // reads, left
     assert "instrument.left.constant_pool_full" not in left
 
 
+def run_or_be_refused(tmp_path, pattern):
+    jdk = lab.Jdk(17)
+    if pattern not in REFUSED:
+        run(jdk, tmp_path, f"trace={pattern}", "limit=2000")
+        return
+    done = jdk.java("HostileTrace", jvm=(jdk.agent(f"format=r,file={tmp_path}/h.jfr,trace={pattern}"),))
+    assert done.returncode == 1 and done.stdout == "" and done.stderr.startswith(f"hprof: trace={pattern}: ") and done.stderr.count("\n") == 1, done
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", MORE)
 def test_more_patterns(tmp_path, pattern):
-    run(lab.Jdk(17), tmp_path, f"trace={pattern}", "limit=2000")
+    run_or_be_refused(tmp_path, pattern)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=range(len(PATTERNS)))
 def test_patterns_of_all_kinds(tmp_path, pattern):
-    run(lab.Jdk(17), tmp_path, f"trace={pattern}", "limit=2000")
+    run_or_be_refused(tmp_path, pattern)
 
 
 @pytest.mark.parametrize("condition", ["arg1 == 'x", "arg300 > 1", "arg1 >> 2", "time > 99999999999999999999h", "((((((((((arg1 > 0))))))))))",
@@ -94,12 +103,13 @@ def test_conditions_run_or_are_refused_in_one_line(tmp_path, condition):
 
 
 @pytest.mark.parametrize("words, says", [
-    (["add"], "add: a pattern is missing: trace PID add|remove package.Class.method"), (["add", ""], "add: a pattern is missing"), (["add", "a:b"], "a:b: one pattern"),
+    (["add"], "add: a pattern is missing: trace PID add|remove package.Class.method"), (["add", ""], "add: a pattern is missing"), (["add", "a.b,:c.d"], "a.b,:c.d: a pattern is missing"),
     (["add", "implements "], "implements : no type name after implements"), (["add", "@"], "@: no annotation name after @"), (["add", "a/B.c"], "a/B.c: names are written with dots"),
-    (["add", "a.b)"], "a.b): no class or method"), (["add", "a.b(I"], "a.b(I: the text after the name is not a descriptor"), (["add", "a.b(Ljava.lang.X)V"], "not a descriptor"),
+    (["add", "a.b)"], "a.b): no class or method"), (["add", "a.b(I"], "a.b(I: the parenthesis after the name is not closed"), (["add", "a.b(Ljava.lang.X)V"], "parameters are types"),
+    (["add", "a.b(int x)"], "a.b(int x): parameters are types, as in (int, String[], ..), or a descriptor"),
     (["remove"], "remove: a pattern is missing"), (["change", "x"], "change x: allowed"), (["add", "a" * 5000], "PATTERN: too long"),
     # These are right, and there is no such process.
-    (["add", "a.B.<init>([[Ljava/lang/String;J)V"], "999999999: "), (["add", "my test*"], "999999999: "), (["list"], "999999999: ")])
+    (["add", "a.B.<init>([[Ljava/lang/String;J)V"], "999999999: "), (["add", "a.B.c(int, java.util.Map<String, Integer>..., ..); d.E"], "999999999: "), (["add", "my test*"], "999999999: "), (["list"], "999999999: ")])
 def test_faults_of_a_request_are_reported_first(jvmscope, words, says):
     done = jvmscope("trace", "999999999", *words)
     assert done.returncode == (1 if says == "999999999: " else 2) and done.stdout == ""

@@ -73,7 +73,7 @@
 #define KAFKA    "org/apache/kafka/clients/"
 #define OKHTTP   "v:okhttp3/Request.url()Lokhttp3/HttpUrl; v:okhttp3/HttpUrl.host" STRING " #"
 
-/* The patterns of the option without "auto" and (..), separated by ':'; NULL: none. */
+/* The patterns of the option without "auto", separated by ':'; NULL: none. */
 static char *methods;
 
 /* A method that the option names. */
@@ -250,12 +250,15 @@ static bool matches(const char *pattern, struct str name)
 }
 
 /* The probes call methods of the JDK. */
-static bool is_named(struct str class_name, struct str method)
+static bool may_be_named(struct str class_name)
 {
     return methods && !point_begins(class_name, "java/") && !point_begins(class_name, "jdk/") &&
-           !point_begins(class_name, "sun/") &&
-           (method.len ? choice_matches(methods, class_name, method)
-                       : choice_may_match(methods, class_name));
+           !point_begins(class_name, "sun/") && choice_may_match(methods, class_name);
+}
+
+static bool is_named(struct str class_name, struct str method, struct str descriptor)
+{
+    return may_be_named(class_name) && choice_matches(methods, class_name, method, descriptor);
 }
 
 static bool wants(struct str class_name)
@@ -263,7 +266,7 @@ static bool wants(struct str class_name)
     for (size_t i = 0; i < ARRAY_SIZE(points); i++)
         if (matches(points[i].class, class_name))
             return true;
-    return point_is_sql(class_name) || is_named(class_name, (struct str){"", 0});
+    return point_is_sql(class_name) || may_be_named(class_name);
 }
 
 static int edit(const struct instrument_class *c, struct edit *e)
@@ -283,7 +286,7 @@ static int edit(const struct instrument_class *c, struct edit *e)
     }
     if (edits)
         return 1;
-    if (is_named(c->name, name))
+    if (is_named(c->name, name, descriptor))
         return point_named(c, e);
     return point_is_sql(c->name) ? point_sql(c, e, name, descriptor) : 0;
 }
@@ -312,7 +315,7 @@ bool points_is_request(const struct method *m)
         if (is_request(&points[i]) && matches(points[i].class, class_name) &&
             matches(points[i].method, name))
             return true;
-    return is_named(class_name, name);
+    return is_named(class_name, name, (struct str){m->descriptor, strlen(m->descriptor)});
 }
 
 /* ---- the option ---- */
@@ -322,10 +325,11 @@ static char *methods_of(const char *patterns)
     struct buf list = BUF(1 << 20);
     char name[REQUEST_NAME_SIZE];
     for (const char *p = patterns; *p;) {
-        size_t n = strcspn(p, ":"), m = option_method_length(p, n);
-        if (m)
-            buf_printf(&list, "%s%.*s", list.len ? ":" : "", (int)m, p);
-        if (m && !memchr(p, '*', m) && m < sizeof(name)) {
+        size_t n = strcspn(p, ":"), m = MIN(strcspn(p, "("), n);
+        bool names = n && !option_is_auto(p, n);
+        if (names)
+            buf_printf(&list, "%s%.*s", list.len ? ":" : "", (int)n, p);
+        if (names && !memchr(p, '*', m) && m < sizeof(name)) {
             /*
              * The methods that the option names are named first, so that the limit on the number of
              * names does not affect them.

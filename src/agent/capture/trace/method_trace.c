@@ -17,7 +17,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "jfr/writer.h"
+#include "options/names.h"
 #include "options/trace_condition.h"
+#include "options/trace_request.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -89,12 +91,7 @@ static int name_statics(void)
 /* Inserts probes into everything that the patterns match now. */
 static int apply(JNIEnv *jni, struct buf *why)
 {
-    char *classes = trace_class_patterns(method_trace.rules.patterns.list);
-    pthread_mutex_lock(&method_trace.lock);
-    free(method_trace.classes);
-    method_trace.classes = classes;
-    pthread_mutex_unlock(&method_trace.lock);
-    int statics = classes ? name_statics() : -ENOMEM;
+    int statics = name_statics();
     if (statics == -ENOTSUP)
         buf_string(why, "too many static fields in conditions");
     int r = statics < 0 ? statics : instrument_on(&trace_client, jni, why);
@@ -124,15 +121,15 @@ static void take_back(JNIEnv *jni)
 static bool is_among(const char *list, const char *pattern)
 {
     size_t n = strlen(pattern);
-    for (const char *p = list; *p; p += strcspn(p, ","), p += *p == ',')
-        if (strcspn(p, ",") == n && strncmp(p, pattern, n) == 0)
+    for (const char *p = list; *p; p += strcspn(p, ":"), p += *p == ':')
+        if (strcspn(p, ":") == n && strncmp(p, pattern, n) == 0)
             return true;
     return false;
 }
 
 /*
  * Calls f with each pattern that has traced no method so far, and the reason. among: only these
- * patterns, separated by commas, or NULL. Without the lock, because it searches all classes.
+ * patterns of a list, or NULL. Without the lock, because it searches all classes.
  */
 static void each_unmatched(JNIEnv *jni, const char *among,
                            void (*f)(void *context, const char *pattern, const char *why),
@@ -157,7 +154,7 @@ static void each_unmatched(JNIEnv *jni, const char *among,
 
 static bool is_traced(const struct method *m)
 {
-    return trace_matches(
+    return choice_matches(
         method_trace.rules.patterns.list, (struct str){m->class_name, strlen(m->class_name)},
         (struct str){m->name, strlen(m->name)}, (struct str){m->descriptor, strlen(m->descriptor)});
 }
@@ -208,7 +205,7 @@ static bool is_traced_now(size_t i)
 /* What a request adds or removes, and the methods that were traced before it. */
 struct change {
     const char *verb; /* "added" or "removed"; NULL: nothing is changed */
-    char *patterns;   /* separated by commas */
+    const char *patterns;
     bool *traced;
     size_t n_traced;
 };
@@ -222,13 +219,12 @@ static int change_begin(struct change *c, const char *verb, const char *patterns
         c->traced[i] = is_traced_now(i);
     pthread_mutex_unlock(&method_trace.lock);
     c->verb = verb;
-    c->patterns = strndup(patterns, strcspn(patterns, " ") /* "if CONDITION" may follow */);
-    return c->traced && c->patterns ? 0 : -ENOMEM;
+    c->patterns = patterns;
+    return c->traced ? 0 : -ENOMEM;
 }
 
 static void change_release(struct change *c)
 {
-    free(c->patterns);
     free(c->traced);
 }
 
@@ -238,8 +234,8 @@ static void put_change(struct json *j, const struct change *c)
     if (!c->verb)
         return;
     json_key_array(j, c->verb);
-    for (const char *p = c->patterns; *p; p += strcspn(p, ","), p += *p == ',')
-        json_string_n(j, p, strcspn(p, ","));
+    for (const char *p = c->patterns; *p; p += strcspn(p, ":"), p += *p == ':')
+        json_string_n(j, p, strcspn(p, ":"));
     json_end_array(j);
     json_key_array(j, "methods_added");
     for (size_t i = 0; i < method_trace.methods.methods.len; i++)
@@ -311,18 +307,18 @@ static int replace(JNIEnv *jni, struct trace_patterns patterns, struct trace_pat
 }
 
 /*
- * The patterns with those of a list added, or without them. Commas separate the list, in which they
- * are replaced. Returns 0, -ENOMEM, or -ESRCH with a sentence in why when one to remove is not
- * there.
+ * The patterns with those of a list added, or without them. Returns 0, -ENOMEM, or -ESRCH with a
+ * sentence in why when one to remove is not there.
  */
-static int change_patterns(struct trace_patterns *ret, char *list, bool add, unsigned rule,
+static int change_patterns(struct trace_patterns *ret, const char *list, bool add, unsigned rule,
                            struct buf *why)
 {
+    _cleanup_free_ char *copy = strdup(list);
     const struct trace_patterns *now = &method_trace.rules.patterns;
     struct trace_patterns last = {0}, next;
     bool had = true;
-    int r = 0;
-    for (char *one; r == 0 && (one = strsep(&list, ","));) {
+    int r = copy ? 0 : -ENOMEM;
+    for (char *one, *rest = copy; r == 0 && (one = strsep(&rest, ":"));) {
         r = add ? trace_patterns_with(&next, now, one, rule)
                 : trace_patterns_without(&next, now, one, &had);
         if (r == 0) {
@@ -367,19 +363,14 @@ static void say_replaced(struct session *s, const struct trace_patterns *before)
     }
 }
 
-/* Splits "PATTERNS" or "PATTERNS if CONDITION" in place. Names contain no blanks. */
-static int add_pattern(struct session *s, JNIEnv *jni, char *pattern, struct buf *why)
+static int add_patterns(struct session *s, JNIEnv *jni, const char *list, const char *condition,
+                        struct buf *why)
 {
     struct trace_patterns patterns, before;
-    char *condition = strstr(pattern, " if ");
-    if (condition) {
-        *condition = 0;
-        condition += strlen(" if ");
-    }
     pthread_mutex_lock(&method_trace.lock);
     int rule = trace_rule_add(&method_trace.rules, condition, why);
     pthread_mutex_unlock(&method_trace.lock);
-    int r = rule < 0 ? rule : change_patterns(&patterns, pattern, true, (unsigned)rule, why);
+    int r = rule < 0 ? rule : change_patterns(&patterns, list, true, (unsigned)rule, why);
     if (r < 0)
         return r;
     r = replace(jni, patterns, &before, why);
@@ -397,10 +388,10 @@ static int add_pattern(struct session *s, JNIEnv *jni, char *pattern, struct buf
     return r;
 }
 
-static int remove_pattern(JNIEnv *jni, char *pattern, struct buf *why)
+static int remove_patterns(JNIEnv *jni, const char *list, struct buf *why)
 {
     struct trace_patterns patterns, before;
-    int r = change_patterns(&patterns, pattern, false, 0, why);
+    int r = change_patterns(&patterns, list, false, 0, why);
     if (r == 0) {
         r = replace(jni, patterns, &before, why);
         trace_patterns_release(&before);
@@ -412,19 +403,22 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
                         struct buf *why)
 {
     bool add = strncmp(request, "add ", 4) == 0, remove = strncmp(request, "remove ", 7) == 0;
-    _cleanup_free_ char *pattern = strdup(add ? request + 4 : remove ? request + 7 : "");
+    _cleanup_free_ char *list = strdup(add ? request + 4 : remove ? request + 7 : "");
+    const char *condition = list && add ? trace_request_split(list) : NULL;
     _cleanup_(change_release) struct change change = {0};
     if (!method_trace.rules.patterns.list) {
         buf_string(why, "no calls are being traced; begin with --trace");
         return -ESRCH;
     }
-    int r = pattern ? 0 : -ENOMEM;
+    int r = list ? 0 : -ENOMEM;
+    if (r == 0 && remove)
+        option_list_normalize(list, ':');
     if (r == 0 && (add || remove))
-        r = change_begin(&change, add ? "added" : "removed", pattern);
+        r = change_begin(&change, add ? "added" : "removed", list);
     if (r == 0 && add)
-        r = add_pattern(s, jni, pattern, why);
+        r = add_patterns(s, jni, list, condition, why);
     else if (r == 0 && remove)
-        r = remove_pattern(jni, pattern, why);
+        r = remove_patterns(jni, list, why);
     if (r >= 0)
         put_state(jni, &change, out);
     return r;
@@ -444,8 +438,6 @@ static void trace_release(struct session *s)
 {
     trace_rules_release(&method_trace.rules);
     trace_paths_forget();
-    free(method_trace.classes);
-    method_trace.classes = NULL;
     method_trace.exclude = NULL;
     vec_release(&method_trace.known);
     trace_left_clear();

@@ -14,40 +14,6 @@
 
 #define PROBE "java/lang/JvmscopeTrace"
 
-bool trace_matches_first(const char *p, struct str class_name, struct str method,
-                         struct str descriptor)
-{
-    size_t n = strcspn(p, ":"), name = strcspn(p, "(:");
-    _cleanup_free_ char *pattern = strndup(p, name);
-    bool any = name >= n || (n - name == 4 && memcmp(p + name, "(..)", 4) == 0);
-    return pattern && n && choice_matches(pattern, class_name, method) &&
-           (any ||
-            (descriptor.len == n - name && memcmp(descriptor.data, p + name, n - name) == 0));
-}
-
-bool trace_matches(const char *patterns, struct str class_name, struct str method,
-                   struct str descriptor)
-{
-    bool matches = false;
-    for (const char *p = patterns; p && *p && !matches; p += strcspn(p, ":"), p += *p == ':')
-        matches = trace_matches_first(p, class_name, method, descriptor);
-    return matches;
-}
-
-char *trace_class_patterns(const char *patterns)
-{
-    char *copy = strdup(patterns), *to = copy;
-    bool inside = false;
-    for (const char *p = patterns; copy && *p; p++) {
-        inside = *p == '(' || (inside && *p != ':');
-        if (!inside)
-            *to++ = *p;
-    }
-    if (copy)
-        *to = 0;
-    return copy;
-}
-
 bool trace_has_annotations(const char *patterns)
 {
     for (const char *p = patterns; p && *p; p += strcspn(p, ":"), p += *p == ':')
@@ -79,8 +45,8 @@ bool trace_method_matches(const struct traced_method *m, const char *pattern)
         dot--;
     struct str class_name = {m->text, (size_t)(dot - m->text)},
                name = {dot + 1, (size_t)(m->descriptor - dot) - 1};
-    return trace_matches_first(pattern, class_name, name,
-                               (struct str){m->descriptor, strlen(m->descriptor)});
+    return choice_matches_first(pattern, class_name, name,
+                                (struct str){m->descriptor, strlen(m->descriptor)});
 }
 
 bool trace_any_matches(const struct traced_methods *t, const char *pattern)

@@ -27,22 +27,6 @@ struct traced_methods {
 };
 
 /*
- * True when one of the patterns (separated by ':') matches: package.Class.method with `*`, a prefix
- * that ends at a '.' or '$', or one of these followed by a descriptor, "pkg.Class.method(I)V".
- */
-bool trace_matches(const char *patterns, struct str class_name, struct str method,
-                   struct str descriptor);
-/* The same for the first pattern of a list. */
-bool trace_matches_first(const char *pattern, struct str class_name, struct str method,
-                         struct str descriptor);
-
-/*
- * The patterns without descriptors, which select classes. The caller frees the result; NULL: no
- * memory.
- */
-char *trace_class_patterns(const char *patterns);
-
-/*
  * Returns whether one of the patterns is an annotation, "@pkg.Annotation"; and whether the first
  * pattern of a list is an annotation that is present on the method or its class.
  */

@@ -14,6 +14,7 @@
 #include "base/generated_name.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "options/signature.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -67,17 +68,17 @@ static const char *why_left(struct str class_name, struct str method)
 }
 
 struct search {
-    const char *pattern, *names, *exclude; /* names: the pattern without its descriptor */
+    const char *pattern, *names, *exclude; /* names: the pattern without parameters */
     /* number of loaded classes that may have such methods; number of methods that match */
     uint64_t classes, methods;
     char class[256], method[256];
     const char *why; /* reason for `method` */
     struct choice_guess guess;
-    struct buf others; /* methods of this name with another descriptor than the pattern's */
+    struct buf others; /* methods of this name with other parameters than the pattern's */
 };
 
 static const char *why_not(const struct search *s, jclass class, struct str class_name,
-                           struct str method, jint modifiers)
+                           struct str method, struct str descriptor, jint modifiers)
 {
     jboolean modifiable = JNI_TRUE;
     const char *reason = why_left(class_name, method);
@@ -85,7 +86,7 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
         return "it is abstract: trace the methods that implement it, as in 'implements pkg.Type'";
     if (drain_is_used(class_name))
         return "the trace itself calls methods of its class";
-    if (choice_matches(s->exclude, class_name, method))
+    if (choice_matches(s->exclude, class_name, method, descriptor))
         return "--exclude names it";
     if (modifiers & 0x100)
         return method_trace.live ? "it is native, and its code was not found: it is not linked "
@@ -116,19 +117,20 @@ static void see_method(struct search *s, jclass class, struct str class_name, st
     jint modifiers = 0;
     if ((*vm.ti)->GetMethodName(vm.ti, m, &name, &descriptor, NULL) != JVMTI_ERROR_NONE)
         return;
-    struct str method = {name, strlen(name)};
-    if (trace_matches(s->pattern, named, method, (struct str){descriptor, strlen(descriptor)})) {
+    struct str method = {name, strlen(name)}, types = {descriptor, strlen(descriptor)};
+    if (choice_matches(s->pattern, named, method, types)) {
         (*vm.ti)->GetMethodModifiers(vm.ti, m, &modifiers);
         if (!s->methods++) {
             snprintf(s->method, sizeof(s->method), "%.*s.%s", (int)class_name.len, class_name.data,
                      name);
-            s->why = why_not(s, class, class_name, method, modifiers);
+            s->why = why_not(s, class, class_name, method, types, modifiers);
             size_t n = MIN(class_name.len, strlen(s->method)),
                    shown = generated_name_normalize(s->method, n);
             memmove(s->method + shown, s->method + n, strlen(s->method + n) + 1);
         }
-    } else if (choice_matches(s->names, named, method)) {
-        buf_printf(&s->others, "%s%s%s", s->others.len ? ", " : "", name, descriptor);
+    } else if (choice_matches(s->names, named, method, types)) {
+        buf_printf(&s->others, "%s%s", s->others.len ? ", " : "", name);
+        signature_put_parameters(&s->others, descriptor);
     }
     vm_free(name);
     vm_free(descriptor);
@@ -150,14 +152,13 @@ static void see_class(struct search *s, jclass class, struct str name, struct st
 /* Returns whether the pattern refers to the class: pkg.Cartoon.add does not refer to pkg.Cart. */
 static bool names_class(const struct search *s, struct str name)
 {
-    const struct str none = {"", 0};
     const char *dot = strrchr(s->names, '.');
     _cleanup_free_ char *class = dot ? strndup(s->names, (size_t)(dot - s->names)) : NULL;
-    if (choice_matches(s->names, name, none))
+    if (choice_matches_class(s->names, name))
         return true;
     if (!class)
         return false;
-    return strchr(class, '*') ? choice_matches(class, name, none) : choice_is_class(name, class);
+    return strchr(class, '*') ? choice_matches_class(class, name) : choice_is_class(name, class);
 }
 
 static void say_not_loaded(struct buf *why, const struct choice_guess *guess)

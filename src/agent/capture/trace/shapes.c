@@ -154,6 +154,7 @@ static const struct shape_row rows[] = {
     {"java.util.PriorityQueue", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "queue" OBJECTS}},
     {"java.util.concurrent.PriorityBlockingQueue", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "queue" OBJECTS}},
     {"java.util.StringJoiner", SHAPE_ARRAY, STYLE_SIZED, SHAPE_LATE, 2, {"size:I", "elts:[Ljava/lang/String;"}},
+    {"java.util.StringJoiner", SHAPE_FIXED, STYLE_OBJECT, SHAPE_LATE | SHAPE_SKIP_NULL, 1, {"value:Ljava/lang/StringBuilder;"}}, /* JDK 8's */
     {"java.util.concurrent.CopyOnWriteArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "array" OBJECTS}},
     {"java.util.ImmutableCollections$ListN", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "elements" OBJECTS}},
     {"java.util.ImmutableCollections$SetN", SHAPE_ARRAY, STYLE_SIZED, SHAPE_SKIP_NULL, 2, {"size:I", "elements" OBJECTS}},
@@ -172,9 +173,10 @@ static const struct shape_row rows[] = {
     {"java.util.Collections$EmptySet", SHAPE_FIXED, STYLE_SIZED, 0, 0, {NULL}},
     {"java.util.Collections$EmptyMap", SHAPE_FIXED, STYLE_SIZED, SHAPE_MAP, 0, {NULL}},
 
-    {"java.util.LinkedHashMap", SHAPE_CHAIN, STYLE_SIZED, SHAPE_MAP, 5,
+    {"java.util.LinkedHashMap", SHAPE_CHAIN, STYLE_SIZED, SHAPE_MAP, 9,
      {"size:I", "head:Ljava/util/LinkedHashMap$Entry;", "java/util/LinkedHashMap$Entry.after:Ljava/util/LinkedHashMap$Entry;",
-      "java/util/HashMap$Node.key" OBJECT, "java/util/HashMap$Node.value" OBJECT}},
+      "java/util/HashMap$Node.key" OBJECT, "java/util/HashMap$Node.value" OBJECT, NULL, NULL,
+      "tail:Ljava/util/LinkedHashMap$Entry;", "java/util/LinkedHashMap$Entry.before:Ljava/util/LinkedHashMap$Entry;"}},
     {"java.util.LinkedList", SHAPE_CHAIN, STYLE_SIZED, 0, 5,
      {"size:I", "first:Ljava/util/LinkedList$Node;", "java/util/LinkedList$Node.next:Ljava/util/LinkedList$Node;",
       "java/util/LinkedList$Node.item" OBJECT, NULL}},
@@ -243,9 +245,9 @@ static const struct shape_row rows[] = {
     {"java.util.Collections$CheckedMap", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"m:Ljava/util/Map;"}},
 
     /* the keys, values and entries of a map, which hold the map */
-    {"java.util.LinkedHashMap$LinkedKeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"this$0:Ljava/util/LinkedHashMap;"}},
-    {"java.util.LinkedHashMap$LinkedValues", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/LinkedHashMap;"}},
-    {"java.util.LinkedHashMap$LinkedEntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/LinkedHashMap;"}},
+    {"java.util.LinkedHashMap$LinkedKeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 2, {"this$0:Ljava/util/LinkedHashMap;", "reversed:Z|"}},
+    {"java.util.LinkedHashMap$LinkedValues", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 2, {"this$0:Ljava/util/LinkedHashMap;", "reversed:Z|"}},
+    {"java.util.LinkedHashMap$LinkedEntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 2, {"this$0:Ljava/util/LinkedHashMap;", "reversed:Z|"}},
     {"java.util.HashMap$Values", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 1, {"this$0:Ljava/util/HashMap;"}},
     {"java.util.HashMap$EntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 1, {"this$0:Ljava/util/HashMap;"}},
     {"java.util.Hashtable$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 1, {"this$0:Ljava/util/Hashtable;"}},
@@ -385,15 +387,18 @@ int shape_of_class(JNIEnv *jni, jclass class, const char *name, bool itself, jlo
     size_t i = 0;
     while (i < ARRAY_SIZE(rows) && strcmp(rows[i].class, name) != 0)
         i++;
-    if (i == ARRAY_SIZE(rows))
+    /* Rows of one class that follow each other are for different JDKs. */
+    for (; i < ARRAY_SIZE(rows) && strcmp(rows[i].class, name) == 0; i++) {
+        if (!itself && rows[i].put && !(rows[i].flags & SHAPE_BELOW))
+            return 0;
+        if (!learnt[i].asked)
+            learn(jni, i, class);
+        if (learnt[i].known)
+            break;
+    }
+    if (i == ARRAY_SIZE(rows) || !learnt[i].known || strcmp(rows[i].class, name) != 0)
         return 0;
     const struct shape_row *row = &rows[i];
-    if (!itself && row->put && !(row->flags & SHAPE_BELOW))
-        return 0;
-    if (!learnt[i].asked)
-        learn(jni, i, class);
-    if (!learnt[i].known)
-        return 0;
     int n = fill(row, &learnt[i], out, s);
     s->kind = row->kind;
     s->style = row->style;

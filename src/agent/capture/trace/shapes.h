@@ -27,12 +27,18 @@ enum shape_kind {
     SHAPE_PARTS,  /* like SHAPE_FIELDS, and shown inside other objects too; # for an int[] */
     SHAPE_CHARS,  /* offsets of a char[] or byte[], its used length and its coder; -1: none */
     SHAPE_SUM,    /* offsets of a long, of cells, and of a cell's long; J, or D: bits of doubles */
-    /* a collection that wraps another one; from here on the second long contains flags */
+    /*
+     * a collection that wraps another one, and a boolean for the opposite order; from here on the
+     * second long contains flags
+     */
     SHAPE_WRAP,
     SHAPE_ARRAY, /* size, array */
     SHAPE_RING,  /* size, array, first, end */
     SHAPE_HASH,  /* size, table, key, value, next, cells, cell's value */
-    /* size, first, next, key, value; the object between "first" and the first node; value, too */
+    /*
+     * size, first, next, key, value; the object between "first" and the first node; value, too;
+     * last and previous
+     */
     SHAPE_CHAIN,
     SHAPE_TREE,    /* size, root, left, right, parent, key, value */
     SHAPE_FIXED,   /* the fields that hold the elements */

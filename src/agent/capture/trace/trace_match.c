@@ -19,10 +19,10 @@ static uint64_t matched_rules(const struct instrument_class *c, const struct edi
     const struct trace_patterns *patterns = &method_trace.rules.patterns;
     const char *p = patterns->list;
     uint64_t rules = 0;
-    if (choice_matches(method_trace.exclude, c->name, name))
+    if (choice_matches(method_trace.exclude, c->name, name, descriptor))
         return 0;
     for (unsigned i = 0; i < patterns->n; i++, p += strcspn(p, ":"), p += *p == ':')
-        if (trace_matches_first(p, c->name, name, descriptor) ||
+        if (choice_matches_first(p, c->name, name, descriptor) ||
             (e && trace_annotated(p, c->file, e->method)))
             rules |= UINT64_C(1) << patterns->rules[i];
     return rules;
@@ -205,7 +205,7 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
     pthread_mutex_lock(&method_trace.lock);
     uint64_t matched = matched_rules(c, e, name, descriptor);
     uint64_t rules = by_type ? trace_types_rules(&method_trace.types, c->name) : matched;
-    if (drain_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name))
+    if (drain_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name, descriptor))
         rules = 0;
     if (rules)
         number = add_method(instrument_shown_name(c, &room), name, descriptor, has_this, rules);
@@ -230,15 +230,15 @@ static int trace_edit(const struct instrument_class *c, struct edit *e)
 
 static bool is_excluded(struct str class_name)
 {
-    return choice_matches(method_trace.exclude, class_name, (struct str){"", 0});
+    return choice_matches_class(method_trace.exclude, class_name);
 }
 
 static bool trace_wants(struct str class_name)
 {
     pthread_mutex_lock(&method_trace.lock);
-    bool wants = method_trace.classes && *method_trace.classes &&
-                 (choice_may_match(method_trace.classes, class_name) ||
-                  (trace_has_annotations(method_trace.classes) && !instrument_is_jdk(class_name)));
+    const char *patterns = method_trace.rules.patterns.list;
+    bool wants = choice_may_match(patterns, class_name) ||
+                 (trace_has_annotations(patterns) && !instrument_is_jdk(class_name));
     pthread_mutex_unlock(&method_trace.lock);
     return wants && !is_excluded(class_name);
 }
@@ -252,7 +252,7 @@ static void trace_left(const struct instrument_class *c, const struct class_meth
 {
     struct str name = class_utf8(c->file, m->name), descriptor = class_utf8(c->file, m->descriptor);
     pthread_mutex_lock(&method_trace.lock);
-    bool matched = trace_matches(method_trace.rules.patterns.list, c->name, name, descriptor);
+    bool matched = choice_matches(method_trace.rules.patterns.list, c->name, name, descriptor);
     pthread_mutex_unlock(&method_trace.lock);
     if (matched)
         trace_left_add(c->name, name, why);
@@ -296,8 +296,7 @@ const struct instrument_client trace_typed_client = {.name = "trace implements",
 static bool native_wants_class(struct str class_name)
 {
     pthread_mutex_lock(&method_trace.lock);
-    bool wants = method_trace.classes && *method_trace.classes &&
-                 choice_may_match(method_trace.classes, class_name);
+    bool wants = choice_may_match(method_trace.rules.patterns.list, class_name);
     pthread_mutex_unlock(&method_trace.lock);
     return wants && !is_excluded(class_name) && !drain_is_used(class_name);
 }

@@ -34,7 +34,6 @@ extern struct method_trace {
     uint32_t type, unmatched_type;
     /* the patterns, as given at the start and added later, and their conditions */
     struct trace_rules rules;
-    char *classes; /* the patterns without descriptors */
     const char *exclude;
     struct trace_types types; /* patterns with "implements" */
     bool typed;               /* typed_client is registered */

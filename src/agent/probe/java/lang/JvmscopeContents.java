@@ -41,11 +41,13 @@ final class JvmscopeContents {
      * number of elements that precede the window.
      */
     static long write(long p, Object o, long[] s, int most) {
-        boolean keys = false, values = false;
+        boolean keys = false, values = false, reversed = false;
         int from = 0, size = -1;
         for (int i = 0; i < WRAPPED_MAX && o != null && s != null && (s[0] == WRAP || s[0] == WINDOW); i++) {
             keys |= (s[1] & KEYS) != 0;
             values |= (s[1] & VALUES) != 0;
+            if (s[0] == WRAP && s.length > 3 && s[3] > 0)
+                reversed ^= U.getBoolean(o, s[3]);
             if (s[0] == WINDOW) {
                 size = size < 0 ? sizeOf(o, s) : size;
                 from += U.getInt(o, s[5]);
@@ -56,7 +58,8 @@ final class JvmscopeContents {
         boolean known = o != null && s != null && s[0] > WRAP && s[0] != WINDOW;
         U.putInt(p, -1);
         U.putInt(p + 4, !known || (s[1] & MAP) == 0 || keys ? 0 : values ? ONLY_VALUES : IS_MAP);
-        long end = known && from >= 0 ? elements(p, o, s, size >= 0 && size < most ? size : most, from) : p + 8;
+        int n = size >= 0 && size < most ? size : most;
+        long end = known && from >= 0 ? elements(p, o, s, n, from, reversed) : p + 8;
         U.putInt(p + 4, U.getInt(p + 4) & ~ONLY_VALUES);
         if (size >= 0)
             U.putInt(p, size);
@@ -66,7 +69,7 @@ final class JvmscopeContents {
     /**
      * Writes elements. from is the number of elements of a list that precede those to be written.
      */
-    private static long elements(long start, Object o, long[] s, int most, int from) {
+    private static long elements(long start, Object o, long[] s, int most, int from, boolean reversed) {
         switch ((int) s[0]) {
             case ARRAY:
                 return array(start, o, s, most, from);
@@ -75,7 +78,7 @@ final class JvmscopeContents {
             case HASH:
                 return hash(start, o, s, most);
             case CHAIN:
-                return chain(start, o, s, most, from);
+                return chain(start, o, s, most, from, reversed);
             case TREE:
                 return tree(start, o, s, most);
             case FIXED:
@@ -236,20 +239,22 @@ final class JvmscopeContents {
     /**
      * The shape has the size, or -1 if the nodes are counted unless the chain is long; the first
      * node; and the next node, key, and value or -1 of a node. If "first" is an object that holds
-     * the first node, then that field follows, and the value's field in other JDKs or -1.
+     * the first node, then that field follows, and the value's field in other JDKs or -1. For the
+     * reversed order, the last node and the node's previous node follow.
      */
-    private static long chain(long start, Object o, long[] s, int most, int from) {
+    private static long chain(long start, Object o, long[] s, int most, int from, boolean reversed) {
         long p = start + 8;
         U.putInt(start, sizeOf(o, s));
-        Object node = U.getObject(o, s[3]);
-        long value = s[6];
+        boolean back = reversed && s.length > 10;
+        Object node = U.getObject(o, back ? s[9] : s[3]);
+        long value = s[6], following = back ? s[10] : s[4];
         if (s.length > 8 && s[7] > 0) {
             node = node == null ? null : U.getObject(node, s[7]);
             value = value < 0 ? s[8] : value;
         }
         int counted = 0, steps = 0;
         for (; node != null && steps < STEPS_MAX && (s[2] < 0 || !isFull(start, most)); steps++) {
-            Object key = U.getObject(node, s[5]), next = U.getObject(node, s[4]);
+            Object key = U.getObject(node, s[5]), next = U.getObject(node, following);
             if (key != null || (s[1] & SKIP_NULL) == 0) {
                 if (counted++ >= from && !isFull(start, most))
                     p = put(start, p, key, at(node, value));

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parameters of methods: in patterns, as Java source writes them, and as descriptors.
+ *
+ * A pattern gives them as types, "(int,String[])", in which a class may be written without its
+ * package and outer class, a star stands for any characters and ".." for any parameters, or as a
+ * descriptor with the result, "(I[Ljava/lang/String;)V". It is what option_list_normalize leaves.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/strpool.h"
+
+#include <stdbool.h>
+
+/* Returns what is wrong with the parameters of a pattern, or NULL. */
+const char *signature_fault(const char *text, size_t len);
+
+/* Returns whether the parameters of a pattern are those of a method with this descriptor. */
+bool signature_matches(const char *text, size_t len, struct str descriptor);
+
+/* Appends "(int, java.lang.String[])" for a descriptor, which is appended if it is malformed. */
+void signature_put_parameters(struct buf *b, const char *descriptor);
+
+/*
+ * Appends a method as it is written in source code: "int add(byte[], java.lang.String)" for "add"
+ * and "([BLjava/lang/String;)I"; for a descriptor without parentheses its type before the name.
+ * Anything else is appended unchanged. No name is "".
+ */
+void signature_put(struct buf *b, const char *name, const char *descriptor);
