@@ -12,23 +12,46 @@ enum { INSTANCES_SHOWN = 200, ELEMENTS_SHOWN = 200, TAG_NEW = -1 };
 
 struct tally {
     uint64_t objects, bytes;
-    jint shown;
+    jint fresh, numbered; /* those that are shown */
+    jlong numbers[INSTANCES_SHOWN];
 };
 
 /*
- * Marks the first ones with a tag that is not used as a number. Objects that already have a number
- * are shown as well.
+ * Chooses the first ones, those that already have a number among them. The others are marked with a
+ * tag that is not used as a number.
  */
 static jint JNICALL count_instance(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
 {
     struct tally *t = data;
     t->objects++;
     t->bytes += (uint64_t)size;
-    if (*tag == 0 && t->shown < INSTANCES_SHOWN) {
+    if (t->fresh + t->numbered >= INSTANCES_SHOWN)
+        return JVMTI_VISIT_OBJECTS;
+    if (*tag == 0) {
         *tag = TAG_NEW;
-        t->shown++;
+        t->fresh++;
+    } else {
+        t->numbers[t->numbered++] = *tag;
     }
     return JVMTI_VISIT_OBJECTS;
+}
+
+/* Writes the objects with these tags. Returns how many there were. */
+static uint64_t put_tagged(struct inspection *i, jint n_tags, const jlong *tags)
+{
+    jint n = 0;
+    jobject *list = NULL;
+    if (!n_tags ||
+        (*i->ti)->GetObjectsWithTags(i->ti, n_tags, tags, &n, &list, NULL) != JVMTI_ERROR_NONE)
+        return 0;
+    for (jint k = 0; k < n; k++) {
+        if (tags[0] == TAG_NEW)
+            (*i->ti)->SetTag(i->ti, list[k], 0); /* inspect_put_object assigns the number */
+        inspect_put_object(i, list[k]);
+        (*i->jni)->DeleteLocalRef(i->jni, list[k]);
+    }
+    vm_free(list);
+    return (uint64_t)n;
 }
 
 int inspect_instances(struct inspection *i)
@@ -53,17 +76,10 @@ int inspect_instances(struct inspection *i)
     json_key_u64(i->out, "bytes", t.bytes);
     json_key_array(i->out, "instances");
     const jlong fresh = TAG_NEW;
-    jint n = 0;
-    jobject *list = NULL;
-    if ((*i->ti)->GetObjectsWithTags(i->ti, 1, &fresh, &n, &list, NULL) == JVMTI_ERROR_NONE) {
-        for (jint k = 0; k < n; k++) {
-            (*i->ti)->SetTag(i->ti, list[k], 0); /* inspect_put_object assigns the number */
-            inspect_put_object(i, list[k]);
-            (*i->jni)->DeleteLocalRef(i->jni, list[k]);
-        }
-        vm_free(list);
-    }
+    uint64_t shown = put_tagged(i, t.numbered, t.numbers) + put_tagged(i, t.fresh > 0, &fresh);
     json_end_array(i->out);
+    if (shown < t.objects)
+        json_key_u64(i->out, "left_out", t.objects - shown);
     return 0;
 }
 
