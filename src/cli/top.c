@@ -77,6 +77,7 @@ struct sample {
     } states[STATES_MAX];
 
     size_t n_states;
+    char states_unknown[200]; /* why the VM gave none; "" if it did */
 };
 
 static void sample_release(struct sample *s)
@@ -263,8 +264,12 @@ static void see_thread(void *context, const char *const values[])
 static void read_states(struct sample *s, const struct vm *vm)
 {
     _cleanup_(buf_release) struct buf answer = BUF(CONTROL_ANSWER_MAX), why = BUF(4096);
-    if (agent_message(vm, "control=inspect,threads", true, &answer, &why) < 0)
+    int r = agent_message(vm, "control=inspect,threads", true, &answer, &why);
+    if (r < 0) {
+        snprintf(s->states_unknown, sizeof(s->states_unknown), "%s",
+                 why.len ? buf_str(&why) : strerror(-r));
         return;
+    }
     _cleanup_free_ char *text = agent_answer_value(buf_str(&answer), "json", 0);
     static const char *const keys[] = {
         [STATE] = "state", [TID] = "tid", [NAME] = "name", [CARRIER] = "carrier_tid", NULL};
@@ -363,7 +368,9 @@ static void print_table(const struct vm *vm, const struct sample *s, const struc
            percent((uint64_t)(s->safepoint_ns - before->safepoint_ns), elapsed));
     for (size_t i = 0; i < s->n_states; i++)
         printf("%s%s %u", i ? "  " : "states: ", s->states[i].name, s->states[i].count);
-    if (s->n_states)
+    if (*s->states_unknown)
+        printf("states: not known: %s", s->states_unknown);
+    if (s->n_states || *s->states_unknown)
         putchar('\n');
     printf("\n%-26s %12s %12s %8s\n", "POOL (at last collection)", "USED", "CAPACITY", "FULL");
     for (size_t i = 0; i < s->n_pools; i++)
@@ -443,6 +450,8 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     for (size_t i = 0; i < s->n_states; i++)
         key_number(&j, s->states[i].name, s->states[i].count);
     json_end_object(&j);
+    if (*s->states_unknown)
+        json_key_string(&j, "states_unknown", s->states_unknown);
     json_key_array(&j, "busiest");
     for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
         json_begin_object(&j);

@@ -12,6 +12,7 @@ import tempfile
 import pytest
 
 import lab
+import test_reader_options
 
 # A user without a name and without rights, of this process alone: files of that user in /tmp are of this process's tests.
 NOBODY = 2_000_000 + os.getpid()
@@ -254,10 +255,15 @@ def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path):
-    """Before anybody has attached, when SIGQUIT would wake it, and afterwards, when it listens but never answers."""
+    """Every command that asks a VM: before anybody has attached, when SIGQUIT would wake it, and afterwards, when it listens but never
+    answers."""
     process = vm()
-    commands = (["status"], ["attach", "--cpu", "-t", "1s", "-o", tmp_path / "a.jfr"], ["heap", "dump", "-o", tmp_path / "h.hprof"],
-                ["dump"], ["stop"], ["threads", "dump"], ["inspect"])
+    pid = process.pid
+    commands = (["status", pid], ["attach", "--cpu", "-t", "1s", "-o", tmp_path / "a.jfr", pid], ["heap", "dump", "-o", tmp_path / "h.hprof", pid],
+                ["dump", pid], ["stop", pid], ["inspect", pid, "threads"], ["control", pid, "list"], ["trace", pid, "list"],
+                ["trace", pid, "add", "Busy.work"], ["threads", "deadlocks", pid], ["slow", "-t", "1s", "-o", tmp_path / "s.jfr", pid])
+    asking = {name.split()[0] for name in test_reader_options.ASKING} - {"top", "check"}  # which need no answer
+    assert asking <= {command[0] for command in commands}
     for attached in (False, True):
         if attached:
             assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "b.jfr", process.pid).returncode == 0
@@ -265,10 +271,17 @@ def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path)
         lab.wait_for(lambda: lab.is_stopped(process.pid), 60, "the stop")
         line = next(x for x in lab.jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
         assert line.endswith("(stopped)"), line
-        for command in commands[:5]:
-            done = lab.jvmscope(*command, process.pid, timeout=20)
-            nothing = not attached and command[0] in ("status", "dump", "stop")
-            assert done.returncode == 1 and ("nothing is being recorded" if nothing else "is stopped") in done.stderr, done
+        for command in commands:
+            done = lab.jvmscope(*command, timeout=20)
+            nothing = not attached and command[0] in ("status", "dump", "stop", "control", "trace")
+            assert done.returncode == 1 and not done.stdout, done
+            assert ("nothing is being recorded" if nothing else "is stopped") in done.stderr and len(done.stderr.splitlines()) == 1, done
+        # These go on without an answer, and say what is missing.
+        done = lab.jvmscope("check", pid, timeout=20)
+        assert done.returncode == 1 and "stopped" in done.stdout, done
+        words = ("top", "-n", 1, "-i", "10ms", "--states")
+        assert re.search(r"^states: not known: the process is stopped", lab.output(*words, pid, timeout=20), re.M)
+        assert lab.read_json(*words, "--json", pid, timeout=20)["states_unknown"].startswith("the process is stopped")
         process.send_signal(signal.SIGCONT)
         lab.use_cpu(process, 0.3)
     assert lab.jvmscope("status", process.pid).returncode == 0
