@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands on a running VM: list, attach, status, stop; and their messages when they fail."""
+import ctypes
+import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -82,6 +85,63 @@ def test_an_interruption_at_any_moment_leaves_nothing_recording(jdk, jvmscope, b
         if attached.returncode == 0:
             assert out.read_bytes()[:4] == b"FLR\0" and "never ended" not in jvmscope("report", out).stderr
     assert 0 in ended, ended
+
+
+def waiting_attach(jdk, out):
+    """A program whose end never comes, and an attach that waits for it."""
+    program = jdk.start_java("EndsNever", jvm=("-Xmx32m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert program.stdout.readline() == "ready\n"
+    command = [lab.BUILD / "jvmscope", "attach", "--cpu", "-t", "1000s", "-o", out, str(program.pid)]
+    attached = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    lab.wait_for(lambda: re.search(r"^state +recording$", lab.jvmscope("status", program.pid).stdout, re.M), 60, "the recording")
+    lab.use_cpu(program, 0.3)
+    return program, attached
+
+
+@pytest.mark.jdks(8, 25)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_waits_for_a_vm_that_never_ends_is_ended_by_a_signal(jdk, tmp_path, number):
+    program, attached = waiting_attach(jdk, tmp_path / "x.jfr")
+    try:
+        program.stdin.write("\n")
+        program.stdin.flush()
+        assert program.stdout.readline() == "hook\n"
+        attached.send_signal(number)
+        said = attached.communicate(timeout=60)[1]
+        assert attached.returncode == 0, said
+        assert "EndsNever.main" in lab.output("report", tmp_path / "x.jfr")
+        assert program.poll() is None
+    finally:
+        attached.kill()
+        attached.communicate()
+
+
+SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+
+@pytest.mark.jdks(17)
+def test_a_command_whose_vm_gives_no_answer_is_ended_by_the_second_signal(jdk, tmp_path):
+    """Another tool has stopped the one thread by which the VM answers. It used to ignore every SIGTERM."""
+    program, attached = waiting_attach(jdk, tmp_path / "x.jfr")
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    listener = next(int(t.name) for t in pathlib.Path(f"/proc/{program.pid}/task").iterdir() if (t / "comm").read_text().startswith("Attach Listener"))
+    assert ptrace(SEIZE, listener, None, None) == 0 and ptrace(INTERRUPT, listener, None, None) == 0, os.strerror(ctypes.get_errno())
+    try:
+        os.waitpid(listener, WALL)
+        attached.terminate()
+        caught = f"/proc/{attached.pid}/status"
+        lab.wait_for(lambda: not int(re.search(r"SigCgt:\s+(\w+)", pathlib.Path(caught).read_text())[1], 16) >> (signal.SIGTERM - 1) & 1, 60, "the first signal")
+        assert attached.poll() is None, "there is no answer, so the recording has not ended"
+        attached.terminate()
+        attached.communicate(timeout=20)
+        assert attached.returncode == -signal.SIGTERM
+    finally:
+        ptrace(DETACH, listener, None, None)
+        attached.kill()
+        attached.communicate()
+    # The VM gets to what it was asked first.
+    lab.wait_for(lambda: re.search(r"^state +idle$", lab.jvmscope("status", program.pid).stdout, re.M), 60, "the end of the recording")
+    assert "EndsNever.main" in lab.output("report", tmp_path / "x.jfr")
 
 
 def test_disabled_attach_and_agents_are_named(jdk, jvmscope, busy):
