@@ -325,6 +325,20 @@ def test_an_owner_that_the_vm_does_not_report_is_shown_as_unknown(jdk, tmp_path)
     assert ("owner is unknown" in lab.jvmscope("threads", "summary", out).stdout) == bool(unknown)
 
 
+@pytest.mark.jdks(21, 25, 27)
+def test_monitors_of_virtual_threads_have_owners_and_a_gain(jdk, tmp_path):
+    """However many had to wait, and however late a busy machine lets them go on: each got the monitor from another thread, and what-if
+    knows their sections."""
+    out = tmp_path / "v.jfr"
+    events, waits = virtual_monitors(jdk, out)
+    hands = [e for e in events if e["type"] == "TRCThreadHandoffLockEvent" and e["lockedObject"]["class"] == "java.lang.Object"]
+    assert len(waits) >= 5 and len(waits) - 2 <= len(hands) <= len(waits), (len(waits), len(hands))
+    # Who hands it over had it before, and no two have the same.
+    assert {e["thread"] for e in hands} <= {e["thread"] for e in events} and len({e["receiverThread"] for e in hands}) == len(hands)
+    half, = threads("what-if", out, "--lock", "java.lang.Object", "--factor", "0.5")
+    assert half["scaled_ns"] >= len(hands) * 20e6 and half["after_low_ns"] < half["before_ns"] - 0.2 * half["scaled_ns"], half
+
+
 @pytest.mark.measured
 @pytest.mark.jdks(21, 25, 27)
 def test_monitors_of_virtual_threads_are_handed_off(jdk, tmp_path):
