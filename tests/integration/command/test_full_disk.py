@@ -202,6 +202,47 @@ def test_what_is_printed_to_a_full_disk_is_an_error(recording, verb):
     assert done.stderr == ""
 
 
+CALLS = {"write": "ENOSPC", "pwrite64": "ENOSPC", "fallocate": "ENOSPC", "ftruncate": "EIO", "fsync": "EIO", "rename": "EIO", "renameat2": "EIO",
+         "linkat": "EIO", "close": "EIO"}
+
+
+@pytest.mark.parametrize("words", [["convert", "-o", "out.html"], ["convert", "-o", "out.pb.gz"], ["convert", "-o", "out.jfr"], ["coverage", "-o", "out.info"],
+                                   ["report"]], ids=lambda w: w[-1])
+def test_each_call_that_fails_is_told_or_changes_nothing(recording, tmp_path, words):
+    """One after the other, each call of the system by which something is written or closed fails: the output is complete, or the status is 1, one
+    line has the system's reason, and there is no output that looks complete."""
+    out, trace = tmp_path / words[-1], tmp_path / "trace"
+    printed = words[-1] == "report"
+    command = [str(x) for x in (lab.BUILD / "jvmscope", *words[:-1], words[0] if printed else out, recording)]
+    if printed:
+        out = tmp_path / "report.txt"
+
+    def run(*before):
+        with open(out if printed else "/dev/null", "w") as stdout:
+            return subprocess.run([*before, *command], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120)
+
+    assert run().returncode == 0
+    whole, failed, wrong = out.read_bytes(), 0, []
+    for call, error in CALLS.items():
+        for nth in range(1, 100):
+            out.unlink(missing_ok=True)
+            done = run("strace", "-f", "-o", str(trace), "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={nth}")
+            injected = [line for line in trace.read_text().splitlines() if "(INJECTED)" in line]
+            if not injected:
+                break
+            if done.returncode == 127:  # before main
+                assert "loading shared libraries" in done.stderr
+                continue
+            failed += 1
+            complete = out.exists() and out.read_bytes() == whole
+            if done.returncode == 0 and complete:
+                continue
+            told = done.returncode == 1 and (not done.stderr and "write(2" in injected[0] or len(done.stderr.splitlines()) == 1)
+            if not told or (out.exists() and not printed):
+                wrong.append((injected[0], done, complete))
+    assert failed >= 4 and not wrong, wrong
+
+
 def frames(n, upload):
     """Collapsed stacks of n samples; no two uploads have a stack in common."""
     return "".join(f"Main.main;Upload{upload}.of_a_long_name_{upload * 7919 % 1009:x}_{i};Leaf{i % 7}.run 1\n" for i in range(n))
