@@ -57,12 +57,26 @@ void buf_utf8(struct buf *b, const char *s, size_t len)
     }
 }
 
+/* Returns how many bytes at the beginning are characters that JSON takes as they are. */
+static size_t plain_length(const char *s, size_t len)
+{
+    size_t n = 0;
+    while (n < len && s[n] >= ' ' && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+        n++;
+    return n;
+}
+
 void json_string_n(struct json *j, const char *s, size_t len)
 {
     before_value(j);
     buf_u8(j->out, '"');
     for (size_t n; len; s += n, len -= n) {
         uint32_t v;
+        n = plain_length(s, len);
+        if (n) {
+            buf_bytes(j->out, s, n);
+            continue;
+        }
         n = utf8_next(s, len, &v);
         if (v == '"' || v == '\\')
             buf_printf(j->out, "\\%c", (int)v);

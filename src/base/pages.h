@@ -28,6 +28,16 @@ static inline void pages_advise(const void *from, size_t bytes, int advice)
 }
 
 /*
+ * Asks for huge pages for a table of some megabytes that is accessed in no order, where each access
+ * to a small page would have to look up its address too.
+ */
+static inline void pages_large(const void *from, size_t bytes)
+{
+    if (bytes >= 4u << 20)
+        pages_advise(from, bytes, MADV_HUGEPAGE);
+}
+
+/*
  * Maps a part of a mapped file that is about to be read. This costs a tenth of the page faults that
  * reading would cause.
  */

@@ -203,7 +203,7 @@ static int convert(const struct selection *selection, const char *from, const ch
     /* A page's other views do not follow the selection. */
     unsigned others = HOLDS_WAITS | HOLDS_REQUESTS | HOLDS_TRACE | HOLDS_COVERAGE;
     if (format == &export_format_html && selects_samples(selection))
-        export_kind_names(&whole, export_kinds_in(from, others));
+        export_kind_names(&whole, export_kinds_in(from, p, others));
     if (whole.len)
         buf_printf(
             &note,

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 
 enum { STACK_LINES = 24, TREE_DEPTH = 40 };
 
@@ -234,21 +235,18 @@ static uint64_t least_shown(const struct profile_view *v)
     return v->metric == PROFILE_EXACT ? profile_least_weight(v) : 0;
 }
 
-static int print_stacks(const struct profile_view *v, size_t limit)
+static int print_stacks(const struct profile_view *v, const struct profile_tree *t, size_t limit)
 {
-    struct profile_tree t;
-    int r = profile_tree_init(&t, v, false);
-    if (r < 0)
-        return r;
+    int r = 0;
     VEC(struct hot) hot = {0};
     size_t few = 0;
     uint64_t least = least_shown(v), rough = profile_least_weight(v);
-    for (size_t i = 1; i < t.nodes.len && r == 0; i++) {
-        if (v->open && profile_is_open(v->profile, t.nodes.data[i].label))
+    for (size_t i = 1; i < t->nodes.len && r == 0; i++) {
+        if (v->open && profile_is_open(v->profile, t->nodes.data[i].label))
             continue;
-        few += t.nodes.data[i].self && t.nodes.data[i].self < least;
-        if (t.nodes.data[i].self && t.nodes.data[i].self >= least)
-            r = vec_push(&hot, ((struct hot){t.nodes.data[i].self, (uint32_t)i}));
+        few += t->nodes.data[i].self && t->nodes.data[i].self < least;
+        if (t->nodes.data[i].self && t->nodes.data[i].self >= least)
+            r = vec_push(&hot, ((struct hot){t->nodes.data[i].self, (uint32_t)i}));
     }
     if (hot.len)
         qsort(hot.data, hot.len, sizeof(*hot.data), compare_hot);
@@ -259,10 +257,10 @@ static int print_stacks(const struct profile_view *v, size_t limit)
                hot.data[i].self < rough ? "~" : "",
                format_weight(self, v->metric, hot.data[i].self));
         int lines = 0;
-        for (uint32_t n = hot.data[i].node; n; n = t.nodes.data[n].parent, lines++) {
+        for (uint32_t n = hot.data[i].node; n; n = t->nodes.data[n].parent, lines++) {
             if (lines < STACK_LINES) {
                 printf("    ");
-                print_text(stdout, profile_text(v->profile, t.nodes.data[n].label));
+                print_text(stdout, profile_text(v->profile, t->nodes.data[n].label));
                 putchar('\n');
             }
         }
@@ -278,7 +276,6 @@ static int print_stacks(const struct profile_view *v, size_t limit)
         printf("\n%s with too few readings of the CPU clock to be ranked by time.\n",
                COUNT_TEXT(few, "stacks"));
     vec_release(&hot);
-    profile_tree_release(&t);
     return r;
 }
 
@@ -299,20 +296,53 @@ static void print_branch(const struct profile_view *v, const struct profile_tree
     }
 }
 
-static int print_callers(const struct profile_view *v, size_t limit)
+static void print_callers(const struct profile_view *v, const struct profile_tree *t, size_t limit)
 {
-    struct profile_tree t;
-    int r = profile_tree_init(&t, v, true);
-    if (r < 0)
-        return r;
     uint64_t least = least_shown(v);
     printf("\nCallers of the hottest methods (from 0.5 %% on)\n");
-    for (uint32_t c = t.nodes.data[0].first_child; c && limit;
-         c = t.nodes.data[c].next_sibling, limit--)
-        if (t.nodes.data[c].total >= least && !profile_is_open(v->profile, t.nodes.data[c].label))
-            print_branch(v, &t, c, 0);
-    profile_tree_release(&t);
-    return 0;
+    for (uint32_t c = t->nodes.data[0].first_child; c && limit;
+         c = t->nodes.data[c].next_sibling, limit--)
+        if (t->nodes.data[c].total >= least &&
+            !profile_is_open(v->profile, t->nodes.data[c].label))
+            print_branch(v, t, c, 0);
+}
+
+/* The merged tree, which a thread makes while methods are ranked. */
+struct tree_made {
+    const struct profile_view *view;
+    bool inverted, threaded;
+    pthread_t thread;
+    struct profile_tree tree;
+    int error;
+};
+
+static void *make_tree(void *arg)
+{
+    struct tree_made *m = arg;
+    m->error = profile_tree_init(&m->tree, m->view, m->inverted);
+    return NULL;
+}
+
+static void tree_begin(struct tree_made *m)
+{
+    m->threaded = pthread_create(&m->thread, NULL, make_tree, m) == 0;
+    if (!m->threaded)
+        make_tree(m);
+}
+
+/* Waits for the tree. Returns 0 or -ENOMEM. */
+static int tree_end(struct tree_made *m)
+{
+    if (m->threaded)
+        pthread_join(m->thread, NULL);
+    m->threaded = false;
+    return m->error;
+}
+
+static void tree_release(struct tree_made *m)
+{
+    (void)tree_end(m);
+    profile_tree_release(&m->tree);
 }
 
 static int print_report(const struct report *o, const struct selection *s, const struct profile *p,
@@ -323,11 +353,14 @@ static int print_report(const struct report *o, const struct selection *s, const
     if (status)
         return status;
     _cleanup_(profile_view_release) struct profile_view v = {0};
+    int r = profile_view_init(&v, p, metric, &s->filter);
+    if (r < 0)
+        return complain_errno(path, "cannot rank", r);
     _cleanup_free_ struct profile_rank *ranks = NULL;
     size_t n = 0;
-    int r = profile_view_init(&v, p, metric, &s->filter);
-    if (r == 0)
-        r = profile_rank(&v, &ranks, &n);
+    _cleanup_(tree_release) struct tree_made made = {.view = &v, .inverted = o->inverted};
+    tree_begin(&made);
+    r = profile_rank(&v, &ranks, &n);
     if (r < 0)
         return complain_errno(path, "cannot rank", r);
     print_head(&v, path);
@@ -347,7 +380,11 @@ static int print_report(const struct report *o, const struct selection *s, const
     r = report_exact_print(p, &s->filter, o->limit);
     if (r < 0)
         return complain_errno(path, "cannot rank", r);
-    r = o->inverted ? print_callers(&v, o->stacks) : print_stacks(&v, o->stacks);
+    r = tree_end(&made);
+    if (r == 0 && o->inverted)
+        print_callers(&v, &made.tree, o->stacks);
+    else if (r == 0)
+        r = print_stacks(&v, &made.tree, o->stacks);
     return r < 0 ? complain_errno(path, "cannot show stacks", r) : 0;
 }
 

@@ -42,12 +42,19 @@ static const struct kind {
       "jvmscope.SafepointTotals", "jvmscope.ProcessFigures"}},
 };
 
+static bool is_of(const struct kind *kind, const char *type)
+{
+    for (size_t k = 0; k < TYPES_MAX && kind->types[k]; k++)
+        if (strcmp(type, kind->types[k]) == 0)
+            return true;
+    return false;
+}
+
 unsigned export_kind_of(const char *type)
 {
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-        for (size_t k = 0; k < TYPES_MAX && kinds[i].types[k]; k++)
-            if (strcmp(type, kinds[i].types[k]) == 0)
-                return kinds[i].kind;
+        if (is_of(&kinds[i], type))
+            return kinds[i].kind;
     return 0;
 }
 
@@ -62,8 +69,23 @@ void export_kind_names(struct buf *to, unsigned of)
     }
 }
 
-unsigned export_kinds_in(const char *path, unsigned of)
+/* A type that belongs to several kinds counts for the last one that is asked for. */
+static unsigned kinds_known(const struct profile *p, unsigned of)
 {
+    unsigned found = 0;
+    for (size_t t = 0; t < p->types.strings.len; t++)
+        for (size_t i = ARRAY_SIZE(kinds); i-- > 0;)
+            if (of & kinds[i].kind && is_of(&kinds[i], strpool_get(&p->types, t).data)) {
+                found |= kinds[i].kind;
+                break;
+            }
+    return found;
+}
+
+unsigned export_kinds_in(const char *path, const struct profile *profile, unsigned of)
+{
+    if (profile && profile->types_known)
+        return kinds_known(profile, of);
     struct rec_select wanted[ARRAY_SIZE(kinds) * TYPES_MAX + 1] = {0};
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
@@ -98,7 +120,8 @@ void export_each_left_out(const struct export_format *format, const char *path,
                           const struct profile *profile,
                           void (*f)(void *context, const char *sentence), void *context)
 {
-    unsigned left = HOLDS_ALL & ~(unsigned)format->holds, there = export_kinds_in(path, left);
+    unsigned left = HOLDS_ALL & ~(unsigned)format->holds;
+    unsigned there = export_kinds_in(path, profile, left);
     if (profile && profile->calls.len)
         there |= HOLDS_CALLS & left;
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {

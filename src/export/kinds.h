@@ -22,8 +22,11 @@ struct export_format;
 
 /* The kind of data (a HOLDS_... bit) that events of this type are, or 0. */
 unsigned export_kind_of(const char *type);
-/* Which of these kinds a recording has. A file that is not a recording has none. */
-unsigned export_kinds_in(const char *path, unsigned of);
+/*
+ * Which of these kinds a recording has. A file that is not a recording has none. It is read unless
+ * a profile of it is given (which may be NULL) that knows its types.
+ */
+unsigned export_kinds_in(const char *path, const struct profile *profile, unsigned of);
 /* Appends "traced calls and log records, coverage": the names of these kinds. */
 void export_kind_names(struct buf *to, unsigned of);
 

@@ -131,7 +131,7 @@ static void skip_longs(struct cursor *c, uint64_t n)
         uint64_t x;
         memcpy(&x, c->at, sizeof(x));
         uint64_t ends = ~le64toh(x) & UINT64_C(0x8080808080808080);
-        unsigned count = (unsigned)__builtin_popcountll(ends);
+        unsigned count = (unsigned)((ends >> 7) * UINT64_C(0x0101010101010101) >> 56);
         for (; count > n; count--) /* the last one is not to be skipped */
             ends &= ~(UINT64_C(1) << (63 - __builtin_clzll(ends)));
         c->at += ends ? 8 - (unsigned)__builtin_clzll(ends) / 8 : sizeof(x) + 1;

@@ -345,13 +345,15 @@ static int note_seen(struct recording *r, const struct rec_chunk *k)
     return 0;
 }
 
-bool recording_rows_are_all(const struct rec_rows *rows, bool (*is_one)(const char *type))
+int recording_rows_each_type(const struct rec_rows *rows,
+                             int (*visit)(void *context, const char *type), void *context)
 {
     const struct recording *r = rows->r;
-    for (size_t i = 0; i < r->seen.len; i++)
-        if (r->seen.data[i] && !is_one(strpool_get(&r->names, i).data))
-            return false;
-    return true;
+    int stop = 0;
+    for (size_t i = 0; stop == 0 && i < r->seen.len; i++)
+        if (r->seen.data[i])
+            stop = visit(context, strpool_get(&r->names, i).data);
+    return stop;
 }
 
 /* Returns the next batch of a chunk, read by its reader's thread or by the caller itself. */

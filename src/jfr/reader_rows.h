@@ -116,10 +116,12 @@ void recording_rows_forget(struct rec_rows *rows);
 int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret,
                         size_t *ret_n) must_check;
 /*
- * Returns whether all events that were read, selected or not, are of types of which is_one returns
- * true.
+ * Visits the types of which there was an event among those that were read, selected or not, each
+ * once, until `visit` returns something other than 0. Returns that.
  */
-bool recording_rows_are_all(const struct rec_rows *rows, bool (*is_one)(const char *type));
+int recording_rows_each_type(const struct rec_rows *rows,
+                             int (*visit)(void *context, const char *type),
+                             void *context) must_check;
 void recording_rows_close(struct rec_rows *rows);
 DEFINE_CLEANUP(struct rec_rows *, recording_rows_close)
 

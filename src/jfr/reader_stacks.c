@@ -90,25 +90,34 @@ static void read_longs(const struct type *t, struct cursor *c, struct raw_frame 
         ret->number[t->roles[i]] = long_at(&c->at);
 }
 
-static void resolve_frame(struct rec_chunk *k, const struct raw_frame *raw, bool is_raw,
+/* How the frames of a stack are read: what is the same for all of them. */
+struct frame_reader {
+    struct rec_chunk *k;
+    bool is_raw, has_line, has_bci;
+    struct type *method, *frame_type; /* of these ids; NULL where frames have none */
+};
+
+static const struct rec_method *frame_method(const struct frame_reader *f, uint64_t id)
+{
+    if (f->method) {
+        id = f->is_raw ? method_of_key(f->k, id) : id;
+        const struct rec_method *known = decoded(f->method, USUAL_METHOD, id);
+        if (likely(known != NULL))
+            return known;
+        return usual_method((struct reference){f->k, f->method, id});
+    }
+    return usual_method((struct reference){f->k, chunk_type_named(f->k, TYPE_OF_METHODS), 0});
+}
+
+static void resolve_frame(const struct frame_reader *f, const struct raw_frame *raw,
                           struct rec_frame *ret)
 {
-    const struct rec_field *method = raw->field[ROLE_METHOD], *line = raw->field[ROLE_LINE],
-                           *bci = raw->field[ROLE_BCI], *type = raw->field[ROLE_TYPE];
-    *ret = (struct rec_frame){.line = -1, .bci = -1};
-    if (line && !line->constant && !is_raw)
-        ret->line = (int32_t)raw->number[ROLE_LINE];
-    if (bci && !bci->constant)
-        ret->bci = (int32_t)raw->number[ROLE_BCI];
-    if (type && type->constant)
-        ret->type = frame_type(
-            (struct reference){k, (struct type *)(void *)type->type, raw->number[ROLE_TYPE]});
-    struct reference ref = {k, chunk_type_named(k, TYPE_OF_METHODS), 0};
-    if (method && method->constant)
-        ref = (struct reference){k, (struct type *)(void *)method->type,
-                                 is_raw ? method_of_key(k, raw->number[ROLE_METHOD])
-                                        : raw->number[ROLE_METHOD]};
-    ret->method = usual_method(ref);
+    ret->method = frame_method(f, raw->number[ROLE_METHOD]);
+    ret->line = f->has_line ? (int32_t)raw->number[ROLE_LINE] : -1;
+    ret->bci = f->has_bci ? (int32_t)raw->number[ROLE_BCI] : -1;
+    ret->type = f->frame_type ? frame_type((struct reference){f->k, f->frame_type,
+                                                              raw->number[ROLE_TYPE]})
+                              : NULL;
 }
 
 static int read_frames(struct rec_chunk *k, const struct type *t, struct cursor *c, bool is_raw,
@@ -123,6 +132,15 @@ static int read_frames(struct rec_chunk *k, const struct type *t, struct cursor 
         else if (t->roles[i] != ROLE_NONE)
             longs = false;
     }
+    const struct rec_field *method = raw.field[ROLE_METHOD], *line = raw.field[ROLE_LINE],
+                           *bci = raw.field[ROLE_BCI], *type = raw.field[ROLE_TYPE];
+    const struct frame_reader reader = {
+        .k = k,
+        .is_raw = is_raw,
+        .has_line = line && !line->constant && !is_raw,
+        .has_bci = bci && !bci->constant,
+        .method = method && method->constant ? (struct type *)(void *)method->type : NULL,
+        .frame_type = type && type->constant ? (struct type *)(void *)type->type : NULL};
     for (uint64_t i = 0; i < n; i++) {
         if (likely(longs && cursor_left(c) >= (size_t)t->n_longs * LONG_MAX_BYTES))
             read_longs(t, c, &raw);
@@ -130,7 +148,7 @@ static int read_frames(struct rec_chunk *k, const struct type *t, struct cursor 
             read_fields(k, t, c, &raw);
         if (c->failed)
             return -EBADMSG;
-        resolve_frame(k, &raw, is_raw, &to->frames[to->n++]);
+        resolve_frame(&reader, &raw, &to->frames[to->n++]);
     }
     return 0;
 }

@@ -13,16 +13,18 @@ void json_base64(struct json *j, const struct buf *bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 2);
-    for (size_t i = 0; i < bytes->len; i += 3) {
+    uint8_t *to = buf_add(&text, (bytes->len + 2) / 3 * 4);
+    for (size_t i = 0; to && i < bytes->len; i += 3, to += 4) {
         size_t n = MIN(bytes->len - i, (size_t)3);
         uint32_t v = (uint32_t)bytes->data[i] << 16;
         v |= n > 1 ? (uint32_t)bytes->data[i + 1] << 8 : 0;
         v |= n > 2 ? bytes->data[i + 2] : 0;
-        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
-                        n > 2 ? digits[v & 63] : '='};
-        buf_bytes(&text, four, 4);
+        to[0] = (uint8_t)digits[v >> 18];
+        to[1] = (uint8_t)digits[v >> 12 & 63];
+        to[2] = (uint8_t)(n > 1 ? digits[v >> 6 & 63] : '=');
+        to[3] = (uint8_t)(n > 2 ? digits[v & 63] : '=');
     }
-    json_string_n(j, (const char *)text.data, text.len);
+    json_string_n(j, buf_str(&text), text.len);
 }
 
 static void put_bytes(struct json *j, const struct buf *bytes, struct buf *blob)
@@ -165,9 +167,8 @@ struct cells {
      */
     const struct profile_view *plain;
     uint64_t from_ns, bucket_ns;
-    bool is_merged;   /* all threads are merged into one */
-    struct map index; /* hash of the position -> number of its first cell */
-    VEC(struct cell) list;
+    bool is_merged;                /* all threads are merged into one */
+    VEC(struct cell) list, sorted; /* sorted: room for merging */
 };
 
 /*
@@ -180,35 +181,69 @@ static bool is_aside(const struct profile_view *plain, const struct profile_samp
            !profile_view_passes(plain, s);
 }
 
+enum digit_of { BY_NODE, BY_THREAD, BY_BUCKET, FIELDS };
+
+static uint32_t field_of(const struct cell *cell, enum digit_of field)
+{
+    return field == BY_NODE ? cell->node : field == BY_THREAD ? cell->thread : cell->bucket;
+}
+
+/* Moves the list to the other one, sorted by a digit of a field; equal ones keep their order. */
+static void sort_by_digit(struct cells *c, enum digit_of field, unsigned shift)
+{
+    enum { DIGITS = 2048 };
+
+    size_t begin[DIGITS + 1] = {0};
+    for (size_t i = 0; i < c->list.len; i++)
+        begin[(field_of(&c->list.data[i], field) >> shift & (DIGITS - 1)) + 1]++;
+    for (size_t i = 0; i < DIGITS; i++)
+        begin[i + 1] += begin[i];
+    for (size_t i = 0; i < c->list.len; i++)
+        c->sorted.data[begin[field_of(&c->list.data[i], field) >> shift & (DIGITS - 1)]++] =
+            c->list.data[i];
+    struct cell *list = c->list.data;
+    c->list.data = c->sorted.data;
+    c->sorted.data = list;
+}
+
+/* Sorts the cells by time, thread and node, and merges those that are of the same. */
+static int merge_cells(struct cells *c)
+{
+    enum { DIGIT_BITS = 11 };
+
+    size_t n = 0;
+    vec_release(&c->sorted);
+    if (vec_reserve(&c->list, c->list.len + 1) < 0 || vec_reserve(&c->sorted, c->list.cap) < 0)
+        return -ENOMEM;
+    c->list.cap = c->sorted.cap = MIN(c->list.cap, c->sorted.cap); /* they change places */
+    for (int field = 0; field < FIELDS; field++) {
+        uint32_t most = 0;
+        for (size_t i = 0; i < c->list.len; i++)
+            most = MAX(most, field_of(&c->list.data[i], (enum digit_of)field));
+        for (unsigned shift = 0; shift < 32 && most >> shift; shift += DIGIT_BITS)
+            sort_by_digit(c, (enum digit_of)field, shift);
+    }
+    struct cell *list = c->list.data;
+    for (size_t i = 0; i < c->list.len; i++) {
+        if (n && list[n - 1].bucket == list[i].bucket && list[n - 1].thread == list[i].thread &&
+            list[n - 1].node == list[i].node)
+            list[n - 1].weight += list[i].weight;
+        else
+            list[n++] = list[i];
+    }
+    c->list.len = n;
+    return n > PAGE_CELLS ? -E2BIG : 0;
+}
+
 static int add_cell(void *context, const struct profile_sample *s)
 {
     struct cells *c = context;
     struct cell cell = {(uint32_t)((s->time_ns - c->from_ns) / c->bucket_ns),
                         c->is_merged ? 0 : s->thread, c->tree->of_node[s->node], s->weight};
-    if (c->list.len >= PAGE_CELLS)
-        return -E2BIG;
     if (c->plain)
         cell.node = cell.node << 1 | (uint32_t)is_aside(c->plain, s);
-    uint64_t key = (uint64_t)cell.thread * LOAD_TIME_CELLS * 2 + cell.bucket;
-    key = key << 32 | cell.node;
-    bool added;
-    uint64_t *slot = map_at(&c->index, key, c->list.len, &added);
-    if (!slot)
-        return -ENOMEM;
-    if (added)
-        return vec_push(&c->list, cell);
-    c->list.data[*slot].weight += cell.weight;
-    return 0;
-}
-
-static int compare_cells(const void *a, const void *b)
-{
-    const struct cell *x = a, *y = b;
-    if (x->bucket != y->bucket)
-        return x->bucket < y->bucket ? -1 : 1;
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    return (x->node > y->node) - (x->node < y->node);
+    int r = c->list.len >= 2 * (size_t)PAGE_CELLS ? merge_cells(c) : 0;
+    return r < 0 ? r : vec_push(&c->list, cell);
 }
 
 /*
@@ -227,10 +262,11 @@ static int fill_cells(struct cells *c, const struct profile_view *v, uint64_t sp
     if (of_samples)
         c->bucket_ns = (c->bucket_ns + of_samples - 1) / of_samples * of_samples;
     for (;;) {
-        map_clear(&c->index);
         vec_clear(&c->list);
         int r = c->is_merged ? profile_view_each_merged(v, add_cell, c)
                              : profile_view_each(v, add_cell, c);
+        if (r == 0)
+            r = merge_cells(c);
         if (r != -E2BIG || c->bucket_ns >= span)
             return r;
         c->bucket_ns *= COARSER;
@@ -255,8 +291,6 @@ static int cells_json(struct json *j, const struct profile_view *v,
         r = fill_cells(&c, v, span);
     }
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
-    if (c.list.len)
-        qsort(c.list.data, c.list.len, sizeof(*c.list.data), compare_cells);
     uint32_t bucket = 0;
     for (size_t i = 0; i < c.list.len; i++) {
         const struct cell *cell = &c.list.data[i];
@@ -273,8 +307,8 @@ static int cells_json(struct json *j, const struct profile_view *v,
     json_key_u64(j, "n_cells", c.list.len);
     json_key(j, "cells");
     put_bytes(j, &bytes, blob);
-    map_release(&c.index);
     vec_release(&c.list);
+    vec_release(&c.sorted);
     return r < 0 ? r : buf_error(&bytes);
 }
 

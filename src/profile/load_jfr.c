@@ -195,10 +195,12 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
                 break;
         }
         uint32_t ahead = list[MIN(i + AHEAD, n - 1)].stack;
-        if (tally)
+        if (tally) {
             tally_soon(tally, ahead);
-        else
+            tally_weight_soon(tally, list[MIN(i + AHEAD / 2, n - 1)].stack);
+        } else {
             names_stack_soon(&r->names, ahead);
+        }
         uint64_t weight = s->weight;
         if (kind == SAMPLED)
             r->allocated.sampled_ns = MAX(r->allocated.sampled_ns, s->start_ns);
@@ -430,6 +432,14 @@ static bool is_only_profile(const char *type)
     return false;
 }
 
+/* Notes that the recording has events of a type. */
+static int add_type(void *context, const char *type)
+{
+    struct profile *p = context;
+    p->only_samples = p->only_samples && is_only_profile(type);
+    return (int)MIN(strpool_add(&p->types, type, strlen(type)), 0);
+}
+
 static int read_all_events(struct reading *r, struct recording *recording)
 {
     _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
@@ -451,8 +461,9 @@ static int read_all_events(struct reading *r, struct recording *recording)
         if (r->l->progress && more >= 0)
             r->l->progress(r->l->progress_context, recording_rows_offset(rows), r->l->len);
     }
+    r->p->only_samples = r->p->types_known = more == 0;
     if (more == 0)
-        r->p->only_samples = recording_rows_are_all(rows, is_only_profile);
+        more = recording_rows_each_type(rows, add_type, r->p);
     return more < 0 ? more : settle(r);
 }
 

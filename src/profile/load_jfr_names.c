@@ -58,13 +58,11 @@ static bool is_mark(const struct rec_method *m)
            m->name[len - 1] == ']';
 }
 
-static int64_t method_of(struct names *n, const struct rec_method *m)
+static int64_t add_method(struct names *n, const struct rec_method *m)
 {
     if (m->number >= n->methods.len && vec_extend(&n->methods, m->number + 1 - n->methods.len) < 0)
         return -ENOMEM;
     struct name_method *known = &n->methods.data[m->number];
-    if (known->number)
-        return known->number - 1;
     const char *class_text = m->class ? m->class->name : "";
     const char *signature_text = m->descriptor ? m->descriptor : "";
     int64_t class_name = profile_string(n->p, class_text, strlen(class_text));
@@ -81,44 +79,49 @@ static int64_t method_of(struct names *n, const struct rec_method *m)
     return number;
 }
 
-static enum frame_kind kind_of_type(struct names *n, const char *type)
+static inline int64_t method_of(struct names *n, const struct rec_method *m)
 {
-    struct frame_type *known = &n->types[(uintptr_t)type / 8 % ARRAY_SIZE(n->types)];
-    if (known->text == type)
-        return known->kind;
-    *known = (struct frame_type){type, FRAME_JAVA};
-    for (size_t i = 0; type && i < ARRAY_SIZE(kinds); i++) {
-        if (strcmp(type, kinds[i].name) == 0) {
-            known->kind = kinds[i].kind;
-            break;
-        }
-    }
-    return known->kind;
+    if (likely(m->number < n->methods.len && n->methods.data[m->number].number))
+        return n->methods.data[m->number].number - 1;
+    return add_method(n, m);
 }
 
-/* Brings the place of a frame into the cache, if its method is known. */
-static void frame_soon(struct names *n, const struct rec_frame *f)
+static enum frame_kind kind_named(const char *type)
 {
-    uint32_t i = f->method->number;
-    if (i < n->methods.len && n->methods.data[i].number)
-        profile_frame_soon(n->p, n->methods.data[i].number - 1, f->line, kind_of_type(n, f->type));
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        if (strcmp(type, kinds[i].name) == 0)
+            return kinds[i].kind;
+    return FRAME_JAVA;
+}
+
+/* Each text is compared once, unless the recording has more of them than there are places. */
+static enum frame_kind kind_of_type(struct names *n, const char *type)
+{
+    if (!type)
+        return FRAME_JAVA;
+    for (size_t i = 0; i < ARRAY_SIZE(n->types); i++) {
+        struct frame_type *known = &n->types[((uintptr_t)type / 8 + i) % ARRAY_SIZE(n->types)];
+        if (likely(known->text == type))
+            return known->kind;
+        if (!known->text) {
+            *known = (struct frame_type){type, kind_named(type)};
+            return known->kind;
+        }
+    }
+    return kind_named(type);
 }
 
 /*
- * Collects the profile's frames of a stack down to the first one of our agent's classes, which no
- * stack shows, and without the functions of its library, through which the VM also calls code of
+ * Collects the methods and lines of a stack down to the first frame of our agent's classes, which
+ * no stack shows, and without the functions of its library, through which the VM also calls code of
  * the program. The outermost frame is the first. Returns 0 or an error.
  */
-static int collect_frames(struct names *n, const struct rec_stack *s)
+static int collect_places(struct names *n, const struct rec_stack *s)
 {
-    enum { AHEAD = 8 };
-
-    vec_clear(&n->frames);
-    if (vec_reserve(&n->frames, s->n) < 0)
+    vec_clear(&n->places);
+    if (vec_reserve(&n->places, s->n) < 0)
         return -ENOMEM;
     for (uint32_t i = s->n; i-- > 0;) {
-        if (i >= AHEAD)
-            frame_soon(n, &s->frames[i - AHEAD]);
         const struct rec_frame *f = &s->frames[i];
         int64_t method = method_of(n, f->method);
         if (method < 0)
@@ -128,13 +131,29 @@ static int collect_frames(struct names *n, const struct rec_stack *s)
             break;
         if (m->is_library)
             continue;
-        int64_t frame = profile_frame(n->p, (uint32_t)method, f->line,
-                                      m->is_mark ? FRAME_MARK : kind_of_type(n, f->type));
+        struct name_place place = {(uint32_t)method, f->line,
+                                   m->is_mark ? FRAME_MARK : kind_of_type(n, f->type)};
+        profile_frame_soon(n->p, place.method, place.line, place.kind);
+        n->places.data[n->places.len++] = place;
+    }
+    return 0;
+}
+
+/* Collects the profile's frames of a stack, whose places in the index come into the cache first. */
+static int collect_frames(struct names *n, const struct rec_stack *s)
+{
+    int r = collect_places(n, s);
+    vec_clear(&n->frames);
+    if (r == 0)
+        r = vec_reserve(&n->frames, n->places.len);
+    for (size_t i = 0; r == 0 && i < n->places.len; i++) {
+        const struct name_place *at = &n->places.data[i];
+        int64_t frame = profile_frame(n->p, at->method, at->line, at->kind);
         if (frame < 0)
             return (int)frame;
         n->frames.data[n->frames.len++] = (uint32_t)frame;
     }
-    return 0;
+    return r;
 }
 
 /* ---- stacks ---- */
@@ -302,5 +321,6 @@ void names_release(struct names *n)
     vec_release(&n->thread_numbers);
     vec_release(&n->of_thread);
     rec_stack_room_release(&n->room);
+    vec_release(&n->places);
     vec_release(&n->frames);
 }

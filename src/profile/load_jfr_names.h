@@ -31,6 +31,13 @@ struct name_method {
     bool is_mark, is_agents, is_library; /* of the agent's library */
 };
 
+/* A frame before it has a number. */
+struct name_place {
+    uint32_t method; /* its number in the profile */
+    int32_t line;
+    enum frame_kind kind;
+};
+
 struct names {
     struct profile *p;
     const struct profile_filter *filter; /* says which threads count; NULL: all */
@@ -53,7 +60,8 @@ struct names {
     VEC(struct sum_thread) of_thread; /* by the profile's number */
     uint32_t stand_ins[2];            /* numbers, + 1: of a thread, and of one of the VM's own */
     struct rec_stack_room room;
-    VEC(uint32_t) frames; /* of the stack being read, the outermost first */
+    VEC(struct name_place) places; /* of the stack being read, the outermost first */
+    VEC(uint32_t) frames;          /* likewise, their numbers in the profile */
 };
 
 /* Returns the node of the stack whose id a field of an object's chunk holds. */

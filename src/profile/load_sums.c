@@ -2,6 +2,7 @@
 #include "profile/load_sums.h"
 
 #include "base/hash.h"
+#include "base/pages.h"
 
 /* With more rows than this, cells of time become longer. A page has as many cells at most. */
 enum { MAX_ROWS = 1200000, LONGER = 4, HALF = 32 };
@@ -23,10 +24,19 @@ static bool is_row_of(const struct sum_table *t, uint64_t slot, uint64_t hash,
            (!t->cell_ns || row->time_ns == key->time_ns);
 }
 
+/*
+ * Where the search for a hash begins: at the place that its upper bits say, which slots hold, so
+ * that the table grows without the rows, from its beginning to its end.
+ */
+static size_t home_of(const struct sum_table *t, uint64_t hash)
+{
+    return (size_t)(hash >> HALF) >> (HALF - t->bits);
+}
+
 /* Returns the slot of a key, or the one where it belongs. There is always a free one. */
 static uint64_t *find(const struct sum_table *t, uint64_t hash, const struct profile_sample *key)
 {
-    size_t i = hash & (t->cap - 1);
+    size_t i = home_of(t, hash);
     while (t->slots[i] && !is_row_of(t, t->slots[i], hash, key))
         i = (i + 1) & (t->cap - 1);
     return &t->slots[i];
@@ -40,26 +50,31 @@ static struct profile_sample key_of(const struct sum_table *t, const struct prof
     return key;
 }
 
-static int make_slots(struct sum_table *t, size_t cap)
-{
-    uint64_t *slots = calloc(cap, sizeof(*slots));
-    if (!slots)
-        return -ENOMEM;
-    free(t->slots);
-    t->slots = slots;
-    t->cap = cap;
-    return 0;
-}
-
 static int grow(struct sum_table *t)
 {
-    int r = make_slots(t, t->cap ? t->cap * 2 : 1024);
-    for (size_t i = 0; r == 0 && i < t->rows.len; i++) {
-        struct profile_sample key = key_of(t, &t->rows.data[i]);
-        uint64_t hash = hash_of(&key);
-        *find(t, hash, &key) = hash >> HALF << HALF | (i + 1);
+    enum { FIRST_BITS = 10 };
+
+    struct sum_table larger = {.bits = t->cap ? t->bits + 1 : FIRST_BITS};
+    if (larger.bits > HALF)
+        return -ENOMEM;
+    larger.cap = (size_t)1 << larger.bits;
+    larger.slots = calloc(larger.cap, sizeof(*larger.slots));
+    if (!larger.slots)
+        return -ENOMEM;
+    pages_large(larger.slots, larger.cap * sizeof(*larger.slots));
+    for (size_t i = 0; i < t->cap; i++) {
+        if (!t->slots[i])
+            continue;
+        size_t to = home_of(&larger, t->slots[i]);
+        while (larger.slots[to])
+            to = (to + 1) & (larger.cap - 1);
+        larger.slots[to] = t->slots[i];
     }
-    return r;
+    free(t->slots);
+    t->slots = larger.slots;
+    t->cap = larger.cap;
+    t->bits = larger.bits;
+    return 0;
 }
 
 static void add_to(struct sum_table *t, size_t row, uint64_t weight,
@@ -202,7 +217,7 @@ static void rows_soon(const struct sums *s, const struct sum_table *t, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct sum_pending *p = &t->pending[i];
         uint32_t row = s->how->detail == LOAD_SUMS ? s->of_node.data[p->sample.node]
-                       : t->cap                    ? (uint32_t)t->slots[p->hash & (t->cap - 1)]
+                       : t->cap                    ? (uint32_t)t->slots[home_of(t, p->hash)]
                                                    : 0;
         if (row)
             __builtin_prefetch(&t->rows.data[row - 1], 1);
@@ -246,7 +261,7 @@ static int add_later(struct sums *s, struct sum_table *t, const struct profile_s
         struct profile_sample key = key_of(t, &to->sample);
         to->hash = hash_of(&key);
         if (t->cap)
-            __builtin_prefetch(&t->slots[to->hash & (t->cap - 1)]);
+            __builtin_prefetch(&t->slots[home_of(t, to->hash)]);
     }
     return ++t->n_pending == ARRAY_SIZE(t->pending) ? flush(s, t) : 0;
 }

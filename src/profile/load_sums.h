@@ -19,7 +19,8 @@ struct sum_table {
     struct profile_samples rows;
     struct profile_spreads spread; /* by row, where weights are estimates */
     uint64_t *slots;  /* the upper half of the key's hash, and the row's number + 1; 0: free */
-    size_t cap;       /* 0 or a power of two; at least a quarter is free */
+    size_t cap;       /* 0, or 1 << bits; at least a quarter is free */
+    unsigned bits;    /* at most 32 */
     uint64_t cell_ns; /* 0: times do not matter */
     uint64_t cell, cell_end_ns; /* the beginning and end of the cell of the last sample */
     bool full;                  /* given up, and without rows: more rows than the limit */

@@ -43,6 +43,13 @@ static inline void tally_soon(const struct tally *t, uint32_t id)
         __builtin_prefetch(&t->of_id.data[id]);
 }
 
+/* The same for its weight, once what tally_soon asked for has arrived. */
+static inline void tally_weight_soon(const struct tally *t, uint32_t id)
+{
+    if (id < t->of_id.len && t->of_id.data[id])
+        __builtin_prefetch(&t->known.data[t->of_id.data[id] - 1], 1);
+}
+
 /* Adds a sample whose thread counts; false: the id is not known. */
 static inline bool tally_add(struct tally *t, uint32_t id, uint64_t weight)
 {

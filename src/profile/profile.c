@@ -57,6 +57,7 @@ void profile_free(struct profile *p)
         vec_release(&p->series[i].spread);
         vec_release(&p->series[i].merged);
     }
+    strpool_release(&p->types);
     vec_release(&p->calls);
     vec_release(&p->left);
     vec_release(&p->sites);

@@ -232,6 +232,9 @@ struct profile {
      * calls, requests or coverage in it.
      */
     bool only_samples;
+    /* The types of which the recording has events, where it is one of JFR and was read. */
+    struct strpool types;
+    bool types_known;
     bool lost_any;           /* the recording reports losses (profile/losses.h) */
     uint64_t start_epoch_ns; /* wall-clock time of time 0; 0: unknown */
     uint64_t duration_ns;
