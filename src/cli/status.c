@@ -278,7 +278,8 @@ static int cmd_status(const struct command *self, int argc, char **argv)
     struct ring_status ring;
     (void)ring_status_read(text, &ring); /* false: there is no ring, but the cost is known */
     print_ring(&ring);
-    print_cost(&ring);
+    if (ring.size)
+        print_cost(&ring);
     print_budget(text);
     print_triggers(text);
     /* Line 1 is the "ok" that target_message has checked. */
@@ -290,6 +291,8 @@ static int cmd_status(const struct command *self, int argc, char **argv)
             print_line(name, (struct str){line + 1 + from, all - from});
     }
     print_counted(text);
+    if (!ring.size)
+        print_cost(&ring);
     puts("jvmscope status --json shows all counters");
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "heap/memory.h"
+#include "heap/proxies.h"
 #include "heap/shape.h"
 #include "heap/text.h"
 
@@ -301,6 +302,12 @@ bool heap_index_there(const char *path, const struct heap_settings *settings)
     return access(buf_str(&name), R_OK) == 0;
 }
 
+static bool find_object(void *context, uint64_t id, struct hprof_item *ret)
+{
+    const struct heap *h = context;
+    return heap_item(h, heap_ids_find(&h->ids, id), ret);
+}
+
 int heap_open(struct heap **ret, const char *path, const struct heap_settings *settings)
 {
     _cleanup_(heap_freep) struct heap *h = calloc(1, sizeof(*h));
@@ -332,6 +339,8 @@ int heap_open(struct heap **ret, const char *path, const struct heap_settings *s
         }
         error = build_new(h, buf_str(&name), mtime_ns, settings);
     }
+    if (!error)
+        error = heap_name_proxies(h->dump, find_object, h);
     if (error)
         return error;
     heap_text_prepare(h);

@@ -2,6 +2,7 @@
 #include "heap/shape.h"
 
 #include "base/order.h"
+#include "heap/proxies.h"
 
 #include <stdio.h>
 
@@ -20,6 +21,7 @@ struct finder {
     VEC(struct heap_chunk) chunks;
     VEC(struct heap_root) roots;
     VEC(uint64_t) classes; /* offsets of CLASS DUMPs */
+    VEC(uint64_t) methods; /* of instances of survey.method */
     /* behind: bytes after the fields of instances of survey.grows. */
     uint64_t min, max, bits, bad_at, behind;
     bool bad;
@@ -30,6 +32,7 @@ struct survey {
     uint64_t base; /* of id_bits */
     /* the class whose instances have more than their fields, or NULL */
     const struct heap_class *grows;
+    uint64_t method; /* id of java.lang.reflect.Method, whose instances name proxies; or 0 */
     struct finder finders[MAX_THREADS];
 };
 
@@ -103,6 +106,9 @@ static inline int take_item(struct survey *s, struct finder *f, const struct hpr
         t = tally_of(f, item->class_id);
         if (unlikely(s->grows) && item->class_id == s->grows->id)
             f->behind += heap_fields_end(s->dump, s->grows, item);
+        if (unlikely(item->class_id == s->method) &&
+            vec_push(&f->methods, (uint64_t)(item->start - s->dump->data)) < 0)
+            return -ENOMEM;
         break;
     case HPROF_OBJECT_ARRAY_DUMP:
         if (unlikely(f->used * 2 >= f->cap) && grow(f) < 0)
@@ -362,6 +368,41 @@ static int count_all(struct survey *s)
     return 0;
 }
 
+/* The found methods by their ids. */
+struct methods {
+    const struct heap_dump *dump;
+    struct map at;
+};
+
+static bool find_method(void *context, uint64_t id, struct hprof_item *ret)
+{
+    const struct methods *m = context;
+    const struct heap_dump *d = m->dump;
+    const uint64_t *at = map_get(&m->at, id);
+    if (!at)
+        return false;
+    struct hprof_items it = hprof_items_of(d->data + *at, d->data + d->len, d->header.id_size);
+    return hprof_item_next(&it, ret) > 0;
+}
+
+static int name_proxies(struct survey *s)
+{
+    struct heap_dump *d = s->dump;
+    struct methods m = {.dump = d};
+    int error = 0;
+    for (unsigned t = 0; t < d->threads; t++) {
+        for (size_t i = 0; i < s->finders[t].methods.len && !error; i++) {
+            uint64_t at = s->finders[t].methods.data[i];
+            error = map_put(&m.at,
+                            hprof_value_at(d->data + at + 1, HPROF_OBJECT, d->header.id_size), at);
+        }
+    }
+    if (!error)
+        error = heap_name_proxies(d, find_method, &m);
+    map_release(&m.at);
+    return error;
+}
+
 int heap_dump_survey(struct heap_dump *d)
 {
     struct survey *s = calloc(1, sizeof(*s));
@@ -371,6 +412,8 @@ int heap_dump_survey(struct heap_dump *d)
     int error = infer_shape(d);
     for (size_t i = 0; i < d->classes.len; i++)
         s->grows = d->classes.data[i].words_at ? &d->classes.data[i] : s->grows;
+    int32_t method = heap_dump_class_named(d, "java.lang.reflect.Method");
+    s->method = method == HEAP_NO_CLASS ? 0 : d->classes.data[method].id;
     s->base = d->max_id;
     d->threads = MIN(d->threads, (unsigned)MAX_THREADS);
     for (unsigned t = 0; t < d->threads && !error; t++) {
@@ -385,11 +428,14 @@ int heap_dump_survey(struct heap_dump *d)
         heap_shape_apply(d);
         error = count_all(s);
     }
+    if (!error)
+        error = name_proxies(s);
     for (unsigned t = 0; t < d->threads; t++) {
         free(s->finders[t].tallies);
         vec_release(&s->finders[t].chunks);
         vec_release(&s->finders[t].roots);
         vec_release(&s->finders[t].classes);
+        vec_release(&s->finders[t].methods);
     }
     free(s);
     return error;

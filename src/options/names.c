@@ -70,6 +70,11 @@ const char *option_pattern_fault(const char *part, size_t len)
         return "no annotation name after @";
     if (len == n && memcmp(part, type, n) == 0)
         return "no type name after implements";
+    if (open && (*part == '@' || (len > n && memcmp(part, "implements ", n + 1) == 0)))
+        return "an annotation or a type has no parameters";
+    const char *blank = open ? memrchr(part, ' ', name) : NULL;
+    if (blank && memchr(blank, '.', (size_t)(open - blank)))
+        return "a pattern begins with the class: the type of the result is left out";
     if (memchr(part, '/', name))
         return "names are written with dots";
     if (!name || memchr(part, ')', name) || memchr(part, '\n', name) || memchr(part, '\r', name) ||

@@ -273,6 +273,40 @@ def waste(tmp_path_factory, request):
         return take(p, tmp_path_factory.mktemp("waste") / "waste.hprof")
 
 
+PROXIES = """
+import java.lang.reflect.Proxy;
+@Proxies.Kind(3)
+public class Proxies {
+    interface Greeter { String hi(String s); }
+    interface Other { int n(); }
+    interface Mark { }
+    @java.lang.annotation.Retention(java.lang.annotation.RetentionPolicy.RUNTIME) @interface Kind { int value(); }
+    static Object make(Class<?>... of) { return Proxy.newProxyInstance(Proxies.class.getClassLoader(), of, (p, m, a) -> null); }
+    static Object[] kept = {make(Greeter.class, Other.class), make(Greeter.class, Other.class), make(Runnable.class), make(Mark.class), Proxies.class.getAnnotation(Kind.class)};
+    public static void main(String[] args) throws Exception {
+        System.out.println("READY");
+        System.in.read();
+    }
+}
+"""
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_proxies_are_named_by_the_interfaces_whose_methods_they_have(jdk, tmp_path):
+    """In a survey, with a new index and with one that exists; a proxy whose interface has no method keeps its number."""
+    (tmp_path / "Proxies.java").write_text(PROXIES)
+    assert jdk.run("javac", "-d", tmp_path, tmp_path / "Proxies.java").returncode == 0
+    with Program(jdk, "java", "-Xmx64m", "-cp", tmp_path, "Proxies") as p:
+        dump = take(p, tmp_path / "p.hprof")
+    package = "com.sun.proxy." if jdk.version == 8 else "jdk.proxy."
+    greeter, runnable = "$Proxy[Proxies$Greeter,Proxies$Other]", package + "$Proxy[Runnable]"
+    for _ in range(2):
+        rows = {row["class"]: row["objects"] for row in heap("histogram", dump)["classes"] if "$Proxy" in row["class"]}
+        assert rows.pop(greeter) == 2 and rows.pop(runnable) == 1 and rows.pop("$Proxy[Proxies$Kind]") == 1 and sum(bool(re.fullmatch(r"\$Proxy\d+", name)) for name in rows) == 1, rows
+        assert {o["class"] for o in heap("objects", dump, greeter)["objects"]} == {greeter}
+        assert runnable in lab.jvmscope("heap", "paths", dump, runnable).stdout
+
+
 @pytest.mark.parametrize("waste", [8, 25], indirect=True)
 def test_a_class_without_instances_is_told_in_a_sentence(waste, tmp_path):
     for verb in ("objects", "paths", "retained"):

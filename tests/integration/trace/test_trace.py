@@ -305,7 +305,7 @@ def test_parameters_are_written_as_in_java(jdk, tmp_path):
     assert [(r["name"], r["count"]) for r in lab.read_json("requests", "--json", out)["requests"]] == [("Traced$Calls.overloaded", 1)]
     run("--cover", "--include", of("overloaded(int)", "longs(long, ..)"))
     assert {m["method"] + m["descriptor"] for c in lab.read_json("coverage", "--json", out)["classes"] for m in c["by_method"] if m["hit"]} == {one, longs}
-    for option, pattern, why in (("--trace", "a.B.c(int x)", "parameters are types"), ("--exclude", "a.B.c(int", "is not closed"), ("--include", "a/B.c", "written with dots"), ("--requests", "a.B.c(int,)", "parameters are types")):
+    for option, pattern, why in (("--trace", "a.B.c(int x)", "parameters are types"), ("--exclude", "a.B.c(int", "is not closed"), ("--include", "a/B.c", "written with dots"), ("--trace", "int a.B.c(int)", "the type of the result is left out"), ("--trace", "@a.B(int)", "has no parameters"), ("--requests", "a.B.c(int,)", "parameters are types")):
         done = lab.jvmscope("run", "--cpu=times", option, pattern, "-o", out, "--", *program)
         assert done.returncode == 2 and done.stderr.startswith(f"jvmscope: run: {option}={pattern}: ") and why in done.stderr.splitlines()[0], done.stderr
 
