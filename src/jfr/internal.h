@@ -251,6 +251,7 @@ struct metadata {
 
 struct jfr_writer {
     int fd;
+    int replaced; /* the file that was there before; -1: none */
     struct jfr_writer_options options;
     uint64_t base_ns; /* the time of tick 0 */
     int64_t epoch_ns; /* the real time of tick 0 */

@@ -13,6 +13,7 @@
 
 #define MIN_STEP 128u  /* blocks: 1 MiB */
 #define MAX_STEP 4096u /* 32 MiB */
+#define AT_ONCE  32u   /* blocks whose pages are made present by one system call */
 #define COVER    8192u /* the number of blocks in one pad, because an event's size has 28 bits */
 
 int region_new(struct jfr_writer *w, struct region **ret, uint64_t file_offset, uint64_t bytes)
@@ -40,6 +41,12 @@ int region_new(struct jfr_writer *w, struct region **ret, uint64_t file_offset, 
             error = errno;
         else
             r->map = map;
+        /*
+         * The first page that is touched would otherwise have the kernel read megabytes of the
+         * empty file ahead, which delays the start of the program.
+         */
+        if (!error && !atomic_load(&w->chunks))
+            (void)madvise(map, r->map_len, MADV_RANDOM);
         if (!error)
             error = -backed_add(map, r->map_len, &w->lost);
     }
@@ -87,6 +94,13 @@ void region_cover(struct region *r, uint32_t n)
  */
 void region_format(struct region *r, uint32_t n)
 {
+    /*
+     * One system call instead of a fault for each page. The program cannot map memory during the
+     * call, so each is short.
+     */
+    for (uint32_t i = 0; i < n; i += AT_ONCE)
+        pages_to_write(r->blocks + (uint64_t)(r->ready + i) * JFR_BLOCK,
+                       (uint64_t)MIN(n - i, AT_ONCE) * JFR_BLOCK);
     for (uint32_t i = r->ready + n; i-- > r->ready;) {
         put_pad(r, i, 1);
         /*

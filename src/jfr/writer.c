@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 /* Tick 0 is this long before the start, for events that began earlier. */
 #define BEFORE_OPEN_NS (600 * NS_PER_SECOND)
@@ -119,13 +120,38 @@ static int first_chunk(struct jfr_writer *w)
 
 /* ---- open and release ---- */
 
-static int create_file(const char *path)
+/*
+ * Removing a large file takes the system many milliseconds, which the program would wait for when
+ * it starts. While the file is open its blocks stay, so it is closed in the first round of the
+ * worker; at once if the new recording may need the room.
+ */
+static void keep_replaced(struct jfr_writer *w, const char *path, const struct stat *st)
 {
-    struct stat st;
+    enum { LARGE = 16 << 20 };
+
+    struct statvfs fs;
+    uint64_t needs = w->options.ring_bytes + (UINT64_C(64) << 20);
+    if (st->st_size >= LARGE && statvfs(path, &fs) == 0 &&
+        (uint64_t)fs.f_bavail * fs.f_frsize >= needs)
+        w->replaced = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void drop_replaced(struct jfr_writer *w)
+{
+    if (w->replaced >= 0)
+        close(w->replaced);
+    w->replaced = -1;
+}
+
+static int create_file(struct jfr_writer *w, const char *path)
+{
+    struct stat st = {0};
     if (!lstat(path, &st) && S_ISLNK(st.st_mode) && stat(path, &st))
         st.st_mode = S_IFREG; /* a dangling link is replaced */
     else if (!stat(path, &st) && !S_ISREG(st.st_mode))
         return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+    else if (S_ISREG(st.st_mode))
+        keep_replaced(w, path, &st);
     if (unlink(path) && errno != ENOENT)
         return -errno;
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -148,6 +174,7 @@ static void writer_release(struct jfr_writer *w)
     types_release(w);
     metadata_release(&w->metadata);
     free(w->slots);
+    drop_replaced(w);
     if (w->fd >= 0)
         close(w->fd);
     pthread_mutex_destroy(&w->work);
@@ -157,7 +184,7 @@ static void writer_release(struct jfr_writer *w)
 
 static int writer_init(struct jfr_writer *w, const struct jfr_writer_options *options)
 {
-    w->fd = -1;
+    w->fd = w->replaced = -1;
     metadata_init(&w->metadata);
     w->options = *options;
     struct jfr_writer_options *o = &w->options;
@@ -202,12 +229,14 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
     int error = writer_init(w, options ? options : &defaults);
     bool ring = w->options.ring_bytes != 0;
     if (!error) {
-        w->fd = path ? create_file(path) : ring ? memory_file() : -EINVAL;
+        w->fd = path ? create_file(w, path) : ring ? memory_file() : -EINVAL;
         error = w->fd < 0 ? w->fd : ring ? ring_create(w) : 0;
         if (!error)
             error = ring ? ring_begin(w) : first_chunk(w);
         if (error && path && w->fd >= 0)
             unlink(path);
+        if (!error) /* the first pages are there; see region_new */
+            (void)madvise(w->chunk.region->map, w->chunk.region->map_len, MADV_NORMAL);
     }
     if (error) {
         writer_release(w);
@@ -245,6 +274,7 @@ static int do_work(struct jfr_writer *w)
 {
     if (atomic_load(&w->closed))
         return -EBADF;
+    drop_replaced(w);
     if (!is_whole(w))
         atomic_store(&w->lost, true);
     if (atomic_load(&w->lost))

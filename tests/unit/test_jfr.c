@@ -99,6 +99,38 @@ static void lost(const char *reason, int64_t start, int64_t amount)
     jfr_commit(&e);
 }
 
+/* How many files are open that have no name any more. */
+static unsigned open_without_name(void)
+{
+    unsigned n = 0;
+    for (int fd = 0; fd < 64; fd++) {
+        char link[64], target[256];
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        ssize_t len = readlink(link, target, sizeof(target) - 1);
+        target[MAX(len, 0)] = 0;
+        n += strstr(target, " (deleted)") != NULL;
+    }
+    return n;
+}
+
+static void a_large_file_is_removed_in_the_first_round(void **state)
+{
+    char large[80];
+    struct jfr_writer *second;
+    snprintf(large, sizeof(large), "%s.large", path);
+    FILE *f = fopen(large, "w");
+    assert_non_null(f);
+    assert_int_equal(ftruncate(fileno(f), 20 << 20), 0);
+    fclose(f);
+    struct jfr_writer_options options = {.slots = 4, .trace_bytes = 1 << 20, .waker = &waker};
+    assert_int_equal(jfr_writer_open(&second, large, &options), 0);
+    assert_int_equal(open_without_name(), 1);
+    assert_int_equal(jfr_writer_work(second), 0);
+    assert_int_equal(open_without_name(), 0);
+    jfr_writer_free(second);
+    unlink(large);
+}
+
 static void every_kind_of_field_comes_back(void **state)
 {
     struct jfr_frame frames[] = {{1, 0, 1}, {2, 8, 2}, {666, -1, 4}, {1, 2000, 3}};
@@ -474,6 +506,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reasons_are_right_for_one_thing),
         cmocka_unit_test_setup_teardown(every_kind_of_field_comes_back, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(a_large_file_is_removed_in_the_first_round, open_writer,
+                                        close_writer),
         cmocka_unit_test_setup_teardown(threads_are_renamed_found_and_forgotten, open_writer,
                                         close_writer),
         cmocka_unit_test_setup_teardown(order_of_time_crosses_chunks, open_writer, close_writer),
