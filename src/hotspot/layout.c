@@ -189,7 +189,8 @@ static int match(void *context, const struct table_entry *entry)
     struct search *s = context;
     const struct group *g = &groups[entry->kind];
     for (size_t i = 0; i < g->count; i++)
-        if (strcmp(g->rows[i].type, entry->type) == 0 &&
+        if (g->rows[i].field[0] == entry->name[0] && g->rows[i].type[0] == entry->type[0] &&
+            strcmp(g->rows[i].type, entry->type) == 0 &&
             strcmp(g->rows[i].field, entry->name) == 0) {
             s->found[entry->kind][i] = entry->value;
             s->seen[entry->kind][i] = true;

@@ -131,6 +131,8 @@ at_each_sample bool memory_read(const struct memory *m, uint64_t address, void *
 {
     if (m->read)
         return m->read(m->context, address, bytes, len) == 0;
+    if (len == 8 && address % 8 == 0)
+        return memory_load_word(address, bytes);
     for (size_t done = 0; done < len;) {
         uint64_t word, at = address + done;
         size_t skip = at & 7, n = MIN(len - done, 8 - skip);

@@ -5,10 +5,21 @@
 #include "agent/vm/vm.h"
 #include "hotspot/layout.h"
 
+#include <pthread.h>
+
+/* Read once, because the VM's tables have thousands of entries. */
+static struct hotspot_layout layout;
+static bool known;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void read_layout(void)
+{
+    char why[200];
+    known = vm.hotspot && hotspot_layout_read(&vm_image, &layout, why, sizeof(why)) == 0;
+}
+
 bool vm_flag(const char *name)
 {
-    struct hotspot_layout layout;
-    char why[200];
-    return vm.hotspot && hotspot_layout_read(&vm_image, &layout, why, sizeof(why)) == 0 &&
-           hotspot_flag(&layout, &vm_image, name);
+    pthread_once(&once, read_layout);
+    return known && hotspot_flag(&layout, &vm_image, name);
 }
