@@ -376,7 +376,7 @@ void loader_on_event(struct loader *l)
     case ANALYSIS:
         l->ours = true;
         l->instrumented = rec_long(&l->e->object, "contanalysis", 0) ? 1 : 0;
-        l->wake_ns = MAX(rec_ns(&l->e->object, "wakeUp", 0), 0);
+        l->wake_ns = MAX(rec_ns(&l->e->object, "wakeUp", 0), l->wake_ns);
         break;
     case THREAD_OBJECT:
         on_thread_object(l);

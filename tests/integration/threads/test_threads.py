@@ -848,6 +848,17 @@ def test_waits_for_files_and_sockets_are_recorded(jdk, tmp_path):
     assert client["io"] >= 1 and client["io_ns"] > 50 * MS
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_what_a_wake_up_costs_is_measured_after_the_start(jdk, tmp_path):
+    """Measuring it takes milliseconds, so a program that starts with the recording does not wait for it."""
+    out = tmp_path / "out.jfr"
+    done = jdk.java("Busy", "3", jvm=[jdk.agent(f"threads=y,format=r,file={out}")])
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    dumped = subprocess.run([lab.BUILD / "tests/unit/jfr_dump", "--get=wakeUp", out, "jvmscope.ThreadAnalysis"], capture_output=True, text=True)
+    first, second = (int(line.split("(")[0]) for line in dumped.stdout.splitlines())
+    assert first == 0 and 100 < second < 100 * MS
+
+
 @pytest.mark.jdks(11, 17, 25)
 def test_each_read_of_a_socket_names_its_peer(jdk, tmp_path):
     out = tmp_path / "out.jfr"

@@ -128,6 +128,7 @@ static int find_fields(JNIEnv *jni)
 static struct {
     int natives;
     uint64_t wake_up;
+    bool wake_up_later; /* it has still to be measured */
 } analysis;
 
 static void put_analysis(const char *locks)
@@ -166,7 +167,9 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = deadlock_watch_start(jni, option_always(&s->options), why);
     if (r < 0)
         return r;
-    analysis.wake_up = wake_cost();
+    /* At the start of the VM this is left to the agent's thread, because it takes milliseconds. */
+    analysis.wake_up = vm.late ? wake_cost() : 0;
+    analysis.wake_up_later = !vm.late;
     thread_capture.jfr = s->out.jfr;
     atomic_store(&natives_do, NATIVES_DESCRIBE);
     stack_init(jni);
@@ -207,6 +210,15 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0)
         at_start_record(jni, since + 1);
     return r;
+}
+
+static void drain(struct session *s, JNIEnv *jni)
+{
+    if (!analysis.wake_up_later || vm.dying)
+        return;
+    analysis.wake_up_later = false;
+    analysis.wake_up = wake_cost();
+    put_analysis(s->options.v[OPT_LOCKS].text);
 }
 
 static void flush(struct session *s, JNIEnv *jni)
@@ -296,6 +308,7 @@ const struct capture capture_threads = {
     .stop = stop,
     .release = release,
     .flush = flush,
+    .drain = drain,
     .dump = dump,
     .restate = restate,
     .keep_stacks = keep_stacks,
