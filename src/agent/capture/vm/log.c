@@ -38,7 +38,7 @@ static struct {
     char block[BLOCK];
 } vm_log;
 
-/* Each is asked for on its own, because a JDK may lack some of the tags. */
+/* Where a JDK lacks some of the tags, each is asked for on its own. */
 static const char *const selections[] = {
     "safepoint=info,gc=info,gc+start=info,gc+phases=info",
     "jit+compilation=debug",
@@ -47,7 +47,7 @@ static const char *const selections[] = {
 
 static int order(JNIEnv *jni, const char *what)
 {
-    char command[256];
+    char command[512];
     _cleanup_(buf_release) struct buf answer = BUF(4096);
     snprintf(command, sizeof(command),
              "VM.log output=file=%s output_options=filecount=0 what=%s decorators=tn,ti,tg",
@@ -76,12 +76,15 @@ int vm_log_open(JNIEnv *jni)
     vm_log.ino = st.st_ino;
     vm_log.read = vm_log.released = 0;
     snprintf(vm_log.name, sizeof(vm_log.name), "/proc/self/fd/%d", fd);
-    if (order(jni, selections[0]) < 0) {
+    char all[256];
+    snprintf(all, sizeof(all), "%s,%s,%s", selections[0], selections[1], selections[2]);
+    bool together = order(jni, all) == 0; /* each order takes a third of a millisecond */
+    if (!together && order(jni, selections[0]) < 0) {
         close(fd);
         return -ENOTSUP;
     }
     vm_log.fd = fd;
-    for (size_t i = 1; i < ARRAY_SIZE(selections); i++)
+    for (size_t i = 1; !together && i < ARRAY_SIZE(selections); i++)
         (void)order(jni, selections[i]);
     return 0;
 }
