@@ -192,6 +192,26 @@ def run_times(jdk, *command):
     return took, used.ru_utime + used.ru_stime
 
 
+def thread_named(pid, name):
+    """The system's number of a thread of a process."""
+    return next(int(t.name) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() if (t / "comm").read_text().startswith(name))
+
+
+@contextlib.contextmanager
+def thread_stopped(tid):
+    """Stops one thread, as a debugger does."""
+    seize, interrupt, detach, wall = 0x4206, 0x4207, 17, 0x40000000
+    libc = ctypes.CDLL(None, use_errno=True)
+    for request in (seize, interrupt):
+        if libc.ptrace(request, tid, None, None):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    os.waitpid(tid, wall)
+    try:
+        yield
+    finally:
+        libc.ptrace(detach, tid, None, None)
+
+
 def use_cpu(process, seconds):
     """Waits until a process has used this much more CPU time, however long that takes on a busy machine."""
     until = cpu_seconds(process.pid) + seconds

@@ -219,6 +219,16 @@ def test_live_objects_at_the_end(version, collector, tmp_path):
     assert "collect" not in err, err
 
 
+@pytest.mark.parametrize("version,collector", [(25, "Shenandoah"), (21, "ZGC")])
+def test_each_live_object_is_counted_at_the_end(version, collector, tmp_path):
+    """live=exact, whose figures were ten times too large on JDK 25 with Shenandoah and were called exact."""
+    status, out, err = ended(start(lab.Jdk(version), collector, "exit", agent=f"heap=sites,live=exact,cutoff=0,file={tmp_path}/s.txt"))
+    assert (status, out) == (7, "worked\nhook\n"), err
+    assert live(tmp_path / "s.txt", "Endings$Kept") == (KEPT, KEPT) and live(tmp_path / "s.txt", "Endings$Only") == (1, 1)
+    alive, made = live(tmp_path / "s.txt", "Endings$Dropped")
+    assert alive <= 1 and made == 10 * KEPT
+
+
 @pytest.mark.parametrize("version,collector,mode,status", [(21, "ZGC", "halt", 8), (17, "Epsilon", "exit", 7)])
 def test_without_a_collection_it_is_said(version, collector, mode, status, tmp_path):
     """Runtime.halt runs no hooks, and Epsilon never collects: the figures then say what they count."""

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands on a running VM: list, attach, status, stop; and their messages when they fail."""
-import ctypes
-import os
 import pathlib
 import re
 import signal
@@ -116,27 +114,20 @@ def test_a_command_that_waits_for_a_vm_that_never_ends_is_ended_by_a_signal(jdk,
         attached.communicate()
 
 
-SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
-
-
 @pytest.mark.jdks(17)
 def test_a_command_whose_vm_gives_no_answer_is_ended_by_the_second_signal(jdk, tmp_path):
     """Another tool has stopped the one thread by which the VM answers. It used to ignore every SIGTERM."""
     program, attached = waiting_attach(jdk, tmp_path / "x.jfr")
-    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
-    listener = next(int(t.name) for t in pathlib.Path(f"/proc/{program.pid}/task").iterdir() if (t / "comm").read_text().startswith("Attach Listener"))
-    assert ptrace(SEIZE, listener, None, None) == 0 and ptrace(INTERRUPT, listener, None, None) == 0, os.strerror(ctypes.get_errno())
     try:
-        os.waitpid(listener, WALL)
-        attached.terminate()
-        caught = f"/proc/{attached.pid}/status"
-        lab.wait_for(lambda: not int(re.search(r"SigCgt:\s+(\w+)", pathlib.Path(caught).read_text())[1], 16) >> (signal.SIGTERM - 1) & 1, 60, "the first signal")
-        assert attached.poll() is None, "there is no answer, so the recording has not ended"
-        attached.terminate()
-        attached.communicate(timeout=20)
-        assert attached.returncode == -signal.SIGTERM
+        with lab.thread_stopped(lab.thread_named(program.pid, "Attach Listener")):
+            attached.terminate()
+            caught = f"/proc/{attached.pid}/status"
+            lab.wait_for(lambda: not int(re.search(r"SigCgt:\s+(\w+)", pathlib.Path(caught).read_text())[1], 16) >> (signal.SIGTERM - 1) & 1, 60, "the first signal")
+            assert attached.poll() is None, "there is no answer, so the recording has not ended"
+            attached.terminate()
+            attached.communicate(timeout=20)
+            assert attached.returncode == -signal.SIGTERM
     finally:
-        ptrace(DETACH, listener, None, None)
         attached.kill()
         attached.communicate()
     # The VM gets to what it was asked first.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """trace=: arguments, results and exceptions of calls whose answers are known; conditions, limits, switching."""
+import collections
 import json
 import re
 import struct
@@ -877,6 +878,33 @@ def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
     assert counters["trace.calls"] == 1_000_000 and lost == calls_made - 1_000_000
     steady = resident[len(resident) // 2:]
     assert max(steady) - min(steady) < 64 and max(resident) < 512
+
+
+@pytest.mark.jdks(8, 17, 25, daily=1)
+def test_calls_that_do_not_fit_are_lost_without_inventing_others(jdk, tmp_path):
+    """The agent's thread is stopped again and again, and in every second round goes on while the buffer is full: each call is recorded or
+    counted as lost, and none has a caller that is not its own."""
+    out, threads, rounds, calls_made = tmp_path / "n.jfr", 200, 12, 15_000
+    process = jdk.start_java("NestedFloods", threads, calls_made, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             jvm=("-Xmx64m", jdk.agent(f"format=r,trace=NestedFloods.outer:NestedFloods.inner,file={out}")))
+    assert process.stdout.readline() == "ready\n"
+    worker = lab.thread_named(process.pid, "jvmscope")
+    for turn in range(rounds):
+        with lab.thread_stopped(worker):
+            print(file=process.stdin, flush=True)
+            if turn % 2 == 0:  # in the others it goes on during the flood
+                assert process.stdout.readline() == "done\n"
+        assert turn % 2 == 0 or process.stdout.readline() == "done\n"
+    process.stdin.close()
+    assert process.wait(60) == 0
+    found = collections.Counter((c["method"].split("(")[0], c["depth"], (c["caller"] or "").split("(")[0])
+                                for c in lab.read_json("trace", "--json", "-n", "100000000", out)["calls"])
+    lost = lab.read_json("trace", "--json", "-n", "1", out)
+    assert all(loss["reason"] == "the buffer of the thread was full" for loss in lost["losses"]) and lost["lost"] > 10_000, lost["losses"]
+    assert sum(found.values()) + lost["lost"] == 3 * (threads + rounds * calls_made), found
+    alone = found.pop(("NestedFloods.inner", 0, ""), 0)  # whose caller is lost
+    assert set(found) == {("NestedFloods.outer", 0, ""), ("NestedFloods.inner", 1, "NestedFloods.outer")}, found
+    assert alone <= 0.01 * found["NestedFloods.outer", 0, ""], alone
 
 
 def duration_ns(path):
