@@ -12,7 +12,7 @@ import tempfile
 import pytest
 
 import lab
-import test_reader_options
+import option_tables
 
 # A user without a name and without rights, of this process alone: files of that user in /tmp are of this process's tests.
 NOBODY = 2_000_000 + os.getpid()
@@ -262,7 +262,7 @@ def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path)
     commands = (["status", pid], ["attach", "--cpu", "-t", "1s", "-o", tmp_path / "a.jfr", pid], ["heap", "dump", "-o", tmp_path / "h.hprof", pid],
                 ["dump", pid], ["stop", pid], ["inspect", pid, "threads"], ["control", pid, "list"], ["trace", pid, "list"],
                 ["trace", pid, "add", "Busy.work"], ["threads", "deadlocks", pid], ["slow", "-t", "1s", "-o", tmp_path / "s.jfr", pid])
-    asking = {name.split()[0] for name in test_reader_options.ASKING} - {"top", "check"}  # which need no answer
+    asking = {name.split()[0] for name in option_tables.ASKING} - {"top", "check"}  # which need no answer
     assert asking <= {command[0] for command in commands}
     for attached in (False, True):
         if attached:
