@@ -307,6 +307,39 @@ void slot_shift_later(struct slot *s, const struct thread *thread, uint32_t seri
     pthread_mutex_unlock(&lock);
 }
 
+static void report_idle(struct slot *s)
+{
+    struct thread *t = atomic_load(&s->thread);
+    uint64_t mark = atomic_load(&s->mark);
+    if (s->repeated && t && mark && options.idle(options.context, t, mark, s->repeated))
+        s->repeated = 0;
+}
+
+/* Wall: returns the intervals that have ended since those accounted for, and accounts for them. */
+static uint32_t take_intervals(struct slot *s)
+{
+    uint64_t now = now_ns();
+    uint64_t due = now > s->upto_ns ? (now - s->upto_ns) / options.interval_ns : 0;
+    s->upto_ns += due * options.interval_ns;
+    return (uint32_t)MIN(due, (uint64_t)INT32_MAX);
+}
+
+/*
+ * Wall: accounts for the intervals that have ended since a thread's last sample, because no visit
+ * will. Requires the lock.
+ */
+static void end_wall(struct slot *s)
+{
+    if (!atomic_load(&s->thread))
+        return;
+    uint32_t left = take_intervals(s) + atomic_exchange(&s->weight, 0);
+    if (atomic_load(&s->mark) && atomic_load_explicit(&s->blocked, memory_order_relaxed))
+        s->repeated += left;
+    else
+        s->unsignalled += left;
+    report_idle(s);
+}
+
 /* ---- slots ---- */
 
 /* Requires the lock. */
@@ -322,6 +355,8 @@ static void add_slot(pid_t tid, struct thread *t)
         s = &slots[i];
         perf_clock_release(&s->perf);
         *s = (struct slot){.tid = tid, .thread = t, .serial = t ? atomic_load(&t->serial) : 0};
+        uint64_t now = now_ns();
+        s->upto_ns = now - hash_u64(now ^ (uint64_t)tid) % options.interval_ns;
         if (i == used)
             atomic_store(&slots_used, used + 1);
     } else if (t) {
@@ -376,6 +411,8 @@ static void thread_ended(struct thread *t, JNIEnv *jni)
     pthread_mutex_lock(&lock);
     struct slot *s = slot_by_tid(atomic_load(&t->tid));
     if (s) {
+        if (options.wall)
+            end_wall(s);
         remove_slot(s);
         perf_clock_release(&s->perf);
     }
@@ -425,14 +462,6 @@ static bool send(struct slot *s)
     return syscall(SYS_rt_tgsigqueueinfo, getpid(), s->tid, options.signal, &info) == 0;
 }
 
-static void report_idle(struct slot *s)
-{
-    struct thread *t = atomic_load(&s->thread);
-    uint64_t mark = atomic_load(&s->mark);
-    if (s->repeated && t && mark && options.idle(options.context, t, mark, s->repeated))
-        s->repeated = 0;
-}
-
 /*
  * Handling our signal and going back to sleep takes less CPU time than this. A thread that was
  * running may have gone to sleep elsewhere within that time, so it is sampled again.
@@ -440,11 +469,15 @@ static void report_idle(struct slot *s)
 #define SETTLE_NS UINT64_C(100000)
 
 /*
- * Wall: a thread whose CPU clock has not advanced since the last visit is still doing the same.
- * Requires the lock.
+ * Wall: a thread whose CPU clock has not advanced since the last visit is still doing the same. A
+ * visit stands for all the intervals since the one before, whether these were many because there
+ * are many threads or because the visitor woke up late. Requires the lock.
  */
-static void visit_wall(struct slot *s, uint32_t weight)
+static void visit_wall(struct slot *s)
 {
+    uint32_t weight = take_intervals(s);
+    if (weight == 0)
+        return;
     uint64_t cpu = clock_ns(slot_clock(s->tid)), used = cpu - s->cpu_ns;
     bool settles = s->settling && atomic_load_explicit(&s->blocked, memory_order_relaxed);
     bool idle = s->seen && used <= (settles ? SETTLE_NS : 0);
@@ -490,23 +523,17 @@ static bool to_visit(const struct slot *s)
  */
 enum { VISITS_A_ROUND = 64 };
 
-/*
- * Continues where the last round ended, `rounds` intervals ago. When there are more threads than
- * visits, each visit stands for more intervals. Requires the lock.
- */
-static void visit_some(uint32_t *at, uint32_t rounds)
+/* Continues where the last round ended. Requires the lock. */
+static void visit_some(uint32_t *at)
 {
-    uint32_t used = atomic_load(&slots_used), there = 0, visits = 0;
-    for (uint32_t i = 0; i < used; i++)
-        there += to_visit(&slots[i]);
-    uint32_t weight = (there + VISITS_A_ROUND - 1) / VISITS_A_ROUND * rounds;
+    uint32_t used = atomic_load(&slots_used), visits = 0;
     for (uint32_t i = 0; i < used && visits < VISITS_A_ROUND; i++, ++*at) {
         struct slot *s = &slots[*at % used];
         if (!to_visit(s))
             continue;
         visits++;
         if (options.wall)
-            visit_wall(s, weight);
+            visit_wall(s);
         else
             visit_cpu(s);
     }
@@ -514,22 +541,15 @@ static void visit_some(uint32_t *at, uint32_t rounds)
 
 static void *visit(void *unused)
 {
-    enum { ROUNDS_MAX = 1 << 20 };
-
     uint32_t at = 0;
-    uint64_t last = now_ns();
     while (!atomic_load(&visitor_stop)) {
-        uint64_t interval = options.interval_ns;
-        struct timespec pause = timespec_of(interval);
+        struct timespec pause = timespec_of(options.interval_ns);
         nanosleep(&pause, NULL);
-        /* On a busy machine this thread wakes up late, and a round stands for all that time. */
-        uint64_t rounds = MAX(1, (now_ns() - last + interval / 2) / interval);
-        last += rounds * interval;
         if (!options.wall && atomic_load(&uncovered) == 0)
             continue;
         pthread_mutex_lock(&lock);
         if (active)
-            visit_some(&at, (uint32_t)MIN(rounds, (uint64_t)ROUNDS_MAX));
+            visit_some(&at);
         pthread_mutex_unlock(&lock);
     }
     return NULL;
@@ -595,7 +615,7 @@ void slots_stop(void)
         if (atomic_load(&slots[i].tid) <= 0)
             continue;
         if (options.wall)
-            report_idle(&slots[i]);
+            end_wall(&slots[i]);
         remove_slot(&slots[i]);
     }
     pthread_mutex_unlock(&lock);

@@ -36,6 +36,7 @@ struct slot {
     uint64_t cpu_ns;         /* the thread's CPU time at the last visit */
     _Atomic uint32_t weight; /* intervals that the visitor's pending signals stand for */
     uint32_t repeated;       /* wall: intervals since the last sample, all idle */
+    uint64_t upto_ns;        /* wall: the time up to which intervals were accounted for */
     uint64_t begun_ns;       /* the thread's CPU time when its sampling began */
     uint32_t
         unsignalled; /* intervals that had ended before sampling did and that no signal reported */
@@ -57,10 +58,10 @@ struct slots_options {
      */
     bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);
     /*
-     * CPU: when the sampling of a thread ended, this many of its intervals had ended without a
-     * signal, because the kernel checks timers at its own ticks, and only those of threads that
-     * run then. mark: what the thread was doing in its last sample; 0: it had none. Not called in a
-     * signal handler.
+     * When the sampling of a thread ended, this many of its intervals had ended without a signal.
+     * CPU: because the kernel checks timers at its own ticks, and only those of threads that run
+     * then. Wall: because the visitor had not visited it again. mark: what the thread was doing in
+     * its last sample; 0: it had none. Not called in a signal handler.
      */
     void (*unsignalled)(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
                         uint32_t weight);

@@ -179,3 +179,21 @@ def test_wall_by_jvmti(jdk, tmp_path):
     rows = {m[2]: int(m[1]) for m in re.finditer(r"^ +[\d.]+ % +[\d.]+ % +(\d+) +(\S+)$", text, re.M)}
     waits = sum(n for name, n in rows.items() if "accept" in name.lower() or "poll" in name.lower())
     assert waits >= 30, text
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_the_wall_clock_of_many_threads(jdk, tmp_path):
+    """However many threads there are, and however late the agent's thread wakes up, the samples amount to the time that the threads
+    slept, up to their ends."""
+    out = tmp_path / "out.jfr"
+    done = jdk.java("Sleepers", 40, 60, 70, 100, 130, 200, jvm=[jdk.agent(f"cpu=wall,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+
+    def seconds(thread):
+        report = json.loads(lab.output("report", "--idle", "--json", "--thread", thread, out))
+        return report["wall"]["total"] / 100
+    for line in done.stdout.splitlines():
+        count, slept = map(int, line.split())
+        assert seconds(f"s{count}-*") == pytest.approx(slept / 1000, rel=0.01), (line, done.stdout)
+    whole = json.loads(lab.output("report", "--json", out))["span_ns"] / 1e9
+    assert 6 <= seconds("main") <= whole

@@ -160,7 +160,9 @@ void cpu_events_record_unsignalled(void *context, uint32_t serial, uint64_t mark
         .id = serial, .time_ns = time_ns, .weight = weight, .n = mark ? 0 : -1 - WALK_UNSIGNALLED};
     if (!mark)
         put_unattributed(&s);
-    for (uint32_t i = 0; mark && i < weight; i++)
+    else if (cpu.wall)
+        put_wall(time_ns, serial, mark, false, weight);
+    for (uint32_t i = 0; mark && !cpu.wall && i < weight; i++)
         put_cpu(&s, mark);
 }
 
