@@ -41,6 +41,13 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* Returns whether the VM's threads with nothing to do are unknown, for lack of their names. */
+static bool idle_lacks_names(const struct profile_view *v)
+{
+    return v->metric == PROFILE_WALL && v->filter.without_idle && v->weight &&
+           !profile_view_threads(v);
+}
+
 static void print_head(const struct profile_view *v, const char *path)
 {
     const struct profile_series *series = &v->profile->series[v->metric];
@@ -53,15 +60,12 @@ static void print_head(const struct profile_view *v, const char *path)
     uint64_t span = profile_span(v->profile, &v->filter);
     if (span)
         printf(", in %s", format_duration(time, span));
-    /*
-     * Exact counts and some formats do not distinguish threads: everything is one thread without a
-     * name. Of a selection their number is not known.
-     */
+    /* Of a selection, the number of threads says little: they are those of its name, say. */
     const struct profile *p = v->profile;
-    size_t n = p->threads.len;
     const struct profile_filter *f = &v->filter;
     bool all = !f->thread && !f->class_name && !f->from_ns && !f->to_ns;
-    if (all && (n != 1 || profile_text(p, p->threads.data[0].name).len))
+    size_t n = all ? profile_view_threads(v) : 0;
+    if (n)
         printf(", %zu thread%s with some", n, n == 1 ? "" : "s");
     putchar('\n');
     _cleanup_(buf_release) struct buf note = BUF(4096);
@@ -83,8 +87,11 @@ static void print_head(const struct profile_view *v, const char *path)
         printf("  of the profiler itself: %s (%.2f %%)\n", format_weight(weight, v->metric, v->own),
                percent(v->own, v->weight));
     if (v->idle)
-        printf("  left out: %s of threads with nothing to do (--idle)\n",
-               format_weight(weight, v->metric, v->idle));
+        printf("  left out: %s of threads with nothing to do (--idle)%s\n",
+               format_weight(weight, v->metric, v->idle),
+               idle_lacks_names(v) ? "; the VM's own are among the samples, because the file names "
+                                     "no threads"
+                                   : "");
     if (v->truncated)
         printf("  truncated stacks: %s (%.2f %%)\n", format_weight(weight, v->metric, v->truncated),
                percent(v->truncated, v->weight));
@@ -402,6 +409,8 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     json_key_u64(j, "truncated", v->truncated);
     if (v->metric == PROFILE_WALL)
         json_key_u64(j, "idle", v->idle);
+    if (idle_lacks_names(v))
+        json_key_bool(j, "threads_named", false);
     if (v->metric == PROFILE_EXACT)
         json_key_u64(j, "open_ns", v->open);
     json_key_u64(j, "interval_ns", v->profile->series[v->metric].interval_ns);

@@ -132,6 +132,7 @@ static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64
     struct profile_sample s = {load_since_start(r, start_ns), weight, (uint32_t)thread,
                                (uint32_t)node};
     struct profile_spread spread = {1, (double)weight * (double)weight};
+    r->names.of_thread.data[thread].kinds |= 1u << kind;
     return sums_add(&r->sums[kind], &s, &r->names.of_thread.data[thread], &spread);
 }
 
@@ -166,7 +167,7 @@ static enum kind kind_of(enum tag tag)
  */
 static bool is_tallied(const struct reading *r, enum kind kind)
 {
-    return r->how.detail == LOAD_SUMS && !r->sums[kind].estimated && !r->how.from_ns &&
+    return r->sums[kind].how->detail == LOAD_SUMS && !r->sums[kind].estimated && !r->how.from_ns &&
            !r->how.to_ns;
 }
 
@@ -212,6 +213,7 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
         bool simple = tally && thread >= 0 && r->names.of_thread.data[thread].counts;
         if (simple && tally_add(tally, s->stack, weight)) {
             latest_ns = MAX(latest_ns, s->start_ns);
+            r->names.of_thread.data[thread].kinds |= 1u << kind;
             continue;
         }
         int64_t node = names_stack(&r->names, &o, plan->field[STACK], s->stack);
@@ -376,6 +378,14 @@ static int read_row(struct reading *r, const struct rec_row *row)
     }
 }
 
+/* Moves the samples of a kind to the metric that they belong to. Returns 0 or -ENOMEM. */
+static int move(struct reading *r, enum kind kind, enum profile_metric metric)
+{
+    for (size_t i = 0; i < r->p->threads.len && i < r->names.of_thread.len; i++)
+        r->p->threads.data[i].metrics |= (r->names.of_thread.data[i].kinds >> kind & 1) << metric;
+    return sums_move(&r->sums[kind], &r->p->series[metric]);
+}
+
 /*
  * Drops what is recorded twice: JDK 25's CPU-time samples take precedence over execution samples,
  * allocation sites over samples of allocations, and these over those of thread-local buffers.
@@ -383,8 +393,8 @@ static int read_row(struct reading *r, const struct rec_row *row)
  */
 static int settle(struct reading *r)
 {
-    struct profile_series *series = r->p->series, *cpu = &series[PROFILE_CPU],
-                          *allocation = &series[PROFILE_ALLOCATION];
+    struct profile_series *cpu = &r->p->series[PROFILE_CPU],
+                          *allocation = &r->p->series[PROFILE_ALLOCATION];
     bool timed = sums_any(&r->sums[TIMED]), sampled = sums_any(&r->sums[SAMPLED]);
     bool wall = sums_any(&r->sums[ELAPSED]) && !timed && !sums_any(&r->sums[CPU]);
     if (timed)
@@ -399,20 +409,20 @@ static int settle(struct reading *r)
     if (e == 0)
         e = load_settle_times(r);
     if (e == 0)
-        e = sums_move(&r->sums[timed ? TIMED : CPU], cpu);
+        e = move(r, timed ? TIMED : CPU, PROFILE_CPU);
     if (e == 0)
-        e = sums_move(&r->sums[ELAPSED], &series[PROFILE_WALL]);
+        e = move(r, ELAPSED, PROFILE_WALL);
     if (e == 0)
-        e = sums_move(&r->sums[NOT_WALKED], &series[wall ? PROFILE_WALL : PROFILE_CPU]);
+        e = move(r, NOT_WALKED, wall ? PROFILE_WALL : PROFILE_CPU);
     if (e == 0)
-        e = sums_move(&r->sums[LOCKS], &series[PROFILE_LOCK]);
+        e = move(r, LOCKS, PROFILE_LOCK);
     if (e == 0 && !r->p->sites.len && sampled) {
         vec_release(&allocation->samples);
         allocation->estimated = true;
         r->p->rests_count = r->ours && r->rests_count && !r->allocated.events;
-        return sums_move(&r->sums[SAMPLED], allocation);
+        return move(r, SAMPLED, PROFILE_ALLOCATION);
     }
-    return e < 0 || allocation->samples.len ? e : sums_move(&r->sums[TLAB], allocation);
+    return e < 0 || allocation->samples.len ? e : move(r, TLAB, PROFILE_ALLOCATION);
 }
 
 /* The types whose events are in a profile and in nothing else. */
@@ -485,8 +495,11 @@ static void prepare(struct reading *r, const struct rec_info *info)
         uint64_t span = to > how->from_ns ? to - how->from_ns + 1 : 1;
         how->cell_ns = (span + LOAD_TIME_CELLS - 1) / LOAD_TIME_CELLS;
     }
+    r->apart = *how;
+    if (how->detail == LOAD_SUMS)
+        r->apart.detail = LOAD_THREADS;
     for (int i = 0; i < KINDS; i++)
-        r->sums[i].how = how;
+        r->sums[i].how = i == ELAPSED || i == NOT_WALKED ? &r->apart : how;
     r->sums[SAMPLED].estimated = true;
 }
 

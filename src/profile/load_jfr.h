@@ -65,6 +65,7 @@ struct reading {
     int64_t start_ns; /* the start of the recording */
     struct names names;
     struct sum_options how;
+    struct sum_options apart; /* of wall-clock samples: threads are idle also by their names */
     struct sums sums[KINDS];
     struct tally tallies[KINDS];
     struct allocated allocated;

@@ -49,6 +49,7 @@ struct sums {
 struct sum_thread {
     bool counts;       /* it passes the filter */
     uint32_t stand_in; /* the thread that represents it where threads are merged */
+    uint32_t kinds;    /* 1u << kind of the samples that it has (load_jfr.h) */
 };
 
 /*

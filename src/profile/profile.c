@@ -283,6 +283,8 @@ int profile_sample(struct profile *p, enum profile_metric metric, struct profile
 {
     if (sample.time_ns > p->duration_ns)
         p->duration_ns = sample.time_ns;
+    if (sample.thread < p->threads.len)
+        p->threads.data[sample.thread].metrics |= 1u << metric;
     return vec_push(&p->series[metric].samples, sample);
 }
 

@@ -79,6 +79,7 @@ struct profile_node {
 struct profile_thread {
     uint64_t id; /* the Java thread id, or the recording's own number when there is none */
     uint32_t name, group;
+    uint32_t metrics; /* 1u << metric of those that have a sample of the thread */
 };
 
 struct profile_sample {
@@ -342,6 +343,11 @@ struct profile_view {
 int profile_view_init(struct profile_view *ret, const struct profile *p, enum profile_metric metric,
                       const struct profile_filter *filter) must_check;
 void profile_view_release(struct profile_view *v);
+/*
+ * Of a view of everything: returns the number of threads with a name that counted samples are of;
+ * 0 when no sample is of such a thread, or for lack of memory.
+ */
+size_t profile_view_threads(const struct profile_view *v);
 /* Returns whether the view counts this sample of its metric, apart from its time. */
 bool profile_view_passes(const struct profile_view *v, const struct profile_sample *s);
 

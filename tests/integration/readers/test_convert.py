@@ -424,3 +424,25 @@ def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
         samples = json.loads(lab.jvmscope("report", "--json", again).stdout)["samples"]
         assert (samples["total"], samples["unattributed"], samples["profiler"]) == (13, 1, 5), again
         assert "  of the profiler itself: 5 (38.46 %)\n" in lab.jvmscope("report", again).stdout
+
+
+@pytest.mark.jdks(8, 17)
+def test_threads_with_samples_are_counted_by_metric_and_format(jdk, tmp_path):
+    """The head names the threads that have samples of its metric, whatever else was recorded, and says where the file names none. Idle
+    threads that are known by their names alone are then among the samples, which is said."""
+    out = tmp_path / "wall.jfr"
+    done = jdk.java("Sleepers", 3, jvm=(jdk.agent(f"cpu=wall,monitor=y,threads=y,format=r,file={out}"),))
+    assert done.returncode == 0, done.stderr
+    assert lab.jvmscope("report", "--metric", "locks", out).stdout.splitlines()[:1] in ([], [f"{out}: Time blocked on locks: 0 ns"])
+    whole = report(out)["wall"]
+    assert "threads_named" not in whole and whole["idle"] > 0
+    head = re.search(r", (\d+) threads with some\n", lab.output("report", "--metric", "wall", out))
+    assert head and 4 <= int(head[1]) <= 6, head  # main, the three, and what runs at the end
+    for extension, named in ((".pb.gz", True), (".otlp", True), (".collapsed", False), (".hprof.txt", False)):
+        converted = tmp_path / f"x{extension}"
+        lab.jvmscope("convert", "--metric", "wall", "-o", converted, out, check=True)
+        text, found = lab.output("report", converted), report(converted)["wall"]
+        assert found["total"] + found["idle"] == whole["total"] + whole["idle"]
+        assert (", " + head[1] + " threads with some\n" in text) == named and (" with some" in text) == named, text
+        assert ("; the VM's own are among the samples, because the file names no threads\n" in text) == (not named), text
+        assert found.get("threads_named", True) == named
