@@ -34,7 +34,7 @@ static void chunk_forget(struct rec_chunk *k)
     described_release(&k->types);
     map_release(&k->method_of_key);
     arena_release(&k->decoded);
-    k->constants_read = k->searched = false;
+    k->constants_read = k->searched = k->ids_known = false;
 }
 
 void chunk_release(struct rec_chunk *k)
@@ -363,6 +363,8 @@ void recording_close(struct recording *r)
     vec_release(&r->classes);
     vec_release(&r->methods);
     vec_release(&r->class_names);
+    map_release(&r->method_ids);
+    map_release(&r->frame_type_ids);
     vec_release(&r->seen);
     arena_release(&r->strings);
     arena_release(&r->usual);

@@ -330,3 +330,9 @@ struct rec_stack_room {
 const struct rec_stack *rec_stack_read(const struct rec_object *o, const struct rec_field *f,
                                        uint64_t id, struct rec_stack_room *room);
 void rec_stack_room_release(struct rec_stack_room *room);
+/*
+ * A hash of a stack's bytes and of the types that describe them, for a recording in which methods
+ * and frame types have the same ids in all chunks, so that a stack that an earlier chunk defined
+ * too need not be decoded. Returns 0 where that is not known, or would cost more than it saves.
+ */
+uint64_t rec_stack_key(const struct rec_object *o, const struct rec_field *f, uint64_t id);

@@ -212,20 +212,36 @@ static int pool_reserve(struct type *t, uint64_t more)
 {
     uint64_t n = MIN(DENSE + 4 * (t->n_constants + more), (uint64_t)DIRECT_IDS);
     t->n_constants += more;
-    if (n <= t->constants.len)
+    size_t before = t->constants.len;
+    if (n <= before)
         return 0;
-    return vec_extend(&t->constants, n - t->constants.len);
+    if (vec_extend(&t->constants, n - before) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->far.len; i++) {
+        const struct far_constant *c = &t->far.data[i];
+        if (c->id >= before && c->id < n)
+            t->constants.data[c->id] = c->of;
+    }
+    return 0;
+}
+
+struct constant *constant_far(struct type *t, uint64_t id)
+{
+    bool added;
+    uint64_t *at = map_at(&t->far_index, id, t->far.len, &added);
+    if (at && added && vec_push(&t->far, ((struct far_constant){.id = id})) < 0) {
+        map_remove(&t->far_index, id);
+        return NULL;
+    }
+    return at ? &t->far.data[*at].of : NULL;
 }
 
 /* Adds a constant unless there is one with its id. */
 static int pool_add(struct type *t, uint64_t id, uint64_t place)
 {
-    uint64_t before;
-    if (t->far.len && pool_get(t, id, &before))
-        return 0;
-    if (id >= t->constants.len)
-        return map_put(&t->far, id, place);
-    struct constant *c = &t->constants.data[id];
+    struct constant *c = id < t->constants.len ? &t->constants.data[id] : constant_far(t, id);
+    if (!c)
+        return -ENOMEM;
     if (c->placed != t->round) {
         c->placed = t->round;
         c->place = place;
@@ -243,10 +259,16 @@ bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint
         *ret_place = c->place;
         return true;
     }
-    size_t far = *i - t->constants.len;
-    bool found = map_next(&t->far, &far, ret_id, ret_place);
-    *i = t->constants.len + far;
-    return found;
+    for (; *i - t->constants.len < t->far.len; ++*i) {
+        const struct far_constant *c = &t->far.data[*i - t->constants.len];
+        if (c->of.placed != t->round || c->id < t->constants.len) /* it is in the array by now */
+            continue;
+        *ret_id = c->id;
+        *ret_place = c->of.place;
+        ++*i;
+        return true;
+    }
+    return false;
 }
 
 /*

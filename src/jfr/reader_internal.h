@@ -73,6 +73,11 @@ struct constant {
     uint32_t placed, decoded;
 };
 
+struct far_constant {
+    uint64_t id;
+    struct constant of;
+};
+
 struct type {
     struct rec_type pub; /* must be the first member */
     enum usual usual;
@@ -83,13 +88,14 @@ struct type {
     bool seen;          /* the chunk has an event of the type; rows note it */
     struct plan *plan;  /* how reader_rows.c reads its events; NULL if it does not */
     /*
-     * The pool by id: an array as far as ids are dense, and maps from ids to positions and to what
-     * they were decoded to. The array is not cleared for another chunk, which has another round.
+     * The pool by id: an array as far as ids are dense, and others behind a map from ids to places
+     * in a second array. The arrays are not cleared for another chunk, which has another round.
      */
     VEC(struct constant) constants;
     uint64_t n_constants; /* of the chunk, at most */
     uint32_t round;
-    struct map far, far_decoded;
+    struct map far_index;
+    VEC(struct far_constant) far;
 };
 
 /* Types that are looked up by name. */
@@ -102,6 +108,7 @@ enum named_type { TYPE_OF_METHODS, TYPE_OF_METHOD_KEYS, TYPE_OF_STRINGS, NAMED_T
 struct described {
     const uint8_t *text; /* the metadata, without the times of its event */
     size_t text_len;
+    uint64_t text_hash;
     bool compressed;
     uint32_t selection; /* for which recording.selection the tags were determined; 0: none */
     uint64_t plans;     /* which rec_rows made the plans; 0: none */
@@ -129,6 +136,7 @@ struct rec_chunk {
 
     /* searched: all events were searched for checkpoints outside the chain as well. */
     bool constants_read, searched;
+    bool ids_known;           /* the chunk's ids of methods and frame types were compared */
     struct described types;   /* valid when CHUNK_READY */
     struct arena decoded;     /* stacks and packages */
     struct map method_of_key; /* the writer's own numbers -> ids of jdk.types.Method */
@@ -165,6 +173,9 @@ struct recording {
     VEC(struct rec_thread *) threads;
     VEC(struct rec_class *) classes;
     VEC(struct rec_method *) methods;
+    struct map method_ids;     /* by the id in all chunks so far: the number of a method */
+    struct map frame_type_ids; /* likewise: the address of a text */
+    bool ids_differ;           /* an id is not the same in two chunks */
     VEC(uint8_t) seen;         /* by the number of a type's name: some chunk has seen it */
     VEC(uint32_t) class_names; /* by the text of an internal name: that of the external one, + 1 */
     struct rec_info info;
@@ -240,20 +251,28 @@ struct type *chunk_type_named(const struct rec_chunk *k, enum named_type which);
 struct type *chunk_type_called(const struct rec_chunk *k, const char *name);
 
 /* ---- reader_constants.c ---- */
+/* Returns what is known of an id, in this chunk or an earlier one, or NULL. */
+static inline struct constant *constant_of(const struct type *t, uint64_t id)
+{
+    if (likely(id < t->constants.len))
+        return &t->constants.data[id];
+    const uint64_t *at = t->far.len ? map_get(&t->far_index, id) : NULL;
+    return at ? &t->far.data[*at].of : NULL;
+}
+
 /* Finds a constant of the chunk's pool. */
 static inline bool pool_get(const struct type *t, uint64_t id, uint64_t *ret_place)
 {
-    if (likely(id < t->constants.len && t->constants.data[id].placed == t->round)) {
-        *ret_place = t->constants.data[id].place;
-        return true;
-    }
-    const uint64_t *place = t->far.len ? map_get(&t->far, id) : NULL;
-    if (place)
-        *ret_place = *place;
-    return place != NULL;
+    const struct constant *c = constant_of(t, id);
+    if (unlikely(!c || c->placed != t->round))
+        return false;
+    *ret_place = c->place;
+    return true;
 }
 
-/* Visits the constants of a pool as map_next does. */
+/* Returns the place of an id behind the map, which is added if it is new; NULL: no memory. */
+struct constant *constant_far(struct type *t, uint64_t id) must_check;
+/* Visits the constants of a pool: *i is 0 at first. Returns false at the end. */
 bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint64_t *ret_place);
 /*
  * Returns the position of a constant in *chunk, which may be changed to an earlier chunk, or 0 when

@@ -3,6 +3,7 @@
  * Reads a chunk's metadata event: a table of strings, then a tree of elements. Unknown elements are
  * skipped.
  */
+#include "base/hash.h"
 #include "jfr/reader_internal.h"
 
 struct annotation {
@@ -351,8 +352,8 @@ static bool link_fields(struct parse *p)
 void described_release(struct described *types)
 {
     for (size_t i = 0; i < types->list.len; i++) {
-        map_release(&types->list.data[i]->far);
-        map_release(&types->list.data[i]->far_decoded);
+        map_release(&types->list.data[i]->far_index);
+        vec_release(&types->list.data[i]->far);
         vec_release(&types->list.data[i]->constants);
     }
     vec_release(&types->list);
@@ -362,15 +363,18 @@ void described_release(struct described *types)
     *types = (struct described){0};
 }
 
-/* Empties a map. Its memory is kept unless a chunk with many more constants has left it. */
-static void map_empty(struct map *m)
+/*
+ * Forgets the constants behind the map when the chunk that is left had few of them, because ids
+ * that are new in each chunk would fill it.
+ */
+static void trim_far(struct type *t)
 {
-    enum { SMALL = 1024, WASTE = 16 };
+    enum { SMALL = 1024, WASTE = 4 };
 
-    if (m->cap > SMALL && m->len < m->cap / WASTE)
-        map_release(m);
-    else if (m->len)
-        map_clear(m);
+    if (t->far.len <= SMALL + WASTE * t->n_constants)
+        return;
+    map_release(&t->far_index);
+    vec_release(&t->far);
 }
 
 void described_keep(struct rec_chunk *k)
@@ -380,8 +384,7 @@ void described_keep(struct rec_chunk *k)
         return;
     for (size_t i = 0; i < k->types.list.len; i++) {
         struct type *t = k->types.list.data[i];
-        map_empty(&t->far);
-        map_empty(&t->far_decoded);
+        trim_far(t);
         t->n_constants = 0;
         t->round++;
     }
@@ -464,6 +467,7 @@ int chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
     int error = read_types(k, &c);
     k->types.text = text;
     k->types.text_len = len;
+    k->types.text_hash = hash_bytes(text, len);
     k->types.compressed = k->compressed;
     return error;
 }

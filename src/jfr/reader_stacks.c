@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes stacks. */
+#include "base/hash.h"
 #include "jfr/reader_usual.h"
 
 /* Reads which ids of methods the writer's own numbers stand for. */
@@ -115,9 +116,9 @@ static void resolve_frame(const struct frame_reader *f, const struct raw_frame *
     ret->method = frame_method(f, raw->number[ROLE_METHOD]);
     ret->line = f->has_line ? (int32_t)raw->number[ROLE_LINE] : -1;
     ret->bci = f->has_bci ? (int32_t)raw->number[ROLE_BCI] : -1;
-    ret->type = f->frame_type ? frame_type((struct reference){f->k, f->frame_type,
-                                                              raw->number[ROLE_TYPE]})
-                              : NULL;
+    ret->type = f->frame_type
+                    ? frame_type((struct reference){f->k, f->frame_type, raw->number[ROLE_TYPE]})
+                    : NULL;
 }
 
 static int read_frames(struct rec_chunk *k, const struct type *t, struct cursor *c, bool is_raw,
@@ -248,4 +249,78 @@ void rec_stack_room_release(struct rec_stack_room *room)
 {
     free(room->stack);
     *room = (struct rec_stack_room){0};
+}
+
+/* ---- stacks of several chunks ---- */
+
+/* Notes what an id stands for. Returns whether it is the same as in all chunks before. */
+static bool same_id(struct map *ids, uint64_t id, uint64_t what)
+{
+    uint64_t *known = map_at(ids, id, what, NULL);
+    return known && *known == what;
+}
+
+/* Compares what the chunk's ids of methods and frame types stand for with earlier chunks. */
+static void compare_ids(struct rec_chunk *k, struct type *methods, struct type *frame_types)
+{
+    struct recording *r = k->recording;
+    uint64_t id, place;
+    k->ids_known = true;
+    for (size_t i = 0; !r->ids_differ && chunk_constant_next(methods, &i, &id, &place);) {
+        const struct rec_method *m = usual_method((struct reference){k, methods, id});
+        r->ids_differ = !same_id(&r->method_ids, id, m->number);
+    }
+    for (size_t i = 0; !r->ids_differ && chunk_constant_next(frame_types, &i, &id, &place);) {
+        const char *text = frame_type((struct reference){k, frame_types, id});
+        r->ids_differ = !same_id(&r->frame_type_ids, id, (uintptr_t)text);
+    }
+}
+
+/* Returns the type of the constants that a field of frames refers to, or NULL. */
+static struct type *constants_of(const struct type *frames, enum role role, enum usual usual)
+{
+    struct type *found = NULL;
+    for (uint32_t i = 0; i < frames->pub.n_fields; i++)
+        if (frames->roles[i] == role && frames->fields[i].constant)
+            found = (struct type *)(void *)frames->fields[i].type;
+    return found && found->usual == usual ? found : NULL;
+}
+
+/* Returns the type of the frames in a stack, or NULL. */
+static const struct type *frames_of(const struct type *stack)
+{
+    for (uint32_t i = 0; i < stack->pub.n_fields; i++)
+        if (stack->roles[i] == ROLE_FRAMES && stack->fields[i].array)
+            return (const struct type *)(const void *)stack->fields[i].type;
+    return NULL;
+}
+
+uint64_t rec_stack_key(const struct rec_object *o, const struct rec_field *f, uint64_t id)
+{
+    enum { METHODS_A_STACK = 20 }; /* comparing these takes less than decoding a stack */
+
+    struct rec_chunk *k = o->chunk;
+    struct recording *r = k->recording;
+    struct type *t = (struct type *)(void *)f->type;
+    uint64_t place;
+    if (r->ids_differ || r->chunks.len == 1 || t->usual != USUAL_STACK || !k->constants_read ||
+        k->searched)
+        return 0;
+    const struct type *frames = frames_of(t);
+    if (!frames)
+        return 0;
+    if (!k->ids_known) {
+        struct type *methods = constants_of(frames, ROLE_METHOD, USUAL_METHOD),
+                    *types = constants_of(frames, ROLE_TYPE, USUAL_FRAME_TYPE);
+        if (!methods || !types || t->n_constants * METHODS_A_STACK < methods->n_constants)
+            return 0;
+        compare_ids(k, methods, types);
+    }
+    if (r->ids_differ || !pool_get(t, id, &place) || place & PLACE_RAW)
+        return 0;
+    struct cursor c = chunk_cursor(k, r->data + place);
+    const uint8_t *begin = c.at;
+    for (uint32_t i = 0; i < t->pub.n_fields && !c.failed; i++)
+        chunk_skip_value(k, &t->fields[i], &c, 0);
+    return c.failed ? 0 : hash_u64(hash_bytes(begin, (size_t)(c.at - begin)) ^ k->types.text_hash);
 }

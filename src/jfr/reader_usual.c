@@ -12,11 +12,10 @@
 
 void usual_remember(struct type *t, uint64_t id, const void *what)
 {
-    if (id < t->constants.len) {
-        t->constants.data[id].what = what;
-        t->constants.data[id].decoded = t->round;
-    } else if (map_put(&t->far_decoded, id, (uintptr_t)what)) {
-        return;
+    struct constant *c = id < t->constants.len ? &t->constants.data[id] : constant_far(t, id);
+    if (c) {
+        c->what = what;
+        c->decoded = t->round;
     }
 }
 

@@ -16,10 +16,8 @@ static inline const void *decoded(const struct type *t, enum usual usual, uint64
 {
     if (t->usual != usual)
         return NULL;
-    if (likely(id < t->constants.len && t->constants.data[id].decoded == t->round))
-        return t->constants.data[id].what;
-    const uint64_t *known = t->far_decoded.len ? map_get(&t->far_decoded, id) : NULL;
-    return known ? (const void *)(uintptr_t)*known : NULL;
+    const struct constant *c = constant_of(t, id);
+    return likely(c && c->decoded == t->round) ? c->what : NULL;
 }
 
 /*
@@ -29,7 +27,8 @@ static inline const void *decoded(const struct type *t, enum usual usual, uint64
  */
 static inline const void *usual_before(const struct type *t, uint64_t id)
 {
-    return id < t->constants.len ? t->constants.data[id].what : NULL;
+    const struct constant *c = constant_of(t, id);
+    return c ? c->what : NULL;
 }
 
 /* Keeps it for the chunk. When out of memory it is decoded again later. */

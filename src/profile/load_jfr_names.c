@@ -231,8 +231,12 @@ int64_t names_stack(struct names *n, const struct rec_object *o, const struct re
     const uint64_t *far = id >= ANSWERS_MAX ? map_get(&n->stacks.far, id) : NULL;
     if (far)
         return (int64_t)*far;
-    const struct rec_stack *s = rec_stack_read(o, f, id, &n->room);
-    int64_t node = s ? node_of_frames(n, s) : 0;
+    uint64_t key = rec_stack_key(o, f, id);
+    const uint64_t *same = key ? map_get(&n->by_key, key) : NULL;
+    const struct rec_stack *s = same ? NULL : rec_stack_read(o, f, id, &n->room);
+    int64_t node = same ? (int64_t)*same : s ? node_of_frames(n, s) : 0;
+    if (key && s && node >= 0 && map_put(&n->by_key, key, (uint64_t)node) < 0)
+        return -ENOMEM;
     return node >= 0 && answers_put(&n->stacks, id, (uint32_t)node) < 0 ? -ENOMEM : node;
 }
 
@@ -316,6 +320,7 @@ void names_release(struct names *n)
     answers_release(&n->stacks);
     answers_release(&n->threads);
     map_release(&n->nodes);
+    map_release(&n->by_key);
     map_release(&n->stack_nodes);
     vec_release(&n->methods);
     vec_release(&n->thread_numbers);

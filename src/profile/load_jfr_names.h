@@ -43,6 +43,7 @@ struct names {
     const struct profile_filter *filter; /* says which threads count; NULL: all */
     struct answers stacks, threads;
     struct map nodes;                /* hash of a stack's frames to a node */
+    struct map by_key;               /* rec_stack_key to a node, for stacks of several chunks */
     const struct rec_chunk *chunk;   /* of these: */
     struct map stack_nodes;          /* id of a stack that was read by name, to its node */
     VEC(struct name_method) methods; /* indexed by rec_method.number */

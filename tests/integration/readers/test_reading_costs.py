@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reading samples costs, in instructions and memory, which do not depend on how busy the machine is."""
+import json
 import re
 import shutil
 import subprocess
@@ -20,10 +21,10 @@ def recordings(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reading")
     subprocess.run(["gcc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-o", folder / "generate", lab.ROOT / "bench" / "jfr_generate.c"], check=True)
 
-    def make(samples, stacks=STACKS, chunk=None):
-        path = folder / f"{samples}-{stacks}-{chunk}.jfr"
+    def make(samples, stacks=STACKS, chunk=None, depth=DEPTH):
+        path = folder / f"{samples}-{stacks}-{chunk}-{depth}.jfr"
         if not path.exists():
-            subprocess.run([folder / "generate", path, str(samples), str(stacks), str(THREADS), str(DEPTH), *([str(chunk)] if chunk else [])], check=True)
+            subprocess.run([folder / "generate", path, str(samples), str(stacks), str(THREADS), str(depth), *([str(chunk)] if chunk else [])], check=True)
         return path
 
     return make
@@ -39,7 +40,7 @@ def instructions(*args):
 
 # Instructions for each sample, a quarter above what they were when this was written, in one chunk and in small ones, most of which are
 # constants. If you reduce them, lower the bound.
-BOUNDS = {"report": (450, 3800), "collapsed": (450, 3800), "pb.gz": (775, 4200), "html": (2050, 5600)}
+BOUNDS = {"report": (450, 3400), "collapsed": (450, 3400), "pb.gz": (775, 4000), "html": (2050, 5200)}
 
 
 @pytest.mark.parametrize("chunk", [None, CHUNK], ids=["one_chunk", "chunks_of_16_KiB"])
@@ -52,6 +53,33 @@ def test_a_sample_takes_few_instructions(recordings, tmp_path, output, chunk):
     each = (many - few) / (SAMPLES[chunk][1] - SAMPLES[chunk][0])
     print(f"{output}, {'chunks' if chunk else 'one chunk'}: {each:.0f} instructions a sample")
     assert each <= BOUNDS[output][chunk is not None]
+
+
+# The same for chunks of many deep stacks, most of which earlier chunks have defined too.
+DEEP_STACKS, DEEP_SAMPLES, DEEP_BOUND = 500, (5000, 20000), 12400
+
+
+def test_a_stack_that_earlier_chunks_defined_is_not_decoded_again(recordings):
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not there (tools/setup check)")
+    few, many = (instructions("report", recordings(n, stacks=DEEP_STACKS, chunk=CHUNK, depth=30)) for n in DEEP_SAMPLES)
+    each = (many - few) / (DEEP_SAMPLES[1] - DEEP_SAMPLES[0])
+    print(f"deep stacks, chunks: {each:.0f} instructions a sample")
+    assert each <= DEEP_BOUND
+
+
+def test_ids_that_stand_for_other_methods_in_later_chunks_are_told_apart(recordings, tmp_path):
+    """Two recordings in one file, with the same ids and stacks but other classes: each keeps its samples."""
+    first = recordings(SAMPLES[CHUNK][1], stacks=DEEP_STACKS, chunk=CHUNK)
+    both = tmp_path / "both.jfr"
+    both.write_bytes(first.read_bytes() + first.read_bytes().replace(b"bench/p", b"bench/q"))
+
+    def methods(file):
+        shown = subprocess.run([lab.BUILD / "jvmscope", "report", "--json", file], capture_output=True, check=True)
+        return {m["method"]: (m["self"], m["total"]) for m in json.loads(shown.stdout)["samples"]["methods"]}
+
+    alone = methods(first)
+    assert methods(both) == alone | {name.replace("bench.p", "bench.q"): sums for name, sums in alone.items()}
 
 
 def most_memory(*args):
