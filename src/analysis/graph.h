@@ -92,15 +92,15 @@ static inline bool graph_woken(const struct timeline *t, uint32_t n)
 }
 
 /*
- * Returns whether node n is what a carrier does after the virtual thread on it has ended: its time
- * is then decided by that thread alone. Before that, the carrier waited for the scheduler, whose
- * timers are those of the sleeping threads that it schedules.
+ * Returns whether a node with this cause is what a carrier does after the virtual thread on it has
+ * ended: its time is then decided by that thread alone. Before that, the carrier waited for the
+ * scheduler, whose timers are those of the sleeping threads that it schedules.
  */
-static inline bool graph_carried(const struct timeline *t, uint32_t n)
+static inline bool graph_carried(const struct timeline *t, const struct tl_node *at,
+                                 const struct tl_node *waker)
 {
-    const struct tl_node at = tl_node(t, n);
-    return at.edge == TL_BY_JOIN && at.waker < n && tl_node(t, at.waker).kind == TL_DEAD &&
-           tl_context_of(t, at.waker)->other == at.thread;
+    return at->edge == TL_BY_JOIN && waker->kind == TL_DEAD &&
+           t->contexts[waker->context].other == at->thread;
 }
 
 /*

@@ -141,9 +141,9 @@ static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint
     int64_t now = contended ? (int64_t)at - (int64_t)s->arrived[node.thread] : -1;
     uint64_t wake_up;
     if (lock_taken(s, n)) {
-        int64_t then =
-            (int64_t)tl_node(s->t, node.waker).time - (int64_t)tl_node(s->t, node.prev).time;
-        wake_up = replay_wake_up(s->r, &node, then, now);
+        const struct tl_node waker = tl_node(s->t, node.waker);
+        int64_t then = (int64_t)waker.time - (int64_t)tl_node(s->t, node.prev).time;
+        wake_up = replay_wake_up(s->r, &node, &waker, then, now);
     } else {
         double sleeps = replay_sleeps(s->r, now);
         s->r->saved[s->lets_go] -= (int64_t)(sleeps * (double)s->r->t->wake_ns);

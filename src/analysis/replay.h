@@ -12,7 +12,6 @@
 struct scaled {
     uint8_t *objects;      /* per object: whether its sections are scaled; NULL when none are */
     struct hold_list list; /* with objects: all holds */
-    enum hold_ends ends;
     /* per stack: whether it is inside a scaled method; NULL when there is none */
     uint8_t *stacks;
 };
@@ -23,6 +22,7 @@ void scaled_release(struct scaled *s);
 struct replay {
     const struct timeline *t;
     const struct scaled *what;
+    enum hold_ends ends;
     struct sections sections; /* with objects */
     struct graph_seen *seen;  /* per thread, with stacks */
     /*
@@ -58,17 +58,16 @@ static inline double replay_sleeps(const struct replay *r, int64_t waits)
  * a wake-up the waker's next own time becomes shorter, by at most what the wake-up took the woken
  * thread.
  */
-static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at, int64_t then,
-                                      int64_t now)
+static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at,
+                                      const struct tl_node *waker, int64_t then, int64_t now)
 {
-    const struct tl_node waker = tl_node(r->t, at->waker);
     /* In a damaged index a wake-up may come before its cause. */
-    uint64_t wake_up = at->time > waker.time ? at->time - waker.time : 0;
+    uint64_t wake_up = at->time > waker->time ? at->time - waker->time : 0;
     if (then < (int64_t)r->t->wake_ns)
         return wake_up;
     double sleeps = replay_sleeps(r, now);
     if (replay_hands_over(at)) {
-        r->saved[waker.thread] += (int64_t)((1 - sleeps) * (double)MIN(r->t->wake_ns, wake_up));
+        r->saved[waker->thread] += (int64_t)((1 - sleeps) * (double)MIN(r->t->wake_ns, wake_up));
         wake_up = r->wake_as ? r->wake_as : wake_up;
     }
     return (uint64_t)(sleeps * (double)wake_up);
@@ -83,24 +82,26 @@ static inline uint64_t replay_left(struct replay *r, uint32_t thread, uint64_t o
 }
 
 int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what,
-                double factor) must_check;
+                double factor, enum hold_ends ends) must_check;
 void replay_release(struct replay *r);
 
 /*
- * Returns the thread's own time from start, the time of the previous node, to node n, scaled as far
- * as it lies inside the scaled sections.
+ * Computes the thread's own time from start, the time of the previous node, to a node, scaled as
+ * far as it lies inside the scaled sections, for each end of these that may be assumed.
  */
-uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start);
+void replay_own(struct replay *r, const struct tl_node *at, uint32_t n, uint64_t start,
+                uint64_t ret[HOLD_ENDS]);
 
 /*
  * Returns when a thread continues that was woken at a node, given the time since which it waits in
  * the replay.
  */
-static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, uint64_t since,
-                                    uint64_t arrived, uint64_t cause)
+static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at,
+                                    const struct tl_node *waker, uint64_t since, uint64_t arrived,
+                                    uint64_t cause)
 {
-    int64_t then = (int64_t)(tl_node(r->t, at->waker).time - since);
-    return MAX(arrived, cause + replay_wake_up(r, at, then, (int64_t)(cause - arrived)));
+    int64_t then = (int64_t)(waker->time - since);
+    return MAX(arrived, cause + replay_wake_up(r, at, waker, then, (int64_t)(cause - arrived)));
 }
 
 /* Returns the new time of node n from those of the previous node and of its waker. */
@@ -124,23 +125,30 @@ int replay_arbitrated(struct replay *r, const struct holds *holds, uint64_t *tim
 /* ---- replay_kept.c: the schedule with locks given in the order recorded ---- */
 
 /*
- * From this many nodes on several threads are used; and this many times are kept unless a waker
- * lies further back.
+ * From this many nodes on several threads are used; times of this many nodes are kept unless a
+ * waker lies further back; and this many replays are made at a time at most.
  */
-enum { CONCURRENT_NODES = 1 << 18, KEPT_TIMES = 1 << 22 };
+enum { CONCURRENT_NODES = 1 << 18, KEPT_TIMES = 1 << 22, KEPT_REPLAYS = 6 };
 
 enum { KEPT_FROM, KEPT_TO, KEPT_MOMENTS };
 
-/* The position of a thread in the replay. */
+/* The position of a thread in the replays. */
 struct lane {
-    uint64_t time, now; /* of its last node: as recorded, and as replayed */
-    uint64_t since;     /* the beginning of the wait to which its last node belongs */
+    uint64_t time;              /* of its last node, as recorded */
+    uint64_t since;             /* the beginning of the wait to which its last node belongs */
+    uint64_t now[KEPT_REPLAYS]; /* the new time of its last node in each replay */
     bool begun, blocked;
 };
 
 struct kept {
-    struct replay *r;
-    /* per node: its thread's own time, until the replay reaches it; then its new time */
+    const struct timeline *t;
+    /* the replays differ in what is assumed about ends of sections and about wake-ups */
+    struct replay *replays;
+    size_t n;
+    /*
+     * per node, for each replay: its thread's own time, until the replay reaches it; then its new
+     * time
+     */
     uint64_t *times;
     size_t mask; /* the times are a ring; the mask of node numbers */
     size_t back; /* how far back times are still available */
@@ -160,19 +168,20 @@ struct kept {
 };
 
 /*
- * Starts to compute the threads' own times. There is room for n_times of them, a power of two
- * unless it is the number of all nodes (then they are the new times of all nodes at the end). from
- * and to are two moments of the recording, in order, whose new times are wanted.
+ * Starts to compute the threads' own times for n replays of the same sections by the same factor.
+ * There is room for those of n_times nodes, a power of two unless it is the number of all nodes
+ * (then they are the new times of all nodes at the end). from and to are two moments of the
+ * recording, in order, whose new times are wanted.
  */
-int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_times, uint64_t from,
-               uint64_t to) must_check;
+int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replays, size_t n,
+               uint64_t *times, size_t n_times, uint64_t from, uint64_t to) must_check;
 /*
  * Replays to the end. Returns 0, -ERANGE when a waker's time is no longer available, -EPROTO or
  * -ENOMEM.
  */
 int kept_end(struct kept *k) must_check;
 void kept_release(struct kept *k);
-/* Returns the new time of a moment, as a thread experiences it. */
-uint64_t kept_moment(const struct kept *k, int which, uint32_t thread);
-/* Returns the new time of a thread's last node. */
-uint64_t kept_last(const struct kept *k, uint32_t thread);
+/* Returns the new time of a moment in one of the replays, as a thread experiences it. */
+uint64_t kept_moment(const struct kept *k, size_t replay, int which, uint32_t thread);
+/* Returns the new time of a thread's last node in one of the replays. */
+uint64_t kept_last(const struct kept *k, size_t replay, uint32_t thread);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The replay that keeps the recorded order. Nodes lie in topological order, so one pass suffices.
- * It computes the same as replay_node, node by node, but a pass over a hundred million nodes must
- * not read earlier nodes again, so whatever is needed of a thread's earlier nodes is remembered. A
- * thread's own times do not depend on other threads, so a separate thread computes them in advance.
+ * The replays that keep the recorded order. Nodes lie in topological order, so one pass suffices
+ * for all of them. It computes the same as replay_node, node by node, but a pass over a hundred
+ * million nodes must not read earlier nodes again, so whatever is needed of a thread's earlier
+ * nodes is remembered. A thread's own times do not depend on other threads, so a separate thread
+ * computes them in advance.
  */
 #include "analysis/graph.h"
 #include "analysis/replay.h"
@@ -18,7 +19,7 @@ enum { AHEAD_NODES = 1 << 16 };
 
 static void report(struct kept *k, size_t done, int error)
 {
-    if (done % AHEAD_NODES != 0 && done != k->r->t->n_nodes && error == 0)
+    if (done % AHEAD_NODES != 0 && done != k->t->n_nodes && error == 0)
         return;
     pthread_mutex_lock(&k->lock);
     k->done = done;
@@ -46,7 +47,7 @@ static bool have_room(struct kept *k, size_t i)
 static void *own_times(void *arg)
 {
     struct kept *k = arg;
-    const struct timeline *t = k->r->t;
+    const struct timeline *t = k->t;
     struct tl_reader nodes = {.t = t};
     size_t i = 0;
     /* per thread: the time of its previous node */
@@ -55,26 +56,31 @@ static void *own_times(void *arg)
     for (size_t n = 0; error == 0 && n < t->n_threads; n++)
         last[n] = UINT64_MAX;
     for (; error == 0 && i < t->n_nodes; report(k, ++i, 0)) {
-        const struct tl_node at = *tl_read(&nodes, (uint32_t)i);
+        const struct tl_node *at = tl_read(&nodes, (uint32_t)i);
         if (i % AHEAD_NODES == 0 && !have_room(k, i))
             break;
-        if (!graph_caused(&at, i))
-            k->times[i & k->mask] = replay_own(k->r, (uint32_t)i, last[at.thread]);
-        last[at.thread] = at.time;
+        if (!graph_caused(at, i)) {
+            uint64_t own[HOLD_ENDS], *to = &k->times[(i & k->mask) * k->n];
+            replay_own(k->replays, at, (uint32_t)i, last[at->thread], own);
+            for (size_t n = 0; n < k->n; n++)
+                to[n] = own[k->replays[n].ends];
+        }
+        last[at->thread] = at->time;
     }
     free(last);
-    if (error == 0 && k->r->sections.failed)
+    if (error == 0 && k->replays->sections.failed)
         error = -ENOMEM;
     report(k, i, error);
     return NULL;
 }
 
-int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_times, uint64_t from,
-               uint64_t to)
+int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replays, size_t n,
+               uint64_t *times, size_t n_times, uint64_t from, uint64_t to)
 {
-    const struct timeline *t = r->t;
     bool ring = n_times <= t->n_nodes && t->n_nodes >= CONCURRENT_NODES;
-    *ret = (struct kept){.r = r,
+    *ret = (struct kept){.t = t,
+                         .replays = replays,
+                         .n = n,
                          .times = times,
                          .mask = ring ? n_times - 1 : SIZE_MAX,
                          .back = ring ? n_times / 2 : SIZE_MAX};
@@ -87,7 +93,7 @@ int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_tim
         ret->moments[i].lanes = calloc(t->n_threads + 1, sizeof(*ret->lanes));
     if (!ret->lanes || !ret->moments[KEPT_FROM].lanes || !ret->moments[KEPT_TO].lanes)
         return -ENOMEM;
-    huge_pages(times, MIN(n_times, t->n_nodes) * sizeof(*times));
+    huge_pages(times, MIN(n_times, t->n_nodes) * n * sizeof(*times));
     ret->threaded =
         t->n_nodes >= CONCURRENT_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
     if (!ret->threaded && ring)
@@ -99,7 +105,7 @@ int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_tim
 
 void kept_release(struct kept *k)
 {
-    if (!k->r)
+    if (!k->replays)
         return;
     pthread_mutex_destroy(&k->lock);
     pthread_cond_destroy(&k->more);
@@ -126,51 +132,63 @@ static size_t own_times_wait(struct kept *k, size_t beyond)
 static int pass_moments(struct kept *k, int passed, uint64_t time)
 {
     for (; passed < KEPT_MOMENTS && k->moments[passed].time < time; passed++)
-        memcpy(k->moments[passed].lanes, k->lanes, k->r->t->n_threads * sizeof(*k->lanes));
+        memcpy(k->moments[passed].lanes, k->lanes, k->t->n_threads * sizeof(*k->lanes));
     return passed;
 }
 
 /*
- * Computes the new time of node i, whose thread is at a lane. Returns false when its waker's time
- * is no longer available.
+ * Computes the new times of node i, whose thread is at a lane, in all replays. Returns false when
+ * its waker's times are no longer available.
  */
-static bool new_time(const struct kept *k, size_t i, const struct tl_node *at,
-                     const struct lane *lane, uint64_t *ret)
+static bool new_times(const struct kept *k, struct tl_reader *nodes, size_t i,
+                      const struct tl_node *at, struct lane *lane)
 {
-    uint64_t time = at->time;
+    const size_t n = k->n;
+    uint64_t *times = &k->times[(i & k->mask) * n];
     if (!graph_caused(at, i)) {
-        *ret =
-            lane->begun ? lane->now + replay_left(k->r, at->thread, k->times[i & k->mask]) : time;
+        for (size_t r = 0; r < n; r++)
+            lane->now[r] = lane->begun
+                               ? lane->now[r] + replay_left(&k->replays[r], at->thread, times[r])
+                               : at->time;
         return true;
     }
-    uint64_t from = tl_node(k->r->t, at->waker).time, woken = k->times[at->waker & k->mask];
-    if (!lane->begun || graph_carried(k->r->t, (uint32_t)i))
-        *ret = woken + (time - from);
-    else if (from >= (lane->blocked ? lane->since : time))
-        *ret = replay_woken(k->r, at, lane->time, lane->now, woken);
-    else
-        *ret = MAX(lane->now + (time - lane->time), woken);
+    const struct tl_node waker =
+        at->waker >= nodes->from ? *tl_read(nodes, at->waker) : tl_node(k->t, at->waker);
+    const uint64_t *woken = &k->times[(at->waker & k->mask) * n];
+    const uint64_t time = at->time;
+    bool follows = !lane->begun || graph_carried(k->t, at, &waker),
+         waits = waker.time >= (lane->blocked ? lane->since : time);
+    for (size_t r = 0; r < n; r++) {
+        if (follows)
+            lane->now[r] = woken[r] + (time - waker.time);
+        else if (waits)
+            lane->now[r] =
+                replay_woken(&k->replays[r], at, &waker, lane->time, lane->now[r], woken[r]);
+        else
+            lane->now[r] = MAX(lane->now[r] + (time - lane->time), woken[r]);
+    }
     return i - at->waker <= k->back;
 }
 
 static int replay_nodes(struct kept *k)
 {
-    const struct timeline *t = k->r->t;
+    const struct timeline *t = k->t;
     struct tl_reader nodes = {.t = t};
     int passed = 0;
     for (size_t i = 0, done = 0; i < t->n_nodes; i++) {
         if (i == done && (done = own_times_wait(k, i)) <= i)
             return 0; /* the other thread reports the error */
-        const struct tl_node at = *tl_read(&nodes, (uint32_t)i);
-        struct lane *lane = &k->lanes[at.thread];
-        if (unlikely(passed < KEPT_MOMENTS && k->moments[passed].time < at.time))
-            passed = pass_moments(k, passed, at.time);
-        uint64_t now;
-        if (unlikely(!new_time(k, i, &at, lane, &now)))
+        const struct tl_node *at = tl_read(&nodes, (uint32_t)i);
+        struct lane *lane = &k->lanes[at->thread];
+        if (unlikely(passed < KEPT_MOMENTS && k->moments[passed].time < at->time))
+            passed = pass_moments(k, passed, at->time);
+        if (unlikely(!new_times(k, &nodes, i, at, lane)))
             return -ERANGE;
-        *lane = (struct lane){at.time, now, lane->blocked ? lane->since : at.time, true,
-                              at.flags & TL_BLOCKED};
-        k->times[i & k->mask] = now;
+        memcpy(&k->times[(i & k->mask) * k->n], lane->now, k->n * sizeof(*lane->now));
+        lane->since = lane->blocked ? lane->since : at->time;
+        lane->time = at->time;
+        lane->begun = true;
+        lane->blocked = at->flags & TL_BLOCKED;
     }
     pass_moments(k, passed, UINT64_MAX);
     return 0;
@@ -188,14 +206,14 @@ int kept_end(struct kept *k)
     return r < 0 ? r : k->error;
 }
 
-uint64_t kept_moment(const struct kept *k, int which, uint32_t thread)
+uint64_t kept_moment(const struct kept *k, size_t replay, int which, uint32_t thread)
 {
     uint64_t at = k->moments[which].time;
     const struct lane *lane = &k->moments[which].lanes[thread];
-    return lane->begun ? lane->now + (at - lane->time) : at;
+    return lane->begun ? lane->now[replay] + (at - lane->time) : at;
 }
 
-uint64_t kept_last(const struct kept *k, uint32_t thread)
+uint64_t kept_last(const struct kept *k, size_t replay, uint32_t thread)
 {
-    return k->lanes[thread].now;
+    return k->lanes[thread].now[replay];
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLD_BYTES_MAX = 4 * 10 };
+enum { VARINT_BYTES_MAX = 10, HOLD_BYTES_MAX = 4 * VARINT_BYTES_MAX };
 
 static uint8_t *put_number(uint8_t *to, uint64_t v)
 {
@@ -215,16 +215,34 @@ int hold_list_keep(struct timeline *t, struct holds *h)
     return r;
 }
 
+/* Reads a number that may be damaged. */
+static uint64_t next_number(struct cursor *c)
+{
+    uint64_t v = 0;
+    const uint8_t *at = c->at;
+    if (unlikely(c->failed || cursor_left(c) < VARINT_BYTES_MAX))
+        return cursor_varint(c);
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        v |= (uint64_t)(*at & 0x7f) << shift;
+        if (!(*at++ & 0x80)) {
+            c->at = at;
+            return v;
+        }
+    }
+    c->failed = true;
+    return 0;
+}
+
 /* Reads the thread's next hold, which may be damaged in an index: then there is none. */
 static void next_hold(struct section_lane *lane)
 {
-    uint64_t after = cursor_varint(&lane->later);
+    uint64_t after = next_number(&lane->later);
     lane->next.start = lane->next.start + after;
-    lane->next.length = cursor_varint(&lane->later);
-    lane->next.object = cursor_varint(&lane->later);
+    lane->next.length = next_number(&lane->later);
+    lane->next.object = next_number(&lane->later);
     lane->next.inferred = lane->next.object & 1;
     lane->next.object >>= 1;
-    uint64_t more_us = lane->next.inferred ? cursor_varint(&lane->later) : 0;
+    uint64_t more_us = lane->next.inferred ? next_number(&lane->later) : 0;
     uint64_t room = UINT64_MAX - lane->next.length;
     lane->next.most = lane->next.length + (more_us < room / 1000 ? more_us * 1000 : room);
     if (lane->later.failed)
@@ -254,13 +272,10 @@ void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const
 }
 
 int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
-                  const uint8_t *wanted, enum hold_ends ends)
+                  const uint8_t *wanted)
 {
-    struct sections s = {.t = t,
-                         .list = l,
-                         .wanted = wanted,
-                         .lanes = calloc(t->n_threads + 1, sizeof(*s.lanes)),
-                         .ends = ends};
+    struct sections s = {
+        .t = t, .list = l, .wanted = wanted, .lanes = calloc(t->n_threads + 1, sizeof(*s.lanes))};
     if (!s.lanes)
         return -ENOMEM;
     for (size_t i = 0; i < t->n_threads; i++)
@@ -277,12 +292,12 @@ void sections_release(struct sections *s)
     *s = (struct sections){0};
 }
 
-/* Drops the holds that are over at a time. */
+/* Drops the holds that are over at a time, whichever end is assumed. */
 static void prune(struct section_lane *lane, uint64_t time)
 {
     size_t kept = 0;
     for (size_t i = 0; i < lane->open.len; i++)
-        if (lane->open.data[i].end > time)
+        if (lane->open.data[i].end[HOLD_ENDS_LATE] > time)
             lane->open.data[kept++] = lane->open.data[i];
     lane->open.len = kept;
 }
@@ -293,40 +308,58 @@ static void prune(struct section_lane *lane, uint64_t time)
  */
 static void take_in(struct sections *s, struct section_lane *lane, uint64_t start, uint64_t end)
 {
+    prune(lane, start);
     while (lane->next.start < end) {
         const struct section_hold h = lane->next;
         next_hold(lane);
         const uint64_t lengths[HOLD_ENDS] = {[HOLD_ENDS_LIKELY] = h.length,
                                              [HOLD_ENDS_AT_ONCE] = h.inferred ? 0 : h.length,
                                              [HOLD_ENDS_LATE] = h.most};
-        uint64_t length = lengths[s->ends];
-        uint64_t over = length < UINT64_MAX - h.start ? h.start + length : UINT64_MAX;
-        if (over <= start || h.object >= s->t->n_objects || !s->wanted[h.object])
+        struct section_span span = {.start = h.start};
+        for (int i = 0; i < HOLD_ENDS; i++)
+            span.end[i] = lengths[i] < UINT64_MAX - h.start ? h.start + lengths[i] : UINT64_MAX;
+        if (span.end[HOLD_ENDS_LATE] <= start || h.object >= s->t->n_objects ||
+            !s->wanted[h.object])
             continue;
-        if (lane->open.len == lane->open.cap)
-            prune(lane, start);
-        if (vec_push(&lane->open, ((struct section_span){h.start, over})) < 0)
+        if (vec_push(&lane->open, span) < 0)
             s->failed = true;
     }
 }
 
-uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end)
+/*
+ * Sections of one thread nest or follow each other. Going backward, each section adds what later
+ * ones have not covered yet.
+ */
+static uint64_t inside(const struct section_lane *lane, uint64_t start, uint64_t end,
+                       enum hold_ends ends)
 {
-    struct section_lane *lane = &s->lanes[thread];
-    if (lane->next.start < end)
-        take_in(s, lane, start, end);
-    /*
-     * Sections of one thread nest or follow each other. Going backward, each section adds what
-     * later ones have not covered yet.
-     */
     uint64_t sum = 0, covered = end;
     for (size_t i = lane->open.len; i-- > 0 && covered > start;) {
         const struct section_span *one = &lane->open.data[i];
-        uint64_t from = MAX(one->start, start), to = MIN(one->end, covered);
+        uint64_t from = MAX(one->start, start), to = MIN(one->end[ends], covered);
         if (to > from) {
             sum += to - from;
             covered = from;
         }
     }
     return sum;
+}
+
+uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end,
+                         enum hold_ends ends)
+{
+    struct section_lane *lane = &s->lanes[thread];
+    if (lane->next.start < end)
+        take_in(s, lane, start, end);
+    return inside(lane, start, end, ends);
+}
+
+void sections_inside_all(struct sections *s, uint32_t thread, uint64_t start, uint64_t end,
+                         uint64_t ret[HOLD_ENDS])
+{
+    struct section_lane *lane = &s->lanes[thread];
+    if (lane->next.start < end)
+        take_in(s, lane, start, end);
+    for (int i = 0; i < HOLD_ENDS; i++)
+        ret[i] = inside(lane, start, end, (enum hold_ends)i);
 }

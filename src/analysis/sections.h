@@ -45,7 +45,7 @@ void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const
                       uint64_t *ret_less, uint64_t *ret_more);
 
 struct section_span {
-    uint64_t start, end;
+    uint64_t start, end[HOLD_ENDS];
 };
 
 struct section_lane {
@@ -65,15 +65,17 @@ struct sections {
     const struct hold_list *list;
     const uint8_t *wanted;      /* per object */
     struct section_lane *lanes; /* per thread */
-    enum hold_ends ends;
-    bool failed; /* out of memory; results from now on are too small */
+    bool failed;                /* out of memory; results from now on are too small */
 };
 
 int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
-                  const uint8_t *wanted, enum hold_ends ends) must_check;
+                  const uint8_t *wanted) must_check;
 void sections_release(struct sections *s);
 /*
  * Returns how many ns of [start, end) lie inside. Neither start nor end may lie before those of the
- * thread's previous question.
+ * thread's previous question. The second function answers for each end that may be assumed.
  */
-uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end);
+uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end,
+                         enum hold_ends ends);
+void sections_inside_all(struct sections *s, uint32_t thread, uint64_t start, uint64_t end,
+                         uint64_t ret[HOLD_ENDS]);

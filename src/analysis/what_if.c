@@ -9,6 +9,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool stack_inside(const struct timeline *t, const uint8_t *stacks, uint32_t node)
 {
@@ -50,11 +51,10 @@ void scaled_release(struct scaled *s)
 }
 
 int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what,
-                double factor)
+                double factor, enum hold_ends ends)
 {
-    struct replay r = {.t = t, .what = what, .factor = factor};
-    int result =
-        what->objects ? sections_init(&r.sections, t, &what->list, what->objects, what->ends) : 0;
+    struct replay r = {.t = t, .what = what, .factor = factor, .ends = ends};
+    int result = what->objects ? sections_init(&r.sections, t, &what->list, what->objects) : 0;
     if (result == 0 && !(r.saved = calloc(t->n_threads + 1, sizeof(*r.saved))))
         result = -ENOMEM;
     if (result == 0 && what->stacks && !(r.seen = calloc(t->n_threads + 1, sizeof(*r.seen))))
@@ -79,49 +79,63 @@ static uint64_t scale(const struct replay *r, uint64_t all, uint64_t inside)
     return (all - inside) + (uint64_t)((double)inside * r->factor + 0.5);
 }
 
-uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
+/*
+ * Returns whether the time before a node lies inside a scaled method. The stack of a wait says
+ * whether the wait does. A run has no stack; it counts as inside when both the node before and the
+ * node after it are.
+ */
+static bool method_inside(struct replay *r, const struct tl_node *at, uint32_t n)
 {
-    const struct timeline *t = r->t;
-    const struct tl_node at = tl_node(t, n);
-    uint64_t end = at.time, inside = 0;
-    if (start >= end)
-        return 0;
-    if (r->what->objects)
-        inside = sections_inside(&r->sections, at.thread, start, end);
-    if (r->what->stacks && at.prev < n && inside < end - start) {
-        /*
-         * The stack of a wait says whether the wait is inside. A run has no stack; it counts as
-         * inside when both the node before and the node after it are.
-         */
-        uint32_t state = graph_state_seen(t, at.prev, &r->seen[at.thread]);
-        if (stack_inside(t, r->what->stacks, tl_node(t, state).flags & TL_BLOCKED ? state : n))
-            inside = end - start;
+    if (!r->what->stacks || at->prev >= n)
+        return false;
+    uint32_t state = graph_state_seen(r->t, at->prev, &r->seen[at->thread]);
+    return stack_inside(r->t, r->what->stacks, tl_node(r->t, state).flags & TL_BLOCKED ? state : n);
+}
+
+void replay_own(struct replay *r, const struct tl_node *at, uint32_t n, uint64_t start,
+                uint64_t ret[HOLD_ENDS])
+{
+    uint64_t end = at->time, inside[HOLD_ENDS] = {0};
+    if (start >= end) {
+        memset(ret, 0, HOLD_ENDS * sizeof(*ret));
+        return;
     }
-    r->scaled += inside;
-    return scale(r, end - start, inside);
+    if (r->what->objects)
+        sections_inside_all(&r->sections, at->thread, start, end, inside);
+    bool all = method_inside(r, at, n);
+    for (int i = 0; i < HOLD_ENDS; i++) {
+        inside[i] = all ? end - start : inside[i];
+        ret[i] = scale(r, end - start, inside[i]);
+    }
+    r->scaled += inside[r->ends];
 }
 
 uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to)
 {
     uint64_t from = tl_node(r->t, n).time;
     return scale(r, to - from,
-                 r->what->objects ? sections_inside(&r->sections, tl_node(r->t, n).thread, from, to)
-                                  : 0);
+                 r->what->objects
+                     ? sections_inside(&r->sections, tl_node(r->t, n).thread, from, to, r->ends)
+                     : 0);
 }
 
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
 {
     const struct tl_node at = tl_node(r->t, n);
     bool caused = graph_caused(&at, n);
+    const struct tl_node waker = caused ? tl_node(r->t, at.waker) : at;
     uint64_t time = at.time;
-    if (at.prev == TL_NONE || graph_carried(r->t, n))
-        return caused ? times[at.waker] + (time - tl_node(r->t, at.waker).time) : time;
-    if (!caused)
-        return times[at.prev] +
-               replay_left(r, at.thread, replay_own(r, n, tl_node(r->t, at.prev).time));
+    if (at.prev == TL_NONE || (caused && graph_carried(r->t, &at, &waker)))
+        return caused ? times[at.waker] + (time - waker.time) : time;
+    const uint64_t before = tl_node(r->t, at.prev).time;
+    if (!caused) {
+        uint64_t own[HOLD_ENDS];
+        replay_own(r, &at, n, before, own);
+        return times[at.prev] + replay_left(r, at.thread, own[r->ends]);
+    }
     if (!graph_woken(r->t, n))
-        return MAX(times[at.prev] + (time - tl_node(r->t, at.prev).time), times[at.waker]);
-    return replay_woken(r, &at, tl_node(r->t, at.prev).time, times[at.prev], times[at.waker]);
+        return MAX(times[at.prev] + (time - before), times[at.waker]);
+    return replay_woken(r, &at, &waker, before, times[at.prev], times[at.waker]);
 }
 
 int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *times)
@@ -131,10 +145,10 @@ int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *t
     int result = scaled_init(&what, t, w);
     if (result < 0)
         return result;
-    result = replay_init(&r, t, &what, w->factor);
+    result = replay_init(&r, t, &what, w->factor, HOLD_ENDS_LIKELY);
     if (result == 0) {
         struct kept kept;
-        result = kept_begin(&kept, &r, times, SIZE_MAX, 0, 0);
+        result = kept_begin(&kept, t, &r, 1, times, SIZE_MAX, 0, 0);
         if (result == 0)
             result = kept_end(&kept);
         kept_release(&kept);
@@ -221,11 +235,12 @@ static void find_path(struct path_part *p)
     if (p->result == 0)
         p->result = path_spread(p->t, &p->path, &p->spread);
     if (p->result == 0 && p->what->objects)
-        p->result = sections_init(&sections, p->t, &p->what->list, p->what->objects, p->what->ends);
+        p->result = sections_init(&sections, p->t, &p->what->list, p->what->objects);
     for (size_t i = 0; p->result == 0 && i < p->path.segments.len; i++) {
         const struct path_segment *s = &p->path.segments.data[i];
-        uint64_t inside =
-            p->what->objects ? sections_inside(&sections, s->thread, s->start, s->end) : 0;
+        uint64_t inside = p->what->objects ? sections_inside(&sections, s->thread, s->start, s->end,
+                                                             HOLD_ENDS_LIKELY)
+                                           : 0;
         if (p->what->stacks && s->node != TL_NONE && stack_inside(p->t, p->what->stacks, s->node))
             inside = s->end - s->start;
         p->inside += inside;
@@ -251,25 +266,26 @@ static uint64_t makespan(const struct path_part *p, const uint64_t *times)
 /*
  * The same for a replay that keeps the order, for which most nodes' times are no longer available.
  */
-static uint64_t makespan_kept(const struct path_part *p, const struct kept *k)
+static uint64_t makespan_kept(const struct path_part *p, const struct kept *k, size_t replay)
 {
     const struct path_segment *first = &p->path.segments.data[0],
                               *last = &p->path.segments.data[p->path.segments.len - 1];
-    uint64_t end = kept_moment(k, KEPT_TO, last->thread);
+    uint64_t end = kept_moment(k, replay, KEPT_TO, last->thread);
     for (size_t i = 0; p->options->end_thread == TL_NONE && i < p->t->n_threads; i++) {
         if (ends_before(p->t, i, last->end))
-            end = MAX(end, kept_last(k, (uint32_t)i));
+            end = MAX(end, kept_last(k, replay, (uint32_t)i));
     }
-    return end - kept_moment(k, KEPT_FROM, first->thread);
+    return end - kept_moment(k, replay, KEPT_FROM, first->thread);
 }
 
-/* Replays in the recorded order while another thread finds the path. */
+/* Replays in the recorded order while another thread finds the path, unless it is known. */
 static int replay_concurrently(struct kept *k, struct path_part *p)
 {
     pthread_t finder;
-    bool concurrent = p->t->n_nodes >= CONCURRENT_NODES &&
+    bool find = p->path.segments.len == 0;
+    bool concurrent = find && p->t->n_nodes >= CONCURRENT_NODES &&
                       pthread_create(&finder, NULL, find_concurrently, p) == 0;
-    if (!concurrent)
+    if (find && !concurrent)
         find_path(p);
     int result = kept_end(k);
     if (concurrent)
@@ -303,34 +319,57 @@ static int hand_overs(const struct path_part *p, uint64_t ret[3])
     return r;
 }
 
-/*
- * Computes how much shorter and longer the result with the order kept becomes if a hand-over takes
- * the first or the third quartile instead of the median. All hand-overs may shift together, because
- * how soon a processor wakes depends on how long it slept, and the changed program sleeps
- * differently.
- */
-static int vary_hand_overs(double factor, const struct path_part *p, const uint64_t took[3],
-                           uint64_t *times, uint64_t ret[2])
+/* A replay in the recorded order. */
+struct in_order {
+    enum hold_ends ends;
+    uint64_t wake_as; /* as in struct replay */
+    uint64_t result;  /* the makespan */
+};
+
+/* The replays that an answer needs; the first one assumes nothing. */
+struct all_in_order {
+    struct in_order each[KEPT_REPLAYS];
+    size_t n;
+    uint64_t scaled_ns;
+};
+
+/* Makes n replays at a time, with times of this many nodes. */
+static int replay_with(struct path_part *p, double factor, struct in_order *each, size_t n,
+                       size_t n_times, uint64_t *ret_scaled)
 {
-    uint64_t after[3] = {0};
-    int result = 0;
-    for (size_t i = 0; result == 0 && took[0] && i < 3; i++) {
-        struct kept kept = {0};
-        struct replay r;
-        result = replay_init(&r, p->t, p->what, factor);
-        if (result != 0)
-            break;
-        r.wake_as = took[i];
-        result = kept_begin(&kept, &r, times, SIZE_MAX, p->from, p->to);
-        if (result == 0)
-            result = kept_end(&kept);
-        if (result == 0)
-            after[i] = makespan_kept(p, &kept);
-        kept_release(&kept);
-        replay_release(&r);
+    struct replay replays[KEPT_REPLAYS] = {0};
+    struct kept kept = {0};
+    uint64_t *times = malloc(n_times * n * sizeof(*times));
+    int result = times ? 0 : -ENOMEM;
+    for (size_t i = 0; result == 0 && i < n; i++) {
+        result = replay_init(&replays[i], p->t, p->what, factor, each[i].ends);
+        replays[i].wake_as = each[i].wake_as;
     }
-    ret[0] = after[1] - MIN(after[0], after[1]);
-    ret[1] = after[2] - MIN(after[1], after[2]);
+    if (result == 0)
+        result = kept_begin(&kept, p->t, replays, n, times, n_times, p->from, p->to);
+    if (result == 0)
+        result = replay_concurrently(&kept, p);
+    for (size_t i = 0; result == 0 && i < n; i++)
+        each[i].result = makespan_kept(p, &kept, i);
+    *ret_scaled = replays[0].scaled;
+    kept_release(&kept);
+    for (size_t i = 0; i < n; i++)
+        replay_release(&replays[i]);
+    free(times);
+    return result;
+}
+
+/* Makes all replays, one after the other if the times of all nodes must be kept. */
+static int replay_in_order(struct path_part *p, double factor, struct all_in_order *a)
+{
+    size_t all = p->t->n_nodes + 1;
+    uint64_t scaled;
+    int result = replay_with(p, factor, a->each, a->n, MIN(all, (size_t)KEPT_TIMES), &a->scaled_ns);
+    if (result != -ERANGE)
+        return result;
+    result = replay_with(p, factor, a->each, 1, all, &a->scaled_ns);
+    for (size_t i = 1; result == 0 && i < a->n; i++)
+        result = replay_with(p, factor, &a->each[i], 1, all, &scaled);
     return result;
 }
 
@@ -372,38 +411,12 @@ static void conclude(struct what_if_answer *a, double factor, double spread,
         a->low = MAX(a->low, a->before);
 }
 
-static int replay_in_order(double factor, struct path_part *p, uint64_t *times, size_t n_times,
-                           struct what_if_answer *a)
-{
-    struct replay r;
-    struct kept kept = {0};
-    int result = replay_init(&r, p->t, p->what, factor);
-    if (result != 0)
-        return result;
-    result = kept_begin(&kept, &r, times, n_times, p->from, p->to);
-    if (result == 0)
-        result = replay_concurrently(&kept, p);
-    a->before = p->path.length;
-    if (result == 0) {
-        a->first_thread = p->path.segments.data[0].thread;
-        a->last_thread = p->path.segments.data[p->path.segments.len - 1].thread;
-    }
-    a->scaled_ns = r.scaled;
-    replay_release(&r);
-    if (result == 0) {
-        a->kept = a->arbitrated = makespan_kept(p, &kept);
-        a->upper_bound = p->path.length - (uint64_t)((double)p->inside * (1 - factor));
-    }
-    kept_release(&kept);
-    return result;
-}
-
 /* *ret is 0 where the order cannot be decided anew. */
 static int replay_anew(double factor, const struct path_part *p, const struct holds *holds,
                        uint64_t usual, uint64_t *times, uint64_t *ret)
 {
     struct replay r;
-    int result = replay_init(&r, p->t, p->what, factor);
+    int result = replay_init(&r, p->t, p->what, factor, HOLD_ENDS_LIKELY);
     if (result != 0)
         return result;
     r.usual = usual;
@@ -413,35 +426,25 @@ static int replay_anew(double factor, const struct path_part *p, const struct ho
     return MIN(result, 0);
 }
 
-static int replay_both(double factor, struct path_part *p, uint64_t *times, size_t n_times,
-                       struct what_if_answer *ret)
+/* Decides the order of locks anew, with the change and without it. */
+static int replay_both_anew(double factor, const struct path_part *p, uint64_t usual,
+                            struct what_if_answer *a)
 {
-    struct what_if_answer a = {.decided_anew = replay_arbitrates(p->t)};
-    uint64_t took[3], vary[2] = {0, 0};
     struct holds holds = {0};
-    uint32_t end;
-    int result = critical_path_range(p->t, p->options, &p->from, &p->to, &end);
+    uint64_t *times = malloc((p->t->n_nodes + 1) * sizeof(*times));
+    int result = times ? holds_collect_linked(p->t, NULL, NULL, &holds) : -ENOMEM;
     if (result == 0)
-        result = replay_in_order(factor, p, times, n_times, &a);
-    if (result == 0 && a.decided_anew)
-        result = hand_overs(p, took);
-    if (result == 0 && a.decided_anew)
-        result = holds_collect_linked(p->t, NULL, NULL, &holds);
-    if (result == 0 && a.decided_anew)
-        result = replay_anew(factor, p, &holds, took[1], times, &a.arbitrated);
-    if (result == 0 && a.decided_anew)
-        result = replay_anew(1, p, &holds, took[1], times, &a.unchanged);
+        result = replay_anew(factor, p, &holds, usual, times, &a->arbitrated);
+    if (result == 0)
+        result = replay_anew(1, p, &holds, usual, times, &a->unchanged);
     holds_release(&holds);
-    if (result == 0 && a.decided_anew)
-        result = vary_hand_overs(factor, p, took, times, vary);
+    free(times);
     /* The ratio of the two has no meaning unless both were decided anew. */
-    if (result == 0 && a.decided_anew && !(a.arbitrated && a.unchanged)) {
-        a.decided_anew = 0;
-        a.arbitrated = a.kept;
-        a.unchanged = 0;
+    if (result == 0 && !(a->arbitrated && a->unchanged)) {
+        a->decided_anew = 0;
+        a->arbitrated = a->kept;
+        a->unchanged = 0;
     }
-    conclude(&a, factor, p->spread, vary);
-    *ret = a;
     return result;
 }
 
@@ -450,94 +453,90 @@ bool what_if_checks(const struct timeline *t)
     return !replay_arbitrates(t) && t->holds && t->hold_first;
 }
 
-/* The same, with room for a given number of times. */
-static int what_if_in(const struct timeline *t, const struct path_options *o,
-                      const struct scaled *what, double factor, size_t n_times,
-                      struct what_if_answer *ret)
-{
-    struct path_part p = {.t = t, .options = o, .what = what};
-    uint64_t *times = malloc(n_times * sizeof(*times));
-    int result = times ? replay_both(factor, &p, times, n_times, ret) : -ENOMEM;
-    free(times);
-    critical_path_release(&p.path);
-    return result;
-}
-
-/* The same, with room for as many times as are needed. */
-static int what_if_with(const struct timeline *t, const struct path_options *o,
-                        const struct scaled *what, double factor, struct what_if_answer *ret)
-{
-    size_t all = t->n_nodes + 1;
-    int result = what_if_in(t, o, what, factor,
-                            replay_arbitrates(t) ? all : MIN(all, (size_t)KEPT_TIMES), ret);
-    return result == -ERANGE ? what_if_in(t, o, what, factor, all, ret) : result;
-}
-
-/* Replays with locks in the recorded order and with other inferred ends. */
-static int replay_with_ends(const struct path_part *p, const struct scaled *what, double factor,
-                            size_t n_times, uint64_t *ret)
-{
-    struct replay r = {0};
-    struct kept kept = {0};
-    uint64_t *times = malloc(n_times * sizeof(*times));
-    int result = times ? replay_init(&r, p->t, what, factor) : -ENOMEM;
-    if (result == 0)
-        result = kept_begin(&kept, &r, times, n_times, p->from, p->to);
-    if (result == 0)
-        result = kept_end(&kept);
-    if (result == 0)
-        *ret = makespan_kept(p, &kept);
-    kept_release(&kept);
-    replay_release(&r);
-    free(times);
-    return result;
-}
-
 static uint64_t moved(uint64_t ns, int64_t by)
 {
     return by < 0 ? ns - MIN((uint64_t)-by, ns) : ns + (uint64_t)by;
 }
+
+/* The ends of sections that the recording allows besides the likely ones. */
+static const enum hold_ends other_ends[] = {HOLD_ENDS_AT_ONCE, HOLD_ENDS_LATE};
 
 /*
  * Widens the interval to the results for the earliest and the latest ends that the recording
  * allows. Changes of less than a thousandth of the time are ignored, because two runs differ by
  * more.
  */
-static int widen(const struct timeline *t, const struct path_options *o, struct scaled *what,
-                 double factor, struct what_if_answer *a)
+static void widen(const struct all_in_order *all, double factor, struct what_if_answer *a)
 {
-    static const enum hold_ends other[] = {HOLD_ENDS_AT_ONCE, HOLD_ENDS_LATE};
-    struct path_part p = {.t = t, .options = o, .what = what};
-    uint64_t unsure[ARRAY_SIZE(other)] = {0}, low = a->low, high = a->high;
-    uint32_t end;
-    if (what->objects)
-        hold_list_unsure(&what->list, t, what->objects, &unsure[0], &unsure[1]);
-    int result = critical_path_range(t, o, &p.from, &p.to, &end);
-    /* the two ends of the path, which is that of the recording */
-    const struct path_segment ends[] = {{.end = p.to, .thread = a->first_thread},
-                                        {.end = p.to, .thread = a->last_thread}};
-    for (size_t i = 0; result == 0 && i < ARRAY_SIZE(ends); i++)
-        result = vec_push(&p.path.segments, ends[i]);
-    for (size_t i = 0; result == 0 && i < ARRAY_SIZE(other); i++) {
-        size_t all = t->n_nodes + 1;
-        size_t some = replay_arbitrates(t) ? all : MIN(all, KEPT_TIMES);
-        uint64_t kept = 0;
-        a->ends_ns[i] = a->answer;
-        if ((double)unsure[i] * fabs(1 - factor) <= (double)a->before / 1000)
+    uint64_t low = a->low, high = a->high;
+    a->ends_ns[0] = a->ends_ns[1] = a->answer;
+    for (size_t i = 1; i < all->n; i++) {
+        const struct in_order *one = &all->each[i];
+        if (one->ends == HOLD_ENDS_LIKELY)
             continue;
-        what->ends = other[i];
-        result = replay_with_ends(&p, what, factor, some, &kept);
-        if (result == -ERANGE)
-            result = replay_with_ends(&p, what, factor, all, &kept);
-        int64_t more = (int64_t)kept - (int64_t)a->kept;
+        int64_t more = (int64_t)one->result - (int64_t)a->kept;
         a->ends_inferred |= fabs((double)more) > (double)a->before / 1000;
-        a->ends_ns[i] = moved(a->answer, more);
+        a->ends_ns[one->ends == HOLD_ENDS_LATE] = moved(a->answer, more);
         low = MIN(low, moved(a->low, more));
         high = MAX(high, moved(a->high, more));
     }
     a->low = factor > 1 ? MAX(low, a->before) : low;
     a->high = factor < 1 ? MIN(high, a->before) : high;
-    critical_path_release(&p.path);
+}
+
+/*
+ * Computes how much shorter and longer the result with the order kept becomes if a hand-over takes
+ * the first or the third quartile instead of the median. All hand-overs may shift together, because
+ * how soon a processor wakes depends on how long it slept, and the changed program sleeps
+ * differently.
+ */
+static void vary_hand_overs(const struct all_in_order *all, const uint64_t took[3], uint64_t ret[2])
+{
+    const struct in_order *quartiles = &all->each[all->n - 3];
+    if (!took[0])
+        return;
+    ret[0] = quartiles[1].result - MIN(quartiles[0].result, quartiles[1].result);
+    ret[1] = quartiles[2].result - MIN(quartiles[1].result, quartiles[2].result);
+}
+
+/* Lists the replays in the recorded order that the answer needs. */
+static struct all_in_order plan(const struct path_part *p, double factor, const uint64_t took[3])
+{
+    struct all_in_order all = {.n = 1};
+    uint64_t unsure[ARRAY_SIZE(other_ends)] = {0}, before = p->to - p->from;
+    if (p->what->objects)
+        hold_list_unsure(&p->what->list, p->t, p->what->objects, &unsure[0], &unsure[1]);
+    for (size_t i = 0; i < ARRAY_SIZE(other_ends); i++)
+        if ((double)unsure[i] * fabs(1 - factor) > (double)before / 1000)
+            all.each[all.n++].ends = other_ends[i];
+    for (size_t i = 0; took[0] && i < 3; i++)
+        all.each[all.n++].wake_as = took[i];
+    return all;
+}
+
+static int answer(struct path_part *p, double factor, struct what_if_answer *a)
+{
+    uint64_t took[3] = {0}, vary[2] = {0, 0};
+    uint32_t end;
+    a->decided_anew = replay_arbitrates(p->t);
+    int result = critical_path_range(p->t, p->options, &p->from, &p->to, &end);
+    if (result == 0 && a->decided_anew)
+        result = hand_overs(p, took);
+    if (result < 0)
+        return result;
+    struct all_in_order all = plan(p, factor, took);
+    result = replay_in_order(p, factor, &all);
+    if (result < 0)
+        return result;
+    a->before = p->path.length;
+    a->scaled_ns = all.scaled_ns;
+    a->kept = a->arbitrated = all.each[0].result;
+    a->upper_bound = p->path.length - (uint64_t)((double)p->inside * (1 - factor));
+    if (a->decided_anew)
+        result = replay_both_anew(factor, p, took[1], a);
+    vary_hand_overs(&all, took, vary);
+    conclude(a, factor, p->spread, vary);
+    widen(&all, factor, a);
     return result;
 }
 
@@ -549,11 +548,11 @@ int what_if(const struct timeline *t, const struct path_options *o, const struct
     int result = scaled_init(&what, t, w);
     if (result < 0)
         return result;
-    result = what_if_with(t, o, &what, w->factor, &a);
-    if (result == 0)
-        result = widen(t, o, &what, w->factor, &a);
+    struct path_part p = {.t = t, .options = o, .what = &what};
+    result = answer(&p, w->factor, &a);
     if (result == 0)
         *ret = a;
+    critical_path_release(&p.path);
     scaled_release(&what);
     return result;
 }

@@ -44,8 +44,6 @@ struct what_if_answer {
     /* with ends_inferred: the answer if they ended at once, and if they ended as late as possible
      */
     uint64_t ends_ns[2];
-    /* the threads on which the path begins and ends */
-    uint32_t first_thread, last_thread;
     /* how much one run differs from others, as a standard deviation, as far as this run shows */
     uint64_t spread;
     /* the makespan if all of the path's share were gained: before - share * (1 - factor) */

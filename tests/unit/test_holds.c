@@ -205,14 +205,14 @@ static int replay_in(const struct timeline *t, size_t n_times)
             at_to[n.thread] = all[i] + (to - n.time);
     }
     assert_int_equal(scaled_init(&what, t, &w), 0);
-    assert_int_equal(replay_init(&r, t, &what, w.factor), 0);
-    assert_int_equal(kept_begin(&k, &r, ring, n_times, from, to), 0);
+    assert_int_equal(replay_init(&r, t, &what, w.factor, HOLD_ENDS_LIKELY), 0);
+    assert_int_equal(kept_begin(&k, t, &r, 1, ring, n_times, from, to), 0);
     int result = kept_end(&k);
     for (uint32_t i = 0; result == 0 && i < 3; i++) {
-        assert_int_equal(kept_moment(&k, KEPT_FROM, i), at_from[i]);
-        assert_int_equal(kept_moment(&k, KEPT_TO, i), at_to[i]);
-        assert_int_equal(kept_last(&k, i), all[t->threads[i].last]);
-        assert_true(kept_last(&k, i) < tl_node(t, t->threads[i].last).time);
+        assert_int_equal(kept_moment(&k, 0, KEPT_FROM, i), at_from[i]);
+        assert_int_equal(kept_moment(&k, 0, KEPT_TO, i), at_to[i]);
+        assert_int_equal(kept_last(&k, 0, i), all[t->threads[i].last]);
+        assert_true(kept_last(&k, 0, i) < tl_node(t, t->threads[i].last).time);
     }
     kept_release(&k);
     replay_release(&r);

@@ -144,7 +144,7 @@ static void check_replay_of(uint32_t object)
     struct replay r;
     assert_int_equal(what_if_times(timeline, &w, times), 0);
     assert_int_equal(scaled_init(&what, timeline, &w), 0);
-    assert_int_equal(replay_init(&r, timeline, &what, w.factor), 0);
+    assert_int_equal(replay_init(&r, timeline, &what, w.factor, HOLD_ENDS_LIKELY), 0);
     for (size_t i = 0; i < timeline->n_nodes; i++) {
         each[i] = replay_node(&r, each, (uint32_t)i);
         assert_int_equal(times[i], each[i]);
