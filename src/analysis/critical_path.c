@@ -2,7 +2,6 @@
 #include "analysis/critical_path.h"
 
 #include "analysis/graph.h"
-#include "base/map.h"
 #include "timeline/idle.h"
 #include "timeline/index.h"
 
@@ -489,36 +488,34 @@ struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
 int path_methods(const struct timeline *t, const struct critical_path *p, const uint8_t *skip,
                  struct path_methods *ret)
 {
+    struct seen {
+        size_t row, segment;                           /* each plus 1 */
+    } *seen = calloc(t->n_strings + 1, sizeof(*seen)); /* per method; the last: of damaged frames */
     struct path_methods rows = {0};
-    struct map index = {0}, last_segment = {0};
     uint8_t *kinds = frame_roles(t);
-    int r = kinds ? 0 : -ENOMEM;
+    int r = seen && kinds ? 0 : -ENOMEM;
     for (size_t i = 0; r == 0 && i < p->segments.len; i++) {
         const struct path_segment *s = &p->segments.data[i];
         struct path_frames frames =
             skip && skip[i] ? (struct path_frames){0, 0} : path_frames(t, kinds, s);
         for (uint32_t k = 0; r == 0 && k < frames.n; k++) {
             uint32_t method = t->frames[frames.first + k].method;
-            bool added;
-            uint64_t *slot = map_at(&index, method, rows.rows.len, &added);
-            if (slot && added)
+            struct seen *known = &seen[MIN((size_t)method, t->n_strings)];
+            if (known->row == 0)
                 r = vec_push(&rows.rows, ((struct path_method){.method = method}));
-            uint64_t *seen = slot ? map_at(&last_segment, method, 0, NULL) : NULL;
-            if (!seen)
-                r = -ENOMEM;
-            if (r < 0 || *slot >= rows.rows.len)
+            if (r < 0)
                 break;
-            struct path_method *row = &rows.rows.data[*slot];
+            known->row = known->row ? known->row : rows.rows.len;
+            struct path_method *row = &rows.rows.data[known->row - 1];
             if (k == 0 && s->state != PATH_RUN) /* where a run spent its time is unknown */
                 row->self_ns += s->end - s->start;
-            if (*seen != i + 1) /* counts a recursive method once */
+            if (known->segment != i + 1) /* counts a recursive method once */
                 row->total_ns += s->end - s->start;
-            *seen = i + 1;
+            known->segment = i + 1;
         }
     }
     free(kinds);
-    map_release(&index);
-    map_release(&last_segment);
+    free(seen);
     if (r < 0) {
         vec_release(&rows.rows);
         return r;

@@ -260,7 +260,7 @@ int path_samples(const struct timeline *t, const char *file, bool idle,
     uint32_t *run = NULL;
     struct stat st;
     out.too_large = stat(file, &st) == 0 && st.st_size > BYTES_MOST;
-    int r = out.too_large ? -EFBIG : recording_open(&out.recording, file, &why);
+    int r = out.too_large ? -EFBIG : t->unsampled ? 0 : recording_open(&out.recording, file, &why);
     if (r == -ENOMEM)
         return r;
     /* otherwise the file is the thread profiler's XML, or too large */
@@ -270,7 +270,7 @@ int path_samples(const struct timeline *t, const char *file, bool idle,
     out.idle = calloc(p->segments.len + 1, 1);
     j.counts = calloc(p->segments.len + 1, sizeof(*j.counts));
     r = out.top && out.sampled && out.idle && j.counts && (run = runs_of(p)) ? 0 : -ENOMEM;
-    if (r == 0 && readable)
+    if (r == 0 && out.recording)
         r = join(&j);
     if (r == 0 && readable)
         r = divide(&j, run);

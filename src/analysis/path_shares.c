@@ -275,30 +275,23 @@ int path_shares_of(struct timeline *t, const struct path_options *o, const struc
 }
 
 int critical_path_and_shares(struct timeline *t, const struct path_options *o,
-                             struct critical_path *ret, struct path_shares *ret_shares,
-                             struct path_methods *ret_methods)
+                             struct critical_path *ret, struct path_shares *ret_shares)
 {
     struct holding h = {.t = t};
     struct critical_path p = {0};
-    struct path_methods methods = {0};
     bool new = !path_shares_known(t, o);
     if (new)
         holding_begin(&h);
     int r = critical_path(t, o, &p);
-    if (r == 0)
-        r = path_methods(t, &p, NULL, &methods);
     int collected = new ? holding_end(&h) : 0;
     if (r == 0)
         r = collected;
     if (r == 0)
         r = new ? shares_of(t, &h.holds, o, &p, ret_shares) : known(t, ret_shares);
     holds_release(&h.holds);
-    if (r < 0) {
+    if (r < 0)
         critical_path_release(&p);
-        vec_release(&methods.rows);
-    } else {
+    else
         *ret = p;
-        *ret_methods = methods;
-    }
     return r;
 }

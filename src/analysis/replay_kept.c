@@ -147,9 +147,9 @@ static bool new_times(const struct kept *k, struct tl_reader *nodes, size_t i,
     uint64_t *times = &k->times[(i & k->mask) * n];
     if (!graph_caused(at, i)) {
         for (size_t r = 0; r < n; r++)
-            lane->now[r] = lane->begun
-                               ? lane->now[r] + replay_left(&k->replays[r], at->thread, times[r])
-                               : at->time;
+            times[r] = lane->now[r] =
+                lane->begun ? lane->now[r] + replay_left(&k->replays[r], at->thread, times[r])
+                            : at->time;
         return true;
     }
     const struct tl_node waker =
@@ -166,6 +166,7 @@ static bool new_times(const struct kept *k, struct tl_reader *nodes, size_t i,
                 replay_woken(&k->replays[r], at, &waker, lane->time, lane->now[r], woken[r]);
         else
             lane->now[r] = MAX(lane->now[r] + (time - lane->time), woken[r]);
+        times[r] = lane->now[r];
     }
     return i - at->waker <= k->back;
 }
@@ -184,7 +185,6 @@ static int replay_nodes(struct kept *k)
             passed = pass_moments(k, passed, at->time);
         if (unlikely(!new_times(k, &nodes, i, at, lane)))
             return -ERANGE;
-        memcpy(&k->times[(i & k->mask) * k->n], lane->now, k->n * sizeof(*lane->now));
         lane->since = lane->blocked ? lane->since : at->time;
         lane->time = at->time;
         lane->begun = true;

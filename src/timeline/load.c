@@ -131,6 +131,11 @@ static int read_first(struct loader *l, struct recording *recording, int64_t *en
     return r;
 }
 
+static int is_cpu_sample(void *context, const char *type)
+{
+    return strcmp(type, "jdk.ExecutionSample") == 0 || strcmp(type, "jdk.CPUTimeSample") == 0;
+}
+
 /*
  * Reads all events while a thread builds the timeline from those that no later event can precede;
  * for small recordings one after the other.
@@ -152,6 +157,7 @@ static int read_all_events(struct loader *l, struct recording *recording,
     if (!concurrent)
         vec_clear(&l->parts); /* nobody takes events meanwhile: all of them are kept */
     r = read_rows(l, rows, loader_on_event);
+    l->unsampled = r == 0 && recording_rows_each_type(rows, is_cpu_sample, NULL) == 0;
     if (r < 0)
         tl_spool_stop(&l->events);
     tl_spool_close(&l->events);
@@ -215,6 +221,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
         (*ret)->began_before = l.began_before;
         (*ret)->cut_at = info.truncated ? MAX(info.at, UINT64_C(1)) : 0;
         (*ret)->instrumented = l.instrumented;
+        (*ret)->unsampled = l.unsampled;
         (*ret)->wake_ns = (uint64_t)l.wake_ns;
     } else {
         buf_printf(why, "%s", strerror(-r));

@@ -183,6 +183,7 @@ struct timeline {
     uint64_t cut_at;
     uint32_t instrumented; /* contanalysis: 1 yes, 0 no, TL_NONE not stated (plain JFR) */
     uint32_t deadlocks;    /* cycles found */
+    uint32_t unsampled;    /* 1: the recording is known to have no CPU samples */
 #define TL_FIELD_(type, name) \
     const type *name;         \
     size_t n_##name;

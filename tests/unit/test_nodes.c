@@ -253,9 +253,8 @@ static void an_event_takes_few_bytes(void **state)
     struct timeline *t = server();
     struct critical_path p;
     struct path_shares shares;
-    struct path_methods methods;
     timeline_save(t, path, 42);
-    assert_int_equal(critical_path_and_shares(t, &PATH_OPTIONS, &p, &shares, &methods), 0);
+    assert_int_equal(critical_path_and_shares(t, &PATH_OPTIONS, &p, &shares), 0);
     timeline_index_close(t);
     assert_true(t->n_holds > EVENTS);
     assert_int_equal(stat(path, &st), 0);
@@ -264,7 +263,6 @@ static void an_event_takes_few_bytes(void **state)
     assert_in_range(st.st_size, EVENTS * 16, EVENTS * 24 + fixed);
     critical_path_release(&p);
     vec_release(&shares.rows);
-    vec_release(&methods.rows);
     timeline_free(t);
     unlink(path);
     rmdir(folder);

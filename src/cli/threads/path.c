@@ -190,9 +190,8 @@ int threads_path(struct thread_view *v)
     if (v->options->thread && !v->options->end_thread)
         select_end(v);
     struct path_shares locks = {0};
-    struct path_methods methods = {0};
     struct path_samples samples = {0};
-    int r = critical_path_and_shares(v->t, &v->range, &p, &locks, &methods);
+    int r = critical_path_and_shares(v->t, &v->range, &p, &locks);
     if (r == 0)
         r = path_samples(v->t, v->path, v->options->idle, &p, &samples);
     if (r == -EPROTO && v->unchecked)
@@ -204,7 +203,6 @@ int threads_path(struct thread_view *v)
     else
         path_text(v, &p, &locks, &samples, thread_view_limit(v));
     path_samples_release(&samples);
-    vec_release(&methods.rows);
     vec_release(&locks.rows);
     critical_path_release(&p);
     return 0;
