@@ -125,10 +125,15 @@ int replay_arbitrated(struct replay *r, const struct holds *holds, uint64_t *tim
 /* ---- replay_kept.c: the schedule with locks given in the order recorded ---- */
 
 /*
- * From this many nodes on several threads are used; times of this many nodes are kept unless a
- * waker lies further back; and this many replays are made at a time at most.
+ * From this many nodes on several threads are used; times of so many nodes are kept at least and at
+ * most, unless a waker lies further back; and this many replays are made at a time at most.
  */
-enum { CONCURRENT_NODES = 1 << 18, KEPT_TIMES = 1 << 22, KEPT_REPLAYS = 6 };
+enum {
+    CONCURRENT_NODES = 1 << 18,
+    KEPT_TIMES_LEAST = 1 << 16,
+    KEPT_TIMES = 1 << 22,
+    KEPT_REPLAYS = 6
+};
 
 enum { KEPT_FROM, KEPT_TO, KEPT_MOMENTS };
 
@@ -167,6 +172,11 @@ struct kept {
     pthread_cond_t more;
 };
 
+/*
+ * Returns of how many nodes the times must be kept, so that those of each node's waker are still
+ * there; or KEPT_TIMES if that might not be enough.
+ */
+size_t kept_times(const struct timeline *t);
 /*
  * Starts to compute the threads' own times for n replays of the same sections by the same factor.
  * There is room for those of n_times nodes, a power of two unless it is the number of all nodes

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* how many nodes the first pass stays ahead at least */
-enum { AHEAD_NODES = 1 << 16 };
+enum { AHEAD_NODES = 1 << 14 };
 
 static void report(struct kept *k, size_t done, int error)
 {
@@ -72,6 +72,19 @@ static void *own_times(void *arg)
         error = -ENOMEM;
     report(k, i, error);
     return NULL;
+}
+
+size_t kept_times(const struct timeline *t)
+{
+    uint64_t most = 0; /* distance of a waker, of which the code is twice that or more */
+    size_t n = KEPT_TIMES_LEAST;
+    for (size_t i = 0; i < t->n_blocks; i++) {
+        const struct tl_block *b = &t->blocks[i];
+        most = MAX(most, (UINT64_C(1) << (b->begin[TL_WAKER + 1] - b->begin[TL_WAKER])) / 2);
+    }
+    while (n / 2 < most && n < KEPT_TIMES)
+        n *= 2;
+    return t->n_nodes < CONCURRENT_NODES ? t->n_nodes + 1 : MIN(n, t->n_nodes + 1);
 }
 
 int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replays, size_t n,

@@ -364,7 +364,7 @@ static int replay_in_order(struct path_part *p, double factor, struct all_in_ord
 {
     size_t all = p->t->n_nodes + 1;
     uint64_t scaled;
-    int result = replay_with(p, factor, a->each, a->n, MIN(all, (size_t)KEPT_TIMES), &a->scaled_ns);
+    int result = replay_with(p, factor, a->each, a->n, kept_times(p->t), &a->scaled_ns);
     if (result != -ERANGE)
         return result;
     result = replay_with(p, factor, a->each, 1, all, &a->scaled_ns);
