@@ -2,6 +2,7 @@
 #include "analysis/holds.h"
 
 #include "analysis/graph.h"
+#include "analysis/medians.h"
 #include "base/do_both.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -332,18 +333,6 @@ static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
     }
 }
 
-struct length {
-    uint64_t key, ns;
-};
-
-static int by_length(const void *a, const void *b)
-{
-    const struct length *x = a, *y = b;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return (x->ns > y->ns) - (x->ns < y->ns);
-}
-
 /* The key of a kind of sections: the class and, where it is known, the place of entry. */
 static uint64_t section_key(const struct collector *c, size_t slot, bool by_stack)
 {
@@ -357,7 +346,7 @@ static uint64_t section_key(const struct collector *c, size_t slot, bool by_stac
  */
 static int lengths(const struct collector *c, struct map *medians)
 {
-    VEC(struct length) known = {0};
+    struct medians l = {0};
     int r = 0;
     for (size_t i = 0; r == 0 && i < c->opened; i += 1 + c->opened / MEDIAN_SAMPLE) {
         size_t slot = c->holds->side[i].opened;
@@ -365,20 +354,13 @@ static int lengths(const struct collector *c, struct map *medians)
         if (one->flags & HOLD_INFERRED)
             continue;
         if (c->holds->side[slot].stack != TL_NONE)
-            r = vec_push(&known,
-                         ((struct length){section_key(c, slot, true), one->end - one->start}));
+            r = medians_add(&l, section_key(c, slot, true), one->end - one->start);
         if (r == 0)
-            r = vec_push(&known,
-                         ((struct length){section_key(c, slot, false), one->end - one->start}));
+            r = medians_add(&l, section_key(c, slot, false), one->end - one->start);
     }
-    if (r == 0 && known.len)
-        qsort(known.data, known.len, sizeof(*known.data), by_length);
-    for (size_t i = 0, end; r == 0 && i < known.len; i = end) {
-        for (end = i; end < known.len && known.data[end].key == known.data[i].key; end++)
-            ;
-        r = map_put(medians, known.data[i].key, known.data[i + (end - i) / 2].ns);
-    }
-    vec_release(&known);
+    if (r == 0)
+        r = medians_find(&l, medians);
+    medians_release(&l);
     return r;
 }
 

@@ -8,6 +8,7 @@
 #include "analysis/replay.h"
 
 #include "analysis/graph.h"
+#include "base/do_both.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,33 +29,40 @@ struct pending {
     uint32_t hold;
 };
 
-struct simulation {
-    struct replay *r;
+/* What is known of the recording before a simulation begins. */
+struct recorded {
     const struct timeline *t;
-    uint64_t *times;
-    uint32_t *next; /* per node: the next node of its thread */
-    /* per thread: the next thread that waits for the same node or lock */
-    uint32_t *waiting;
-    uint64_t *arrived; /* per thread: when it arrived at the lock it waits for */
+    const struct holds *holds; /* of all locks */
+    uint32_t *next;            /* per node: the next node of its thread */
     /* per object: whether its holds are exact and no two threads ever held it at once */
     uint8_t *exclusive;
-    uint32_t *owner;    /* per object: its current hold + 1 */
-    uint32_t *queue;    /* per object: the first thread in its queue, or TL_NONE */
-    struct holds holds; /* of all locks */
-    /*
-     * per node: its hold + 1; the first hold released there + 1; the first thread that waits for it
-     * + 1
-     */
-    uint32_t *acquires, *releases, *wakers;
+    /* per node: its hold + 1; the first hold released there + 1 */
+    uint32_t *acquires, *releases;
     /* per hold: the next one released at the same node, + 1 */
     uint32_t *release_next;
-    uint8_t *over;       /* per hold: whether it has been released */
     uint32_t *by_thread; /* the nodes grouped by thread, in chronological order */
     /* per thread: where its nodes begin in by_thread; n_threads + 1 elements */
     size_t *thread_at;
+};
+
+struct simulation {
+    struct replay *r;
+    const struct recorded *recorded;
+    const struct timeline *t;
+    const struct holds *holds;
+    uint64_t *times;
+    uint32_t *last; /* per thread: its last node that has happened, or TL_NONE */
+    /* per thread: the next thread that waits for the same node or lock */
+    uint32_t *waiting;
+    uint64_t *arrived; /* per thread: when it arrived at the lock it waits for */
+    uint32_t *owner;   /* per object: its current hold + 1 */
+    uint32_t *queue;   /* per object: the first thread in its queue, or TL_NONE */
+    uint32_t *wakers;  /* per node: the first thread that waits for it + 1 */
+    uint8_t *over;     /* per hold: whether it has been released */
     VEC(struct pending) heap;
     uint32_t lets_go; /* the thread of the current event, which may release locks */
     size_t done;
+    int result;
 };
 
 static int heap_push(struct simulation *s, uint64_t time, uint32_t node, uint32_t hold)
@@ -98,7 +106,7 @@ static const struct tl_hold *lock_taken(const struct simulation *s, uint32_t n)
     if (at.edge != TL_BY_HANDOFF || at.waker == TL_NONE || at.prev == TL_NONE ||
         tl_node(s->t, at.prev).kind != TL_WAIT_LOCK)
         return NULL;
-    return s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
+    return s->recorded->acquires[n] ? &s->holds->slots[s->recorded->acquires[n] - 1] : NULL;
 }
 
 /*
@@ -106,9 +114,10 @@ static const struct tl_hold *lock_taken(const struct simulation *s, uint32_t n)
  */
 static const struct tl_hold *lock_found_free(const struct simulation *s, uint32_t n)
 {
-    const struct tl_hold *h = s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
+    const struct tl_hold *h =
+        s->recorded->acquires[n] ? &s->holds->slots[s->recorded->acquires[n] - 1] : NULL;
     return h && tl_node(s->t, n).kind == TL_ACQUIRE && h->flags & HOLD_EXACT &&
-                   s->exclusive[tl_hold_object(h)]
+                   s->recorded->exclusive[tl_hold_object(h)]
                ? h
                : NULL;
 }
@@ -125,8 +134,8 @@ static bool must_wait(const struct simulation *s, uint32_t n)
 {
     const struct tl_hold *h = lock_found_free(s, n);
     uint32_t owner = h ? s->owner[tl_hold_object(h)] : 0;
-    uint32_t by = owner ? s->holds.links[owner - 1].acquire : TL_NONE;
-    return by != TL_NONE && s->holds.slots[owner - 1].flags & HOLD_EXACT &&
+    uint32_t by = owner ? s->holds->links[owner - 1].acquire : TL_NONE;
+    return by != TL_NONE && s->holds->slots[owner - 1].flags & HOLD_EXACT &&
            tl_node(s->t, by).thread != tl_node(s->t, n).thread;
 }
 
@@ -149,7 +158,7 @@ static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint
         s->r->saved[s->lets_go] -= (int64_t)(sleeps * (double)s->r->t->wake_ns);
         wake_up = (uint64_t)(sleeps * (double)s->r->usual);
     }
-    s->owner[tl_hold_object(h)] = (uint32_t)(h - s->holds.slots) + 1;
+    s->owner[tl_hold_object(h)] = (uint32_t)(h - s->holds->slots) + 1;
     return heap_push(s, at + (contended ? wake_up : 0), n, 0);
 }
 
@@ -168,7 +177,7 @@ static int wait_for(struct simulation *s, uint32_t thread, uint32_t object, uint
 /* The thread has finished node p: schedules its next node. */
 static int advance(struct simulation *s, uint32_t p)
 {
-    uint32_t n = s->next[p], thread = tl_node(s->t, p).thread;
+    uint32_t n = s->recorded->next[p], thread = tl_node(s->t, p).thread;
     if (n == TL_NONE)
         return 0;
     const struct tl_hold *h = lock_taken(s, n);
@@ -185,14 +194,15 @@ static int advance(struct simulation *s, uint32_t p)
 }
 
 /* Returns the thread's next node, given the last node of each thread that has happened. */
-static uint32_t upcoming(const struct simulation *s, const uint32_t *last, uint32_t thread)
+static uint32_t upcoming(const struct simulation *s, uint32_t thread)
 {
-    return last[thread] == TL_NONE ? s->t->threads[thread].first : s->next[last[thread]];
+    return s->last[thread] == TL_NONE ? s->t->threads[thread].first
+                                      : s->recorded->next[s->last[thread]];
 }
 
-static int release_hold(struct simulation *s, const uint32_t *last, uint32_t hold, uint64_t at)
+static int release_hold(struct simulation *s, uint32_t hold, uint64_t at)
 {
-    uint32_t object = tl_hold_object(&s->holds.slots[hold]);
+    uint32_t object = tl_hold_object(&s->holds->slots[hold]);
     s->over[hold] = true;
     if (s->owner[object] != hold + 1)
         return 0;
@@ -201,39 +211,39 @@ static int release_hold(struct simulation *s, const uint32_t *last, uint32_t hol
     if (thread == TL_NONE)
         return 0;
     s->queue[object] = s->waiting[thread];
-    uint32_t n = upcoming(s, last, thread);
+    uint32_t n = upcoming(s, thread);
     const struct tl_hold *h = n == TL_NONE ? NULL : lock_waited_for(s, n);
     return h ? grant(s, n, h, at, true) : 0; /* there is none in an index that contradicts itself */
 }
 
 /* Node n happens: releases its locks and wakes the threads that wait for it. */
-static int happen(struct simulation *s, uint32_t *last, uint32_t n)
+static int happen(struct simulation *s, uint32_t n)
 {
     const struct tl_node node = tl_node(s->t, n);
-    last[node.thread] = n;
+    s->last[node.thread] = n;
     s->lets_go = node.thread;
     int r = 0;
-    for (uint32_t k = s->releases[n]; r == 0 && k; k = s->release_next[k - 1]) {
-        uint64_t end = s->holds.slots[k - 1].end;
+    for (uint32_t k = s->recorded->releases[n]; r == 0 && k; k = s->recorded->release_next[k - 1]) {
+        uint64_t end = s->holds->slots[k - 1].end;
         if (end > node.time && !(node.flags & TL_BLOCKED))
             r = heap_push(s, s->times[n] + replay_part(s->r, n, end), n, k);
         else
-            r = release_hold(s, last, k - 1, s->times[n]);
+            r = release_hold(s, k - 1, s->times[n]);
     }
-    uint32_t hold = s->acquires[n];
-    if (hold && s->owner[tl_hold_object(&s->holds.slots[hold - 1])] == 0) {
+    uint32_t hold = s->recorded->acquires[n];
+    if (hold && s->owner[tl_hold_object(&s->holds->slots[hold - 1])] == 0) {
         /*
          * A monitor that was reacquired after wait(), or that another thread was seen to hold: its
          * owner has not released it yet.
          */
-        const struct tl_hold *h = &s->holds.slots[hold - 1];
-        if (s->holds.links[hold - 1].release != TL_NONE && !s->over[hold - 1])
+        const struct tl_hold *h = &s->holds->slots[hold - 1];
+        if (s->holds->links[hold - 1].release != TL_NONE && !s->over[hold - 1])
             s->owner[tl_hold_object(h)] = hold;
     }
     size_t threads = 0;
     for (uint32_t w = s->wakers[n] - 1, after; r == 0 && w != TL_NONE; w = after) {
         after = s->waiting[w];
-        uint32_t woken = upcoming(s, last, w);
+        uint32_t woken = upcoming(s, w);
         if (woken == TL_NONE || threads++ == s->t->n_threads)
             return CONTRADICTION;
         r = heap_push(s, replay_node(s->r, s->times, woken), woken, 0);
@@ -241,12 +251,12 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
     return r;
 }
 
-static int simulate(struct simulation *s, uint32_t *last)
+static int simulate(struct simulation *s)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < s->t->n_threads; i++) {
         uint32_t first = s->t->threads[i].first;
-        last[i] = TL_NONE;
+        s->last[i] = TL_NONE;
         if (first == TL_NONE)
             continue;
         const struct tl_node n = tl_node(s->t, first);
@@ -261,7 +271,7 @@ static int simulate(struct simulation *s, uint32_t *last)
         struct pending p = heap_pop(s);
         if (p.hold) {
             s->lets_go = tl_node(s->t, p.node).thread;
-            r = release_hold(s, last, p.hold - 1, p.time);
+            r = release_hold(s, p.hold - 1, p.time);
             continue;
         }
         if (must_wait(s, p.node)) {
@@ -272,7 +282,7 @@ static int simulate(struct simulation *s, uint32_t *last)
         if (s->done++ == s->t->n_nodes)
             return CONTRADICTION;
         s->times[p.node] = p.time;
-        r = happen(s, last, p.node);
+        r = happen(s, p.node);
         if (r == 0)
             r = advance(s, p.node);
     }
@@ -284,10 +294,10 @@ static int simulate(struct simulation *s, uint32_t *last)
  * until some time, it is the last node before that time, because the thread's next node may be
  * seconds away.
  */
-static uint32_t release_of(const struct simulation *s, uint32_t thread, uint32_t slot)
+static uint32_t release_of(const struct recorded *s, uint32_t thread, uint32_t slot)
 {
-    const struct tl_hold *h = &s->holds.slots[slot];
-    struct hold_link link = s->holds.links[slot];
+    const struct tl_hold *h = &s->holds->slots[slot];
+    struct hold_link link = s->holds->links[slot];
     if (link.release != TL_NONE && tl_node(s->t, link.release).thread == thread)
         return link.release;
     uint32_t n = h->flags & HOLD_START_INFERRED ? s->t->threads[thread].first : link.acquire;
@@ -303,7 +313,7 @@ static uint32_t release_of(const struct simulation *s, uint32_t thread, uint32_t
 }
 
 /* Sorts nodes by thread and finds the successor of each. */
-static int simulation_order(struct simulation *s)
+static int find_order(struct recorded *s)
 {
     const struct timeline *t = s->t;
     size_t *at = calloc(t->n_threads + 2, sizeof(*at));
@@ -318,15 +328,14 @@ static int simulation_order(struct simulation *s)
         if (place > s->thread_at[tl_node(t, i).thread])
             s->next[s->by_thread[place - 1]] = (uint32_t)i;
         s->next[i] = TL_NONE;
-        s->times[i] = NOT_YET;
     }
     free(at);
     return 0;
 }
 
-static void hold_fill(struct simulation *s, uint32_t thread, uint32_t slot)
+static void hold_fill(struct recorded *s, uint32_t thread, uint32_t slot)
 {
-    struct hold_link *h = &s->holds.links[slot];
+    struct hold_link *h = &s->holds->links[slot];
     h->release = release_of(s, thread, slot);
     if (h->acquire != TL_NONE)
         s->acquires[h->acquire] = slot + 1;
@@ -341,7 +350,7 @@ static void hold_fill(struct simulation *s, uint32_t thread, uint32_t slot)
  * Finds the exclusive locks: exact holds that overlap belong to readers, which do not wait for each
  * other.
  */
-static int find_exclusive(struct simulation *s)
+static int find_exclusive(struct recorded *s)
 {
     const struct timeline *t = s->t;
     uint32_t *holder = calloc(t->n_objects + 1, sizeof(*holder)); /* thread + 1 */
@@ -366,32 +375,80 @@ static int find_exclusive(struct simulation *s)
  * Returns whether a thread received a scaled lock from an owner that the recording does not know,
  * so that the order of acquisition cannot be determined.
  */
-static bool has_strangers(const struct simulation *s)
+static bool has_strangers(const struct recorded *s, const uint8_t *objects)
 {
     const struct timeline *t = s->t;
-    for (uint32_t n = 0; s->r->what->objects && n < t->n_nodes; n++) {
+    for (uint32_t n = 0; objects && n < t->n_nodes; n++) {
         const struct tl_node at = tl_node(t, n);
         uint32_t hold =
             at.prev < n && tl_node(t, at.prev).kind == TL_WAIT_LOCK && !graph_caused(&at, n)
                 ? s->acquires[n]
                 : 0;
-        if (hold && s->r->what->objects[tl_hold_object(&s->holds.slots[hold - 1])])
+        if (hold && objects[tl_hold_object(&s->holds->slots[hold - 1])])
             return true;
     }
     return false;
 }
 
-static int simulation_fill(struct simulation *s)
+static void recorded_release(struct recorded *s)
 {
-    int r = simulation_order(s);
-    r = r ? r : find_exclusive(s);
-    for (size_t i = 0; i < s->t->n_objects; i++)
-        s->queue[i] = TL_NONE;
-    for (uint32_t thread = 0; r == 0 && thread < s->t->n_threads; thread++) {
-        for (size_t i = 0, n = hold_count(&s->holds, thread); i < n; i++)
-            hold_fill(s, thread, (uint32_t)hold_slot(&s->holds, thread, i));
+    void *const all[] = {s->next,         s->exclusive, s->acquires, s->releases,
+                         s->release_next, s->by_thread, s->thread_at};
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        free(all[i]);
+}
+
+static int recorded_init(struct recorded *ret, const struct timeline *t, const struct holds *holds)
+{
+    struct recorded s = {.t = t, .holds = holds};
+    s.next = malloc((t->n_nodes + 1) * sizeof(*s.next));
+    s.exclusive = calloc(t->n_objects + 1, 1);
+    s.acquires = calloc(t->n_nodes + 1, sizeof(*s.acquires));
+    s.releases = calloc(t->n_nodes + 1, sizeof(*s.releases));
+    s.release_next = malloc((holds->n_slots + 1) * sizeof(*s.release_next));
+    s.by_thread = malloc((t->n_nodes + 1) * sizeof(*s.by_thread));
+    s.thread_at = calloc(t->n_threads + 2, sizeof(*s.thread_at));
+    bool room = s.next && s.exclusive && s.acquires && s.releases && s.release_next &&
+                s.by_thread && s.thread_at;
+    int r = room ? find_order(&s) : -ENOMEM;
+    r = r ? r : find_exclusive(&s);
+    for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
+        for (size_t i = 0, n = hold_count(holds, thread); i < n; i++)
+            hold_fill(&s, thread, (uint32_t)hold_slot(holds, thread, i));
     }
+    *ret = s;
     return r;
+}
+
+/* Simulates to the end. The result is 1, 0 or an error, as that of replay_arbitrated. */
+static void *simulate_all(void *arg)
+{
+    struct simulation *s = arg;
+    const struct timeline *t = s->t;
+    s->last = malloc((t->n_threads + 1) * sizeof(*s->last));
+    s->waiting = malloc((t->n_threads + 1) * sizeof(*s->waiting));
+    s->arrived = calloc(t->n_threads + 1, sizeof(*s->arrived));
+    s->owner = calloc(t->n_objects + 1, sizeof(*s->owner));
+    s->queue = malloc((t->n_objects + 1) * sizeof(*s->queue));
+    s->wakers = calloc(t->n_nodes + 1, sizeof(*s->wakers));
+    s->over = calloc(s->holds->n_slots + 1, sizeof(*s->over));
+    void *const all[] = {s->last, s->waiting, s->arrived, s->owner, s->queue, s->wakers, s->over};
+    s->result = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        s->result = all[i] ? s->result : -ENOMEM;
+    if (s->result == 0) {
+        memset(s->queue, 0xff, t->n_objects * sizeof(*s->queue)); /* TL_NONE */
+        memset(s->times, 0xff, t->n_nodes * sizeof(*s->times));   /* NOT_YET */
+        s->result = simulate(s);
+    }
+    if (s->result == 0)
+        s->result = s->done == t->n_nodes;
+    else if (s->result == CONTRADICTION)
+        s->result = 0;
+    vec_release(&s->heap);
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        free(all[i]);
+    return NULL;
 }
 
 bool replay_arbitrates(const struct timeline *t)
@@ -399,45 +456,21 @@ bool replay_arbitrates(const struct timeline *t)
     return t->n_nodes <= ARBITRATE_NODES;
 }
 
-int replay_arbitrated(struct replay *r, const struct holds *holds, uint64_t *times)
+int replay_arbitrated(struct replay replays[2], const struct holds *holds, uint64_t *const times[2])
 {
-    const struct timeline *t = r->t;
+    const struct timeline *t = replays[0].t;
     if (!replay_arbitrates(t))
         return 0;
-    struct simulation s = {.r = r, .t = t, .holds = *holds};
-    int result = 0;
-    uint32_t *last = malloc((t->n_threads + 1) * sizeof(*last));
-    s.times = malloc((t->n_nodes + 1) * sizeof(*s.times));
-    s.next = malloc((t->n_nodes + 1) * sizeof(*s.next));
-    s.waiting = malloc((t->n_threads + 1) * sizeof(*s.waiting));
-    s.arrived = calloc(t->n_threads + 1, sizeof(*s.arrived));
-    s.exclusive = calloc(t->n_objects + 1, 1);
-    s.owner = calloc(t->n_objects + 1, sizeof(*s.owner));
-    s.queue = malloc((t->n_objects + 1) * sizeof(*s.queue));
-    s.release_next = malloc((s.holds.n_slots + 1) * sizeof(*s.release_next));
-    s.over = calloc(s.holds.n_slots + 1, sizeof(*s.over));
-    s.by_thread = malloc((t->n_nodes + 1) * sizeof(*s.by_thread));
-    s.thread_at = calloc(t->n_threads + 2, sizeof(*s.thread_at));
-    s.acquires = calloc(t->n_nodes + 1, sizeof(*s.acquires));
-    s.releases = calloc(t->n_nodes + 1, sizeof(*s.releases));
-    s.wakers = calloc(t->n_nodes + 1, sizeof(*s.wakers));
-    void *const all[] = {last,        s.times,    s.next,     s.waiting,      s.owner,
-                         s.queue,     s.over,     s.arrived,  s.release_next, s.by_thread,
-                         s.thread_at, s.acquires, s.releases, s.wakers,       s.exclusive};
-    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-        result = all[i] ? result : -ENOMEM;
-    if (result == 0)
-        result = simulation_fill(&s);
-    if (result == 0 && !has_strangers(&s))
-        result = simulate(&s, last);
-    if (result == CONTRADICTION)
-        s.done = result = 0;
-    if (result == 0 && s.done == t->n_nodes) {
-        memcpy(times, s.times, t->n_nodes * sizeof(*times));
-        result = 1;
-    }
-    vec_release(&s.heap);
-    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-        free(all[i]);
-    return result;
+    struct recorded recorded;
+    struct simulation s[2] = {{0}};
+    int result = recorded_init(&recorded, t, holds);
+    for (size_t i = 0; i < ARRAY_SIZE(s); i++)
+        s[i] = (struct simulation){
+            .r = &replays[i], .recorded = &recorded, .t = t, .holds = holds, .times = times[i]};
+    if (result == 0 && !has_strangers(&recorded, replays[0].what->objects))
+        do_both(simulate_all, &s[0], &s[1], t->n_nodes >= CONCURRENT_NODES);
+    recorded_release(&recorded);
+    result = result ? result : MIN(s[0].result, 0);
+    result = result ? result : MIN(s[1].result, 0);
+    return result ? result : s[0].result && s[1].result;
 }

@@ -116,11 +116,12 @@ uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to);
 /* Returns whether the timeline is small enough for replay_arbitrated. */
 bool replay_arbitrates(const struct timeline *t);
 /*
- * Replays with locks given in the order in which threads arrive in the new schedule. Returns 1; 0
- * when it cannot go on, with the times unchanged; or -ENOMEM. holds: those of all locks, with
- * links; it sets their releases, and they can be passed again.
+ * Replays twice with locks given in the order in which threads arrive in the new schedule. Returns
+ * 1; 0 when one of the replays cannot go on, with unknown times; or -ENOMEM. holds: those of all
+ * locks, with links; it sets their releases. Each times has room for all nodes.
  */
-int replay_arbitrated(struct replay *r, const struct holds *holds, uint64_t *times) must_check;
+int replay_arbitrated(struct replay replays[2], const struct holds *holds,
+                      uint64_t *const times[2]) must_check;
 
 /* ---- replay_kept.c: the schedule with locks given in the order recorded ---- */
 

@@ -3,7 +3,7 @@
 
 #include "analysis/graph.h"
 #include "analysis/replay.h"
-#include "base/order.h"
+#include "base/nth.h"
 
 #include <errno.h>
 #include <math.h>
@@ -300,21 +300,20 @@ static int replay_concurrently(struct kept *k, struct path_part *p)
 static int hand_overs(const struct path_part *p, uint64_t ret[3])
 {
     const struct timeline *t = p->t;
+    struct tl_reader nodes = {.t = t};
     VEC(uint64_t) took = {0};
     int r = 0;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
-        const struct tl_node at = tl_node(t, i);
-        if (at.time < p->from || at.time > p->to || !replay_hands_over(&at) ||
-            !graph_woken(t, (uint32_t)i) || at.prev >= i)
+        const struct tl_node *at = tl_read(&nodes, (uint32_t)i);
+        uint64_t cause;
+        if (at->time < p->from || at->time > p->to || !replay_hands_over(at) || at->prev >= i ||
+            !graph_woken_at(t, at, (uint32_t)i, &cause))
             continue;
-        uint64_t cause = tl_node(t, at.waker).time;
-        if (cause >= tl_node(t, at.prev).time + t->wake_ns)
-            r = vec_push(&took, at.time - cause);
+        if (cause >= tl_node(t, at->prev).time + t->wake_ns)
+            r = vec_push(&took, at->time - cause);
     }
-    if (took.len)
-        qsort(took.data, took.len, sizeof(*took.data), u64_ascending);
     for (size_t i = 0; i < 3; i++)
-        ret[i] = took.len ? took.data[(i + 1) * took.len / 4] : 0;
+        ret[i] = took.len ? u64_nth(took.data, took.len, (i + 1) * took.len / 4) : 0;
     vec_release(&took);
     return r;
 }
@@ -411,41 +410,41 @@ static void conclude(struct what_if_answer *a, double factor, double spread,
         a->low = MAX(a->low, a->before);
 }
 
-/* *ret is 0 where the order cannot be decided anew. */
-static int replay_anew(double factor, const struct path_part *p, const struct holds *holds,
-                       uint64_t usual, uint64_t *times, uint64_t *ret)
-{
-    struct replay r;
-    int result = replay_init(&r, p->t, p->what, factor, HOLD_ENDS_LIKELY);
-    if (result != 0)
-        return result;
-    r.usual = usual;
-    result = replay_arbitrated(&r, holds, times);
-    *ret = result > 0 ? makespan(p, times) : 0;
-    replay_release(&r);
-    return MIN(result, 0);
-}
-
-/* Decides the order of locks anew, with the change and without it. */
+/*
+ * Decides the order of locks anew, with the change and without it. The ratio of the two has no
+ * meaning unless that is possible for both.
+ */
 static int replay_both_anew(double factor, const struct path_part *p, uint64_t usual,
                             struct what_if_answer *a)
 {
+    const double factors[] = {factor, 1};
+    struct replay replays[ARRAY_SIZE(factors)] = {0};
+    uint64_t *times[ARRAY_SIZE(factors)];
     struct holds holds = {0};
-    uint64_t *times = malloc((p->t->n_nodes + 1) * sizeof(*times));
-    int result = times ? holds_collect_linked(p->t, NULL, NULL, &holds) : -ENOMEM;
-    if (result == 0)
-        result = replay_anew(factor, p, &holds, usual, times, &a->arbitrated);
-    if (result == 0)
-        result = replay_anew(1, p, &holds, usual, times, &a->unchanged);
-    holds_release(&holds);
-    free(times);
-    /* The ratio of the two has no meaning unless both were decided anew. */
-    if (result == 0 && !(a->arbitrated && a->unchanged)) {
-        a->decided_anew = 0;
-        a->arbitrated = a->kept;
-        a->unchanged = 0;
+    int result = holds_collect_linked(p->t, NULL, NULL, &holds);
+    for (size_t i = 0; i < ARRAY_SIZE(factors); i++) {
+        times[i] = malloc((p->t->n_nodes + 1) * sizeof(*times[i]));
+        if (result == 0)
+            result = times[i]
+                         ? replay_init(&replays[i], p->t, p->what, factors[i], HOLD_ENDS_LIKELY)
+                         : -ENOMEM;
+        replays[i].usual = usual;
     }
-    return result;
+    if (result == 0)
+        result = replay_arbitrated(replays, &holds, times);
+    uint64_t changed = result > 0 ? makespan(p, times[0]) : 0,
+             unchanged = result > 0 ? makespan(p, times[1]) : 0;
+    a->decided_anew = changed && unchanged;
+    if (a->decided_anew) {
+        a->arbitrated = changed;
+        a->unchanged = unchanged;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(factors); i++) {
+        replay_release(&replays[i]);
+        free(times[i]);
+    }
+    holds_release(&holds);
+    return MIN(result, 0);
 }
 
 bool what_if_checks(const struct timeline *t)

@@ -11,7 +11,9 @@
 #include "base/latency.h"
 #include "base/map.h"
 #include "base/mapped.h"
+#include "base/nth.h"
 #include "base/number.h"
+#include "base/order.h"
 #include "base/parse.h"
 #include "base/strpool.h"
 #include "base/vec.h"
@@ -56,6 +58,30 @@ static void map_agrees_with_a_plain_array(void **state)
         seen++;
     assert_int_equal(seen, len);
     map_release(&m);
+}
+
+/* Numbers of which many are equal, or nearly all differ, in any order. */
+static void an_element_is_that_of_the_sorted_numbers(void **state)
+{
+    enum { MOST = 3000 };
+
+    uint64_t sorted[MOST], numbers[MOST];
+    srandom(2);
+    for (size_t n = 1; n < MOST; n += 1 + n / 3) {
+        for (uint64_t values = 1; values < UINT64_C(1) << 30; values *= 9) {
+            for (size_t i = 0; i < n; i++)
+                sorted[i] = values == 1 ? i : (uint64_t)random() % values;
+            memcpy(numbers, sorted, n * sizeof(*numbers));
+            qsort(sorted, n, sizeof(*sorted), u64_ascending);
+            for (size_t i = 0, k = 0; i < 8; i++, k = (size_t)random() % n) {
+                assert_int_equal(u64_nth(numbers, n, k), sorted[k]);
+                assert_int_equal(numbers[k], sorted[k]);
+            }
+            assert_int_equal(u64_nth(numbers, n, n - 1), sorted[n - 1]);
+            qsort(numbers, n, sizeof(*numbers), u64_ascending);
+            assert_memory_equal(numbers, sorted, n * sizeof(*numbers));
+        }
+    }
 }
 
 static void strpool_numbers_strings_once(void **state)
@@ -521,6 +547,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(map_agrees_with_a_plain_array),
+        cmocka_unit_test(an_element_is_that_of_the_sorted_numbers),
         cmocka_unit_test(strpool_numbers_strings_once),
         cmocka_unit_test(numbers_survive_writing_and_reading),
         cmocka_unit_test(whole_numbers_compare_exactly_and_floats_as_they_are_shown),
