@@ -10,22 +10,19 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MEDIAN_SAMPLE = 500000, ANSWERS = 1 << 14, AHEAD = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
+enum {
+    MEDIAN_SAMPLE = 500000,
+    HAS_WORDS_MAX = 1 << 22,
+    AHEAD = 24,
+    NEXT = 4,
+    OBJECTS_MAX = 1 << 27
+};
 
 /*
  * A flag of a hold while holds are being collected: its end is only an upper bound, and the median
  * length of its kind will replace it.
  */
 #define HOLD_MEDIAN 16
-
-/*
- * A cached answer to whether a stack has the top method of another stack; few pairs are asked
- * about, but very often.
- */
-struct answer {
-    uint32_t stack, of;
-    bool known, has;
-};
 
 /* What is known about a thread during the pass. */
 struct holder {
@@ -50,7 +47,13 @@ struct collector {
     struct held *open;
     struct holder *threads;
     uint8_t *wanted;
-    struct answer *answers;  /* indexed by a hash of the pair */
+    /*
+     * per stack: a bit for each method that is the top one of some stack, whether it is on this
+     * stack; and the number of the stack's own top method; NULL: there are too many for that
+     */
+    uint64_t *has;
+    uint32_t *top;
+    size_t has_words;        /* of a stack */
     size_t opened;           /* the number of holds so far; hold_side says which they are */
     bool medians;            /* some ends depend on the median of their kind */
     VEC(uint32_t) chunk_own; /* per chunk: the thread that it belongs to */
@@ -222,17 +225,56 @@ static int wait_ended(struct collector *c, uint32_t i, const struct tl_node *n)
     return acquired(c, i, n, object, c->t->contexts[p.context].stack);
 }
 
-static bool stack_has(struct collector *c, uint32_t stack, uint32_t of)
+static bool scan_frames(const struct timeline *t, uint32_t stack, uint32_t method)
 {
-    struct answer *a = &c->answers[(stack * 0x9e3779b1u ^ of * 0x85ebca6bu) >> 7 & (ANSWERS - 1)];
-    if (a->known && a->stack == stack && a->of == of)
-        return a->has;
-    uint32_t method = c->t->frames[c->t->stacks[of].first].method;
-    bool has = false;
-    for (uint32_t k = 0; k < c->t->stacks[stack].len && !has; k++)
-        has = c->t->frames[c->t->stacks[stack].first + k].method == method;
-    *a = (struct answer){stack, of, true, has};
-    return has;
+    for (uint32_t k = 0; k < t->stacks[stack].len; k++)
+        if (t->frames[t->stacks[stack].first + k].method == method)
+            return true;
+    return false;
+}
+
+/* Returns whether the top method of the stack `of` is on a stack. */
+static bool stack_has(const struct collector *c, uint32_t stack, uint32_t of)
+{
+    if (unlikely(!c->has))
+        return scan_frames(c->t, stack, c->t->frames[c->t->stacks[of].first].method);
+    return c->has[stack * c->has_words + c->top[of] / 64] >> c->top[of] % 64 & 1;
+}
+
+/* Numbers the top methods of all stacks in c->top. Returns how many there are. */
+static size_t number_tops(struct collector *c, uint32_t *number)
+{
+    const struct timeline *t = c->t;
+    uint32_t n = 0;
+    for (size_t i = 0; i < t->n_stacks; i++) {
+        uint32_t method = t->stacks[i].len ? t->frames[t->stacks[i].first].method : TL_NONE;
+        if (method >= t->n_strings)
+            continue; /* there is none, or the index is damaged */
+        if (!number[method])
+            number[method] = ++n;
+        c->top[i] = number[method] - 1;
+    }
+    return n;
+}
+
+/* Finds out which stacks have which top methods, unless there are very many. */
+static void find_methods(struct collector *c)
+{
+    const struct timeline *t = c->t;
+    uint32_t *number = calloc(t->n_strings + 1, sizeof(*number)); /* of a method, plus 1 */
+    c->top = calloc(t->n_stacks + 1, sizeof(*c->top));
+    c->has_words = number && c->top ? number_tops(c, number) / 64 + 1 : SIZE_MAX;
+    if (c->has_words < HAS_WORDS_MAX / (t->n_stacks + 1))
+        c->has = calloc((t->n_stacks + 1) * c->has_words, sizeof(*c->has));
+    for (size_t i = 0; c->has && i < t->n_stacks; i++) {
+        for (uint32_t k = 0; k < t->stacks[i].len; k++) {
+            uint32_t method = t->frames[t->stacks[i].first + k].method;
+            uint32_t bit = method < t->n_strings ? number[method] : 0;
+            if (bit)
+                c->has[i * c->has_words + (bit - 1) / 64] |= UINT64_C(1) << (bit - 1) % 64;
+        }
+    }
+    free(number);
 }
 
 /*
@@ -500,10 +542,9 @@ static int collect(const struct timeline *t, holds_want *want, void *arg, bool l
     c.open = calloc(t->n_objects + 1, sizeof(*c.open));
     c.wanted = calloc(t->n_objects + 1, sizeof(*c.wanted));
     c.threads = calloc(t->n_threads + 1, sizeof(*c.threads));
-    c.answers = calloc(ANSWERS, sizeof(*c.answers));
+    find_methods(&c);
     h.of_object = calloc(t->n_objects + 1, sizeof(*h.of_object));
-    int r = c.answers && c.open && c.wanted && c.threads && h.of_object ? holds_memory(&h, t, links)
-                                                                        : -ENOMEM;
+    int r = c.open && c.wanted && c.threads && h.of_object ? holds_memory(&h, t, links) : -ENOMEM;
     if (r == 0)
         r = visit_all(&c, want, arg);
     memory_prefaulted(&h);
@@ -511,7 +552,8 @@ static int collect(const struct timeline *t, holds_want *want, void *arg, bool l
         r = holds_index(&c);
     if (r == 0)
         r = ends_settle(&c);
-    free(c.answers);
+    free(c.has);
+    free(c.top);
     free(c.open);
     free(c.wanted);
     free(c.threads);

@@ -43,7 +43,7 @@ int medians_find(const struct medians *m, struct map *ret)
     }
     for (size_t i = 0; r == 0 && i < m->kinds.len; i++) {
         const struct median_kind *k = &m->kinds.data[i];
-        r = map_put(ret, k->key, u64_nth(numbers + (k->end - k->n), k->n, k->n / 2));
+        r = map_put(ret, k->key, nth_number(numbers + (k->end - k->n), k->n, k->n / 2));
     }
     free(numbers);
     return r;

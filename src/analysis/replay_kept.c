@@ -169,8 +169,8 @@ static bool new_times(const struct kept *k, struct tl_reader *nodes, size_t i,
         at->waker >= nodes->from ? *tl_read(nodes, at->waker) : tl_node(k->t, at->waker);
     const uint64_t *woken = &k->times[(at->waker & k->mask) * n];
     const uint64_t time = at->time;
-    bool follows = !lane->begun || graph_carried(k->t, at, &waker),
-         waits = waker.time >= (lane->blocked ? lane->since : time);
+    bool follows = !lane->begun || graph_carried(k->t, at, &waker);
+    bool waits = waker.time >= (lane->blocked ? lane->since : time);
     for (size_t r = 0; r < n; r++) {
         if (follows)
             lane->now[r] = woken[r] + (time - waker.time);

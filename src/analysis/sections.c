@@ -312,14 +312,15 @@ static void take_in(struct sections *s, struct section_lane *lane, uint64_t star
     while (lane->next.start < end) {
         const struct section_hold h = lane->next;
         next_hold(lane);
+        if (h.object >= s->t->n_objects || !s->wanted[h.object])
+            continue;
         const uint64_t lengths[HOLD_ENDS] = {[HOLD_ENDS_LIKELY] = h.length,
                                              [HOLD_ENDS_AT_ONCE] = h.inferred ? 0 : h.length,
                                              [HOLD_ENDS_LATE] = h.most};
         struct section_span span = {.start = h.start};
         for (int i = 0; i < HOLD_ENDS; i++)
             span.end[i] = lengths[i] < UINT64_MAX - h.start ? h.start + lengths[i] : UINT64_MAX;
-        if (span.end[HOLD_ENDS_LATE] <= start || h.object >= s->t->n_objects ||
-            !s->wanted[h.object])
+        if (span.end[HOLD_ENDS_LATE] <= start)
             continue;
         if (vec_push(&lane->open, span) < 0)
             s->failed = true;
@@ -361,5 +362,5 @@ void sections_inside_all(struct sections *s, uint32_t thread, uint64_t start, ui
     if (lane->next.start < end)
         take_in(s, lane, start, end);
     for (int i = 0; i < HOLD_ENDS; i++)
-        ret[i] = inside(lane, start, end, (enum hold_ends)i);
+        ret[i] = lane->open.len ? inside(lane, start, end, (enum hold_ends)i) : 0;
 }

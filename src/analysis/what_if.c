@@ -313,7 +313,7 @@ static int hand_overs(const struct path_part *p, uint64_t ret[3])
             r = vec_push(&took, at->time - cause);
     }
     for (size_t i = 0; i < 3; i++)
-        ret[i] = took.len ? u64_nth(took.data, took.len, (i + 1) * took.len / 4) : 0;
+        ret[i] = took.len ? nth_number(took.data, took.len, (i + 1) * took.len / 4) : 0;
     vec_release(&took);
     return r;
 }
@@ -432,8 +432,8 @@ static int replay_both_anew(double factor, const struct path_part *p, uint64_t u
     }
     if (result == 0)
         result = replay_arbitrated(replays, &holds, times);
-    uint64_t changed = result > 0 ? makespan(p, times[0]) : 0,
-             unchanged = result > 0 ? makespan(p, times[1]) : 0;
+    uint64_t changed = result > 0 ? makespan(p, times[0]) : 0;
+    uint64_t unchanged = result > 0 ? makespan(p, times[1]) : 0;
     a->decided_anew = changed && unchanged;
     if (a->decided_anew) {
         a->arbitrated = changed;

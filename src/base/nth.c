@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 
-uint64_t u64_nth(uint64_t *numbers, size_t n, size_t k)
+uint64_t nth_number(uint64_t *numbers, size_t n, size_t k)
 {
     uint64_t seed = n;
     size_t low = 0, high = n; /* the element is among these */
