@@ -45,8 +45,8 @@ def check(text, expected=()):
 
 
 def check_proxies(text):
-    """The second run creates another proxy first. (HPROF's dumps do not say what a class implements, so a proxy keeps its number
-    there.)"""
+    """The second run creates another proxy first. (HPROF's dumps do not say what a class implements: there the verbs of heap name a
+    proxy by the interfaces whose methods it has.)"""
     proxies = set(re.findall(r"\$Proxy[\d\[]\S*", text))
     initializers = {f"$Proxy[{of}].{name}" for of in ("MadeNames$Shop", "Comparable,Runnable") for name in ("<clinit>", "<init>")}  # a sample may be in one
     assert proxies - initializers == {"$Proxy[MadeNames$Shop].buy"}, proxies
