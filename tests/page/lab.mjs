@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { afterEach } from "node:test";
 import { fileURLToPath } from "node:url";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -52,9 +53,17 @@ export const launch = () =>
       "--disable-component-update", "--disable-sync"],
   });
 
-/** A page that fails the test for any script error and any request but for itself; `first` runs in it before its own scripts. */
+// A page that nobody looks at any more still draws and runs its timers.
+const opened = [];
+afterEach(() => Promise.all(opened.splice(0).map((context) => context.close())));
+
+/**
+ * A page that fails the test for any script error and any request but for itself; `first` runs in it before its own scripts. It is
+ * closed after the test.
+ */
 export async function open(browser, url, options = {}, first = () => {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+  opened.push(context);
   const page = await context.newPage();
   await page.addInitScript(first);
   page.problems = [];
