@@ -90,7 +90,7 @@ def attached(jdk, program, options, out, *jvm):
         vm.stdin.flush()
         assert vm.stdout.readline() == "done\n"
         done = lab.jvmscope("stop", vm.pid)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0 and not lab.lost(done.stderr), done.stderr
     finally:
         vm.kill()
         vm.communicate()

@@ -5,9 +5,11 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import urllib.request
 
 import pytest
@@ -181,6 +183,32 @@ def test_tests_wait_with_a_limit():
     found = [f"{path.relative_to(lab.ROOT)}:{loop.lineno}" for path in sorted((lab.ROOT / "tests").rglob("*.py"))
              for loop in ast.walk(ast.parse(path.read_text())) if isinstance(loop, ast.While) and waits(loop)]
     assert len(found) == 1 and found[0].startswith("tests/lab.py:"), found
+
+
+LEAVES = """
+import pathlib, subprocess
+
+def test_leaves_a_file():
+    process = subprocess.Popen(["true"])
+    process.wait()
+    pathlib.Path(f"/dev/shm/jvmscope-{process.pid}-left").touch()
+
+def test_leaves_none():
+    pass
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_run_that_leaves_a_file_fails(tmp_path, workers):
+    test = tmp_path / "test_leaves.py"
+    test.write_text(LEAVES)
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest", *(["-n", str(workers)] if workers else []), test],
+                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(lab.ROOT / "tests")}, capture_output=True, text=True, timeout=300)
+    left = re.findall(r"^LEFT BEHIND (\S+) \(first seen after (.*)\)$", done.stdout, re.M)
+    for path, _ in left:
+        pathlib.Path(path).unlink()
+    assert len(left) == 1 and left[0][1].endswith("test_leaves.py::test_leaves_a_file"), done.stdout + done.stderr
+    assert done.returncode == 1 and done.stdout.endswith("2 passed, 1 failed, 0 skipped\n"), done.stdout
 
 
 def imports_of_tests(text):
