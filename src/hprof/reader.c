@@ -13,6 +13,8 @@ int hprof_header_read(const void *bytes, uint64_t len, struct hprof_header *ret)
     cursor_skip(&c, MAGIC);
     uint8_t version = cursor_u8(&c), nul = cursor_u8(&c);
     unsigned id_size = cursor_be32(&c);
+    if (nul == ',')
+        return -ENOTSUP;
     /* 1.0.3 is written by Android. */
     if (version < '0' || version > '3' || nul != 0 || (id_size != 4 && id_size != 8))
         return -EINVAL;

@@ -21,8 +21,8 @@ struct hprof_header {
 };
 
 /*
- * Returns -EBADMSG when the file is not HPROF, and -EINVAL when the id size is neither 4 nor 8 or
- * the version is unknown.
+ * Returns -EBADMSG when the file is not HPROF, -ENOTSUP when it is HPROF's text, and -EINVAL when
+ * the id size is neither 4 nor 8 or the version is unknown.
  */
 int hprof_header_read(const void *bytes, uint64_t len, struct hprof_header *ret) must_check;
 

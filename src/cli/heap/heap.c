@@ -18,6 +18,8 @@ static const char *heap_why(int error)
         return "this is no heap dump (it does not begin with JAVA PROFILE)";
     case -EINVAL:
         return "an HPROF version or id size that does not exist";
+    case -ENOTSUP:
+        return "HPROF's text format; the verbs of heap read binary dumps";
     case -ENOMSG:
         return "an HPROF file without a heap dump in it";
     case -ERANGE:

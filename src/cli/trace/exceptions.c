@@ -161,6 +161,15 @@ static int add_event(void *context, const struct rec_event *e)
     return add(context, &e->object);
 }
 
+/* Returns whether a recording holds single throws. */
+static bool has_throws(struct recording *r)
+{
+    static const struct rec_select throws[] = {{"jvmscope.ExceptionThrown", 1}, {0}};
+    struct rec_event e;
+    recording_rewind(r);
+    return recording_select(r, throws) == 0 && recording_next(r, &e) > 0;
+}
+
 int exception_table(struct recording *r, const char *path, bool as_json, uint64_t limit,
                     const struct losses *l)
 {
@@ -175,6 +184,10 @@ int exception_table(struct recording *r, const char *path, bool as_json, uint64_
     }
     bool empty = e >= 0 && !t.rows.len;
     table_release(&t);
+    /* A full disk may have taken the counts, and a part of a recording has none. */
+    if (empty && has_throws(r))
+        return complain(path, "holds no counts of exceptions",
+                        "jvmscope trace lists the throws that it holds");
     if (empty) {
         const char *why = contents_why_nothing(path, "exceptions");
         return why ? complain(path, why, NULL)

@@ -446,3 +446,16 @@ def test_threads_with_samples_are_counted_by_metric_and_format(jdk, tmp_path):
         assert (", " + head[1] + " threads with some\n" in text) == named and (" with some" in text) == named, text
         assert ("; the VM's own are among the samples, because the file names no threads\n" in text) == (not named), text
         assert found.get("threads_named", True) == named
+
+
+@pytest.mark.jdks(17)
+def test_throws_without_their_counts_are_told(jdk, tmp_path):
+    """A part of a recording has single throws and no counts. The verb of the counts names the command that shows the throws."""
+    whole, part = tmp_path / "whole.jfr", tmp_path / "part.jfr"
+    done = jdk.java("Hot", "exceptions", 300, jvm=(jdk.agent(f"exceptions=stacks,format=r,file={whole}"),))
+    assert done.returncode == 0, done.stderr
+    lab.jvmscope("convert", "--from", "1ms", "-o", part, whole, check=True)
+    done = lab.jvmscope("trace", "--exceptions", part)
+    why = "holds no counts of exceptions: jvmscope trace lists the throws that it holds"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {part}: {why}\n")
+    assert "throw java.lang.IllegalStateException" in lab.output("trace", "-n", "1", part)
