@@ -138,3 +138,56 @@ def test_errors_by_attach(jdk, tmp_path):
         # One object of 256 is looked at.
         assert s["live_bytes"] <= s["live_bytes_error"] <= 1016 * (1500000 / 256 + 1), s
     assert all(s.get("live_bytes_error", 0) <= heap for s in sites)
+
+
+def of_callers(rows):
+    """By class of LiveCallers: its live objects of each caller, as {"keeps": n}, and all of them. Rows: class, the stack's methods,
+    live objects, all objects."""
+    found = {}
+    for name, stack, live, objects in rows:
+        name = name.removeprefix("LiveCallers$")
+        # The JDK's own methods are not among the callers.
+        caller = next((m for m in stack if m in ("LiveCallers.keeps", "LiveCallers.drops")), None)
+        if name.strip("[]") in ("Plain", "Nested", "Row", "Fixed", "Matrix", "Cloned", "Copied") and caller:
+            kept, all_of = found.setdefault(name, ({}, {}))
+            kept[caller[12:]] = kept.get(caller[12:], 0) + live
+            all_of[caller[12:]] = all_of.get(caller[12:], 0) + objects
+    return found
+
+
+def expected_of_callers(n):
+    once = ({"keeps": n, "drops": 0}, {"keeps": n, "drops": n})
+    return {"Plain": once, "Nested": ({"keeps": n, "drops": 0}, {"keeps": n, "drops": 2 * n}), "Row[]": once, "Fixed[]": once,
+            "Matrix[][]": once, "Matrix[]": once, "Cloned[]": once, "Copied[]": once}
+
+
+@pytest.mark.parametrize("options", [["--alloc=exact", "--live=exact"], ["--live"], ["--alloc=exact"]], ids=" ".join)
+@pytest.mark.jdks(8, 17, 25)
+def test_each_caller_has_its_own_live_objects(jdk, options, tmp_path):
+    """Two callers reach each place, and what only one of them gets stays alive. With live=exact each object has the stack of its own
+    allocation, however many there are; so have the first objects without it."""
+    n = 2000 if options == ["--alloc=exact"] else 20000
+    done = jdk.run(lab.BUILD / "jvmscope", "run", *options, "--depth=10", "-o", tmp_path / "c.jfr", "--",
+                   "java", "-cp", lab.compiled("LiveCallers"), "LiveCallers", n)
+    assert done.returncode == 0 and "done" in done.stdout, done.stderr
+    sites = lab.read_json("report", "--json", tmp_path / "c.jfr")["allocations"]["sites"]
+    # Without live=exact, objects whose constructors have thrown count as objects that were not followed.
+    thrown = ("LiveCallers$Nested",) if options == ["--alloc=exact"] else ()
+    assert not [s for s in sites if s["class"].startswith("LiveCallers$") and s.get("live_objects_error") and s["class"] not in thrown]
+    assert of_callers((s["class"], [f.split(":")[0] for f in s["trace"]], s["live_objects"], s["objects"])
+                      for s in sites) == expected_of_callers(n)
+
+
+@pytest.mark.parametrize("options", ["heap=all", "heap=sites,live=exact", "heap=sites"])
+@pytest.mark.jdks(8, 17, 25)
+def test_each_caller_has_its_own_live_objects_in_text(jdk, options, tmp_path):
+    """The same in text, and each object of a dump has the stack that allocated it."""
+    n = 2000
+    done = jdk.java("LiveCallers", n, jvm=[jdk.agent(f"{options},cutoff=0,depth=10,file={tmp_path}/s.txt")])
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    text = hproftext.Text(tmp_path / "s.txt")
+    stacks = {trace: [f[0] for f in frames] for trace, frames in text.traces.items()}
+    assert of_callers((r.name, stacks[r.trace], r.live_objects, r.alloc_objects) for r in text.sites[0]) == expected_of_callers(n)
+    if options == "heap=all":
+        plain = [stacks[trace] for name, _, trace in text.heaps[0].instances.values() if name == "LiveCallers$Plain"]
+        assert len(plain) == n and all("LiveCallers.keeps" in s for s in plain)

@@ -289,16 +289,37 @@ NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint poi
     return JNI_TRUE;
 }
 
+/*
+ * The site of an object that was counted at a point and whose constructor has returned to these
+ * frames. The last stack sample of the point may be of another object: of one that a constructor's
+ * argument allocated at the same point, or of an earlier one with another caller. Only the line of
+ * the running method is taken from it, because the constructor's call may be on a later line than
+ * `new`. Under the lock.
+ */
+static int64_t site_of(JNIEnv *jni, uint32_t point, int64_t sampled, struct site_frame *frames,
+                       uint32_t n)
+{
+    if (sites_depth() <= 1 || sampled < 0)
+        return sampled;
+    if (n)
+        frames[0].bci = sites_line_of(sampled);
+    return sites_find(alloc_point_class(point), threads_self(jni), frames, n);
+}
+
 /* Tracks an object that was counted at a point. */
 static void follow(JNIEnv *jni, jobject o, jint point, double weight)
 {
+    struct site_frame frames[SITE_DEPTH_MAX];
     const struct alloc_point *p = alloc_point((uint32_t)point);
     jlong size = p->kind == ALLOC_NEW ? p->size : 0;
     if (alloc_busy || !o || !mine.block)
         return;
+    alloc_busy = true;
     if (!size)
         (*vm.ti)->GetObjectSize(vm.ti, o, &size);
     jweak weak = (*jni)->NewWeakGlobalRef(jni, o);
+    uint32_t n = sites_depth() > 1 ? sites_stack(jni, frames, NULL) : 0;
+    alloc_busy = false;
     if (!sites_lock_patiently(weight * (double)size)) {
         if (weak)
             (*jni)->DeleteWeakGlobalRef(jni, weak);
@@ -308,7 +329,7 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
         alloc_sampling_of(block_for(jni, (uint32_t)point), (uint32_t)point);
     /* Without a stratum the object was counted before the recording began. */
     if (alloc_exact.on && l && l->end)
-        sites_follow(jni, l->site, weak, weight, size);
+        sites_follow(jni, site_of(jni, (uint32_t)point, l->site, frames, n), weak, weight, size);
     else if (weak)
         (*jni)->DeleteWeakGlobalRef(jni, weak);
     sites_unlock();

@@ -279,6 +279,15 @@ int64_t sites_find(const char *signature, struct thread *self, const struct site
     return site;
 }
 
+int64_t sites_line_of(int64_t number)
+{
+    struct site_frame top = {.bci = -1};
+    struct str key = strpool_get(&site_table.keys, (uint32_t)number);
+    if (key.len >= sizeof(struct site_head) + sizeof(top))
+        memcpy(&top, key.data + sizeof(struct site_head), sizeof(top));
+    return top.bci;
+}
+
 struct site *sites_at(int64_t number)
 {
     return number >= 0 && (size_t)number < site_table.sites.len ? &site_table.sites.data[number]

@@ -114,7 +114,8 @@ bool alloc_sample_due(struct alloc_sampling *l, struct alloc_counter *c)
     if (c->count < l->end)
         return true;
     settle_sampling(l, c);
-    bool each = alloc_follow == FOLLOW_STACKS && sites_follow_each(c->count - l->begin);
+    /* Where all objects are tracked, the counts of each caller are exact as well. */
+    bool each = alloc_follow == FOLLOW_ALL || sites_follow_each(c->count - l->begin);
     l->gap = !l->end || each ? 1 : stratum(l, c);
     l->end = c->count + l->gap;
     uint64_t later = alloc_random_below(l->gap);
