@@ -137,7 +137,8 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
         if (t->rows.data[i].caught && strcmp(t->rows.data[i].caught, "not known") == 0) {
             printf(
                 " not known: the handler has no probe, as in methods that ran when the recording "
-                "began, and in classes left out\n");
+                "began, and in classes left out, or native code was called in between, which may "
+                "have ended the exception\n");
             break;
         }
     }

@@ -210,6 +210,24 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
     assert re.fullmatch(r"\d+ throws; what a handler throws on .* counts again, where it does: of these at most \d+", told), told
 
 
+@pytest.mark.jdks(8, 17)
+def test_a_handler_beyond_native_code_is_not_known(jdk, tmp_path):
+    """The VM names the next handler in Java code, although native code, that of the first 15 calls of Method.invoke, ends the
+    exception before. An exception that the program's own code ends has its handler."""
+    out = tmp_path / "n.jfr"
+    done = jdk.java("ThrowsInNative", jvm=[jdk.agent(f"format=r,exceptions=stacks,file={out}")])
+    assert done.returncode == 0 and done.stdout == "10 10 5\n" and not done.stderr, done.stderr
+    rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
+    found = {(e["class"].removeprefix("ThrowsInNative$"), e["caught"] and e["caught"].partition(":")[0]): e["count"]
+             for e in rows if e["class"].startswith("ThrowsInNative$") or e["caught"] and e["caught"].startswith("ThrowsInNative.")}
+    assert found == {("Ended", "not known"): 10, ("java.lang.reflect.InvocationTargetException", "ThrowsInNative.wrapped"): 10,
+                     ("java.lang.reflect.InvocationTargetException", "ThrowsInNative.again"): 5,
+                     ("Plain", "ThrowsInNative.plain"): 10, ("Again", "not known"): 5}
+    assert "native code" in lab.output("trace", "--exceptions", out)
+    events = [e for e in lab.read_json("trace", "--json", out)["events"] if e["kind"] == "exception"]
+    assert {e["caught"] for e in events if e["exception"] == "ThrowsInNative$Ended"} == {"not known"}
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_report_names_the_command_that_shows_exceptions(jdk, tmp_path):
     """A recording of exceptions alone has no samples, and `report` says which command shows it instead."""

@@ -37,7 +37,8 @@ static const struct jfr_type types[] = {
                              {"place", "Thrown At", "java.lang.String"},
                              {"caught", "Caught At", "java.lang.String",
                               .description = "Null if no Java code of the thread catches it; "
-                                             "'not known' if a handler without a probe may"},
+                                             "'not known' if a handler without a probe may, "
+                                             "or native code in between"},
                              {"count", "Count", "long"}),
     },
     {
@@ -84,18 +85,21 @@ static char *place_text(JNIEnv *jni, jmethodID m, jlocation at)
 /*
  * The row of a throw, created if necessary. The names are read while the classes cannot be
  * unloaded. Rows are distinguished by what is displayed, so two throws on one line share a row.
+ * Unless `known`, the handler is not the one given.
  */
 static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation at, jmethodID cm,
-                                   jlocation cat)
+                                   jlocation cat, bool known)
 {
     jint hash = 0;
     (*vm.ti)->GetObjectHashCode(vm.ti, c, &hash);
     uint64_t key = thrown_mix(thrown_mix((uint64_t)(uint32_t)hash, (uintptr_t)m), (uint64_t)at);
-    key = thrown_mix(thrown_mix(key, (uintptr_t)cm), (uint64_t)cat) & ~UINT64_C(1);
+    key = known ? thrown_mix(thrown_mix(key, (uintptr_t)cm), (uint64_t)cat) : thrown_mix(key, 1);
+    key &= ~UINT64_C(1);
     struct thrown_row *row = thrown_row(key);
     if (row)
         return row;
-    row = thrown_row_of(names_class_text(c), place_text(jni, m, at), place_text(jni, cm, cat));
+    row = thrown_row_of(names_class_text(c), place_text(jni, m, at),
+                        known ? place_text(jni, cm, cat) : strdup(THROWN_NOT_KNOWN));
     if (row)
         thrown_row_also(row, key);
     return row;
@@ -128,19 +132,42 @@ struct throw
     jlocation at;
     uint64_t time_ns, stack;
     jint frames, unwound; /* frames on the stack; frames unwound so far */
+    bool native;          /* native code may end it, so that the handler is not known */
 };
 
 static __thread struct throw on_its_way;
 
-/* The stack of the throw, and how many frames it unwinds to reach a method. */
+/*
+ * The number of frames that are unwound to reach a handler in a method, at most n. Sets *ret_native
+ * if a native method called one of them: the VM names the handler that follows in Java code, but
+ * native code may end the exception before, as that of Method.invoke does. If the method is on the
+ * stack several times, with calls at different places, the handler may be in each of them.
+ */
+static jint frames_to(const jvmtiFrameInfo *frames, jint n, jmethodID to, bool *ret_native)
+{
+    jint first = n;
+    bool native = false;
+    for (jint i = 0; to && i < n; i++) {
+        /* A native method in which the exception began has it thrown to its caller. */
+        native = native || (i > 0 && frames[i].location < 0);
+        if (frames[i].method != to ||
+            (first < n && frames[i].location == frames[first].location))
+            continue;
+        first = MIN(first, i);
+        *ret_native = *ret_native || native;
+    }
+    return first;
+}
+
+/* Takes the stack of the throw, and what it unwinds to reach a method. */
 static void take_stack(JNIEnv *jni, struct throw *t, jmethodID to)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];
     struct jfr_frame out[DEPTH_MAX];
-    t->frames = t->unwound = own_stack(jni, frames, thrown.depth);
+    jint n = own_stack(jni, frames, DEPTH_MAX);
+    t->frames = MIN(n, thrown.depth);
+    t->unwound = MIN(frames_to(frames, n, to, &t->native), t->frames);
     for (jint i = 0; i < t->frames; i++) {
-        if (frames[i].method == to)
-            t->unwound = MIN(t->unwound, i);
         names_method(jni, frames[i].method);
         out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method,
                                     (int32_t)frames[i].location, JFR_FRAME_JIT};
@@ -148,15 +175,12 @@ static void take_stack(JNIEnv *jni, struct throw *t, jmethodID to)
     t->stack = jfr_trace(session_now->out.jfr, out, (uint32_t)t->frames, t->frames == thrown.depth);
 }
 
-/* How many frames are unwound on the way from here to a method. */
-static jint frames_to(JNIEnv *jni, jmethodID m)
+/* Returns the number of frames that are unwound on the way from here to a method. */
+static jint unwind_to(JNIEnv *jni, struct throw *t, jmethodID to)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];
-    jint n = own_stack(jni, frames, thrown.depth);
-    for (jint i = 0; i < n; i++)
-        if (frames[i].method == m)
-            return i;
-    return n;
+    jint n = own_stack(jni, frames, DEPTH_MAX);
+    return MIN(frames_to(frames, n, to, &t->native), thrown.depth);
 }
 
 /* The same throw as the JDK's own event, which the JDK's tools and JMC display. */
@@ -224,14 +248,16 @@ static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmet
         *t = (struct throw){.method = m, .at = at, .time_ns = now_ns()};
         if (thrown.stacks++ < thrown.limit)
             take_stack(jni, t, cm);
-        else
+        else {
             thrown.over_limit++;
-    } else if (t->frames) {
-        t->unwound += frames_to(jni, cm);
+            (void)unwind_to(jni, t, cm);
+        }
+    } else {
+        t->unwound += unwind_to(jni, t, cm);
     }
     t->object = guards_have(jni, cm, cat) ? object : 0;
     if (!t->object) {
-        struct thrown_row *row = find_row(jni, c, t->method, t->at, cm, cat);
+        struct thrown_row *row = find_row(jni, c, t->method, t->at, cm, cat, !cm || !t->native);
         if (row)
             atomic_fetch_add_explicit(&row->count, 1, memory_order_relaxed);
         else
