@@ -131,6 +131,7 @@ static void put_together(struct activity_reading *r)
         c->has_heap = p && p->has_before && p->has_after;
         if (c->has_heap) {
             c->before = p->before;
+            c->ours = p->no_address;
             c->after = p->after;
             c->capacity = p->capacity;
         }

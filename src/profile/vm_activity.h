@@ -43,7 +43,7 @@ struct vm_collection {
     int64_t start_ns;
     uint64_t duration_ns, pauses_ns, longest_ns;
     uint32_t name, cause;
-    bool has_heap;
+    bool has_heap, ours; /* ours: from our recorder, which records no addresses */
     uint64_t before, after, capacity;
 };
 

@@ -227,6 +227,7 @@ static void on_heap(struct activity_reading *r)
     if (strncmp(when, "Before", 6) == 0) {
         p->before = used;
         p->has_before = true;
+        p->no_address = rec_long(o, "heapSpace.start", 1) == 0;
     } else {
         p->after = used;
         p->has_after = true;

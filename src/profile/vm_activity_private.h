@@ -12,7 +12,7 @@ struct activity_part {
     uint32_t operation;
     bool has_end;
     uint64_t before, after, capacity;
-    bool has_before, has_after;
+    bool has_before, has_after, no_address;
 };
 
 struct activity_reading {

@@ -77,6 +77,7 @@ static void collections_json(const struct vm_view *w, struct json *j)
     json_key_u64(j, "pause_ns", w->pause_ns);
     json_key_u64(j, "longest_pause_ns", w->pause_longest_ns);
     json_key_u64(j, "allocated_bytes", w->allocated);
+    json_key_string(j, "heap_note", w->heap_note);
     json_key_u64(j, "old_generation_grown_bytes", w->v.figures[VM_OLD_GENERATION].grown);
     json_key_array(j, "causes");
     for (size_t i = 0; i < w->collections.len; i++) {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Ways to a safepoint from this length on are listed. */
 #define LATE_NS UINT64_C(2000000)
@@ -67,6 +68,36 @@ static int group_safepoints(struct vm_view *w)
     return 0;
 }
 
+/* Pauses that our recorder has from JVM TI, where the VM writes no log, have this name. */
+static bool without_log(const struct vm_activity *v)
+{
+    for (size_t i = 0; i < v->pauses.len; i++)
+        if (strcmp(vm_text(v, v->pauses.data[i].name), "GC Pause") == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Why the use of the heap before and after a collection does not say what was freed and allocated.
+ * JDK 8's counters are read before a collection: those of G1 are current then, those of the others
+ * are as of the VM's last update, every 50 ms.
+ */
+static const char *heap_note(const struct vm_activity *v)
+{
+    bool counters = without_log(v);
+    for (size_t i = 0; i < v->collections.len; i++) {
+        const struct vm_collection *c = &v->collections.data[i];
+        const char *name = vm_text(v, c->name);
+        if (c->has_heap && name[0] == 'Z')
+            return "freed and allocated leave out what was allocated during the collections, which "
+                   "run beside the program, and ZGC counts whole pages";
+        if (c->has_heap && c->ours && counters && strncmp(name, "G1", 2) != 0)
+            return "freed and allocated are at least that much: what the heap held before a "
+                   "collection is known as of up to 50 ms before";
+    }
+    return NULL;
+}
+
 static int group_collections(struct vm_view *w)
 {
     _cleanup_(map_release) struct map m = {0}, p = {0};
@@ -97,6 +128,7 @@ static int group_collections(struct vm_view *w)
         w->pause_ns += q->duration_ns;
         w->pause_longest_ns = MAX(w->pause_longest_ns, q->duration_ns);
     }
+    w->heap_note = heap_note(&w->v);
     sort_groups(&w->collections, by_time);
     sort_groups(&w->pauses, by_time);
     return 0;

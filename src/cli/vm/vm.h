@@ -33,7 +33,8 @@ struct vm_view {
     VEC(uint32_t) late;      /* safepoints that were slow to reach, the slowest first */
     struct vm_totals totals; /* of safepoints */
     uint64_t pause_ns, pause_longest_ns;
-    uint64_t allocated; /* bytes between collections that report the use of the heap */
+    uint64_t allocated;    /* bytes between collections that report the use of the heap */
+    const char *heap_note; /* why that and what was freed may be too little; NULL: they are right */
 };
 
 /* Computes everything else from `v`. Returns 0 or -ENOMEM. */

@@ -215,6 +215,40 @@ def test_compilations_and_deoptimizations_are_those_of_the_log(version, tmp_path
     assert vm["compilations"]["count"] >= len(compiled) and vm["compilations"]["code_bytes"] > 0
 
 
+def of_arrays(version, out, n, *options):
+    """A program that allocates n MiB in arrays of 1 MiB and keeps none."""
+    done = lab.Jdk(version).run("java", "-Xmx300m", *options, f"-agentpath:{lab.BUILD}/libhprof.so=events=y,format=r,file={out}",
+                                "-cp", lab.compiled("Humongous"), "Humongous", n)
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+    return shown(out)["collections"]
+
+
+@pytest.mark.parametrize("version, option, note", [
+    (8, "ParallelGC", "at least that much"), (8, "ConcMarkSweepGC", "at least that much"), (8, "G1GC", None), (17, "SerialGC", None),
+    (17, "ParallelGC", None), (25, "G1GC", None), (25, "ZGC", "leave out what was allocated during the collections")])
+def test_bytes_that_are_not_the_truth_say_so(version, option, note, tmp_path):
+    """What is freed and allocated, where the VM does not say what the heap held at a collection: JDK 8, except for G1, and ZGC."""
+    out, n = tmp_path / "vm.jfr", 1000
+    collections = of_arrays(version, out, n, f"-XX:+Use{option}")
+    table = lab.output("vm", out)
+    assert (collections["heap_note"] is None) == (note is None), collections["heap_note"]
+    if note:
+        assert note in collections["heap_note"] and f"\n {collections['heap_note']}\n" in table, table
+    else:
+        # What is allocated before the first collection and after the last one is not between them. G1 has whole regions.
+        assert 0.6 * n < collections["allocated_bytes"] / (1 << 20) < 2.1 * n and "freed and allocated" not in table, table
+
+
+def test_a_cycle_that_was_undone_is_no_collection(tmp_path):
+    """G1 begins to mark, finds that the arrays are gone, and writes of a "Concurrent Undo Cycle", which collects nothing."""
+    log = tmp_path / "gc.log"
+    collections = of_arrays(25, tmp_path / "vm.jfr", 1000, "-XX:+UseG1GC", f"-Xlog:gc:file={log}")
+    text = log.read_text()
+    assert "Concurrent Undo Cycle" in text
+    marks = len(set(re.findall(r"GC\((\d+)\) Concurrent Mark Cycle", text)))
+    assert collections["count"] == len(re.findall(r"GC\(\d+\) Pause (?:Young|Full)", text)) + marks, (collections["causes"], text)
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_figures_of_the_process(jdk, tmp_path):
     out = tmp_path / "vm.jfr"

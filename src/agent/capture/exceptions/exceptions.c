@@ -150,8 +150,7 @@ static jint frames_to(const jvmtiFrameInfo *frames, jint n, jmethodID to, bool *
     for (jint i = 0; to && i < n; i++) {
         /* A native method in which the exception began has it thrown to its caller. */
         native = native || (i > 0 && frames[i].location < 0);
-        if (frames[i].method != to ||
-            (first < n && frames[i].location == frames[first].location))
+        if (frames[i].method != to || (first < n && frames[i].location == frames[first].location))
             continue;
         first = MIN(first, i);
         *ret_native = *ret_native || native;

@@ -16,6 +16,7 @@ enum { OPEN_MAX = 8, COLLECTORS = 3 };
 
 struct open_collection {
     bool used, heap_reported;
+    bool undone; /* a marking that G1 prepared and then found unnecessary: it collects nothing */
     struct collection c;
     uint64_t phase_ns; /* where the next phase of the pause begins */
 };
@@ -98,7 +99,8 @@ static void end(struct open_collection *o)
     if (!o->used)
         return;
     o->used = false;
-    collection_put(&o->c);
+    if (!o->undone)
+        collection_put(&o->c);
 }
 
 static struct open_collection *collection_of(uint32_t id, uint64_t start_ns)
@@ -141,7 +143,6 @@ static const char *name_of(const struct log_gc *g)
     if (log_text_starts(g->name, "Pause Full") ||
         log_text_starts(g->name, "Concurrent Mark Cycle") ||
         log_text_starts(g->name, "Concurrent Cycle") ||
-        log_text_starts(g->name, "Concurrent Undo Cycle") ||
         log_text_starts(g->name, "Pause Initial Mark"))
         return gc_name(true);
     return log_text_starts(g->name, "Pause Young") || log_text_starts(g->name, "Pause Mixed")
@@ -185,6 +186,7 @@ static void on_line(const struct log_line *line, const struct log_gc *g)
     struct open_collection *o = collection_of(g->id, start);
     const char *name = name_of(g);
     o->c.end_ns = MAX(o->c.end_ns, line->ns);
+    o->undone = o->undone || log_text_starts(g->name, "Concurrent Undo Cycle");
     if (name && (strcmp(o->c.name, "GC") == 0 || log_text_starts(g->name, "Pause Full")))
         snprintf(o->c.name, sizeof(o->c.name), "%s", name);
     if (g->cause.len)
