@@ -242,6 +242,7 @@ int load_site(struct reading *r, const struct rec_row *row, const struct rec_eve
         site.uncollected = rec_long(&e->object, "collected", 1) == 0;
     }
     r->p->only_counted |= rec_long(&e->object, "onlyCounted", 0) != 0;
+    r->p->every_stack |= rec_long(&e->object, "everyStack", 0) != 0;
     /*
      * Each event holds the difference from the one before, and how exact all is up to then. The
      * events of a chunk are not in the order of time.

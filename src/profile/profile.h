@@ -221,6 +221,7 @@ struct profile {
      * code that cannot be changed are missing.
      */
     bool only_counted;
+    bool every_stack; /* of exact counts: of each object, so that callers' parts are exact too */
     struct profile_sampler sampler;
     VEC(struct profile_cpu_time) cpu_times;
     /*

@@ -88,7 +88,7 @@ bool profile_may_share_places(const struct profile *p)
     /* The stack of each of the first objects of a place is known (agent/capture/alloc/strata.c). */
     enum { ALL_KNOWN = 16 };
 
-    for (size_t i = 0; i < p->sites.len; i++) {
+    for (size_t i = 0; i < p->sites.len && !p->every_stack; i++) {
         const struct profile_site *s = &p->sites.data[i];
         uint32_t caller = p->nodes.data[s->node].parent;
         if (!s->estimated && s->objects > ALL_KNOWN && caller &&

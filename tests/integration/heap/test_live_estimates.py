@@ -174,6 +174,9 @@ def test_each_caller_has_its_own_live_objects(jdk, options, tmp_path):
     # Without live=exact, objects whose constructors have thrown count as objects that were not followed.
     thrown = ("LiveCallers$Nested",) if options == ["--alloc=exact"] else ()
     assert not [s for s in sites if s["class"].startswith("LiveCallers$") and s.get("live_objects_error") and s["class"] not in thrown]
+    # Only without live=exact do callers share the count of a place.
+    shared = "where several stacks lead to a place" in lab.output("report", tmp_path / "c.jfr")
+    assert shared == (options == ["--alloc=exact"])
     assert of_callers((s["class"], [f.split(":")[0] for f in s["trace"]], s["live_objects"], s["objects"])
                       for s in sites) == expected_of_callers(n)
 

@@ -36,7 +36,10 @@ static const struct jfr_type type = {
          .description = "If false, live figures are as of the VM's last collection"},
         {"onlyCounted", "Only Counted", "boolean",
          .description = "No samples supplement the counts: what the VM itself and code that "
-                        "cannot be changed allocated is not in the recording"}),
+                        "cannot be changed allocated is not in the recording"},
+        {"everyStack", "Every Stack", "boolean",
+         .description = "The stack of each object was walked: no part of a place's count is "
+                        "estimated"}),
 };
 
 static int64_t change(double now, double reported)
@@ -138,6 +141,7 @@ static bool write_event(struct session *s, const struct site_rows *r, const stru
     jfr_put_long(&e, (int64_t)sites_rounded(row->error.bytes));
     jfr_put_byte(&e, site_table.collected);
     jfr_put_byte(&e, site_table.exact && !site_table.interval);
+    jfr_put_byte(&e, site_table.all);
     jfr_commit(&e);
     set_reported(r, row);
     write_as_sample(w, row, thread, trace, now, c.bytes);
