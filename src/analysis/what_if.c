@@ -491,9 +491,9 @@ static void widen(const struct all_in_order *all, double factor, struct what_if_
  */
 static void vary_hand_overs(const struct all_in_order *all, const uint64_t took[3], uint64_t ret[2])
 {
-    const struct in_order *quartiles = &all->each[all->n - 3];
     if (!took[0])
         return;
+    const struct in_order *quartiles = &all->each[all->n - 3];
     ret[0] = quartiles[1].result - MIN(quartiles[0].result, quartiles[1].result);
     ret[1] = quartiles[2].result - MIN(quartiles[1].result, quartiles[2].result);
 }

@@ -266,7 +266,8 @@ int64_t sites_find(const char *signature, struct thread *self, const struct site
         return -1;
     key.head =
         (struct site_head){(uint32_t) class, site_table.by_thread && self ? self->serial : 0};
-    memcpy(key.frames, frames, n * sizeof(*frames));
+    if (n)
+        memcpy(key.frames, frames, n * sizeof(*frames));
     size_t known = site_table.keys.strings.len, len = sizeof(key.head) + n * sizeof(*frames);
     if (known >= MAX_SITES)
         return strpool_find(&site_table.keys, (const char *)&key, len);
