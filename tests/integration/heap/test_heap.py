@@ -82,6 +82,17 @@ def settled(histogram):
     return rows
 
 
+def proxies_in_one_row(histogram):
+    """jmap numbers the classes of proxies, and the histogram of a dump names their interfaces."""
+    together, proxies = {}, [0, 0]
+    for name, (objects, shallow) in histogram.items():
+        if "$Proxy" in name:
+            proxies = [proxies[0] + objects, proxies[1] + shallow]
+        else:
+            together[name] = (objects, shallow)
+    return together | ({"$Proxy": tuple(proxies)} if proxies[0] else {})
+
+
 def histogram_differences(dump, vm, before=None):
     """
     How the histogram of a dump differs from what jmap said of the same VM after it. With what it said before the dump as well, a
@@ -93,8 +104,8 @@ def histogram_differences(dump, vm, before=None):
     passing = re.compile(r"java\.lang\.ref\.|java\.io\.File|java\.util\.zip\.|(byte|char|int)\[\]$|java\.lang\.(String|Object)$|"
                          r"jdk\.internal\.ref\.|jdk\.internal\.vm\.Filler|java\.lang\.invoke\.MethodHandleNatives\$CallSiteContext$")
     answer = heap("histogram", dump)["classes"]
-    ours = {c["class"]: (c["objects"], c["shallow"]) for c in answer}
-    vm, before = (settled(h) for h in (vm, before or vm))
+    ours = proxies_in_one_row({c["class"]: (c["objects"], c["shallow"]) for c in answer})
+    vm, before = (proxies_in_one_row(settled(h)) for h in (vm, before or vm))
     classes_vm, classes = vm["java.lang.Class"], ours["java.lang.Class"]
     if classes_vm[0] != classes[0]:
         assert classes_vm[0] > classes[0]
