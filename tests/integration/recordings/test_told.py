@@ -322,7 +322,7 @@ def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_tha
     lab.read_until(process.stdout, "done throw")
     wrong, right = "Triggers.Lost.<init>(..)", "Triggers$Lost.<init>(..)"
     told = said(lab.jvmscope("attach", "--requests", f"{wrong},{right}", "-t", "100ms", "-o", tmp_path / "q.jfr", process.pid))
-    assert [l for l in told.splitlines() if "Lost" in l] == [f"jvmscope: note: --requests {wrong[:-4]}: no class that is loaded so far matches, but there is Triggers$Lost"]
+    assert [l for l in told.splitlines() if "Lost" in l] == [f"jvmscope: note: --requests {wrong}: no class that is loaded so far matches, but there is Triggers$Lost"]
     process.communicate("", timeout=60)
 
 
