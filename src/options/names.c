@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* Returns whether a blank between parentheses separates nothing. */
-static bool is_idle_blank(const char *list, const char *to, const char *at)
+/* Returns whether a blank separates nothing: `open` within parentheses, and else before them. */
+static bool is_idle_blank(const char *list, const char *to, const char *at, bool open)
 {
     at += strspn(at, " ");
+    if (!open)
+        return to == list || !*at || *at == '(';
     return to == list || strchr("(,.[", to[-1]) || (*at && strchr(",.[<)", *at));
 }
 
@@ -27,7 +29,8 @@ void option_list_normalize(char *list, char separator)
         } else if (!open && (*at == ',' || *at == ';' || *at == separator)) {
             while (to > list && to[-1] == ' ')
                 to--;
-            *to++ = separator;
+            if (to > list && to[-1] != separator)
+                *to++ = separator;
             at += strspn(at + 1, " ");
         } else if (open && *at == '<') {
             arguments++;
@@ -38,10 +41,12 @@ void option_list_normalize(char *list, char separator)
             *to++ = any ? '.' : '[';
             *to++ = any ? '.' : ']';
             at += 2;
-        } else if (!open || *at != ' ' || !is_idle_blank(list, to, at)) {
+        } else if (*at != ' ' || !is_idle_blank(list, to, at, open)) {
             *to++ = *at;
         }
     }
+    if (!open && to > list && to[-1] == separator)
+        to--;
     *to = 0;
 }
 
@@ -70,6 +75,8 @@ const char *option_pattern_fault(const char *part, size_t len)
         return "no annotation name after @";
     if (len == n && memcmp(part, type, n) == 0)
         return "no type name after implements";
+    if (len > 8 && memcmp(part, "extends ", 8) == 0)
+        return "the classes below a type are named by implements pkg.Type";
     if (open && (*part == '@' || (len > n && memcmp(part, "implements ", n + 1) == 0)))
         return "an annotation or a type has no parameters";
     const char *blank = open ? memrchr(part, ' ', name) : NULL;

@@ -10,7 +10,7 @@ enum { WATCHES_MAX = 64 };
  * Writes a list in the way in which it is parsed, in place: its parts are separated by the
  * separator alone, where commas, semicolons and blanks are read too, pkg.Class::method is
  * pkg.Class.method, and the types in the parentheses after a method are without blanks and type
- * arguments.
+ * arguments. Empty parts are left out, and so are blanks around a part and before a parenthesis.
  */
 void option_list_normalize(char *list, char separator);
 

@@ -299,6 +299,7 @@ def test_parameters_are_written_as_in_java(jdk, tmp_path):
     assert traced("--trace", of("overloaded(long)", "longs( long , long )")) == [longs, two]
     assert traced("--trace", of("strings(String,java.lang.Object)", "arrays(int[], String [][], ..)", "varargs(String, Object...)", "nothing()")) == sorted([arrays, "nothing()V", strings, varargs])
     assert traced("--trace", "Traced$Calls.overloaded ; Traced$Calls.longs", "--exclude", of("overloaded(int)", "longs(..)")) == [two]
+    assert traced("--trace", ",Traced$Calls.nothing (),, Traced$Calls.overloaded ;; ", "--exclude", of("overloaded(int)") + ",,Other") == sorted(["nothing()V", two])
     record(jdk, out, "trace=Traced$Calls.longs(long,long)", "exclude=Traced$Calls.overloaded(int)")
     assert {c["method"] for c in lab.read_json("trace", "--json", out)["calls"]} == {"Traced$Calls." + longs}
     assert lab.read_json("trace", "--json", "--method", of("longs(long, long)"), out)["calls_all"] == 2
@@ -306,7 +307,7 @@ def test_parameters_are_written_as_in_java(jdk, tmp_path):
     assert [(r["name"], r["count"]) for r in lab.read_json("requests", "--json", out)["requests"]] == [("Traced$Calls.overloaded", 1)]
     run("--cover", "--include", of("overloaded(int)", "longs(long, ..)"))
     assert {m["method"] + m["descriptor"] for c in lab.read_json("coverage", "--json", out)["classes"] for m in c["by_method"] if m["hit"]} == {one, longs}
-    for option, pattern, why in (("--trace", "a.B.c(int x)", "parameters are types"), ("--exclude", "a.B.c(int", "is not closed"), ("--include", "a/B.c", "written with dots"), ("--trace", "int a.B.c(int)", "the type of the result is left out"), ("--trace", "@a.B(int)", "has no parameters"), ("--requests", "a.B.c(int,)", "parameters are types")):
+    for option, pattern, why in (("--trace", "a.B.c(int x)", "parameters are types"), ("--exclude", "a.B.c(int", "is not closed"), ("--include", "a/B.c", "written with dots"), ("--trace", "int a.B.c(int)", "the type of the result is left out"), ("--trace", "@a.B(int)", "has no parameters"), ("--trace", "extends a.B", "named by implements pkg.Type"), ("--requests", "a.B.c(int,)", "parameters are types")):
         done = lab.jvmscope("run", "--cpu=times", option, pattern, "-o", out, "--", *program)
         assert done.returncode == 2 and done.stderr.startswith(f"jvmscope: run: {option}={pattern}: ") and why in done.stderr.splitlines()[0], done.stderr
 
