@@ -3,6 +3,8 @@
 
 #include "base/macro.h"
 
+#include <string.h>
+
 size_t utf8_decode(const char *text, size_t len, uint32_t *ret)
 {
     const unsigned char *s = (const unsigned char *)text;
@@ -49,6 +51,22 @@ size_t utf8_next(const char *s, size_t len, uint32_t *ret)
     }
     *ret = UTF8_REPLACEMENT;
     return 1;
+}
+
+bool utf8_equal(const char *a, const char *b)
+{
+    size_t a_left = strlen(a), b_left = strlen(b);
+    while (a_left && b_left) {
+        uint32_t a_next, b_next;
+        size_t a_n = utf8_next(a, a_left, &a_next), b_n = utf8_next(b, b_left, &b_next);
+        if (a_next != b_next)
+            return false;
+        a += a_n;
+        a_left -= a_n;
+        b += b_n;
+        b_left -= b_n;
+    }
+    return a_left == b_left;
 }
 
 void utf8_put(struct buf *b, uint32_t v)

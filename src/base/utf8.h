@@ -23,6 +23,12 @@ size_t utf8_decode(const char *s, size_t len, uint32_t *ret);
  */
 size_t utf8_next(const char *s, size_t len, uint32_t *ret);
 
+/*
+ * Returns whether two texts have the same code points, even if only one of them is in modified
+ * UTF-8.
+ */
+bool utf8_equal(const char *a, const char *b);
+
 /* Appends a code point as UTF-8. */
 void utf8_put(struct buf *b, uint32_t v);
 

@@ -54,8 +54,11 @@ static bool put_escaped(struct buf *b, const char **at)
             *at = next;
         }
     }
-    utf8_put(b, c);
-    return c != 0; /* which would end the text */
+    if (c)
+        utf8_put(b, c);
+    else
+        buf_bytes(b, "\xc0\x80", 2); /* as in modified UTF-8: 0 would end the text */
+    return true;
 }
 
 /* A text in quotes, with the escapes by which values are printed, so that these can be copied. */
@@ -248,7 +251,7 @@ static bool test_holds(const struct cond_test *t, const struct cond_value *v)
     if (t->kind == COND_NULL)
         return v->null == (t->op == LOGIC_EQ);
     if (t->kind == COND_TEXT)
-        return (v->text && strcmp(v->text, t->text) == 0) == (t->op == LOGIC_EQ);
+        return (v->text && utf8_equal(v->text, t->text)) == (t->op == LOGIC_EQ);
     return !v->null && !v->text && number_compare(t->op, &v->number, &t->number);
 }
 

@@ -16,6 +16,7 @@
 #include "base/order.h"
 #include "base/parse.h"
 #include "base/strpool.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -82,6 +83,14 @@ static void an_element_is_that_of_the_sorted_numbers(void **state)
             assert_memory_equal(numbers, sorted, n * sizeof(*numbers));
         }
     }
+}
+
+static void texts_of_either_encoding_are_equal(void **state)
+{
+    assert_true(utf8_equal("a\xf0\x9f\x98\x80", "a\xed\xa0\xbd\xed\xb8\x80") && utf8_equal("", ""));
+    assert_true(utf8_equal("\xed\xa0\xbd", "\xed\xa0\xbd") && utf8_equal("\xc0\x80", "\xc0\x80"));
+    assert_false(utf8_equal("\xf0\x9f\x98\x80", "\xed\xa0\xbd") || utf8_equal("a", "ab"));
+    assert_false(utf8_equal("ab", "a") || utf8_equal("\xc0\x80", "") || utf8_equal("a", "b"));
 }
 
 static void strpool_numbers_strings_once(void **state)
@@ -548,6 +557,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(map_agrees_with_a_plain_array),
         cmocka_unit_test(an_element_is_that_of_the_sorted_numbers),
+        cmocka_unit_test(texts_of_either_encoding_are_equal),
         cmocka_unit_test(strpool_numbers_strings_once),
         cmocka_unit_test(numbers_survive_writing_and_reading),
         cmocka_unit_test(whole_numbers_compare_exactly_and_floats_as_they_are_shown),

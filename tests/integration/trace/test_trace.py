@@ -353,6 +353,26 @@ REACHED = (
     (PLAIN, "Reached$Base.tag == 't' && Reached$Base.small == 1 && arg1 == 2", [2]), (PLAIN, "Reached$Base.tag != null && Reached$Base.small < 127 && arg1 == 3", [3]),
     (BOXES, "arg1 == 7 && arg2 == 'x' && arg3 == null && return == true", [7]), (BOXES, "arg1 < 127 && arg3 != 5", []), (BOXES, "arg1 != null && arg1 > -128", [7]))
 
+def selected(jdk, out, method, condition):
+    """The numbers of the calls of tests/java/Compared.java that a condition selects, and what was said."""
+    done = lab.jvmscope("run", "--trace", f"Compared.{method}", "--if", condition, "-o", out, "--",
+                        *jdk.command("java", "-cp", lab.compiled("Compared"), "Compared"))
+    assert done.returncode == 0 and done.stdout == "done\n", (condition, done.stderr)
+    return [c["args"][0] for c in json.loads(lab.jvmscope("trace", "--json", out).stdout or '{"calls": []}')["calls"]], done.stderr
+
+
+# Conditions on Compared.value, whose arg2 is of any type, and the numbers of the calls that meet them.
+TEXTS = (("arg2 == '\U0001f600'", [0]), (r"arg2 == '\ud83d\ude00' || arg2 == '\ud83d'", [0, 1]), (r"arg2 == 'a\u0000b'", [2]),
+         ("arg2 != '\U0001f600' && arg1 < 4", [1, 2, 3]), ("thread == 'Z\u00fcrich \U0001f600 <b>'", [100]))
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_texts_are_compared_by_their_characters(jdk, tmp_path):
+    """Also those beyond U+FFFF, half a pair of them, and U+0000, in the JVM's modified UTF-8 or as they were typed."""
+    for condition, want in TEXTS:
+        assert selected(jdk, tmp_path / "t.jfr", "value", condition)[0] == want, condition
+
+
 PLAIN_OBJECT = "arg2 of Reached.plain is a Reached$Base, whose objects are compared with null only, or by their fields"
 NO_FIELD = (
     (PLAIN, "arg2 > 5", PLAIN_OBJECT), (PLAIN, "arg2 == 'abc'", PLAIN_OBJECT),

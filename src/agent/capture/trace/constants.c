@@ -4,6 +4,7 @@
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -32,7 +33,7 @@ static void see_constants(struct search *s, jclass c)
         if (!(modifiers & ENUM) ||
             (*vm.ti)->GetFieldName(vm.ti, c, fields[i], &name, NULL, NULL) != JVMTI_ERROR_NONE)
             continue;
-        s->found = strcmp(name, s->constant) == 0;
+        s->found = utf8_equal(name, s->constant);
         if (s->n++ < NAMED_MAX)
             buf_printf(&s->names, "%s%s", s->names.len ? ", " : "", name);
         vm_free(name);
