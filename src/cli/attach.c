@@ -500,7 +500,7 @@ const struct command command_attach = {
         "at the end: the classes are changed back afterwards, while *jvmscope status* shows the "
         "progress, and a new recording completes this at once. Classes are changed in batches, "
         "each of which stops all threads for 5 to 25 ms. Pauses between the "
-        "batches, of at most 30 ms a class and 60 s in all, keep the slowest hundredth of the "
+        "batches, of at most 30 ms per class and 60 s in all, keep the slowest hundredth of the "
         "program's requests within 5 ms of its usual latency; 6 to 10 ms were measured with "
         "*--live*, which collects garbage twice, and 8 to 32 ms on JDK 8 to 12, whose VM stops for "
         "longer. Changed methods are compiled again. *--include* limits the classes and so the "

@@ -106,12 +106,13 @@ static bool check_gives(const char *words, const char *output)
         return true;
     int gives = captures_give(words);
     if (format->threads && !(gives & GIVES_WAITS))
-        complain(output, "this format holds threads, which nothing that is asked for records",
+        complain(output, "this format shows threads, but no requested option records them",
                  "add --threads, or write a .jfr");
     else if (format->any && !(gives & (GIVES_STACKS | GIVES_WAITS | GIVES_PAGE)))
-        complain(output, "a page shows nothing of what is asked for", "add --cpu, or write a .jfr");
+        complain(output, "a page can show none of the requested data",
+                 "add --cpu, or write a .jfr");
     else if (!format->threads && !format->any && !(gives & GIVES_STACKS))
-        complain(output, "this format holds stacks, which nothing that is asked for records",
+        complain(output, "this format shows stacks, but no requested option records them",
                  "add --cpu, or write a .jfr");
     else
         return true;

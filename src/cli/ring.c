@@ -130,7 +130,7 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
     bool direct = is_jfr(output);
     if (!direct && (recording_is_direct(output) || !recording_check_output(output)))
         return recording_is_direct(output)
-                   ? complain(output, "a ring becomes no HPROF output", "write a .jfr")
+                   ? complain(output, "a ring cannot be written as HPROF", "write a .jfr")
                    : 2;
     int n = snprintf(copy, sizeof(copy), direct ? "%s" : "%s.%d.jfr", output, (int)getpid());
     if (n >= PATH_MAX)

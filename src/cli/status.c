@@ -117,7 +117,7 @@ static void print_triggers(const char *answer)
             print_value(", ", trigger_value(answer, n, "measured"));
         print_value("; nothing has loaded the class ", trigger_value(answer, n, "not_loaded"));
         if (trigger_number(answer, n, "no_exception"))
-            fputs("; the class is no exception", stdout);
+            fputs("; the class is not an exception", stdout);
         if (held_back)
             printf("; %llu of them within a minute of another", (unsigned long long)held_back);
         if (written)

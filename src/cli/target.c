@@ -40,7 +40,7 @@ int target_find(struct vm *ret, const char *pid)
                             "that such a program makes itself");
         return complain(pid, "not a Java VM", "jvmscope list shows the VMs");
     case -EACCES:
-        return complain(pid, "may not be looked at",
+        return complain(pid, "cannot be inspected",
                         geteuid() ? "it belongs to another user: only root and that user may attach"
                                   : "root needs CAP_SYS_PTRACE for that");
     default:

@@ -212,7 +212,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
         int ret = add_chunk(r, at, &k);
         if (ret == -EBADMSG && r->chunks.len) {
             if (!is_new_room(r, at))
-                recording_damage(r, at, "what follows a chunk is no chunk");
+                recording_damage(r, at, "what follows a chunk is not a chunk");
             break;
         }
         if (ret) {
@@ -231,7 +231,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
         int64_t end_ns = (int64_t)((uint64_t)k->start_ns + (uint64_t)k->duration_ns);
         r->info.end_ns = MAX(r->info.end_ns, end_ns);
     }
-    *ret_why = "an empty file is no flight recording";
+    *ret_why = "an empty file is not a flight recording";
     return r->chunks.len ? 0 : -EBADMSG;
 }
 

@@ -108,7 +108,7 @@ static const char *method_fault(const char *part, size_t len)
     if (!last || last == part || last == part + n - 1)
         return "names no method: pkg.Class.method(..)";
     if (n > 5 && memcmp(part, "java.", 5) == 0)
-        return "methods of the JDK's own packages are no requests";
+        return "methods of the JDK's own packages cannot be requests";
     return option_pattern_fault(part, len);
 }
 

@@ -198,7 +198,7 @@ static int check_always(const struct options *o, struct buf *message)
         option_put_short(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
         buf_string(message, " records without an end and keeps the last minutes: ");
         option_put_short(message, refused[i].option, word ? word : text);
-        buf_string(message, " does not go with it");
+        buf_string(message, " cannot be combined with it");
         return -EINVAL;
     }
     if (always && option_is(o, OPT_ALWAYS, "memory") &&
@@ -207,7 +207,7 @@ static int check_always(const struct options *o, struct buf *message)
         option_put(message, OPT_ALWAYS, "memory");
         buf_string(message, " writes no file: ");
         option_put(message, file, NULL);
-        buf_string(message, " does not go with it");
+        buf_string(message, " cannot be combined with it");
         return -EINVAL;
     }
     if (always && !option_format(o)->events) {

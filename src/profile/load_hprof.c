@@ -202,7 +202,7 @@ int load_hprof(struct load *l)
     }
     if (e == 0 && reader.end != HPROF_END_CLEAN)
         buf_string(l->why, reader.end == HPROF_END_CUT ? "the file is cut short"
-                                                       : "the file ends in what is no record");
+                                                       : "the file ends in what is not a record");
     map_release(&r.strings);
     map_release(&r.classes);
     map_release(&r.traces.nodes);

@@ -22,7 +22,7 @@
 
 static const struct jfr_type unmatched_type = {
     .name = "jvmscope.PatternUnmatched",
-    .label = "Pattern without Classes",
+    .label = "Unmatched Class Pattern",
     .category = "jvmscope",
     .description = "A pattern of an option that matched no class by the end of the recording",
     .kind = JFR_EVENT,

@@ -17,7 +17,7 @@ static void add_shape(struct answer *a, const struct heap_dump *d)
     answer_fact_text(a, "sizeRule", "sizes", text);
     if (s->assumed)
         answer_fact_text(a, "sizeRuleSource", "  how known",
-                         "assumed: ids of this dump are no addresses, neighbours say nothing");
+                         "assumed: ids of this dump are not addresses, neighbours say nothing");
     else {
         snprintf(
             text, sizeof(text),
@@ -72,7 +72,7 @@ static void add_times(struct answer *a, const struct heap *h)
     answer_fact(a, "indexMemory", "  memory, at most", ANSWER_BYTES, t->peak_bytes);
     if (t->spilled)
         answer_fact(a, "indexSpilled", "  room in files", ANSWER_BYTES, t->spilled);
-    snprintf(text, sizeof(text), "%.1f bytes an object, memory %.1f",
+    snprintf(text, sizeof(text), "%.1f bytes per object, memory %.1f",
              h->n ? (double)h->index_bytes / (double)h->n : 0,
              h->n ? (double)t->peak_bytes / (double)h->n : 0);
     answer_fact_text(a, "indexPerObject", "  that is", text);

@@ -38,7 +38,7 @@ static const struct arg limit_args[] = {
     {"--max-upload", 0, ARG_SIZE, offsetof(struct collect, max_upload), "SIZE",
      "the largest upload to accept (32M)"},
     {"--rate", 0, ARG_NUMBER, offsetof(struct collect, rate), "N",
-     "how many uploads a second a tenant may send (200)"},
+     "how many uploads per second a tenant may send (200)"},
     {"--max-series", 0, ARG_NUMBER, offsetof(struct collect, max_series), "N",
      "the sets of service, version, host, instance and labels that a tenant may have (100000)"},
     {"--recordings-size", 0, ARG_SIZE, offsetof(struct collect, recordings_size), "SIZE",

@@ -150,7 +150,7 @@ int collector_admit(void *context, const struct intake_request *q, struct intake
     if (wait) {
         atomic_fetch_add(&c->counts.limited, 1);
         reply->retry_after_s = wait;
-        return intake_line(reply, 429, "more than %llu uploads a second: try again in %u s",
+        return intake_line(reply, 429, "more than %llu uploads per second: try again in %u s",
                            (unsigned long long)c->limits.rate, wait);
     }
     *ret_tenant = t;
@@ -231,7 +231,7 @@ static int answer_metrics(struct collector *c, const struct tenant *t, struct in
     } rows[] = {
         {"uploads", "Uploads that were taken", atomic_load(&c->counts.uploads)},
         {"uploads_repeated", "Uploads that were there already", atomic_load(&c->counts.repeated)},
-        {"uploads_damaged", "Uploads that are no profile", atomic_load(&c->counts.damaged)},
+        {"uploads_damaged", "Uploads that are not profiles", atomic_load(&c->counts.damaged)},
         {"uploads_too_large", "Uploads beyond a limit", atomic_load(&c->counts.too_large)},
         {"uploads_limited", "Uploads that came too fast", atomic_load(&c->counts.limited)},
         {"uploads_failed", "Uploads that could not be stored", atomic_load(&c->counts.failed)},

@@ -300,7 +300,7 @@ static const struct command *const fleet_verbs[] = {
         .run = cmd_question,
         .summary = "print the stacks of a selection, for a flame graph",
         .description =
-            "Prints one collapsed stack a line, followed by its samples, bytes or nanoseconds. "
+            "Prints one collapsed stack per line, followed by its samples, bytes or nanoseconds. "
             "*jvmscope convert* turns them into a flame graph. *--json* prints them as a tree.",
         .examples =
             "  jvmscope fleet flame --store sqlite:fleet.db --service shop >shop.collapsed\n"

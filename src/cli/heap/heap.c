@@ -15,7 +15,7 @@ static const char *heap_why(int error)
 {
     switch (error) {
     case -EBADMSG:
-        return "this is no heap dump (it does not begin with JAVA PROFILE)";
+        return "this is not a heap dump (it does not begin with JAVA PROFILE)";
     case -EINVAL:
         return "an HPROF version or id size that does not exist";
     case -ENOTSUP:

@@ -398,8 +398,8 @@ const struct command command_requests = {
     .description =
         "Use it to find out which requests of a server are slow, and what makes them slow.\n\n"
         "Reads a recording made with *--requests* and prints a row for each request name, the one "
-        "that took most time in total first: the number of requests, requests a second, failures, "
-        "percentiles of the latency, CPU time a request, and what took most of the "
+        "that took most time in total first: the number of requests, requests per second, "
+        "failures, percentiles of the latency, CPU time per request, and what took most of the "
         "latency. Spans of async-profiler, Datadog's endpoint events, and events of any recorder "
         "with a field annotated as jdk.jfr.Contextual count as requests too.",
     .examples = "  jvmscope run --requests -o app.jfr -- java -jar app.jar\n"

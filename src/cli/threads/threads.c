@@ -327,7 +327,7 @@ static const struct command *const threads_verbs[] = {
         "--cpu), they show what a thread did while it ran: the time of a run is divided among its "
         "samples. Without samples, a run counts for the program's methods that were on the stack "
         "both before and after it.\n\nThe index of a recording with more than two million changes "
-        "of state is kept as FILE.timeline. Building it takes 25 bytes of memory an event and the "
+        "of state is kept as FILE.timeline. Building it takes 25 bytes of memory per event and the "
         "pages of that file; a replay of such a recording (*what-if*) takes 32 MB and these "
         "pages.",
         "  jvmscope threads critical-path app.jfr\n  jvmscope threads critical-path --end 'main' "

@@ -425,7 +425,7 @@ static int cmd_trace(const struct command *self, int argc, char **argv)
         return switch_tracing(&operands, &o);
     if (operands.count > 1 || o.condition) {
         complain(operands.count > 1 ? operands.list[1] : "--if",
-                 operands.count > 1 ? "a file takes no further word" : "goes with PID add PATTERN",
+                 operands.count > 1 ? "only one file can be given" : "goes with PID add PATTERN",
                  NULL);
         return 2;
     }

@@ -92,13 +92,13 @@ static void collections_text(const struct vm_view *w)
     char text[24];
     double seconds = (double)w->window_ns / 1e9;
     if (w->allocated && seconds > 0)
-        printf(" between them %s were allocated, %s a second\n", format_size(text, w->allocated),
+        printf(" between them %s were allocated, %s per second\n", format_size(text, w->allocated),
                format_size((char[24]){0}, (uint64_t)((double)w->allocated / seconds)));
     if (w->heap_note)
         printf(" %s\n", w->heap_note);
     const struct vm_figure *old = &w->v.figures[VM_OLD_GENERATION];
     if (old->n > 1 && seconds > 0)
-        printf(" the old generation grew by %s (promoted and allocated there), %s a second\n",
+        printf(" the old generation grew by %s (promoted and allocated there), %s per second\n",
                format_size(text, old->grown),
                format_size((char[24]){0}, (uint64_t)((double)old->grown / seconds)));
 }

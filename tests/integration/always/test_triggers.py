@@ -295,7 +295,7 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
 
 
 def test_a_wrong_condition_gets_its_place():
-    """And what is understood, before any program is started."""
+    """The message also says what is understood, and comes before any program is started."""
     most, files = min(int(pathlib.Path(f"/proc/sys/kernel/{name}").read_text()) for name in ("threads-max", "pid_max")), int(pathlib.Path("/proc/sys/fs/nr_open").read_text())
     for condition, said in (("cpu > 90", '"90" (character 7)'), ("foo > 3", "exception pkg.Class > 10/s"), ("request > 500", "as in 500ms"),
                             ("request >", 'at its end'), ("request < 5ms", "> or >="), ("p99(GET /cart > 200ms", ") is missing"),
@@ -401,7 +401,7 @@ def test_run_says_what_its_triggers_wrote_and_which_never_can(jdk, folder):
     assert program.returncode == 0 and "done throw" in out, (out, said)
     written, = folder.glob("exception-*.jfr")
     notes = [line for line in said.splitlines() if line.startswith("jvmscope: note: --on=") or line.startswith("hprof:")]
-    assert notes == ["jvmscope: note: --on=exception java.lang.String: java.lang.String is no exception: it is not below java.lang.Throwable",
+    assert notes == ["jvmscope: note: --on=exception java.lang.String: java.lang.String is not an exception: it is not below java.lang.Throwable",
                      f"jvmscope: note: --on=exception Triggers$Lost: wrote 1 file, the last is {written}",
                      "jvmscope: note: --on=exception Triggers.Lost > 1/s: no class Triggers.Lost was loaded, but Triggers$Lost was",
                      "jvmscope: note: --on=exception Triggers$Nosuch: no class Triggers$Nosuch was loaded"], said
@@ -422,10 +422,10 @@ def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
         done = lab.jvmscope("attach", "--on", "exception com.shop.Nosuch", "--on", "exception Triggers$Nosuch > 5/s", pid)
         assert done.returncode == 0 and dotted in done.stderr, done.stderr
         assert "--on=exception Triggers$Nosuch > 5/s: no class Triggers$Nosuch is loaded so far\n" in done.stderr and nested not in done.stderr
-        # A class that is there and is no exception never can be one.
+        # A class that is there and is not an exception can never become one.
         for name in ("java.lang.String", "java.util.Map$Entry", "java.lang.Object", "Triggers"):
             done = lab.jvmscope("attach", "--on", f"exception {name}", pid)
-            assert done.returncode == 1 and done.stderr.endswith(f": --on=exception {name}: {name} is no exception: it is not below java.lang.Throwable\n"), done.stderr
+            assert done.returncode == 1 and done.stderr.endswith(f": --on=exception {name}: {name} is not an exception: it is not below java.lang.Throwable\n"), done.stderr
         done = lab.jvmscope("attach", "--on", "exception java.util.Map.Entry > 1/s", pid)
         assert done.returncode == 0 and "no class java.util.Map.Entry is loaded so far, but java.util.Map$Entry is\n" in done.stderr, done.stderr
         told = lab.output("status", pid)

@@ -49,7 +49,7 @@ def test_locals_and_fields_at_lines(jdk, jvmscope, tmp_path):
     assert texts(events, f"Logged.work:{loop}") == ["0/0", "1/0", "0/1", "1/1"]
     assert texts(events, f"Logged.early:{static}") == ["truex1.5 1 {this}"]
     assert [re.sub("@[0-9a-f]+", "@", t) for t in texts(events, f"Logged.<init>:{made}")] == ["Logged@ 3", "Logged$Below@ 3"]
-    assert notes(events) == [f"Logged.early:{static} note: this is not to be had there",
+    assert notes(events) == [f"Logged.early:{static} note: this is not available there",
                              "Logged:9999 note: nothing was logged: the class is loaded and has no code of this line"]
 
 
@@ -180,7 +180,7 @@ def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp
     want = [[str(10 * i) if i < 5 else "null", "null" if i == 3 else "2", none if i % 2 else str(1000 + i), f"n{10 * i}" if i < 5 else "null",
              str(100 + i), "null" if i in (3, 8, 9) else f"n{i}", "main", none if i % 2 else "3", none, "{this.level.x}"] for i in range(10)]
     assert got == want
-    # A field that some of the objects have is no mistake; one that none of them had is reported, once.
+    # A field that some of the objects have is not a mistake; one that none of them had is reported, once.
     assert notes(events) == [f"Reached$Base.take:{at} note: this.level.x begins at a value that has no fields",
                              f"Reached$Base.take:{at} note: Reached$Base.none: there was no such field"]
 

@@ -21,13 +21,15 @@ static const struct jfr_type type = {
          .description = "Where several stacks lead to a place, an estimated part of its count: the "
                         "standard error is at most 1.1 % of a count of many megabytes, 9 % of a "
                         "small one"},
-        {"bytes", "Bytes", "long", JFR_BYTES, .description = "As objects"},
+        {"bytes", "Bytes", "long", JFR_BYTES,
+         .description = "Estimated in the same way as objects"},
         {"liveObjects", "Live Objects", "long", JFR_UNITS},
         {"liveBytes", "Live Bytes", "long", JFR_BYTES},
         {"estimated", "Estimated", "boolean",
          .description = "The figures come from samples; not all objects were counted"},
         {"liveKnown", "Live Known", "boolean",
-         .description = "A collection came first; otherwise live objects are unknown"},
+         .description = "Whether a collection preceded the report; otherwise live figures are "
+                        "unknown"},
         {"liveObjectsError", "Standard Error of Live Objects", "long", JFR_UNITS,
          .description = "0: exact"},
         {"liveBytesError", "Standard Error of Live Bytes", "long", JFR_BYTES,

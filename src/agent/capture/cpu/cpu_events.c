@@ -48,7 +48,7 @@ static const struct jfr_type types[] = {
                           {"name", "Thread Name", "java.lang.String"},
                           {"cpuTime", "CPU Time", "long", JFR_NANOS})},
     {.name = "jvmscope.SampleContext",
-     .label = "Trace of a Sample",
+     .label = "Trace Context of a Sample",
      .category = "jvmscope",
      .description = "The trace and the span that the program's tracer had published for a thread "
                     "when it was sampled",

@@ -49,7 +49,7 @@ static VEC(struct trace_row) reported;
                {"selfTime", "Self Time", "long", JFR_NANOS},                \
                {"rawSelfTime", "Self Time With Probes", "long", JFR_NANOS}, \
                {"slowest", "Slowest Call", "long", JFR_NANOS},              \
-               {"openTime", "Self Time of Calls That Go On", "long", JFR_NANOS})
+               {"openTime", "Self Time of Unfinished Calls", "long", JFR_NANOS})
 
 enum { CALL_TIMES, CALL_TIMES_COST, CALL_TIMES_LEFT, CALL_TIMES_TOTAL };
 
@@ -68,11 +68,11 @@ static const struct jfr_type types[] = {
      .description = "The measured cost of a probed call, which is subtracted from selfTime",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS({"clock", "Clock", "java.lang.String"},
-                          {"callCost", "Picoseconds a Call", "long"},
-                          {"inside", "Picoseconds of It Within the Call's Own Time", "long"},
-                          {"countCost", "Picoseconds a Call That Is Only Counted", "long"})},
+                          {"callCost", "Cost of a Call (ps)", "long"},
+                          {"inside", "Cost Within the Call's Own Time (ps)", "long"},
+                          {"countCost", "Cost of a Call That Is Only Counted (ps)", "long"})},
     {.name = "jvmscope.CallTimesLeft",
-     .label = "Not in Call Times",
+     .label = "Method Not Timed",
      .category = "jvmscope",
      .description = "A method whose calls are not counted, or not timed; their time counts as "
                     "their callers'",

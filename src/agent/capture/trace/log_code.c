@@ -142,16 +142,16 @@ static struct found find_value(const struct edit *e, uint32_t pc, const struct l
     switch (p->kind) {
     case LOG_THIS:
         f.type = has_this(e, pc) ? 'L' : 0;
-        *ret_why = "is not to be had there";
+        *ret_why = "is not available there";
         break;
     case LOG_FIELD:
-        *ret_why = "is no field that can be read there";
+        *ret_why = "is not a field that can be read there";
         find_own(e, pc, name, own, &f);
         break;
     case LOG_SLOT:
         f.type = p->slot + (p->type == 'J' || p->type == 'D') < e->max_locals ? p->type : 0;
         f.slot = p->slot;
-        *ret_why = "is no slot of the method";
+        *ret_why = "is not a slot of the method";
         return f;
     default:
         find_name(e, pc, name, p->text, &f, ret_why);

@@ -27,7 +27,7 @@
 
 static const struct jfr_type unmatched_type = {
     .name = "jvmscope.TraceUnmatched",
-    .label = "Trace Pattern without Methods",
+    .label = "Unmatched Trace Pattern",
     .category = "jvmscope|Trace",
     .description = "A pattern that matched no method by the end of the recording",
     .kind = JFR_EVENT,

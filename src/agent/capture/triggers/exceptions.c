@@ -28,7 +28,7 @@ static struct {
     _Atomic int n;
     _Atomic uint64_t counts[COUNTERS_MAX];
     _Atomic bool seen[COUNTERS_MAX];  /* the VM has loaded a class of this name */
-    _Atomic bool other[COUNTERS_MAX]; /* it is no subclass of Throwable */
+    _Atomic bool other[COUNTERS_MAX]; /* it is not a subclass of Throwable */
     jclass probe;
     bool on;
 } alarms = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -173,7 +173,7 @@ bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *wh
         return false;
     dotted_in_place(name, strlen(name));
     if (c)
-        buf_printf(why, "%s is no exception: it is not below java.lang.Throwable", name);
+        buf_printf(why, "%s is not an exception: it is not below java.lang.Throwable", name);
     else if (guess.rank)
         buf_printf(why, "no class %s %s, but %s %.*s", name, tense, guess.name,
                    (int)strcspn(tense, " "), tense);

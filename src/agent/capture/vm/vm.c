@@ -11,7 +11,7 @@ static const struct jfr_type types[] = {
         .description = "Safepoints since the start of the VM, by its own count",
         .kind = JFR_EVENT,
         .fields = JFR_FIELDS({"count", "Count", "long"}, {"time", "Time", "long", JFR_NANOS},
-                             {"syncTime", "Time To Safepoints", "long", JFR_NANOS}),
+                             {"syncTime", "Time to Reach Safepoints", "long", JFR_NANOS}),
     },
     {
         .name = "jvmscope.Compiled",
