@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attach_load PORT RATE: sends RATE requests a second to a web server on this machine, at fixed
+ * attach_load PORT RATE: sends RATE requests per second to a web server on this machine, at fixed
  * times, whether or not the ones before were answered, until standard input ends. Then it prints a
  * line for each request, "DUE LATENCY", in nanoseconds: when it was due on the monotonic clock, and
  * how long after that its answer was there; -1 when there was none.

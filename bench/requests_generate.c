@@ -3,7 +3,7 @@
  * Writes the recording that requests=auto,threads=y makes of a server that has answered many
  * requests: 64 threads, 50 names, a wait for a monitor in every request of which details are kept.
  * Usage: requests_generate FILE [REQUESTS [KEPT]] (10 million; 200,000, which is what the agent
- * keeps of as many at 20,000 a second). With KEPT = REQUESTS the file is what it was if all were
+ * keeps of as many at 20,000 per second). With KEPT = REQUESTS the file is what it was if all were
  * kept.
  */
 #include "base/latency.h"

@@ -276,6 +276,20 @@ def wide_lines(text, width=122):
     return [line for line in text.splitlines() if len(line) > width and not re.match(r"\||    ", line) and "](http" not in line]
 
 
+def merged_commands(text):
+    """The lines with a prompt in the middle: wrapping lines anew has joined a command to the line before it."""
+    return [line for line in text.splitlines() if re.search(r"\S \$ \S", line)]
+
+
+def test_commands_in_documents_have_lines_of_their_own():
+    """No line of a document or of doc/examples has a prompt in the middle."""
+    assert merged_commands("    $ jvmscope list\n    4711 Shop\n    $ kill 4711   # costs 3 $\n") == []
+    assert merged_commands("    $ jvmscope list 4711 Shop $ kill 4711\n") and merged_commands("    java Shop $ jvmscope list\n")
+    documents = [lab.ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + [*(lab.ROOT / "doc").rglob("*.md"), *(lab.ROOT / "doc").rglob("*.txt")]
+    assert len(documents) > 50
+    assert [(path.name, line[:60]) for path in documents for line in merged_commands(path.read_text())] == []
+
+
 def test_prose_of_documents_has_one_width():
     """Lines of at most 122 columns, outside of tables, code and links to the web."""
     wide = "word " * 25
