@@ -226,8 +226,8 @@ static const struct tl_pause *pause_within(const struct timeline *t, uint64_t fr
  * signals, which has done nothing before, and the one that enqueues the references that a
  * collection has cleared. The path then continues with what the program was doing when the signal
  * came or the collection began; it is consumed up to there. Returns the node to continue at, or
- * TL_NONE when node n is no such wake-up or nothing was running. Returns -EPROTO in *ret_r when the
- * node leads outside the timeline.
+ * TL_NONE when node n is not such a wake-up or nothing was running. Returns -EPROTO in *ret_r when
+ * the node leads outside the timeline.
  */
 static uint32_t before_vm(struct walk *w, uint32_t n, int *ret_r)
 {

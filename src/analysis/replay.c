@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* beyond this size the order is kept, because the simulation costs some 500 ns a node */
+/* beyond this size the order is kept, because the simulation costs some 500 ns per node */
 enum { ARBITRATE_NODES = 20000000 };
 
 #define NOT_YET UINT64_MAX

@@ -44,7 +44,7 @@ static int add_value(struct name_estimates *of, int k, const struct request *q, 
               : 0;
 }
 
-/* In the order of time: what lies near each other in the timeline is looked up together. */
+/* In the order of time, so that neighbours in the timeline are looked up together. */
 static int add_requests(struct request_ledger *l, const struct requests *r,
                         struct name_estimates *all, struct name_sums *sums)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks whether text from outside is JSON (RFC 8259), without building anything from it. json-c is
- * no help: also in its strict mode it accepts NaN, control characters and single quotes.
+ * Checks whether text from outside is JSON (RFC 8259), without building anything from it. json-c
+ * cannot be used for that: even in its strict mode it accepts NaN, control characters and
+ * single quotes.
  */
 #pragma once
 

@@ -35,7 +35,7 @@ struct literal {
 };
 
 struct literal number_literal(int64_t n);
-/* Reads a whole text. False: it is no number. */
+/* Reads a whole text. False: it is not a number. */
 bool number_parse(struct literal *ret, const char *text) must_check;
 
 /* Returns whether the comparison holds; LOGIC_IS: whether the number is not 0. */

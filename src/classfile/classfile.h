@@ -82,7 +82,7 @@ struct class_file {
 };
 
 /*
- * Returns 0, -EBADMSG when the bytes are no class file of a known version, or -ENOMEM. After a
+ * Returns 0, -EBADMSG when the bytes are not a class file of a known version, or -ENOMEM. After a
  * failure the struct holds no class.
  */
 int class_parse(struct class_file *c, const void *bytes, size_t len) must_check;

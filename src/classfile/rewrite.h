@@ -206,7 +206,7 @@ int edit_local(struct edit *e, char type) must_check;
 /*
  * Inserts a copy of the code. `stack` is the number of slots it needs in addition; `edge` is for
  * EDIT_EDGE. Returns 0, an error of the buf, or -EINVAL when the instruction does not have such a
- * place: AFTER one that never continues, or an EDGE of one that is no branch.
+ * place: AFTER one that never continues, or an EDGE of one that is not a branch.
  */
 int edit_insert(struct edit *e, enum edit_where where, uint32_t pc, unsigned edge,
                 const struct buf *code, unsigned stack) must_check;

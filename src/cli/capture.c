@@ -200,7 +200,7 @@ static int take_values(struct capture *c, const struct option_row *row, const ch
     return r;
 }
 
-/* True for pkg.Class.method(..) or pkg.Class.method(int), which are no operands of a command. */
+/* True for pkg.Class.method(..) or pkg.Class.method(int), which are not operands of a command. */
 static bool is_method_pattern(const char *word)
 {
     const char *open = strchr(word, '(');

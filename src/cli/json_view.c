@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/json_view.h"
 
-/* json-c and base/json.h cannot be included together: both define json_object. */
 #include "base/buf.h"
 #include "base/vec.h"
 #include "options/signature.h"
@@ -256,7 +255,7 @@ static void print_members(FILE *to, json_object *o)
     }
 }
 
-/* The value of an object's only member; NULL: there are others, or it is no object. */
+/* The value of an object's only member; NULL: there are others, or it is not an object. */
 static json_object *only_member(json_object *o, const char **ret_key)
 {
     json_object *only = NULL;

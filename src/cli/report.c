@@ -276,7 +276,7 @@ static int print_stacks(const struct profile_view *v, const struct profile_tree 
     }
     if (v->open && !v->profile->calls.len) { /* otherwise the table of calls has shown it */
         char open[24];
-        printf("\nIn calls that had not returned at the end, which are no stacks here: %s\n",
+        printf("\nIn calls that had not returned at the end, which are not stacks here: %s\n",
                format_weight(open, v->metric, v->open));
     }
     if (few)

@@ -172,7 +172,7 @@ int clickhouse_run_everywhere(struct clickhouse_store *s, const char *sql, struc
     return r == -EHOSTUNREACH ? -EBUSY : r;
 }
 
-/* Removes the partitions that the statement lists, one a line. */
+/* Removes the partitions that the statement lists, one per line. */
 static int drop_listed(struct clickhouse_store *s, const char *host, const char *select,
                        const char *table, struct buf *why)
 {

@@ -58,8 +58,8 @@ void fleet_batches_release(struct fleet_batches *b);
 /*
  * Reads a recording or profile in any format that the command knows, gzipped, by zstd or plain; an
  * inner layer (a .pb.gz sent with Content-Encoding: gzip) is unpacked as well. Returns 0, or a
- * negative errno with the reason in why: -EPROTO for what is damaged, -ENOTSUP for what is no
- * profile, -E2BIG for what is beyond a limit.
+ * negative errno with the reason in why: -EPROTO for what is damaged, -ENOTSUP for what is
+ * not a profile, -E2BIG for what is beyond a limit.
  */
 int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how,
                struct buf *why) must_check;

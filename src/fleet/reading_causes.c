@@ -39,7 +39,7 @@ struct causes {
     struct shares *shares; /* of each request of the list */
 };
 
-/* "[lock]", "[shop.Stock]": what is no code. */
+/* "[lock]", "[shop.Stock]": what is not code. */
 static int64_t mark_of(struct batch *b, const char *text)
 {
     char name[NAME_MAX_LEN + 8];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The readings or samples on which figures rest, as the samples of a series share them by weight.
- */
+/* Divides a series' readings among its samples in proportion to weight. */
 #pragma once
 
 #include <stdint.h>

@@ -181,7 +181,7 @@ static ALWAYS_INLINE int sum_classes(const struct heap_index_file *f, struct hea
     const uint64_t n = f->header.n, no_class = dump->classes.len;
     /* above: for each class, the number of its instances on the current path. */
     uint64_t *above = calloc(no_class + 1, sizeof(uint64_t)), depth = 0;
-    /* Three entries a step. Pages that are not used take no memory. */
+    /* Three entries per step. Pages that are not used take no memory. */
     void *way = heap_memory_again(TAKE(*spare), (n + 1) * 3 * (wide ? 8 : 4));
     int error = above && way ? 0 : -ENOMEM;
     struct step s = {0};

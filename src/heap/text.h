@@ -15,7 +15,7 @@ struct heap_text {
 
 /* Determines where a String keeps its characters. */
 void heap_text_prepare(struct heap *h);
-/* Returns false when the object is no string or has no characters. */
+/* Returns false when the object is not a string or has no characters. */
 bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret);
 
 /*

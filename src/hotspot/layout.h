@@ -65,7 +65,7 @@ struct hotspot_layout {
 };
 
 /*
- * Reads and checks the layout. Returns 0, or -ENOTSUP with the reason in why[size]: this is no
+ * Reads and checks the layout. Returns 0, or -ENOTSUP with the reason in why[size]: it is not
  * HotSpot, or one that the walker does not know, or its tables are incomplete or contradictory.
  */
 int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why,

@@ -4,7 +4,7 @@
  * for SIGSEGV and SIGBUS knows. A fault there makes the load return false; a fault anywhere else is
  * passed to the previous handler (the VM's, which uses faults for null checks and safepoint polls),
  * unless it is in memory that another process took away (base/backed.h).
- * process_vm_readv would take 300 ns a call, and containers forbid it. Range checks alone do not
+ * process_vm_readv would take 300 ns per call, and containers forbid it. Range checks alone do not
  * suffice, because metaspace and code appear and disappear during a walk. A load without a fault
  * takes 1 to 2 ns. All loads are async-signal-safe, provided that SIGSEGV and SIGBUS are not
  * blocked.

@@ -14,8 +14,8 @@ struct thread_bytes_at {
 
 /*
  * Any thread may ask, while the thread itself goes on: what it takes from a new buffer during the
- * call may be missing, or a buffer that it gives up at this moment be counted twice. The beginning
- * of one buffer and the used end of another are never taken together, whose distance may be as
- * large as the heap. Memory that cannot be read counts as 0.
+ * call may be missing, or a buffer that it gives up at this moment be counted twice. Never combines
+ * the start of one buffer with the used end of another, whose distance may be as large as the heap.
+ * Memory that cannot be read counts as 0.
  */
 uint64_t thread_bytes(const struct memory *m, uint64_t thread, const struct thread_bytes_at *at);

@@ -96,8 +96,8 @@ static uint64_t true_dump_length(const struct hprof_reader *r, uint64_t start, u
 
 /*
  * Extends TIME, which wraps at 2^32 microseconds. A time before that of the previous record has
- * wrapped, however long the gap. Two cases are no wrap: a small step back, from an adjusted clock,
- * and 0 after other times, which was never filled in.
+ * wrapped, however long the gap. Two cases are not wraps: a small step back, from an adjusted
+ * clock, and 0 after other times, which was never filled in.
  */
 static uint64_t unroll(struct hprof_reader *r, uint32_t time_us)
 {

@@ -202,7 +202,7 @@ struct hprof_static {
     uint64_t value; /* raw bits: an id, an int, a double's bits */
 };
 
-/* Returns -EBADMSG when the item is no class or is malformed. */
+/* Returns -EBADMSG when the item is not a class or is malformed. */
 int hprof_class_read(const struct hprof_item *item, unsigned id_size,
                      struct hprof_class *ret) must_check;
 /* Reads the next entry of statics_at or constants_at. Returns false when it is malformed. */

@@ -10,7 +10,7 @@
 
 /*
  * Appends the recording in `from`, whole or not at all; `to` is a closed recording. A chunk whose
- * events cannot be read is copied as it is. Returns 0, -EBADMSG when `from` is no recording,
+ * events cannot be read is copied as it is. Returns 0, -EBADMSG when `from` is not one,
  * or another negative errno.
  */
 int jfr_append(int to, int from) must_check;

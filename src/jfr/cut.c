@@ -42,8 +42,8 @@ static bool read_number(const uint8_t *at, size_t len, size_t *ret_used, uint32_
 }
 
 /*
- * Returns where the last event that is no pad ends in the bytes of a chunk, or 0 when the chain is
- * broken.
+ * Returns where the last event that is not a pad ends in the bytes of a chunk, or 0 when the chain
+ * is broken.
  */
 static size_t used_bytes(const uint8_t *chunk, size_t len)
 {
@@ -64,7 +64,7 @@ static size_t used_bytes(const uint8_t *chunk, size_t len)
 
 /*
  * Maps the file and finds the start and the used bytes of its last chunk. *ret_used is 0 when this
- * is no recording by our agent.
+ * is not a recording by our agent.
  */
 static int map_file(int fd, int protection, uint8_t **ret_file, size_t *ret_len, size_t *ret_at,
                     size_t *ret_used)

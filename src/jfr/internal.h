@@ -231,7 +231,7 @@ struct loss_counter {
 
 /* The segments of a ring (jfr/ring.h); used by the worker only. */
 struct ring {
-    struct jfr_ring_head *head; /* mapped; NULL when the file is no ring */
+    struct jfr_ring_head *head; /* mapped; NULL when the file is not a ring */
     uint32_t segments, current;
     uint64_t segment_bytes;
     uint64_t done_bytes; /* of the chunks that have ended */

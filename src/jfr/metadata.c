@@ -52,7 +52,7 @@ static const struct {
 };
 
 static const struct {
-    enum annotation annotation; /* A_LABEL, which is no unit, means none */
+    enum annotation annotation; /* A_LABEL, which is not a unit, means none */
     const char *value;
 } units[] = {
     [JFR_TICKS_STAMP] = {A_TIMESTAMP, "TICKS"},

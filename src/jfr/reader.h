@@ -263,7 +263,7 @@ int64_t rec_value_ns(const struct rec_object *o, const struct rec_value *v);
 struct rec_thread {
     uint32_t number;
     const char *name;      /* the Java name, or else the OS name; never NULL */
-    const char *java_name; /* NULL if this is no Java thread */
+    const char *java_name; /* NULL if this is not a Java thread */
     const char *os_name;   /* may be NULL */
     int64_t java_id, os_id;
     const char *group; /* may be NULL */

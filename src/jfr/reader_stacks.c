@@ -172,7 +172,7 @@ static bool has_frames(const struct rec_chunk *k, const struct rec_field *f)
            chunk_type_named(k, TYPE_OF_METHODS);
 }
 
-/* Returns 0, -ENOENT when the object is no stack, -EBADMSG or -ENOMEM. */
+/* Returns 0, -ENOENT when the object is not a stack, -EBADMSG or -ENOMEM. */
 static int decode_stack(const struct rec_object *o, uint64_t id, bool raw,
                         struct rec_stack_room *room)
 {

@@ -107,8 +107,7 @@ static int find_segments(struct ring_taking *t)
         t->segments.data[kept++] = *s;
     }
     t->segments.len = kept;
-    /* A recorder that was killed at a change of chunks did not come to store when the old one
-     * ended. */
+    /* A recorder killed while it changed chunks has not stored when the old one ended. */
     for (size_t i = 0; i + 1 < kept; i++)
         t->segments.data[i].ends = MAX(t->segments.data[i].ends, t->segments.data[i + 1].ticks);
     return 0;

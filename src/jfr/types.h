@@ -16,7 +16,7 @@ enum jfr_frame_type {
     JFR_FRAME_NATIVE = 4, /* a Java native method or a function of a library */
     JFR_FRAME_CPP = 5,    /* a function of the VM itself */
     JFR_FRAME_KERNEL = 6,
-    JFR_FRAME_STUB = 7, /* code that the VM generated and that is no method */
+    JFR_FRAME_STUB = 7, /* code that the VM generated and that is not a method */
     JFR_FRAME_C1 = 8,   /* compiled by the first compiler, where that is known */
 };
 

@@ -73,7 +73,7 @@ struct jfr_method {
 struct jfr_thread {
     const char *os_name;
     uint64_t os_id;
-    const char *java_name; /* NULL if it is no Java thread */
+    const char *java_name; /* NULL if it is not a Java thread */
     uint64_t java_id;
     const char *group; /* NULL if none */
     bool is_virtual;

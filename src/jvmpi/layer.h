@@ -60,8 +60,8 @@ void layer_notify_as(struct my *own, JNIEnv *env, JVMPI_Event *event);
 /*
  * Like layer_notify, for an event that names an object by its id. While the handler runs, the
  * thread finds the object by its id even where JVM TI's walks do not reach it: they leave out the
- * references that native code holds for a thread whose latest Java frame is no native method, and
- * the arguments of native methods.
+ * references that native code holds for a thread whose latest Java frame is not a native method,
+ * and the arguments of native methods.
  */
 void layer_notify_naming(JNIEnv *env, JVMPI_Event *event, jobjectID id, jobject object);
 /* own: the calling thread's. */

@@ -211,7 +211,7 @@ static bool waits_for_me(struct thread_entry *t, bool *ret_known, struct thread_
         if (atomic_load(&t->leaving))
             return true;
         if (suspender) {
-            /* What the threads before it wait for does not come, and is no reason to wait. */
+            /* The threads before it wait for what will not happen; do not wait for them. */
             *ret_known = atomic_load(&t->locked) || awaits;
             *ret_by = t;
         } else {
@@ -240,7 +240,7 @@ static bool waits_for_me(struct thread_entry *t, bool *ret_known, struct thread_
 /*
  * Returns true when the caller need not wait for the report any more. A handler may also want a
  * lock that the layer does not know; a thread that sleeps for long is believed to want one of the
- * caller's. One that is suspended goes on when the thread does that has suspended it.
+ * caller's. One that is suspended resumes when the thread that suspended it does.
  */
 static bool is_settled(struct report *r, unsigned sleep_ms)
 {

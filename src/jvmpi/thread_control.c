@@ -68,9 +68,9 @@ enum {
 };
 
 /*
- * Up to JDK 15 SuspendThread looks 50 times, with growing pauses, at a thread that it finds between
- * two states, and one that suspends itself there does not leave that state: 6.4 s pass. For a list
- * the VM stops all threads instead.
+ * Up to JDK 15 SuspendThread polls up to 50 times (6.4 s in all) when a thread is between two
+ * states, and one that suspends itself there does not leave that state. For a list the VM stops all
+ * threads instead.
  */
 static jvmtiError suspend_once(jthread thread)
 {

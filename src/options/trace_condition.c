@@ -37,8 +37,8 @@ static int escaped_unit(const char **at)
 }
 
 /*
- * Appends the character of the escape whose backslash precedes *at. Returns false when it is no
- * escape.
+ * Appends the character of the escape whose backslash precedes *at. Returns false when it is
+ * not an escape.
  */
 static bool put_escaped(struct buf *b, const char **at)
 {

@@ -196,7 +196,7 @@ int losses_merge(struct losses *to, const struct losses *from)
     }
     for (size_t i = 0; i < from->early.len && r == 0; i++)
         r = add_early(to, from->early.data[i].capture, from->early.data[i].ns);
-    /* Of recordings that have their end, the moments say nothing. */
+    /* The times matter only for recordings that lack their end. */
     for (size_t i = 0; i < from->counted.len && r == 0 && lacks_end(from); i++) {
         const struct counted *row = &from->counted.data[i];
         struct counted *at = counted_at(to, row->capture, row->until_ns);

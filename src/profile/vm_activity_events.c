@@ -71,7 +71,7 @@ const struct rec_select activity_events[] = {
     {0},
 };
 
-/* Where figures come from. A field that an event lacks is no figure. */
+/* Where figures come from. A field that an event lacks is not a figure. */
 static const struct {
     const char *type, *field;
     enum vm_figure_kind kind;

@@ -27,7 +27,7 @@ int check_vm(const struct vm *vm, struct check ret[CHECKS]) must_check;
 void check_release(struct check checks[CHECKS]);
 
 /*
- * True when the process runs an image that GraalVM's native-image made of a Java program: it is no
- * VM that takes agents.
+ * True when the process runs an image that GraalVM's native-image made of a Java program: it is
+ * not a VM that takes agents.
  */
 bool check_is_native_image(pid_t pid);

@@ -76,7 +76,7 @@ int vm_locate(const struct vm *vm, const char *path)
 int vm_open_written(const struct vm *vm, const char *path, struct buf *why)
 {
     struct stat st;
-    /* O_NONBLOCK: opening something that is no regular file, such as a pipe, must not block. */
+    /* O_NONBLOCK: opening something that is not a regular file, such as a pipe, must not block. */
     _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0 || fstat(fd, &st) < 0) {
         int r = fd < 0 ? fd : -errno;

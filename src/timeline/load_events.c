@@ -107,7 +107,7 @@ static void note_before(struct loader *l, uint32_t thread)
 
 /*
  * Adds an event with a duration as the beginning and the end of a wait. What was over before the
- * recording began is no part of it.
+ * recording began is not part of it.
  */
 static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end,
                      uint32_t object, uint32_t owner, uint32_t waker, uint32_t timeout_ms,

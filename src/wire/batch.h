@@ -30,7 +30,7 @@ struct wire_frame {
     uint32_t file;
     /*
      * what runs in it: "jvm", "native", "kernel" and others of OpenTelemetry's attribute
-     * profile.frame.type, or, from jvmscope, one of model's frame_kind_names
+     * profile.frame.type, or, from jvmscope, one of profile's frame_kind_names
      */
     uint32_t kind;
     int32_t line; /* counts from 1; 0: unknown */
@@ -87,13 +87,13 @@ struct wire_limits {
     size_t frames;     /* of all stacks in a message, repeated ones too; usually 32 million */
 };
 
-/* For files of one's own, which may be large: what they take is bounded by their size. */
+/* For local files, which may be large: what they take is bounded by their size. */
 extern const struct wire_limits wire_limits_wide;
 
 /* Labels that have a meaning for us. */
 #define WIRE_REQUEST "request"         /* of samples: the request for which their thread worked */
 #define WIRE_THREAD  "thread.name"     /* of samples: OpenTelemetry's name for it */
-#define WIRE_UNSURE  "jvmscope.unsure" /* of samples: "true" if their estimate may be of nothing */
+#define WIRE_UNSURE  "jvmscope.unsure" /* of samples: "true" if it may be an estimate of zero */
 #define WIRE_SERVICE "service.name"    /* of a resource, as OpenTelemetry calls it */
 #define WIRE_NOTE    "jvmscope.note"   /* of a profile: what its figures rest on, a sentence */
 

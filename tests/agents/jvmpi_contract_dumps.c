@@ -195,7 +195,7 @@ static void record(struct reader *r)
     case JVMPI_GC_ROOT_UNKNOWN:
     case JVMPI_GC_ROOT_MONITOR_USED:
         if (!object(r))
-            breach("a root that is no object", "type %u", type);
+            breach("a root that is not an object", "type %u", type);
         return;
     case JVMPI_GC_ROOT_JNI_GLOBAL:
         (void)object(r);

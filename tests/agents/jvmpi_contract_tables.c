@@ -70,7 +70,7 @@ static bool ask(jint type, void *arg, const char *where)
     asking++;
     asking_for = where;
     /*
-     * An answer is no event, and not everything has been reported yet. JDK 21 never reports the
+     * An answer is not an event, and not everything has been reported yet. JDK 21 never reports the
      * classes that a virtual thread links while it has its carrier's identity.
      */
     asking_excused |=
@@ -316,7 +316,7 @@ void on_class_load(const JVMPI_Event *e, bool requested)
     struct object_record *o = object_of(id, "CLASS_LOAD");
     struct class_record *c = table_get(&classes, id);
     if (o && java_lang_class && o->class_id != java_lang_class->id && o != java_lang_class)
-        breach("CLASS_LOAD of an object that is no class", "%s", name);
+        breach("CLASS_LOAD of an object that is not a class", "%s", name);
     if (c) {
         if (!requested && !c->by_request)
             breach("CLASS_LOAD of a class that is there", "%s", name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Names and values that would be markup, are 64 KiB long, or are no text at all. */
+/** Names and values that would be markup, are 64 KiB long, or are not text at all. */
 public class HostileNames {
     static final String MARKUP = "<img src=x onerror=\"document.title='owned'\"></script><script>document.title='owned'</script>";
 

@@ -8,7 +8,7 @@ import java.util.concurrent.CountDownLatch;
 
 /**
  * Every text that a program can choose (names of threads, classes, methods, fields and files, values, messages, properties) drives
- * a terminal, begins a line of its own, turns the direction of writing, is no text at all, or is 60,000 characters long. Prints
+ * a terminal, begins a line of its own, turns the direction of writing, is not text at all, or is 60,000 characters long. Prints
  * "ready" when two of its threads are deadlocked, and ends with its standard input.
  */
 public class HostileTexts {

@@ -28,7 +28,7 @@ public class Rounds {
         }
     }
 
-    /** Has a constant that is no number. It gets no probes, so the VM makes its code from its constants each time. */
+    /** Has a constant that is not a number. It gets no probes, so the VM makes its code from its constants each time. */
     static class NotANumber {
         static double none(int n) {
             return n < 0 ? Double.NaN : -Double.NaN;

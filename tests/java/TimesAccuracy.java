@@ -3,9 +3,9 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * One piece of work, called in five shapes: TimesAccuracy CALLS, with -Dsteps=N steps of work a call. Makes all calls twice, for the
- * JIT to compile them, prints "warm", waits for a line, makes them again, and prints for each shape the method that does the work,
- * calls, nanoseconds a call by the program's own clock (mean and best), and elapsed time by CPU time of the loop (1 on a machine
+ * One piece of work, called in five shapes: TimesAccuracy CALLS, with -Dsteps=N steps of work per call. Makes all calls twice, for
+ * the JIT to compile them, prints "warm", waits for a line, makes them again, and prints for each shape the method that does the work,
+ * calls, nanoseconds per call by the program's own clock (mean and best), and elapsed time by CPU time of the loop (1 on a machine
  * that has time for it). Run without an agent it tells the truth.
  */
 public class TimesAccuracy {

@@ -2,7 +2,7 @@
 
 /**
  * Tiny methods in five shapes of calls, and two readings of the clock with nothing between; prints for each calls and nanoseconds
- * a call, best of the rounds after a warm-up.
+ * per call, best of the rounds after a warm-up.
  */
 public class TimesMicro {
     static int sink;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that would be markup, 64 KiB of one, what is no text, recordings and dumps that are cut: shown as text, as far as they go.
+// Names that would be markup, 64 KiB of one, what is not text, recordings and dumps that are cut: shown as text, as far as they go.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";

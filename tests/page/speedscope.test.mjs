@@ -47,7 +47,7 @@ test("speedscope shows the threads of the export", async () => {
   assert.deepEqual(page.problems, []);
 });
 
-test("what is no trace is not shown", async () => {
+test("what is not a trace is not shown", async () => {
   const broken = join(folder, "broken.json");
   writeFileSync(broken, readFileSync(exported, "utf8").slice(0, 1000));
   const page = await openProfile(broken);

@@ -5,7 +5,7 @@ hostile_vm.py FOLDER ATTACK SECRET: maps files named libjvm.so and libhprof.so i
 writes "ready". ATTACK says what it does where the command looks:
   link    every file that it is asked to write is a symbolic link to SECRET
   pipe    ... is a named pipe that nobody writes to
-  other   ... is a file of its own that is no recording
+  other   ... is a file of its own that is not a recording
   named   a recording that it says to have written lies at the path SECRET itself
   deaf    it does not listen at all, and SIGQUIT stays pending
 """

@@ -303,7 +303,7 @@ static void program_5_blocked_time_misleads(void **state)
 
 /*
  * Two waits of 20 ms, and one of which the recording has 10 ms: how long that took is unknown, so
- * it is no part of the least, the average and the percentiles.
+ * it is not part of the least, the average and the percentiles.
  */
 static void waits_that_are_cut_have_no_length(void **state)
 {

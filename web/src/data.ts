@@ -11,7 +11,7 @@ export interface MetricJson {
   unit: Unit;
   interval_ns: number;
   untimed?: boolean; // counts of the whole recording, which have no times
-  note?: string; // what the figures rest on, where they are no plain counts
+  note?: string; // what the figures rest on, where they are not plain counts
   note_short?: string; // its beginning, without the explanation
   nodes: number;
   pruned: number;

@@ -75,8 +75,8 @@ static jobject configuration_of(JNIEnv *jni, const char *text)
 
 /*
  * The recorder of JDK 11 cannot take samples of old objects with these collectors, and says so on
- * the program's standard output. It can before 17 in some versions that nobody maintains; there we
- * do without.
+ * the program's standard output. Some unmaintained versions before 17 could; we skip the samples
+ * there too.
  */
 static bool lacks_old_objects(void)
 {

@@ -22,7 +22,7 @@ struct batches {
 /*
  * Has the VM transform classes. In a VM that was running before the agent came, a batch stops the
  * program for a few milliseconds. The pauses are long enough that only one request in a hundred is
- * delayed by more than 4 ms, unless all pauses together would exceed 30 ms a class or 60 s.
+ * delayed by more than 4 ms, unless all pauses together would exceed 30 ms per class or 60 s.
  */
 void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n);
 /* Returns whether batches_run is at work, and how far it is. Any thread. */

@@ -78,7 +78,7 @@ static bool starts_like(const char *p, size_t n, struct str class_name)
             return false;
     for (; i < n && p[i] != '*'; i++)
         if (p[i] == '.')
-            return false; /* pkg.Outer.Inner.* is no method of pkg.Outer */
+            return false; /* pkg.Outer.Inner.* is not a method of pkg.Outer */
     return true;
 }
 

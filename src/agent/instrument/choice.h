@@ -38,7 +38,7 @@ bool choice_is_class(struct str class_name, const char *name);
 
 /*
  * The class that a name which matches none probably means: one with $ where the name has dots, or
- * one whose package, or outer class, the name leaves out. All zeros is no class.
+ * one whose package, or outer class, the name leaves out. All zeros is not a class.
  */
 struct choice_guess {
     char name[256]; /* with dots; "" for none */

@@ -18,7 +18,7 @@
 
 enum { PERF_KERNEL_FRAMES = 60 }; /* the ring holds eight samples of this depth */
 
-/* A zeroed struct is no clock. */
+/* A zeroed struct means: no clock. */
 struct perf_clock {
     int fd;             /* 0 if there is no clock */
     void *_Atomic ring; /* read by the thread itself, in its handler */

@@ -103,7 +103,7 @@ void sampler_release(void);
 /* Passes the samples that were kept to f, outside signal handlers. */
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context);
 /*
- * Call ten times a second: removes the timers of threads that are no Java threads, and reports the
+ * Call ten times a second: removes the timers of threads that are not Java threads, and reports the
  * samples of idle threads.
  */
 void sampler_work(void);

@@ -52,7 +52,7 @@ void session_drain_rows(struct session *s, JNIEnv *jni);
 void session_flush_rows(struct session *s, JNIEnv *jni);
 /*
  * Has the rows write what they have counted, every SESSION_SAVE_NS or less often, so that it takes
- * at most a fiftieth of this thread's time and, at about 50 bytes an event, 32 KiB of the file a
+ * at most a fiftieth of this thread's time and, at about 50 bytes per event, 32 KiB of the file per
  * second.
  */
 void session_save_rows(struct session *s, JNIEnv *jni);

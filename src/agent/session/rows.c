@@ -231,7 +231,7 @@ void rows_stop(struct session *s, JNIEnv *jni)
         int i = nth_row_to_start(k);
         const struct capture *row = captures[i];
         bool leave = vm.dying && row->reachable && rows_has(s->on, i) && !row->reachable();
-        /* Changing classes back is no part of the recording. */
+        /* Changing classes back is not part of the recording. */
         if (rows_has(s->on, i) && row->changes_classes && s->out.jfr)
             jfr_writer_ends(s->out.jfr, now_ns());
         if (rows_has(s->on, i) && row->stop && !leave)

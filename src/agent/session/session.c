@@ -207,7 +207,7 @@ void session_time_is_over(struct session *s, JNIEnv *jni)
     session_occupy(NULL, NULL);
 }
 
-/* Rows that need a collector at the end are called in time; without the hook they do without it. */
+/* Calls rows that need a collection at the end in time; without the hook they do without one. */
 static void watch_end(struct session *s, JNIEnv *jni)
 {
     bool needed = false;

@@ -119,8 +119,8 @@ static void report_saturated(struct session *s)
 }
 
 /*
- * Writes that the counts of row i up to ns are in the recording. Figures of a part of a ring do not
- * come from such counts, which are those since its beginning.
+ * Records that the counts of row i are complete up to ns. Parts of a ring take no figures from
+ * them, since they count from the ring's start.
  */
 static void write_counted(struct session *s, int i, uint64_t ns)
 {

@@ -113,7 +113,7 @@ static void split(struct finder *f, uint64_t node, unsigned depth)
     if (parts && depth < MAX_SPLITS) {
         for (uint64_t k = 0; k < large; k++)
             split(f, heap_child(h, first + k), depth + 1);
-        /* Loaders of many small classes are no suspects, but a collection of such loaders is. */
+        /* Loaders of many small classes are not suspects, but a collection of such loaders is. */
         if (f->n == before && classes && own)
             add_suspect(f, (struct suspect){holder, heap_retained(h, holder), 1});
         return;

@@ -178,7 +178,7 @@ static int show_object(const struct heap_call *c, uint64_t i)
     else
         heap_describe(h, over, &what);
     answer_fact_text(a, "dominator", "dominated by", buf_str(&what));
-    if (over < h->n) /* neither none nor the roots together */
+    if (over < h->n) /* neither absent nor the virtual root */
         answer_fact(a, "dominatorObject", NULL, ANSWER_ID, heap_id(h, over));
     show_fields(c, i);
     return show_incoming(c, i);

@@ -30,7 +30,7 @@ struct tenant {
 
 struct collector_limits {
     uint64_t body;   /* bytes of an upload */
-    uint64_t rate;   /* uploads a second and tenant */
+    uint64_t rate;   /* uploads per second and tenant */
     uint64_t labels; /* of an upload, besides service, version, host and instance */
     uint64_t text;   /* bytes of a label's value */
     uint64_t series; /* of a tenant */

@@ -26,7 +26,7 @@ void kept_id(const struct fleet_hash *upload, char ret[KEPT_ID_LEN + 1]);
 int kept_open(struct kept *k) must_check;
 /*
  * Copies the file at path, without its compression. Returns 0, or a negative errno: -EFBIG for one
- * that is larger than all may be.
+ * that is larger than the limit for all recordings.
  */
 int kept_put(struct kept *k, const char *tenant, const struct fleet_hash *upload,
              const char *path) must_check;

@@ -25,7 +25,7 @@ static void state_path(const struct watched *w, const struct spool *s, char path
     snprintf(path, PATH_LEN, "%s/%d-%" PRIu64 ".taken", s->folder, w->pid, w->start);
 }
 
-/* Three lines: up to where and when, the ring's file, and who it is. */
+/* Three lines: position and time taken, the ring's path, the VM's labels. */
 void watched_save(struct watched *w, const struct spool *s)
 {
     _cleanup_(out_file_release) struct out_file out = OUT_FILE;

@@ -56,5 +56,5 @@ struct piece_span {
     int64_t epoch_ns;   /* of position 0, since 1970, as the times in the recording have it */
 };
 
-/* Returns 0, -EBADMSG when the file is no recording, or what reading failed with. */
+/* Returns 0, -EBADMSG when the file is not a recording, or what reading failed with. */
 int piece_span_read(const char *path, struct piece_span *ret) must_check;

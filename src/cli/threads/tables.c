@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads summary and threads monitors: the tables of the design's "Monitor statistics". */
+/* threads summary and threads monitors: the tables of "Monitor statistics" in doc/threads.md. */
 #include "analysis/monitor_stats.h"
 #include "analysis/what_if.h"
 #include "base/parse.h"

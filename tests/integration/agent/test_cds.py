@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes that come from the VM's shared archive go on coming from there, with what samples and records waits."""
+"""Classes still come from the VM's shared archive while samples and waits are recorded."""
 import re
 import subprocess
 

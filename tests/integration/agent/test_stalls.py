@@ -67,7 +67,7 @@ def test_classes_are_changed_in_small_parts_with_pauses_in_between(version, capt
                 assert len(found) > 1 and max(n for n, _, _ in found) <= AT_ONCE[version], found
                 for _, stopped, ran in found[:-1]:
                     felt += stopped > FELT
-                    # Twice the stop, and 200 times what is felt of it, as long as the pauses do not come to 30 ms a class.
+                    # Twice the stop, and 200 times what is felt of it, as long as the pauses do not come to 30 ms per class.
                     counts = min(stopped, LONG)
                     pause = max(2 * counts, min(200 * (counts - FELT), CLASS * classes // len(found)))
                     assert ran >= 0.99 * pause - MS, (command[0], stopped, ran, found)

@@ -50,7 +50,7 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     now = status(pid)
     after = cpu_of_agents_threads(pid)
     assert 0.9 * before <= now["cost.threads_ns"] <= 1.1 * after, (before, now["cost.threads_ns"], after)
-    # Far above the budget one check a second is needed for each reduction, not for each of its levels. A program that gets little
+    # Far above the budget one check per second is needed for each reduction, not for each of its levels. A program that gets little
     # of the processor uses so little in a second that the agent's own threads exceed the budget, which nothing reduces.
     had_a_processor = cpu_of(pid) - used > 0.8 * (time.monotonic() - began)
     assert now["budget.changes"] >= 1 and (now["budget.over_seconds"] <= 8 or not had_a_processor), now
@@ -92,7 +92,7 @@ def reduced_in(part):
 
 @pytest.mark.jdks(8, 25)
 def test_what_costs_less_than_counting_it(jdk, tmp_path):
-    """Millions of requests, and of parks, a second: a sample stands for the requests, wake-ups are counted as left out, and both
+    """Millions of requests, and of parks, per second: a sample stands for the requests, wake-ups are counted as left out, and both
     are reported."""
     made, part = bomb(jdk, tmp_path, "requests", "requests=Bomb.request")
     counted = [int(re.search(r" count=(\d+)", line)[1]) for line in events(part, "jvmscope.RequestTotals") if '"Bomb.request"' in line]

@@ -171,7 +171,7 @@ def test_attach_to_all_that_match(jdk, tmp_path):
         return subprocess.run([COMMAND, "attach", "--cpu", "-i", "1ms", "-t", "1s", "-o", tmp_path / "%p.jfr", *words], capture_output=True,
                               text=True, timeout=120)
 
-    done = attach_each("--match", f"{name}A,*{name[5:]}[B]")  # commas separate patterns, and [ is no wildcard
+    done = attach_each("--match", f"{name}A,*{name[5:]}[B]")  # commas separate patterns, and [ is not a wildcard
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in tmp_path.glob("*.jfr")) == [f"{vms['A'].pid}.jfr"]
     done = attach_each("--match", f"{name}[", "--match", f"*{name[5:]}?")

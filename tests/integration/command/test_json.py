@@ -19,7 +19,7 @@ QUESTIONS = [["threads"], ["groups"], ["stack", "main"], ["classes"], ["class", 
 
 
 def read(*words, codes=(0,)):
-    """The JSON values that a command prints: one, or one a line."""
+    """The JSON values that a command prints: one, or one per line."""
     done = lab.jvmscope(*words)
     assert done.returncode in codes, (words, done.stdout, done.stderr)
     if words[0] == "top":

@@ -57,7 +57,7 @@ VALUES = {"if": "arg1 > 1", "log": "pkg.Name:1 x", "on": "oom", "then": "dump", 
 
 
 class Attach:
-    """Runs `jvmscope attach` on a process that is no VM: correct options are refused for that reason only, when it is too late for
+    """Runs `jvmscope attach` on a process that is not a VM: correct options are refused for that reason only, when it is too late for
     a complaint about words."""
 
     name = "attach"

@@ -88,8 +88,8 @@ def test_refusals(jvmscope, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
-    """Two recordings: what the first one has seen, and the JIT has left out since, the second one sees again. On one JDK this is
-    done for every loaded class, because the VM changes them in parts with pauses in between. A third one of one method alone has
+    """The second of two recordings sees again what the first one has seen, although the JIT has left out those probes since. On
+    one JDK this is done for every loaded class, because the VM changes them in parts with pauses in between. A third one of one method alone has
     nothing of the others, which were recorded before: neither methods that did not run, nor counts in its status."""
     chosen = [] if jdk.version == 17 else ["--include", "TracedForever"]
     outs, few = [tmp_path / "late.jfr", tmp_path / "again.jfr"], tmp_path / "few.jfr"

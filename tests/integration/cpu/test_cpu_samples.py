@@ -54,8 +54,8 @@ def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
 def test_inlined_method(jdk, tmp_path, record_property):
     """The share of `heavy`, which is inlined, is three quarters in the samples, as it is by the program's own clock.
 
-    There are enough samples to make 3 points four standard deviations: perf_event takes one a millisecond, CPU timers one a
-    tick.
+    There are enough samples to make 3 points four standard deviations: perf_event takes one per millisecond, CPU timers one
+    per tick.
     """
     options, ms = ("interval=1,timer=perf", 3500) if lab.perf_permitted() else ("interval=4", 14000)
     methods, total, told = profile(jdk, tmp_path, "inlined", ms=ms, options=options,

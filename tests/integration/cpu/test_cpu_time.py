@@ -84,7 +84,7 @@ def test_cpu_time_at_attach(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_was_used_before_an_attach_is_not_reported(jdk, tmp_path):
-    """Compilers that are recognized as such only once they are sampled used to be reported with all time they ever used, which was
+    """Compilers that are recognized as such only once they are sampled used to be reported with their whole CPU time, which was
     more than the process had used."""
     out = tmp_path / "a.jfr"
     program = jdk.start_java("ServesHttp", jvm=("-Xmx64m",), stdout=subprocess.PIPE)

@@ -168,7 +168,7 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
     assert "TimesOpen.works" in table and "TimesOpen.waitsForEver" not in table and "TimesOpen.waitsForEver" in told, text
     stacks = lab.output("report", "--limit", "1", "--stacks", "3", out).split("Hottest stacks")[1]
     assert "TimesOpen.works" in stacks and "TimesOpen.waitsForEver" not in stacks, stacks
-    # In every output their time lies under a mark of its own, so that it is no method's.
+    # In every output their time lies under a mark of its own, so that it is not a method's.
     for name in ("t.html", "t.collapsed", "t.pb.gz"):
         assert lab.jvmscope("convert", "--metric", "times", "-o", tmp_path / name, out).returncode == 0
     data = outputs.page(tmp_path / "t.html")

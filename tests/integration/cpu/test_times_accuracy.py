@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu=times against the truth that programs measure themselves: shares of CPU time, their intervals, elapsed time a call."""
+"""cpu=times against the truth that programs measure themselves: shares of CPU time, their intervals, elapsed time per call."""
 import json
 import subprocess
 
@@ -100,7 +100,7 @@ def times_of(file):
 
 
 def elapsed_a_call(jdk, steps, calls, folder):
-    """Returns {shape: (its row, ns a call as reported)} for the calls after the JIT has compiled everything: the report minus that
+    """Returns {shape: (its row, ns per call as reported)} for the calls after the JIT has compiled everything: the report minus that
     of an earlier dump."""
     early, last = folder / "early.jfr", folder / "last.jfr"
 

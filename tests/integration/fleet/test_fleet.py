@@ -68,7 +68,7 @@ def test_totals_are_what_was_sent(tmp_path, store):
 
 
 def test_samples_without_a_time_are_in_no_sum_of_times(tmp_path, store):
-    """Collapsed stacks alone do not say how much time a sample stands for; /ingest says it by its rate."""
+    """Collapsed stacks alone do not say how much time a sample stands for; /ingest states it as a rate."""
     with collector(tmp_path, store=store) as c:
         c.send(stacks(main_work=300, main_rest=7), service="plain", **{"from": NOW})
         c.send(stacks(main_work=40), service="mixed", **{"from": NOW})

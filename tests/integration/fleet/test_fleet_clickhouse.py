@@ -119,7 +119,7 @@ def test_names_with_quotes_and_one_server_alone(tmp_path, shards):
 
 
 def test_tables_of_an_older_version_are_upgraded(tmp_path, shards):
-    """Version 1 had names of requests alone. A reader alone says what is to be done; a collector does it, and nothing is lost."""
+    """Version 1 had names of requests alone. A reader only reports what is to be done; a collector does it, and nothing is lost."""
     store = clickhouse.new_store(shards)
     database = store.split("/")[3].split("?")[0]
     with collector(tmp_path, store=store) as c:

@@ -276,7 +276,7 @@ def test_index_is_rebuilt_when_it_does_not_fit(tmp_path):
 
 
 def test_damaged_index_gives_no_other_answer(tmp_path):
-    """Of 20,000 objects, most sections are larger than those that were always checked."""
+    """With 20,000 objects most sections exceed the part that is always checked."""
     d = small(nodes=20000)
     d.end_heap()
     path = write(tmp_path, d.data())

@@ -148,7 +148,7 @@ def test_allocated_objects_of_the_program(original, ours, jdk):
     for key, n in in_arrays.items():
         # To the original the class of the arrays is one of them, and what the VM makes when the method first needs it is the method's.
         assert 0 <= allocated(theirs, arrays)[key] - n <= 3
-    # Listed: clones, copies and the arrays in an array are no objects to the original.
+    # Listed: clones, copies and the arrays in an array are not objects to the original.
     missed = r"AllocTruth\$Cloned|float\[\]|short\[\]"
     assert sum(allocated(mine, missed).values()) > 9 * sum(allocated(theirs, missed).values())
     assert mine.site_orders == theirs.site_orders == ["live bytes"]

@@ -52,8 +52,8 @@ def test_estimates_are_near_the_truth(jdk, tmp_path):
 
 @pytest.mark.jdks(11, 25)
 def test_the_interval_follows_the_rate(jdk, tmp_path):
-    """Gigabytes a second would give ten thousand samples at 512 KiB: after the first ones a thousand a second are taken, weighted
-    by their intervals."""
+    """Gigabytes per second would give ten thousand samples at 512 KiB: after the first ones a thousand per second are taken,
+    weighted by their intervals."""
     begin = time.monotonic()
     done = jdk.java("AllocSteady", "300", jvm=[jdk.agent(f"heap=sites,alloc=sampled,cutoff=0,file={tmp_path}/s.txt"), "-Xmx256m"])
     seconds = time.monotonic() - begin
@@ -272,7 +272,7 @@ def test_attach_counts_twice(jdk, tmp_path):
         for out, words in ((tmp_path / "1.jfr", own if jdk.version == 8 else []), (tmp_path / "2.jfr", own)):
             said = lab.jvmscope("attach", "--alloc=exact", *words, "-o", out, p.pid)
             assert said.returncode == 0, said.stderr
-            # So many that what it makes while the reader of its counters has no processor is no 5 % of them.
+            # So many that what it makes while the reader of its counters has no processor is less than 5 % of them.
             lab.wait_for(lambda: counts_of("dump", tmp_path / "now.jfr")["java.util.ArrayList"] > 3_000_000, 120, "calls that begin after the recording")
             counts = counts_of("stop", out)
             lists = counts["java.util.ArrayList"]

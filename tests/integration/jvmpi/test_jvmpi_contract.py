@@ -61,7 +61,7 @@ def breaches(jdk, name, tmp_path, options="", **kwargs):
 def check(jdk, name, tmp_path, options=""):
     found, events = breaches(jdk, name, tmp_path, options)
     assert not found, "\n".join(found)
-    # it is no proof when nothing came
+    # nothing is proved when nothing came
     wanted = {4, 33, 38, 39, 40, 41, 42, 46, 47, 48} | (set() if "methods=0" in options else {1, 2, 3})
     if isinstance(name, tuple):
         wanted |= {5, 7, 34, 43, 51, 52, 54, 55, 57, 58, 60, 61}

@@ -17,7 +17,7 @@ STACKS, THREADS, DEPTH = 100, 16, 10
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory):
-    """Recordings of the same stacks with few and with more samples, by (samples, bytes a chunk)."""
+    """Recordings of the same stacks with few and with more samples, by (samples, bytes per chunk)."""
     folder = tmp_path_factory.mktemp("reading")
     subprocess.run(["gcc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-o", folder / "generate", lab.ROOT / "bench" / "jfr_generate.c"], check=True)
 
@@ -51,7 +51,7 @@ def test_a_sample_takes_few_instructions(recordings, tmp_path, output, chunk):
     few, many = (instructions(*(["report", path] if output == "report" else ["convert", path, "-o", tmp_path / f"x.{output}"]))
                  for path in (recordings(n, chunk=chunk) for n in SAMPLES[chunk]))
     each = (many - few) / (SAMPLES[chunk][1] - SAMPLES[chunk][0])
-    print(f"{output}, {'chunks' if chunk else 'one chunk'}: {each:.0f} instructions a sample")
+    print(f"{output}, {'chunks' if chunk else 'one chunk'}: {each:.0f} instructions per sample")
     assert each <= BOUNDS[output][chunk is not None]
 
 
@@ -64,7 +64,7 @@ def test_a_stack_that_earlier_chunks_defined_is_not_decoded_again(recordings):
         pytest.skip("valgrind is not there (tools/setup check)")
     few, many = (instructions("report", recordings(n, stacks=DEEP_STACKS, chunk=CHUNK, depth=30)) for n in DEEP_SAMPLES)
     each = (many - few) / (DEEP_SAMPLES[1] - DEEP_SAMPLES[0])
-    print(f"deep stacks, chunks: {each:.0f} instructions a sample")
+    print(f"deep stacks, chunks: {each:.0f} instructions per sample")
     assert each <= DEEP_BOUND
 
 
@@ -131,7 +131,7 @@ def test_an_event_of_a_timeline_takes_few_instructions_and_bytes(timeline):
     file = timeline(EVENTS)
     each = {step: instructions("threads", step.split()[0], file) / EVENTS for step in TIMELINE_BOUNDS}
     size = file.with_suffix(".jfr.timeline").stat().st_size / EVENTS
-    print(f"instructions an event: {each}; bytes: {size:.1f}")
+    print(f"instructions per event: {each}; bytes: {size:.1f}")
     assert not {step: n for step, n in each.items() if n > TIMELINE_BOUNDS[step]}
     assert size <= INDEX_BYTES
 
@@ -142,5 +142,5 @@ def test_an_event_of_a_what_if_takes_few_instructions(timeline):
         pytest.skip("valgrind is not there (tools/setup check)")
     few, many = (instructions("threads", "what-if", "--lock", "Server", "--factor", "0.5", timeline(n)) for n in WHAT_IF_EVENTS)
     each = (many - few) / (WHAT_IF_EVENTS[1] - WHAT_IF_EVENTS[0])
-    print(f"what-if: {each:.0f} instructions an event")
+    print(f"what-if: {each:.0f} instructions per event")
     assert each <= WHAT_IF_BOUND

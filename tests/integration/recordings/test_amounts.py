@@ -173,7 +173,7 @@ def test_sampled_allocations_of_many_threads(jdk, tmp_path):
 
 
 def test_sampled_allocations_by_attach(jdk, tmp_path):
-    """The same for a program that is already running: it allocates 200 MB a round, several rounds a second."""
+    """The same for a program that is already running: it allocates 200 MB per round, several rounds per second."""
     out = tmp_path / "a.jfr"
     process = jdk.start_java("Amounts", "objects", 200_000, "again", jvm=("-Xmx64m",), stdout=subprocess.PIPE)
     rounds = collections.Counter()

@@ -124,7 +124,7 @@ def check_tasks(tasks, works, asked, top, low, high):
 
 
 def check_cancelled(path, text, rounds, requests, works):
-    """A task that is cancelled in its queue is no work: what its request waited for it is time in that queue, which ends then."""
+    """A task that is cancelled in its queue is not work: what its request waited for it is time in that queue, which ends then."""
     waited = [int(n) for n in re.findall(r"^waited (\d+)$", text, re.M)]
     cancelled = [r for r in requests if r.name == "GET /cancelled/{id}"]
     assert len(waited) == len(cancelled) == rounds

@@ -130,7 +130,7 @@ def on(found, *names, state=None):
 
 
 def launched(found):
-    """The path without its beginning on main, which starts the threads one after the other: that is no part of the answer, and
+    """The path without its beginning on main, which starts the threads one after the other: that is not part of the answer, and
     takes longer on a busy machine (25 ms of program 12's 110 were seen). Neither is its end on main if main came late from joining
     the last thread, by no more than the program itself measured (46 ms were seen)."""
     segments = list(itertools.dropwhile(lambda s: s["thread"] == "main" and s["state"] in ("run", "gc", "preempted"), found["segments"]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jvmscope threads` on programs whose answer is known: waits that began before the recording, and what is no wait."""
+"""`jvmscope threads` on programs whose answer is known: waits that began before the recording, and what is not a wait."""
 import functools
 import json
 import re
@@ -96,7 +96,7 @@ def test_what_waits_at_attach_is_known(jdk, attached_waits):
     shown = lab.output("threads", "summary", attached_waits)
     assert "Finalizer" not in shown and not re.search(r"\bpool\b", shown.split("idle threads")[0]), shown
     assert re.search(r"idle waits are left out: \d+, .* in all", shown), shown
-    # How long a wait took that began before the recording is unknown, so it is no least and no average.
+    # How long a wait took that began before the recording is unknown, so it counts in neither the least nor the average.
     stats, shown = threads("monitors", attached_waits), lab.output("threads", "monitors", attached_waits)
     slept = [row["times"] for row in stats["waits"] if any("Thread.sleep" in frame for frame in row["frames"][:3])]
     assert len(slept) == 1 and slept[0]["count"] == slept[0]["cut"] == 1 and slept[0]["max_ns"] == slept[0]["total_ns"] > 0, stats["waits"]

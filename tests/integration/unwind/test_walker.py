@@ -334,7 +334,7 @@ def test_core_file_of_the_other_jdks(jdk):
 
 
 def test_core_file_damaged(tmp_path):
-    """A file that is no core, or is cut: one line and status 1, never a crash."""
+    """A file that is not a core, or is cut: one line and status 1, never a crash."""
     tool, path = lab.BUILD / "walk_core", tmp_path / "core"
     for content in (b"", b"no core", pathlib.Path(tool).read_bytes()[:5000]):
         path.write_bytes(content)
@@ -477,8 +477,8 @@ def test_stacks_in_redefined_classes(jdk, record_property):
 
 @pytest.mark.jdks(17)
 def test_faults_are_in_the_report(jdk, tmp_path):
-    """A line of the report, and the JSON, state the faults that walks survived, the walks that had to resume, and the time a
-    sample took."""
+    """A line of the report, and the JSON, state the faults that walks survived, the walks that had to resume, and the time per
+    sample."""
     out = tmp_path / "out.jfr"
     done = jdk.java("WalkStress", 2500, 20, jvm=["-Xmx300m", jdk.agent(f"cpu=samples,interval=1,depth=3000,format=r,file={out}")])
     assert (done.returncode, done.stdout.strip()) == (0, "done true"), done.stderr

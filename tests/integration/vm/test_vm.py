@@ -111,7 +111,7 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     assert stops - 4 <= safepoints["count"] <= stops, (safepoints, stops)
     assert safepoints["time_ns"] / 1e9 == pytest.approx(stopped, rel=0.01)
     assert safepoints["way_ns"] / 1e9 == pytest.approx(way, rel=0.01, abs=0.001)
-    # JDK 8: the pause "remark" of a cycle that was given up is no collection for JVM TI.
+    # JDK 8: the pause "remark" of a cycle that was given up is not a collection for JVM TI.
     assert least - whole.count("concurrent-mark-abort") <= collections["pauses"] <= pauses
     allowed = max(0.01 * paused, 1e-5 * pauses)
     assert paused_least - allowed <= collections["pause_ns"] / 1e9 <= paused + allowed + left_out_of(version, log)

@@ -141,7 +141,7 @@ export interface SlowRow {
   recording: string | null; // null: it is not there any more
 }
 
-/** Asks; an answer that is no success is thrown as an Error with its text. */
+/** Asks; an answer that is not a success is thrown as an Error with its text. */
 export async function question<T>(verb: string, params: Params, signal?: AbortSignal): Promise<T> {
   const q = new URLSearchParams();
   for (const [key, value] of Object.entries(params)) for (const v of Array.isArray(value) ? value : [value]) if (v) q.append(key, v);

@@ -9,13 +9,13 @@
  * output, and where sites are requested, samples are summed by site. JDK 8 has no such sampling, so
  * exact.c counts there.
  *
- * A sample costs about 8 us. A program that allocates gigabytes a second would produce ten thousand
- * of them a second, so after the first few thousand the interval is adjusted to the allocation
- * rate, for a thousand samples a second. A thread draws the distance to its next sample when it
- * takes one, using the interval of that time, and the next sample is weighted by that interval.
- * Together with exact counts the interval is a fraction of the bytes allocated so far (about 700
- * more samples each time they double), or the one that gives a thousand samples a second where that
- * is smaller.
+ * A sample costs about 8 us. A program that allocates gigabytes per second would produce ten
+ * thousand of them per second, so after the first few thousand the interval is adjusted to the
+ * allocation rate, for a thousand samples per second. A thread draws the distance to its next
+ * sample when it takes one, using the interval of that time, and the next sample is weighted by
+ * that interval. Together with exact counts the interval is a fraction of the bytes allocated so
+ * far (about 700 more samples each time they double), or the one that gives a thousand samples per
+ * second where that is smaller.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
@@ -67,7 +67,7 @@ static int load(struct session *s, struct buf *why)
     return 0;
 }
 
-/* under the lock: the level of reduction; each level takes a fourth as many samples a second */
+/* under the lock: the level of reduction; each level takes a fourth of the samples */
 static unsigned reduced;
 
 static void set_interval(uint64_t bytes)

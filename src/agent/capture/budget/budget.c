@@ -166,8 +166,8 @@ static struct {
     double share;
     uint64_t checked_ns;
     struct own_cost before;
-    double part_means[OWN_PARTS], allowed_mean; /* ns a second */
-    double call_means[COST_CALLBACKS];          /* calls a second */
+    double part_means[OWN_PARTS], allowed_mean; /* ns per second */
+    double call_means[COST_CALLBACKS];          /* calls per second */
     uint64_t measured[COST_CALLBACKS];
     unsigned checks;              /* so far */
     uint64_t cost_ns, allowed_ns; /* of the last second */

@@ -11,14 +11,14 @@
 #include "base/hash.h"
 
 /*
- * The details of all requests are kept until BURST more requests than RATE a second have arrived;
- * from then on those of a sample of RATE requests a second. An hour therefore takes less than 200
+ * The details of all requests are kept until BURST more requests than RATE per second have arrived;
+ * from then on those of a sample of RATE requests per second. An hour therefore takes less than 200
  * MB at any rate.
  */
 enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
 
 /*
- * Before that, no more than this many requests a second are written either, so that the file can
+ * Before that, no more than this many requests per second are written either, so that the file can
  * grow fast enough. A fifth of them may arrive at once, before the rate is known.
  */
 enum { FULL_RATE = 30000 };

@@ -102,7 +102,7 @@ static void put_segment(struct folded *f, const char *s, size_t n)
         if (run && (is_id(s + i, run) || is_token(s + i, run))) {
             put_id(f, segment);
         } else if (!run) {
-            run = s[i] == '%' ? MIN((size_t)3, n - i) : 1; /* the digits of %20 are no number */
+            run = s[i] == '%' ? MIN((size_t)3, n - i) : 1; /* the digits of %20 are not a number */
             put(f, s + i, run);
         } else {
             put(f, s + i, run);

@@ -137,7 +137,7 @@ static void add_waiter(struct waiter *w, jthread thread, void *arg)
                       .next = NOBODY,
                       .parked = at != &w->waits[WAIT_ENTER]};
     if (!seqlock_stamp_holds(&at->start, start))
-        return; /* it waits for something else by now, which is no deadlock */
+        return; /* it waits for something else by now, which is not a deadlock */
     s.thread = thread ? (*l->jni)->NewLocalRef(l->jni, thread) : NULL;
     (void)!vec_push(&l->list, s);
 }

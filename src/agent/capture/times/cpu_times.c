@@ -421,8 +421,8 @@ static int map_timed(void)
 }
 
 /*
- * The best of the rounds that fit into a time limit, in nanoseconds a call, since that round was
- * disturbed least. Negative: it failed.
+ * The best of the rounds that fit into a time limit, in nanoseconds per call, since that round
+ * was disturbed least. Negative: it failed.
  */
 static double best_round(JNIEnv *jni, const char *name, int32_t number, int steps, uint64_t for_ns,
                          double *ret_seen)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits how much a capture may write: a number of events, events a second, and bytes. What exceeds
- * the limits is counted.
+ * Limits how much a capture may write: events, events per second, and bytes. What exceeds the
+ * limits is counted.
  */
 #pragma once
 

@@ -313,7 +313,7 @@ static bool is_busy(void)
 bool drain_floods(void)
 {
     /*
-     * At less than 100,000 records a second, of which a round reads a twentieth, the buffers have
+     * At less than 100,000 records per second, of which a round reads a twentieth, the buffers have
      * room until everything is written.
      */
     enum { FLOOD = 5000 };

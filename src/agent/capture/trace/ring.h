@@ -5,8 +5,8 @@
  * record, and one reader, which advances tail. A record that begins before `size` may extend beyond
  * it; the next one then begins at 0. A call is recorded only when there will be room for its exit
  * too, so that calls are lost as a whole. While there are few threads, a ring holds most of a
- * second at a million calls a second; memory that has been read is returned to the system, so that
- * a thread with few calls needs little. Knows no JVM.
+ * second at a million calls per second; memory that has been read is returned to the system, so
+ * that a thread with few calls needs little. Knows no JVM.
  */
 #pragma once
 
@@ -84,7 +84,7 @@ uint32_t trace_ring_used(struct trace_ring *r);
 /*
  * Passes all complete records to `record`, one after the other, then returns their room to the
  * writer and their memory to the system. Records written meanwhile are left for the next call.
- * False: one of them was no record, and what the writer had written up to then is skipped.
+ * False: one of them was not a record, and what the writer had written up to then is skipped.
  */
 bool trace_ring_drain(struct trace_ring *r,
                       void (*record)(void *context, const struct trace_record *r), void *context);

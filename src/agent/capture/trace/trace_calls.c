@@ -330,7 +330,7 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
 /*
  * Returns whether one of the call's values has the name of a class or function of the agent: the
  * loader of a class with probes is asked for the class of the probes, and the VM for its native
- * methods. All that is called on the way is no call of the program.
+ * methods. Nothing called on the way counts as a call of the program.
  */
 static bool is_of_agent(const struct trace_record *r)
 {

@@ -29,8 +29,8 @@ static uint64_t number_in(const char *path)
 }
 
 /*
- * The folder of this process's cgroup for a controller (version 1), or in the one hierarchy of
- * version 2 when controller is "", below CGROUPS. Returns false when there is none.
+ * Finds this process's cgroup below CGROUPS: for a controller of version 1, or with "" in version
+ * 2's single hierarchy. Returns false when there is none.
  */
 static bool cgroup_of(const char *controller, char ret[PATH_MAX])
 {

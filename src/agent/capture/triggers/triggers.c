@@ -243,7 +243,7 @@ static bool exception_is_reported(const struct trigger *t)
 
 /*
  * Says why a trigger cannot hold by its class. tense: "was loaded" at the end of a recording.
- * Returns whether the class is there and is no exception.
+ * Returns whether the class is there and is not an exception.
  */
 static bool say_never(JNIEnv *jni, struct buf *ret, struct trigger *t, const char *tense)
 {
@@ -271,7 +271,7 @@ static uint64_t most_of(enum measure m)
 
 /*
  * Says which comparison cannot hold within these limits. The limits may change while the program
- * runs, so this is no error. A value that the machine itself cannot reach is refused
+ * runs, so this is not an error. A value that the machine itself cannot reach is refused
  * (options/trigger_condition.h).
  */
 static void report_limits(struct session *s, const struct trigger *t)
@@ -301,7 +301,7 @@ static void report_interval(struct session *s, const struct trigger *t)
     }
 }
 
-/* Tells of a class that was loaded later and whose objects are no exceptions. */
+/* Reports a class that was loaded later and whose objects are not exceptions. */
 static void report_others(struct session *s, JNIEnv *jni, struct trigger *t)
 {
     _cleanup_(buf_release) struct buf note = BUF(4096);

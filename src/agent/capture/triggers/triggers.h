@@ -105,11 +105,11 @@ uint64_t exception_count(int counter);
 /* Whether the VM has loaded a class of the counter's name; true for a negative number. */
 bool exception_class_seen(int counter);
 /*
- * Whether the class of a counter is not loaded (tense: "is loaded so far") or is no exception; says
- * so in `why`, with the class that may be meant.
+ * Whether the class of a counter is not loaded (tense: "is loaded so far") or is not an exception;
+ * says so in `why`, with the class that may be meant.
  */
 bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *why);
-/* Whether objects of the class turned out to be no exceptions. Without JNI. */
+/* Whether objects of the class turned out not to be exceptions. Without JNI. */
 bool exception_is_other(int counter);
 void exception_counters_stop(JNIEnv *jni);
 

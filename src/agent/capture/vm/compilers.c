@@ -9,8 +9,8 @@
 enum { NAME_MAX_LEN = 400, TRAPS = 256 };
 
 /*
- * Traps of one place since the last flush. A method that is compiled badly may have 100,000 a
- * second.
+ * Traps of one place since the last flush. A method that is compiled badly may have 100,000
+ * per second.
  */
 static struct trap {
     uint64_t key, count, first_ns;
