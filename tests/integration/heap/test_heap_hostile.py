@@ -234,8 +234,8 @@ def test_bomb(tmp_path):
 
 
 def test_files_that_are_no_dump(tmp_path):
-    for name, data, why in (("empty", b"", "no heap dump"), ("text", b"hello\n" * 100, "no heap dump"),
-                            ("gz", gzip.compress(b"hello"), "no heap dump"), ("version", b"JAVA PROFILE 1.0.9\0" + bytes(12), "version"),
+    for name, data, why in (("empty", b"", "not a heap dump"), ("text", b"hello\n" * 100, "not a heap dump"),
+                            ("gz", gzip.compress(b"hello"), "not a heap dump"), ("version", b"JAVA PROFILE 1.0.9\0" + bytes(12), "version"),
                             ("hprof text", b"JAVA PROFILE 1.0.1, created Sat Nov 28 15:39:14 2026\n\n", "HPROF's text format; the verbs"),
                             ("ids", b"JAVA PROFILE 1.0.2\0\0\0\0\5" + bytes(8), "id size"),
                             ("header", b"JAVA PROFILE 1.0.2\0\0\0\0\x08" + bytes(8), "without a heap dump")):

@@ -232,7 +232,7 @@ def test_no_class_of_the_agent_is_in_any_result(jdk, kinds, tmp_path):
 @pytest.mark.parametrize("output", ["x.collapsed", "x.pb.gz", "x.pftrace", "x.json", "x.trcxml"])
 def test_an_output_that_cannot_hold_what_is_asked_for_is_refused_before_the_program_runs(output, tmp_path):
     done = lab.jvmscope("run", "--trace", "Amounts.called", "-o", tmp_path / output, "--", "touch", tmp_path / "ran")
-    assert done.returncode == 2 and f"{tmp_path / output}: this format holds " in done.stderr, done.stderr
+    assert done.returncode == 2 and f"{tmp_path / output}: this format shows " in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
