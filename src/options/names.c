@@ -47,6 +47,8 @@ void option_list_normalize(char *list, char separator)
     }
     if (!open && to > list && to[-1] == separator)
         to--;
+    if (to == list && *list)
+        *to++ = separator; /* nothing but separators is no empty text */
     *to = 0;
 }
 

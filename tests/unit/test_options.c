@@ -31,7 +31,7 @@ static void lists_have_one_form(void **state)
     normalizes("", "");
     normalizes("a.B.c,,d.E", "a.B.c:d.E");
     normalizes(", a.B.c(int);;d.E , , f.G,", "a.B.c(int):d.E:f.G");
-    normalizes(",;", "");
+    normalizes(",;", ":");
     normalizes(" a.B.c(int) ", "a.B.c(int)");
     normalizes(" a.B.c (int), d.E (..) ", "a.B.c(int):d.E(..)");
     normalizes("a.B.two words", "a.B.two words");

@@ -187,7 +187,7 @@ static void select_end(struct thread_view *v)
 int threads_path(struct thread_view *v)
 {
     struct critical_path p = {0};
-    if (v->options->thread && !v->options->end_thread)
+    if (v->options->thread)
         select_end(v);
     struct path_shares locks = {0};
     struct path_samples samples = {0};

@@ -251,6 +251,13 @@ static int run_verb(const struct command *self, int argc, char **argv,
     int status;
     if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
+    const char *twice = options.lock && options.class_name     ? "--class or --lock, not both"
+                        : options.end_thread && options.thread ? "--end or --thread, not both"
+                                                               : NULL;
+    if (twice) {
+        complain(self->name, twice, NULL);
+        return 2;
+    }
     _cleanup_(request_times_release) struct request_times times = {0};
     status = 0;
     if (only_requests_given(&options.requests)) {

@@ -600,6 +600,9 @@ def test_tables_are_what_a_new_user_reads(jdk):
         for name in ("Misspelt", "T1,Misspelt") if option == "--thread" else ("Misspelt",):
             done = lab.jvmscope("threads", verb, option, name, run.path)
             assert (done.returncode, done.stdout) == (1, "") and re.fullmatch(r"jvmscope: \S+: no [a-z' ]+: Misspelt\n", done.stderr), (verb, option, done)
+    for verb, one, other in (("summary", "--class", "--lock"), ("monitors", "--class", "--lock"), ("timeline", "--class", "--lock"), ("critical-path", "--end", "--thread")):
+        done = lab.jvmscope("threads", verb, other, "main", one, "main", run.path)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"jvmscope: threads {verb}: {one} or {other}, not both\n")
 
 
 @pytest.mark.jdks(17)
