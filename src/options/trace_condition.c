@@ -252,7 +252,9 @@ static bool test_holds(const struct cond_test *t, const struct cond_value *v)
         return v->null == (t->op == LOGIC_EQ);
     if (t->kind == COND_TEXT)
         return (v->text && utf8_equal(v->text, t->text)) == (t->op == LOGIC_EQ);
-    return !v->null && !v->text && number_compare(t->op, &v->number, &t->number);
+    if (v->null || v->text || (t->boolean && !v->boolean))
+        return t->op == LOGIC_NE;
+    return number_compare(t->op, &v->number, &t->number);
 }
 
 /* ---- what never holds, and what always does ---- */
@@ -278,7 +280,7 @@ static bool all_agree(const struct condition *c, const enum logic_truth *of, int
 }
 
 /* Without a text, with each of the texts of the tests, and with another one. */
-static bool is_possible_at(const struct condition *c, const enum logic_truth *of, int test,
+static bool is_possible_as(const struct condition *c, const enum logic_truth *of, int test,
                            struct cond_value number)
 {
     enum cond_what what = c->tests[test].what;
@@ -294,10 +296,25 @@ static bool is_possible_at(const struct condition *c, const enum logic_truth *of
             continue;
         text.text = i < 0 ? text.text : c->tests[i].text;
         if (text.text && (all_agree(c, of, test, &number, &text, &number) ||
-                          all_agree(c, of, test, &number, &text, &text)))
+                          all_agree(c, of, test, &number, &text, &text) ||
+                          all_agree(c, of, test, &text, &text, &text)))
             return true;
     }
     return false;
+}
+
+/* 0 and 1 may also be false and true. */
+static bool is_possible_at(const struct condition *c, const enum logic_truth *of, int test,
+                           struct cond_value v)
+{
+    enum cond_what what = c->tests[test].what;
+    bool can_be_boolean = what != COND_TIME && what != COND_DEPTH && !c->tests[test].length &&
+                          v.there && !v.null && v.number.kind == NUMBER_WHOLE &&
+                          (v.number.whole == 0 || v.number.whole == 1);
+    if (is_possible_as(c, of, test, v))
+        return true;
+    v.boolean = true;
+    return can_be_boolean && is_possible_as(c, of, test, v);
 }
 
 /*
@@ -327,8 +344,9 @@ static bool is_value_possible(const struct condition *c, const enum logic_truth 
     const struct cond_test *t = &c->tests[test];
     const struct cond_value absent = {0}, null = {.there = true, .null = true};
     if (t->what == COND_THROWN)
-        return is_possible_at(c, of, test,
-                              (struct cond_value){.there = true, .number = number_whole(thrown)});
+        return is_possible_as(
+            c, of, test,
+            (struct cond_value){.there = true, .number = number_whole(thrown), .boolean = true});
     if (t->what == COND_RETURN && thrown)
         return is_possible_at(c, of, test, absent);
     if (t->what == COND_THREAD)

@@ -15,6 +15,9 @@
  *
  * Whole numbers compare exactly, others with the literal rounded to their type (base/number.h).
  *
+ * != is the opposite of ==: an object that is no number is unequal to every number, and a number to
+ * true and false.
+ *
  * A value that is not there (argument 3 of a method with two) makes its comparison false.
  */
 #pragma once
@@ -75,6 +78,7 @@ const struct cond_test *condition_path(const struct condition *c, unsigned i);
 /* A value as seen by a test. */
 struct cond_value {
     bool there, null;
+    bool boolean; /* the number is that of true or false */
     struct number number;
     const char *text; /* NULL: not a string */
 };

@@ -351,7 +351,7 @@ REACHED = (
     (PLAIN, "arg2.level > 0 && arg1 > 6", [7, 8]), (PLAIN, "arg2.next.boxed == 1010", [1]),
     (PLAIN, "arg2.name == 'n1' && thread == 'main'", [1]),
     (PLAIN, "Reached$Base.tag == 't' && Reached$Base.small == 1 && arg1 == 2", [2]), (PLAIN, "Reached$Base.tag != null && Reached$Base.small < 127 && arg1 == 3", [3]),
-    (BOXES, "arg1 == 7 && arg2 == 'x' && arg3 == null && return == true", [7]), (BOXES, "arg1 < 127 && arg3 != 5", []), (BOXES, "arg1 != null && arg1 > -128", [7]))
+    (BOXES, "arg1 == 7 && arg2 == 'x' && arg3 == null && return == true", [7]), (BOXES, "arg1 < 127 && arg3 != 5", [7]), (BOXES, "arg1 != null && arg1 > -128", [7]))
 
 def selected(jdk, out, method, condition):
     """The numbers of the calls of tests/java/Compared.java that a condition selects, and what was said."""
@@ -371,6 +371,29 @@ def test_texts_are_compared_by_their_characters(jdk, tmp_path):
     """Also those beyond U+FFFF, half a pair of them, and U+0000, in the JVM's modified UTF-8 or as they were typed."""
     for condition, want in TEXTS:
         assert selected(jdk, tmp_path / "t.jfr", "value", condition)[0] == want, condition
+
+
+EVERY = list(range(12))
+KINDS = (("arg2 == 5", [4]), ("arg2 != 5 && arg1 < 100", [n for n in EVERY if n != 4]), ("arg2 != 5 && !(arg2 == 5) && arg1 == 9", [9]),
+         ("arg2 == true", [7]), ("arg2 != true && arg1 < 100", [n for n in EVERY if n != 7]), ("arg2 < 6", [4, 6, 7, 8]),
+         ("arg2 != 5 && arg2 != null && !(arg2 < 5) && !(arg2 > 5)", [0, 1, 2, 3, 10, 11]))
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_unequal_is_the_opposite_of_equal_for_values_of_every_kind(jdk, tmp_path):
+    for condition, want in KINDS:
+        assert selected(jdk, tmp_path / "t.jfr", "value", condition)[0] == want, condition
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_true_and_false_are_equal_to_booleans_only(jdk, tmp_path):
+    """What is said to never hold selects nothing, and its opposite everything."""
+    never = "arg1 of Compared.whole is an int and never true or false"
+    for condition in ("arg1 == true", "arg1 == false", "arg1 > false"):
+        seen, said = selected(jdk, tmp_path / "t.jfr", "whole", condition)
+        assert seen == [] and never in said, (condition, said)
+    seen, said = selected(jdk, tmp_path / "t.jfr", "whole", "arg1 != true")
+    assert seen == [0, 1] and "never" not in said, said
 
 
 PLAIN_OBJECT = "arg2 of Reached.plain is a Reached$Base, whose objects are compared with null only, or by their fields"
@@ -449,7 +472,7 @@ def test_a_condition_that_never_or_always_holds_whatever_the_method_is_refused_b
                             ("return != 1 && thrown == true", "exclude each other"), ("arg1.length <= -2", "less than 0"),
                             ("!(arg1 == 1) && arg1 == 1", "exclude each other"), ("!(arg1 != 'x') && arg1 != 'x'", "exclude each other"), ("arg1 && !arg1", "exclude each other"),
                             ("thrown && return", "exclude each other"), ("arg1.length > 3 && arg1.length < 4", "exclude each other"), ("arg1 && arg1 == null", "exclude each other"),
-                            ("thrown == 5", 'at "thrown == 5" (character 1)'), ("arg1 == 3 || !(time < 5ms) && time < 2ms", "(character 14)")):
+                            ("arg1 == true && arg1 == 2", "exclude each other"), ("depth == true", "never holds"), ("thrown == 5", 'at "thrown == 5" (character 1)'), ("arg1 == 3 || !(time < 5ms) && time < 2ms", "(character 14)")):
         done = lab.jvmscope("run", "--trace", "Traced$Calls.ints", "--if", condition, "-o", tmp_path / "n.jfr", "--", "touch", tmp_path / "ran")
         assert done.returncode == 2 and said in done.stderr and "never holds" in done.stderr and not list(tmp_path.iterdir()), (condition, done.stderr)
     for condition, said in (("time >= 0ms", 'this always holds, at "time >= 0ms" (character 1)'), ("depth >= 0", "this always holds"), ("thrown < 2", "this always holds"),
@@ -460,7 +483,8 @@ def test_a_condition_that_never_or_always_holds_whatever_the_method_is_refused_b
     for condition in ("arg1 > 5 && arg1 < 7", "arg1 > 5 || arg1 <= 5", "arg1 == null || arg1 != null", "arg1 == null && !arg1", "!thrown && !(return == 1)", "arg1 && arg1 == 0",
                       "thread == 'a' && thread", "!(arg1 > 5) && !(arg1 <= 5)", "arg1 == true || arg1 == false", "arg1 >= 5 && arg1 <= 5", "arg1 != null && arg1 == 'x'", "arg1 == 'a' || arg1 == 'b'", "arg1.f == 1 && arg1.g == 2",
                       "!(arg1 > 5) && arg1 < 3", "arg1 < 0", "arg1 == 'x' && arg1 > 5", "arg1.length == 0", "arg1.length < 3 && arg1 == 'x'", "arg1 != 1 && arg1 != 2",
-                      "thrown || return == 1", "thrown == false && return == 1", "!thrown && return == 1"):
+                      "thrown || return == 1", "thrown == false && return == 1", "!thrown && return == 1",
+                      "!(arg1 == true) && !(arg1 == false)", "arg1 == 1 && arg1 != true", "arg1 == true && arg1 == 1", "arg1 != 5 && !(arg1 < 5) && !(arg1 > 5) && arg1 != null"):
         done = lab.jvmscope("run", "--trace", "Traced$Calls.ints", "--if", condition, "-o", tmp_path / "n.jfr", "--", "true")
         assert done.returncode != 2 and "condition:" not in done.stderr, (condition, done.stderr)
 

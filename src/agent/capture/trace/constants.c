@@ -77,7 +77,7 @@ static const char *constant_name(const char *text, struct str type)
 
 bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, struct buf *why)
 {
-    bool number = t->op != LOGIC_IS && t->kind == COND_NUMBER,
+    bool number = t->op != LOGIC_IS && t->op != LOGIC_NE && t->kind == COND_NUMBER,
          text = t->op == LOGIC_EQ && t->kind == COND_TEXT;
     if ((!number && !text) || t->length || type.len < 3 || type.data[0] != 'L')
         return false;

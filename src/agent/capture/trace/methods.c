@@ -110,6 +110,7 @@ static const char *with_type(char text[64], const char *before, char type, const
 
 struct argument {
     char type;
+    bool is_boolean;
     unsigned local;
 };
 
@@ -119,7 +120,8 @@ static unsigned arguments(struct str descriptor, bool is_static, struct argument
     unsigned n = 0, local = !is_static, slots;
     for (size_t at = 1, len; n < 255 && (len = descriptor_next(descriptor, at, &slots));
          at += len, local += slots)
-        ret[n++] = (struct argument){stack_type(descriptor.data[at]), local};
+        ret[n++] =
+            (struct argument){stack_type(descriptor.data[at]), descriptor.data[at] == 'Z', local};
     return n;
 }
 
@@ -144,7 +146,7 @@ static int insert_tests(struct edit *e, struct buf *code, const struct argument 
     for (unsigned i = 0; r == 0 && (t = condition_required(c, i)); i++) {
         if (t->what != COND_ARG || t->length || t->path ||
             (t->kind != COND_NUMBER && t->op != LOGIC_IS) || t->arg > n ||
-            args[t->arg - 1].type == 'A')
+            args[t->arg - 1].type == 'A' || (t->boolean && !args[t->arg - 1].is_boolean))
             continue;
         char type = args[t->arg - 1].type;
         enum logic_op op = t->op;

@@ -130,7 +130,7 @@ static bool never_number(const struct cond_test *t, char type, bool nullable, ch
     else if (t->op == LOGIC_EQ && t->kind != COND_NUMBER)
         snprintf(what, WHAT_MAX, "is %s and never %s", number,
                  t->kind == COND_NULL ? "null" : "a text");
-    else if (t->op == LOGIC_EQ && t->boolean && type != 'Z')
+    else if (t->op != LOGIC_NE && t->boolean && type != 'Z')
         snprintf(what, WHAT_MAX, "is %s and never true or false", number);
     else if (t->kind == COND_NUMBER && out_of_range(type, t))
         snprintf(what, WHAT_MAX, "is %s, none of which passes the comparison with %s", number,
@@ -150,7 +150,8 @@ static bool never_of_value(const struct cond_test *t, struct str type, char what
     if (held || primitive(type.data[0]))
         return never_number(t, held ? held : type.data[0], held, what);
     bool text = str_is(type, "Ljava/lang/String;"), array = type.data[0] == '[';
-    if ((text || array) && !t->length && t->op != LOGIC_IS && t->kind == COND_NUMBER)
+    if ((text || array) && !t->length && t->op != LOGIC_IS && t->op != LOGIC_NE &&
+        t->kind == COND_NUMBER)
         snprintf(what, WHAT_MAX, "is %s and never a number", text ? "a text" : "an array");
     else if (array && !t->length && t->op == LOGIC_EQ && t->kind == COND_TEXT)
         snprintf(what, WHAT_MAX, "is an array and never a text");

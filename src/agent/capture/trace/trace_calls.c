@@ -113,6 +113,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
         return;
     case COND_THROWN:
         ret->number = number_whole(c->exit->kind == RECORD_THROWN);
+        ret->boolean = true;
         return;
     case COND_THREAD:
         ret->text = drain_thread_name(c->entry->thread);
@@ -165,6 +166,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
         ret->text = v.class ? "" : NULL;
     } else {
         bool is_real = v.type == 'F' || v.type == 'D';
+        ret->boolean = v.type == 'Z';
         ret->number = is_real
                           ? (struct number){.kind = v.type == 'F' ? NUMBER_FLOAT : NUMBER_DOUBLE,
                                             .real = v.real}
