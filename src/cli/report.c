@@ -309,8 +309,7 @@ static void print_callers(const struct profile_view *v, const struct profile_tre
     printf("\nCallers of the hottest methods (from 0.5 %% on)\n");
     for (uint32_t c = t->nodes.data[0].first_child; c && limit;
          c = t->nodes.data[c].next_sibling, limit--)
-        if (t->nodes.data[c].total >= least &&
-            !profile_is_open(v->profile, t->nodes.data[c].label))
+        if (t->nodes.data[c].total >= least && !profile_is_open(v->profile, t->nodes.data[c].label))
             print_branch(v, t, c, 0);
 }
 

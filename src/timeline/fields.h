@@ -66,7 +66,7 @@ struct loader {
     uint64_t lost, lost_any;
     uint32_t instrumented;
     bool ours;
-    bool unsampled; /* the recording has no CPU samples */
+    bool unsampled;        /* the recording has no CPU samples */
     int64_t wake_ns;       /* what a wake-up costs the waker */
     int64_t first, end;    /* times of events */
     int64_t floor_ns;      /* when the recording began: what began earlier counts from then on */
