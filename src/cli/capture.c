@@ -233,6 +233,15 @@ static bool is_method_alone(const char *word)
            !is_program(word);
 }
 
+/*
+ * True if a word after an option whose value is optional is one of its values: the option was meant
+ * to have it, although the command would take the word for a program.
+ */
+static bool is_forgotten_value(const struct option_row *row, const char *word)
+{
+    return row->kind == OPTION_WORD && option_has_word(row->values, word, strcspn(word, ","));
+}
+
 static int take_row(struct capture *c, const struct option_row *row, const struct command *command,
                     int argc, char **argv, int *i)
 {
@@ -255,6 +264,14 @@ static int take_row(struct capture *c, const struct option_row *row, const struc
         buf_printf(&hint, "is not a program; for requests to this method: %s=%s", row->flag,
                    argv[*i + 1]);
         complain(command->name, argv[*i + 1], buf_str(&hint));
+        return -EINVAL;
+    }
+    if (value == row->bare && value && *i + 1 < argc && is_forgotten_value(row, argv[*i + 1])) {
+        char hint[200];
+        snprintf(hint, sizeof(hint),
+                 "as a value of %s: %s=%.40s; as a program or another operand: -- %.40s", row->flag,
+                 row->flag, argv[*i + 1], argv[*i + 1]);
+        complain(command->name, argv[*i + 1], hint);
         return -EINVAL;
     }
     if (!value) {
