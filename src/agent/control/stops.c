@@ -8,6 +8,7 @@
 
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/names.h"
+#include "options/names.h"
 #include "options/signature.h"
 
 #include <errno.h>
@@ -220,12 +221,26 @@ static bool is_method(const struct method *m, const char *wanted)
                                             (struct str){m->descriptor, strlen(m->descriptor)}));
 }
 
-/* Sets or clears breakpoints; returns their number. With the lock. */
+/* Returns the breakpoint at a location, or NULL. With the lock. */
+static struct breakpoint *breakpoint_at(jmethodID m, jlocation at)
+{
+    for (int k = 0; k < BREAKPOINTS_MAX; k++)
+        if (breakpoints[k].class && breakpoints[k].method == m && breakpoints[k].at == at)
+            return &breakpoints[k];
+    return NULL;
+}
+
+/*
+ * Sets or clears breakpoints; returns their number, in which one that is set already counts. With
+ * the lock.
+ */
 static int place_one(struct control_call *c, jclass class, jmethodID m, jlocation at, bool set,
                      jvmtiError *ret_error)
 {
     jvmtiEnv *ti = c->i->ti;
     JNIEnv *jni = c->i->jni;
+    if (set && breakpoint_at(m, at))
+        return 1;
     for (int k = 0; k < BREAKPOINTS_MAX; k++) {
         struct breakpoint *b = &breakpoints[k];
         if (set ? b->class != NULL : !b->class || b->method != m || b->at != at)
@@ -248,10 +263,15 @@ static int place_one(struct control_call *c, jclass class, jmethodID m, jlocatio
     return 0;
 }
 
-/* Handles all locations in one class. */
+/*
+ * Handles all locations in one class. Appends the methods of the wanted name and other parameters
+ * to `others`.
+ */
 static int place_in_class(struct control_call *c, jclass class, uint32_t line, const char *method,
-                          bool set, jvmtiError *ret_error)
+                          bool set, struct buf *others, jvmtiError *ret_error)
 {
+    enum { ACC_ABSTRACT = 0x0400 };
+
     jint n = 0;
     jmethodID *methods = NULL;
     int placed = 0;
@@ -259,10 +279,15 @@ static int place_in_class(struct control_call *c, jclass class, uint32_t line, c
         return 0;
     for (jint k = 0; k < n; k++) {
         const struct method *m = names_method(c->i->jni, methods[k]);
-        if (!m || m->native)
+        if (!m || m->native || m->modifiers & ACC_ABSTRACT)
             continue;
-        if (method && is_method(m, method))
+        if (method && is_method(m, method)) {
             placed += place_one(c, class, methods[k], 0, set, ret_error);
+        } else if (method && strlen(m->name) == strcspn(method, "(") &&
+                   strncmp(m->name, method, strlen(m->name)) == 0) {
+            buf_printf(others, "%s%s", others->len ? ", " : "; there is ", m->name);
+            signature_put_parameters(others, m->descriptor);
+        }
         /*
          * Only the first instruction of a line, because a loop returns to its line several times.
          */
@@ -281,11 +306,23 @@ static int place(struct control_call *c, bool set)
 {
     char wanted[512];
     uint32_t line = 0;
-    const char *method = NULL, *text = c->operands[0];
-    if (!split(text, wanted, sizeof(wanted), &line, &method)) {
+    const char *method = NULL, *text = c->operands[0], *fault = NULL;
+    _cleanup_(buf_release) struct buf others = BUF(1024);
+    _cleanup_free_ char *written = strdup(text);
+    if (!written)
+        return -ENOMEM;
+    const char *close = strrchr(text, ')');
+    if (!close || !close[1 + strspn(close + 1, " ")]) /* not a descriptor's result */
+        option_list_normalize(written, ':');
+    if (!split(written, wanted, sizeof(wanted), &line, &method)) {
         buf_printf(c->i->why,
                    "%s: not a place; pkg.Class.method, pkg.Class.method(int) or pkg.Class:12",
                    text);
+        return -EINVAL;
+    }
+    const char *open = strchr(written, '(');
+    if (open && (fault = signature_fault(open, strlen(open)))) {
+        buf_printf(c->i->why, "%s: %s", text, fault);
         return -EINVAL;
     }
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
@@ -298,7 +335,7 @@ static int place(struct control_call *c, bool set)
         _cleanup_free_ char *name = inspect_class_name(c->i, all.of[k]);
         if (name && strcmp(name, wanted) == 0) {
             classes++;
-            placed += place_in_class(c, all.of[k], line, method, set, &e);
+            placed += place_in_class(c, all.of[k], line, method, set, &others, &e);
         }
     }
     if (placed && set)
@@ -312,10 +349,11 @@ static int place(struct control_call *c, bool set)
     }
     if (e != JVMTI_ERROR_NONE)
         return control_error(c, text, e);
-    buf_printf(c->i->why, "%s: %s", text,
+    buf_printf(c->i->why, "%s: %s%s", text,
                !classes ? "no loaded class of this name"
                : set    ? "no such line or method with code"
-                        : "no breakpoint there");
+                        : "no breakpoint there",
+               set && !buf_error(&others) ? buf_str(&others) : "");
     return -ESRCH;
 }
 

@@ -99,7 +99,11 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
     program.control("clear", "Controlled.named()Ljava/lang/String;")
     assert "not a value of type" in program.refused("return", WORKER, "17")
     program.control("return", WORKER, '"forced"')
-    program.control("break", "Controlled.add")
+    assert program.refused("break", "Controlled.add(long)").rstrip().endswith("Controlled.add(long): no such line or method with code; there is add(int, int)")
+    assert "Controlled.add(int: " in program.refused("break", "Controlled.add(int") and "no such line" not in program.refused("break", "Controlled.add(int")
+    for _ in range(2):
+        assert program.control("break", " Controlled::add (int, int) ")["done"].endswith("stops at 1 place")
+    assert len(program.control("list")["breakpoints"]) == 1
     program.control("resume", WORKER)
     assert program.held()["at"].startswith("Controlled.add:")
     assert program.state()[1] == "forced"
