@@ -396,6 +396,17 @@ def test_true_and_false_are_equal_to_booleans_only(jdk, tmp_path):
     assert seen == [0, 1] and "never" not in said, said
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_texts_that_no_object_has_are_reported(jdk, tmp_path):
+    for method, condition, why in (
+            ("below", "arg2 == 'Ann'", "is a Compared$Below, whose objects are compared with null only, or by their fields"),
+            ("type", "arg2 == 'java.lang.String'", "is a class and compared as it is shown, as in 'java.lang.String.class'")):
+        seen, said = selected(jdk, tmp_path / "t.jfr", method, condition)
+        assert seen == [] and f"the condition can never hold: arg2 of Compared.{method} {why}\n" in said, said
+    for condition, want in (("arg2 == 'java.lang.String.class'", [0]), ("arg2 == 'int[].class'", [1]), ("arg2 != 'java.lang.String'", [0, 1])):
+        assert selected(jdk, tmp_path / "t.jfr", "type", condition)[0] == want, condition
+
+
 PLAIN_OBJECT = "arg2 of Reached.plain is a Reached$Base, whose objects are compared with null only, or by their fields"
 NO_FIELD = (
     (PLAIN, "arg2 > 5", PLAIN_OBJECT), (PLAIN, "arg2 == 'abc'", PLAIN_OBJECT),

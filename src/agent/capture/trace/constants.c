@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/constants.h"
 
+#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
@@ -41,15 +42,25 @@ static void see_constants(struct search *s, jclass c)
     vm_free(fields);
 }
 
-/* Returns whether a class extends java.lang.Object alone, of which no trace knows a value. */
+/*
+ * Returns whether a class extends only classes of the program, java.lang.Object and
+ * java.lang.Record, of which no trace knows a value.
+ */
 static bool is_plain(JNIEnv *jni, jclass c)
 {
     jint modifiers = INTERFACE;
     (*vm.ti)->GetClassModifiers(vm.ti, c, &modifiers);
     jclass super = modifiers & INTERFACE ? NULL : (*jni)->GetSuperclass(jni, c);
-    jclass above = super ? (*jni)->GetSuperclass(jni, super) : NULL;
-    bool plain = super && !above;
-    (*jni)->DeleteLocalRef(jni, above);
+    bool plain = super;
+    while (super && plain) {
+        _cleanup_free_ char *name = class_signature(super);
+        plain =
+            name && (strncmp(name, "Ljava/", 6) != 0 || strcmp(name, "Ljava/lang/Object;") == 0 ||
+                     strcmp(name, "Ljava/lang/Record;") == 0);
+        jclass above = (*jni)->GetSuperclass(jni, super);
+        (*jni)->DeleteLocalRef(jni, super);
+        super = above;
+    }
     (*jni)->DeleteLocalRef(jni, super);
     return plain;
 }

@@ -140,6 +140,14 @@ static bool never_number(const struct cond_test *t, char type, bool nullable, ch
     return true;
 }
 
+/* Returns whether a text is one as which classes are shown: java.lang.String.class. */
+static bool is_class_text(const char *text)
+{
+    static const char end[] = ".class";
+    size_t n = strlen(text);
+    return n > strlen(end) && strcmp(text + n - strlen(end), end) == 0;
+}
+
 /*
  * Returns whether no value of a type passes the test, which must not refer to its fields. The
  * object may be of a subclass.
@@ -155,6 +163,10 @@ static bool never_of_value(const struct cond_test *t, struct str type, char what
         snprintf(what, WHAT_MAX, "is %s and never a number", text ? "a text" : "an array");
     else if (array && !t->length && t->op == LOGIC_EQ && t->kind == COND_TEXT)
         snprintf(what, WHAT_MAX, "is an array and never a text");
+    else if (str_is(type, "Ljava/lang/Class;") && !t->length && t->op == LOGIC_EQ &&
+             t->kind == COND_TEXT && !is_class_text(t->text))
+        snprintf(what, WHAT_MAX,
+                 "is a class and compared as it is shown, as in 'java.lang.String.class'");
     else
         return false;
     return true;
