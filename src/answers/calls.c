@@ -55,15 +55,16 @@ static bool wanted(const struct call *c, const struct call_filter *o)
 }
 
 /*
- * Returns a name for a virtual thread without one, which is most of them: its number. As many names
+ * Returns a name for a thread without one, as most virtual threads are: its number. As many names
  * as there are threads are kept until the command ends.
  */
-static const char *nameless(int64_t java_thread)
+static const char *nameless(int64_t java_thread, bool is_virtual)
 {
     static struct map names;
     uint64_t *at = java_thread > 0 ? map_at(&names, (uint64_t)java_thread, 0, NULL) : NULL;
     char text[48];
-    snprintf(text, sizeof(text), "virtual #%lld", (long long)java_thread);
+    snprintf(text, sizeof(text), "%s #%lld", is_virtual ? "virtual" : "thread",
+             (long long)java_thread);
     if (at && !*at)
         *at = (uint64_t)(uintptr_t)strdup(text);
     return at ? (const char *)(uintptr_t)*at : NULL;
@@ -87,7 +88,7 @@ void call_read(const struct rec_event *e, struct call *ret)
         .has_this = rec_long(o, "hasThis", 0) != 0,
     };
     if (!ret->thread || !*ret->thread)
-        ret->thread = nameless(ret->java_thread);
+        ret->thread = nameless(ret->java_thread, !ret->thread);
 }
 
 struct call_arguments call_arguments(const struct call *c)

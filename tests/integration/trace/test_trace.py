@@ -873,6 +873,18 @@ def test_virtual_threads_have_their_names(jdk, jvmscope, tmp_path):
     assert sorted(c["thread"] for c in calls(jvmscope, out)) == [f"virtual-{i}" for i in range(8)]
 
 
+@pytest.mark.jdks(8, 21)
+def test_threads_without_a_name_are_numbered_as_what_they_are(jdk, jvmscope, tmp_path):
+    """null as a name is a virtual thread's, and a platform thread may have the empty name."""
+    out = tmp_path / "n.jfr"
+    virtual = jdk.version == 21
+    done = jdk.java("Nameless", release=21 if virtual else 8, jvm=(jdk.agent(f"format=r,trace=Nameless.call,file={out}"),))
+    assert done.returncode == 0, done.stderr
+    platform, *others = done.stdout.split()
+    assert len(others) == virtual
+    assert [c["thread"] for c in calls(jvmscope, out)] == [f"thread #{platform}", *(f"virtual #{n}" for n in others)]
+
+
 def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
     """A toString() that throws, loops or waits for a lock that the caller holds does no harm and is reported in one line each."""
     out = tmp_path / "s.jfr"

@@ -188,6 +188,11 @@ const char *drain_thread_name(int64_t java_id)
                : NULL;
 }
 
+bool drain_thread_is_platform(int64_t java_id)
+{
+    return map_get(&drain.names, (uint64_t)java_id) != NULL;
+}
+
 jclass drain_probe(void)
 {
     return drain.probe;
