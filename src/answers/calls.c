@@ -118,15 +118,7 @@ static void put_value(struct json *j, const char *key, const char *text, size_t 
         json_string_n(j, text, len);
         return;
     }
-    buf_bytes(j->out, text, len);
-    j->comma = true;
-}
-
-/* Always writes a string, and leaves it to the reader to find out whether it is JSON. */
-static void put_quoted(struct json *j, const char *key, const char *text, size_t len)
-{
-    json_key(j, key);
-    json_string_n(j, text, len);
+    json_raw(j, text, len);
 }
 
 static void put_call(struct json *j, const struct call *c,
@@ -198,7 +190,8 @@ static int page_calls(struct recording *r, const struct call_filter *o, int64_t 
         call_read(&event, &c);
         c.start_ns -= start;
         if (wanted(&c, o) && wanted_n++ < o->limit)
-            put_call(j, &c, put_quoted);
+            /* A reader finds out by itself whether a string is JSON. */
+            put_call(j, &c, json_key_string_n);
     }
     json_end_array(j);
     free(marks);

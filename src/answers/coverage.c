@@ -139,8 +139,7 @@ static void put_sources(struct json *j, const struct coverage *c, const char *fo
             continue;
         if (text.len <= room) {
             room -= text.len;
-            json_key(j, name);
-            json_string_n(j, (const char *)text.data, text.len);
+            json_key_string_n(j, name, (const char *)text.data, text.len);
         }
         file_map_release(&text);
     }

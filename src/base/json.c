@@ -200,3 +200,9 @@ void json_key_string(struct json *j, const char *key, const char *s)
     json_key(j, key);
     json_string(j, s);
 }
+
+void json_key_string_n(struct json *j, const char *key, const char *s, size_t len)
+{
+    json_key(j, key);
+    json_string_n(j, s, len);
+}

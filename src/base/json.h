@@ -33,6 +33,7 @@ void json_key_i64(struct json *j, const char *key, int64_t v);
 void json_key_double(struct json *j, const char *key, double v);
 void json_key_bool(struct json *j, const char *key, bool v);
 void json_key_string(struct json *j, const char *key, const char *s);
+void json_key_string_n(struct json *j, const char *key, const char *s, size_t len);
 /* Write a key and begin its value. */
 void json_key_object(struct json *j, const char *key);
 void json_key_array(struct json *j, const char *key);

@@ -135,8 +135,7 @@ static int print_json(const struct comparison *c, char *const paths[2])
     for (size_t i = 0; i < c->rows.len; i++) {
         const struct row *r = &c->rows.data[i];
         json_begin_object(&j);
-        json_key(&j, "method");
-        json_string_n(&j, r->label.data, r->label.len);
+        json_key_string_n(&j, "method", r->label.data, r->label.len);
         json_side(&j, "base", r->of[0]);
         json_side(&j, "new", r->of[1]);
         json_key_double(&j, "change", r->change);

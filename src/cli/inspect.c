@@ -71,8 +71,7 @@ static int print_properties(const struct vm *vm, const char *pid, bool as_json)
             continue;
         take_property(end + 1, false, &value);
         if (as_json) {
-            json_key(&j, buf_str(&key));
-            json_string(&j, buf_str(&value));
+            json_key_string(&j, buf_str(&key), buf_str(&value));
         } else {
             printf("%-36s %s\n", buf_str(&key), buf_str(&value));
         }

@@ -431,8 +431,7 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         (v->metric == PROFILE_ALLOCATION && !series->estimated))
         profile_note(v, &note);
     if (note.len) {
-        json_key(j, "note");
-        json_string_n(j, buf_str(&note), note.len);
+        json_key_string_n(j, "note", buf_str(&note), note.len);
     }
     json_sampler(j, v);
     json_times(j, v);
@@ -440,8 +439,7 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     for (size_t i = 0; i < n; i++) {
         struct str label = profile_text(v->profile, ranks[i].label);
         json_begin_object(j);
-        json_key(j, "method");
-        json_string_n(j, label.data, label.len);
+        json_key_string_n(j, "method", label.data, label.len);
         json_key_u64(j, "self", ranks[i].self);
         json_key_u64(j, "total", ranks[i].total);
         if (ranks[i].few && ranks[i].self) {

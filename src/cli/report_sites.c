@@ -167,8 +167,7 @@ static void json_sites(struct json *j, const struct profile *p, const uint32_t *
         const struct profile_site *s = &p->sites.data[order[i]];
         struct str class_name = profile_text(p, s->class_name);
         json_begin_object(j);
-        json_key(j, "class");
-        json_string_n(j, class_name.data, class_name.len);
+        json_key_string_n(j, "class", class_name.data, class_name.len);
         json_key_array(j, "trace");
         for (uint32_t node = s->node; node; node = p->nodes.data[node].parent) {
             buf_clear(&frame);

@@ -336,10 +336,8 @@ static void json_left(struct json *j, const struct profile *p)
         struct str label = profile_text(p, p->left.data[i].label),
                    reason = profile_text(p, p->left.data[i].reason);
         json_begin_object(j);
-        json_key(j, "method");
-        json_string_n(j, label.data, label.len);
-        json_key(j, "reason");
-        json_string_n(j, reason.data, reason.len);
+        json_key_string_n(j, "method", label.data, label.len);
+        json_key_string_n(j, "reason", reason.data, reason.len);
         json_end_object(j);
     }
     json_end_array(j);
@@ -386,8 +384,7 @@ static void json_times(struct json *j, const struct times_table *t, const struct
         const struct times_row *row = &t->rows.data[i];
         struct str label = profile_text(p, row->label);
         json_begin_object(j);
-        json_key(j, "method");
-        json_string_n(j, label.data, label.len);
+        json_key_string_n(j, "method", label.data, label.len);
         json_key_u64(j, "calls", row->calls);
         json_time(j, "self_ns", has_time(t, row->samples), row->self_ns);
         json_time(j, "total_ns", has_time(t, row->total_samples), row->total_ns);

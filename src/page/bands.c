@@ -150,12 +150,10 @@ static void kind_json(struct json *j, const struct bands *b, enum kind kind)
 
 static void write_json(struct json *j, const struct bands *b)
 {
-    json_key(j, "bands");
-    json_begin_object(j);
+    json_key_object(j, "bands");
     for (int i = 0; i < KINDS; i++)
         kind_json(j, b, (enum kind)i);
-    json_key(j, "names");
-    json_begin_array(j);
+    json_key_array(j, "names");
     for (size_t i = 0; i < b->names.strings.len; i++)
         json_string(j, b->names.strings.data[i].data);
     json_end_array(j);

@@ -418,10 +418,8 @@ static void note_json(struct json *j, const struct profile_view *v)
 {
     _cleanup_(buf_release) struct buf note = BUF(4096);
     size_t head = profile_note(v, &note);
-    json_key(j, "note");
-    json_string_n(j, buf_str(&note), note.len);
-    json_key(j, "note_short");
-    json_string_n(j, buf_str(&note), MIN(head, note.len));
+    json_key_string_n(j, "note", buf_str(&note), note.len);
+    json_key_string_n(j, "note_short", buf_str(&note), MIN(head, note.len));
 }
 
 /* How a metric is shown that is not a profile's own. */

@@ -215,8 +215,7 @@ static void put_woken(struct json *j, const struct page_threads *s, uint32_t nod
 {
     uint32_t woken[1000];
     size_t n = timeline_view_woken(s->view, node, woken, ARRAY_SIZE(woken));
-    json_key(j, "woken");
-    json_begin_array(j);
+    json_key_array(j, "woken");
     for (size_t i = 0; i < n; i++) {
         json_begin_object(j);
         json_key_u64(j, "node", woken[i]);

@@ -15,8 +15,7 @@
 
 static void names_json(struct json *j, const char *key, const char *(*name)(int), int n)
 {
-    json_key(j, key);
-    json_begin_array(j);
+    json_key_array(j, key);
     for (int i = 0; i < n; i++)
         json_string(j, name(i));
     json_end_array(j);
@@ -48,8 +47,7 @@ static bool is_quiet(const struct tl_thread *thread)
 
 static void threads_json(struct json *j, const struct timeline *t)
 {
-    json_key(j, "threads");
-    json_begin_array(j);
+    json_key_array(j, "threads");
     for (size_t i = 0; i < t->n_threads; i++) {
         const struct tl_thread *thread = &t->threads[i];
         json_begin_object(j);
@@ -140,8 +138,7 @@ int page_contexts_json(struct json *j, const struct timeline *t, const uint32_t 
     }
     json_key(j, "stacks");
     json_base64(j, &bytes);
-    json_key(j, "strings");
-    json_begin_array(j);
+    json_key_array(j, "strings");
     for (size_t i = 0; i < t->n_strings; i++)
         json_string(j, tl_string(t, (uint32_t)i));
     json_end_array(j);
@@ -156,15 +153,13 @@ static void used_json(struct json *j, const struct timeline *t)
         kinds |= 1u << tl_node(t, i).kind;
         edges |= tl_node(t, i).waker != TL_NONE ? 1u << tl_node(t, i).edge : 0;
     }
-    json_key(j, "used_kinds");
-    json_begin_array(j);
+    json_key_array(j, "used_kinds");
     for (uint32_t i = 0; i < TL_KINDS; i++) {
         if (kinds >> i & 1)
             json_u64(j, i);
     }
     json_end_array(j);
-    json_key(j, "used_edges");
-    json_begin_array(j);
+    json_key_array(j, "used_edges");
     for (uint32_t i = 0; i < TL_EDGES; i++) {
         if (edges >> i & 1)
             json_u64(j, i);
@@ -178,8 +173,7 @@ static void ran_json(struct json *j, const struct critical_path *path,
 {
     uint64_t states[PATH_STATES];
     path_busy_states(path, ran, states);
-    json_key(j, "states");
-    json_begin_array(j);
+    json_key_array(j, "states");
     for (int i = 0; i < PATH_STATES; i++)
         json_u64(j, states[i]);
     json_end_array(j);
@@ -187,8 +181,7 @@ static void ran_json(struct json *j, const struct critical_path *path,
     json_key_u64(j, "samples", ran->samples);
     json_key_u64(j, "run_ns", ran->run_ns);
     json_key_u64(j, "sampled_run_ns", ran->known_ns);
-    json_key(j, "methods");
-    json_begin_array(j);
+    json_key_array(j, "methods");
     for (size_t i = 0, shown = 0; i < ran->rows.len && shown < PAGE_PATH_METHODS; i++) {
         const struct ran_method *row = &ran->rows.data[i];
         if (!path_method_is_informative(row))
@@ -220,8 +213,7 @@ static int ran_place(struct ran_names *names, const char *name, uint64_t *ret)
 
 static void ran_names_json(struct json *j, struct ran_names *names)
 {
-    json_key(j, "ran");
-    json_begin_array(j);
+    json_key_array(j, "ran");
     for (size_t i = 0; i < names->list.len; i++)
         json_string(j, names->list.data[i]);
     json_end_array(j);
@@ -254,8 +246,7 @@ static int path_json(struct json *j, const struct critical_path *path,
         buf_varint(&bytes, place);
         time = s->start;
     }
-    json_key(j, "path");
-    json_begin_object(j);
+    json_key_object(j, "path");
     json_key_u64(j, "makespan_ns", path->makespan);
     json_key_u64(j, "length_ns", path->length);
     json_key_u64(j, "n_segments", path->segments.len);
@@ -282,8 +273,7 @@ static void times_json(struct json *j, const struct wait_times *w)
 
 void page_frames_json(struct json *j, const struct timeline *t, uint32_t stack)
 {
-    json_key(j, "frames");
-    json_begin_array(j);
+    json_key_array(j, "frames");
     for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
         const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
         json_begin_object(j);
@@ -324,8 +314,7 @@ static int users_new(const struct timeline *t, const struct monitor_stats *s, ui
 
 static void users_json(struct json *j, const uint8_t *users, size_t n_threads)
 {
-    json_key(j, "users");
-    json_begin_array(j);
+    json_key_array(j, "users");
     for (size_t i = 0; i < n_threads; i++) {
         if (users[i])
             json_u64(j, i);
@@ -337,18 +326,15 @@ static void users_json(struct json *j, const uint8_t *users, size_t n_threads)
 static void classes_json(struct json *j, const struct timeline *t, const struct monitor_stats *s,
                          const uint8_t *users)
 {
-    json_key(j, "classes");
-    json_begin_array(j);
+    json_key_array(j, "classes");
     for (size_t i = 0; i < s->classes.len; i++) {
         const struct class_stats *x = &s->classes.data[i];
         json_begin_object(j);
         json_key_string(j, "class", tl_string(t, x->class));
-        json_key(j, "blocks");
-        json_begin_object(j);
+        json_key_object(j, "blocks");
         times_json(j, &x->block);
         json_end_object(j);
-        json_key(j, "waits");
-        json_begin_object(j);
+        json_key_object(j, "waits");
         times_json(j, &x->wait);
         json_end_object(j);
         json_key_u64(j, "objects", x->objects);
@@ -375,8 +361,7 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
     json_begin_object(j);
     json_key_u64(j, "idle", s.idle);
     json_key_u64(j, "idle_ns", s.idle_ns);
-    json_key(j, "threads");
-    json_begin_array(j);
+    json_key_array(j, "threads");
     for (size_t i = 0; i < s.threads.len; i++) {
         const struct thread_stats *x = &s.threads.data[i];
         json_begin_object(j);
@@ -388,8 +373,7 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
         json_end_object(j);
     }
     json_end_array(j);
-    json_key(j, "sites");
-    json_begin_array(j);
+    json_key_array(j, "sites");
     for (size_t i = 0; i < s.sites.len; i++) {
         const struct site_stats *x = &s.sites.data[i];
         json_begin_object(j);
@@ -429,8 +413,7 @@ static int by_thread_json(struct json *j, const struct timeline *t)
 {
     _cleanup_free_ uint8_t *chosen = calloc(t->n_threads + 1, 1);
     int r = chosen ? 0 : -ENOMEM;
-    json_key(j, "by_thread");
-    json_begin_array(j);
+    json_key_array(j, "by_thread");
     for (uint32_t i = 0; i < t->n_threads && r == 0; i++) {
         chosen[i] = 1;
         json_begin_object(j);
@@ -454,8 +437,7 @@ static int changes_json(struct json *j, const struct timeline *t, const struct c
 
 int page_timeline_json(struct json *j, const struct timeline *t, const char *file, bool served)
 {
-    json_key(j, "timeline");
-    json_begin_object(j);
+    json_key_object(j, "timeline");
     json_key_u64(j, "end_ns", t->end_ns);
     json_key_u64(j, "lost", t->lost);
     json_key_u64(j, "deadlocks", t->deadlocks);

@@ -107,8 +107,7 @@ int pyroscope_put_profile_types(const struct pyroscope_profile_type *types, size
         }
         for (int k = 0; k < 5; k++) {
             if (json) {
-                json_key(&j, type_parts[k].json);
-                json_string_n(&j, parts[k].data, parts[k].len);
+                json_key_string_n(&j, type_parts[k].json, parts[k].data, parts[k].len);
             } else if (parts[k].len) {
                 proto_put_bytes(&part, type_parts[k].number, parts[k].data, parts[k].len);
             }

@@ -71,8 +71,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
     json_key_u64(&j, "sampled_run_ns", samples->known_ns);
     json_key_object(&j, "edges");
     for (int e = TL_BY_START; e < TL_EDGES; e++) {
-        json_key(&j, tl_edge_name(e));
-        json_u64(&j, p->edges[e]);
+        json_key_u64(&j, tl_edge_name(e), p->edges[e]);
     }
     json_end_object(&j);
     json_key_u64(&j, "inferred_edges", p->inferred);

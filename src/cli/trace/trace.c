@@ -216,13 +216,13 @@ static int each(struct recording *r, const struct trace_options *o, const struct
                 moment_print(&event, info.start_ns);
             continue;
         }
-        buf_clear(j->out);
         if (is_call)
             call_json(&c, j);
         else
             moment_json(&event, j);
         e = buf_error(j->out);
         fputs(buf_str(j->out), stdout);
+        buf_clear(j->out);
     }
     return e;
 }
@@ -279,20 +279,19 @@ static int print_json_of_all(struct recording *r, const struct trace_options *o,
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
     struct json j = {.out = &out};
     uint64_t calls_n = 0, events_n = 0;
-    fputs("{\"calls\":[", stdout);
+    json_begin_object(&j);
+    json_key_array(&j, "calls");
     int e = each(r, o, marks, n, true, false, &j, &calls_n);
-    fputs("],\"events\":[", stdout);
-    j.comma = false;
+    json_end_array(&j);
+    json_key_array(&j, "events");
     if (e >= 0)
         e = each(r, o, marks, n, false, true, &j, &events_n);
-    fputs("],", stdout);
-    buf_clear(j.out);
-    j.comma = false;
+    json_end_array(&j);
     json_key_u64(&j, "calls_all", calls_n);
     json_key_u64(&j, "events_all", events_n);
     losses_json(l, losses_of_trace, &j);
-    fputs(buf_str(j.out), stdout);
-    puts("}");
+    json_end_object(&j);
+    puts(buf_str(j.out));
     return e < 0 ? e : 0;
 }
 

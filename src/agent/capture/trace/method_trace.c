@@ -256,8 +256,7 @@ static void put_patterns(struct json *j, bool conditions)
             json_string_n(j, p, n);
         } else if (patterns->rules[i]) {
             json_begin_object(j);
-            json_key(j, "pattern");
-            json_string_n(j, p, n);
+            json_key_string_n(j, "pattern", p, n);
             json_key_string(j, "if", method_trace.rules.of[patterns->rules[i]].text);
             json_end_object(j);
         }

@@ -444,8 +444,7 @@ void value_text(struct buf *b, const struct value *v)
 static void put_tagged(struct json *j, const char *key, const struct buf *text)
 {
     json_begin_object(j);
-    json_key(j, key);
-    json_string_n(j, (const char *)text->data, text->len);
+    json_key_string_n(j, key, (const char *)text->data, text->len);
     json_end_object(j);
 }
 
