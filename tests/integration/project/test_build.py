@@ -234,9 +234,13 @@ def test_sources_keep_the_rules_of_style():
     style.__spec__.loader.exec_module(style)
     good = "/* Says it. */\nint lend_library(int n)\n{\n    return n;\n}\n"
     assert style.check("src/proto/lend.c", good) == []
-    for bad in ("int library(int n)", "int was_told(int n)", "/* It was told. */", "if (c == '/')\n c = '.';", "x" * 101, "\n" * 700):
+    for bad in ("int library(int n)", "int was_told(int n)", "/* It was told. */", "if (c == '/')\n c = '.';", "x" * 101, "\n" * 700,
+                'void lend_key(struct json *j)\n{\n    json_key(j, "a");\n    json_begin_array(j);\n}'):
         found = style.check("src/proto/lend.c", good + bad + "\n{\n}\n")
         assert len(found) == (2 if "was_told" in bad else 1), (bad, found)
+    assert style.check("src/proto/lend.c", 'void lend_key(struct json *j)\n{\n    if (j)\n        json_key(j, "a");\n    json_u64(j, 1);\n}') == []
+    bad = ["src/jfr/reader.c.orig", "src/jfr/nowhere.c", "doc/heap.md~"]
+    assert [found.split(":")[0] for found in style.unbuilt([*style.files(), *bad])] == bad
     probe = "src/agent/probe/java/lang/JvmscopeTrace.java"
     assert [len(style.check(probe, "x" * n)) for n in (120, 121)] == [0, 1]
     figures = style.figures("HEAD")
