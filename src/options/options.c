@@ -177,27 +177,33 @@ static void option_put_short(struct buf *message, enum option which, const char 
     option_put(message, which, bare && strcmp(value, bare) == 0 ? NULL : value);
 }
 
+/* Returns the part of an option's value that --always refuses, which the caller frees, or NULL. */
+static char *refused_part(const struct options *o, enum option which)
+{
+    const char *refused = option_table[which].always_refuses, *at = o->v[which].text;
+    if (!refused || !at)
+        return NULL;
+    if (strcmp(refused, "*") == 0)
+        return strdup(at);
+    for (size_t n; *at; at += n + (at[n] == '|')) {
+        n = strcspn(at, "|");
+        if (option_has_word(refused, at, n))
+            return strndup(at, n);
+    }
+    return NULL;
+}
+
 /* Data that is counted from the beginning of a recording cannot be limited to the last minutes. */
 static int check_always(const struct options *o, struct buf *message)
 {
-    static const struct {
-        enum option option;
-        const char *word; /* NULL: any value but n */
-    } refused[] = {
-        {OPT_CPU, "times"},   {OPT_CPU, "old"},     {OPT_CPU, "wall"}, {OPT_HEAP, NULL},
-        {OPT_ALLOC, "exact"}, {OPT_LIVE, NULL},     {OPT_COVER, NULL}, {OPT_EXCEPTIONS, "counts"},
-        {OPT_NET, NULL},      {OPT_DURATION, NULL}, {OPT_JFR, NULL}};
-
     bool always = option_always(o);
-    for (size_t i = 0; always && i < ARRAY_SIZE(refused); i++) {
-        const struct option_row *row = &option_table[refused[i].option];
-        const char *text = o->v[refused[i].option].text, *word = refused[i].word;
-        if (!text || (word && !option_is(o, refused[i].option, word)) ||
-            (row->kind == OPTION_YES_NO && !option_on(o, refused[i].option)))
+    for (int i = 0; always && i < OPTION_COUNT; i++) {
+        _cleanup_free_ char *part = refused_part(o, (enum option)i);
+        if (!part)
             continue;
         option_put_short(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
         buf_string(message, " records without an end and keeps the last minutes: ");
-        option_put_short(message, refused[i].option, word ? word : text);
+        option_put_short(message, (enum option)i, part);
         buf_string(message, " cannot be combined with it");
         return -EINVAL;
     }
@@ -218,6 +224,12 @@ static int check_always(const struct options *o, struct buf *message)
     return 0;
 }
 
+static bool is_on(const struct options *o, enum option which)
+{
+    return option_table[which].kind == OPTION_YES_NO ? option_on(o, which)
+                                                     : o->v[which].text != NULL;
+}
+
 /* Returns whether an option of the list is on: "trace|cpu=times". */
 static bool any_is_on(const struct options *o, const char *list)
 {
@@ -229,9 +241,7 @@ static bool any_is_on(const struct options *o, const char *list)
                  at + len + (len < all));
         if (i < 0)
             continue;
-        bool is_set = option_table[i].kind == OPTION_YES_NO ? option_on(o, (enum option)i)
-                                                            : o->v[i].text != NULL;
-        if (len < all ? option_is(o, (enum option)i, word) : is_set)
+        if (len < all ? option_is(o, (enum option)i, word) : is_on(o, (enum option)i))
             return true;
     }
     return false;
@@ -343,39 +353,23 @@ static char *next_item(char **rest)
     return item;
 }
 
-/* What is recorded all the time when nothing in particular is asked for. */
-static const struct {
-    enum option option;
-    const char *value;
-} always_captures[] = {{OPT_CPU, "samples"},
-                       {OPT_THREADS, "y"},
-                       {OPT_ALLOC, "sampled"},
-                       {OPT_REQUESTS, "auto"},
-                       {OPT_EVENTS, "y"}};
-
 /* Returns whether the options ask for something to be captured. */
 static bool chooses_captures(const struct options *o)
 {
-    static const enum option captures[] = {
-        OPT_HEAP,  OPT_CPU,     OPT_MONITOR, OPT_ALLOC, OPT_LIVE,     OPT_ONOOM,   OPT_PARK,
-        OPT_LOCKS, OPT_THREADS, OPT_TRACE,   OPT_COVER, OPT_DEADLOCK, OPT_REQUESTS};
-
-    for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++)
-        if (option_table[captures[i]].kind == OPTION_YES_NO ? option_on(o, captures[i])
-                                                            : o->v[captures[i]].text != NULL)
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (option_table[i].gives && is_on(o, (enum option)i))
             return true;
     return false;
 }
 
+/* Chooses what is recorded all the time when nothing in particular is asked for. */
 static void choose_always(struct options *o)
 {
-    bool more = option_on(o, OPT_EVENTS) || o->v[OPT_LOG].text || o->v[OPT_WATCH].text ||
-                o->v[OPT_EXCEPTIONS].text;
-    for (size_t i = 0; option_always(o) && !more && i < ARRAY_SIZE(always_captures); i++) {
-        struct option_value *v = &o->v[always_captures[i].option];
-        v->text = always_captures[i].value;
-        v->number = 1;
-    }
+    for (int i = 0; option_always(o) && i < OPTION_COUNT; i++)
+        if (option_table[i].always_value && !o->v[i].given) {
+            o->v[i].text = option_table[i].always_value;
+            o->v[i].number = 1;
+        }
 }
 
 /*

@@ -116,8 +116,18 @@ struct option_row {
      * "trace|cpu=times", by name and, where it matters, with the word. NULL: none.
      */
     const char *goes_with;
-    /* What it makes the agent record: enum option_gives. 0: it only changes what others record. */
+    /*
+     * What it makes the agent record: enum option_gives. 0: it only changes what others record. An
+     * option with any of them is a capture: choosing one replaces the captures chosen by default.
+     */
     int gives;
+    /* The value that always=y gives it when no capture is chosen. NULL: none. */
+    const char *always_value;
+    /*
+     * The values that always=y refuses, since they count from the beginning of a recording or end
+     * it: "times|old", or "*" for any. NULL: none.
+     */
+    const char *always_refuses;
     /* the command that shows what it records, if that is not `report` */
     const char *shown_by;
     /* the help of the command's flag where it differs from the agent's, else NULL */

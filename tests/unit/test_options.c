@@ -149,6 +149,115 @@ static void commas_between_types_end_no_option(void **state)
     buf_release(&why);
 }
 
+/* Parses options that are right. The caller releases the result. */
+static struct options parsed(const char *text)
+{
+    struct options o = {0};
+    struct buf why = BUF(4096);
+    if (options_parse(&o, text, &why) != 0)
+        fail_msg("%s: %s", text, buf_str(&why));
+    buf_release(&why);
+    return o;
+}
+
+static bool is_chosen(const struct options *o, enum option which)
+{
+    const char *text = o->v[which].text;
+    return text && strcmp(text, "n") != 0;
+}
+
+/* Returns whether always=y accepts an option of the table; writes what asks for it. */
+static bool ask_for(enum option which, char *ret, size_t size)
+{
+    const struct option_row *row = &option_table[which];
+    const char *refused = row->always_refuses ? row->always_refuses : "",
+               *value = row->kind == OPTION_YES_NO ? "y" : row->bare;
+    if (row->kind == OPTION_WORD) { /* the last word that is not refused */
+        value = NULL;
+        for (const char *at = row->values; *at; at += strcspn(at, "|"), at += *at == '|')
+            if (!option_has_word(refused, at, strcspn(at, "|")))
+                value = at;
+    }
+    if (strcmp(refused, "*") == 0 || (value && option_has_word(refused, value, strlen(value))))
+        return false;
+    value = value ? value : row->separator == ';' ? "a.B:12 {x}" : "a.B.c";
+    snprintf(ret, size, "always=y,%s=%.*s%s", row->name, (int)strcspn(value, "|"), value,
+             which == OPT_PARK ? ",monitor=y" : "");
+    return true;
+}
+
+/* Every capture of the table replaces the ones that --always records by default. */
+static void always_records_what_is_chosen(void **state)
+{
+    int chosen = 0;
+    struct options o = parsed("always=y");
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (option_table[i].gives)
+            assert_int_equal(is_chosen(&o, (enum option)i), option_table[i].always_value != NULL);
+    options_release(&o);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        char text[80];
+        if (!option_table[i].gives || !ask_for((enum option)i, text, sizeof(text)))
+            continue;
+        o = parsed(text);
+        assert_true(is_chosen(&o, (enum option)i));
+        if (i != OPT_ALLOC && is_chosen(&o, OPT_ALLOC))
+            fail_msg("%s: allocations too", text);
+        if (i != OPT_REQUESTS && i != OPT_CPU && is_chosen(&o, OPT_CPU))
+            fail_msg("%s: samples too", text);
+        options_release(&o);
+        chosen++;
+    }
+    assert_in_range(chosen, 10, OPTION_COUNT);
+    o = parsed("always=y,threads=n");
+    assert_false(is_chosen(&o, OPT_THREADS));
+    assert_true(is_chosen(&o, OPT_ALLOC));
+    options_release(&o);
+}
+
+static void heap_is_recorded_when_nothing_is_chosen(void **state)
+{
+    static const struct {
+        const char *text, *heap;
+    } rows[] = {{"depth=8", "all"}, {"monitor=n", "all"},     {"monitor=y", NULL},
+                {"format=r", NULL}, {"log=a.B:12 {x}", NULL}, {"cpu=samples", NULL},
+                {"always=y", NULL}, {"alloc=sampled", NULL}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct options o = parsed(rows[i].text);
+        const char *heap = o.v[OPT_HEAP].text;
+        if (rows[i].heap ? !heap || strcmp(heap, rows[i].heap) != 0 : heap != NULL)
+            fail_msg("%s: heap=%s", rows[i].text, heap ? heap : "n");
+        options_release(&o);
+    }
+}
+
+static void always_refuses_what_counts_from_the_beginning(void **state)
+{
+    static const char *const rows[][2] = {{"cpu=samples,cpu=times", "cpu=times"},
+                                          {"cpu=wall", "cpu=wall"},
+                                          {"heap=all", "heap"},
+                                          {"heap=dump", "heap=dump"},
+                                          {"alloc=exact", "alloc=exact"},
+                                          {"live=exact", "live"},
+                                          {"cover=y", "cover"},
+                                          {"exceptions=counts", "exceptions"},
+                                          {"net=h:1", "net=h:1"},
+                                          {"duration=5s", "duration=5s"},
+                                          {"jfr=default", "jfr"}};
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct options o = {0};
+        char text[80], want[200];
+        struct buf why = BUF(4096);
+        snprintf(text, sizeof(text), "always=y,%s", rows[i][0]);
+        snprintf(want, sizeof(want), "keeps the last minutes: %s ", rows[i][1]);
+        assert_int_equal(options_parse(&o, text, &why), -EINVAL);
+        if (!strstr(buf_str(&why), want))
+            fail_msg("%s: %s", text, buf_str(&why));
+        buf_release(&why);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +267,9 @@ int main(void)
         cmocka_unit_test(wrong_parameters_are_told),
         cmocka_unit_test(methods_are_written_as_in_java),
         cmocka_unit_test(commas_between_types_end_no_option),
+        cmocka_unit_test(always_records_what_is_chosen),
+        cmocka_unit_test(heap_is_recorded_when_nothing_is_chosen),
+        cmocka_unit_test(always_refuses_what_counts_from_the_beginning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

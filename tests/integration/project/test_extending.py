@@ -94,18 +94,38 @@ def test_an_example_compiles_in_its_place(src, path):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_format_of_the_agent_is_accepted(src, tmp_path):
-    """The letter of the example is one of the values of format=, and its row is found by it."""
-    program = tmp_path / "format"
-    program.with_suffix(".c").write_text('#include "options/formats.h"\n#include <stdio.h>\nint main(void)\n{\n    struct options o;\n'
-                                         '    struct buf why = BUF(1000);\n    int r = options_parse(&o, "format=e", &why);\n'
-                                         '    puts(r == 0 ? option_format(&o)->file : buf_str(&why));\n    return r != 0;\n}\n')
+def test_an_option_and_a_format_of_the_agent_are_accepted(src, tmp_path):
+    """The letter of the example is one of the values of format=, and its row is found by it. The capture's option replaces the
+    captures that --always chooses by default, which its row is enough for."""
+    program = tmp_path / "options"
+    program.with_suffix(".c").write_text("""\
+#include "options/formats.h"
+#include <stdio.h>
+static void parse(struct options *o, const char *text)
+{
+    struct buf why = BUF(1000);
+    if (options_parse(o, text, &why) < 0)
+        puts(buf_str(&why));
+}
+int main(void)
+{
+    struct options o;
+    parse(&o, "format=e");
+    puts(option_format(&o)->file);
+    for (int chosen = 0; chosen < 2; chosen++) {
+        parse(&o, chosen ? "always=y,heartbeat=y" : "always=y");
+        printf("%s %d %d\\n", o.v[OPT_CPU].text ? o.v[OPT_CPU].text : "-", option_on(&o, OPT_EVENTS), option_on(&o, OPT_HEARTBEAT));
+    }
+    return 0;
+}
+""")
     words = [w.replace("../src", str(src)) for w in flags("options/table.c") if not w.endswith("table.c")]
     sources = [str(p) for p in sorted((src / "options").glob("*.c"))]
     done = subprocess.run([*words, "-w", program.with_suffix(".c"), *sources, lab.BUILD / "src/base/libbase.a", "-lm", "-o", program],
                           cwd=lab.BUILD, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "hprof-%p.txt\n"
+    out = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    assert out == "hprof-%p.txt\nsamples 1 0\n- 0 1\n"
 
 
 def test_the_view_of_the_page_has_the_types_that_it_uses(tmp_path):
@@ -122,9 +142,12 @@ def test_the_view_of_the_page_has_the_types_that_it_uses(tmp_path):
 
 
 def test_each_addition_touches_at_most_three_places_that_exist():
-    rows = re.findall(r"(?m)^\| (an? [\w ]+) \| (.*) \|$", TEXT)
-    assert len(rows) == 9, [task for task, _ in rows]
-    for task, places in rows:
+    rows = re.findall(r"(?m)^\| (an? [\w ]+) \| (.*) \| (.*) \|$", TEXT)
+    assert len(rows) == 9, [task for task, *_ in rows]
+    for task, places, tests in rows:
         paths = re.findall(r"`([\w./]+)`", places)
         assert 1 <= len(paths) <= 3, (task, paths)
+        paths += [p for p in re.findall(r"`([\w./]+)`", tests) if "/" in p or "." in p[1:]]
         assert all("NAME" in p or (lab.ROOT / p).exists() for p in paths), (task, paths)
+        lists = re.findall(r"`([A-Z]+)`", tests)
+        assert all(any(re.search(rf"(?m)^{name} = ", (lab.ROOT / p).read_text()) for p in paths if p.endswith(".py")) for name in lists), (task, lists)
