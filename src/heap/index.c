@@ -19,7 +19,7 @@ enum { VERSION = 7, PAGE = 4096, SMALL = 8 << 20, CHECKED = 256 << 20, FINGERPRI
 static const char magic[16] = "JVMSCOPE HEAP\n";
 
 /* Four independent lanes, so that a gigabyte takes a tenth of a second. */
-uint64_t heap_index_checksum(const void *bytes, uint64_t len)
+static uint64_t heap_index_checksum(const void *bytes, uint64_t len)
 {
     const uint8_t *p = bytes;
     uint64_t lanes[4] = {1, 2, 3, len};
@@ -75,7 +75,7 @@ int heap_index_create(struct heap_index_file *f, const char *path)
     return 0;
 }
 
-void heap_index_discard(struct heap_index_file *f)
+static void heap_index_discard(struct heap_index_file *f)
 {
     if (f->data) {
         munmap(f->data, f->len);
@@ -92,7 +92,8 @@ static int checksum_section(void *ctx, unsigned thread, uint64_t i)
     return 0;
 }
 
-int heap_index_commit(struct heap_index_file *f, const char *path, unsigned threads)
+/* Writes the checksums and gives the file its name. Returns 0 or a negative errno. */
+static int heap_index_commit(struct heap_index_file *f, const char *path, unsigned threads)
 {
     int failed = heap_parallel(threads, HEAP_SECTIONS, checksum_section, f);
     if (failed)

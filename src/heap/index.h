@@ -82,10 +82,6 @@ static inline struct heap heap_index_view(const struct heap_index_file *f, struc
                          .offset_high = heap_index_at(f, HEAP_OFFSET_HIGH)};
 }
 
-/* Writes the checksums and gives the file its name. Returns 0 or a negative errno. */
-int heap_index_commit(struct heap_index_file *f, const char *path, unsigned threads) must_check;
-void heap_index_discard(struct heap_index_file *f);
-uint64_t heap_index_checksum(const void *bytes, uint64_t len);
 /* Stores in the header what identifies the dump. */
 void heap_index_stamp(struct heap_index_header *h, const struct heap_dump *d, uint64_t mtime_ns);
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hprof/reader.h"
 
-int hprof_header_read(const void *bytes, uint64_t len, struct hprof_header *ret)
+/*
+ * Returns -EBADMSG when the file is not HPROF, -ENOTSUP when it is HPROF's text, and -EINVAL when
+ * the id size is neither 4 nor 8 or the version is unknown.
+ */
+static int hprof_header_read(const void *bytes, uint64_t len, struct hprof_header *ret)
 {
     static const char magic[] = "JAVA PROFILE 1.0.";
 

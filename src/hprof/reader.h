@@ -20,12 +20,6 @@ struct hprof_header {
     uint32_t len;     /* length of the header in bytes */
 };
 
-/*
- * Returns -EBADMSG when the file is not HPROF, -ENOTSUP when it is HPROF's text, and -EINVAL when
- * the id size is neither 4 nor 8 or the version is unknown.
- */
-int hprof_header_read(const void *bytes, uint64_t len, struct hprof_header *ret) must_check;
-
 enum hprof_end { HPROF_END_CLEAN, HPROF_END_CUT, HPROF_END_GARBAGE };
 
 struct hprof_reader {

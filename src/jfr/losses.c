@@ -133,7 +133,11 @@ static const char *const writer_reasons[JFR_LOST_REASONS] = {
     [LOST_SHAPE] = "values were not of the declared types: a defect of jvmscope",
 };
 
-struct jfr_loss_row jfr_loss_of_type(const char *type)
+/*
+ * Returns the capture that an event type belongs to and the word for its events; "recording" and
+ * "events" for an unknown type.
+ */
+static struct jfr_loss_row jfr_loss_of_type(const char *type)
 {
     static const struct {
         const char *type, *capture, *what;

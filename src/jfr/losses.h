@@ -91,12 +91,6 @@ enum jfr_held { HELD_OBJECTS, HELD_BYTES, HELD_EXCEPTIONS, HELD_CALLS, HELD_REQU
 extern const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES];
 
 /*
- * Returns the capture that an event type belongs to and the word for its events; "recording" and
- * "events" for an unknown type.
- */
-struct jfr_loss_row jfr_loss_of_type(const char *type);
-
-/*
  * Calls back for each kind of loss so far, with its row and total. May be called by any thread
  * while the writer exists.
  */

@@ -37,7 +37,7 @@ static void chunk_forget(struct rec_chunk *k)
     k->constants_read = k->searched = k->ids_known = false;
 }
 
-void chunk_release(struct rec_chunk *k)
+static void chunk_release(struct rec_chunk *k)
 {
     chunk_forget(k);
     free(k);

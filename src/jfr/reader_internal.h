@@ -296,7 +296,6 @@ int chunk_prepare(struct rec_chunk *k) must_check;
  */
 int chunk_prepare_ahead(struct rec_chunk *k) must_check;
 void chunk_report(struct rec_chunk *k);
-void chunk_release(struct rec_chunk *k);
 /* Called when all of the chunk was read: frees its memory, unless chunks are kept. */
 void rec_chunk_leave(struct recording *r, struct rec_chunk *k);
 /* Describes the event at `at`, whose body (after size and type) and end are given. */

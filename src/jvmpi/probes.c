@@ -478,7 +478,11 @@ static int define(JNIEnv *env, struct buf *why)
     return r;
 }
 
-jclass probes_class(JNIEnv *env)
+/*
+ * Returns the probe class once probes_enable or probes_class has succeeded, or NULL when the VM
+ * refuses it.
+ */
+static jclass probes_class(JNIEnv *env)
 {
     struct buf why = BUF(4096);
     if (!atomic_load(&probe_class)) {

@@ -22,11 +22,6 @@ void probes_expect(unsigned features);
  * a line on standard error.
  */
 jint probes_enable(JNIEnv *env, unsigned features);
-/*
- * Returns the probe class once probes_enable or probes_class has succeeded, or NULL when the VM
- * refuses it.
- */
-jclass probes_class(JNIEnv *env);
 
 /*
  * Makes the probe class bind native methods to ours, because the VM warns when a class that is not

@@ -68,7 +68,11 @@ const char *measure_reason(enum measure m)
     return row_of(m)->reason;
 }
 
-bool measure_is_momentary(enum measure m)
+/*
+ * Returns whether the measure describes events, which happen at a moment and may repeat at once.
+ * The other measures describe states, which last.
+ */
+static bool measure_is_momentary(enum measure m)
 {
     return row_of(m)->momentary;
 }

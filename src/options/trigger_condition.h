@@ -45,11 +45,6 @@ int trigger_file_check(const char *pattern, struct buf *message) must_check;
 
 /* As a name of a file has it: "rss-grows". */
 const char *measure_reason(enum measure m);
-/*
- * Returns whether the measure describes events, which happen at a moment and may repeat at once.
- * The other measures describe states, which last.
- */
-bool measure_is_momentary(enum measure m);
 
 enum { TRIGGER_NAME_SIZE = 256 };
 

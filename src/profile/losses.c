@@ -292,7 +292,8 @@ bool loss_is_held(const struct losses *l, const struct loss *loss)
     return false;
 }
 
-uint64_t losses_sum(const struct losses *l, const char *const *captures)
+/* Returns how many things these captures lost; all captures for NULL. */
+static uint64_t losses_sum(const struct losses *l, const char *const *captures)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < l->rows.len; i++)

@@ -94,8 +94,6 @@ extern const char *const losses_of_trace[],
 extern const char *const losses_of_profile[], *const losses_of_vm[];
 /* Returns whether a capture is in the list; always true for NULL. */
 bool losses_is_of(const char *const *captures, const char *capture);
-/* Returns how many things these captures lost; all captures for NULL. */
-uint64_t losses_sum(const struct losses *l, const char *const *captures);
 /*
  * Writes a sentence such as "trace: 12 calls were lost between 0.51 s and 0.83 s: the buffer of
  * the thread was full", or "alloc: 3 sites with 70 objects and 9120 bytes were lost ...".

@@ -86,7 +86,7 @@ static int slot_of(const struct loader *l, enum field f)
 }
 
 /* Returns a whole number, 0 when there is none. */
-int64_t number_field(const struct loader *l, enum field f)
+int64_t field_number(const struct loader *l, enum field f)
 {
     int slot = slot_of(l, f);
     if (likely(slot >= 0))
@@ -94,7 +94,7 @@ int64_t number_field(const struct loader *l, enum field f)
     return slot == REC_ABSENT ? 0 : rec_long(&l->e->object, loader_columns[f].name, 0);
 }
 
-int64_t ns_field(const struct loader *l, enum field f)
+int64_t field_ns(const struct loader *l, enum field f)
 {
     int slot = slot_of(l, f);
     if (slot >= 0)
@@ -151,14 +151,14 @@ static uint32_t find_thread(struct loader *l, enum field f, int slot)
     return loader_thread(l, thread_constant(l, f, slot));
 }
 
-uint32_t thread_field(struct loader *l, enum field f)
+uint32_t field_thread(struct loader *l, enum field f)
 {
     return constant_field(l, f, find_thread);
 }
 
-uint32_t thread_by_id(struct loader *l, enum field f)
+uint32_t field_thread_by_id(struct loader *l, enum field f)
 {
-    int64_t id = number_field(l, f);
+    int64_t id = field_number(l, f);
     bool known;
     struct answer *a = answer(l, l, (uint64_t)id, NULL, &known);
     if (!known) {
@@ -210,10 +210,10 @@ static uint32_t class_of_condition(struct loader *l, enum field f, uint64_t addr
     return number == TL_NONE ? class : number;
 }
 
-uint32_t object_field(struct loader *l, enum field class_field)
+uint32_t field_object(struct loader *l, enum field class_field)
 {
     uint32_t class = constant_field(l, class_field, find_class);
-    uint64_t address = (uint64_t)number_field(l, ADDRESS);
+    uint64_t address = (uint64_t)field_number(l, ADDRESS);
     if (class == TL_NONE)
         return TL_NONE;
     bool known;
@@ -264,7 +264,7 @@ static uint32_t find_stack(struct loader *l, enum field f, int slot)
     return stack;
 }
 
-uint32_t stack_field(struct loader *l)
+uint32_t field_stack(struct loader *l)
 {
     return constant_field(l, STACK_TRACE, find_stack);
 }

@@ -94,9 +94,9 @@ uint32_t loader_checked(struct loader *l, int64_t n);
  * These read the current row. Numbers are 0 when there is none; what the builder numbers is TL_NONE
  * when there is none.
  */
-int64_t number_field(const struct loader *l, enum field f);
-int64_t ns_field(const struct loader *l, enum field f);
-uint32_t thread_field(struct loader *l, enum field f);
-uint32_t thread_by_id(struct loader *l, enum field f);
-uint32_t object_field(struct loader *l, enum field class_field);
-uint32_t stack_field(struct loader *l);
+int64_t field_number(const struct loader *l, enum field f);
+int64_t field_ns(const struct loader *l, enum field f);
+uint32_t field_thread(struct loader *l, enum field f);
+uint32_t field_thread_by_id(struct loader *l, enum field f);
+uint32_t field_object(struct loader *l, enum field class_field);
+uint32_t field_stack(struct loader *l);

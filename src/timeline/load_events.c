@@ -113,7 +113,7 @@ static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_k
                      uint32_t object, uint32_t owner, uint32_t waker, uint32_t timeout_ms,
                      bool timed_out)
 {
-    uint32_t thread = thread_field(l, EVENT_THREAD), stack = stack_field(l);
+    uint32_t thread = field_thread(l, EVENT_THREAD), stack = field_stack(l);
     if (l->e->start_ns + l->e->duration_ns < l->floor_ns)
         return;
     struct tl_event *e = add(l, l->e->start_ns, begin, thread);
@@ -135,27 +135,27 @@ static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_k
 
 static void on_enter(struct loader *l)
 {
-    uint32_t owner = thread_field(l, PREVIOUS_OWNER);
+    uint32_t owner = field_thread(l, PREVIOUS_OWNER);
     /*
      * In our recordings it is the owner at the time of entering; in the JDK's it is the one that
      * released the monitor.
      */
-    add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, object_field(l, MONITOR_CLASS),
+    add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, field_object(l, MONITOR_CLASS),
              l->ours ? owner : TL_NONE, l->ours ? TL_NONE : owner, 0, false);
 }
 
 static void on_wait(struct loader *l)
 {
-    add_wait(l, TLE_WAIT, TLE_WAITED, object_field(l, MONITOR_CLASS), TL_NONE,
-             thread_field(l, NOTIFIER), millis(ns_field(l, TIMEOUT)), number_field(l, TIMED_OUT));
+    add_wait(l, TLE_WAIT, TLE_WAITED, field_object(l, MONITOR_CLASS), TL_NONE,
+             field_thread(l, NOTIFIER), millis(field_ns(l, TIMEOUT)), field_number(l, TIMED_OUT));
 }
 
 static void on_park(struct loader *l)
 {
-    int64_t timeout = number_field(l, TIMEOUT), until = number_field(l, UNTIL);
+    int64_t timeout = field_number(l, TIMEOUT), until = field_number(l, UNTIL);
     if (timeout <= 0 && until > 0)
         timeout = MAX(until * 1000000 - l->e->start_ns, 1);
-    add_wait(l, TLE_PARK, TLE_PARKED, object_field(l, PARKED_CLASS), TL_NONE, TL_NONE,
+    add_wait(l, TLE_PARK, TLE_PARKED, field_object(l, PARKED_CLASS), TL_NONE, TL_NONE,
              millis(timeout), false);
 }
 
@@ -202,16 +202,16 @@ static void on_unmounted(struct loader *l)
     enum tl_event_kind end = begin == TLE_SLEEP  ? TLE_SLEPT
                              : begin == TLE_PARK ? TLE_PARKED
                                                  : TLE_MOUNT;
-    uint32_t object = begin == TLE_PARK ? object_field(l, BLOCKER_CLASS) : TL_NONE;
+    uint32_t object = begin == TLE_PARK ? field_object(l, BLOCKER_CLASS) : TL_NONE;
     add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0, timed && begin == TLE_PARK);
 }
 
 static void on_thread_start(struct loader *l)
 {
     const struct rec_thread *started = rec_thread(&l->e->object, loader_columns[THREAD].name);
-    uint32_t thread = loader_thread(l, started), parent = thread_field(l, PARENT_THREAD);
+    uint32_t thread = loader_thread(l, started), parent = field_thread(l, PARENT_THREAD);
     if (thread == TL_NONE)
-        thread = thread_field(l, EVENT_THREAD);
+        thread = field_thread(l, EVENT_THREAD);
     if (started && started->is_virtual && l->ours)
         return; /* jvmscope.ThreadObject says more */
     struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
@@ -223,7 +223,7 @@ static void on_thread_start(struct loader *l)
 static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
 {
     timeline_thread_object(l->b, thread, object);
-    if (number_field(l, DAEMON))
+    if (field_number(l, DAEMON))
         timeline_thread_at(l->b, thread)->flags |= TL_THREAD_DAEMON;
     const char *parent_group = rec_string(&l->e->object, "parentGroup", NULL);
     if (parent_group) {
@@ -238,12 +238,12 @@ static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
  */
 static void on_thread_object(struct loader *l)
 {
-    uint32_t thread = thread_field(l, EVENT_THREAD), object = object_field(l, THREAD_CLASS);
+    uint32_t thread = field_thread(l, EVENT_THREAD), object = field_object(l, THREAD_CLASS);
     if (thread == TL_NONE || object == TL_NONE)
         return;
     if (!l->streamed)
         know_thread(l, thread, object);
-    uint32_t carrier = thread_field(l, CARRIER);
+    uint32_t carrier = field_thread(l, CARRIER);
     struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
     if (e) {
         e->object = object;
@@ -254,8 +254,8 @@ static void on_thread_object(struct loader *l)
 
 static struct tl_event *on_interaction(struct loader *l, enum tl_event_kind kind)
 {
-    uint32_t target = thread_by_id(l, TARGET), stack = stack_field(l);
-    struct tl_event *e = add(l, l->e->start_ns, kind, thread_field(l, EVENT_THREAD));
+    uint32_t target = field_thread_by_id(l, TARGET), stack = field_stack(l);
+    struct tl_event *e = add(l, l->e->start_ns, kind, field_thread(l, EVENT_THREAD));
     if (!e)
         return NULL;
     e->other = target;
@@ -265,10 +265,10 @@ static struct tl_event *on_interaction(struct loader *l, enum tl_event_kind kind
 
 static void on_notify(struct loader *l)
 {
-    bool all = number_field(l, ALL);
-    uint32_t object = object_field(l, MONITOR_CLASS), stack = stack_field(l);
+    bool all = field_number(l, ALL);
+    uint32_t object = field_object(l, MONITOR_CLASS), stack = field_stack(l);
     struct tl_event *e =
-        add(l, l->e->start_ns, all ? TLE_NOTIFY_ALL : TLE_NOTIFY, thread_field(l, EVENT_THREAD));
+        add(l, l->e->start_ns, all ? TLE_NOTIFY_ALL : TLE_NOTIFY, field_thread(l, EVENT_THREAD));
     if (!e)
         return;
     e->object = object;
@@ -292,12 +292,12 @@ static void on_waiting(struct loader *l)
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         if (strcmp(kind, kinds[i].name) != 0)
             continue;
-        uint32_t object = object_field(l, MONITOR_CLASS), stack = stack_field(l),
-                 owner = thread_field(l, OWNER);
+        uint32_t object = field_object(l, MONITOR_CLASS), stack = field_stack(l),
+                 owner = field_thread(l, OWNER);
         bool timed;
         enum tl_event_kind begin =
             kinds[i].kind == TLE_UNMOUNT ? why_unmounted(l, &timed) : kinds[i].kind;
-        uint32_t thread = thread_field(l, EVENT_THREAD);
+        uint32_t thread = field_thread(l, EVENT_THREAD);
         struct tl_event *e = add(l, l->e->start_ns, begin, thread);
         if (!e)
             return;
@@ -305,15 +305,15 @@ static void on_waiting(struct loader *l)
         e->object = object;
         e->stack = stack;
         e->other = owner;
-        e->timeout_ms = millis(ns_field(l, TIMEOUT));
+        e->timeout_ms = millis(field_ns(l, TIMEOUT));
         e->flags = TLE_REPORTED;
     }
 }
 
 static void on_preempted(struct loader *l)
 {
-    uint32_t thread = thread_field(l, EVENT_THREAD);
-    int64_t ns = ns_field(l, TIME);
+    uint32_t thread = field_thread(l, EVENT_THREAD);
+    int64_t ns = field_ns(l, TIME);
     int64_t end = l->e->start_ns + l->e->duration_ns, start = MAX(l->e->start_ns, l->floor_ns);
     if (thread != TL_NONE && ns > 0 && ns <= l->e->duration_ns && start > 0 && start < end &&
         timeline_delay(l->b, thread, (uint64_t)start, (uint64_t)end,
@@ -323,7 +323,7 @@ static void on_preempted(struct loader *l)
 
 static void on_throttled(struct loader *l)
 {
-    int64_t ns = ns_field(l, THROTTLED_TIME);
+    int64_t ns = field_ns(l, THROTTLED_TIME);
     if (ns >= 0 && l->e->start_ns > 0 &&
         timeline_throttled(l->b, (uint64_t)l->e->start_ns, (uint64_t)ns) < 0)
         l->error = -ENOMEM;
@@ -344,7 +344,7 @@ void loader_on_event(struct loader *l)
         on_thread_start(l);
         break;
     case THREAD_END: {
-        uint32_t thread = thread_field(l, THREAD), on = thread_field(l, EVENT_THREAD);
+        uint32_t thread = field_thread(l, THREAD), on = field_thread(l, EVENT_THREAD);
         struct tl_event *e =
             add(l, l->e->start_ns, TLE_THREAD_END, thread != TL_NONE ? thread : on);
         if (e && on != e->thread)
@@ -361,7 +361,7 @@ void loader_on_event(struct loader *l)
         on_park(l);
         break;
     case SLEEP:
-        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(ns_field(l, TIME)),
+        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(field_ns(l, TIME)),
                  false);
         break;
     case IO:
@@ -400,7 +400,7 @@ void loader_on_event(struct loader *l)
         on_waiting(l);
         break;
     case HOLD:
-        add_wait(l, TLE_ACQUIRE, TLE_RELEASE, object_field(l, MONITOR_CLASS), TL_NONE, TL_NONE, 0,
+        add_wait(l, TLE_ACQUIRE, TLE_RELEASE, field_object(l, MONITOR_CLASS), TL_NONE, TL_NONE, 0,
                  false);
         break;
     case PREEMPTED:
@@ -413,11 +413,11 @@ void loader_on_event(struct loader *l)
         on_unmounted(l);
         break;
     case READY:
-        add_wait(l, TLE_READY, TLE_MOUNT, TL_NONE, thread_field(l, OCCUPANT), TL_NONE, 0, false);
+        add_wait(l, TLE_READY, TLE_MOUNT, TL_NONE, field_thread(l, OCCUPANT), TL_NONE, 0, false);
         break;
     case DEADLOCK: {
-        uint32_t object = object_field(l, MONITOR_CLASS), owner = thread_field(l, OWNER);
-        struct tl_event *e = add(l, l->e->start_ns, TLE_OWNER, thread_field(l, EVENT_THREAD));
+        uint32_t object = field_object(l, MONITOR_CLASS), owner = field_thread(l, OWNER);
+        struct tl_event *e = add(l, l->e->start_ns, TLE_OWNER, field_thread(l, EVENT_THREAD));
         if (e) {
             e->object = object;
             e->other = owner;
@@ -436,7 +436,7 @@ void loader_on_first(struct loader *l)
         l->ours = true;
         return;
     }
-    uint32_t thread = thread_field(l, EVENT_THREAD), object = object_field(l, THREAD_CLASS);
+    uint32_t thread = field_thread(l, EVENT_THREAD), object = field_object(l, THREAD_CLASS);
     if (thread != TL_NONE && object != TL_NONE)
         know_thread(l, thread, object);
 }

@@ -30,7 +30,11 @@ static void *prefault_thread(void *arg)
     return NULL;
 }
 
-void prefault_begin(struct prefault *a, void *map, size_t bytes)
+/*
+ * Begins with an existing mapping, which is released together with it; none of its pages is wanted
+ * yet.
+ */
+static void prefault_begin(struct prefault *a, void *map, size_t bytes)
 {
     *a = (struct prefault){.map = map, .mapped = bytes};
     pthread_mutex_init(&a->lock, NULL);
@@ -49,7 +53,8 @@ int prefault_init(struct prefault *a, size_t bytes)
     return 0;
 }
 
-void prefault_want(struct prefault *a, size_t bytes)
+/* Requests pages up to here, and none beyond. */
+static void prefault_want(struct prefault *a, size_t bytes)
 {
     pthread_mutex_lock(&a->lock);
     a->wanted = MAX(a->wanted, MIN(bytes, a->mapped));

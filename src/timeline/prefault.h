@@ -29,15 +29,8 @@ struct prefault {
  * -ENOMEM.
  */
 int prefault_init(struct prefault *a, size_t bytes) must_check;
-/*
- * The same for an existing mapping, which is released together with it; none of its pages is wanted
- * yet.
- */
-void prefault_begin(struct prefault *a, void *map, size_t bytes);
 /* Reports that the memory is filled up to here, so that the pages after it are prefaulted. */
 void prefault_filled(struct prefault *a, size_t bytes);
-/* Requests pages up to here, and none beyond. */
-void prefault_want(struct prefault *a, size_t bytes);
 /* Reports that no more pages are wanted. */
 void prefault_end(struct prefault *a);
 /* Accepts a zeroed struct. */

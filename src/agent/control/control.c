@@ -107,7 +107,7 @@ struct halted *halted_add(JNIEnv *jni, jthread t, const char *name, const char *
     return h;
 }
 
-void halted_remove(JNIEnv *jni, struct halted *h)
+static void halted_remove(JNIEnv *jni, struct halted *h)
 {
     (*jni)->DeleteGlobalRef(jni, h->thread);
     free(h->name);

@@ -41,7 +41,6 @@ void control_unlock(void);
 /* Enters a thread; NULL when there are too many. With the lock. */
 struct halted *halted_add(JNIEnv *jni, jthread t, const char *name, const char *why);
 struct halted *halted_find(JNIEnv *jni, jthread t);
-void halted_remove(JNIEnv *jni, struct halted *h);
 
 /* One jvmscope.Control event. With the lock. */
 void control_record(const char *thread, const char *command, const char *outcome);

@@ -128,7 +128,8 @@ static jint JNICALL untag(jlong class_tag, jlong size, jlong *tag, jint length, 
     return JVMTI_VISIT_OBJECTS;
 }
 
-void inspect_object_forget(struct inspection *i, jlong number)
+/* Removes a number, or all if it is 0. */
+static void inspect_object_forget(struct inspection *i, jlong number)
 {
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = untag};
     (*i->ti)->IterateThroughHeap(i->ti, JVMTI_HEAP_FILTER_UNTAGGED, NULL, &callbacks, &number);

@@ -67,8 +67,6 @@ jlong inspect_object_number(struct inspection *i, jobject o);
 jobject inspect_object_of_number(struct inspection *i, jlong number);
 /* Number of collections since the number was assigned. */
 uint64_t inspect_object_age(jlong number);
-/* Removes a number, or all if it is 0. */
-void inspect_object_forget(struct inspection *i, jlong number);
 
 /*
  * Writes null, or {"id", "class"} with a "value" if it can be read without calling code (strings,

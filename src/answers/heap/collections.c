@@ -48,12 +48,14 @@ static int known_row(const struct heap_dump *d, int32_t class)
     return -1;
 }
 
-bool heap_class_is_collection(const struct heap *h, int32_t class)
+/* Returns whether instances of the class with this number are collections. */
+static bool heap_class_is_collection(const struct heap *h, int32_t class)
 {
     return known_row(h->dump, class) >= 0;
 }
 
-bool heap_collection_of(const struct heap *h, uint64_t i, struct heap_collection *ret)
+/* Returns false when the object is not a known collection. */
+static bool heap_collection_of(const struct heap *h, uint64_t i, struct heap_collection *ret)
 {
     int row = known_row(h->dump, heap_class_of(h, i));
     uint64_t at = i, size;

@@ -13,9 +13,5 @@ struct heap_collection {
     bool hashed, pairs;
 };
 
-/* Returns false when the object is not a known collection. */
-bool heap_collection_of(const struct heap *h, uint64_t i, struct heap_collection *ret);
-/* Returns whether instances of the class with this number are collections. */
-bool heap_class_is_collection(const struct heap *h, int32_t class);
 /* Returns the size of one of the JDK's collections or maps. */
 bool heap_collection_size(const struct heap *h, uint64_t i, uint64_t *ret);

@@ -62,8 +62,6 @@ void heap_note_damage(struct answer *a, const struct heap_dump *d);
 /* Adds classes as a table "classes". sort: only its first letter counts; NULL: by shallow size. */
 void heap_histogram_table(struct answer *a, const struct heap_dump *d, const char *sort,
                           uint64_t limit, bool retained, const char *title);
-/* Adds facts about the dump. */
-void heap_summary_facts(struct answer *a, const struct heap *h);
 /* Adds the largest objects by retained size as a table "dominators". */
 void heap_top_table(struct answer *a, const struct heap *h, uint64_t limit, const char *title);
 /* Adds what holds much more than the rest: sentences, and a table "suspects" for programs. */

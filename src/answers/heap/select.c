@@ -34,7 +34,11 @@ static const struct arg_set exclude_set = {"The path", exclude_args};
 const struct arg_set *const heap_paths_sets[] = {&select_set, &exclude_set, &heap_common_set,
                                                  &heap_index_set, NULL};
 
-bool heap_class_matches(const struct heap_class *c, const char *pattern)
+/*
+ * Returns whether a class matches the pattern, which is its binary name with '*' for any
+ * characters.
+ */
+static bool heap_class_matches(const struct heap_class *c, const char *pattern)
 {
     return strcmp(c->name, pattern) == 0 ||
            (strchr(pattern, '*') && pattern_match(pattern, c->name, strlen(c->name)));

@@ -20,8 +20,3 @@ struct heap_selection {
  */
 int heap_select(const struct heap_call *c, struct heap_selection *ret);
 void heap_selection_release(struct heap_selection *s);
-/*
- * Returns whether a class matches the pattern, which is its binary name with '*' for any
- * characters.
- */
-bool heap_class_matches(const struct heap_class *c, const char *pattern);

@@ -78,7 +78,8 @@ static void add_times(struct answer *a, const struct heap *h)
     answer_fact_text(a, "indexPerObject", "  that is", text);
 }
 
-void heap_summary_facts(struct answer *a, const struct heap *h)
+/* Adds facts about the dump. */
+static void heap_summary_facts(struct answer *a, const struct heap *h)
 {
     const struct heap_dump *d = h->dump;
     char text[64] = "?";

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool heap_thread_of(const struct heap *h, uint32_t serial, struct heap_thread *ret)
+/* Finds the thread with a serial number; returns false when there is none. */
+static bool heap_thread_of(const struct heap *h, uint32_t serial, struct heap_thread *ret)
 {
     for (size_t i = 0; i < h->dump->roots.len; i++) {
         const struct heap_root *r = &h->dump->roots.data[i];
@@ -40,7 +41,8 @@ static unsigned trace_at(const struct heap *h, uint32_t trace, struct cursor *re
     return ret->failed ? 0 : MIN(frames, (uint32_t)(d->len / d->header.id_size));
 }
 
-unsigned heap_frames(const struct heap *h, uint32_t trace)
+/* Returns the number of frames of the stack with this serial number, without the agent's. */
+static unsigned heap_frames(const struct heap *h, uint32_t trace)
 {
     struct cursor c;
     unsigned all = trace_at(h, trace, &c);
@@ -55,7 +57,8 @@ static void put_class(const struct heap_dump *d, uint32_t serial, struct buf *b)
         buf_printf(b, "%s.", d->classes.data[class].name);
 }
 
-bool heap_frame_text(const struct heap *h, uint32_t trace, unsigned frame, struct buf *b)
+/* Appends "Shop.sell (Shop.java:12)"; returns false when there is no such frame. */
+static bool heap_frame_text(const struct heap *h, uint32_t trace, unsigned frame, struct buf *b)
 {
     const struct heap_dump *d = h->dump;
     const unsigned n = d->header.id_size;

@@ -10,12 +10,6 @@ struct heap_thread {
     uint64_t object;        /* HEAP_NONE when the object is not in the dump */
 };
 
-/* Finds the thread with a serial number; returns false when there is none. */
-bool heap_thread_of(const struct heap *h, uint32_t serial, struct heap_thread *ret);
-/* Returns the number of frames of the stack with this serial number, without the agent's. */
-unsigned heap_frames(const struct heap *h, uint32_t trace);
-/* Appends "Shop.sell (Shop.java:12)"; returns false when there is no such frame. */
-bool heap_frame_text(const struct heap *h, uint32_t trace, unsigned frame, struct buf *b);
 /*
  * Appends " of thread main in Shop.sell (Shop.java:12)" to the name of a root that a stack holds;
  * appends nothing for other roots.

@@ -98,12 +98,8 @@ const struct request *request_slowest(const struct request_view *v, const struct
 
 /* Appends a number such as "6,000". */
 void request_put_count(struct buf *b, uint64_t n);
-/* Appends "118 of 119 ms". */
-void request_put_part_of(struct buf *b, uint64_t part, uint64_t whole);
 /* Appends what made them wait: ": held by thread compactor in Store.compact, 118 of 119 ms". */
 void request_put_culprit(struct buf *b, const struct group_cause *c);
-/* Appends "3.5 %", or "0.04 %" below one. */
-void request_put_share(struct buf *b, double share);
 /* Appends one sentence about a group: how many requests are slow, and what most of them did. */
 void request_put_group(struct buf *b, const struct request_view *v, const struct request_group *g);
 

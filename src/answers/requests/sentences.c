@@ -26,13 +26,15 @@ void request_put_count(struct buf *b, uint64_t n)
         buf_printf(b, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
 }
 
-void request_put_share(struct buf *b, double share)
+/* Appends "3.5 %", or "0.04 %" below one. */
+static void request_put_share(struct buf *b, double share)
 {
     double percent = 100 * share;
     buf_printf(b, "%.*f %%", percent >= 10 ? 0 : percent >= 1 ? 1 : 2, percent);
 }
 
-void request_put_part_of(struct buf *b, uint64_t part, uint64_t whole)
+/* Appends "118 of 119 ms". */
+static void request_put_part_of(struct buf *b, uint64_t part, uint64_t whole)
 {
     char x[24], y[24];
     format_duration(x, MIN(part, whole));

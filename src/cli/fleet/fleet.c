@@ -218,7 +218,7 @@ static int ask_collector(const struct fleet_options *o, const char *verb, const 
     buf_printf(&path, "/v1/fleet/%s", verb);
     for (size_t i = 0; i < a->n; i++) {
         buf_printf(&path, "%c%s=", i ? '&' : '?', a->params[i].key);
-        url_escape(&path, a->params[i].value);
+        vm_origin_escape(&path, a->params[i].value);
     }
     status = sender_get(&s, buf_str(&path), out);
     while (out->len && out->data[out->len - 1] == '\n')

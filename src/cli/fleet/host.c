@@ -116,7 +116,7 @@ static int run_self(const char *const *arguments, struct buf *messages)
 static const char *first_line(struct buf *messages)
 {
     static const char name[] = "jvmscope: ";
-    const char *text = first_line_of(messages);
+    const char *text = send_first_line(messages);
     return strncmp(text, name, strlen(name)) == 0 ? text + strlen(name) : text;
 }
 

@@ -87,7 +87,8 @@ static const char *variable(const char *environment, size_t len, const char *nam
     return NULL;
 }
 
-void vm_origin_of_environment(struct vm_origin *o, const char *environment, size_t len)
+/* Reads the variables of an environment as /proc has it: ended by NUL bytes. */
+static void vm_origin_of_environment(struct vm_origin *o, const char *environment, size_t len)
 {
     /* Later rows take precedence. */
     static const char *const names[][2] = {
@@ -154,7 +155,7 @@ void vm_origin_read(struct vm_origin *o, const struct vm *vm)
     }
 }
 
-void url_escape(struct buf *to, const char *text)
+void vm_origin_escape(struct buf *to, const char *text)
 {
     for (; *text; text++) {
         if (isalnum((unsigned char)*text) || strchr("-._~", *text))
@@ -173,12 +174,12 @@ void vm_origin_query(const struct vm_origin *o, struct buf *to)
 
     for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
         buf_string(to, own[i][0]);
-        url_escape(to, own[i][1]);
+        vm_origin_escape(to, own[i][1]);
     }
     for (size_t i = 0; i < o->n_labels; i++) {
         buf_string(to, "&label=");
-        url_escape(to, o->labels[i].key);
+        vm_origin_escape(to, o->labels[i].key);
         buf_string(to, "%3D");
-        url_escape(to, o->labels[i].value);
+        vm_origin_escape(to, o->labels[i].value);
     }
 }

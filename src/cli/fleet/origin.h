@@ -27,11 +27,9 @@ struct vm_origin {
  * container, and otherwise the main class or jar, this machine's name and the process.
  */
 void vm_origin_read(struct vm_origin *ret, const struct vm *vm);
-/* The same from an environment as /proc has it; public for tests. */
-void vm_origin_of_environment(struct vm_origin *ret, const char *environment, size_t len);
 /* Sets a label, or what it stands for: service.name, service.version, host.name ... */
 void vm_origin_set(struct vm_origin *o, const char *key, const char *value);
 /* Appends "service=...&version=...&label=..." for a URL. */
 void vm_origin_query(const struct vm_origin *o, struct buf *to);
 /* Appends a text for the query of a URL. */
-void url_escape(struct buf *to, const char *text);
+void vm_origin_escape(struct buf *to, const char *text);

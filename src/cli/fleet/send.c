@@ -14,7 +14,7 @@
 
 enum { BODY_MAX = 256 << 20, PATH_LEN = 600, ANSWER_MAX = 1 << 30 };
 
-const char *first_line_of(struct buf *text)
+const char *send_first_line(struct buf *text)
 {
     const uint8_t *end = text->data ? memchr(text->data, '\n', text->len) : NULL;
     if (end)
@@ -105,7 +105,7 @@ void sender_send(struct sender *s, struct spool *spool)
     for (size_t i = 0; i < list.numbers.len; i++) {
         _cleanup_(buf_release) struct buf why = BUF(4096);
         int r = send_one(s, spool, list.numbers.data[i], &why);
-        const char *text = first_line_of(&why);
+        const char *text = send_first_line(&why);
         if (r == -EAGAIN) {
             if (!s->complained)
                 complain(s->url, "cannot be reached; profiles wait", text);
@@ -134,7 +134,7 @@ int sender_get(const struct sender *s, const char *path, struct buf *answer)
     if (r < 0) {
         status = complain(s->url, "cannot be asked", why.len ? buf_str(&why) : strerror(-r));
     } else if (got.status != 200) {
-        const char *text = first_line_of(&got.body);
+        const char *text = send_first_line(&got.body);
         status = complain(s->url, "does not answer", *text ? text : http_reason(got.status));
     } else {
         buf_bytes(answer, got.body.data, got.body.len);

@@ -28,4 +28,4 @@ void sender_send(struct sender *s, struct spool *spool);
 /* Gets path, with its query, from the collector. Returns 0 or the exit status. */
 int sender_get(const struct sender *s, const char *path, struct buf *answer);
 /* Returns the first line of a message. */
-const char *first_line_of(struct buf *text);
+const char *send_first_line(struct buf *text);

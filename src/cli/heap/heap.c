@@ -35,7 +35,8 @@ static const char *heap_why(int error)
     }
 }
 
-int heap_open_dump(struct heap_dump **ret, const char *path, const struct heap_options *o)
+/* Opens a dump and counts everything in it. Returns 0, or the exit status after a complaint. */
+static int heap_open_dump(struct heap_dump **ret, const char *path, const struct heap_options *o)
 {
     struct heap_dump *d;
     int error = heap_dump_open(&d, path, (int)o->dump - 1);

@@ -7,8 +7,6 @@
 
 extern const struct command heap_verb_dump, heap_verb_diff;
 
-/* Opens a dump and counts everything in it. Returns 0, or the exit status after a complaint. */
-int heap_open_dump(struct heap_dump **ret, const char *path, const struct heap_options *o);
 /*
  * Opens the index of a dump, building it with a progress display when there is none. Returns 0, or
  * the exit status after a complaint.

@@ -148,7 +148,8 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
     return status;
 }
 
-int request_view_close(struct request_view *v, int status)
+/* Ends a verb: reports what the recording lost and releases it. Returns the exit status. */
+static int request_view_close(struct request_view *v, int status)
 {
     uint64_t cut_at = v->t->cut_at;
     request_view_free(v);

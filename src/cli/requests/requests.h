@@ -23,8 +23,6 @@ int requests_missing(const char *path);
  */
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
                       bool reported);
-/* Ends a verb: reports what the recording lost and releases it. Returns the exit status. */
-int request_view_close(struct request_view *v, int status);
 
 /* Complains and returns false when both --slowest and --over are given. */
 bool request_options_check(const struct request_options *o, const char *command);

@@ -215,7 +215,6 @@ extern __thread bool alloc_busy;
 int alloc_native_on(JNIEnv *jni, struct buf *why) must_check;
 void alloc_native_off(JNIEnv *jni);
 bool alloc_expected(void); /* and no more */
-uint64_t alloc_slot_key(JNIEnv *jni);
 
 /*
  * The VM's own sampling, starting with the first interval. alloc_samples_threads must be called for

@@ -78,7 +78,7 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
-uint64_t alloc_slot_key(JNIEnv *jni)
+static uint64_t alloc_slot_key(JNIEnv *jni)
 {
     return (uint64_t)((intptr_t)jni - alloc_exact.env_offset);
 }

@@ -58,8 +58,6 @@ int point_probe(struct edit *e, struct buf *code, const char *name,
                 const char *descriptor) must_check;
 int point_virtual(struct edit *e, struct buf *code, const char *owner, const char *name,
                   const char *descriptor) must_check;
-int point_interface(struct edit *e, struct buf *code, const char *owner, const char *name,
-                    const char *descriptor) must_check;
 /* Inserts code before each return. */
 int point_returns(struct edit *e, const struct buf *code, unsigned stack) must_check;
 /* The slot of the first parameter of the type p->type; 0 without a type; -1: it has none. */

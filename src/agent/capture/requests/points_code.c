@@ -25,8 +25,8 @@ int point_virtual(struct edit *e, struct buf *code, const char *owner, const cha
     return MIN(ref, 0);
 }
 
-int point_interface(struct edit *e, struct buf *code, const char *owner, const char *name,
-                    const char *descriptor)
+static int point_interface(struct edit *e, struct buf *code, const char *owner, const char *name,
+                           const char *descriptor)
 {
     int ref = rewrite_interface_methodref(e->rewrite, owner, name, descriptor);
     if (ref < 0)

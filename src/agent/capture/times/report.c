@@ -90,7 +90,11 @@ static const struct jfr_type types[] = {
      .fields = CALL_FIELDS},
 };
 
-double times_true_ns(const struct times_report_costs *costs, double seen_ns)
+/*
+ * The time of a call for which the readings show seen_ns on average. Negative where they show less
+ * than for an empty call.
+ */
+static double times_true_ns(const struct times_report_costs *costs, double seen_ns)
 {
     const struct times_point *p = costs->curve;
     uint32_t n = costs->points, i = 1;

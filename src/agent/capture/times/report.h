@@ -28,12 +28,6 @@ struct times_report_costs {
 };
 
 /*
- * The time of a call for which the readings show seen_ns on average. Negative where they show less
- * than for an empty call.
- */
-double times_true_ns(const struct times_report_costs *costs, double seen_ns);
-
-/*
  * Writes what was counted since the session's previous report, as *ret_events events of a
  * recording. Under the session's lock. With `save` (of a recording, between reports) a tree with
  * many call paths is written only as totals by method, which is cheap for any size of the tree; the

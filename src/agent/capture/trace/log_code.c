@@ -18,7 +18,11 @@ static char stack_type(char c)
     return strchr("ZBCSI", c) ? 'I' : strchr("JFD", c) ? c : 'A';
 }
 
-int log_value(struct edit *e, struct buf *code, char type)
+/*
+ * Emits calls to probes that write the value on top of the stack (above the place in the record, a
+ * long).
+ */
+static int log_value(struct edit *e, struct buf *code, char type)
 {
     static const char *const descriptors[] = {"(JI)J", "(JJ)J", "(JF)J", "(JD)J",
                                               "(JLjava/lang/Object;)J"};

@@ -5,12 +5,6 @@
 #include "agent/instrument/instrument.h"
 #include "base/buf.h"
 
-/*
- * Emits calls to probes that write the value on top of the stack (above the place in the record, a
- * long).
- */
-int log_value(struct edit *e, struct buf *code, char type) must_check;
-
 /* watch=: patterns "pkg.Class.field:...". Returns 0, or -EINVAL with a sentence in why. */
 int watches_set(const char *fields) must_check;
 void watches_clear(void);

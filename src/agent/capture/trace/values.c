@@ -200,7 +200,8 @@ bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value 
     return take(at, end, type, true, ret);
 }
 
-struct value value_unboxed(const struct value *v)
+/* The value in a box, or the value itself. */
+static struct value value_unboxed(const struct value *v)
 {
     const uint8_t *at = v->parts;
     struct value box;

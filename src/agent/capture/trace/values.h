@@ -53,8 +53,6 @@ unsigned value_parts(const struct value *v, struct value ret[SHOWN_FIELDS_MAX]);
 unsigned value_ints(const struct value *v, uint32_t *ret, unsigned max);
 /* Returns whether `shown->put` writes the value as text. */
 bool value_known(const struct value *v);
-/* The value in a box, or the value itself. */
-struct value value_unboxed(const struct value *v);
 /* "java.lang.String" or "int[]" of a class number into b. */
 void trace_put_class(struct buf *b, uint32_t number);
 /* Modified UTF-8, which the JSON writer understands. */
