@@ -452,14 +452,14 @@ def test_a_ring_of_another_users_vm(jdk, folder):
 
 
 def test_what_does_not_go_together_is_said(tmp_path):
-    for flags, said in ((["--cpu=times"], "--cpu=times"), (["--cover"], ": --cover does not"), (["--heap=dump"], "--heap=dump"), (["-t", "5s"], "--time=5s does not"),
-                        (["--alloc=exact"], "--alloc=exact"), (["--exceptions"], ": --exceptions does not"), (["--live"], ": --live does not")):
+    for flags, said in ((["--cpu=times"], "--cpu=times"), (["--cover"], ": --cover cannot be combined"), (["--heap=dump"], "--heap=dump"), (["-t", "5s"], "--time=5s cannot be combined"),
+                        (["--alloc=exact"], "--alloc=exact"), (["--exceptions"], ": --exceptions cannot be combined"), (["--live"], ": --live cannot be combined")):
         done = lab.jvmscope("run", "--always", *flags, "--", "true")
         assert done.returncode == 2 and "keeps the last minutes" in done.stderr and said in done.stderr, done.stderr
         assert len(done.stderr.splitlines()) == 1
     for flags, said in ((["--keep", "1m"], "changes nothing without --always=y"), (["--max-size", "8M"], "changes nothing without --always=y"),
                         (["--always", "--max-size", "1M"], "4.00 MiB"), (["--always", "--keep", "0.5s"], "out of range: 1s to 30d"), (["--always", "--keep", "31d"], "out of range: 1s to 30d"),
-                        (["--always=memory", "-o", "x.ring"], "writes no file: --output does not")):
+                        (["--always=memory", "-o", "x.ring"], "writes no file: --output cannot be combined")):
         done = lab.jvmscope("run", *flags, "--", "true")
         assert done.returncode == 2 and said in done.stderr, done.stderr
     plain = tmp_path / "plain"
