@@ -145,6 +145,27 @@ static int take_settings(struct capture *c, const struct option_row *row, const 
 }
 
 /*
+ * Says that a duration lacks its unit, with the units that make it one the option takes. Returns
+ * false if there is none of them.
+ */
+static bool say_unit(struct buf *why, const struct option_row *row, const char *value)
+{
+    static const char *const units[] = {"s", "ms", "us"};
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+        char text[64];
+        uint64_t ns;
+        int len = snprintf(text, sizeof(text), "%s%s", value, units[i]);
+        if (len < (int)sizeof(text) && parse_duration(text, 0, &ns) == 0 && ns >= row->min &&
+            ns <= row->max) {
+            buf_printf(why, "%s%s%s", any ? "" : value, any ? ", " : " needs a unit: ", text);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/*
  * Takes the value of a row. Those that concern the command itself are kept; the others are added to
  * the agent's words.
  */
@@ -153,8 +174,9 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
 {
     size_t which = (size_t)(row - option_table);
     _cleanup_(buf_release) struct buf why = BUF(4096);
-    if (row->kind == OPTION_DURATION && *value && !value[strspn(value, "0123456789.")]) {
-        buf_printf(&why, "%s needs a unit: %ss, %sms, %sus", value, value, value, value);
+    bool no_unit = row->kind == OPTION_DURATION && *value && !value[strspn(value, "0123456789.")];
+    if (no_unit && say_unit(&why, row, value)) {
+        /* refused below */
     } else if (row->kind == OPTION_SHARE && *value && !value[strspn(value, "0123456789.")]) {
         buf_printf(&why, "%s needs a percent sign: %s%%", value, value);
     } else if (c->given >> which & 1 && !may_come_again(which)) {

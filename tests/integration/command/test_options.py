@@ -209,7 +209,8 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
     for words in (("-t", "30"), ("-i", "5"), ("-t", "0"), ("-t", "-1s"), ("-t", "")):
         text, said = command.options(*words)
         assert text is None and said.startswith(f"jvmscope: {command.name}: --"), (words, said)
-    assert "needs a unit: 30s, 30ms, 30us" in command.options("-t", "30")[1]
+    for flag, value, units in (("-t", "30", "30s, 30ms"), ("-i", "10", "10s, 10ms"), ("-i", "50", "50s, 50ms, 50us"), ("-i", "4000", "4000ms, 4000us")):
+        assert f": {value} needs a unit: {units}\n" in command.options(flag, value)[1]
 
 
 def test_a_forgotten_value_does_not_take_the_next_option_for_one(command):
