@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/vm/vm.h"
 
-static void key_text(const struct vm_view *w, struct json *j, const char *key, uint32_t text)
+void vm_key_text(const struct vm_view *w, struct json *j, const char *key, uint32_t text)
 {
     json_key_string(j, key, text == VM_NONE ? NULL : vm_text(&w->v, text));
 }
 
-static uint64_t at(const struct vm_view *w, int64_t ns)
+uint64_t vm_since_start(const struct vm_view *w, int64_t ns)
 {
     return (uint64_t)MAX(ns - w->v.start_ns, INT64_C(0));
 }
@@ -14,18 +14,18 @@ static uint64_t at(const struct vm_view *w, int64_t ns)
 static void safepoint_json(const struct vm_view *w, const struct vm_safepoint *s, struct json *j)
 {
     json_begin_object(j);
-    json_key_u64(j, "at_ns", at(w, s->start_ns));
+    json_key_u64(j, "at_ns", vm_since_start(w, s->start_ns));
     json_key_u64(j, "time_ns", s->total_ns);
     json_key_u64(j, "way_ns", s->sync_ns);
-    key_text(w, j, "operation", s->operation);
-    key_text(w, j, "late_thread", s->late_thread);
+    vm_key_text(w, j, "operation", s->operation);
+    vm_key_text(w, j, "late_thread", s->late_thread);
     const struct vm_frame *f = vm_late_frame(w, s);
-    key_text(w, j, "late_method", f ? f->method : VM_NONE);
+    vm_key_text(w, j, "late_method", f ? f->method : VM_NONE);
     json_key_u64(j, "late_line", f ? f->line : 0);
     json_key_array(j, "late_stack");
     for (uint32_t i = 0; i < s->late_n; i++, f++) {
         json_begin_object(j);
-        key_text(w, j, "method", f->method);
+        vm_key_text(w, j, "method", f->method);
         json_key_u64(j, "line", f->line);
         json_end_object(j);
     }
@@ -55,7 +55,7 @@ static void safepoints_json(const struct vm_view *w, struct json *j)
     for (size_t i = 0; i < w->operations.len; i++) {
         const struct vm_group *g = &w->operations.data[i];
         json_begin_object(j);
-        key_text(w, j, "operation", g->name);
+        vm_key_text(w, j, "operation", g->name);
         json_key_u64(j, "count", g->n);
         json_key_u64(j, "time_ns", g->total_ns);
         json_key_u64(j, "way_ns", g->sync_ns);
@@ -83,8 +83,8 @@ static void collections_json(const struct vm_view *w, struct json *j)
     for (size_t i = 0; i < w->collections.len; i++) {
         const struct vm_group *g = &w->collections.data[i];
         json_begin_object(j);
-        key_text(w, j, "collector", g->name);
-        key_text(w, j, "cause", g->cause);
+        vm_key_text(w, j, "collector", g->name);
+        vm_key_text(w, j, "cause", g->cause);
         json_key_u64(j, "count", g->n);
         json_key_u64(j, "pause_ns", g->total_ns);
         json_key_u64(j, "longest_pause_ns", g->longest_ns);
@@ -96,7 +96,7 @@ static void collections_json(const struct vm_view *w, struct json *j)
     for (size_t i = 0; i < w->pauses.len; i++) {
         const struct vm_group *g = &w->pauses.data[i];
         json_begin_object(j);
-        key_text(w, j, "pause", g->name);
+        vm_key_text(w, j, "pause", g->name);
         json_key_u64(j, "count", g->n);
         json_key_u64(j, "pause_ns", g->total_ns);
         json_key_u64(j, "longest_pause_ns", g->longest_ns);
@@ -107,7 +107,7 @@ static void collections_json(const struct vm_view *w, struct json *j)
     for (size_t i = 0; i < w->phases.len; i++) {
         const struct vm_group *g = &w->phases.data[i];
         json_begin_object(j);
-        key_text(w, j, "phase", g->name);
+        vm_key_text(w, j, "phase", g->name);
         json_key_bool(j, "concurrent", g->concurrent);
         json_key_u64(j, "count", g->n);
         json_key_u64(j, "time_ns", g->total_ns);
@@ -120,12 +120,12 @@ static void collections_json(const struct vm_view *w, struct json *j)
         const struct vm_collection *c = &w->v.collections.data[i];
         json_begin_object(j);
         json_key_u64(j, "id", c->id);
-        json_key_u64(j, "at_ns", at(w, c->start_ns));
+        json_key_u64(j, "at_ns", vm_since_start(w, c->start_ns));
         json_key_u64(j, "duration_ns", c->duration_ns);
         json_key_u64(j, "pause_ns", c->pauses_ns);
         json_key_u64(j, "longest_pause_ns", c->longest_ns);
-        key_text(w, j, "collector", c->name);
-        key_text(w, j, "cause", c->cause);
+        vm_key_text(w, j, "collector", c->name);
+        vm_key_text(w, j, "cause", c->cause);
         if (c->has_heap) {
             json_key_u64(j, "before_bytes", c->before);
             json_key_u64(j, "after_bytes", c->after);

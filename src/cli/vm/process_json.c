@@ -2,16 +2,6 @@
 /* Compilers, the process and its container, as JSON. */
 #include "cli/vm/vm.h"
 
-static void key_text(const struct vm_view *w, struct json *j, const char *key, uint32_t text)
-{
-    json_key_string(j, key, text == VM_NONE ? NULL : vm_text(&w->v, text));
-}
-
-static uint64_t at(const struct vm_view *w, int64_t ns)
-{
-    return (uint64_t)MAX(ns - w->v.start_ns, INT64_C(0));
-}
-
 static void compilations_json(const struct vm_view *w, struct json *j)
 {
     const struct vm_figure *f = w->v.figures;
@@ -26,7 +16,7 @@ static void compilations_json(const struct vm_view *w, struct json *j)
     json_key_array(j, "methods");
     for (size_t i = 0; i < MIN(w->methods.len, w->limit); i++) {
         json_begin_object(j);
-        key_text(w, j, "method", w->methods.data[i].name);
+        vm_key_text(w, j, "method", w->methods.data[i].name);
         json_key_u64(j, "count", w->methods.data[i].n);
         json_key_u64(j, "time_ns", w->methods.data[i].total_ns);
         json_end_object(j);
@@ -37,15 +27,15 @@ static void compilations_json(const struct vm_view *w, struct json *j)
     for (size_t i = 0; i < w->v.deoptimizations.len; i++) {
         const struct vm_deoptimization *d = &w->v.deoptimizations.data[i];
         json_begin_object(j);
-        key_text(w, j, "method", d->method);
-        key_text(w, j, "reason", d->reason);
-        key_text(w, j, "action", d->action);
+        vm_key_text(w, j, "method", d->method);
+        vm_key_text(w, j, "reason", d->reason);
+        vm_key_text(w, j, "action", d->action);
         json_key_bool(j, "discarded", d->discarded);
         json_key_i64(j, "line", d->line);
         json_key_i64(j, "bci", d->bci);
         json_key_u64(j, "count", d->count);
-        json_key_u64(j, "first_ns", at(w, d->first_ns));
-        json_key_u64(j, "last_ns", at(w, d->last_ns));
+        json_key_u64(j, "first_ns", vm_since_start(w, d->first_ns));
+        json_key_u64(j, "last_ns", vm_since_start(w, d->last_ns));
         json_end_object(j);
     }
     json_end_array(j);
@@ -57,7 +47,7 @@ static void loaders_json(const struct vm_view *w, struct json *j)
     for (size_t i = 0; i < w->v.loaders.len; i++) {
         const struct vm_loader *l = &w->v.loaders.data[i];
         json_begin_object(j);
-        key_text(w, j, "class", l->name);
+        vm_key_text(w, j, "class", l->name);
         json_key_u64(j, "loaded", l->loaded);
         json_key_u64(j, "unloaded", l->unloaded);
         json_end_object(j);
@@ -71,7 +61,7 @@ static void pools_json(const struct vm_view *w, struct json *j)
     for (size_t i = 0; i < w->v.pools.len; i++) {
         const struct vm_pool *p = &w->v.pools.data[i];
         json_begin_object(j);
-        key_text(w, j, "pool", p->name);
+        vm_key_text(w, j, "pool", p->name);
         json_key_u64(j, "first_bytes", p->used_first);
         json_key_u64(j, "used_bytes", p->used);
         json_key_u64(j, "most_bytes", p->used_most);
@@ -153,8 +143,8 @@ static void container_json(const struct vm_view *w, struct json *j)
     for (size_t i = 0; i < w->v.throttles.len; i++) {
         const struct vm_throttle *t = &w->v.throttles.data[i];
         json_begin_object(j);
-        json_key_u64(j, "from_ns", at(w, t->from_ns));
-        json_key_u64(j, "to_ns", at(w, t->to_ns));
+        json_key_u64(j, "from_ns", vm_since_start(w, t->from_ns));
+        json_key_u64(j, "to_ns", vm_since_start(w, t->to_ns));
         json_key_u64(j, "throttled_ns", t->throttled_ns);
         json_end_object(j);
     }

@@ -77,3 +77,7 @@ static inline const struct vm_frame *vm_late_frame(const struct vm_view *w,
 /* The parts about compilers, process and container; called by the two functions above. */
 void vm_view_process_json(const struct vm_view *w, struct json *j);
 void vm_view_process_text(const struct vm_view *w);
+/* Writes a key and its text; null for VM_NONE. */
+void vm_key_text(const struct vm_view *w, struct json *j, const char *key, uint32_t text);
+/* A time in ns since the recording's start; 0 for what began before it. */
+uint64_t vm_since_start(const struct vm_view *w, int64_t ns);
