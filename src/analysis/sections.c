@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VARINT_BYTES_MAX = 10, HOLD_BYTES_MAX = 4 * VARINT_BYTES_MAX };
+enum { HOLD_BYTES_MAX = 4 * 10 };
 
 static uint8_t *put_number(uint8_t *to, uint64_t v)
 {
@@ -215,34 +215,16 @@ int hold_list_keep(struct timeline *t, struct holds *h)
     return r;
 }
 
-/* Reads a number that may be damaged. */
-static uint64_t next_number(struct cursor *c)
-{
-    uint64_t v = 0;
-    const uint8_t *at = c->at;
-    if (unlikely(c->failed || cursor_left(c) < VARINT_BYTES_MAX))
-        return cursor_varint(c);
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        v |= (uint64_t)(*at & 0x7f) << shift;
-        if (!(*at++ & 0x80)) {
-            c->at = at;
-            return v;
-        }
-    }
-    c->failed = true;
-    return 0;
-}
-
 /* Reads the thread's next hold, which may be damaged in an index: then there is none. */
 static void next_hold(struct section_lane *lane)
 {
-    uint64_t after = next_number(&lane->later);
+    uint64_t after = cursor_varint(&lane->later);
     lane->next.start = lane->next.start + after;
-    lane->next.length = next_number(&lane->later);
-    lane->next.object = next_number(&lane->later);
+    lane->next.length = cursor_varint(&lane->later);
+    lane->next.object = cursor_varint(&lane->later);
     lane->next.inferred = lane->next.object & 1;
     lane->next.object >>= 1;
-    uint64_t more_us = lane->next.inferred ? next_number(&lane->later) : 0;
+    uint64_t more_us = lane->next.inferred ? cursor_varint(&lane->later) : 0;
     uint64_t room = UINT64_MAX - lane->next.length;
     lane->next.most = lane->next.length + (more_us < room / 1000 ? more_us * 1000 : room);
     if (lane->later.failed)

@@ -81,12 +81,19 @@ CURSOR_READ_(le64, uint64_t, le64toh)
 /* Reads a LEB128 number as protobuf defines it, of up to ten bytes. A longer one is a failure. */
 static inline uint64_t cursor_varint(struct cursor *c)
 {
+    enum { BYTES_MAX = 10 };
+
     uint64_t v = 0;
+    /* The range is checked once where the longest number fits. */
+    bool fits = !c->failed && cursor_left(c) >= BYTES_MAX;
+    const uint8_t *at = c->at;
     for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t b = cursor_u8(c);
+        uint8_t b = fits ? *at++ : cursor_u8(c);
         v |= (uint64_t)(b & 0x7f) << shift;
-        if (!(b & 0x80))
+        if (!(b & 0x80)) {
+            c->at = fits ? at : c->at;
             return v;
+        }
     }
     c->failed = true;
     return 0;
