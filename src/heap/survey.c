@@ -140,8 +140,7 @@ static int walk_segment(void *ctx, unsigned thread, uint64_t i)
     struct finder *f = &s->finders[thread];
     const struct heap_chunk *segment = &s->dump->segments.data[i];
     const uint8_t *data = s->dump->data;
-    struct hprof_items it =
-        hprof_items_of(data + segment->start, data + segment->end, s->dump->header.id_size);
+    struct hprof_items it = heap_chunk_items(s->dump, segment);
     struct hprof_item item;
     struct heap_chunk chunk = {.start = segment->start};
     int more, error = 0;
@@ -188,9 +187,7 @@ static int sample(struct heap_dump *d, struct heap_gap *gaps, size_t *ret_n)
     struct heap_gap *open = NULL;
     size_t n = 0;
     for (size_t i = 0; i < d->segments.len && walked < SAMPLE; i++) {
-        struct hprof_items it =
-            hprof_items_of(d->data + d->segments.data[i].start, d->data + d->segments.data[i].end,
-                           d->header.id_size);
+        struct hprof_items it = heap_chunk_items(d, &d->segments.data[i]);
         struct hprof_item item;
         const uint8_t *start = it.at;
         while (hprof_item_next(&it, &item) > 0 && walked + (uint64_t)(it.at - start) < SAMPLE) {

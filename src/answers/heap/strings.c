@@ -149,8 +149,7 @@ static int find_chunk(void *ctx, unsigned thread, uint64_t k)
     struct scan *s = ctx;
     const struct heap_dump *d = s->h->dump;
     const struct heap_chunk *chunk = &d->chunks.data[k];
-    struct hprof_items it =
-        hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
+    struct hprof_items it = heap_chunk_items(d, chunk);
     struct hprof_item item = {0};
     while (hprof_item_next(&it, &item) > 0) {
         if (item.tag != HPROF_PRIMITIVE_ARRAY_DUMP ||
