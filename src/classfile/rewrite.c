@@ -182,6 +182,15 @@ int rewrite_methodref(struct rewrite *w, const char *owner, const char *name,
     return member(w, CONSTANT_METHODREF, owner, name, descriptor);
 }
 
+int code_call_static(struct rewrite *w, struct buf *s, const char *owner, const char *name,
+                     const char *descriptor)
+{
+    int ref = rewrite_methodref(w, owner, name, descriptor);
+    if (ref >= 0)
+        code_invokestatic(s, ref);
+    return MIN(ref, 0);
+}
+
 int rewrite_interface_methodref(struct rewrite *w, const char *owner, const char *name,
                                 const char *descriptor)
 {

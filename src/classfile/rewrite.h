@@ -133,6 +133,13 @@ static inline void code_invokestatic(struct buf *s, int methodref)
     code_ref(s, OP_INVOKESTATIC, methodref);
 }
 
+/*
+ * Appends the call of a static method, which may add a constant. Returns 0 or an error of
+ * rewrite_methodref.
+ */
+int code_call_static(struct rewrite *w, struct buf *s, const char *owner, const char *name,
+                     const char *descriptor) must_check;
+
 /* An instruction of the original code. */
 struct insn {
     uint32_t pc, len;

@@ -184,11 +184,7 @@ static unsigned counters_of(const struct editing *s, const struct insn *before,
 
 static int call_probe(struct editing *s, const char *name, const char *descriptor)
 {
-    int method = rewrite_methodref(s->e->rewrite, PROBE, name, descriptor);
-    if (method < 0)
-        return method;
-    code_invokestatic(&s->code, method);
-    return 0;
+    return code_call_static(s->e->rewrite, &s->code, PROBE, name, descriptor);
 }
 
 static int put_number(struct editing *s, unsigned counters)

@@ -10,10 +10,7 @@
 
 int point_probe(struct edit *e, struct buf *code, const char *name, const char *descriptor)
 {
-    int ref = rewrite_methodref(e->rewrite, PROBE, name, descriptor);
-    if (ref >= 0)
-        code_invokestatic(code, ref);
-    return MIN(ref, 0);
+    return code_call_static(e->rewrite, code, PROBE, name, descriptor);
 }
 
 int point_virtual(struct edit *e, struct buf *code, const char *owner, const char *name,

@@ -27,18 +27,12 @@ static int log_value(struct edit *e, struct buf *code, char type)
     static const char *const descriptors[] = {"(JI)J", "(JJ)J", "(JF)J", "(JD)J",
                                               "(JLjava/lang/Object;)J"};
     const char *which = strchr("IJFDA", stack_type(type));
-    int ref = rewrite_methodref(e->rewrite, PROBE, "arg", descriptors[which - "IJFDA"]);
-    if (ref >= 0)
-        code_invokestatic(code, ref);
-    return MIN(ref, 0);
+    return code_call_static(e->rewrite, code, PROBE, "arg", descriptors[which - "IJFDA"]);
 }
 
 static int call(struct edit *e, struct buf *code, const char *name, const char *descriptor)
 {
-    int ref = rewrite_methodref(e->rewrite, PROBE, name, descriptor);
-    if (ref >= 0)
-        code_invokestatic(code, ref);
-    return MIN(ref, 0);
+    return code_call_static(e->rewrite, code, PROBE, name, descriptor);
 }
 
 /* How a value of a logpoint is loaded. */

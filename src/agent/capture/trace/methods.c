@@ -94,11 +94,7 @@ static char stack_type(char c)
 
 static int probe(struct edit *e, struct buf *code, const char *name, const char *descriptor)
 {
-    int ref = rewrite_methodref(e->rewrite, PROBE, name, descriptor);
-    if (ref < 0)
-        return ref;
-    code_invokestatic(code, ref);
-    return 0;
+    return code_call_static(e->rewrite, code, PROBE, name, descriptor);
 }
 
 static const char *with_type(char text[64], const char *before, char type, const char *after)

@@ -56,10 +56,7 @@ static int name_number(const char *name, size_t len)
 
 static int call(struct edit *e, struct buf *code, const char *name, const char *descriptor)
 {
-    int ref = rewrite_methodref(e->rewrite, PROBE, name, descriptor);
-    if (ref >= 0)
-        code_invokestatic(code, ref);
-    return MIN(ref, 0);
+    return code_call_static(e->rewrite, code, PROBE, name, descriptor);
 }
 
 int trace_path(struct edit *e, struct buf *code, const char *path, unsigned id)
