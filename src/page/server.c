@@ -192,12 +192,6 @@ static int answer_what_if(struct page_server *s, size_t i, const struct server_r
     return 200;
 }
 
-static uint64_t number_of(const struct server_request *q, const char *key, uint64_t otherwise)
-{
-    const char *text = q->argument(q->request, key);
-    return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
-}
-
 /*
  * Answers with recorded calls of a thread or a method, or with long ones, when there are more than
  * one page contains.
@@ -205,11 +199,11 @@ static uint64_t number_of(const struct server_request *q, const char *key, uint6
 static int answer_calls(struct page_server *s, size_t i, const struct server_request *q,
                         struct server_reply *reply)
 {
-    const struct call_filter o = {.thread = q->argument(q->request, "thread"),
-                                  .method = q->argument(q->request, "method"),
-                                  .min = number_of(q, "min", 0),
-                                  .limit =
-                                      MIN(number_of(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
+    const struct call_filter o = {
+        .thread = q->argument(q->request, "thread"),
+        .method = q->argument(q->request, "method"),
+        .min = server_number(q, "min", 0),
+        .limit = MIN(server_number(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
     struct json j = {&reply->body, false};
     int r = calls_page_json(s->paths[i], &o, &j);
     if (r < 0) {
@@ -235,7 +229,7 @@ static int answer_heap(struct page_server *s, size_t i, const char *verb,
                                    .sort = q->argument(q->request, "sort"),
                                    .sql = q->argument(q->request, "sql"),
                                    .patience = s->query_limit,
-                                   .limit = number_of(q, "limit", 2000)};
+                                   .limit = server_number(q, "limit", 2000)};
     const struct heap_settings settings = {.which = -1};
     struct served_file *f = &s->files[i];
     if (pthread_mutex_trylock(&f->asking) != 0)

@@ -143,22 +143,16 @@ void page_threads_release(struct page_threads *s)
     pthread_mutex_destroy(&s->opening);
 }
 
-static uint64_t number(const struct server_request *q, const char *key, uint64_t otherwise)
-{
-    const char *text = q->argument(q->request, key);
-    return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static int answer_range(struct page_threads *s, const struct server_request *q,
                         struct server_reply *reply)
 {
     enum { MOST = 4096 };
 
     const char *text = q->argument(q->request, "threads");
-    struct view_range r = {.from = number(q, "from", 0),
-                           .to = number(q, "to", s->t->end_ns),
-                           .width =
-                               (uint32_t)MIN(number(q, "width", 1000), (uint64_t)VIEW_WIDTH_MAX)};
+    struct view_range r = {
+        .from = server_number(q, "from", 0),
+        .to = server_number(q, "to", s->t->end_ns),
+        .width = (uint32_t)MIN(server_number(q, "width", 1000), (uint64_t)VIEW_WIDTH_MAX)};
     uint32_t *threads = malloc(MOST * sizeof(*threads));
     for (char *end; threads && text && *text >= '0' && *text <= '9' && r.n_threads < MOST;
          text = *end == ',' ? end + 1 : end) {
@@ -285,7 +279,7 @@ static const struct path_samples *ran_once(struct page_threads *s)
 static int answer_segment(struct page_threads *s, const struct server_request *q,
                           struct server_reply *reply)
 {
-    uint64_t i = number(q, "i", UINT64_MAX);
+    uint64_t i = server_number(q, "i", UINT64_MAX);
     if (i >= s->path.segments.len)
         return 404;
     const struct path_segment *p = &s->path.segments.data[i];
@@ -343,16 +337,17 @@ static int answer_ready(struct page_threads *s, const char *file, struct server_
 static int answer_at(struct page_threads *s, const struct server_request *q,
                      struct server_reply *reply)
 {
-    uint64_t thread = number(q, "thread", UINT64_MAX);
+    uint64_t thread = server_number(q, "thread", UINT64_MAX);
     if (thread >= s->t->n_threads)
         return 404;
-    return answer_node(s, timeline_view_at(s->view, (uint32_t)thread, number(q, "time", 0)), reply);
+    return answer_node(s, timeline_view_at(s->view, (uint32_t)thread, server_number(q, "time", 0)),
+                       reply);
 }
 
 static int answer_node_of(struct page_threads *s, const struct server_request *q,
                           struct server_reply *reply)
 {
-    return answer_node(s, (uint32_t)MIN(number(q, "i", TL_NONE), (uint64_t)TL_NONE), reply);
+    return answer_node(s, (uint32_t)MIN(server_number(q, "i", TL_NONE), (uint64_t)TL_NONE), reply);
 }
 
 static const struct question {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -24,6 +25,12 @@ struct server {
     /* newest first; used by the daemon's thread only, like all of struct unproven */
     struct unproven_list unproven;
 };
+
+uint64_t server_number(const struct server_request *q, const char *key, uint64_t otherwise)
+{
+    const char *text = q->argument(q->request, key);
+    return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
+}
 
 /* A connection. */
 struct unproven {

@@ -20,6 +20,9 @@ struct server_request {
     const void *request;
 };
 
+/* Returns a number of the query, or `otherwise` where there is none. */
+uint64_t server_number(const struct server_request *q, const char *key, uint64_t otherwise);
+
 struct server_reply {
     struct buf body;
     const char *type;     /* "text/html; charset=utf-8" */
