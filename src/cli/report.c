@@ -60,7 +60,7 @@ static void print_head(const struct profile_view *v, const char *path)
     uint64_t span = profile_span(v->profile, &v->filter);
     if (span)
         printf(", in %s", format_duration(time, span));
-    /* Of a selection, the number of threads says little: they are those of its name, say. */
+    /* The number of threads in a selection would say little. */
     const struct profile *p = v->profile;
     const struct profile_filter *f = &v->filter;
     bool all = !f->thread && !f->class_name && !f->from_ns && !f->to_ns;

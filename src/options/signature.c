@@ -102,8 +102,7 @@ static char joined(char c)
     return c == '$' ? '.' : c;
 }
 
-/* Compares a type of a pattern with a whole one, "java.util.Map$Entry[]", or with its last names.
- */
+/* Compares a type of a pattern with a full name, "java.util.Map$Entry[]", or with its end. */
 static bool is_same(const char *type, size_t len, const char *whole, size_t whole_len)
 {
     char pattern[512];

@@ -65,7 +65,8 @@ struct reading {
     int64_t start_ns; /* the start of the recording */
     struct names names;
     struct sum_options how;
-    struct sum_options apart; /* of wall-clock samples: threads are idle also by their names */
+    /* of wall-clock samples, with threads apart: whether one is idle may depend on its name */
+    struct sum_options apart;
     struct sums sums[KINDS];
     struct tally tallies[KINDS];
     struct allocated allocated;

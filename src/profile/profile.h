@@ -345,8 +345,8 @@ int profile_view_init(struct profile_view *ret, const struct profile *p, enum pr
                       const struct profile_filter *filter) must_check;
 void profile_view_release(struct profile_view *v);
 /*
- * Of a view of everything: returns the number of threads with a name that counted samples are of;
- * 0 when no sample is of such a thread, or for lack of memory.
+ * Returns how many threads with a name have samples in a view without a filter; 0 also for lack of
+ * memory.
  */
 size_t profile_view_threads(const struct profile_view *v);
 /* Returns whether the view counts this sample of its metric, apart from its time. */

@@ -325,8 +325,8 @@ static uint32_t take_intervals(struct slot *s)
 }
 
 /*
- * Wall: accounts for the intervals that have ended since a thread's last sample, because no visit
- * will. Requires the lock.
+ * Wall: accounts for the intervals that have ended since the last visit to a thread, which is not
+ * visited again. Requires the lock.
  */
 static void end_wall(struct slot *s)
 {

@@ -80,8 +80,7 @@ bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n);
  */
 int64_t sites_find(const char *signature, struct thread *self, const struct site_frame *frames,
                    uint32_t n);
-/* The bytecode index of the running method's frame in an existing site, -1: no frames. Under the
- * lock. */
+/* The bytecode index of the innermost frame of a site; -1: it has no frames. Under the lock. */
 int64_t sites_line_of(int64_t number);
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
