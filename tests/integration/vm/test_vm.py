@@ -154,6 +154,19 @@ def test_totals_of_a_part_are_those_of_the_log(jdk, tmp_path):
     assert safepoints["each_known"] == safepoints["count"] == sum(o["count"] for o in safepoints["operations"])
 
 
+@pytest.mark.jdks(11, 17, 27)
+def test_each_safepoint_that_is_counted_is_known(jdk, tmp_path):
+    """A recording begins and ends while there is one safepoint after the other. What the VM has counted by its end has a line in the log."""
+    out = tmp_path / "vm.jfr"
+    process = jdk.start_java("Safepoints", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    for _ in range(10):
+        done = lab.jvmscope("attach", "--events", "-t", "50ms", "-o", out, process.pid)
+        assert done.returncode == 0, done.stderr
+        safepoints = shown(out)["safepoints"]
+        assert safepoints["count"] == safepoints["each_known"] > 20, safepoints
+
+
 @pytest.mark.parametrize("version, collector", [(11, "G1"), (17, "Serial"), (25, "Serial")])
 def test_what_the_log_lacks_is_told(version, collector, tmp_path):
     """The program cuts the VM's log, or writes into it: the recorded pauses and those reported as lost add up to what the VM counted."""

@@ -9,6 +9,7 @@
 static struct {
     const int64_t *count, *time, *sync, *threads;
     uint64_t number; /* of the last one that was written */
+    int64_t begun;   /* the VM's count when the log had been opened */
     /* JDK 9 to 12: the operation of the safepoint that has begun */
     char operation[64];
 
@@ -61,7 +62,6 @@ void safepoints_reset(void)
     all.done = safepoints_now();
     all.done_ns = now_ns();
     all.sync_seen = all.done.sync_ns;
-    safepoints_totals(true);
 }
 
 struct safepoint {
@@ -209,6 +209,17 @@ void safepoints_collection(uint64_t start_ns, const struct safepoint_counters *a
     all.sync_seen = at->sync_ns;
     copy_text(all.collection.cause, sizeof(all.collection.cause),
               (struct log_text){cause, strlen(cause)});
+}
+
+void safepoints_begin(void)
+{
+    safepoints_totals(true);
+    all.begun = all.written.count;
+}
+
+bool safepoints_logged(void)
+{
+    return all.number >= (uint64_t)(all.written.count - all.begun);
 }
 
 void safepoints_totals(bool always)

@@ -2,6 +2,9 @@
 #include "agent/capture/vm/vm.h"
 
 #include "agent/capture/vm/log.h"
+#include "base/clock.h"
+
+enum { LINE_MS = 100 }; /* for the line of a safepoint that is over */
 
 static const struct jfr_type types[] = {
     {
@@ -140,6 +143,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         gc_reset(true);
     else
         collections_count();
+    safepoints_begin();
     figures_flush(now_ns(), true);
     recording_pauses = true;
     return 0;
@@ -160,7 +164,9 @@ static void flush_log(struct session *s, JNIEnv *jni)
     collections_compare(s->out.jfr, counted, 1);
 }
 
-/* The last lines. A pause that goes on is over, and its line is written, before the VM lets us in.
+/*
+ * The last lines. A pause that goes on is over, and its line is written, before the VM lets us in.
+ * The line of its safepoint follows when the threads already run again, so it is waited for.
  */
 static void end_log(struct session *s, JNIEnv *jni)
 {
@@ -170,6 +176,10 @@ static void end_log(struct session *s, JNIEnv *jni)
     if (text)
         (*jni)->DeleteLocalRef(jni, text);
     flush_log(s, jni);
+    for (int ms = 0; ms < LINE_MS && vm_log_is_open() && !safepoints_logged(); ms++) {
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+        flush_log(s, jni);
+    }
     if (vm_log_is_open())
         collections_compare(s->out.jfr, counted, 0);
 }
@@ -201,6 +211,7 @@ static void stop(struct session *s, JNIEnv *jni)
     if (!vm_activity.jfr)
         return;
     flush(s, jni);
+    safepoints_totals(true);
     if (vm_log_is_open())
         end_log(s, jni);
     collections_idle(now_ns(), true);
@@ -208,7 +219,6 @@ static void stop(struct session *s, JNIEnv *jni)
     loaders_flush(now_ns());
     if (!vm.dying)
         pools_flush(jni, now_ns(), true);
-    safepoints_totals(true);
     vm_log_close(vm.dying ? NULL : jni);
     gc_reset(false);
 }

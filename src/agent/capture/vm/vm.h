@@ -41,6 +41,10 @@ void safepoints_collection(uint64_t start_ns, const struct safepoint_counters *a
                            const char *cause);
 /* Writes the totals since the VM began, if they have changed or `always`. */
 void safepoints_totals(bool always);
+/* Writes the first totals. The log has to be open: it has a line of each safepoint after them. */
+void safepoints_begin(void);
+/* Whether there was a line of each safepoint that the last totals have and the first have not. */
+bool safepoints_logged(void);
 
 /* ---- collections.c: what the log reports ---- */
 
