@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
-/** Ten threads work until something has interrupted them, as a sample does, and rest for 1.5 s at once. */
+/**
+ * Ten threads work until something has interrupted them, as a sample does, and rest for 1.5 s at once. Prints the time in ns from the
+ * moments in which they were started to the ends of their work: on a busy machine they wait for a processor meanwhile.
+ */
 public class WallRests {
     static void works() {
         for (long last = System.nanoTime(), now; ; last = now) {
@@ -18,16 +22,20 @@ public class WallRests {
 
     public static void main(String[] args) throws Exception {
         Thread[] all = new Thread[10];
+        AtomicLong busy = new AtomicLong();
         for (int i = 0; i < 1000; i++)
             System.nanoTime();
         for (int i = 0; i < all.length; i++) {
+            long began = System.nanoTime();
             all[i] = new Thread(() -> {
                 works();
+                busy.addAndGet(System.nanoTime() - began);
                 rests();
             });
             all[i].start();
         }
         for (Thread t : all)
             t.join();
+        System.out.println(busy);
     }
 }
