@@ -138,7 +138,7 @@ def test_the_original_agents_text_and_binary_are_read(jdk, tmp_path):
 def test_plain_flight_recordings(jdk, tmp_path):
     """Counts of what JFR itself recorded agree with those that the JDK's own jfr prints."""
     path = tmp_path / "plain.jfr"
-    done = jdk.java("Busy", 2, 2, jvm=("-Xmx64m", f"-XX:StartFlightRecording=filename={path},settings=profile"))
+    done = jdk.java("Busy", 2, 2, 0.6, jvm=("-Xmx64m", f"-XX:StartFlightRecording=filename={path},settings=profile"))
     assert done.returncode == 0, done.stderr
     printed = json.loads(jdk.run("jfr", "print", "--json", "--stack-depth", "64", "--events", "jdk.ExecutionSample", path).stdout)
     theirs = {}
@@ -266,11 +266,11 @@ FOLLOWS = {extension: SAMPLES for extension in STACKS} | {".jfr": SAMPLES - {"--
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory):
-    """A recording with all kinds of data, most of which are not of the thread "main" alone."""
+    """A recording with all kinds of data, most of which are not of the thread "main" alone. The request uses CPU time, so it has samples."""
     out = tmp_path_factory.mktemp("traced") / "all.jfr"
     options = ("cpu=samples,threads=y,events=y,cover=y,include=Amounts,exceptions=counts,trace=Amounts.called,"
-               f"requests=Amounts.called(..),format=r,file={out}")
-    done = lab.Jdk(17).java("Amounts", jvm=("-Xmx128m", lab.Jdk(17).agent(options)))
+               f"requests=Amounts.spin(..),format=r,file={out}")
+    done = lab.Jdk(17).java("Amounts", "all", 300, input="\n", jvm=("-Xmx128m", lab.Jdk(17).agent(options)))
     assert done.returncode == 0, done.stderr
     return out
 
@@ -335,8 +335,8 @@ def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
 
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("recorder", ["jvmscope", "JFR"])
-def test_the_span_of_a_part_is_that_of_the_selection(recorder, jdk, tmp_path):
-    """This also holds for a recording that JFR made, whose ticks are not nanoseconds."""
+def test_the_span_of_a_part_is_that_of_the_selection(recorder, jdk, tmp_path, on_time):
+    """This also holds for a recording that JFR made, whose ticks are not nanoseconds. The program has a processor in each part."""
     whole, part = tmp_path / "whole.jfr", tmp_path / "part.jfr"
     how = (jdk.agent(f"cpu=samples,threads=y,events=y,format=r,file={whole}") if recorder == "jvmscope"
            else f"-XX:StartFlightRecording=filename={whole},settings=profile")
