@@ -3,13 +3,18 @@
 #include "tests.h"
 
 #include "base/buf.h"
+#include "proto/attach.h"
 #include "proto/container.h"
 #include "proto/lend.h"
 #include "proto/scratch.h"
 #include "proto/unpublished.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -140,6 +145,51 @@ static void only_whole_names_are_of_lent_libraries(void **state)
         assert_false(lend_path(others[i], path, sizeof(path)));
 }
 
+/* Sends one character after the other, and never the end, to whoever connects. */
+static void answer_for_ever(int listener)
+{
+    int fd = accept(listener, NULL, NULL);
+    while (fd >= 0 && send(fd, "1", 1, MSG_NOSIGNAL) == 1)
+        usleep(20000);
+    _exit(0);
+}
+
+/* A VM that accepts the connection and then says nothing, and one whose answer has no end. */
+static void a_vm_that_does_not_answer_is_given_up(void **state)
+{
+    struct vm vm = {.pid = getpid(),
+                    .inner_pid = getpid(),
+                    .uid = geteuid(),
+                    .gid = getegid(),
+                    .root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/.java_pid%d", vm.inner_pid);
+    for (int answers = 0; answers < 2; answers++) {
+        const char *const none[ATTACH_ARGS] = {NULL};
+        _cleanup_(buf_release) struct buf answer = BUF(4096), why = BUF(4096);
+        int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), status = -1;
+        assert_return_code(bind(listener, (struct sockaddr *)&address, sizeof(address)), errno);
+        assert_return_code(listen(listener, 1), errno);
+        pid_t child = answers ? fork() : 0;
+        if (answers && child == 0)
+            answer_for_ever(listener);
+        uint64_t start = now_ns();
+        assert_int_equal(
+            attach_command(&vm, "properties", none, NS_PER_SECOND, NULL, &answer, &status, &why),
+            -ETIMEDOUT);
+        assert_string_equal(buf_str(&why), "the VM gave no answer within 1 s");
+        assert_true(now_ns() - start >= NS_PER_SECOND);
+        assert_int_equal(answer.len, 0);
+        close(listener);
+        unlink(address.sun_path);
+        if (child > 0) {
+            kill(child, SIGKILL);
+            waitpid(child, NULL, 0);
+        }
+    }
+    close(vm.root_fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +197,7 @@ int main(void)
         cmocka_unit_test(containers_are_named_by_their_groups),
         cmocka_unit_test(the_main_class_is_found_among_the_words),
         cmocka_unit_test(only_whole_names_are_of_lent_libraries),
+        cmocka_unit_test(a_vm_that_does_not_answer_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

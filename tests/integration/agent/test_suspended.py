@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Another tool stops a thread wherever it is, possibly while it holds a lock of the agent."""
+import subprocess
+import time
+
 import pytest
 
 import lab
@@ -36,3 +39,54 @@ def test_the_vm_ends_while_a_thread_is_stopped(jdk, tmp_path):
     unsaved, = [loss["amount"] for loss in losses if loss["what"] == "milliseconds at the end"]
     objects = sum(s["objects"] for s in ended)
     assert objects > 0 and unsaved > 0, (objects, losses)
+
+
+# write() to a file of this name does not return once the file "hold" is beside it, and makes a file "held".
+HOLDS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    ssize_t (*real)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    char link[64], path[4096] = "";
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, path, sizeof(path) - 10);
+    char *name = len > 0 ? strstr(path, "stuck.hprof.txt") : NULL;
+    if (name && (strcpy(name, "hold"), access(path, F_OK) == 0)) {
+        strcpy(name, "held");
+        close(open(path, O_CREAT | O_WRONLY, 0600));
+        for (;;)
+            pause();
+    }
+    return real(fd, bytes, n);
+}
+"""
+
+
+@pytest.mark.jdks(8, 25, daily=1)
+def test_the_vm_waits_ten_seconds_for_a_stuck_thread_that_has_the_recordings_lock(jdk, tmp_path):
+    """A dump is being written by a thread that does not go on, as one that a debugger has stopped. The VM ends with the program's own
+    status, and one line says what is missing."""
+    (tmp_path / "holds.c").write_text(HOLDS)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "holds.so", tmp_path / "holds.c", "-ldl"], check=True)
+    agent = jdk.agent(f"heap=sites,file={tmp_path}/stuck.hprof.txt")
+    vm = jdk.start("env", f"LD_PRELOAD={tmp_path}/holds.so", "java", agent, "-cp", lab.compiled("Endings"), "Endings", "wait",
+                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert vm.stdout.readline() == "ready\n"
+    (tmp_path / "hold").touch()
+    with subprocess.Popen([lab.BUILD / "jvmscope", "dump", str(vm.pid)], stderr=subprocess.PIPE, text=True) as dump:
+        try:
+            lab.wait_for((tmp_path / "held").exists, 60, "the dump")
+            began = time.monotonic()
+            _, said = vm.communicate("\n\n", timeout=60)
+            took = time.monotonic() - began
+            assert vm.returncode == 7, said
+            assert said.count("what the agent was doing did not end within 10 s of the VM's end; the output lacks its last part\n") == 1, said
+            assert took >= 10, took
+            assert dump.wait(20) == 1 and "ended" in dump.stderr.read()
+        finally:
+            dump.kill()
