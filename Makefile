@@ -9,9 +9,9 @@ CROSS ?=
 BUILD ?= build$(if $(CROSS),-$(CROSS))
 CC ?= gcc
 PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
-# How many tests run at once: one more than there are processors, because many of them wait, and 4 at
-# most. The tests of one file run one after the other.
-JOBS ?= $(shell n=$$(nproc); echo $$((n > 3 ? 4 : n + 1)))
+# How many tests run at once: two for each processor, because a test uses less than half of one, and 4 at most.
+# The tests of one file run one after the other.
+JOBS ?= $(shell n=$$(nproc); echo $$((n > 1 ? 4 : 2)))
 ARGS ?=
 # All tests, or those of the folders and files that ARGS names.
 WHICH = $(if $(filter tests/%,$(ARGS)),,tests)

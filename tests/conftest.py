@@ -190,13 +190,15 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 # The files that take longest, in that order; they are begun first, so that no worker is alone with one of them at the end.
-LONGEST = ("test_page", "test_platforms", "test_reading_costs", "test_jvmpi_contract", "test_base", "test_live_estimates", "test_walker",
-           "test_hprof_sites", "test_fleet", "test_attach_hard", "test_amounts", "test_reader_options", "test_span", "test_slow_requests",
-           "test_told", "test_vm", "test_dist", "test_cpu_samples", "test_options", "test_threads", "test_requests", "test_jvmpi", "test_robust",
-           "test_exceptions", "test_always", "test_fleet_vm", "test_files", "test_full_disk", "test_cpu_time", "test_trace", "test_heap",
-           "test_counts", "test_budget", "test_times", "test_log", "test_attach", "test_cpu_timers", "test_jfr_reader", "test_cds", "test_stalls",
-           "test_trace_hostile", "test_convert", "test_made_names", "test_threads_truth", "test_otlp", "test_triggers", "test_hostile_texts",
-           "test_hprof_differential", "test_agent", "test_hprof_heap", "test_fleet_recordings")
+LONGEST = ("test_page", "test_platforms", "test_base", "test_jvmpi_contract", "test_walker", "test_fleet", "test_live_estimates",
+           "test_reading_costs", "test_attach_hard", "test_trace", "test_span", "test_told", "test_threads", "test_budget", "test_jvmpi",
+           "test_requests", "test_cpu_samples", "test_endings", "test_fleet_recordings", "test_exceptions", "test_amounts",
+           "test_hprof_sites", "test_vm", "test_robust", "test_counts", "test_fleet_vm", "test_files", "test_hprof_differential",
+           "test_trace_hostile", "test_full_disk", "test_convert", "test_slow_requests", "test_heap_hostile", "test_dist", "test_build",
+           "test_times", "test_jfr_reader", "test_fuzz", "test_threads_truth", "test_always", "test_otlp", "test_jfr_writer", "test_start",
+           "test_run", "test_hprof_heap", "test_hostile_texts", "test_times_cycles", "test_heap", "test_agent", "test_fleet_host",
+           "test_attach", "test_triggers", "test_reader_options", "test_options", "test_cpu_time", "test_log", "test_cpu_timers",
+           "test_cds", "test_stalls", "test_made_names")
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m deselects tests
