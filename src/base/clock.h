@@ -18,6 +18,14 @@ static inline uint64_t clock_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
 }
 
+/* Returns the time of a clock ns from now, for functions that wait until then. */
+static inline struct timespec clock_after(clockid_t clock, uint64_t ns)
+{
+    uint64_t at = clock_ns(clock) + ns;
+    return (struct timespec){.tv_sec = (time_t)(at / NS_PER_SECOND),
+                             .tv_nsec = (long)(at % NS_PER_SECOND)};
+}
+
 static inline uint64_t now_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC);

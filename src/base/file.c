@@ -45,6 +45,12 @@ void file_map_release(struct file_map *m)
     *m = (struct file_map){0};
 }
 
+bool file_name_ends_in(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
 const char *file_base(const char *path)
 {
     const char *slash = strrchr(path, '/');

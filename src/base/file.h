@@ -3,6 +3,7 @@
 
 #include "base/macro.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -43,6 +44,8 @@ void file_limit_end(void);
 void file_fault_begin(void);
 /* The last component of a path, within it. */
 const char *file_base(const char *path);
+/* Returns whether a name consists of `end`, such as ".jfr", and of something before that. */
+bool file_name_ends_in(const char *name, const char *end);
 /* Writes all bytes, retrying after EINTR and short writes. Returns 0 or a negative errno. */
 int write_all(int fd, const void *bytes, size_t len) must_check;
 

@@ -122,12 +122,6 @@ bool generated_name_is_agents_library(const char *name, size_t len)
     return false;
 }
 
-static bool ends(struct str s, const char *with)
-{
-    size_t n = strlen(with);
-    return s.len >= n && memcmp(s.data + s.len - n, with, n) == 0;
-}
-
 /* True for calls by which a lambda's class boxes or unboxes a value; they are not the target. */
 static bool is_boxing(struct str class, struct str method)
 {
@@ -135,8 +129,8 @@ static bool is_boxing(struct str class, struct str method)
                                         "Long",    "Float", "Double",    "Number"};
     for (size_t i = 0; i < ARRAY_SIZE(boxes); i++)
         if (class.len == 10 + strlen(boxes[i]) && memcmp(class.data, "java/lang/", 10) == 0 &&
-            ends(class, boxes[i]))
-            return str_is(method, "valueOf") || ends(method, "Value");
+            str_ends_in(class, boxes[i]))
+            return str_is(method, "valueOf") || str_ends_in(method, "Value");
     return false;
 }
 

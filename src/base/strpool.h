@@ -24,6 +24,12 @@ static inline bool str_is(struct str s, const char *z)
     return s.len == n && memcmp(s.data, z, n) == 0;
 }
 
+static inline bool str_ends_in(struct str s, const char *end)
+{
+    size_t n = strlen(end);
+    return s.len >= n && memcmp(s.data + s.len - n, end, n) == 0;
+}
+
 struct strpool {
     struct arena arena;
     VEC(struct str) strings;

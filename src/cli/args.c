@@ -73,6 +73,14 @@ static const char *append(const char **list, const char *text)
     return NULL;
 }
 
+static const struct arg json_only_args[] = {
+    {"--json", 0, ARG_FLAG, offsetof(struct json_only, json), NULL, "print JSON"},
+    {0},
+};
+
+static const struct arg_set json_only_set = {"What is shown", json_only_args};
+const struct arg_set *const json_only_sets[] = {&json_only_set, NULL};
+
 static const char *set_share(double *ret, const char *text)
 {
     char *end;

@@ -44,6 +44,13 @@ struct arg_values {
 bool args_parse(const struct command *c, const struct arg_values *values, int argc, char **argv,
                 struct operands *ret, int *ret_status);
 
+/* The options of a command that has only --json. */
+struct json_only {
+    bool json;
+};
+
+extern const struct arg_set *const json_only_sets[];
+
 /*
  * Takes the word after the option at argv[*i], whose long name is `name`, as its value and sets *i
  * to it. Returns NULL after a complaint when there is none, or when it is another option of the

@@ -367,19 +367,6 @@ static int attach_one(struct capture *capture, const struct push_options *push, 
 
 /* ---- several VMs ---- */
 
-/* Matches the main class, or the jar's name without its folders. */
-static bool matches(const struct vm *vm, const char *pattern)
-{
-    const char *name = vm->command ? vm->command : "";
-    size_t n = strcspn(name, " ");
-    for (const char *at = name; at < name + n; at++)
-        if (*at == '/') {
-            n -= (size_t)(at + 1 - name);
-            name = at + 1;
-        }
-    return pattern_match(pattern, name, n);
-}
-
 static const char *reason_to_skip(const struct vm *vm)
 {
     return vm->openj9            ? VM_IS_OPENJ9
@@ -406,7 +393,7 @@ static int attach_each(struct capture *capture, const struct push_options *push,
         const struct vm *vm = &list.vms.data[i];
         char pid[16];
         snprintf(pid, sizeof(pid), "%d", vm->pid);
-        if (!matches(vm, choice->all ? NULL : choice->match))
+        if (!vm_matches(vm, choice->all ? NULL : choice->match))
             continue;
         const char *why = reason_to_skip(vm);
         if (why) {

@@ -6,18 +6,6 @@
 #include "cli/commands.h"
 #include "cli/target.h"
 
-struct options {
-    bool json;
-};
-
-static const struct arg check_args[] = {
-    {"--json", 0, ARG_FLAG, offsetof(struct options, json), NULL, "print JSON"},
-    {0},
-};
-
-static const struct arg_set check_set = {"What is shown", check_args};
-static const struct arg_set *const check_sets[] = {&check_set, NULL};
-
 static const char *const verdicts[] = {
     [CHECK_YES] = "yes", [CHECK_PERHAPS] = "perhaps", [CHECK_NO] = "no"};
 
@@ -52,7 +40,7 @@ static void print_json(const struct vm *vm, const struct check checks[CHECKS])
 
 static int cmd_check(const struct command *self, int argc, char **argv)
 {
-    struct options options = {0};
+    struct json_only options = {0};
     struct operands operands;
     struct check checks[CHECKS];
     int status;
@@ -90,5 +78,5 @@ const struct command command_check = {
         "created and removed. "
         "Exits with 0 when the VM can be recorded.",
     .examples = "  jvmscope check 4711\n",
-    .sets = check_sets,
+    .sets = json_only_sets,
 };

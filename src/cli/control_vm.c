@@ -10,18 +10,6 @@
 #include <limits.h>
 #include <string.h>
 
-struct control_vm {
-    bool json;
-};
-
-static const struct arg control_args[] = {
-    {"--json", 0, ARG_FLAG, offsetof(struct control_vm, json), NULL, "print JSON"},
-    {0},
-};
-
-static const struct arg_set control_set = {"What is shown", control_args};
-static const struct arg_set *const control_sets[] = {&control_set, NULL};
-
 /* Finds the absolute name of a class file, which the VM must see under the same name. */
 static bool find_file(const struct vm *vm, const char *name, char *to)
 {
@@ -38,7 +26,7 @@ static bool find_file(const struct vm *vm, const char *name, char *to)
 
 static int cmd_control(const struct command *self, int argc, char **argv)
 {
-    struct control_vm options = {0};
+    struct json_only options = {0};
     struct operands operands;
     char file[PATH_MAX];
     int status;
@@ -87,5 +75,5 @@ const struct command command_control = {
                 "  jvmscope control 4711 set worker-1 0 total 100\n"
                 "  jvmscope control 4711 step worker-1 over\n"
                 "  jvmscope control 4711 resume worker-1\n",
-    .sets = control_sets,
+    .sets = json_only_sets,
 };

@@ -5,6 +5,7 @@
 #include "base/cursor.h"
 #include "base/dotted.h"
 #include "base/file.h"
+#include "base/strpool.h"
 #include "classfile/cover.h"
 #include "classfile/debug.h"
 
@@ -28,8 +29,7 @@ struct adding {
 
 static bool ends_in(const char *name, const char *end)
 {
-    size_t n = strlen(name), m = strlen(end);
-    return n >= m && strcmp(name + n - m, end) == 0;
+    return str_ends_in((struct str){name, strlen(name)}, end);
 }
 
 static bool is_class_file(const char *name)

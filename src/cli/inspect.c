@@ -7,18 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-struct inspect {
-    bool json;
-};
-
-static const struct arg inspect_args[] = {
-    {"--json", 0, ARG_FLAG, offsetof(struct inspect, json), NULL, "print JSON"},
-    {0},
-};
-
-static const struct arg_set inspect_set = {"What is shown", inspect_args};
-static const struct arg_set *const inspect_sets[] = {&inspect_set, NULL};
-
 /*
  * Reads text in the format of a properties file (java.util.Properties.load) up to its end or, for a
  * key, up to the '=' after it: "https\\://x" becomes "https://x". Returns where it stopped.
@@ -85,7 +73,7 @@ static int print_properties(const struct vm *vm, const char *pid, bool as_json)
 
 static int cmd_inspect(const struct command *self, int argc, char **argv)
 {
-    struct inspect options = {0};
+    struct json_only options = {0};
     struct operands operands;
     int status;
     if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
@@ -126,5 +114,5 @@ const struct command command_inspect = {
                 "compiled code lies\n"
                 "  jvmscope inspect 4711 instances java.util.Timer\n"
                 "  jvmscope inspect 4711 object 17\n",
-    .sets = inspect_sets,
+    .sets = json_only_sets,
 };

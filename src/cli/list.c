@@ -6,18 +6,6 @@
 
 #include <pwd.h>
 
-struct list {
-    bool json;
-};
-
-static const struct arg list_args[] = {
-    {"--json", 0, ARG_FLAG, offsetof(struct list, json), NULL, "print JSON"},
-    {0},
-};
-
-static const struct arg_set list_set = {"What is shown", list_args};
-static const struct arg_set *const list_sets[] = {&list_set, NULL};
-
 enum { COMMAND_SHOWN = 100 /* columns, as in the format below */ };
 
 #ifdef COMMAND_IS_STATIC
@@ -139,7 +127,7 @@ static void print_json(const struct vm_list *l)
 
 static int cmd_list(const struct command *self, int argc, char **argv)
 {
-    struct list options = {0};
+    struct json_only options = {0};
     struct operands operands;
     int status;
     if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
@@ -169,5 +157,5 @@ const struct command command_list = {
         "with the container's id, as its control group names it, and with its host name. VMs with "
         "a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones are marked too.",
     .examples = "  jvmscope list\n",
-    .sets = list_sets,
+    .sets = json_only_sets,
 };

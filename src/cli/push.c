@@ -47,12 +47,6 @@ static const struct {
     {"https://", "https://", ""},
 };
 
-static bool path_ends_in(const char *path, size_t len, const char *end)
-{
-    size_t n = strlen(end);
-    return len >= n && memcmp(path + len - n, end, n) == 0;
-}
-
 /*
  * Determines the protocol of a URL, and writes the URL for libcurl. Returns false with the reason
  * in why.
@@ -80,11 +74,12 @@ static bool understand(const char *url, enum speech *ret, struct buf *real, stru
     buf_printf(real, "%s%.*s%s%s", schemes[k].real, (int)host_len, host,
                bare && *schemes[k].path ? schemes[k].path : "",
                bare && *schemes[k].path ? path + path_len : path);
-    const char *at = bare ? schemes[k].path : path;
-    size_t n = bare ? strlen(at) : path_len;
-    if (path_ends_in(at, n, OTLP_PATH)) {
+    struct str at = {path, path_len};
+    if (bare)
+        at = (struct str){schemes[k].path, strlen(schemes[k].path)};
+    if (str_ends_in(at, OTLP_PATH)) {
         *ret = OTLP;
-    } else if (path_ends_in(at, n, "/ingest")) {
+    } else if (str_ends_in(at, "/ingest")) {
         bool pprof = strstr(path + path_len, "format=pprof") != NULL;
         *ret = pprof ? PYROSCOPE_PPROF_UPLOAD : PYROSCOPE_JFR_UPLOAD;
     } else {
@@ -200,12 +195,6 @@ bool push_check(const char *command, const struct push_options *o)
     return can;
 }
 
-static bool is_jfr(const char *output)
-{
-    size_t n = strlen(output);
-    return n > 4 && strcmp(output + n - 4, ".jfr") == 0;
-}
-
 bool push_check_capture(const char *command, const struct push_options *o, const struct capture *c,
                         const char *output)
 {
@@ -213,8 +202,9 @@ bool push_check_capture(const char *command, const struct push_options *o, const
                       : capture_always(c)
                           ? "a recording of --always has no end; send what `dump` takes out of it "
                             "with `convert --push`"
-                      : !is_jfr(output) ? "what is sent is the recording, so -o must be a .jfr"
-                                        : NULL;
+                      : !file_name_ends_in(output, ".jfr")
+                          ? "what is sent is the recording, so -o must be a .jfr"
+                          : NULL;
     if (why)
         complain(command, "--push", why);
     return !why && push_check(command, o);

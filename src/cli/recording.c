@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/recording.h"
 
+#include "base/file.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/contents.h"
@@ -16,21 +17,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool ends_in(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
 /* Returns the agent's format for an output's extension. */
 static char format_of(const char *output)
 {
-    return ends_in(output, ".hprof.txt") ? 'a' : ends_in(output, ".hprof") ? 'b' : 'r';
+    return file_name_ends_in(output, ".hprof.txt") ? 'a'
+           : file_name_ends_in(output, ".hprof")   ? 'b'
+                                                   : 'r';
 }
 
 bool recording_is_direct(const char *output)
 {
-    return format_of(output) != 'r' || ends_in(output, ".jfr");
+    return format_of(output) != 'r' || file_name_ends_in(output, ".jfr");
 }
 
 bool recording_check_output(const char *output)
@@ -207,9 +204,9 @@ static bool announce(const struct capture *c, const char *path, const char *show
         fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, shown);
     fputc('\n', stderr);
     /* For a recording, contents_report says what is missing. */
-    if (direct && !ends_in(shown, ".jfr") && !*where && !shown_by)
+    if (direct && !file_name_ends_in(shown, ".jfr") && !*where && !shown_by)
         complain(shown, "holds nothing that a command would show", NULL);
-    return ends_in(shown, ".jfr");
+    return file_name_ends_in(shown, ".jfr");
 }
 
 void recording_announce(const struct capture *c, const char *output)
@@ -232,8 +229,8 @@ void recording_announce_open(int fd, const char *shown, const char *where, bool 
 
 void recording_announce_dumps(const char *recording, const struct timespec *since)
 {
-    size_t stem = strlen(recording) - (ends_in(recording, ".jfr") ? 4 : 0);
-    bool more = ends_in(recording, ".jfr");
+    size_t stem = strlen(recording) - (file_name_ends_in(recording, ".jfr") ? 4 : 0);
+    bool more = file_name_ends_in(recording, ".jfr");
     for (unsigned i = 0; more; i++) {
         _cleanup_(buf_release) struct buf path = BUF(2 * PATH_MAX);
         char size[24];

@@ -92,12 +92,6 @@ static int open_ring(const struct vm *vm, const struct ring_status *ring, const 
     return fd;
 }
 
-static bool is_jfr(const char *output)
-{
-    size_t n = strlen(output);
-    return n > 4 && strcmp(output + n - 4, ".jfr") == 0;
-}
-
 /* Reports what was extracted, and whether it is all that was asked for. */
 static void report_part(const char *output, const struct jfr_ring_part *part, uint64_t last_ns)
 {
@@ -108,7 +102,8 @@ static void report_part(const char *output, const struct jfr_ring_part *part, ui
             format_size(size, stat(output, &st) == 0 ? (uint64_t)st.st_size : 0),
             ring_time(from, (uint64_t)part->start_ns / NS_PER_MS),
             ring_time(to, (uint64_t)part->end_ns / NS_PER_MS), format_duration(has, lasts));
-    const char *shown_by = is_jfr(output) ? contents_shown_by(output, NULL) : NULL;
+    const char *shown_by =
+        file_name_ends_in(output, ".jfr") ? contents_shown_by(output, NULL) : NULL;
     if (shown_by)
         fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, output);
     fputc('\n', stderr);
@@ -127,7 +122,7 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
     char copy[PATH_MAX];
     const char *why = NULL;
     struct jfr_ring_part part;
-    bool direct = is_jfr(output);
+    bool direct = file_name_ends_in(output, ".jfr");
     if (!direct && (recording_is_direct(output) || !recording_check_output(output)))
         return recording_is_direct(output)
                    ? complain(output, "a ring cannot be written as HPROF", "write a .jfr")
@@ -166,12 +161,11 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
 static bool agent_chose(const char *file)
 {
     static const char *const folders[] = {"/var/tmp/", "/tmp/"};
-    size_t n = strlen(file), tail = strlen(RING_SUFFIX);
     for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
         size_t head = strlen(folders[i]);
         if (strncmp(file, folders[i], head) == 0 &&
             strncmp(file + head, RING_PREFIX, strlen(RING_PREFIX)) == 0 &&
-            !strchr(file + head, '/') && n > tail && strcmp(file + n - tail, RING_SUFFIX) == 0)
+            !strchr(file + head, '/') && file_name_ends_in(file, RING_SUFFIX))
             return true;
     }
     return false;

@@ -10,18 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct status {
-    bool json;
-};
-
-static const struct arg status_args[] = {
-    {"--json", 0, ARG_FLAG, offsetof(struct status, json), NULL, "print JSON"},
-    {0},
-};
-
-static const struct arg_set status_set = {"What is shown", status_args};
-static const struct arg_set *const status_sets[] = {&status_set, NULL};
-
 static void print_status_json(const char *answer)
 {
     _cleanup_free_ char *copy = strdup(answer);
@@ -257,7 +245,7 @@ static void print_line(const char *key, struct str value)
 
 static int cmd_status(const struct command *self, int argc, char **argv)
 {
-    struct status options = {0};
+    struct json_only options = {0};
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
     struct operands operands;
@@ -313,5 +301,5 @@ const struct command command_status = {
         "always on, it shows the ring and the triggers: how often each one fired, what it "
         "measured last, and what it wrote.",
     .examples = "  jvmscope status 4711\n",
-    .sets = status_sets,
+    .sets = json_only_sets,
 };

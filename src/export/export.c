@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/export.h"
 
+#include "base/file.h"
+
 const struct export_format *const export_formats[] = {
 #define FORMAT(name) &export_format_##name,
 #include "export/format_list.h"
@@ -11,11 +13,9 @@ const struct export_format *const export_formats[] = {
 const struct export_format *export_format_of(const char *path)
 {
     const struct export_format *best = NULL;
-    size_t len = strlen(path);
     for (const struct export_format *const *at = export_formats, *f; (f = *at); at++) {
-        size_t n = strlen(f->extension);
-        if (len > n && strcmp(path + len - n, f->extension) == 0 &&
-            (!best || n > strlen(best->extension)))
+        if (file_name_ends_in(path, f->extension) &&
+            (!best || strlen(f->extension) > strlen(best->extension)))
             best = f;
     }
     return best;

@@ -383,7 +383,7 @@ static int put_nothing(struct asker *a)
     _cleanup_(buf_release) struct buf text = BUF(8192);
     if (a->base_lacks)
         buf_string(&text, "base: ");
-    int r = ask_nothing(a, a->base_lacks ? &a->q->base : &a->q->choice, &text);
+    int r = ask_empty(a, a->base_lacks ? &a->q->base : &a->q->choice, &text);
     json_key_string(a->j, "nothing", buf_str(&text));
     return r;
 }

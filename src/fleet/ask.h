@@ -86,7 +86,7 @@ int ask_top_services(struct asker *a);
 int ask_vm(struct asker *a);
 
 /* Says in `to` which filter of a choice leaves nothing. */
-int ask_nothing(struct asker *a, const struct fleet_choice *choice, struct buf *to) must_check;
+int ask_empty(struct asker *a, const struct fleet_choice *choice, struct buf *to) must_check;
 /* The store's name of a metric: "cpu" for "samples", which `report` calls it. */
 const char *ask_metric(const char *name);
 /* Returns -EINVAL, with all names in a->why, for a metric that nobody knows. */

@@ -112,7 +112,7 @@ int fleet_block_read(struct fleet_entries *to, const void *bytes, size_t len)
     return 0;
 }
 
-static int compare_counts(const void *left, const void *right)
+int fleet_count_compare(const void *left, const void *right)
 {
     const struct fleet_count *a = left, *b = right;
     return (a->bucket > b->bucket) - (a->bucket < b->bucket);
@@ -126,7 +126,7 @@ int fleet_counts_add(struct fleet_counts *to, const struct fleet_count *counts, 
         return r;
     if (n)
         memcpy(to->list.data + before, counts, n * sizeof(*counts));
-    vec_sort(&to->list, compare_counts);
+    vec_sort(&to->list, fleet_count_compare);
     for (size_t i = 0; i < to->list.len; i++) {
         const struct fleet_count *at = &to->list.data[i];
         if (kept && to->list.data[kept - 1].bucket == at->bucket)

@@ -36,6 +36,8 @@ struct fleet_counts {
     VEC(struct fleet_count) list;
 };
 
+/* A comparison for qsort: by bucket. */
+int fleet_count_compare(const void *left, const void *right);
 int fleet_counts_add(struct fleet_counts *to, const struct fleet_count *counts,
                      size_t n) must_check;
 /* Adds the histogram of a row of a batch, which has none where it is a figure without one. */

@@ -3,6 +3,7 @@
 
 #include "base/hex.h"
 #include "base/latency.h"
+#include "fleet/block.h"
 
 #include <errno.h>
 #include <string.h>
@@ -63,12 +64,6 @@ static int add_exact(struct sample_requests *s, size_t name)
     return r < 0 ? r : vec_push(&b->latencies, l);
 }
 
-static int compare_counts(const void *left, const void *right)
-{
-    const struct fleet_count *a = left, *b = right;
-    return (a->bucket > b->bucket) - (a->bucket < b->bucket);
-}
-
 static int64_t bucket_of_end(const struct request *q)
 {
     return fleet_floor(q->end_ns / 1000000000, FLEET_BUCKET_S);
@@ -102,7 +97,7 @@ static int add_bucket(struct sample_requests *s, size_t name, const uint32_t *nu
         l.total_ns += ns;
         l.max_ns = MAX(l.max_ns, ns);
     }
-    qsort(c, n, sizeof(*c), compare_counts);
+    qsort(c, n, sizeof(*c), fleet_count_compare);
     for (size_t i = 0; i < n; i++) {
         if (l.buckets && c[l.buckets - 1].bucket == c[i].bucket)
             c[l.buckets - 1].count++;

@@ -23,6 +23,13 @@ bool log_text_is(struct log_text t, const char *s)
     return t.len == strlen(s) && (!t.len || memcmp(t.data, s, t.len) == 0);
 }
 
+void log_text_copy(char *to, size_t size, struct log_text t)
+{
+    size_t n = MIN(t.len, size - 1);
+    memcpy(to, t.data, n);
+    to[n] = 0;
+}
+
 bool log_text_starts(struct log_text t, const char *s)
 {
     size_t n = strlen(s);

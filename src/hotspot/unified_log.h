@@ -24,6 +24,8 @@ struct log_text {
 
 bool log_text_is(struct log_text t, const char *s);
 bool log_text_starts(struct log_text t, const char *s);
+/* Copies it as a C string into to[size], cut where it is too long. */
+void log_text_copy(char *to, size_t size, struct log_text t);
 
 struct log_line {
     uint64_t ns; /* when it was written, by CLOCK_MONOTONIC */

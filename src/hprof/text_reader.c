@@ -42,11 +42,9 @@ static bool skip(struct str *s, const char *literal)
 /* Removes a literal from the end. */
 static bool chop(struct str *s, const char *literal)
 {
-    size_t n = strlen(literal);
-    if (s->len < n || memcmp(s->data + s->len - n, literal, n) != 0)
-        return false;
-    s->len -= n;
-    return true;
+    bool ends = str_ends_in(*s, literal);
+    s->len -= ends ? strlen(literal) : 0;
+    return ends;
 }
 
 static void spaces(struct str *s)

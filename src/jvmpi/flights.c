@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/flights.h"
 
+#include "base/clock.h"
 #include "jvmpi/thread_table.h"
 
 #include <time.h>
@@ -49,8 +50,7 @@ static void wait(uintptr_t key)
     struct timespec until;
     if (!flight_may_wait() || !find(key, false))
         return;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += LIMIT_S;
+    until = clock_after(CLOCK_REALTIME, LIMIT_S * NS_PER_SECOND);
     n_waiting++;
     if (my_entry)
         atomic_store(&my_entry->awaits, key);

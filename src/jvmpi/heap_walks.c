@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/heap_walks.h"
+#include "base/clock.h"
 #include "jvmpi/layer.h"
 
 #include <time.h>
@@ -18,8 +19,7 @@ void heap_walk_begin(void)
     my.quiet++;
     if (nested++)
         return;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += LIMIT_S;
+    until = clock_after(CLOCK_REALTIME, LIMIT_S * NS_PER_SECOND);
     pthread_mutex_lock(&mutex);
     while (holder && holder != &my && !pthread_cond_timedwait(&changed, &mutex, &until))
         ;

@@ -72,14 +72,6 @@ struct progress {
     struct timespec until;
 };
 
-static struct timespec in_seconds(time_t n)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += n;
-    return t;
-}
-
 /*
  * Waits for a change of the queue. Returns false when the delivering thread has sent nothing for so
  * many seconds, or is suspended. Requires the mutex.
@@ -90,7 +82,7 @@ static bool progresses(struct progress *p, time_t seconds)
         return false;
     uint64_t now = atomic_load(&n_sent);
     if (!p->until.tv_sec || p->n_sent != now)
-        *p = (struct progress){now, in_seconds(seconds)};
+        *p = (struct progress){now, clock_after(CLOCK_REALTIME, seconds * NS_PER_SECOND)};
     return !pthread_cond_timedwait(&queue_changed, &queue_mutex, &p->until) ||
            atomic_load(&n_sent) != p->n_sent;
 }
@@ -340,11 +332,7 @@ static bool prepare(JNIEnv *env, struct taken *t)
 /* Requires the mutex. Returns true when something was queued within these milliseconds. */
 static bool queued_within(uint64_t before, unsigned ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ms * (long)NS_PER_MS;
-    until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
-    until.tv_nsec %= (long)NS_PER_SECOND;
+    struct timespec until = clock_after(CLOCK_REALTIME, ms * NS_PER_MS);
     while (!stopping && queued == before &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
@@ -450,7 +438,7 @@ void memory_stop(void)
 {
     enum { LIMIT_S = 2 };
 
-    struct timespec until = in_seconds(LIMIT_S);
+    struct timespec until = clock_after(CLOCK_REALTIME, LIMIT_S * NS_PER_SECOND);
     struct progress p = {0};
     pthread_mutex_lock(&queue_mutex);
     while (!my.notifying && running && !(idle && !freed.len && collections == collections_sent) &&

@@ -26,14 +26,6 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int frozen, changing; /* numbers of threads between the calls */
 static __thread int own_freezes;
 
-static struct timespec in_seconds(time_t n)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += n;
-    return t;
-}
-
 /* The caller may hold a lock of the agent, or is what a dump waits for. */
 static bool must_go_on(void)
 {
@@ -52,7 +44,7 @@ static bool must_change(void)
 
 void layer_known_change_begin(void)
 {
-    struct timespec until = in_seconds(10);
+    struct timespec until = clock_after(CLOCK_REALTIME, 10 * NS_PER_SECOND);
     bool may_wait = !layer_mutation("unfrozen-threads") && !must_change();
     pthread_mutex_lock(&mutex);
     while (frozen > 0 && may_wait && !pthread_cond_timedwait(&changed, &mutex, &until))
@@ -71,7 +63,7 @@ void layer_known_change_end(void)
 
 void layer_known_freeze(void)
 {
-    struct timespec until = in_seconds(1);
+    struct timespec until = clock_after(CLOCK_REALTIME, 1 * NS_PER_SECOND);
     own_freezes++;
     pthread_mutex_lock(&mutex);
     frozen++;
@@ -97,7 +89,7 @@ void layer_class_linked(void)
 {
     if (likely(!atomic_load(&classes_frozen)) || must_go_on())
         return;
-    struct timespec until = in_seconds(10);
+    struct timespec until = clock_after(CLOCK_REALTIME, 10 * NS_PER_SECOND);
     pthread_mutex_lock(&mutex);
     while (atomic_load(&classes_frozen) && !pthread_cond_timedwait(&changed, &mutex, &until))
         ;
@@ -126,7 +118,7 @@ static __thread int own_period; /* in which the calling thread's request is coun
 
 void layer_request_begin(void)
 {
-    struct timespec until = in_seconds(10);
+    struct timespec until = clock_after(CLOCK_REALTIME, 10 * NS_PER_SECOND);
     bool may_wait = !my.notifying && !my.raw_held && !my.ending;
     if (my.requests++)
         return;
@@ -150,7 +142,7 @@ void layer_request_end(void)
 
 void layer_requests_close(void)
 {
-    struct timespec until = in_seconds(10);
+    struct timespec until = clock_after(CLOCK_REALTIME, 10 * NS_PER_SECOND);
     pthread_mutex_lock(&mutex);
     closing = held_back = true;
     while (requests[0] > 0 && !my.notifying && !my.raw_held &&

@@ -354,9 +354,8 @@ static void put_fault(struct buf *message, const char *pattern, const char *faul
 
 int trigger_file_check(const char *pattern, struct buf *message)
 {
-    size_t n = strlen(pattern);
     bool time = false;
-    if (n < 5 || strcmp(pattern + n - 4, ".jfr") != 0) {
+    if (!file_name_ends_in(pattern, ".jfr")) {
         put_fault(message, pattern, "must end with .jfr");
         return -EINVAL;
     }

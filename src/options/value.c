@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/value.h"
 
+#include "base/file.h"
 #include "base/parse.h"
 #include "options/log_spec.h"
 #include "options/names.h"
@@ -131,8 +132,7 @@ static const char *format_bound(char text[24], const struct option_row *row, uin
 
 bool option_is_settings_file(const char *text)
 {
-    size_t len = strlen(text);
-    return strchr(text, '/') || (len > 4 && strcmp(text + len - 4, ".jfc") == 0);
+    return strchr(text, '/') || file_name_ends_in(text, ".jfc");
 }
 
 /* Values that have a grammar of their own are checked before anything is changed. */

@@ -2,6 +2,7 @@
 #include "proto/vm.h"
 
 #include "base/file.h"
+#include "base/pattern.h"
 #include "hotspot/hsperf.h"
 #include "proto/container.h"
 #include "proto/unpublished.h"
@@ -84,6 +85,15 @@ static char state_of(const struct vm *vm, int *ret_error)
     *ret_error = read_proc(vm->pid, "status", &status, &len);
     const char *state = *ret_error == 0 ? field(status, "\nState:") : NULL;
     return state ? *state : 0;
+}
+
+bool vm_matches(const struct vm *vm, const char *pattern)
+{
+    const char *name = vm->command ? vm->command : "";
+    const char *end = name + strcspn(name, " "), *slash;
+    while ((slash = memchr(name, '/', (size_t)(end - name))))
+        name = slash + 1;
+    return pattern_match(pattern, name, (size_t)(end - name));
 }
 
 bool vm_is_stopped(const struct vm *vm)

@@ -65,6 +65,11 @@ int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len) must_check;
  * True when the process is stopped by SIGSTOP or a debugger. It does not answer until it continues.
  */
 bool vm_is_stopped(const struct vm *vm);
+/*
+ * Returns whether the main class, or the jar's name without its folders, matches a pattern
+ * (base/pattern.h).
+ */
+bool vm_matches(const struct vm *vm, const char *pattern);
 /* True when the process has ended, even if nobody has waited for it yet. */
 bool vm_has_ended(const struct vm *vm);
 /* True when a signal sent to the process is still pending. */

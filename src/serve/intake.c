@@ -2,8 +2,8 @@
 #include "serve/intake.h"
 
 #include "base/file.h"
+#include "serve/connection.h"
 #include "serve/pool.h"
-#include "serve/unproven.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,12 +23,7 @@ struct intake {
     struct MHD_Daemon *daemon;
     struct pool *pool;
     /* Connections whose request is not complete, newest first. Used by the daemon's thread only. */
-    struct unproven_list unfinished;
-};
-
-/* A connection. */
-struct unproven {
-    struct unproven_link link; /* listed: its request is not complete */
+    struct connection_list unfinished;
 };
 
 /*
@@ -54,43 +49,6 @@ int intake_line(struct intake_reply *reply, int status, const char *format, ...)
     va_end(args);
     buf_u8(&reply->body, '\n');
     return status;
-}
-
-static void finish(struct intake *in, struct unproven *g)
-{
-    unproven_remove(&in->unfinished, &g->link);
-}
-
-static void begin(struct intake *in, struct unproven *g)
-{
-    unproven_add(&in->unfinished, &g->link, INTAKE_UNFINISHED);
-}
-
-static struct unproven *unproven_of(struct MHD_Connection *c)
-{
-    const union MHD_ConnectionInfo *i =
-        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return i ? i->socket_context : NULL;
-}
-
-static void on_connection(void *context, struct MHD_Connection *c, void **socket_context,
-                          enum MHD_ConnectionNotificationCode what)
-{
-    struct intake *in = context;
-    struct unproven *g = *socket_context;
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        if (g)
-            finish(in, g);
-        free(g);
-        *socket_context = NULL;
-        return;
-    }
-    g = calloc(1, sizeof(*g));
-    if (!g)
-        return; /* its requests are refused */
-    g->link.fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    *socket_context = g;
-    begin(in, g);
 }
 
 const char *intake_header(const struct intake_request *r, const char *name)
@@ -130,47 +88,19 @@ int intake_each_argument(const struct intake_request *r,
     return v.result;
 }
 
-static void add_headers(struct MHD_Response *r, const struct intake_reply *reply)
-{
-    static const char *const always[][2] = {
-        {"X-Content-Type-Options", "nosniff"},
-        {"X-Frame-Options", "DENY"},
-        {"Referrer-Policy", "no-referrer"},
-        {"Cache-Control", "no-store"},
-        {"Cross-Origin-Resource-Policy", "same-origin"},
-    };
-
-    char text[16];
-    for (size_t i = 0; i < ARRAY_SIZE(always); i++)
-        MHD_add_response_header(r, always[i][0], always[i][1]);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE,
-                            reply->type ? reply->type : "text/plain; charset=utf-8");
-    MHD_add_response_header(r, "Content-Security-Policy",
-                            reply->policy ? reply->policy : "default-src 'none'");
-    if (reply->retry_after_s) {
-        snprintf(text, sizeof(text), "%u", reply->retry_after_s);
-        MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, text);
-    }
-    if (reply->ask_who)
-        MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Basic realm=\"jvmscope\"");
-}
-
 /* Takes over the reply's body. */
 static enum MHD_Result respond(struct MHD_Connection *c, int status, struct intake_reply *reply)
 {
-    size_t len = reply->body.len;
-    void *body = reply->body.data;
-    struct MHD_Response *r = MHD_create_response_from_buffer(
-        len, body ? body : (void *)"", body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
-    if (!r) {
-        free(body);
-        return MHD_NO;
-    }
-    reply->body = BUF(0);
-    add_headers(r, reply);
-    enum MHD_Result result = MHD_queue_response(c, (unsigned)status, r);
-    MHD_destroy_response(r);
-    return result;
+    char retry_after[16];
+    snprintf(retry_after, sizeof(retry_after), "%u", reply->retry_after_s);
+    return connection_respond(
+        c, status, &reply->body,
+        (const char *const[][2]){
+            {MHD_HTTP_HEADER_CONTENT_TYPE, reply->type ? reply->type : "text/plain; charset=utf-8"},
+            {"Content-Security-Policy", reply->policy ? reply->policy : "default-src 'none'"},
+            {MHD_HTTP_HEADER_RETRY_AFTER, reply->retry_after_s ? retry_after : NULL},
+            {MHD_HTTP_HEADER_WWW_AUTHENTICATE, reply->ask_who ? "Basic realm=\"jvmscope\"" : NULL},
+            {NULL}});
 }
 
 static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *text)
@@ -221,13 +151,13 @@ static enum MHD_Result refuse_size(struct intake *in, struct MHD_Connection *c)
 static enum MHD_Result on_headers(struct intake *in, struct MHD_Connection *c, const char *url,
                                   const char *method, void **state)
 {
-    struct unproven *g = unproven_of(c);
+    struct connection *g = connection_of(c);
     struct intake_reply reply = {.body = BUF(1 << 16)};
     struct intake_request request = {.method = method, .path = url, .body = -1, .connection = c};
     uint64_t length = 0;
     if (!g)
         return MHD_NO;
-    begin(in, g);
+    connection_add(&in->unfinished, g);
     const char *declared = intake_header(&request, MHD_HTTP_HEADER_CONTENT_LENGTH);
     if (declared)
         length = strtoull(declared, NULL, 10);
@@ -283,9 +213,9 @@ static enum MHD_Result on_piece(struct intake *in, struct upload *u, const char 
 
 static enum MHD_Result on_complete(struct intake *in, struct upload *u)
 {
-    struct unproven *g = unproven_of(u->connection);
+    struct connection *g = connection_of(u->connection);
     if (g)
-        finish(in, g);
+        connection_remove(&in->unfinished, g);
     if (u->discarded)
         return refuse_size(in, u->connection);
     if (u->error) {
@@ -375,6 +305,7 @@ int intake_start(struct intake **ret, const struct intake_options *options, uint
     if (!in)
         return r < 0 ? r : -ENOMEM;
     in->options = *options;
+    in->unfinished.most = INTAKE_UNFINISHED;
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME |
                      (address.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
     r = pool_start(&in->pool, INTAKE_THREADS, answer, in);
@@ -382,7 +313,7 @@ int intake_start(struct intake **ret, const struct intake_options *options, uint
     if (r == 0)
         in->daemon = MHD_start_daemon(
             flags, options->port, NULL, NULL, on_request, in, MHD_OPTION_NOTIFY_COMPLETED,
-            on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, in,
+            on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notice, &in->unfinished,
             MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
             MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned)INTAKE_CONNECTIONS,
             MHD_OPTION_CONNECTION_LIMIT, (unsigned)INTAKE_CONNECTIONS,

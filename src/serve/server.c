@@ -2,8 +2,8 @@
 #include "serve/server.h"
 
 #include "base/hex.h"
+#include "serve/connection.h"
 #include "serve/pool.h"
-#include "serve/unproven.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,9 +21,8 @@ struct server {
     struct MHD_Daemon *daemon;
     struct pool *pool;
     char token[SERVER_TOKEN + 1];
-    char hosts[2][HOST_MAX]; /* the allowed values of the Host header */
-    /* newest first; used by the daemon's thread only, like all of struct unproven */
-    struct unproven_list unproven;
+    char hosts[2][HOST_MAX];         /* the allowed values of the Host header */
+    struct connection_list unproven; /* those that have not shown the token */
 };
 
 uint64_t server_number(const struct server_request *q, const char *key, uint64_t otherwise)
@@ -32,46 +31,11 @@ uint64_t server_number(const struct server_request *q, const char *key, uint64_t
     return text && *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* A connection. */
-struct unproven {
-    struct unproven_link link; /* it is listed until it has shown the token */
-    bool malformed;            /* the requested address contains a NUL */
-    const char *address_end;   /* the length of the request line's address as a C string */
-};
-
-static struct unproven *unproven_of(struct MHD_Connection *c)
+static void welcome(struct server *s, struct MHD_Connection *c, struct connection *g)
 {
-    const union MHD_ConnectionInfo *i =
-        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return i ? i->socket_context : NULL;
-}
-
-static void on_connection(void *context, struct MHD_Connection *c, void **socket_context,
-                          enum MHD_ConnectionNotificationCode what)
-{
-    struct server *s = context;
-    struct unproven *g = *socket_context;
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        if (g)
-            unproven_remove(&s->unproven, &g->link);
-        free(g);
-        *socket_context = NULL;
+    if (!g->is_listed)
         return;
-    }
-    g = calloc(1, sizeof(*g));
-    if (!g)
-        return; /* its requests are refused */
-    g->link.fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    *socket_context = g;
-    MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_UNPROVEN_S);
-    unproven_add(&s->unproven, &g->link, SERVER_UNPROVEN);
-}
-
-static void welcome(struct server *s, struct MHD_Connection *c, struct unproven *g)
-{
-    if (!g->link.is_listed)
-        return;
-    unproven_remove(&s->unproven, &g->link);
+    connection_remove(&s->unproven, g);
     MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S);
 }
 
@@ -79,7 +43,7 @@ static void welcome(struct server *s, struct MHD_Connection *c, struct unproven 
 static size_t decode(void *context, struct MHD_Connection *c, char *text)
 {
     (void)context;
-    struct unproven *g = unproven_of(c);
+    struct connection *g = connection_of(c);
     size_t len = MHD_http_unescape(text);
     if (g && strlen(text) != len)
         g->malformed = true;
@@ -114,7 +78,7 @@ static bool host_is_ours(const struct server *s, struct MHD_Connection *c)
 static void *on_address(void *context, const char *address, struct MHD_Connection *c)
 {
     (void)context;
-    struct unproven *g = unproven_of(c);
+    struct connection *g = connection_of(c);
     if (g)
         g->address_end = address + strlen(address);
     return NULL;
@@ -124,7 +88,7 @@ static void *on_address(void *context, const char *address, struct MHD_Connectio
  * The HTTP version follows the address in the same buffer; bytes between the two are what a NUL in
  * the address has cut off.
  */
-static bool is_cut(const struct unproven *g, const char *version)
+static bool is_cut(const struct connection *g, const char *version)
 {
     uintptr_t end = (uintptr_t)g->address_end, next = (uintptr_t)version;
     return next > end + 1 && next - end < MEMORY_LIMIT;
@@ -170,35 +134,17 @@ static const char *after_token(const struct server *s, const char *url)
     return differs ? NULL : url + SERVER_TOKEN + 2;
 }
 
+/* Takes over the reply's body. */
 static enum MHD_Result respond(struct MHD_Connection *c, int status, struct server_reply *reply)
 {
-    size_t len = reply->body.len;
-    void *body = reply->body.data;
-    struct MHD_Response *r = MHD_create_response_from_buffer(
-        len, body ? body : (void *)"", body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
-    if (!r) {
-        free(body);
-        return MHD_NO;
-    }
-    static const char *const always[][2] = {
-        {"X-Content-Type-Options", "nosniff"},
-        {"X-Frame-Options", "DENY"},
-        {"Referrer-Policy", "no-referrer"},
-        {"Cache-Control", "no-store"},
-        {"Cross-Origin-Opener-Policy", "same-origin"},
-        {"Cross-Origin-Resource-Policy", "same-origin"},
-    };
-    for (size_t i = 0; i < ARRAY_SIZE(always); i++)
-        MHD_add_response_header(r, always[i][0], always[i][1]);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE,
-                            reply->type ? reply->type : "text/plain; charset=utf-8");
-    if (reply->policy)
-        MHD_add_response_header(r, "Content-Security-Policy", reply->policy);
-    if (reply->location)
-        MHD_add_response_header(r, MHD_HTTP_HEADER_LOCATION, reply->location);
-    enum MHD_Result result = MHD_queue_response(c, (unsigned)status, r);
-    MHD_destroy_response(r);
-    return result;
+    return connection_respond(
+        c, status, &reply->body,
+        (const char *const[][2]){
+            {"Cross-Origin-Opener-Policy", "same-origin"},
+            {MHD_HTTP_HEADER_CONTENT_TYPE, reply->type ? reply->type : "text/plain; charset=utf-8"},
+            {"Content-Security-Policy", reply->policy},
+            {MHD_HTTP_HEADER_LOCATION, reply->location},
+            {NULL}});
 }
 
 static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *text)
@@ -241,9 +187,7 @@ static enum MHD_Result respond_answered(struct server *s, struct request *r)
         snprintf(location, sizeof(location), "/%s/%s", s->token, r->reply.location);
         r->reply.location = location;
     }
-    struct server_reply reply = r->reply;
-    r->reply.body = BUF(0);
-    return respond(r->connection, r->status, &reply);
+    return respond(r->connection, r->status, &r->reply);
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url,
@@ -254,7 +198,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
     (void)upload, (void)upload_len;
     if (*state)
         return respond_answered(s, *state);
-    struct unproven *g = unproven_of(c);
+    struct connection *g = connection_of(c);
     if (!g)
         return MHD_NO;
     bool malformed = g->malformed || is_cut(g, version);
@@ -324,6 +268,7 @@ int server_start(struct server **ret, const struct server_options *options, char
     if (!s)
         return -ENOMEM;
     s->options = *options;
+    s->unproven = (struct connection_list){.most = SERVER_UNPROVEN, .timeout_s = SERVER_UNPROVEN_S};
     int r = make_token(s->token);
     if (r == 0)
         r = pool_start(&s->pool, SERVER_THREADS, answer, s);
@@ -332,10 +277,11 @@ int server_start(struct server **ret, const struct server_options *options, char
         s->daemon = MHD_start_daemon(
             MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME,
             options->port, NULL, NULL, on_request, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-            NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_UNESCAPE_CALLBACK,
-            decode, s, MHD_OPTION_URI_LOG_CALLBACK, on_address, s, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-            MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE,
-            (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS,
+            NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notice, &s->unproven,
+            MHD_OPTION_UNESCAPE_CALLBACK, decode, s, MHD_OPTION_URI_LOG_CALLBACK, on_address, s,
+            MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
+            MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned)SERVER_CONNECTIONS,
+            MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS,
             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_LIMIT, MHD_OPTION_END);
     if (!s->daemon) {

@@ -144,19 +144,13 @@ uint32_t timeline_object_thread(const struct timeline_builder *b, uint32_t objec
     return b->objects.data[object].thread;
 }
 
-static bool ends_with(const char *s, size_t len, const char *end)
-{
-    size_t n = strlen(end);
-    return len >= n && memcmp(s + len - n, end, n) == 0;
-}
-
 /*
  * Recognizes the synchronizers of java.util.concurrent that one thread owns at a time and hands
  * over by unpark.
  */
 static bool is_exclusive_lock(struct str class)
 {
-    return strstr(class.data, "ReentrantLock$") && ends_with(class.data, class.len, "Sync");
+    return strstr(class.data, "ReentrantLock$") && str_ends_in(class, "Sync");
 }
 
 int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class)

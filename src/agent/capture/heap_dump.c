@@ -51,8 +51,7 @@ static int dump_path(const struct session *s, const char *extra, char path[PATH_
     const char *base = s->out.path ? s->out.path : "/tmp/jvmscope";
     int n;
     if (s->out.format->own_dumps) {
-        size_t len = strlen(base);
-        size_t cut = len > 4 && strcmp(base + len - 4, ".jfr") == 0 ? len - 4 : len;
+        size_t cut = strlen(base) - (file_name_ends_in(base, ".jfr") ? strlen(".jfr") : 0);
         char number[16] = "";
         if (state.dumps)
             snprintf(number, sizeof(number), ".%u", state.dumps + 1);

@@ -77,8 +77,8 @@ static void *send_all(void *context)
  */
 static bool wait_progress(struct net *n)
 {
-    uint64_t head = n->head, until_ns = now_ns() + NET_PATIENCE_NS;
-    struct timespec until = {(time_t)(until_ns / NS_PER_SECOND), (long)(until_ns % NS_PER_SECOND)};
+    uint64_t head = n->head;
+    struct timespec until = clock_after(CLOCK_MONOTONIC, NET_PATIENCE_NS);
     while (!n->over && n->head == head)
         if (pthread_cond_timedwait(&n->drained, &n->lock, &until) == ETIMEDOUT && n->head == head)
             n->over = true;

@@ -42,8 +42,7 @@ static int choose_path(char *path, size_t size, const struct options *o)
     int r = expand_file_name(given ? given : option_format(o)->file, (long)getpid(), path, size);
     if (r < 0 || option_on(o, OPT_FORCE) || access(path, F_OK) != 0)
         return r;
-    size_t len = strlen(path);
-    size_t cut = len > 4 && strcmp(path + len - 4, ".txt") == 0 ? len - 4 : len;
+    size_t cut = strlen(path) - (file_name_ends_in(path, ".txt") ? strlen(".txt") : 0);
     char tail[32];
     int n = snprintf(tail, sizeof(tail), ".%ld%s", (long)getpid(), path + cut);
     if (cut + (size_t)n + 1 > size)

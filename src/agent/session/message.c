@@ -307,10 +307,7 @@ static int carry_out_apart(struct message *m, JNIEnv *jni)
         m->users--;
         return -ENOMEM;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + WAIT_MS * NS_PER_MS;
-    until.tv_sec += (time_t)(ns / NS_PER_SECOND);
-    until.tv_nsec = (long)(ns % NS_PER_SECOND);
+    until = clock_after(CLOCK_MONOTONIC, WAIT_MS * NS_PER_MS);
     pthread_mutex_lock(&lock);
     while (!m->done && pthread_cond_timedwait(&message_done, &lock, &until) == 0)
         ;

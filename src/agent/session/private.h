@@ -28,7 +28,6 @@ extern pthread_mutex_t session_lock;
 void session_occupy(const char *state, const char *path);
 /* Ends the session because its duration is over. */
 void session_time_is_over(struct session *s, JNIEnv *jni);
-struct timespec session_time_after(struct timespec t, long ms);
 
 /* ---- worker.c; all with the lock held */
 

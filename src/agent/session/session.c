@@ -14,6 +14,7 @@
 #include "agent/vm/class_watch.h"
 #include "agent/vm/names.h"
 #include "agent/vm/thread_table.h"
+#include "base/clock.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -44,14 +45,6 @@ static struct {
     char path[PATH_MAX];
 } occupied = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-struct timespec session_time_after(struct timespec t, long ms)
-{
-    t.tv_nsec += ms * (long)NS_PER_MS;
-    t.tv_sec += t.tv_nsec / (long)NS_PER_SECOND;
-    t.tv_nsec %= (long)NS_PER_SECOND;
-    return t;
-}
-
 void session_occupy(const char *state, const char *path)
 {
     pthread_mutex_lock(&occupied.lock);
@@ -70,9 +63,7 @@ static bool lock_unless_occupied(void)
         pthread_mutex_unlock(&occupied.lock);
         if (is)
             return false;
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until = session_time_after(until, RETRY_MS);
+        const struct timespec until = clock_after(CLOCK_REALTIME, RETRY_MS * NS_PER_MS);
         if (pthread_mutex_timedlock(&session_lock, &until) == 0)
             return true;
     }

@@ -64,14 +64,6 @@ static bool is_idle(const struct session *s)
     return idle;
 }
 
-/* The time that far from now, for worker_due. */
-static struct timespec due_in(long ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return session_time_after(t, ms);
-}
-
 /*
  * With the lock held, which it gives up meanwhile: waits for ms, or until the recording's file has
  * to grow, and returns whether it has to. Without can_grow only the time ends the wait.
@@ -79,7 +71,7 @@ static struct timespec due_in(long ms)
 static bool wait_for_work(long ms, bool can_grow)
 {
     if (!can_grow) {
-        struct timespec until = due_in(ms);
+        struct timespec until = clock_after(CLOCK_MONOTONIC, (uint64_t)ms * NS_PER_MS);
         pthread_cond_timedwait(&worker_due, &session_lock, &until);
         return false;
     }
@@ -162,7 +154,7 @@ void session_worker_stop(void)
 
 void session_worker_dismiss(void)
 {
-    struct timespec until = due_in(DISMISS_MS);
+    struct timespec until = clock_after(CLOCK_MONOTONIC, (uint64_t)DISMISS_MS * NS_PER_MS);
     if (worker_there)
         call_worker();
     while (worker_there && pthread_cond_timedwait(&worker_due, &session_lock, &until) == 0)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm/patience.h"
 
+#include "base/clock.h"
+
 #include <time.h>
 
 static __thread const pthread_mutex_t *refused; /* the last lock that was not acquired */
@@ -31,11 +33,9 @@ bool patience_lock(pthread_mutex_t *lock)
  */
 bool patience_reachable(pthread_mutex_t *lock)
 {
-    struct timespec until;
     int r = pthread_mutex_trylock(lock);
     if (r != 0 && refused != lock) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 2;
+        const struct timespec until = clock_after(CLOCK_REALTIME, 2 * NS_PER_SECOND);
         r = pthread_mutex_timedlock(lock, &until);
     }
     if (r == 0)

@@ -189,8 +189,8 @@ static void describe_path(const struct heap *h, uint64_t i, struct buf *b)
              * removes " class" from "system class", because the word follows in the sentence;
              * without a root there is no kind
              */
-            if (b->len > 6 && memcmp(b->data + b->len - 6, " class", 6) == 0)
-                b->len -= 6;
+            if (str_ends_in((struct str){(const char *)b->data, b->len}, " class"))
+                b->len -= strlen(" class");
             if (b->len)
                 buf_u8(b, ' ');
         } else {

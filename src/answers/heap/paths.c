@@ -14,22 +14,24 @@
 
 enum { MAX_PATH_ROWS = 400, MAX_MERGED = 20000, MAX_DEPTH = 4096, SHOWN_DEPTH = 200 };
 
-static const struct {
-    uint8_t tag;
-    const char *name;
-} root_names[] = {
+const struct heap_root_name heap_root_names[HEAP_ROOT_KINDS] = {
     {HPROF_ROOT_STICKY_CLASS, "system class"},   {HPROF_ROOT_JNI_GLOBAL, "JNI global"},
     {HPROF_ROOT_JNI_LOCAL, "JNI local"},         {HPROF_ROOT_JAVA_FRAME, "local variable"},
     {HPROF_ROOT_NATIVE_STACK, "native stack"},   {HPROF_ROOT_THREAD_OBJECT, "thread"},
     {HPROF_ROOT_MONITOR_USED, "monitor in use"}, {HPROF_ROOT_THREAD_BLOCK, "thread block"}};
 
+size_t heap_root_kind(uint8_t tag)
+{
+    size_t k = 0;
+    while (k < HEAP_ROOT_KINDS && heap_root_names[k].tag != tag)
+        k++;
+    return k;
+}
+
 const char *heap_root_name(uint8_t tag)
 {
-    for (size_t k = 0; k < ARRAY_SIZE(root_names); k++) {
-        if (root_names[k].tag == tag)
-            return root_names[k].name;
-    }
-    return "root";
+    size_t k = heap_root_kind(tag);
+    return k < HEAP_ROOT_KINDS ? heap_root_names[k].name : "root";
 }
 
 void heap_root_kinds(const struct heap *h, uint64_t i, struct buf *b)

@@ -4,6 +4,16 @@
 #include "base/buf.h"
 #include "heap/heap.h"
 
+enum { HEAP_ROOT_KINDS = 8 };
+
+/* The kinds of roots, in the order in which they are listed. */
+extern const struct heap_root_name {
+    uint8_t tag;
+    const char *name;
+} heap_root_names[HEAP_ROOT_KINDS];
+
+/* Returns the row of a root's tag, or HEAP_ROOT_KINDS if it has none. */
+size_t heap_root_kind(uint8_t tag);
 /* Returns the meaning of a root's tag: "system class", "local variable" and so on. */
 const char *heap_root_name(uint8_t tag);
 /*

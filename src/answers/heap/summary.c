@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answers/heap/heap.h"
+#include "answers/heap/paths.h"
 #include "answers/heap/value.h"
 
 #include <string.h>
@@ -33,27 +34,14 @@ static void add_properties(struct answer *a, const struct heap *h)
     static const struct answer_column columns[] = {{"root", "kind of root", ANSWER_TEXT},
                                                    {"count", "count", ANSWER_COUNT}};
 
-    static const struct {
-        uint8_t tag;
-        const char *name;
-    } kinds[] = {
-        {HPROF_ROOT_STICKY_CLASS, "system class"},   {HPROF_ROOT_JNI_GLOBAL, "JNI global"},
-        {HPROF_ROOT_JNI_LOCAL, "JNI local"},         {HPROF_ROOT_JAVA_FRAME, "Java frame"},
-        {HPROF_ROOT_NATIVE_STACK, "native stack"},   {HPROF_ROOT_THREAD_OBJECT, "thread"},
-        {HPROF_ROOT_MONITOR_USED, "monitor in use"}, {HPROF_ROOT_THREAD_BLOCK, "thread block"}};
-
-    uint64_t counts[ARRAY_SIZE(kinds) + 1] = {0};
-    for (size_t i = 0; i < h->dump->roots.len; i++) {
-        size_t k = 0;
-        while (k < ARRAY_SIZE(kinds) && kinds[k].tag != h->dump->roots.data[i].tag)
-            k++;
-        counts[k]++;
-    }
+    uint64_t counts[HEAP_ROOT_KINDS + 1] = {0};
+    for (size_t i = 0; i < h->dump->roots.len; i++)
+        counts[heap_root_kind(h->dump->roots.data[i].tag)]++;
     answer_table(a, "roots", "GC roots", columns, ARRAY_SIZE(columns));
-    for (size_t k = 0; k <= ARRAY_SIZE(kinds); k++) {
+    for (size_t k = 0; k <= HEAP_ROOT_KINDS; k++) {
         if (!counts[k])
             continue;
-        answer_text(a, k < ARRAY_SIZE(kinds) ? kinds[k].name : "other");
+        answer_text(a, k < HEAP_ROOT_KINDS ? heap_root_names[k].name : "other");
         answer_number(a, counts[k]);
     }
 }

@@ -85,9 +85,8 @@ int heap_open_index(struct heap **ret, const char *path, const struct heap_optio
 int heap_show(const struct answer *a, const struct heap_options *o)
 {
     _cleanup_(buf_release) struct buf b = BUF((size_t)4 << 30);
-    size_t n = o->output ? strlen(o->output) : 0;
-    bool html = n > 5 && strcmp(o->output + n - 5, ".html") == 0;
-    if (o->output && !html && !(n > 5 && strcmp(o->output + n - 5, ".json") == 0)) {
+    bool html = o->output && file_name_ends_in(o->output, ".html");
+    if (o->output && !html && !file_name_ends_in(o->output, ".json")) {
         complain(o->output, "not written", "the name must end in .html or .json");
         return 2;
     }

@@ -87,8 +87,7 @@ static bool is_result(struct str descriptor)
 {
     static const char *const results[] = {")Z", ")I", ")J", ")[I", ")[J", ")Ljava/sql/ResultSet;"};
     for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
-        size_t n = strlen(results[i]);
-        if (descriptor.len >= n && memcmp(descriptor.data + descriptor.len - n, results[i], n) == 0)
+        if (str_ends_in(descriptor, results[i]))
             return true;
     }
     return false;

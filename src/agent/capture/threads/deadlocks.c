@@ -430,11 +430,7 @@ static void *run(void *unused)
         pthread_mutex_lock(&watch.lock);
     }
     while (!watch.stop) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += watch.search_ms * (long)NS_PER_MS;
-        until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
-        until.tv_nsec %= (long)NS_PER_SECOND;
+        struct timespec until = clock_after(CLOCK_REALTIME, watch.search_ms * NS_PER_MS);
         pthread_cond_timedwait(&watch.due, &watch.lock, &until);
         pthread_mutex_unlock(&watch.lock);
         if (!watch.stop && thread_capture.jfr)

@@ -18,8 +18,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define PROBE "java/lang/JvmscopeTrace"
-
 enum { RINGS_MAX = 1024, CLASSES_MAX = (1 << 14) + 2, READERS_MAX = 2 };
 
 static struct {
@@ -397,7 +395,7 @@ static int begin(JNIEnv *jni, struct buf *why)
     }
     pthread_mutex_unlock(&drain.lock);
     drain.follows = virtual_threads_on(jni); /* they are still needed for their names */
-    int r = probe_define(jni, PROBE, &drain.probe, why);
+    int r = probe_define(jni, TRACE_PROBE, &drain.probe, why);
     return r < 0 ? r : threads_listen(&listener);
 }
 

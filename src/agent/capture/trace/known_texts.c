@@ -3,6 +3,7 @@
 #include "agent/capture/trace/ring.h"
 
 #include "agent/vm/vm.h"
+#include "base/strpool.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -505,10 +506,8 @@ static void put_member(struct buf *b, const struct value *class, const char *nam
     static const char end[] = ".class";
     _cleanup_(buf_release) struct buf text = BUF(16 << 10);
     value_text(&text, class);
-    size_t n = text.len, m = sizeof(end) - 1;
-    if (n > m && memcmp(text.data + n - m, end, m) == 0)
-        n -= m;
-    buf_bytes(b, text.data, n);
+    bool cut = str_ends_in((struct str){(const char *)text.data, text.len}, end);
+    buf_bytes(b, text.data, text.len - (cut ? strlen(end) : 0));
     buf_printf(b, ".%s", name);
 }
 

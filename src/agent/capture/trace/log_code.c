@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PROBE "java/lang/JvmscopeTrace"
-
 static char stack_type(char c)
 {
     return strchr("ZBCSI", c) ? 'I' : strchr("JFD", c) ? c : 'A';
@@ -27,12 +25,7 @@ static int log_value(struct edit *e, struct buf *code, char type)
     static const char *const descriptors[] = {"(JI)J", "(JJ)J", "(JF)J", "(JD)J",
                                               "(JLjava/lang/Object;)J"};
     const char *which = strchr("IJFDA", stack_type(type));
-    return code_call_static(e->rewrite, code, PROBE, "arg", descriptors[which - "IJFDA"]);
-}
-
-static int call(struct edit *e, struct buf *code, const char *name, const char *descriptor)
-{
-    return code_call_static(e->rewrite, code, PROBE, name, descriptor);
+    return code_call_static(e->rewrite, code, TRACE_PROBE, "arg", descriptors[which - "IJFDA"]);
 }
 
 /* How a value of a logpoint is loaded. */
@@ -238,10 +231,10 @@ int log_insert(const struct instrument_class *c, struct edit *e, const struct lo
     if (r == 0)
         r = code_int(e->rewrite, &code, RECORD_SITE + number);
     if (r == 0)
-        r = call(e, &code, "enter", "(II)J");
+        r = code_call_static(e->rewrite, &code, TRACE_PROBE, "enter", "(II)J");
     buf_bytes(&code, load.data, load.len);
     if (r == 0)
-        r = call(e, &code, "entered", "(J)J");
+        r = code_call_static(e->rewrite, &code, TRACE_PROBE, "entered", "(J)J");
     code_op(&code, OP_POP2);
     if (r == 0)
         r = edit_insert(e, EDIT_BEFORE, pc, 0, &code, 6);

@@ -8,10 +8,10 @@
 #include "agent/capture/trace/logpoints.h"
 
 #include "agent/capture.h"
+#include "agent/capture/trace/explain.h"
 #include "agent/capture/trace/log_code.h"
 #include "agent/capture/trace/log_records.h"
 #include "agent/capture/trace/log_sites.h"
-#include "agent/capture/trace/nothing.h"
 #include "agent/capture/trace/paths.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/running.h"

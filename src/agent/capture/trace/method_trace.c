@@ -6,8 +6,8 @@
  */
 #include "agent/capture/trace/method_trace.h"
 
+#include "agent/capture/trace/explain.h"
 #include "agent/capture/trace/natives.h"
-#include "agent/capture/trace/nothing.h"
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
 #include "agent/instrument/choice.h"

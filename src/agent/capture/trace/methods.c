@@ -2,6 +2,7 @@
 #include "agent/capture/trace/methods.h"
 
 #include "agent/capture/trace/paths.h"
+#include "agent/capture/trace/ring.h"
 #include "agent/instrument/choice.h"
 #include "base/dotted.h"
 #include "base/hash.h"
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PROBE "java/lang/JvmscopeTrace"
 
 bool trace_has_annotations(const char *patterns)
 {
@@ -94,7 +93,7 @@ static char stack_type(char c)
 
 static int probe(struct edit *e, struct buf *code, const char *name, const char *descriptor)
 {
-    return code_call_static(e->rewrite, code, PROBE, name, descriptor);
+    return code_call_static(e->rewrite, code, TRACE_PROBE, name, descriptor);
 }
 
 static const char *with_type(char text[64], const char *before, char type, const char *after)

@@ -3,7 +3,7 @@
 
 #include "agent/capture/trace/constants.h"
 #include "agent/capture/trace/drain.h"
-#include "agent/capture/trace/never.h"
+#include "agent/capture/trace/impossible.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PROBE "java/lang/JvmscopeTrace"
 
 /* The same values as in JvmscopeTrace.java. */
 enum { NAMES_MAX = 256, STATICS_MAX = 64, STEPS_MAX = 16 };
@@ -54,11 +52,6 @@ static int name_number(const char *name, size_t len)
     return number_of(paths.names, &paths.n_names, NAMES_MAX, name, len);
 }
 
-static int call(struct edit *e, struct buf *code, const char *name, const char *descriptor)
-{
-    return code_call_static(e->rewrite, code, PROBE, name, descriptor);
-}
-
 int trace_path(struct edit *e, struct buf *code, const char *path, unsigned id)
 {
     int r = 0;
@@ -70,8 +63,10 @@ int trace_path(struct edit *e, struct buf *code, const char *path, unsigned id)
         if (r == 0)
             r = code_int(e->rewrite, code, name);
         if (r == 0)
-            r = last ? call(e, code, "path", "(JLjava/lang/Object;II)J")
-                     : call(e, code, "step", "(Ljava/lang/Object;I)Ljava/lang/Object;");
+            r = last ? code_call_static(e->rewrite, code, TRACE_PROBE, "path",
+                                        "(JLjava/lang/Object;II)J")
+                     : code_call_static(e->rewrite, code, TRACE_PROBE, "step",
+                                        "(Ljava/lang/Object;I)Ljava/lang/Object;");
         at += n + !last;
     }
     return r;
@@ -88,7 +83,7 @@ int trace_path_static(struct edit *e, struct buf *code, const char *path, unsign
     int r = number < 0 ? number : code_int(e->rewrite, code, (int32_t)id);
     if (r == 0)
         r = code_int(e->rewrite, code, number);
-    return r < 0 ? r : call(e, code, "staticPath", "(JII)J");
+    return r < 0 ? r : code_call_static(e->rewrite, code, TRACE_PROBE, "staticPath", "(JII)J");
 }
 
 /* ---- fields of classes ---- */
@@ -268,7 +263,7 @@ static bool find_type(void *context, jclass c, struct str name)
 /* Returns whether no value of the field that ends the path passes the test. */
 static bool never_of_field(struct search *s, const char *name, struct str type)
 {
-    if (trace_never_of_field(s->test, name, type, &s->never))
+    if (trace_is_impossible_of_field(s->test, name, type, &s->never))
         return true;
     _cleanup_(buf_release) struct buf what = BUF(8192);
     bool never = trace_no_constant(s->jni, s->test, type, &what);

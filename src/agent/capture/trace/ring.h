@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define TRACE_PROBE "java/lang/JvmscopeTrace" /* the class that writes into the rings */
+
 /* Total capacity of all rings, and limits for each. */
 enum { RINGS_ROOM = 1 << 28, RING_ROOM_MAX = 1 << 26, RING_ROOM_MIN = 1 << 20 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/constants.h"
+#include "agent/capture/trace/explain.h"
+#include "agent/capture/trace/impossible.h"
 #include "agent/capture/trace/natives.h"
-#include "agent/capture/trace/never.h"
-#include "agent/capture/trace/nothing.h"
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
 #include "agent/instrument/choice.h"
@@ -36,7 +36,7 @@ static void fit(const struct traced_method *m, uint64_t set)
         _cleanup_(buf_release) struct buf why = BUF(4096);
         if (!(set >> i & 1) || rule->fits)
             continue;
-        rule->fits = !trace_never_holds(rule->condition, m, NULL, &why);
+        rule->fits = !trace_is_impossible(rule->condition, m, NULL, &why);
         if (!rule->fits && !rule->never)
             rule->never = strdup(buf_str(&why));
     }
@@ -90,7 +90,7 @@ static bool fits_no_class(JNIEnv *jni, unsigned i, const char *pattern, enum fit
                           struct buf *why)
 {
     const struct trace_rule *rule = &method_trace.rules.of[i];
-    const struct never_classes classes = {no_field, no_constant, &(struct classes){jni, when}};
+    const struct trace_classes classes = {no_field, no_constant, &(struct classes){jni, when}};
     bool any = false;
     for (size_t n = 0;; n++) {
         pthread_mutex_lock(&method_trace.lock);
@@ -103,7 +103,7 @@ static bool fits_no_class(JNIEnv *jni, unsigned i, const char *pattern, enum fit
             return any;
         is = is && (!pattern || trace_method_matches(&m, pattern));
         any |= is;
-        if (is && !trace_never_holds(rule->condition, &m, &classes, why))
+        if (is && !trace_is_impossible(rule->condition, &m, &classes, why))
             return false;
     }
 }

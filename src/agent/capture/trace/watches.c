@@ -6,9 +6,9 @@
  * VarHandle, Unsafe and native code, and those of a constructor before super().
  */
 #include "agent/capture/trace/drain.h"
+#include "agent/capture/trace/explain.h"
 #include "agent/capture/trace/log_sites.h"
 #include "agent/capture/trace/logpoints.h"
-#include "agent/capture/trace/nothing.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/vm.h"
@@ -19,8 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PROBE "java/lang/JvmscopeTrace"
 
 static struct watch {
     char *class; /* package.Class */
@@ -194,7 +192,8 @@ static int probe(struct edit *e, const struct insn *i, const struct class_member
     if (r == 0)
         r = code_int(e->rewrite, &code, m->descriptor.data[0] == '[' ? 'L' : m->descriptor.data[0]);
     int ref =
-        r < 0 ? r : rewrite_methodref(e->rewrite, PROBE, write ? "wrote" : "read", descriptor);
+        r < 0 ? r
+              : rewrite_methodref(e->rewrite, TRACE_PROBE, write ? "wrote" : "read", descriptor);
     if (ref < 0)
         return ref;
     code_invokestatic(&code, ref);

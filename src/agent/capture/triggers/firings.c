@@ -462,11 +462,7 @@ void firings_stop(struct session *session, JNIEnv *jni)
      */
     while (firings.running && (!vm.dying || firings.working) &&
            (!vm.dying || now_ns() - began < END_MS * NS_PER_MS)) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 20 * (long)NS_PER_MS;
-        until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
-        until.tv_nsec %= (long)NS_PER_SECOND;
+        struct timespec until = clock_after(CLOCK_REALTIME, 20 * NS_PER_MS);
         pthread_cond_timedwait(&firings.changed, &firings.lock, &until);
     }
     while (firings.queue.len) {

@@ -33,13 +33,6 @@ void collections_reset(void)
     memset(&all, 0, sizeof(all));
 }
 
-static void copy_text(char *to, size_t size, struct log_text t)
-{
-    size_t n = MIN(t.len, size - 1);
-    memcpy(to, t.data, n);
-    to[n] = 0;
-}
-
 void collection_put(const struct collection *c)
 {
     struct jfr_event e;
@@ -190,7 +183,7 @@ static void on_line(const struct log_line *line, const struct log_gc *g)
     if (name && (strcmp(o->c.name, "GC") == 0 || log_text_starts(g->name, "Pause Full")))
         snprintf(o->c.name, sizeof(o->c.name), "%s", name);
     if (g->cause.len)
-        copy_text(o->c.cause, sizeof(o->c.cause), g->cause);
+        log_text_copy(o->c.cause, sizeof(o->c.cause), g->cause);
     if (starts) {
         o->phase_ns = line->ns;
         return;
@@ -225,8 +218,8 @@ void collections_line(const struct log_line *line)
     } else if (log_text_starts(line->text, "Trigger: ")) {
         struct log_text why = {line->text.data + 9, line->text.len - 9};
         const char *stop = memchr(why.data, '.', why.len);
-        copy_text(all.trigger, sizeof(all.trigger),
-                  stop ? (struct log_text){why.data, (size_t)(stop - why.data)} : why);
+        log_text_copy(all.trigger, sizeof(all.trigger),
+                      stop ? (struct log_text){why.data, (size_t)(stop - why.data)} : why);
     }
 }
 

@@ -27,17 +27,10 @@ void compilers_reset(void)
     memset(traps, 0, sizeof(traps));
 }
 
-static void copy_text(char *to, size_t size, struct log_text t)
-{
-    size_t n = MIN(t.len, size - 1);
-    memcpy(to, t.data, n);
-    to[n] = 0;
-}
-
 /* "java.lang.String::hashCode" as other events write it: java.lang.String.hashCode */
 static void copy_method(char *to, size_t size, struct log_text t)
 {
-    copy_text(to, size, t);
+    log_text_copy(to, size, t);
     char *colons = strstr(to, "::");
     if (colons) {
         *colons = '.';
@@ -56,7 +49,7 @@ void compilers_line(const struct log_line *line)
     if (!log_compile_read(line->text, &c) || c.native)
         return;
     copy_method(method, sizeof(method), c.method);
-    copy_text(why, sizeof(why), c.why);
+    log_text_copy(why, sizeof(why), c.why);
     if (!jfr_begin(vm_activity.jfr,
                    c.not_entrant ? vm_activity.discarded_type : vm_activity.compiled_type,
                    sizeof(method) + sizeof(why) + 64, &e))
@@ -113,8 +106,8 @@ void compilers_trap(const struct log_line *line)
                                   .compile_id = t.compile_id,
                                   .level = t.level};
         copy_method(traps[at].method, sizeof(traps[at].method), t.method);
-        copy_text(traps[at].reason, sizeof(traps[at].reason), t.reason);
-        copy_text(traps[at].action, sizeof(traps[at].action), t.action);
+        log_text_copy(traps[at].reason, sizeof(traps[at].reason), t.reason);
+        log_text_copy(traps[at].action, sizeof(traps[at].action), t.action);
         used++;
     }
     traps[at].count++;

@@ -108,13 +108,6 @@ static void put_safepoint(const struct safepoint *s)
     }
 }
 
-static void copy_text(char *to, size_t size, struct log_text t)
-{
-    size_t n = MIN(t.len, size - 1);
-    memcpy(to, t.data, n);
-    to[n] = 0;
-}
-
 void safepoints_line(const struct log_line *line)
 {
     struct log_safepoint s;
@@ -122,7 +115,7 @@ void safepoints_line(const struct log_line *line)
     uint64_t total, sync;
     if (log_safepoint_read(line->text, &s)) {
         char name[64];
-        copy_text(name, sizeof(name), s.operation);
+        log_text_copy(name, sizeof(name), s.operation);
         uint64_t known = s.sync_ns + s.cleanup_ns + s.leaving_ns;
         put_safepoint(&(struct safepoint){
             .start_ns = line->ns - MIN(s.total_ns, line->ns),
@@ -134,7 +127,7 @@ void safepoints_line(const struct log_line *line)
             .operation = name,
         });
     } else if (log_safepoint_begin_read(line->text, &operation)) {
-        copy_text(all.operation, sizeof(all.operation), operation);
+        log_text_copy(all.operation, sizeof(all.operation), operation);
     } else if (log_stopped_read(line->text, &total, &sync)) {
         put_safepoint(&(struct safepoint){
             .start_ns = line->ns - MIN(total, line->ns),
@@ -207,8 +200,8 @@ void safepoints_collection(uint64_t start_ns, const struct safepoint_counters *a
     all.collection.start_ns = start_ns;
     all.collection.sync_ns = others ? 0 : (uint64_t)MAX(at->sync_ns - all.sync_seen, INT64_C(0));
     all.sync_seen = at->sync_ns;
-    copy_text(all.collection.cause, sizeof(all.collection.cause),
-              (struct log_text){cause, strlen(cause)});
+    log_text_copy(all.collection.cause, sizeof(all.collection.cause),
+                  (struct log_text){cause, strlen(cause)});
 }
 
 void safepoints_begin(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/trace/never.h"
+#include "agent/capture/trace/impossible.h"
 #include "base/dotted.h"
 
+#include "base/file.h"
 #include "classfile/classfile.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@ enum { WHAT_MAX = 128 }; /* bytes of the second half of a message */
 
 struct fit {
     const struct traced_method *method;
-    const struct never_classes *classes; /* NULL: not searched */
+    const struct trace_classes *classes; /* NULL: not searched */
     struct buf *why;
 };
 
@@ -143,9 +144,7 @@ static bool never_number(const struct cond_test *t, char type, bool nullable, ch
 /* Returns whether a text is one as which classes are shown: java.lang.String.class. */
 static bool is_class_text(const char *text)
 {
-    static const char end[] = ".class";
-    size_t n = strlen(text);
-    return n > strlen(end) && strcmp(text + n - strlen(end), end) == 0;
+    return file_name_ends_in(text, ".class");
 }
 
 /*
@@ -172,8 +171,8 @@ static bool never_of_value(const struct cond_test *t, struct str type, char what
     return true;
 }
 
-bool trace_never_of_field(const struct cond_test *t, const char *name, struct str type,
-                          struct buf *why)
+bool trace_is_impossible_of_field(const struct cond_test *t, const char *name, struct str type,
+                                  struct buf *why)
 {
     char what[WHAT_MAX];
     bool never = never_of_value(t, type, what);
@@ -262,8 +261,8 @@ static bool never_first(void *context, const struct cond_test *t)
     return r;
 }
 
-bool trace_never_holds(const struct condition *c, const struct traced_method *m,
-                       const struct never_classes *classes, struct buf *why)
+bool trace_is_impossible(const struct condition *c, const struct traced_method *m,
+                         const struct trace_classes *classes, struct buf *why)
 {
     struct fit f = {m, classes, why};
     return condition_never(c, never_first, &f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/trace/nothing.h"
+#include "agent/capture/trace/explain.h"
 
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/methods.h"

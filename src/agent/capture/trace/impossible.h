@@ -9,7 +9,7 @@
 #include "options/trace_condition.h"
 
 /* What the loaded classes say about a test. */
-struct never_classes {
+struct trace_classes {
     /*
      * Returns whether no object can pass the test, because none has the fields of its path or no
      * value of the last field passes. `type` is the descriptor of the object where the path begins;
@@ -29,8 +29,8 @@ struct never_classes {
  * Returns whether no value of a field of this type passes the test. If so, *why receives the second
  * half of a message.
  */
-bool trace_never_of_field(const struct cond_test *t, const char *name, struct str type,
-                          struct buf *why);
+bool trace_is_impossible_of_field(const struct cond_test *t, const char *name, struct str type,
+                                  struct buf *why);
 
 /*
  * Returns whether the condition holds for no call of the method, whatever its arguments are; *why
@@ -38,5 +38,5 @@ bool trace_never_of_field(const struct cond_test *t, const char *name, struct st
  * of a value are assumed to be satisfiable. `classes` may be NULL: then every field and every enum
  * constant is assumed to exist.
  */
-bool trace_never_holds(const struct condition *c, const struct traced_method *m,
-                       const struct never_classes *classes, struct buf *why);
+bool trace_is_impossible(const struct condition *c, const struct traced_method *m,
+                         const struct trace_classes *classes, struct buf *why);

@@ -243,7 +243,7 @@ static int explain_rest(struct explaining *x, struct buf *to)
     return e;
 }
 
-int ask_nothing(struct asker *a, const struct fleet_choice *choice, struct buf *to)
+int ask_empty(struct asker *a, const struct fleet_choice *choice, struct buf *to)
 {
     struct explaining x = {.a = a, .choice = choice};
     bool done = false;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/connection.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+void connection_remove(struct connection_list *list, struct connection *g)
+{
+    if (!g->is_listed)
+        return;
+    *(g->newer ? &g->newer->older : &list->newest) = g->older;
+    if (g->older)
+        g->older->newer = g->newer;
+    g->newer = g->older = NULL;
+    g->is_listed = false;
+    list->n--;
+}
+
+void connection_add(struct connection_list *list, struct connection *g)
+{
+    if (g->is_listed)
+        return;
+    g->newer = NULL;
+    g->older = list->newest;
+    if (g->older)
+        g->older->newer = g;
+    list->newest = g;
+    g->is_listed = true;
+    if (++list->n <= list->most)
+        return;
+    struct connection *oldest = list->newest;
+    while (oldest->older)
+        oldest = oldest->older;
+    connection_remove(list, oldest);
+    shutdown(oldest->fd, SHUT_RDWR); /* the daemon notices the end and closes the connection */
+}
+
+void connection_notice(void *context, struct MHD_Connection *c, void **socket_context,
+                       enum MHD_ConnectionNotificationCode what)
+{
+    struct connection_list *list = context;
+    struct connection *g = *socket_context;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (g)
+            connection_remove(list, g);
+        free(g);
+        *socket_context = NULL;
+        return;
+    }
+    g = calloc(1, sizeof(*g));
+    if (!g)
+        return;
+    g->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    *socket_context = g;
+    if (list->timeout_s)
+        MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, list->timeout_s);
+    connection_add(list, g);
+}
+
+struct connection *connection_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return i ? i->socket_context : NULL;
+}
+
+enum MHD_Result connection_respond(struct MHD_Connection *c, int status, struct buf *body,
+                                   const char *const headers[][2])
+{
+    static const char *const always[][2] = {
+        {"X-Content-Type-Options", "nosniff"},
+        {"X-Frame-Options", "DENY"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cache-Control", "no-store"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {NULL},
+    };
+
+    void *bytes = body->data;
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer(body->len, bytes ? bytes : (void *)"",
+                                        bytes ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    *body = BUF(0);
+    if (!r) {
+        free(bytes);
+        return MHD_NO;
+    }
+    for (size_t i = 0; always[i][0]; i++)
+        MHD_add_response_header(r, always[i][0], always[i][1]);
+    for (size_t i = 0; headers[i][0]; i++)
+        if (headers[i][1])
+            MHD_add_response_header(r, headers[i][0], headers[i][1]);
+    enum MHD_Result result = MHD_queue_response(c, (unsigned)status, r);
+    MHD_destroy_response(r);
+    return result;
+}

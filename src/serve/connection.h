@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What both servers do with connections. Those that have not shown the token yet, or whose request
+ * is not complete, are listed, newest first. Beyond a limit the oldest one is ended, so that idle
+ * connections keep nobody out. Everything here is used by the daemon's thread only.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#include <microhttpd.h>
+
+struct connection {
+    struct connection *older, *newer;
+    int fd;
+    bool is_listed;
+    bool malformed;          /* the requested address contains a NUL */
+    const char *address_end; /* the length of the request line's address as a C string */
+};
+
+struct connection_list {
+    struct connection *newest;
+    int n, most;
+    unsigned timeout_s; /* of a new connection; 0: that of the daemon */
+};
+
+void connection_remove(struct connection_list *list, struct connection *g);
+void connection_add(struct connection_list *list, struct connection *g);
+
+/* The callback for connections that begin and end; `list` receives those that begin. */
+void connection_notice(void *list, struct MHD_Connection *c, void **socket_context,
+                       enum MHD_ConnectionNotificationCode what);
+/* Returns NULL if there was no memory for it; its requests are then refused. */
+struct connection *connection_of(struct MHD_Connection *c);
+
+/*
+ * Answers with a body, which it takes over, and with headers, of which the last is {NULL}; those
+ * without a value are left out.
+ */
+enum MHD_Result connection_respond(struct MHD_Connection *c, int status, struct buf *body,
+                                   const char *const headers[][2]);
