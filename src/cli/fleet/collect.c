@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "cli/commands.h"
-#include "cli/fleet/collector.h"
+#include "collect/collector.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -247,6 +247,11 @@ static int run(struct collector *c, const struct collect *o)
     return serve(c, address, port);
 }
 
+static void report_not_kept(const char *folder, int error)
+{
+    complain_errno(folder, "cannot keep a recording; /metrics counts them", error);
+}
+
 static void tenant_release(struct tenant *t)
 {
     free(t->token);
@@ -284,6 +289,7 @@ static int cmd_collect(const struct command *self, int argc, char **argv)
         return wrong("--rate, --max-upload and --max-series", "at least 1");
     struct collector c = {
         .store_url = options.store,
+        .not_kept = report_not_kept,
         .kept = {.folder = options.recordings, .size_max = options.recordings_size},
         .limits = {.body = options.max_upload,
                    .rate = options.rate,

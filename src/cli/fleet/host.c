@@ -10,6 +10,7 @@
 #include "cli/fleet/spool.h"
 #include "cli/fleet/watched.h"
 #include "cli/json_view.h"
+#include "jfr/span.h"
 #include "options/rings.h"
 
 #include <dirent.h>
@@ -141,18 +142,6 @@ static uint64_t start_of(pid_t pid)
     return start;
 }
 
-static bool is_wanted(const struct host *h, const struct vm *vm)
-{
-    const char *name = vm->command ? vm->command : "";
-    size_t n = strcspn(name, " ");
-    for (const char *at = name; at < name + n; at++)
-        if (*at == '/') {
-            n -= (size_t)(at + 1 - name);
-            name = at + 1;
-        }
-    return !h->o->match || pattern_match(h->o->match, name, n);
-}
-
 static void leave_out(struct host *h, const struct vm *vm, const char *why)
 {
     char pid[16];
@@ -249,7 +238,7 @@ static int take(struct host *h, struct watched *w, const char *source, bool at_i
 {
     _cleanup_(buf_release) struct buf messages = BUF(1 << 20), query = BUF(1 << 20);
     char body[PATH_LEN], last[32];
-    struct piece_span span;
+    struct jfr_span span;
     spool_body(&h->spool, h->spool.next, body);
     uint64_t began_ns = now_ns();
     /*
@@ -268,7 +257,7 @@ static int take(struct host *h, struct watched *w, const char *source, bool at_i
         return -EIO;
     }
     w->complained = false;
-    int r = piece_span_read(body, &span);
+    int r = jfr_span_read(body, &span);
     int64_t until = at_its_end ? span.end + 1 : span.end - MARGIN_NS;
     if (r == 0 && until <= w->after) {
         unlink(body);
@@ -324,7 +313,7 @@ static void update_vm(struct host *h, const struct vm *vm)
                       : vm->attach_disabled ? "attach is disabled (-XX:+DisableAttachMechanism)"
                                             : NULL;
     char pid[16];
-    if (!is_wanted(h, vm) || !one.start)
+    if (!vm_matches(vm, h->o->match) || !one.start)
         return;
     if (why) {
         leave_out(h, vm, why);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/fleet/watched.h"
 
+#include "base/buf.h"
 #include "base/file.h"
-#include "jfr/internal.h"
 
 #include <dirent.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -122,45 +121,4 @@ void watched_read_all(struct watched_list *to, const struct spool *s)
         read_state(to, s, e->d_name);
     if (d)
         closedir(d);
-}
-
-/* ---- the clock of a recording */
-
-static int64_t number_at(const uint8_t *header, size_t at)
-{
-    uint64_t v;
-    memcpy(&v, header + at, sizeof(v));
-    return (int64_t)be64toh(v);
-}
-
-/* Reads the header of each chunk ("JFR V2 ADOPTED CHUNK HEADER"). */
-int piece_span_read(const char *path, struct piece_span *ret)
-{
-    struct piece_span span = {0};
-    uint8_t header[JFR_CHUNK_HEAD];
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int64_t at = 0, size;
-    for (;; at += size) {
-        ssize_t n = pread(fd, header, sizeof(header), (off_t)at);
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        size = number_at(header, HEAD_SIZE);
-        if (n < (ssize_t)sizeof(header) || memcmp(header, "FLR", 4) != 0 || size <= 0 ||
-            size > INT64_MAX / 2 - at)
-            return -EBADMSG;
-        int64_t ticks = number_at(header, HEAD_TICKS);
-        if (at == 0) {
-            span.first = ticks;
-            span.epoch_ns = number_at(header, HEAD_START) - ticks;
-        }
-        span.end = MAX(span.end, ticks + number_at(header, HEAD_DURATION));
-    }
-    if (at == 0)
-        return -EBADMSG;
-    *ret = span;
-    return 0;
 }

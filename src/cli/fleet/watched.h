@@ -49,12 +49,3 @@ void watched_hold(const struct watched *w, const struct spool *s);
 void watched_held(const struct watched *w, const struct spool *s, char path[WATCHED_HELD_LEN]);
 /* Reads what earlier runs stored, and what they left in the spool. */
 void watched_read_all(struct watched_list *to, const struct spool *s);
-
-/* The range of a ring's clock that a recording extracted from the ring covers. */
-struct piece_span {
-    int64_t first, end; /* positions */
-    int64_t epoch_ns;   /* of position 0, since 1970, as the times in the recording have it */
-};
-
-/* Returns 0, -EBADMSG when the file is not a recording, or what reading failed with. */
-int piece_span_read(const char *path, struct piece_span *ret) must_check;

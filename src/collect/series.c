@@ -2,7 +2,7 @@
 /* How many series a tenant has: labels with ever new values would fill the store and its indexes.
  */
 #include "base/clock.h"
-#include "cli/fleet/collector.h"
+#include "collect/collector.h"
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/fleet/collector.h"
+#include "collect/collector.h"
 #include "fleet/sums.h"
 #include "wire/pyroscope.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Uploads to the collector: whose they are, whether they are taken, and what is answered. */
-#include "cli/fleet/collector.h"
+#include "collect/collector.h"
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/utf8.h"
-#include "cli/commands.h"
 #include "fleet/ask.h"
 
 #include <errno.h>
@@ -418,7 +417,7 @@ static void keep_recording(struct collector *c, const struct upload_origin *from
             one->findings.data[kept++] = one->findings.data[i];
     one->findings.len = kept;
     if (atomic_fetch_add(&c->counts.not_kept, 1) == 0)
-        complain_errno(c->kept.folder, "cannot keep a recording; /metrics counts them", r);
+        c->not_kept(c->kept.folder, r);
 }
 
 int collector_take(struct collector *c, struct upload_origin *from, const char *path,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Uploads as the agents of Pyroscope and OpenTelemetry make them. */
 #include "base/clock.h"
-#include "cli/fleet/collector.h"
+#include "collect/collector.h"
 #include "wire/otlp.h"
 #include "wire/pyroscope.h"
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/macro.h"
 #include "fleet/hash.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/vec.h"
-#include "cli/fleet/kept.h"
+#include "collect/kept.h"
 #include "fleet/reading.h"
 #include "fleet/store.h"
 #include "serve/intake.h"
@@ -63,6 +63,8 @@ struct collector {
     struct collector_counts counts;
     pthread_mutex_t credit; /* guards the tenants' state */
     struct kept kept;
+    /* Reports the first recording that cannot be kept, with a negative errno. */
+    void (*not_kept)(const char *folder, int error);
     struct reading_room room;
     pthread_mutex_t storing; /* one upload is stored at a time; guards the tenants' series */
     pthread_mutex_t asking;  /* one question is answered at a time, so that memory is bounded */

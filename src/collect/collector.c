@@ -3,7 +3,7 @@
  * The collector's HTTP interface: authorization, rate limits, and the choice of the part that
  * answers.
  */
-#include "cli/fleet/collector.h"
+#include "collect/collector.h"
 
 #include "base/clock.h"
 #include "base/file.h"

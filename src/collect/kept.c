@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/fleet/kept.h"
+#include "collect/kept.h"
 
 #include "base/file.h"
 #include "base/hex.h"
@@ -46,8 +46,7 @@ static int list_files(const struct kept *k, struct kept_files *ret)
     for (struct dirent *e; r == 0 && (e = readdir(d));) {
         struct kept_file f;
         struct stat st;
-        size_t len = strlen(e->d_name);
-        if (len < 4 || len >= NAME_LEN || strcmp(e->d_name + len - 4, ".jfr") != 0 ||
+        if (strlen(e->d_name) >= NAME_LEN || !file_name_ends_in(e->d_name, ".jfr") ||
             fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
             continue;
         strcpy(f.name, e->d_name);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/macro.h"
+
+#include <stdint.h>
+
+/* The part of its recorder's clock (ticks, which are never adjusted) that a recording covers. */
+struct jfr_span {
+    int64_t first, end; /* ticks */
+    int64_t epoch_ns;   /* when tick 0 was, since 1970, as the times in the recording have it */
+};
+
+/*
+ * Reads the headers of a recording's chunks. Returns 0, -EBADMSG when the file is not a recording,
+ * or what reading failed with.
+ */
+int jfr_span_read(const char *path, struct jfr_span *ret) must_check;
