@@ -81,16 +81,17 @@ enum { LOGIC_NEAR = 3 };
  */
 void logic_near(double limit, bool whole, double ret[LOGIC_NEAR]);
 
-/* What is assumed of a test. */
+/* The truth value that is assumed for a test. */
 enum logic_truth { LOGIC_OPEN, LOGIC_TRUE, LOGIC_FALSE };
 
 struct logic_tests {
     /*
-     * Returns whether the tests can have these truth values at one time, by the numbers of their
-     * nodes. They could before the one of `changed` was set.
+     * Returns whether all tests can have their truth values `of`, by the numbers of their nodes, at
+     * the same time. That was so before the value of the test `changed` was set.
      */
     bool (*possible)(const void *context, const enum logic_truth *of, int changed);
-    /* Returns whether a test is of an event and so holds only at moments. NULL: none is. */
+    /* Returns whether a test refers to an event, so that it holds only for an instant. NULL: no
+     * test does. */
     bool (*is_event)(const void *context, int number);
     const void *context;
 };

@@ -26,8 +26,8 @@ struct number number_of_text(const char *text);
 struct literal {
     double real, single; /* rounded to a double, and to a float */
     /*
-     * What it is to whole numbers: its floor, and whether it is greater than that. beyond: -1 or 1
-     * if its floor does not fit in 64 bits.
+     * For comparisons with whole numbers: its floor, and whether it is greater than its floor.
+     * beyond: -1 or 1 if the floor does not fit in 64 bits.
      */
     int64_t floor;
     bool has_fraction;

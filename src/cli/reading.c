@@ -22,7 +22,8 @@ static const struct arg selection_args[] = {
     {"--to", 0, ARG_SPAN, offsetof(struct selection, filter.to_ns), "TIME", "only up to this time"},
     ONLY_REQUESTS_ARGS(struct selection, requests),
     {"--metric", 0, ARG_TEXT, offsetof(struct selection, metric),
-     "samples|wall|allocations|locks|times", "what to count (the first of these that is there)"},
+     "samples|wall|allocations|locks|times",
+     "what to count (the first of these that the file has)"},
     {0},
 };
 

@@ -554,8 +554,8 @@ const struct command command_report = {
         "sampled, and the shares of methods are of the Java threads' time alone. In the page's "
         "flame graph they stand next to the program.",
     .examples = "  jvmscope report app.jfr                          the whole recording\n"
-                "  jvmscope report --thread 'worker-*' app.jfr      of some threads alone\n"
-                "  jvmscope report --from 10s --to 20s app.jfr      of a window of time\n"
+                "  jvmscope report --thread 'worker-*' app.jfr      only some threads\n"
+                "  jvmscope report --from 10s --to 20s app.jfr      only ten seconds\n"
                 "  jvmscope report --json app.jfr                   for a program\n",
     .sets = report_sets,
 };

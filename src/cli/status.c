@@ -291,7 +291,7 @@ const struct command command_status = {
     .operands = "PID",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "show what the agent in a VM does",
+    .summary = "show what the agent in a VM is doing",
     .related = "attach dump stop list",
     .description =
         "Use it to see whether a recording is in progress, and what it costs the program.\n\n"

@@ -396,7 +396,7 @@ static bool points_to_recording(const struct batch *b, size_t finding)
 
 /*
  * A recording that slow requests point to is kept before they are stored. If that fails, the upload
- * is taken all the same, and nothing points to it.
+ * is taken anyway, and nothing points to it.
  */
 static void keep_recording(struct collector *c, const struct upload_origin *from,
                            struct fleet_batches *b, const struct fleet_hash *id, const char *path)

@@ -43,7 +43,7 @@ struct querying {
     VEC(struct query_range) ranges;
     VEC(struct query_hit) hits;
     struct query_rows places, callers;
-    const struct store_block *block; /* at hand */
+    const struct store_block *block; /* of the current block */
     struct sum all;
 };
 

@@ -17,7 +17,7 @@ struct compare_side {
 struct compared {
     const char *label; /* valid until compare_release */
     bool is_mark;
-    double now[2];                              /* of the block at hand: self, total */
+    double now[2];                              /* of the current block: self, total */
     struct sum parts[2][2];                     /* by side; self, total */
     struct stat_part of[2][2], instances[2][2]; /* by side; self, total */
     struct stat_change change[2];
@@ -40,7 +40,7 @@ struct comparison {
     /* While a side is read. */
     struct store_read *r;
     struct strpool labels;
-    VEC(uint32_t) touched; /* methods of the block at hand */
+    VEC(uint32_t) touched; /* methods of the current block */
     VEC(uint32_t) seen;    /* by method: the last stack that it was counted for, + 1 */
     int side;
     struct map method_of_frame;

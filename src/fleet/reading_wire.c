@@ -18,7 +18,7 @@ struct crossing {
     struct batch *b;
     uint32_t *frames, *stacks; /* number + 1; 0: not yet */
     VEC(uint32_t) path;
-    struct readings readings; /* of the profile at hand */
+    struct readings readings; /* of the current profile */
 };
 
 static enum fleet_kind kind_of(struct str kind)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the VM at hand keeps the fields that a stack walk reads. All values come from the VM's own
+ * Where the VM keeps the fields that a stack walk reads. All values come from the VM's own
  * tables. What each version must have is listed in layout.c, and a VM that deviates is refused with
  * a reason.
  */

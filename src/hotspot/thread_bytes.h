@@ -13,8 +13,9 @@ struct thread_bytes_at {
 };
 
 /*
- * Any thread may ask, while the thread itself goes on: what it takes from a new buffer during the
- * call may be missing, or a buffer that it gives up at this moment be counted twice. Never combines
+ * Any thread may call this while the thread itself keeps running. Allocations from a buffer that
+ * the thread takes during the call may then be missing, and a buffer that it gives up may be
+ * counted twice. Never combines
  * the start of one buffer with the used end of another, whose distance may be as large as the heap.
  * Memory that cannot be read counts as 0.
  */

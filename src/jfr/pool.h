@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entries of a pool of constants. Those that are known by their content get their ids here, and
- * the same content has the same id for as long as the entry is there; those that have an id of
- * their owner's are `keyed`. A pool has entries of one of the two kinds. Both stay until
- * pool_drop, after which an id leads to nothing: no id is given twice. Under one lock.
+ * The entries of a pool of constants. A pool either assigns an id to each new content and finds
+ * entries by content, or is `keyed`: its owner chooses the ids. Entries stay until pool_drop. The
+ * id of a dropped entry is never assigned again, so it leads to nothing. The caller holds a lock.
  */
 #pragma once
 
@@ -13,7 +12,7 @@
 struct constant {
     uint64_t id, hash;
     uint32_t emitted; /* the number of the chunk that has it; 0: none */
-    uint32_t used;    /* the chunk in which it was last asked for or defined */
+    uint32_t used;    /* the chunk in which it was last used or defined */
     bool stays;       /* it is not dropped */
     uint32_t len;
     uint8_t bytes[];

@@ -318,7 +318,7 @@ const struct rec_class *rec_class_of(const struct rec_object *o, const struct re
 const struct rec_method *rec_method_of(const struct rec_object *o, const struct rec_field *f,
                                        uint64_t id);
 
-/* Where a stack is decoded to that is needed only once. A zeroed room is empty and valid. */
+/* Memory for a decoded stack that is needed only once. A zeroed room is empty and valid. */
 struct rec_stack_room {
     struct rec_stack *stack;
     size_t cap; /* in frames */

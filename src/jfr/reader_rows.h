@@ -116,8 +116,8 @@ void recording_rows_forget(struct rec_rows *rows);
 int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret,
                         size_t *ret_n) must_check;
 /*
- * Visits the types of which there was an event among those that were read, selected or not, each
- * once, until `visit` returns something other than 0. Returns that.
+ * Visits each type that occurred among the events read so far, selected or not, once, until `visit`
+ * returns a value other than 0. Returns that value.
  */
 int recording_rows_each_type(const struct rec_rows *rows,
                              int (*visit)(void *context, const char *type),
@@ -132,8 +132,8 @@ DEFINE_CLEANUP(struct rec_rows *, recording_rows_close)
 void rec_row_event(const struct rec_row *row, struct rec_event *ret);
 
 /*
- * What was wished for of the row, as rec_long and rec_ns answer it: `otherwise` when the event has
- * no such field.
+ * The value of a column, converted as by rec_long and rec_ns: `otherwise` when the event has no
+ * such field.
  */
 int64_t rec_row_long(const struct rec_row *row, unsigned column, int64_t otherwise);
 int64_t rec_row_ns(const struct rec_row *row, unsigned column, int64_t otherwise);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jdk.ActiveSetting: how the recorder of the VM was set. */
+/* jdk.ActiveSetting: the settings of the VM's recorder. */
 #pragma once
 
 #include "base/macro.h"

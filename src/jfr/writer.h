@@ -183,7 +183,10 @@ struct jfr_ring_state {
 
 /* Returns false when the writer writes no ring. Any thread. */
 bool jfr_writer_ring(struct jfr_writer *w, struct jfr_ring_state *ret);
-/* How many chunks were begun. What a chunk must say of the state of things is due when it grows. */
+/*
+ * The number of chunks begun so far. When it has grown, the owner must write again the events that
+ * describe the current state, because each chunk needs them.
+ */
 uint64_t jfr_writer_chunks(const struct jfr_writer *w);
 
 /* Counts what was written and lost so far. May be called at any time from any thread. */
@@ -216,9 +219,9 @@ int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n,
 /* ---- dictionary (not in signal handlers; any thread) ---- */
 
 /*
- * In a ring the dictionary follows the chunks: an id of a class or a name leads to nothing once a
- * whole chunk has neither used nor defined it (which is counted as a name that is not known). Who
- * keeps ids defines them again in each chunk, or says that they stay.
+ * In a ring, the dictionary drops the ids of classes and names that a whole chunk has neither used
+ * nor defined. An event that uses a dropped id counts as one with an unknown name. A caller that
+ * keeps ids must therefore define them again in each chunk, or declare that they stay.
  */
 
 /*
@@ -238,8 +241,8 @@ uint64_t jfr_define_string(struct jfr_writer *w, const char *s);
 /* Returns the id of an entry in a pool with a single string field (GCCause ...). */
 uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name);
 /*
- * Defines who thread id is, or redefines it after a renaming. The owner chooses the id, which must
- * not be 0 and must be unique in the recording. It stays until it is forgotten.
+ * Defines the thread with this id, or redefines it after it was renamed. The owner chooses the id,
+ * which must not be 0 and must be unique in the recording. It stays until it is forgotten.
  */
 int jfr_define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t);
 /*

@@ -34,8 +34,8 @@ void id_tag(jobjectID id);
  */
 jobjectID id_to_report(jobject object, bool unshared, struct flight *f, bool *ret_unreported);
 /*
- * Like id_to_report, for an object that SampledObjectAlloc has just reported to the calling thread,
- * whose `own` is.
+ * Like id_to_report, for an object that SampledObjectAlloc has just reported to the calling thread.
+ * own: that thread's.
  */
 jobjectID id_of_allocated(struct my *own, JNIEnv *env, jobject object, struct flight *f,
                           bool *ret_unreported);

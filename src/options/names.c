@@ -48,7 +48,7 @@ void option_list_normalize(char *list, char separator)
     if (!open && to > list && to[-1] == separator)
         to--;
     if (to == list && *list)
-        *to++ = separator; /* nothing but separators is no empty text */
+        *to++ = separator; /* a list of separators alone keeps one, so that it is not empty */
     *to = 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names that options list. */
+/* Options whose value is a list of names. */
 #pragma once
 
 #include "options/options.h"

@@ -135,8 +135,8 @@ struct option_row {
 };
 
 /*
- * What was recorded is good for these outputs. A page has stacks and waits, too. GIVES_EVENTS: for
- * recordings alone.
+ * The outputs that can be made of what an option records. A page can be made of stacks or waits.
+ * GIVES_EVENTS: only a recording.
  */
 enum option_gives {
     GIVES_STACKS = 1,

@@ -4,7 +4,8 @@
  *
  * A pattern gives them as types, "(int,String[])", in which a class may be written without its
  * package and outer class, a star stands for any characters and ".." for any parameters, or as a
- * descriptor with the result, "(I[Ljava/lang/String;)V". It is what option_list_normalize leaves.
+ * descriptor with the result, "(I[Ljava/lang/String;)V". option_list_normalize brings patterns into
+ * this form.
  */
 #pragma once
 

@@ -15,8 +15,8 @@
  *
  * Whole numbers compare exactly, others with the literal rounded to their type (base/number.h).
  *
- * != is the opposite of ==: an object that is no number is unequal to every number, and a number to
- * true and false.
+ * != is the opposite of ==: an object that is not a number is unequal to every number, and a number
+ * to true and false.
  *
  * A value that is not there (argument 3 of a method with two) makes its comparison false.
  */

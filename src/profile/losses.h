@@ -30,9 +30,8 @@ struct reduced {
 };
 
 /*
- * What a capture only counts is in the recording up to a moment, the last that it saved. Counts are
- * saved every few seconds, so those of a program that was killed are older than its last events
- * (jvmscope.Counted events).
+ * Until when the counts of a capture are complete. Counts are saved every few seconds, so those of
+ * a program that was killed are older than its last events (jvmscope.Counted events).
  */
 struct counted {
     char *capture;

@@ -99,7 +99,7 @@ static bool can_have(const struct timeline_builder *b, const struct monitor *m)
     uint32_t n = b->threads.data[m->owner].last;
     for (int i = 0; i < BACK && n != TL_NONE && n > m->got; i++, n = timeline_node(b, n).prev) {
         uint32_t stack = b->contexts.data[timeline_node(b, n).context].stack;
-        /* A stack that was cut has another root, and says nothing of the methods below. */
+        /* A stack that was cut has another root, and does not show the methods below. */
         if (stack != TL_NONE && root_of(b, stack) == root_of(b, in) &&
             !has_method(b, stack, method))
             return false;

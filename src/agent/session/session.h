@@ -93,7 +93,7 @@ int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *
 int session_end(JNIEnv *jni, struct buf *why);
 /*
  * The sender asks about the session before it ends it. If the request to end it does not arrive
- * within ten seconds, the session ends all the same. A ring is left alone, because the sender
+ * within ten seconds, the session ends anyway. A ring is left alone, because the sender
  * copies it first.
  */
 void session_ending(void);

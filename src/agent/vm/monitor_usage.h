@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who owns a monitor and who waits for it, as JVM TI specifies it. HotSpot's GetObjectMonitorUsage
- * differs up to JDK 22 (JDK-8324677): it counts threads that wait for a notification among those
- * that wait to enter, leaves out the threads that were notified and wait to enter again, and names
- * one that still waits once for each of these.
+ * differs up to JDK 22 (JDK-8324677). It counts threads that wait for a notification among those
+ * that wait to enter. In place of each thread that was notified and waits to enter again, it names
+ * a thread that still waits for a notification.
  */
 #pragma once
 

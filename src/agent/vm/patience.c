@@ -28,8 +28,8 @@ bool patience_lock(pthread_mutex_t *lock)
 }
 
 /*
- * Waits in the kernel, because a thread that only tries now and then may be unlucky for long on a
- * busy machine, and what it does is done for good.
+ * Waits in the kernel. On a busy machine, repeated attempts could fail for a long time, and the
+ * caller cannot make up later for what it gives up.
  */
 bool patience_reachable(pthread_mutex_t *lock)
 {

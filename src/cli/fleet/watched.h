@@ -42,7 +42,7 @@ void watched_forget(const struct watched *w, const struct spool *s);
 /*
  * Gives the ring a second name in the spool's folder, until the VM is forgotten. Agents that start
  * remove all but the newest rings of VMs that have ended, which this process may not have seen yet.
- * There is none when the ring is on another file system, and then its own name has to do.
+ * A ring on another file system gets no second name and is read by its own.
  */
 void watched_hold(const struct watched *w, const struct spool *s);
 /* That name. */

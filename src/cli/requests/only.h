@@ -21,7 +21,7 @@ struct only_requests {
      "only while a thread worked for a request whose name matches (* and ?, or a part of it)"}, \
     {                                                                                           \
         "--slowest", 0, ARG_SHARE, offsetof(type, field.slowest), "SHARE",                      \
-            "only while it worked for one of the slowest requests of a name: 1%"                \
+            "only while a thread worked for one of the slowest requests of its name: 1%"        \
     }
 
 static inline bool only_requests_given(const struct only_requests *o)

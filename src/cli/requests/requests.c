@@ -25,8 +25,8 @@
 #define NAME   {"--name", 0, ARG_LIST, OPTION(name), "PATTERN", "only requests whose name matches (* and ?, or a part of it)"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only those that began from this time on, counted from the start: 1.5s, 2m"}, \
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only those that began before this time"}
-#define SLOWEST {"--slowest", 0, ARG_SHARE, OPTION(slowest), "SHARE", "this share of the requests of a name is slow: 1%, 0.1% (1%)"}
-#define OVER {"--over", 0, ARG_SPAN, OPTION(over_ns), "TIME", "requests that took longer than this are slow: 500ms"}
+#define SLOWEST {"--slowest", 0, ARG_SHARE, OPTION(slowest), "SHARE", "how many requests of a name count as slow: 1%, 0.1% (1%)"}
+#define OVER {"--over", 0, ARG_SPAN, OPTION(over_ns), "TIME", "requests that took longer than this count as slow: 500ms"}
 #define STACKS {"--stacks", 0, ARG_COUNT, OPTION(stacks), "N", "frames of a stack (12)"}
 #define LIMIT(what) {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", what}
 /* clang-format on */

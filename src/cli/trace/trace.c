@@ -29,9 +29,9 @@ struct trace_options {
 
 static const struct arg trace_args[] = {
     {"--thread", 0, ARG_LIST, offsetof(struct trace_options, calls.thread), "PATTERN",
-     "calls of these threads alone"},
+     "only calls of threads whose name matches"},
     {"--method", 0, ARG_LIST, offsetof(struct trace_options, calls.method), "PATTERN",
-     "these methods alone (* and ?, or a part of the name)"},
+     "only methods whose name matches (* and ?, or a part of it)"},
     {"--min", 0, ARG_DURATION, offsetof(struct trace_options, calls.min), "TIME",
      "calls that took at least this long"},
     {"--from", 0, ARG_DURATION, offsetof(struct trace_options, calls.from_ns), "TIME",
@@ -43,7 +43,7 @@ static const struct arg trace_args[] = {
     {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
      "a table of exceptions by class, place and handler"},
     {"--if", 0, ARG_TEXT, offsetof(struct trace_options, condition), "CONDITION",
-     "with PID add PATTERN: record only these of its calls, as with run --trace"},
+     "with PID add PATTERN: record only calls that meet this condition, as in run"},
     ONLY_REQUESTS_ARGS(struct trace_options, requests),
     {"--json", 0, ARG_FLAG, offsetof(struct trace_options, json), NULL, "print JSON"},
     {0},

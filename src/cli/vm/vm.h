@@ -43,7 +43,7 @@ void vm_view_release(struct vm_view *w);
 void vm_view_json(const struct vm_view *w, struct json *j);
 void vm_view_text(const struct vm_view *w);
 
-/* False when the recording says nothing of how long threads stood at safepoints. */
+/* Returns false when the recording does not say how long threads stood at safepoints. */
 static inline bool vm_stops_known(const struct vm_view *w)
 {
     return w->v.has_totals || w->v.safepoint_ends || !w->v.safepoints.len;

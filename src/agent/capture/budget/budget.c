@@ -210,7 +210,8 @@ static bool is_rare(enum own_cost_part part)
 
 /*
  * The first reduction whose calls cost enough for it to matter; REDUCTIONS: there is none. What the
- * agent's threads cost by themselves is no reason to leave data out, because that would not help.
+ * agent's threads cost by themselves does not lead to leaving data out, because that would not
+ * reduce it.
  */
 static unsigned next_reduction(void)
 {

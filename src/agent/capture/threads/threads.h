@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * threads=y: which thread waits for which (TPTP thread profiling, "Extension for TPTP (Profiler)
- * events set"). threads.c is the capture; each other file of this folder has a header of its
- * own. What JFR defines is written as jdk.*
- * events, the rest as jvmscope.* (doc/format.md).
+ * events set"). threads.c is the capture; each other file of this folder has its own header. Events
+ * that JFR defines are written as jdk.* events, all others as jvmscope.* (doc/format.md).
  *
  * A wait is written when it ends, as one event with a duration; a wait that has not ended at a
  * flush is written as jvmscope.Waiting. The stack is walked when a wait begins, never at the
@@ -47,8 +46,9 @@ extern const struct jfr_type thread_types[TYPES];
 
 /*
  * Encloses everything that our natives do for the capture, but not the wait itself. Returns false
- * unless the recording has begun. early: for what only describes something to the recording, which
- * probes do once and rely on. JVM TI's callbacks are counted by vm.c.
+ * unless the recording has begun. early: also before that, for calls that only describe something
+ * to the recording, because a probe makes each of them once. JVM TI's callbacks are counted by
+ * vm.c.
  */
 bool threads_natives_enter(void);
 bool threads_natives_enter_early(void);

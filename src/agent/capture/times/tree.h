@@ -4,11 +4,14 @@
  * (probe/java/lang/JvmscopeTimes.java, which knows the offsets) reads and writes through Unsafe,
  * and that a signal handler reads. Knows no JVM.
  *
- * slot     one for each platform thread, found by hashing the address of its JavaThread; shows the
- * context that runs there context  one tree, used by one thread at a time, virtual ones included;
- * given back when its thread has left all calls node     one call path; exactly one cache line
- * unless calls are timed, with room for the first children's entries entry    a child in a node's
- * table: its method and its address in one word, so that finding it waits for no line of its own
+ * - A slot belongs to a platform thread, is found by hashing the address of its JavaThread, and
+ *   points to the context that runs there.
+ * - A context is one tree. One thread uses it at a time, which may be virtual, and gives it back
+ *   after it has left all calls.
+ * - A node is one call path. It is exactly one cache line unless calls are timed, and has room for
+ *   the entries of its first children.
+ * - An entry is a child in a node's table: its method and its address in one word, so that finding
+ *   it touches no other cache line.
  *
  * Rules that make this safe without locks: nodes of a context are written by the thread that runs
  * in it alone; the handler, which interrupts that same thread, writes `readings` only; a node is

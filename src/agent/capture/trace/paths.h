@@ -39,8 +39,8 @@ void trace_paths_forget(void);
 
 /*
  * Returns whether no object can pass a test, because neither the type nor a loaded subclass has the
- * field of its path, or because no such field can pass (never.h). A type that is not loaded may
- * have any field. `late`: classes that are loaded later do not matter.
+ * field of its path, or because no such field can pass (impossible.h). A type that is not loaded
+ * may have any field. `late`: classes that are loaded later do not matter.
  */
 bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const struct cond_test *t,
                               struct buf *why);
