@@ -185,7 +185,8 @@ public class RequestsTruth {
                 stage.get();
                 break;
             case "async-future":
-                CompletableFuture.supplyAsync(() -> nap("executor"), pool).thenApplyAsync(x -> nap("executor"), pool).get();
+                CompletableFuture.supplyAsync(() -> nap("executor"), pool).thenApplyAsync(x -> nap("executor"), pool)
+                        .thenApplyAsync(x -> nap("fork-join"), forks).get();
                 break;
             case "thread": {
                 Thread t = new Thread(() -> nap("thread"), "named");

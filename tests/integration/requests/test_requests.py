@@ -123,6 +123,18 @@ def check_tasks(tasks, works, asked, top, low, high):
     assert len(missing) <= len(tasks) // 100, (len(missing), len(tasks), missing[:5])
 
 
+def check_stages(tasks, works, asked, top, high):
+    """A stage of a CompletableFuture is in a pool's queue from when the stage before it ended, not from when it was created."""
+    for r, a in zip(top, asked):
+        if r.name != name_of("/async-future/1"):
+            continue
+        naps = sorted((t for t in tasks if a.start <= t.start <= a.end), key=lambda t: t.start)
+        stages = sorted((w for w in works if w.request == r.id and w.way in ("executor", "fork-join")), key=lambda w: w.start)
+        assert [w.way for w in stages] == ["executor", "executor", "fork-join"] and len(naps) == len(stages), stages
+        for before, stage in zip(naps, stages[1:]):
+            assert stage.start - stage.queued + high >= before.end, (before, stages)
+
+
 def check_cancelled(path, text, rounds, requests, works):
     """A task that is cancelled in its queue is not work: what its request waited for it is time in that queue, which ends then."""
     waited = [int(n) for n in re.findall(r"^waited (\d+)$", text, re.M)]
@@ -147,6 +159,7 @@ def check(path, text, rounds):
     check_callers(path, asked, top)
     check_bytes(path, top, {r.name for r in top})
     check_tasks(tasks, works, asked, top, low, high)
+    check_stages(tasks, works, asked, top, high)
     named = [r for r in requests if r.kind == "method"]
     by_id = {r.id: r for r in requests}
     assert len(by_id) == len(requests) and min(by_id) == 1

@@ -2,6 +2,7 @@
 package java.lang;
 
 import java.net.URI;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Delayed;
 import java.util.concurrent.RunnableScheduledFuture;
 import java.util.concurrent.TimeUnit;
@@ -23,7 +24,7 @@ public final class JvmscopeRequests {
     private static final long SERVER = 1 << 16;
     private static final long BUSY = 1, IS_TASK = 1L << 32, IS_ANSWER = 1L << 33, IS_THREAD = 1L << 62;
     private static final int WAY_SHIFT = 56, ENTRY_SIZE = 32;
-    private static final int TIMER = 5, ASYNC = 6, SERVLET = 0;
+    private static final int FUTURE = 3, TIMER = 5, ASYNC = 6, SERVLET = 0;
     private static final int CANCELLED = 3; // the state in TimerTask
     private static final int NAME_BITS = 13, NAMES = 1 << 16;
     /** The value that started() returns for a task without a request. */
@@ -725,18 +726,24 @@ public final class JvmscopeRequests {
     public static void handed(Object task) {
         if (task == null)
             return;
-        long slot = slot(tid());
-        put(key(task), request(slot), System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+        long slot = slot(tid()), key = key(task), request = request(slot);
+        if (task instanceof CompletableFuture.AsynchronousCompletionTask) {
+            long stage = unready(key);
+            request = stage != 0 ? stage : request;
+        }
+        put(key, request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
     }
 
     /** A task of a ForkJoinPool is pushed by its fork(), and again by the pool's own methods. */
     public static void forked(Object task) {
         long slot = slot(tid()), request = request(slot);
-        if (request == 0 || task == null)
+        boolean stage = task instanceof CompletableFuture.AsynchronousCompletionTask && U.getLong(ANY) != 0;
+        if (request == 0 && !stage || task == null)
             return;
-        long key = key(task), there = find(key);
-        if (there == 0 || U.getLong(there + 8) != request)
-            put(key, request, System.nanoTime(), U.getLong(slot + THREAD));
+        long key = key(task), of = stage ? unready(key) : 0, there = of != 0 ? 0 : find(key);
+        request = of != 0 ? of : request;
+        if (request != 0 && (there == 0 || U.getLong(there + 8) != request))
+            put(key, request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
     }
 
     /**
@@ -748,9 +755,26 @@ public final class JvmscopeRequests {
             forked(task);
     }
 
-    /** A stage of a CompletableFuture that depends on another stage was created. */
+    /**
+     * A stage of a CompletableFuture that depends on another stage was created. It lies in no queue
+     * until it is given to a pool.
+     */
     public static void depends(Object completion) {
-        forked(completion);
+        long slot = slot(tid()), request = request(slot);
+        if (request != 0 && completion != null)
+            put(key(completion), request, System.nanoTime(), U.getLong(slot + THREAD) | (long) FUTURE << WAY_SHIFT);
+    }
+
+    /**
+     * Takes the entry that the creation of a stage made, because the stage is now given to a pool.
+     * Returns the request that created it, or 0 if there is no such entry.
+     */
+    private static long unready(long key) {
+        long e = find(key);
+        if (e == 0 || U.getLong(e + 24) >>> WAY_SHIFT != FUTURE)
+            return 0;
+        long request = U.getLong(e + 8);
+        return take(e, key) ? request : 0;
     }
 
     /**
@@ -877,7 +901,7 @@ public final class JvmscopeRequests {
         long tid = tid(), slot = slot(tid), request = U.getLong(e + 8);
         if (request == 0 || slot != 0 && U.getLong(slot + REQUEST) == request)
             return 0;
-        return work(tid, request, way, 0, U.getLong(e + 24));
+        return work(tid, request, way, 0, U.getLong(e + 24) & (1L << WAY_SHIFT) - 1);
     }
 
     /**
