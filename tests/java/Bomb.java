@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
 import java.util.concurrent.locks.LockSupport;
 
 /**
  * Does, as fast as it can, what costs a recorder most, compared with what it costs the program. "waits N": N threads want a monitor that each
  * holds for a moment; "parks N": N threads park without waiting; "requests N": N threads call a method that counts as a request and does
- * little; "threads N": N threads do nothing while four others use a monitor; "hands 2": two threads wake each other by notify; "quiet N": no
+ * little; "threads N": N threads do nothing while four others use a monitor; "hands 2": two threads wake each other by notify; "reads N": N threads read from sockets whose other ends
+ * answer after 200 us; "quiet N": no
  * bomb, but requests that N threads begin every 200 ms. Prints "did WORK CPU" each second: how much it has done and
  * its CPU time in ms; with a third argument it ends after so many seconds and prints "all WORK".
  */
@@ -42,8 +48,39 @@ public class Bomb {
         }
     }
 
+    /** Each of the two ends of a connection, on a thread of its own, answers the other one after 200 us. */
+    static SocketChannel connected() {
+        try {
+            ServerSocketChannel server = ServerSocketChannel.open().bind(new InetSocketAddress("127.0.0.1", 0));
+            SocketChannel one = SocketChannel.open(server.getLocalAddress()), other = server.accept();
+            server.close();
+            start("answers", () -> {
+                while (!over)
+                    read(other);
+            });
+            one.write(ByteBuffer.allocate(1));
+            return one;
+        } catch (IOException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    static void read(SocketChannel from) {
+        try {
+            ByteBuffer b = ByteBuffer.allocate(1);
+            from.read(b);
+            for (long end = System.nanoTime() + 200_000; System.nanoTime() < end;)
+                shared++;
+            b.flip();
+            from.write(b);
+        } catch (IOException e) {
+            throw new AssertionError(e);
+        }
+    }
+
     static void run(String mode, Count c) {
         Thread me = Thread.currentThread();
+        SocketChannel channel = mode.equals("reads") ? connected() : null;
         for (long n = 1; !over; n++) {
             if (mode.equals("waits") || mode.equals("threads")) {
                 synchronized (lock) {
@@ -60,6 +97,8 @@ public class Bomb {
                 nap();
             if (mode.equals("hands"))
                 hand();
+            if (mode.equals("reads"))
+                read(channel);
             c.done++;
         }
     }

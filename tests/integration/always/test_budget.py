@@ -114,6 +114,16 @@ def test_waits_of_objects_are_left_out_like_others(jdk, tmp_path):
     assert reduced_in(part)["short waits"] >= 4
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_waits_for_sockets_are_in_the_account_and_left_out(jdk, tmp_path):
+    """They used to be neither: a server's reads were recorded without a limit."""
+    made, part = bomb(jdk, tmp_path, "reads", seconds=10, budget="0.1%")
+    lost = [int(re.search(r" total=(\d+)", line)[1]) for line in events(part, "jvmscope.Lost") if '"waits"' in line]
+    # The other end of each connection reads as often.
+    assert 0.2 * made < max(lost) <= 2.1 * made
+    assert reduced_in(part)["short waits"] >= 4
+
+
 @pytest.mark.jdks(17)
 def test_what_the_agents_threads_cost_leaves_no_requests_out(jdk, tmp_path):
     """The agent's own threads alone exceed so small a budget, after what it grants for the start. Leaving out requests, which cost next

@@ -150,9 +150,10 @@ static const struct jfr_type budget_type = {
 
 /*
  * Costs of single seconds are noisy, since few calls are measured: what to reduce is decided by
- * means in which the last MEAN_SECONDS seconds have most of the weight.
+ * means in which the last MEAN_SECONDS seconds have most of the weight, or fewer if at least
+ * MANY calls were measured in a second.
  */
-enum { MEAN_SECONDS = 16 };
+enum { MEAN_SECONDS = 16, FEW_SECONDS = 4, MANY = 16 };
 
 /*
  * Callbacks that are called less often than this in a second are not reduced: together they cost
@@ -223,22 +224,32 @@ static unsigned next_reduction(void)
     return REDUCTIONS;
 }
 
-/* Returns whether something is reduced. */
+static void add_level(unsigned i, uint64_t now)
+{
+    budget.order[budget.reduced++] = i;
+    set_level(i, budget.levels[i] + 1, now);
+}
+
+/*
+ * Returns whether something is reduced. One level a second would take too long: a level is taken to
+ * save half of what its part costs, and as many are added as seem to be needed.
+ */
 static bool reduce(uint64_t now)
 {
-    unsigned i = next_reduction(), steps = 1;
+    unsigned i = next_reduction();
     if (i == REDUCTIONS)
         return false;
     budget.calm = 0;
     if (budget.back_ns && now - budget.back_ns < 60 * NS_PER_SECOND)
         budget.patience = MIN(2 * budget.patience, (unsigned)PATIENCE_MAX);
-    /* Far above the budget, adding one level a second would take too long. */
-    for (uint64_t cost = budget.cost_ns; cost > 4 * budget.allowed_ns; cost /= 2)
-        steps++;
-    unsigned level = MIN(budget.levels[i] + steps, reductions[i].levels);
-    for (unsigned k = budget.levels[i]; k < level; k++)
-        budget.order[budget.reduced++] = i;
-    set_level(i, level, now);
+    double cost = (double)budget.cost_ns;
+    do {
+        double *part = &budget.part_means[reductions[i].part];
+        add_level(i, now);
+        *part /= 2;
+        cost -= *part;
+        i = next_reduction();
+    } while (i < REDUCTIONS && cost > (double)budget.allowed_ns);
     return true;
 }
 
@@ -261,9 +272,15 @@ static void come_back(uint64_t now)
     set_level(i, budget.levels[i] - 1, now);
 }
 
-static void add_to_mean(double *mean, double value)
+static void add_to_mean(double *mean, double value, unsigned seconds)
 {
-    *mean += (value - *mean) / MIN(budget.checks, (unsigned)MEAN_SECONDS);
+    *mean += (value - *mean) / MIN(budget.checks, seconds);
+}
+
+static unsigned mean_seconds(enum own_cost_part part)
+{
+    bool few = part >= OWN_WAITS && budget.call_means[part - OWN_WAITS] < MANY * BUDGET_MEASURED_OF;
+    return few ? MEAN_SECONDS : FEW_SECONDS;
 }
 
 static void check(uint64_t now)
@@ -276,17 +293,17 @@ static void check(uint64_t now)
     for (int i = 0; i < OWN_PARTS; i++) {
         uint64_t ns = all.parts[i] - MIN(budget.before.parts[i], all.parts[i]);
         budget.cost_ns += ns;
-        add_to_mean(&budget.part_means[i], (double)ns);
+        add_to_mean(&budget.part_means[i], (double)ns, mean_seconds((enum own_cost_part)i));
     }
     uint64_t least = (now - budget.checked_ns) * LEAST_CPU / 100;
     budget.allowed_ns = (uint64_t)(budget.share * (double)MAX(process, least));
     for (int i = 0; i < COST_CALLBACKS; i++) {
         uint64_t measured = atomic_load(&budget_measured[i]);
         add_to_mean(&budget.call_means[i],
-                    (double)(measured - budget.measured[i]) * BUDGET_MEASURED_OF);
+                    (double)(measured - budget.measured[i]) * BUDGET_MEASURED_OF, MEAN_SECONDS);
         budget.measured[i] = measured;
     }
-    add_to_mean(&budget.allowed_mean, (double)budget.allowed_ns);
+    add_to_mean(&budget.allowed_mean, (double)budget.allowed_ns, FEW_SECONDS);
     budget.before = all;
     budget.process_ns = process;
     budget.checked_ns = now;

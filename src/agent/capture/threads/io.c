@@ -9,6 +9,7 @@
 
 #include "agent/capture/threads/io.h"
 
+#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/natives.h"
 #include "agent/capture/threads/objects.h"
 #include "agent/capture/threads/stack.h"
@@ -66,9 +67,11 @@ static void io_begins(JNIEnv *jni)
     struct wait how = {0};
     if (!threads_natives_enter())
         return;
+    uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
         wait_begin(w, WAIT_IO, &how);
+    budget_end(COST_WAITS, cost);
     threads_natives_leave();
 }
 
@@ -187,9 +190,9 @@ static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum o
 }
 
 /*
- * True when the call was long enough to be recorded; then `was` and `ns` are set and no exception
- * is pending. A result above 0 implies that there is none; testing for one takes as long as
- * everything else here.
+ * True when the call was long enough to be recorded, and the budget allows it; then `was` and `ns`
+ * are set and no exception is pending. A result above 0 implies that there is none; testing for one
+ * takes as long as everything else here.
  */
 static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t *ns, int64_t result,
                      jthrowable *ret_pending)
@@ -197,10 +200,13 @@ static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t 
     *w = native_self(jni);
     if (!*w || !wait_end(*w, WAIT_IO, was, ns) || *ns < SHORTEST)
         return false;
+    was->plain = !budget_keeps(&budget_waits_of);
+    if (wait_left_out(was, *ns))
+        return false;
     *ret_pending = result > 0 ? NULL : (*jni)->ExceptionOccurred(jni);
     if (*ret_pending)
         (*jni)->ExceptionClear(jni);
-    was->trace = stack_here(jni, *w);
+    was->trace = stack_of_wait(jni, *w);
     return true;
 }
 
@@ -218,6 +224,7 @@ static void io_resume(JNIEnv *jni, jthrowable pending)
  */
 #define IO_REPORT(operation, fd, descriptor, result)                                         \
     if (threads_natives_enter()) {                                                           \
+        uint64_t cost = budget_begin();                                                      \
         struct waiter *w;                                                                    \
         struct wait was;                                                                     \
         uint64_t ns;                                                                         \
@@ -226,6 +233,7 @@ static void io_resume(JNIEnv *jni, jthrowable pending)
             put_io(w, &was, ns, operation, fd, descriptor, pending ? 0 : (int64_t)(result)); \
             io_resume(jni, pending);                                                         \
         }                                                                                    \
+        budget_end(COST_WAITS, cost);                                                        \
         threads_natives_leave();                                                             \
     }
 

@@ -6,6 +6,7 @@
 
 #include "agent/capture/threads/mounts.h"
 
+#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/carriers.h"
 #include "agent/capture/threads/deadlocks.h"
 #include "agent/capture/threads/delays.h"
@@ -116,6 +117,7 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     if (!threads_natives_enter())
         return;
+    uint64_t cost = budget_begin();
     struct waiter *w = waiter_self(jni, thread);
     if (w) {
         atomic_store(&w->ready, 0);
@@ -125,10 +127,13 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     /* When a wait for a monitor unmounts the thread, only the wait is recorded. */
     if (w && !atomic_load(&w->waits[WAIT_ENTER].start) &&
         !atomic_load(&w->waits[WAIT_OBJECT].start)) {
-        jobject blocker = (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
-        struct wait how = {.class = object_class(jni, blocker),
-                           .object = object_identity(blocker),
-                           .trace = stack_unmounting()};
+        struct wait how = {.plain = wait_is_plain(w)};
+        jobject blocker =
+            how.plain ? NULL : (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
+        how.class = object_class(jni, blocker);
+        how.object = object_identity(blocker);
+        if (!how.plain && (!w->was_short || budget_keeps(&budget_stacks_of)))
+            how.trace = stack_unmounting();
         how.owned = blocker && thread_capture.watch && deadlock_watch_owned(jni, blocker);
         if (blocker)
             (*jni)->DeleteLocalRef(jni, blocker);
@@ -139,6 +144,7 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         thread_carries(jni, 0);
         delays_mount(carrier, w->id, now_ns());
     }
+    budget_end(COST_WAITS, cost);
     threads_natives_leave();
 }
 
@@ -154,7 +160,7 @@ static void mounted(struct waiter *w)
         return;
     bool waited = wait_end(w, WAIT_UNMOUNTED, &was, &ns);
     mounts_late(w, &was, true, &ns);
-    if (waited)
+    if (waited && !wait_left_out(&was, ns))
         threads_put_unmounted(w->id, &was, ns);
 }
 
@@ -162,6 +168,7 @@ static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     if (!threads_natives_enter())
         return;
+    uint64_t cost = budget_begin();
     struct waiter *w = waiter_self(jni, thread);
     struct waiter *carrier = w ? waiter_self(jni, NULL) : NULL;
     if (carrier) {
@@ -170,6 +177,7 @@ static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     }
     if (w)
         mounted(w);
+    budget_end(COST_WAITS, cost);
     threads_natives_leave();
 }
 
