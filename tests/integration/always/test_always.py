@@ -4,7 +4,9 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -316,6 +318,34 @@ def test_run_tells_where_the_last_minutes_are(jdk, folder):
     finally:
         for path in new:
             path.unlink(missing_ok=True)
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("end", ["crash", "oom"])
+def test_the_ring_outlives_its_vm(jdk, end, folder):
+    """After a crash and after the kernel's OOM killer the file has all that the program did, as after `kill -9`."""
+    ring, part = folder / "r.ring", folder / "part.jfr"
+    jvm = ["-Xmx64m", f"-XX:ErrorFile={folder}/hs_err.log", jdk.agent(f"always=y,maxsize=8m,file={ring}")]
+    with lab.control_group("memory", "memory.limit_in_bytes", "memory.max", 400 << 20) as group:
+        if end == "oom" and not group:
+            pytest.skip("no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)")
+        enter = f"echo $$ >{group[0]}/cgroup.procs; echo 1000 >/proc/self/oom_score_adj;" if end == "oom" else "ulimit -c 0;"
+        process = jdk.start("sh", "-c", f'{enter} exec "$@"', "-", "java", *jvm, "-cp", lab.compiled("Always"), "Always", 0,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        steps = Steps(process)
+        steps.wait(30)
+        if end == "crash":
+            process.send_signal(signal.SIGSEGV)
+        else:  # another program of the container takes all the memory
+            subprocess.run(["sh", "-c", f"echo $$ >{group[0]}/cgroup.procs; exec {sys.executable} -c 'bytearray(500 << 20)'"], stderr=subprocess.DEVNULL)
+        assert process.wait(120) == (-signal.SIGABRT if end == "crash" else -signal.SIGKILL)
+        steps.reader.join()
+    take("-o", part, ring)
+    assert_exact(part, steps.done)
+    end_ns = window(part)[1]
+    assert max(to for _, _, to in steps.done) <= end_ns // 10**6 + 100, "it goes to the last instant"
+    told = lab.jvmscope("threads", "summary", part)
+    assert told.returncode == 0 and "never ended" in told.stderr
 
 
 @pytest.mark.jdks(8, 17, 25)

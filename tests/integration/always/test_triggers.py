@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triggers of recordings that are always on: each one with a program that causes it, and what it leaves behind."""
+import concurrent.futures
 import operator
 import os
 import pathlib
@@ -11,6 +12,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -32,9 +34,10 @@ def folder():
 class Program:
     """The program Triggers, which executes commands."""
 
-    def __init__(self, jdk, agent=None, jvm=()):
-        self.process = jdk.start_java("Triggers", jvm=[*jvm, *([jdk.agent(agent)] if agent else [])], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def __init__(self, jdk, agent=None, jvm=(), shell=""):
+        """shell: commands of a shell that come before the VM, in its process."""
+        self.process = jdk.start("sh", "-c", f'{shell} exec "$@"', "-", "java", *jvm, *([jdk.agent(agent)] if agent else []), "-cp", lab.compiled("Triggers"),
+                                 "Triggers", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.said, self.come, self.errors = [], threading.Condition(), []
         threading.Thread(target=self.read, daemon=True).start()
         threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
@@ -169,6 +172,73 @@ def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
     assert len(events(folder / "all.jfr", "jvmscope.Trigger")) >= len(CAUSES)
     assert len(list(folder.glob("request-2*.jfr"))) == 1
     program.process.kill()
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_percentages_are_of_the_limits_of_the_container_and_the_process(jdk, folder):
+    """Of memory, file descriptors and processors; `for` holds a condition back until it has held that long."""
+    below = ("rss > 95%", "fd > 95%", "cpu > 10% for 1h")
+    words = ",".join(f"on={condition}" for condition in ("rss > 60%", "fd > 90%", "cpu > 10% for 2s", *below))
+    options = f"always=y,keep=1m,maxsize=8m,file={folder}/r.ring,before={BEFORE}s,after={AFTER}s,onfile={folder}/%r-%t.jfr,{words}"
+    with lab.control_group("memory", "memory.limit_in_bytes", "memory.max", 512 << 20) as group:
+        if not group:
+            pytest.skip("no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)")
+        program = Program(jdk, options, jvm=["-Xmx400m", "-Xmn16m"], shell=f"echo $$ >{group[0]}/cgroup.procs; ulimit -n 400;")
+        pid = program.process.pid
+        recorded, began = status(pid)["ring.from_ms"], {}
+        for reason, cause in (("rss", "memory 290"), ("fd", "files 352"), ("cpu", "spin 8")):
+            began[reason] = program.do(cause)
+            path = dumped(folder, reason)
+            assert_has_its_cause(path, next(c for c in triggers_of(pid) if c.startswith(reason)), began[reason] if reason != "cpu" else 0, recorded, [])
+        shown = triggers_of(pid)
+        assert all(shown[condition]["fired"] == 0 for condition in below), shown
+        assert 90 < float(shown["fd > 90%"]["measured"].split("%")[0]) <= 95, shown
+        assert 60 < float(shown["rss > 60%"]["measured"].split("%")[0]) <= 95, shown
+        program.process.kill()
+        program.process.wait()
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_the_percentile_of_a_servers_requests(jdk, folder):
+    """p99(GET /cart), of the requests of that name alone, although those of another name are slow."""
+    cart, other = "p99(GET /cart) > 1s", "p99(GET /other) > 1s"
+    options = f"always=y,keep=1m,maxsize=8m,file={folder}/r.ring,before={BEFORE}s,after={AFTER}s,onfile={folder}/%r-%t.jfr,on={cart},on={other}"
+    process = jdk.start_java("ServesHttp", jvm=["-Xmx64m", jdk.agent(options)], stdout=subprocess.PIPE)
+    port = int(process.stdout.readline())
+    slow = {"/cart": 0, "/other": 1200}
+
+    def ask_for(path, wait):
+        since = time.monotonic()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}?wait={wait}", timeout=60) as answer:
+            assert answer.status == 200 and answer.read()
+        return time.monotonic() - since
+
+    def ask():
+        while slow:
+            for path, wait in list(slow.items()):
+                ask_for(path, wait)
+
+    def fired(condition):
+        return triggers_of(process.pid)[condition]["fired"]
+    lab.wait_for(lambda: ask_for("/first", 0) < 0.1, 60, "a fast answer")  # the first ones load classes
+    with concurrent.futures.ThreadPoolExecutor(6) as clients:  # ten requests in ten seconds are needed
+        asking = [clients.submit(ask) for _ in range(6)]
+        try:
+            lab.wait_for(lambda: fired(other), 120, "slow requests of the other name")
+            assert not fired(cart), triggers_of(process.pid)
+            began = time.time_ns()
+            slow["/cart"] = 1200
+            path = lab.wait_for(lambda: triggers_of(process.pid)[cart].get("file"), 120, "a file")
+        finally:
+            slow.clear()
+        for one in asking:
+            one.result()
+    times = [int(line.split(" ", 3)[1]) for line in events(path, "jvmscope.Trigger") if cart in line]
+    start, end = window(pathlib.Path(path))
+    assert times and min(times) >= began, (times, began)
+    assert start <= min(times) - (BEFORE - 0.1) * 10**9 and end >= min(times) + AFTER * 10**9
+    assert sum(int(line.split(" ", 3)[2]) >= 1200 * 10**6 for line in events(path, "jvmscope.Request")) >= 2, "the slow requests are in it"
+    process.kill()
 
 
 @pytest.mark.jdks(8, 17)
@@ -317,7 +387,7 @@ def test_a_wrong_condition_gets_its_place():
                             ("rss > 2G && rss < 1G", 'these terms exclude each other, so that this never holds, at "rss > 2G && rss < 1G" (character 1)'),
                             ("oom || threads >= 9 && fd > 3 && threads < 9", "so that this never holds, at \"threads >= 9 && fd >\" (character 8)"),
                             ("cpu > 90% && cpu < 10%", "exclude each other"), ("threads > 5 && threads < 6", "exclude each other"),
-                            ("request > 1s && !(request > 500ms)", "exclude each other"), ("!(cpu > 10%) && cpu > 20% for 9s", "exclude each other"),
+                            ("request > 1s && !(request > 500ms)", "exclude each other"), ("!(cpu > 10%) && cpu > 10% for 9s", "exclude each other"),
                             ("cpu > 90% for 30s && !(cpu > 80% for 10s)", "exclude each other"), ("!(rss > 1G || rss <= 2G)", "(character 3)"),
                             ("threads > 5 || threads <= 5", 'one of these terms holds at any time, so that this always holds, at "threads > 5 || threa" (character 1)'),
                             ("!(!(cpu > 90%) || !(cpu <= 90%))", "(character 3)"), ("oom || !(rss > 2M) || rss > 1M", "one of these terms holds at any time"),

@@ -189,7 +189,7 @@ def test_what_the_log_lacks_is_told(version, collector, tmp_path):
         assert told in text.stdout + text.stderr, (text.stdout[:800], text.stderr)
 
 
-@pytest.mark.parametrize("version", (*(pytest.param(version, marks=pytest.mark.slow) for version in (8, 17)), 25))
+@pytest.mark.parametrize("version", (*(pytest.param(version, marks=pytest.mark.slow) for version in (8, 17, 21, 27)), 25))
 def test_a_late_thread_is_named(version, tmp_path):
     jdk, out = lab.Jdk(version), tmp_path / "late.jfr"
     # Since JDK 10 counted loops have safepoints unless an option says otherwise.
