@@ -95,8 +95,14 @@ int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool event
 {
     uint64_t constants = 0, metadata = big_endian(t->bytes + HEAD_METADATA);
     struct ring_event e;
+    uint8_t head[JFR_CHUNK_HEAD];
+    off_t start = lseek(t->to, 0, SEEK_CUR);
+    if (start < 0)
+        return -errno;
+    memcpy(head, t->bytes, sizeof(head));
+    t->written = 0;
     buf_clear(&t->out);
-    buf_bytes(&t->out, t->bytes, JFR_CHUNK_HEAD);
+    buf_bytes(&t->out, head, sizeof(head)); /* written last, once the size is known */
     if (metadata < JFR_CHUNK_HEAD || metadata >= s->size || !fetch(t, s, metadata, &e) ||
         e.type != 0)
         return -EBADMSG;
@@ -106,11 +112,13 @@ int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool event
         r = ring_put_events(t, s);
     if (r || buf_error(&t->out))
         return r ? r : buf_error(&t->out);
-    put_big_endian(t->out.data + HEAD_SIZE, t->out.len);
-    put_big_endian(t->out.data + HEAD_METADATA, JFR_CHUNK_HEAD);
-    put_big_endian(t->out.data + HEAD_CONSTANTS, constants);
-    fill_header(t, t->out.data, s, last);
+    put_big_endian(head + HEAD_SIZE, t->written + t->out.len);
+    put_big_endian(head + HEAD_METADATA, JFR_CHUNK_HEAD);
+    put_big_endian(head + HEAD_CONSTANTS, constants);
+    fill_header(t, head, s, last);
     r = write_all(t->to, t->out.data, t->out.len);
+    if (r == 0 && pwrite(t->to, head, sizeof(head), start) < 0)
+        r = -errno;
     t->part.chunks += r == 0;
     t->first = false;
     return r;

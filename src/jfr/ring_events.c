@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
 #include "jfr/reader.h"
 #include "jfr/ring_take.h"
 
@@ -148,12 +149,32 @@ static void put_moved(struct buf *out, const struct ring_event *e, uint64_t star
     memcpy(out->data + at, &word, sizeof(word));
 }
 
+/* Appends bytes that stay as they are. Returns 0 or a negative errno. */
+static int put_run(struct ring_taking *t, const uint8_t *at, size_t n)
+{
+    enum { LONG = 1 << 16 };
+
+    if (n < LONG) {
+        buf_bytes(&t->out, at, n);
+        return buf_error(&t->out);
+    }
+    int r = buf_error(&t->out);
+    if (r == 0)
+        r = write_all(t->to, t->out.data, t->out.len);
+    if (r == 0)
+        r = write_all(t->to, at, n);
+    t->written += t->out.len + n;
+    buf_clear(&t->out);
+    return r;
+}
+
 int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
 {
     const uint8_t *end = t->bytes + s->size, *run = t->bytes + JFR_CHUNK_HEAD, *at = run;
     bool begins = s->ticks < t->from;
     struct ring_event e;
-    for (; ring_read_event(t, at, end, &e) && !buf_error(&t->out); at = e.end) {
+    int r = 0;
+    for (; r == 0 && ring_read_event(t, at, end, &e); at = e.end) {
         enum choice choice;
         struct ring_checkpoint raw;
         if (e.type == 1) {
@@ -166,11 +187,12 @@ int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
         }
         if (choice == KEEP)
             continue;
-        buf_bytes(&t->out, run, (size_t)(at - run)); /* what was kept up to here */
+        r = put_run(t, run, (size_t)(at - run)); /* what was kept up to here */
         run = e.end;
         if (choice == MOVE)
             put_moved(&t->out, &e, t->from);
     }
-    buf_bytes(&t->out, run, (size_t)(at - run));
-    return buf_error(&t->out);
+    if (r == 0)
+        r = put_run(t, run, (size_t)(at - run));
+    return r ? r : buf_error(&t->out);
 }

@@ -43,10 +43,11 @@ struct ring_taking {
     struct jfr_ring_head head;
     VEC(struct ring_chunk) segments; /* by number */
     uint64_t damaged;
-    uint64_t from, until; /* ticks */
-    int64_t epoch_ns;     /* of tick 0 */
-    uint8_t *bytes;       /* of one chunk */
-    struct buf out;
+    uint64_t from, until;          /* ticks */
+    int64_t epoch_ns;              /* of tick 0 */
+    uint8_t *bytes;                /* of one chunk */
+    struct buf out;                /* what comes next in the file */
+    uint64_t written;              /* bytes of the chunk that is being written, before out */
     struct ring_kind kinds[KINDS]; /* by type id; of one chunk */
     struct map states;             /* waits and threads: whether they ended before the part */
     struct jfr_ring_part part;
@@ -135,7 +136,7 @@ int ring_learn_kinds(struct ring_taking *t, size_t len) must_check;
 int ring_learn_ends(struct ring_taking *t, const uint8_t *bytes, size_t len) must_check;
 /* Returns the end of the last event of the chunk, in ticks. */
 uint64_t ring_last_end(const struct ring_taking *t, const uint8_t *bytes, size_t len);
-/* Appends the events of the chunk in t->bytes that belong to the part. */
+/* Appends the events of the chunk in t->bytes that belong to the part, long runs without a copy. */
 int ring_put_events(struct ring_taking *t, const struct ring_chunk *s) must_check;
 
 /* ---- ring_chunk.c */
