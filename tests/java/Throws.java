@@ -78,7 +78,25 @@ public class Throws {
         System.out.println("done " + caught);
     }
 
+    /** Throws out of so many calls, until there is a line of standard input, that an exception is on its way most of the time. */
+    static void onTheWay() throws Exception {
+        long caught = 0;
+        System.out.println("ready");
+        while (System.in.available() == 0) {
+            try {
+                deep(1000);
+            } catch (IllegalStateException e) { // handler above a thousand calls
+                caught++;
+            }
+        }
+        System.out.println("done " + caught);
+    }
+
     public static void main(String[] args) throws Exception {
+        if (args.length > 0 && args[0].equals("on the way")) {
+            onTheWay();
+            return;
+        }
         if (args.length > 0 && args[0].equals("threads")) {
             threads();
             return;

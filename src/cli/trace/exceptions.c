@@ -14,7 +14,7 @@
 
 struct row {
     char *class_name, *place, *caught; /* caught may be NULL */
-    int64_t count;
+    int64_t count, at_ns;              /* the number of throws up to this time */
     /* The method has a handler for the class, so that it may have rethrown what it caught. */
     bool after_handler;
 };
@@ -24,19 +24,29 @@ struct table {
     struct map index;
 };
 
+static void row_release(struct row *row)
+{
+    free(row->class_name);
+    free(row->place);
+    free(row->caught);
+}
+
 static void table_release(struct table *t)
 {
-    for (size_t i = 0; i < t->rows.len; i++) {
-        free(t->rows.data[i].class_name);
-        free(t->rows.data[i].place);
-        free(t->rows.data[i].caught);
-    }
+    for (size_t i = 0; i < t->rows.len; i++)
+        row_release(&t->rows.data[i]);
     vec_release(&t->rows);
     map_release(&t->index);
 }
 
-static int add(struct table *t, const struct rec_object *o)
+/*
+ * Each event has the sum until then, and the last one counts. A sum can become less: a throw on its
+ * way to a handler counts as not caught.
+ */
+static int add_event(void *context, const struct rec_event *e)
 {
+    struct table *t = context;
+    const struct rec_object *o = &e->object;
     const char *class_name = rec_string(o, "className", "?"), *place = rec_string(o, "place", "?"),
                *caught = rec_string(o, "caught", NULL);
     int64_t count = rec_long(o, "count", 0);
@@ -51,15 +61,33 @@ static int add(struct table *t, const struct rec_object *o)
         int r = vec_reserve(&t->rows, t->rows.len + 1);
         if (r < 0)
             return r;
-        t->rows.data[t->rows.len++] =
-            (struct row){strdup(class_name), strdup(place), caught ? strdup(caught) : NULL, count};
+        t->rows.data[t->rows.len++] = (struct row){.class_name = strdup(class_name),
+                                                   .place = strdup(place),
+                                                   .caught = caught ? strdup(caught) : NULL,
+                                                   .count = count,
+                                                   .at_ns = e->start_ns};
         const struct row *row = &t->rows.data[t->rows.len - 1];
         return row->class_name && row->place && (!caught || row->caught) ? 0 : -ENOMEM;
     }
-    /* Each dump contains the sum so far. */
-    if (count > t->rows.data[*at].count)
-        t->rows.data[*at].count = count;
+    struct row *row = &t->rows.data[*at];
+    if (e->start_ns >= row->at_ns) {
+        row->count = count;
+        row->at_ns = e->start_ns;
+    }
     return 0;
+}
+
+/* Removes the rows of throws all of which have reached a handler in the end. */
+static void remove_empty(struct table *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->rows.len; i++) {
+        if (t->rows.data[i].count)
+            t->rows.data[n++] = t->rows.data[i];
+        else
+            row_release(&t->rows.data[i]);
+    }
+    t->rows.len = n;
 }
 
 /* Returns the length of the method in a place: "pkg.Class.name" in "pkg.Class.name:12". */
@@ -157,11 +185,6 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
             throws, again);
 }
 
-static int add_event(void *context, const struct rec_event *e)
-{
-    return add(context, &e->object);
-}
-
 /* Returns whether a recording holds single throws. */
 static bool has_throws(struct recording *r)
 {
@@ -177,6 +200,7 @@ int exception_table(struct recording *r, const char *path, bool as_json, uint64_
     static const struct rec_select counts[] = {{"jvmscope.ExceptionCount", 1}, {0}};
     struct table t = {0};
     int e = recording_each(r, counts, add_event, &t);
+    remove_empty(&t);
     if (e >= 0)
         e = mark_after_handlers(&t);
     if (e >= 0 && t.rows.len) {

@@ -71,6 +71,23 @@ def test_counts_by_probes(jdk, jvmscope, tmp_path):
         ("java.lang.ArithmeticException", f"Throws.divide:{implicit}", None): 8}
 
 
+@pytest.mark.jdks(8, 17, 25, daily=1)
+def test_an_exception_on_its_way_while_counts_are_saved_counts_once(jdk, jvmscope, tmp_path):
+    """Until its handler begins it counts as not caught, and the counts of that moment are in the recording."""
+    out = tmp_path / "w.jfr"
+    process = jdk.start_java("Throws", "on the way", jvm=(jdk.agent(f"format=r,exceptions=counts,file={out}"),), stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    for _ in range(10):
+        done = jvmscope("dump", process.pid)
+        assert done.returncode == 0, done.stderr
+    said, _ = process.communicate("\n", timeout=60)
+    table = lab.read_json("trace", "--exceptions", "--json", out)
+    own = [(e["place"], e["caught"], e["count"]) for e in table["exceptions"] if e["place"].startswith("Throws.")]
+    assert own == [(f"Throws.deep:{line('// explicit')}", f"Throws.onTheWay:{line('// handler above')}", int(said.split()[1]))], (own, said)
+    assert all(e["count"] > 0 for e in table["exceptions"]), table
+
+
 def test_when_the_vm_runs_already(jvmscope, tmp_path):
     jdk = lab.Jdk(17)
     process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
