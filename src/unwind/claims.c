@@ -88,6 +88,8 @@ static bool settle_method(struct walk *k, const struct method_claim *claim)
     f->bci = known.code_size ? known_method_bci(&known, &w->layout, claim->bcp) : BCI_NATIVE;
     if (k->later && f->bci == -1)
         f->id = walk_id_of_method(0, 0); /* another method has taken its place */
+    if (k->words)
+        walk_note_method(k, f->id);
     return true;
 }
 

@@ -151,11 +151,37 @@ void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
 bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *ret);
 
-static inline void walk_note(const struct walk *k, uint64_t address)
+/*
+ * Notes a word as it was read: deoptimization may replace a return address at any time, by one that
+ * tells less.
+ */
+static inline void walk_note(const struct walk *k, uint64_t address, uint64_t word)
 {
     struct walk_words *w = k->words;
-    if (w->n < WALK_WORDS_MAX)
-        w->at[w->n++] = address;
+    if (w->n >= WALK_WORDS_MAX) {
+        w->n = WALK_WORDS_MAX + 1;
+        return;
+    }
+    w->at[w->n] = address;
+    w->word[w->n++] = word;
+}
+
+/* Notes that the frames depend on a compilation. */
+static inline void walk_note_code(const struct walk *k, const struct compilation *of)
+{
+    struct walk_words *w = k->words;
+    if (w->codes < WALK_CODES_MAX)
+        w->code[w->codes++] = *of;
+    else
+        w->n = WALK_WORDS_MAX + 1;
+}
+
+/* The same for the method of an interpreted frame, by its id. */
+static inline void walk_note_method(const struct walk *k, uint64_t id)
+{
+    struct walk_words *w = k->words;
+    if (w->methods < WALK_METHODS_MAX)
+        w->method[w->methods++] = id;
     else
         w->n = WALK_WORDS_MAX + 1;
 }
@@ -167,7 +193,7 @@ static inline void walk_note(const struct walk *k, uint64_t address)
 static inline void walk_by_fp(struct walk *k)
 {
     if (unlikely(k->words && k->fp_at))
-        walk_note(k, k->fp_at);
+        walk_note(k, k->fp_at, k->r.fp);
     k->fp_at = 0;
 }
 
@@ -182,9 +208,11 @@ static inline bool walk_stack_word_unnoted(const struct walk *k, uint64_t addres
 
 static inline bool walk_stack_word(const struct walk *k, uint64_t address, uint64_t *ret)
 {
+    if (!walk_stack_word_unnoted(k, address, ret))
+        return false;
     if (unlikely(k->words != NULL))
-        walk_note(k, address);
-    return walk_stack_word_unnoted(k, address, ret);
+        walk_note(k, address, *ret);
+    return true;
 }
 
 static inline const struct memory *walk_memory(const struct walk *k)

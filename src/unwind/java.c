@@ -151,6 +151,8 @@ static bool step_interpreter(struct walk *k)
             method = known.check = 0; /* another method has taken its place */
         walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED,
                   walk_id_of_method(method, known.check), native ? BCI_NATIVE : bci);
+        if (k->words)
+            walk_note_method(k, walk_id_of_method(method, known.check));
     }
     return walk_stack_word(k, r.fp, &fp) && walk_stack_word(k, r.fp + 8, &pc) &&
            walk_stack_word(k, slot(r.fp, SLOT_SENDER_SP), &sp) &&
@@ -215,6 +217,8 @@ static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
     }
     if (!seqlock_still(&s->version, version))
         return false;
+    if (k->words)
+        walk_note_code(k, &of);
     if (k->claims)
         return claim_site(k, &of);
     if (compilation_holds(&k->w->layout, &k->w->memory, &of))
@@ -268,6 +272,8 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     if (blob->frame_bytes == 0)
         state = FRAME_NONE;
     uint64_t pc = code_original_pc(&w->code, walk_memory(k), blob, r.pc, r.sp);
+    if (k->words)
+        walk_note_code(k, &of);
     if (k->words && pc != r.pc)
         k->words->n = WALK_WORDS_MAX + 1; /* it was read from a word that was not noted */
     if (k->later && !k->top && !k->stopped && blob->kind == CODE_COMPILED &&

@@ -103,12 +103,6 @@ static inline struct walk_frame site_frame(const struct site_method *m)
                                .kind = m->bci_and_kind & 15};
 }
 
-/* What a site says about a compilation. */
-struct compilation {
-    uint64_t blob, method;
-    uint32_t id;
-};
-
 /* Returns the compilation that is at its place now. Async-signal-safe. */
 bool compilation_read(const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
                       struct compilation *ret);

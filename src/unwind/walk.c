@@ -4,6 +4,7 @@
 #include "hotspot/image.h"
 #include "hotspot/method.h"
 #include "unwind/internal.h"
+#include "unwind/known.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,10 +50,10 @@ at_each_sample bool walk_read_anchor(const struct walk *k, uint64_t address, str
         (l->anchor_fp != LAYOUT_NONE && !load64(m, address + (uint64_t)l->anchor_fp, &a.fp)))
         return false;
     if (k->words && address >= k->stack_low && address < k->stack_high) {
-        walk_note(k, address + (uint64_t)l->anchor_sp);
-        walk_note(k, address + (uint64_t)l->anchor_pc);
+        walk_note(k, address + (uint64_t)l->anchor_sp, a.sp);
+        walk_note(k, address + (uint64_t)l->anchor_pc, a.pc);
         if (l->anchor_fp != LAYOUT_NONE)
-            walk_note(k, address + (uint64_t)l->anchor_fp);
+            walk_note(k, address + (uint64_t)l->anchor_fp, a.fp);
     }
     /* There is no pc: the call that left Java has pushed it. */
     if (a.sp == 0 || (a.pc == 0 && !walk_stack_word(k, a.sp - 8, &a.pc)))
@@ -228,8 +229,10 @@ at_each_sample void walk_run(struct walk *k, struct walk_end *ret_end)
     if (k->claims && !claims_settle(k)) {
         *k = start;
         k->claims = NULL;
-        if (k->words)
+        if (k->words) {
             k->words->n = words;
+            k->words->codes = k->words->methods = 0;
+        }
         if (k->notes)
             k->notes->count = 0;
         status = run(k);
@@ -358,8 +361,11 @@ unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags,
                         struct walk_frame *frames, unsigned max, struct walk_words *ret_words,
                         struct walk_end *ret_end)
 {
-    if (ret_words)
-        ret_words->n = 0;
+    if (ret_words) {
+        ret_words->n = ret_words->codes = ret_words->methods = 0;
+        if (!walk_own_start(w, env, &ret_words->start))
+            ret_words->n = WALK_WORDS_MAX + 1;
+    }
     return walk_from(w, NULL, env, flags, frames, max, ret_words, ret_end);
 }
 

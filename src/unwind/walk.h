@@ -155,19 +155,34 @@ void walker_chunks(struct walker *w, const struct walk_chunks *chunks);
 unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags,
                     struct walk_frame *frames, unsigned max, struct walk_end *ret_end);
 
-/*
- * The locations of the words on a stack that determine its frames, from the last Java frame on. As
- * long as these words, and the code to which they point, are the same, so are the frames. When
- * there are too many, n is WALK_WORDS_MAX + 1.
- */
-enum { WALK_WORDS_MAX = 200 };
-
-struct walk_words {
-    uint32_t n;
-    uint64_t at[WALK_WORDS_MAX];
+/* A compilation of a method; its place may be used for another one later. */
+struct compilation {
+    uint64_t blob, method;
+    uint32_t id; /* which the VM never reuses */
 };
 
-/* Like walk_stack from the thread's last Java frame; also returns the words when requested. */
+/* Where a thread left Java code, as its JavaThread says, and the end of its stack. */
+struct walk_start {
+    uint64_t sp, pc, fp, base;
+};
+
+/*
+ * What determines the frames of a stack, from the last Java frame on: where Java was left, the
+ * words that a walk has read on the stack, and the code to which these point: compilations, and the
+ * methods of interpreted frames, by the ids of their frames. As long as all of it is the same, so
+ * are the frames (unwind/known.h). When there is too much of it, n is WALK_WORDS_MAX + 1.
+ */
+enum { WALK_WORDS_MAX = 200, WALK_CODES_MAX = 80, WALK_METHODS_MAX = 60 };
+
+struct walk_words {
+    struct walk_start start;
+    uint32_t n, codes, methods;
+    uint64_t at[WALK_WORDS_MAX], word[WALK_WORDS_MAX];
+    struct compilation code[WALK_CODES_MAX];
+    uint64_t method[WALK_METHODS_MAX];
+};
+
+/* Like walk_stack from the thread's last Java frame; also returns its words when requested. */
 unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags,
                         struct walk_frame *frames, unsigned max, struct walk_words *ret_words,
                         struct walk_end *ret_end);

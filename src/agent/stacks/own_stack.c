@@ -27,7 +27,8 @@ static struct {
     /* id of Continuation.enterSpecial, below which are the carrier's frames; 0: not seen yet */
     _Atomic uint64_t enter;
     _Atomic uint64_t walked, learnt, unlike, lost[WALK_STATUSES];
-    _Atomic uint32_t compared, different; /* stacks=check, and the times of both ways: */
+    _Atomic uint32_t known, mistaken;     /* stacks=check: stacks that were recognized */
+    _Atomic uint32_t compared, different; /* stacks that were walked, and the times of both ways: */
     uint32_t walk_ns[COSTS_MAX], ask_ns[COSTS_MAX];
 } own;
 
@@ -208,11 +209,11 @@ static bool same_method(JNIEnv *jni, jmethodID a, jmethodID b)
 }
 
 /* Uses both ways, compares and times them. */
-static jint check(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
+static jint check(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *words)
 {
     jvmtiFrameInfo *reported = malloc((size_t)max * sizeof(*reported));
     uint64_t begin = now_ns();
-    jint n = walk(jni, frames, max, NULL);
+    jint n = walk(jni, frames, max, words);
     uint64_t walked = now_ns();
     jint reported_n = reported ? ask(reported, max) : -1;
     uint64_t asked = now_ns();
@@ -233,11 +234,33 @@ static jint check(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 
 jint own_stack_words(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *ret_words)
 {
-    if (own.walks && !own.checks)
-        return walk(jni, frames, max, ret_words);
+    if (own.walks)
+        return own.checks ? check(jni, frames, max, ret_words) : walk(jni, frames, max, ret_words);
     if (ret_words)
         ret_words->n = 0;
-    return own.walks ? check(jni, frames, max) : ask(frames, max);
+    return ask(frames, max);
+}
+
+bool own_stack_place(JNIEnv *jni, struct walk_start *ret)
+{
+    return own.walks && stack_vm_start(jni, ret);
+}
+
+bool own_stack_is(const struct known_stack *k, const struct walk_start *start)
+{
+    return stack_vm_is(k, start);
+}
+
+bool own_stack_checks(void)
+{
+    return own.checks;
+}
+
+void own_stack_checked(bool same)
+{
+    atomic_fetch_add(&own.known, 1);
+    if (!same)
+        atomic_fetch_add(&own.mistaken, 1);
 }
 
 jint own_stack(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
@@ -261,6 +284,8 @@ static void report_check(void)
             "GetStackTrace\n",
             atomic_load(&own.compared), atomic_load(&own.different), n ? own.walk_ns[n / 2] : 0,
             n ? own.ask_ns[n / 2] : 0);
+    fprintf(stderr, "hprof: stacks=check: %u recognized, %u of them mistaken\n",
+            atomic_load(&own.known), atomic_load(&own.mistaken));
 }
 
 void own_stack_status(struct buf *out)
@@ -292,7 +317,7 @@ void own_stack_release(void)
     own.walks = false;
     memset(own.pairs, 0, sizeof(own.pairs));
     own.walked = own.learnt = own.unlike = 0;
-    own.compared = own.different = 0;
+    own.compared = own.different = own.known = own.mistaken = 0;
     for (int i = 0; i < WALK_STATUSES; i++)
         own.lost[i] = 0;
 }

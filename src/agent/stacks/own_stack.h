@@ -12,7 +12,7 @@
 #include "agent/vm/vm.h"
 #include "base/buf.h"
 #include "options/options.h"
-#include "unwind/walk.h"
+#include "unwind/known.h"
 
 /*
  * Must be called by a capture's start, on a platform thread. Stacks are not walked before that,
@@ -28,5 +28,17 @@ void own_stack_release(void);
 jint own_stack(JNIEnv *jni, jvmtiFrameInfo *frames, jint max);
 /* The same, together with the words that determine the frames; none if the stack was not walked. */
 jint own_stack_words(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *ret_words);
+/*
+ * For callers that keep what they know of stacks (unwind/known.h): where the thread left Java,
+ * false if stacks are not walked; and whether its stack is still one that own_stack_words walked.
+ */
+bool own_stack_place(JNIEnv *jni, struct walk_start *ret);
+bool own_stack_is(const struct known_stack *k, const struct walk_start *start);
+/*
+ * With stacks=check, stacks that are recognized must be walked all the same, and the caller says
+ * whether the result is the one that was kept.
+ */
+bool own_stack_checks(void);
+void own_stack_checked(bool same);
 /* Appends lines of the status. */
 void own_stack_status(struct buf *out);

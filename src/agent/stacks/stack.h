@@ -8,6 +8,7 @@
 #include "agent/vm/vm.h"
 #include "hotspot/method.h"
 #include "jfr/writer.h"
+#include "unwind/known.h"
 #include "unwind/snapshot.h"
 #include "unwind/walk.h"
 
@@ -76,6 +77,12 @@ const struct hotspot_layout *stack_vm_layout(void);
  */
 int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max,
                  struct walk_words *ret_words);
+/*
+ * For stacks that are recognized (unwind/known.h): where the calling thread left Java, false if it
+ * runs none or there is no walker; and whether it has a stack that stack_vm_own has walked.
+ */
+bool stack_vm_start(JNIEnv *jni, struct walk_start *ret);
+bool stack_vm_is(const struct known_stack *k, const struct walk_start *start);
 /* Prefetches, at the start of a handler, what a walk from there needs. */
 void stack_vm_fetch(const void *ucontext);
 /* Called periodically outside handlers: finds libraries that were loaded. */

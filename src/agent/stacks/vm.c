@@ -196,6 +196,16 @@ int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max, struct wa
     return end.status <= WALK_DEPTH && !end.recovered ? (int)n : -1 - end.status;
 }
 
+bool stack_vm_start(JNIEnv *jni, struct walk_start *ret)
+{
+    return stacks.walker && walk_own_start(stacks.walker, jni, ret);
+}
+
+bool stack_vm_is(const struct known_stack *k, const struct walk_start *start)
+{
+    return known_stack_is(stacks.walker, k, start);
+}
+
 at_each_sample void stack_vm_fetch(const void *ucontext)
 {
     if (stacks.walker)

@@ -6,6 +6,7 @@
 #include "agent/capture/alloc/exact_probes.h"
 
 #include "agent/capture/alloc/alloc.h"
+#include "agent/capture/alloc/known_sites.h"
 #include "agent/vm/dump.h"
 #include "agent/vm/lambda.h"
 
@@ -45,16 +46,11 @@ static __thread struct {
     uint32_t n_picks;
 } mine;
 
-#define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeSites_##name
-#define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
 DECLARE(jlong, constant, jint);
 DECLARE(jlong, newSlot, jlong);
 DECLARE(jlong, own, jint, jlong);
 DECLARE(void, attend, jobject);
 DECLARE(jboolean, sampleStack, jlong, jint, jclass);
-DECLARE(void, other, jobject, jint);
-DECLARE(jint, place, jobject, jclass, jint, jint);
-DECLARE(void, arrays, jobject, jint, jint);
 DECLARE(void, pick, jobject, jint);
 DECLARE(void, hold, jobject, jint);
 
@@ -233,13 +229,10 @@ static double take_pick(uint32_t point)
     return 0;
 }
 
-static void take_sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct alloc_counter *c,
-                        const struct site_frame *frames, uint32_t n)
+/* Attributes the current stratum of a point's counter to a site. Under the lock. */
+static void take_sample(struct alloc_sampling *l, uint32_t point, struct alloc_counter *c,
+                        int64_t site)
 {
-    struct alloc_sampling *l = alloc_sampling_of(b, point);
-    if (!l || !l->end)
-        return;
-    int64_t site = sites_find(alloc_point_class(point), threads_self(jni), frames, n);
     l->several = l->several || (l->site >= 0 && site != l->site);
     l->site = site;
     bool once = sites_depth() <= 1 && alloc_follow == FOLLOW_ALL;
@@ -249,42 +242,83 @@ static void take_sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, stru
     alloc_exact.stacks++;
 }
 
-NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass class)
+/*
+ * The lock for a sample. Without it, the stack is that of the next object. If the counter has no
+ * stratum yet, no stratum will include this object.
+ */
+static bool lock_for_sample(uint32_t point, const struct alloc_counter *c)
+{
+    return sites_lock_patiently(c->next ? 0 : bytes_of_point(point));
+}
+
+/* Walks the stack if that is due. */
+static void sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct alloc_counter *c,
+                   jclass class, enum alloc_class_state state, const struct site_look *look)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
+    struct walk_words words;
+    int64_t site = -1;
+    if (!lock_for_sample(point, c))
+        return;
+    struct alloc_sampling *l = alloc_sampling_of(b, point);
+    bool now = l && alloc_sample_due(l, c);
+    sites_unlock();
+    uint32_t n = now ? sites_stack_words(jni, frames, NULL, &words) : 0;
+    if (!sites_lock_patiently(0))
+        return;
+    l = now ? alloc_sampling_of(b, point) : NULL;
+    if (l && l->end) {
+        site = sites_find(alloc_point_class(point), threads_self(jni), frames, n);
+        take_sample(l, point, c, site);
+    }
+    if (state != ALLOC_CLASS_READY) {
+        alloc_begun(jni, b, point, class, state);
+        __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
+    }
+    sites_unlock();
+    if (now && state == ALLOC_CLASS_READY)
+        known_site_keep(look, &words, site);
+}
+
+/*
+ * The same for a stack that is known, and therefore a class that is initialized: the running
+ * method's `new` has created an object.
+ */
+static void sample_known(struct alloc_block *b, uint32_t point, struct alloc_counter *c,
+                         const struct site_look *look)
+{
+    if (!lock_for_sample(point, c))
+        return;
+    struct alloc_sampling *l = alloc_sampling_of(b, point);
+    if (l && alloc_sample_due(l, c) && look->round == sites_round())
+        take_sample(l, point, c, look->site);
+    sites_unlock();
+}
+
+/* What a stack is known for: what is counted at a point, and what is followed. */
+static uint64_t key_of(jint point, bool followed)
+{
+    return (uint64_t)(uint32_t)point << 1 | followed;
+}
+
+NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass class)
+{
     struct alloc_counter *c = (struct alloc_counter *)(uintptr_t)counter;
     struct alloc_block *b = c && mine.block ? block_for(jni, (uint32_t)point) : NULL;
     if (!b || c != alloc_counter_of(b, (uint32_t)point) || alloc_busy)
         return JNI_TRUE;
+    struct site_look look = known_site(jni, key_of(point, false));
+    if (look.site >= 0) {
+        sample_known(b, (uint32_t)point, c, &look);
+        return JNI_TRUE;
+    }
     enum alloc_class_state s = alloc_class_state(jni, class);
     if (s == ALLOC_CLASS_FAILED)
         return JNI_FALSE;
     alloc_busy = true;
     if (s != ALLOC_CLASS_BEGINS)
         alloc_measure(jni, (uint32_t)point, class);
-    /*
-     * Without the lock the stack is that of the next object. If the counter has no stratum yet, no
-     * stratum will include this object.
-     */
-    if (!sites_lock_patiently(c->next ? 0 : bytes_of_point(point))) {
-        alloc_busy = false;
-        return JNI_TRUE;
-    }
-    struct alloc_sampling *l = alloc_sampling_of(b, (uint32_t)point);
-    bool now = l && alloc_sample_due(l, c);
-    sites_unlock();
-    uint32_t n = now ? sites_stack(jni, frames, NULL) : 0;
-    if (!sites_lock_patiently(0)) {
-        alloc_busy = false;
-        return JNI_TRUE;
-    }
-    if (now)
-        take_sample(jni, b, (uint32_t)point, c, frames, n);
-    if (s != ALLOC_CLASS_READY) {
-        alloc_begun(jni, b, (uint32_t)point, class, s);
-        __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
-    }
-    sites_unlock();
+    sample(jni, b, (uint32_t)point, c, class, s, &look);
     alloc_busy = false;
     return JNI_TRUE;
 }
@@ -310,15 +344,23 @@ static int64_t site_of(JNIEnv *jni, uint32_t point, int64_t sampled, struct site
 static void follow(JNIEnv *jni, jobject o, jint point, double weight)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
+    struct walk_words words;
+    struct site_look look = {.site = -1};
     const struct alloc_point *p = alloc_point((uint32_t)point);
     jlong size = p->kind == ALLOC_NEW ? p->size : 0;
+    uint32_t n = 0;
     if (alloc_busy || !o || !mine.block)
         return;
     alloc_busy = true;
     if (!size)
         (*vm.ti)->GetObjectSize(vm.ti, o, &size);
     jweak weak = (*jni)->NewWeakGlobalRef(jni, o);
-    uint32_t n = sites_depth() > 1 ? sites_stack(jni, frames, NULL) : 0;
+    bool deep = sites_depth() > 1;
+    if (deep)
+        look = known_site(jni, key_of(point, true));
+    bool known = look.site >= 0;
+    if (deep && !known)
+        n = sites_stack_words(jni, frames, NULL, &words);
     alloc_busy = false;
     if (!sites_lock_patiently(weight * (double)size)) {
         if (weak)
@@ -328,11 +370,16 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
     const struct alloc_sampling *l =
         alloc_sampling_of(block_for(jni, (uint32_t)point), (uint32_t)point);
     /* Without a stratum the object was counted before the recording began. */
-    if (alloc_exact.on && l && l->end)
-        sites_follow(jni, site_of(jni, (uint32_t)point, l->site, frames, n), weak, weight, size);
+    bool counted = alloc_exact.on && l && l->end && (!known || look.round == sites_round());
+    if (counted && !known)
+        look.site = site_of(jni, (uint32_t)point, l->site, frames, n);
+    if (counted)
+        sites_follow(jni, look.site, weak, weight, size);
     else if (weak)
         (*jni)->DeleteWeakGlobalRef(jni, weak);
     sites_unlock();
+    if (counted && !known)
+        known_site_keep(&look, &words, look.site);
 }
 
 NATIVE(void, pick)(JNIEnv *jni, jclass class, jobject o, jint point)
@@ -346,169 +393,6 @@ NATIVE(void, hold)(JNIEnv *jni, jclass class, jobject o, jint point)
 {
     if (point >= 0)
         follow(jni, o, point, 1);
-}
-
-/* Counts n objects of the same class and size, of which `o` is one taken at random. */
-static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames,
-                          uint32_t n_frames, uint64_t n)
-{
-    jclass class = (*jni)->GetObjectClass(jni, o);
-    _cleanup_free_ char *signature = class ? class_signature(class) : NULL;
-    jlong size = 0;
-    (*vm.ti)->GetObjectSize(vm.ti, o, &size);
-    if (signature && sites_lock_patiently((double)size * (double)n)) {
-        int64_t site = sites_find(signature, threads_self(jni), frames, n_frames);
-        if (alloc_exact.on)
-            alloc_add(site, (double)n, (double)size * (double)n);
-        if (alloc_exact.on && n == 1)
-            alloc_follow_counted(jni, site, o, size);
-        else if (alloc_exact.on && site >= 0)
-            sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), (double)n, size);
-        sites_unlock();
-    }
-    if (class)
-        (*jni)->DeleteLocalRef(jni, class);
-}
-
-void alloc_count(JNIEnv *jni, jobject object)
-{
-    struct site_frame frames[SITE_DEPTH_MAX];
-    if (!alloc_exact.on || alloc_busy || !object)
-        return;
-    alloc_busy = true;
-    struct thread *self = threads_self(jni);
-    if (self && !self->own) {
-        uint32_t n = sites_stack(jni, frames, NULL);
-        if (!sites_is_ours(jni, frames, n))
-            count_objects(jni, object, frames, n, 1);
-    }
-    alloc_busy = false;
-}
-
-NATIVE(void, other)(JNIEnv *jni, jclass class, jobject o, jint point)
-{
-    alloc_count(jni, o);
-}
-
-/* The probe class's tables (JvmscopeSites.TYPES, PLACES). */
-static struct {
-    jobjectArray types;
-    jlongArray places;
-    jclass weak;
-    jmethodID make;
-    int size;
-} tables;
-
-static jobject static_field(JNIEnv *jni, const char *name, const char *descriptor)
-{
-    jfieldID f = (*jni)->GetStaticFieldID(jni, alloc_exact.probe, name, descriptor);
-    jobject local = f ? (*jni)->GetStaticObjectField(jni, alloc_exact.probe, f) : NULL;
-    jobject global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
-    if (local)
-        (*jni)->DeleteLocalRef(jni, local);
-    return global;
-}
-
-int alloc_exact_learn_tables(JNIEnv *jni)
-{
-    if (tables.make)
-        return 0;
-    tables.types = static_field(jni, "TYPES", "[Ljava/lang/ref/WeakReference;");
-    tables.places = static_field(jni, "PLACES", "[J");
-    jclass weak = (*jni)->FindClass(jni, "java/lang/ref/WeakReference");
-    tables.weak = weak ? (*jni)->NewGlobalRef(jni, weak) : NULL;
-    if (!tables.types || !tables.places || !tables.weak)
-        return -EPROTO;
-    tables.size = (*jni)->GetArrayLength(jni, tables.types);
-    tables.make = (*jni)->GetMethodID(jni, tables.weak, "<init>", "(Ljava/lang/Object;)V");
-    (*jni)->DeleteLocalRef(jni, weak);
-    return tables.make ? 0 : -EPROTO;
-}
-
-/*
- * A new entry, unless another thread has created one for the point meanwhile; in that case this
- * object is counted separately. Under the lock.
- */
-static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint point, jint from)
-{
-    enum { PROBES = 8 };
-
-    for (int i = 0; i < PROBES; i++) {
-        jint at = (from + i) & (tables.size - 1);
-        jlong there = 0;
-        (*jni)->GetLongArrayRegion(jni, tables.places, at, 1, &there);
-        if (there)
-            continue;
-        int64_t number = alloc_point_new(signature[0] == '[' ? ALLOC_ARRAY : ALLOC_NEW, signature);
-        if (number < 0)
-            return -1;
-        jlong place = (jlong)(point + 1) << 32 | number;
-        (*jni)->SetObjectArrayElement(jni, tables.types, at, weak);
-        (*jni)->SetLongArrayRegion(jni, tables.places, at, 1, &place);
-        return (jint)number;
-    }
-    return -1;
-}
-
-NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint point, jint from)
-{
-    jint number = -1;
-    char *signature = !o || alloc_busy || !alloc_exact.on ? NULL : class_signature(type);
-    if (!signature)
-        return -1;
-    alloc_busy = true;
-    bool primitives = signature[0] == '[' && signature[1] != 'L' && signature[1] != '[';
-    /* Not under the lock: the VM's allocation event would try to take it. */
-    jobject weak = primitives ? NULL : (*jni)->NewObject(jni, tables.weak, tables.make, type);
-    vm_clear_exception(jni);
-    if (weak && sites_lock_patiently(0)) { /* without an entry the object is counted separately */
-        number = add_place(jni, weak, signature, point, from);
-        sites_unlock();
-    }
-    if (weak)
-        (*jni)->DeleteLocalRef(jni, weak);
-    free(signature);
-    alloc_busy = false;
-    return number;
-}
-
-/* Counts the arrays of a multidimensional array one by one. */
-static void count_each(JNIEnv *jni, jobject o, jint dimensions, const struct site_frame *frames,
-                       uint32_t n_frames)
-{
-    count_objects(jni, o, frames, n_frames, 1);
-    jsize length = dimensions > 1 ? (*jni)->GetArrayLength(jni, o) : 0;
-    for (jsize i = 0; i < length; i++) {
-        jobject inner = (*jni)->GetObjectArrayElement(jni, o, i);
-        if (inner)
-            count_each(jni, inner, dimensions - 1, frames, n_frames);
-        (*jni)->DeleteLocalRef(jni, inner);
-    }
-}
-
-NATIVE(void, arrays)(JNIEnv *jni, jclass class, jobject o, jint point, jint dimensions)
-{
-    struct site_frame frames[SITE_DEPTH_MAX];
-    if (!o || alloc_busy || !alloc_exact.on)
-        return;
-    alloc_busy = true;
-    uint32_t n_frames = sites_stack(jni, frames, NULL);
-    bool each = alloc_follow == FOLLOW_ALL || sites_follow_each(0);
-    if (each)
-        count_each(jni, o, dimensions, frames, n_frames);
-    uint64_t n = 1;
-    jobject at = each ? NULL : (*jni)->NewLocalRef(jni, o);
-    for (jint d = 0; at; d++) {
-        count_objects(jni, at, frames, n_frames, n);
-        jsize length = (*jni)->GetArrayLength(jni, at);
-        n *= (uint64_t)length;
-        jsize any = length ? (jsize)alloc_random_below((uint64_t)length) : 0;
-        jobject inner =
-            d + 1 < dimensions && n ? (*jni)->GetObjectArrayElement(jni, at, any) : NULL;
-        (*jni)->DeleteLocalRef(jni, at);
-        at = inner;
-    }
-    alloc_busy = false;
 }
 
 /* ---- events ---- */
@@ -551,6 +435,7 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
 {
     struct alloc_block *b = mine.block;
     bool settled = true;
+    known_sites_release();
     if (!mine.slot)
         return;
     /*

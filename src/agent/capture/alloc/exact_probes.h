@@ -16,6 +16,10 @@ struct alloc_exact {
 
 extern struct alloc_exact alloc_exact; /* protected by sites_lock() */
 
+/* The natives of the probe class. */
+#define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeSites_##name
+#define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
+
 /*
  * Finds the probe class's tables and creates what they need, once; like the probe class, they are
  * never freed. Returns 0, or -EPROTO when the class is not ours.

@@ -22,10 +22,18 @@ static _Atomic uint64_t bytes_stopped, objects_stopped;
 
 struct site_table site_table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void sites_begin(const struct options *o, bool exact, bool all)
+void sites_set_depth(uint64_t depth)
 {
     pthread_mutex_lock(&site_table.lock);
-    site_table.depth = (uint32_t)MIN(o->v[OPT_DEPTH].number, SITE_DEPTH_MAX - SITE_SKIP_MAX);
+    site_table.depth = (uint32_t)MIN(depth, SITE_DEPTH_MAX - SITE_SKIP_MAX);
+    site_table.round++;
+    pthread_mutex_unlock(&site_table.lock);
+}
+
+void sites_begin(const struct options *o, bool exact, bool all)
+{
+    sites_set_depth(o->v[OPT_DEPTH].number);
+    pthread_mutex_lock(&site_table.lock);
     site_table.by_thread = option_on(o, OPT_THREAD);
     site_table.exact = exact;
     site_table.all = all;
@@ -109,6 +117,7 @@ void sites_end(void)
     vec_release(&site_table.sites);
     vec_release(&site_table.live);
     site_table.on = site_table.counted = site_table.prepared = false;
+    site_table.round++;
     pthread_mutex_unlock(&site_table.lock);
     sites_drop_forgotten(jni);
 }
@@ -150,6 +159,11 @@ void sites_unlock(void)
 uint32_t sites_depth(void)
 {
     return site_table.depth;
+}
+
+uint32_t sites_round(void)
+{
+    return site_table.round;
 }
 
 bool sites_by_thread(void)
@@ -216,13 +230,21 @@ static jint skipped(JNIEnv *jni, const jvmtiFrameInfo *found, jint n, jint *ret_
 
 uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call)
 {
+    return sites_stack_words(jni, frames, ret_at_call, NULL);
+}
+
+uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call,
+                           struct walk_words *ret_words)
+{
     jvmtiFrameInfo found[SITE_DEPTH_MAX];
     jint n = 0, top = 0, probes = 0;
     uint32_t depth = site_table.depth, kept = 0;
     unsigned hold = names_hold();
+    if (ret_words)
+        ret_words->n = 0;
     /* Usually only a few frames are skipped, and each walked frame costs time. */
     for (jint extra = SITE_SKIP_FEW; depth || ret_at_call; extra = SITE_SKIP_MAX) {
-        n = own_stack(jni, found, (jint)depth + extra);
+        n = own_stack_words(jni, found, (jint)depth + extra, ret_words);
         top = skipped(jni, found, n, &probes);
         if (top <= SITE_SKIP_FEW || n < (jint)depth + extra || extra == SITE_SKIP_MAX)
             break;

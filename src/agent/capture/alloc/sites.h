@@ -15,6 +15,7 @@
 #include "agent/vm/thread_table.h"
 #include "base/map.h"
 #include "jfr/losses.h"
+#include "unwind/walk.h"
 
 struct estimate {
     double objects, bytes;
@@ -63,6 +64,11 @@ void sites_end(void);
 void sites_start_again(void);
 void sites_drop_forgotten(JNIEnv *jni);
 
+/*
+ * Changes whenever a site's number, or the stack to which it belongs, may mean another one; never
+ * 0. It stays the same under the lock.
+ */
+uint32_t sites_round(void);
 /* Number of frames that a site keeps: that of depth=, or what a front end requested. */
 uint32_t sites_depth(void);
 bool sites_by_thread(void); /* thread=y */
@@ -72,6 +78,9 @@ bool sites_by_thread(void); /* thread=y */
  * Returns the number of frames.
  */
 uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call);
+/* The same, with the words that determine the frames; ret_words may be NULL (own_stack.h). */
+uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call,
+                           struct walk_words *ret_words);
 /* Returns whether a stack leads through a probe class: what it allocates is not the program's. */
 bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n);
 /*

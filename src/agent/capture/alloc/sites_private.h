@@ -25,6 +25,7 @@ struct site_table {
     bool on, exact, by_thread;
     bool all; /* every object is tracked */
     uint32_t depth;
+    _Atomic uint32_t round;       /* see sites_round */
     struct strpool keys, classes; /* struct site_head and frames; JVM descriptors */
     VEC(struct site) sites;
     VEC(struct followed) live;
@@ -46,6 +47,9 @@ struct site_table {
 };
 
 extern struct site_table site_table;
+
+/* From now on stacks have at most so many frames; not under the lock. */
+void sites_set_depth(uint64_t depth);
 
 /*
  * Drops dead objects and sums up what is alive, by site; after a collection. Under the lock, which

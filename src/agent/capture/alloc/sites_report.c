@@ -266,11 +266,10 @@ void sites_request(struct session *s, JNIEnv *jni, const struct hprof_request *r
     else if (r->command == HPROF_CMD_HEAP_SUMMARY)
         summarize(s, jni, settle);
     else if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_TRACES_ON)
-        site_table.depth =
-            (uint32_t)MIN(s->options.v[OPT_DEPTH].number, SITE_DEPTH_MAX - SITE_SKIP_MAX);
+        sites_set_depth(s->options.v[OPT_DEPTH].number);
     else if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_TRACES_OFF)
-        site_table.depth = 0;
+        sites_set_depth(0);
     else if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_MAX_DEPTH &&
              site_table.depth)
-        site_table.depth = MIN(r->depth, SITE_DEPTH_MAX - SITE_SKIP_MAX);
+        sites_set_depth(r->depth);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of the calling thread. A program waits repeatedly at a small number of places. For each
- * thread's last stacks we keep the words that determine their frames (unwind/walk.h); while all of
- * these words are unchanged, the frames are too, which saves nine tenths of a walk. Stacks of
- * virtual threads are walked each time, because part of them may be in the heap.
+ * The stack of the calling thread. A program waits repeatedly at a small number of places, so each
+ * thread keeps its last stacks, which are recognized without another walk (unwind/known.h). Stacks
+ * of virtual threads are walked each time, because part of them may be in the heap.
  */
 
 #include "agent/capture/threads/stack.h"
@@ -18,32 +17,20 @@
 
 #include <stdlib.h>
 
-enum { DEPTH_MAX = 512, LAST = 8, STACK_WORDS_MAX = 1 << 16 };
+enum { DEPTH_MAX = 512, LAST = 8 };
 
-/*
- * Cached stacks are valid for three seconds: after that, code may have been freed and its memory
- * used for other code.
- */
-enum { KNOWN_FLUSHES = 30 };
-
-static _Atomic uint32_t flushes, age = 1;
+static _Atomic uint32_t recordings;
 
 /* A stack that its thread had recently. */
 struct last_stack {
     uint64_t trace;
-    uint32_t age, n;             /* n: number of words; 0: none */
-    uint16_t at[WALK_WORDS_MAX]; /* in words below the highest address of the stack */
-    uint64_t word[WALK_WORDS_MAX];
-};
-
-/* Where Java code was left; together with the words it determines the frames. */
-struct left_java {
-    uint64_t sp, pc, fp;
+    uint32_t recording; /* to which the trace belongs */
+    struct known_stack known;
 };
 
 struct last_stacks {
-    uint32_t next; /* to be replaced next */
-    struct left_java left[LAST];
+    uint32_t next;     /* to be replaced next */
+    uint64_t sp[LAST]; /* where they left Java, which usually tells them apart */
     struct last_stack stacks[LAST];
 };
 
@@ -53,7 +40,7 @@ static struct jfr_writer *writer; /* the capture whose traces are cached; NULL: 
 void stack_init(JNIEnv *jni)
 {
     writer = NULL;
-    atomic_fetch_add(&age, 1); /* the traces belong to another recording */
+    atomic_fetch_add(&recordings, 1);
     layout = stack_vm_layout();
     if (layout && owner_vm_thread(jni))
         writer = thread_capture.jfr;
@@ -65,58 +52,40 @@ static uint64_t word_at(uint64_t address)
 }
 
 /* False for a virtual thread's stack, or when there is none. */
-static bool find_left(JNIEnv *jni, struct left_java *ret, uint64_t *ret_high)
+static bool find_start(JNIEnv *jni, struct walk_start *ret)
 {
-    uint64_t thread = owner_vm_thread(jni), anchor = thread + (uint64_t)layout->thread_anchor;
-    if (!thread ||
-        (layout->thread_cont_entry >= 0 && word_at(thread + (uint64_t)layout->thread_cont_entry)))
-        return false;
-    *ret = (struct left_java){
-        word_at(anchor + (uint64_t)layout->anchor_sp),
-        word_at(anchor + (uint64_t)layout->anchor_pc),
-        layout->anchor_fp < 0 ? 0 : word_at(anchor + (uint64_t)layout->anchor_fp)};
-    *ret_high = word_at(thread + (uint64_t)layout->thread_stack_base);
-    return ret->sp && ret->sp < *ret_high;
-}
-
-static bool same_words(const struct last_stack *last, uint64_t high)
-{
-    for (uint32_t i = 0; i < last->n; i++)
-        if (word_at(high - 8 * (uint64_t)last->at[i]) != last->word[i])
-            return false;
-    return true;
+    uint64_t thread = owner_vm_thread(jni);
+    return thread &&
+           (layout->thread_cont_entry < 0 ||
+            !word_at(thread + (uint64_t)layout->thread_cont_entry)) &&
+           own_stack_place(jni, ret);
 }
 
 static const struct last_stack *find_last(const struct last_stacks *all,
-                                          const struct left_java *left, uint64_t high)
+                                          const struct walk_start *start)
 {
-    uint32_t now = atomic_load_explicit(&age, memory_order_relaxed);
+    uint32_t now = atomic_load_explicit(&recordings, memory_order_relaxed);
     for (int i = 0; i < LAST; i++)
-        if (all->left[i].sp == left->sp && all->left[i].pc == left->pc &&
-            all->left[i].fp == left->fp && all->stacks[i].n && all->stacks[i].age == now &&
-            same_words(&all->stacks[i], high))
+        if (all->sp[i] == start->sp && all->stacks[i].recording == now &&
+            own_stack_is(&all->stacks[i].known, start))
             return &all->stacks[i];
     return NULL;
 }
 
-static void keep(struct last_stacks *all, const struct left_java *left, uint64_t high,
-                 const struct walk_words *words, uint64_t trace)
+static void keep(struct last_stacks *all, const struct walk_words *words, uint64_t trace)
 {
     uint32_t place = all->next++ % LAST;
     struct last_stack *last = &all->stacks[place];
-    all->left[place] = *left;
+    all->sp[place] = known_stack_keep(&last->known, words) ? words->start.sp : 0;
     last->trace = trace;
-    last->age = atomic_load_explicit(&age, memory_order_relaxed);
-    last->n = words->n <= WALK_WORDS_MAX ? words->n : 0;
-    for (uint32_t i = 0; i < last->n; i++) {
-        uint64_t below = (high - words->at[i]) / 8;
-        if (below >= STACK_WORDS_MAX) {
-            last->n = 0;
-            break;
-        }
-        last->at[i] = (uint16_t)below;
-        last->word[i] = word_at(words->at[i]);
-    }
+    last->recording = atomic_load_explicit(&recordings, memory_order_relaxed);
+}
+
+void stack_forget_last(struct last_stacks *all)
+{
+    for (int i = 0; all && i < LAST; i++)
+        known_stack_release(&all->stacks[i].known);
+    free(all);
 }
 
 static jint depth(void)
@@ -156,30 +125,27 @@ uint64_t stack_unmounting(void)
 
 uint64_t stack_here(JNIEnv *jni, struct waiter *w)
 {
-    struct left_java left;
+    struct walk_start start;
     struct walk_words words;
-    uint64_t high;
     if (thread_capture.depth == 0)
         return 0;
-    if (writer != thread_capture.jfr || !find_left(jni, &left, &high))
+    if (writer != thread_capture.jfr || !find_start(jni, &start))
         return walk(jni, NULL);
     if (unlikely(!w->last) && !(w->last = calloc(1, sizeof(*w->last))))
         return walk(jni, NULL);
-    const struct last_stack *last = find_last(w->last, &left, high);
-    if (likely(last) && likely(jfr_trace_stays(thread_capture.jfr, last->trace)))
+    const struct last_stack *last = find_last(w->last, &start);
+    if (last && !jfr_trace_stays(thread_capture.jfr, last->trace))
+        last = NULL;
+    if (likely(last) && likely(!own_stack_checks()))
         return last->trace;
     uint64_t trace = walk(jni, &words);
-    keep(w->last, &left, high, &words, trace);
+    if (last)
+        own_stack_checked(trace == last->trace);
+    keep(w->last, &words, trace);
     return trace;
 }
 
 uint64_t stack_of_wait(JNIEnv *jni, struct waiter *w)
 {
     return w->was_short && !budget_keeps(&budget_stacks_of) ? 0 : stack_here(jni, w);
-}
-
-void stack_flush(void)
-{
-    if (atomic_fetch_add(&flushes, 1) % KNOWN_FLUSHES == 0)
-        atomic_fetch_add(&age, 1);
 }

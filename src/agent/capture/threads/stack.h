@@ -4,12 +4,8 @@
 
 #include "agent/capture/threads/waiters.h"
 
-/*
- * The calling thread's stack as a constant. init must be called before the first one;
- * flush is called ten times a second.
- */
+/* The calling thread's stack as a constant. init must be called before the first one. */
 void stack_init(JNIEnv *jni);
-void stack_flush(void);
 uint64_t stack_here(JNIEnv *jni, struct waiter *w);
 /* The same for a wait that begins; 0: it was left out to stay within the budget. */
 uint64_t stack_of_wait(JNIEnv *jni, struct waiter *w);
@@ -20,3 +16,5 @@ uint64_t stack_of_frames(const jvmtiFrameInfo *frames, jint n);
  * are hidden.
  */
 uint64_t stack_unmounting(void);
+/* Frees what stack_here keeps in a waiter; NULL is ignored. */
+void stack_forget_last(struct last_stacks *all);

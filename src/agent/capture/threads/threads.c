@@ -223,7 +223,6 @@ static void drain(struct session *s, JNIEnv *jni)
 
 static void flush(struct session *s, JNIEnv *jni)
 {
-    stack_flush();
     at_start_flush(jni);
     waiting_report_all(now_ns() - WAITING_REPORT);
 }

@@ -6,6 +6,7 @@
 #include "agent/capture/threads/at_start.h"
 #include "agent/capture/threads/carriers.h"
 #include "agent/capture/threads/delays.h"
+#include "agent/capture/threads/stack.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/vm/patience.h"
 #include "agent/vm/virtual_list.h"
@@ -88,7 +89,7 @@ static void waiter_free(struct waiter *w)
 {
     if (w) {
         free(w->locks);
-        free(w->last);
+        stack_forget_last(w->last);
     }
     free(w);
 }
@@ -197,7 +198,7 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
     struct waiter *w = &platform[thread_index(t)];
     if (w->id != t->serial) {
         free(w->locks);
-        free(w->last);
+        stack_forget_last(w->last);
         memset(w, 0, sizeof(*w)); /* another thread used this entry before */
         w->id = t->serial;
         delays_new_thread(w);
@@ -369,7 +370,7 @@ void waiters_release(void)
     }
     for (uint32_t i = 0; platform && i < threads_used(); i++) {
         free(platform[i].locks);
-        free(platform[i].last);
+        stack_forget_last(platform[i].last);
     }
     if (platform)
         /* all are zero again */

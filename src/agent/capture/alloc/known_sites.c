@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/alloc/known_sites.h"
+
+#include "agent/stacks/own_stack.h"
+#include "base/hash.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/*
+ * Each thread has a table. The places that a stack may have follow from its key and from where Java
+ * was left; stacks that differ in their callers alone share them.
+ */
+enum { SETS_LOG2 = 6, SETS = 1 << SETS_LOG2, WAYS = 4 };
+
+struct known_sites {
+    uint32_t next[SETS]; /* to be replaced next */
+    struct known_site places[SETS][WAYS];
+};
+
+static __thread struct known_sites *mine;
+
+/* Frees the table of a thread that ends while nothing is recorded. */
+static pthread_key_t at_end;
+
+/* The thread may run Java code again, when another library's destructor detaches it. */
+static void release(void *known)
+{
+    struct known_sites *k = known;
+    for (unsigned i = 0; i < SETS * WAYS; i++)
+        known_stack_release(&k->places[i / WAYS][i % WAYS].stack);
+    free(k);
+    mine = NULL;
+}
+
+static void make_key(void)
+{
+    (void)pthread_key_create(&at_end, release);
+}
+
+static bool make_table(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, make_key);
+    mine = calloc(1, sizeof(*mine));
+    return mine && pthread_setspecific(at_end, mine) == 0;
+}
+
+struct site_look known_site(JNIEnv *jni, uint64_t key)
+{
+    struct site_look look = {.site = -1, .round = sites_round(), .key = key, .expected = -1};
+    struct walk_start start;
+    if (!own_stack_place(jni, &start) || (!mine && !make_table()))
+        return look;
+    unsigned set = hash_u64(key ^ hash_u64(start.sp)) >> (64 - SETS_LOG2);
+    for (unsigned i = 0; i < WAYS; i++) {
+        struct known_site *k = &mine->places[set][i];
+        if (k->round != look.round || k->key != key || !own_stack_is(&k->stack, &start))
+            continue;
+        look.place = k;
+        if (unlikely(own_stack_checks()))
+            look.expected = k->site;
+        else
+            look.site = k->site;
+        return look;
+    }
+    look.place = &mine->places[set][mine->next[set]++ % WAYS];
+    return look;
+}
+
+void known_site_keep(const struct site_look *look, const struct walk_words *words, int64_t site)
+{
+    struct known_site *k = look->place;
+    if (!k)
+        return;
+    if (look->expected >= 0 && site >= 0)
+        own_stack_checked(look->expected == site);
+    k->round = site >= 0 && known_stack_keep(&k->stack, words) ? look->round : 0;
+    k->key = look->key;
+    k->site = site;
+}
+
+void known_sites_release(void)
+{
+    if (!mine)
+        return;
+    (void)pthread_setspecific(at_end, NULL);
+    release(mine);
+}
