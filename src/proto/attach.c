@@ -46,23 +46,16 @@ static int connect_listener(const struct vm *vm, int tmp)
 {
     const struct timeval limit = {.tv_sec = LISTENER_NS / NS_PER_SECOND};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct stat st;
-    char name[32];
-    snprintf(name, sizeof(name), ".java_pid%d", vm->inner_pid);
-    if (fstatat(tmp, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    /*
-     * Anyone can create a name in /tmp, so connect only to a socket that belongs to the VM's user.
-     */
-    if (!S_ISSOCK(st.st_mode) || st.st_uid != vm->uid)
-        return -ECONNREFUSED;
+    if (!vm_has_socket(vm, tmp))
+        return -ENOENT;
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     /*
      * The queue of a VM that no longer accepts connections may be full, and connect() would block.
      */
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
         return -errno;
-    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", tmp, name);
+    snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/.java_pid%d", tmp,
+             vm->inner_pid);
     int r = vm_user_enter(vm);
     if (r < 0)
         return r;
@@ -125,6 +118,8 @@ static int say_stopped(struct buf *why)
 /* Wakes the VM's attach listener and waits for its socket. */
 static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
 {
+    if (!vm->takes_quit)
+        return say(why, -EAGAIN, vm_why_dies_of_quit(vm));
     int r = make_trigger(vm, tmp);
     if (r == -EROFS)
         return say(why, r,

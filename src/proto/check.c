@@ -93,7 +93,6 @@ static enum check_verdict no(struct buf *why, const char *text)
 static enum check_verdict check_tmp(const struct vm *vm, struct buf *why)
 {
     char name[64];
-    struct stat st;
     _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
     if (tmp == -ENOENT)
         return no(why, "it has no /tmp, where the socket of attach lies: mount one");
@@ -103,9 +102,7 @@ static enum check_verdict check_tmp(const struct vm *vm, struct buf *why)
         buf_printf(why, "its /tmp cannot be opened: %s", strerror(-tmp));
         return CHECK_NO;
     }
-    snprintf(name, sizeof(name), ".java_pid%d", vm->inner_pid);
-    if (fstatat(tmp, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) &&
-        st.st_uid == vm->uid)
+    if (vm_has_socket(vm, tmp))
         return CHECK_YES; /* it listens already */
     if (vm_user_enter(vm) < 0)
         return no(why, VM_USER_REFUSED);

@@ -41,7 +41,7 @@ static const char *field(const char *status, const char *name)
     return at ? at + strlen(name) + strspn(at + strlen(name), " \t") : NULL;
 }
 
-static int read_status(struct vm *vm, bool *ret_catches_quit)
+static int read_status(struct vm *vm)
 {
     _cleanup_free_ char *status = NULL;
     size_t len;
@@ -65,7 +65,7 @@ static int read_status(struct vm *vm, bool *ret_catches_quit)
             break;
         vm->groups[vm->n_groups++] = g;
     }
-    *ret_catches_quit = strtoull(caught, NULL, 16) >> (SIGQUIT - 1) & 1;
+    vm->takes_quit = strtoull(caught, NULL, 16) >> (SIGQUIT - 1) & 1;
     /* The line has one number for each nested pid namespace, the innermost last. */
     const char *inner = field(status, "\nNSpid:");
     vm->inner_pid = vm->pid;
@@ -146,6 +146,23 @@ int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len)
     return r;
 }
 
+bool vm_has_socket(const struct vm *vm, int tmp)
+{
+    struct stat st;
+    char name[32];
+    snprintf(name, sizeof(name), ".java_pid%d", vm->inner_pid);
+    /* Anyone can create a name in /tmp, so only a socket that belongs to the VM's user counts. */
+    return fstatat(tmp, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) &&
+           st.st_uid == vm->uid;
+}
+
+/* A VM that takes no SIGQUIT can be sent requests if its listener is there already. */
+static bool listens(const struct vm *vm)
+{
+    _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
+    return tmp >= 0 && vm_has_socket(vm, tmp);
+}
+
 /*
  * Returns the command line as one text; of the java launcher's what a VM publishes: the main class
  * with its arguments.
@@ -182,8 +199,8 @@ static bool has_xrs(const char *words)
 const char *vm_why_dies_of_quit(const struct vm *vm)
 {
     return vm->without_signals
-               ? "it runs with -Xrs and does not take SIGQUIT, so attach would end it; it can be "
-                 "recorded with jvmscope run"
+               ? "it runs with -Xrs and does not take SIGQUIT, and no attach listener has its "
+                 "socket in /tmp, so attach would end it; it can be recorded with jvmscope run"
                : "it does not take SIGQUIT yet, so attach would end it: it is still starting";
 }
 
@@ -210,7 +227,7 @@ static void read_counters(struct vm *vm)
         vm->attach_disabled = line && strstr(line, "-XX:+DisableAttachMechanism");
     }
     /* After the main class, -Xrs is an argument of the VM only if the VM takes no SIGQUIT. */
-    vm->without_signals |= vm->dies_of_quit && has_xrs(line);
+    vm->without_signals |= !vm->takes_quit && has_xrs(line);
     if (!vm->command || !*vm->command) {
         free(vm->command);
         vm->command = command ? TAKE(command) : TAKE(line);
@@ -222,8 +239,7 @@ static void read_counters(struct vm *vm)
 int vm_read(struct vm *ret, pid_t pid)
 {
     struct vm vm = {.pid = pid, .root_fd = -1};
-    bool catches_quit;
-    int r = read_status(&vm, &catches_quit);
+    int r = read_status(&vm);
     /* A /proc that is mounted with hidepid does not show the processes of others. */
     if (r == -ESRCH && (kill(pid, 0) == 0 || errno == EPERM))
         r = -EACCES;
@@ -237,7 +253,6 @@ int vm_read(struct vm *ret, pid_t pid)
     vm.openj9 = strstr(maps, "/libj9vm");
     if (!strstr(maps, "/libjvm.so") && !vm.openj9)
         return len ? -ENOEXEC : -ESRCH; /* a process that is exiting has no memory left */
-    vm.dies_of_quit = !catches_quit;
     char root[64];
     struct stat ours, its;
     snprintf(root, sizeof(root), "/proc/%d/root", vm.pid);
@@ -247,6 +262,7 @@ int vm_read(struct vm *ret, pid_t pid)
     vm.other_root = stat("/", &ours) < 0 || fstat(vm.root_fd, &its) < 0 ||
                     ours.st_dev != its.st_dev || ours.st_ino != its.st_ino;
     vm.other_tmp = !vm_sees(&vm, "/tmp");
+    vm.dies_of_quit = !vm.takes_quit && !listens(&vm);
     read_counters(&vm);
     *ret = vm;
     return 0;

@@ -35,7 +35,11 @@ struct vm {
     bool other_root;      /* it has another root folder than we: a container or a chroot */
     bool other_tmp;       /* it has another /tmp than we: a container, or systemd's PrivateTmp= */
     bool attach_disabled; /* -XX:+DisableAttachMechanism */
-    /* SIGQUIT, which attach sends, would kill it: it runs with -Xrs, or is still starting */
+    bool takes_quit;      /* SIGQUIT, which wakes the attach listener, does not kill it */
+    /*
+     * It takes no SIGQUIT, and no listener has made its socket, as with -Xrs one does when the VM
+     * starts: the VM is still starting, or its socket was removed
+     */
     bool dies_of_quit;
     bool without_signals; /* -Xrs */
     bool openj9;
@@ -60,6 +64,12 @@ const char *vm_why_dies_of_quit(const struct vm *vm);
  * them. Returns -ENOENT when it publishes none.
  */
 int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len) must_check;
+
+/*
+ * Returns whether the socket of the VM's attach listener lies in tmp, the VM's /tmp. An earlier VM
+ * of the same id may have left it.
+ */
+bool vm_has_socket(const struct vm *vm, int tmp);
 
 /*
  * True when the process is stopped by SIGSTOP or a debugger. It does not answer until it continues.

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands on a running VM: list, attach, status, stop; and their messages when they fail."""
+import json
+import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -180,10 +183,25 @@ def test_every_output_of_hprof_is_reported_and_fetched(jdk, jvmscope, busy, tmp_
     assert all(re.match(first.encode(), head) for head in heads), heads
 
 
-def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy):
+def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy, tmp_path):
+    """With -Xrs HotSpot listens at once, so that no signal has to wake it."""
     process = busy("-Xmx32m", "-Xrs")
-    done = jvmscope("attach", "-t", "1s", process.pid)
-    assert done.returncode == 1 and "-Xrs" in done.stderr
+    path = f"/proc/{process.pid}/root/tmp/.java_pid{process.pid}"
+    lab.wait_for(lambda: os.path.exists(path), 60, "the socket")
+    attach = ("attach", "--cpu", "-t", "1s", "-o", tmp_path / "x.jfr", process.pid)
+    done = jvmscope(*attach)
+    assert done.returncode == 0 and f"wrote {tmp_path}/x.jfr" in done.stderr, done.stderr
+    assert "Busy.work" in jvmscope("report", tmp_path / "x.jfr").stdout
+    assert jvmscope("status", process.pid).returncode == 0
+    os.unlink(path)
+    refused = "it runs with -Xrs and does not take SIGQUIT, and no attach listener has its socket in /tmp"
+    done = jvmscope(*attach)
+    assert done.returncode == 1 and refused in done.stderr, done.stderr
+    with socket.socket(socket.AF_UNIX) as left:  # as a VM that was killed leaves it: nobody listens
+        left.bind(path)
+        done = jvmscope(*attach)
+    os.unlink(path)
+    assert done.returncode == 1 and refused in done.stderr, done.stderr
     time.sleep(0.3)
     assert process.poll() is None
 

@@ -53,7 +53,7 @@ def attach(process, folder, *prefix):
     (("-XX:-UsePerfData", "-XX:+DisableAttachMechanism"), ":", "-XX:+DisableAttachMechanism"),
     (("-XX:-EnableDynamicAgentLoading",), ":", "-XX:-EnableDynamicAgentLoading"),
     ((), "export JAVA_TOOL_OPTIONS=-XX:-EnableDynamicAgentLoading", "-XX:-EnableDynamicAgentLoading"),
-    (("-Xrs",), ":", "-Xrs"),
+    (("-Xrs",), ":", None),
     ((), lab.READ_ONLY, "read-only"),
     ((), f"{HIDDEN} && {NOEXEC}", None),
     ((), f"{HIDDEN} && mount -t tmpfs -o mode=755 none /tmp && chown 1:1 /tmp", None),
