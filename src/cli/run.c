@@ -227,11 +227,9 @@ static int finish(struct run *run)
     int status = read_outcomes(run, &refused);
     if (refused || has_no_place(run))
         return status;
-    if (!recording_written(run->file, &run->started)) {
-        complain(run->file, "no recording was written",
-                 "the program started no VM that took the agent");
-        return status;
-    }
+    if (!recording_written(run->file, &run->started))
+        return complain(run->file, "no recording was written",
+                        "the program started no VM that took the agent");
     if (capture_always(&run->capture))
         return status;
     if (!recording_is_direct(run->output)) {
@@ -312,7 +310,7 @@ const struct command command_run = {
         "agent is passed as an argument; a script that starts java gets it through "
         "JAVA_TOOL_OPTIONS. The program's standard streams and exit status are untouched. Only if "
         "it ends with 0 but something could not be recorded, for example because the disk was "
-        "full, does the command say what is missing and exit with 1.\n\n"
+        "full or no VM was started, does the command say what is missing and exit with 1.\n\n"
         "Without an option that says what to record, CPU time is sampled. The extension of the "
         "output picks the format: the agent writes .jfr, .hprof.txt and .hprof itself, and other "
         "formats are made from a .jfr at the end. Only the owner can read what is written, because "

@@ -208,7 +208,7 @@ async function picture(page) {
 }
 
 test("each interaction has its legend, whose button shows and hides its arrows", async () => {
-  const colours = { start: "#0b7a4b", join: "#7b4fa3", notify: "#1f6fb2", notifyAll: "#12508a", "lock hand-off": "#b3261e", interrupt: "#8a6d00", unpark: "#3b6ea5" };
+  const colours = { start: "#0b7a4b", join: "#7b4fa3", notify: "#1f6fb2", notifyAll: "#0b2f6b", "lock hand-off": "#b3261e", interrupt: "#8a6d00", unpark: "#a1317f" };
   const page = await open(browser, `${togetherUrl}#v=threads`);
   const arrows = async () => {
     const svg = await picture(page);

@@ -16,7 +16,7 @@ let base;
 let views;
 
 before(async () => {
-  const { command, classes } = java("Amounts", "Traced", "Covered", "HeapPage", "ThreadPrograms", "RequestCauses");
+  const { command, classes } = java("Amounts", "Traced", "Covered", "HeapPage", "ThreadPrograms", "RequestCauses", "EveryView");
   const file = (name) => join(folder, name);
   const run = (options, name, ...program) => jvmscope("run", ...options, "-o", file(name), "--", command, "-Xmx64m", "-cp", classes, ...program);
   run(["--cpu", "--threads", "--alloc"], "mixed.jfr", "ThreadPrograms", "7");
@@ -26,9 +26,10 @@ before(async () => {
   run(["--trace", "Traced*"], "calls.jfr", "Traced");
   run(["--cover", "--include", "Covered*"], "cover.jfr", "Covered");
   jvmscope("run", "--requests", "-o", file("requests.jfr"), "--", command, "-Xmx512m", "-cp", classes, "RequestCauses");
+  run(["--cpu", "--alloc", "--threads", "--requests", "--exceptions=stacks", "--events", "--trace", "EveryView.answer", "--cover", "--include", "EveryView*"], "every.jfr", "EveryView");
   const dump = spawnSync(command, ["-cp", classes, "HeapPage", file("sessions.hprof")], { encoding: "utf8" });
   assert.equal(dump.status, 0, dump.stderr);
-  const files = ["mixed.jfr", "other.jfr", "wall.jfr", "times.jfr", "calls.jfr", "cover.jfr", "sessions.hprof", "requests.jfr"].map(file);
+  const files = ["mixed.jfr", "other.jfr", "wall.jfr", "times.jfr", "calls.jfr", "cover.jfr", "sessions.hprof", "requests.jfr", "every.jfr"].map(file);
   [server, base] = await serve("--sources", join(root, "tests/java"), ...files);
   // Views of one file follow each other without loading the page anew, as a reader's do.
   views = [
@@ -39,6 +40,7 @@ before(async () => {
     [5, ["v=coverage", "v=coverage&kl=Covered"]],
     [6, ["v=heap", "v=heap&ht=tree", "v=heap&ht=classes", "v=heap&ht=classes&ho=HeapPage$Session", "v=heap&ht=suspects", "v=heap&ht=query", "v=heap&ht=reports", "v=heap&ht=reports&hr=collections", ...["strings", "arrays", "references", "classes", "components", "unreachable"].map((r) => `v=heap&ht=reports&hr=${r}`)]],
     [7, ["v=requests", "v=requests&rn=GET+%2Flock&ri=100", "v=requests&rb=10.190.0.71"]],
+    [8, ["v=profile&m=samples", "v=method&m=samples&s=EveryView.work", "v=profile&m=allocations", "v=profile&m=locks", "v=threads", "v=monitors", "v=requests", "v=trace", "v=coverage", "v=profile&b=0"]],
   ];
   browser = await launch();
 });
@@ -81,7 +83,7 @@ function misplaced() {
   // The shares of a coverage stand together.
   const meters = [...document.querySelectorAll(".meter")].filter(seen).map((e) => e.getBoundingClientRect().top);
   if (innerWidth > 1000 && meters.length && Math.max(...meters) > Math.min(...meters) + 4) bad.push("a share of the coverage stands alone on its line");
-  const parts = [...document.querySelectorAll("button, input, select, summary, textarea, h1, h2, h3, th, output, .legend > span, .facts > span, .note, canvas, .field")].filter(seen);
+  const parts = [...document.querySelectorAll("button, input, select, summary, textarea, h1, h2, h2 > small, h3, th, output, .legend > span, .facts > span, .note, canvas, .field")].filter(seen);
   const boxes = [];
   for (const e of parts) {
     const r = e.getBoundingClientRect();
@@ -135,6 +137,9 @@ function misplaced() {
     const last = r.at(-1);
     if (innerWidth > 1000 && r.length > 2 && last.width < 120 && !r.slice(0, -1).some((b) => b.bottom > last.top + 1 && b.top < last.bottom)) bad.push(`alone on its line: ${name(tools.lastElementChild)}`);
   }
+  // What is known of a view stands next to each other where there is room.
+  const facts = [...document.querySelectorAll("header .facts > span")].filter(seen).map((e) => e.getBoundingClientRect());
+  if (innerWidth > 1000 && facts.length && Math.max(...facts.map((r) => r.top)) > Math.min(...facts.map((r) => r.top)) + 4) bad.push("the facts of a view are on several lines");
   // Some of the view itself is to be seen, not controls alone.
   const main = document.querySelector("main")?.getBoundingClientRect();
   if (!main || main.height < innerHeight * 0.3) bad.push(`the view is ${Math.round(main?.height ?? 0)} pixels high`);
@@ -193,6 +198,27 @@ function faint() {
   }
   return [...bad];
 }
+
+test("states, arrows and marks of threads have colours that differ clearly, light and dark", () => {
+  const lab = (hex) => {
+    const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    const xyz = [(0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047, 0.2126 * r + 0.7152 * g + 0.0722 * b, (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883];
+    const [x, y, z] = xyz.map((t) => (t > 0.008856 ? Math.cbrt(t) : 7.787 * t + 16 / 116));
+    return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
+  };
+  const source = readFileSync(join(root, "web/src/threadpaint.ts"), "utf8");
+  const bad = [];
+  for (const table of ["stateColours", "edgeColours", "markColours"]) {
+    const entries = [...source.match(new RegExp(`${table}[^{]*\\{([^}]*)\\}`))[1].matchAll(/"?([\w-]+)"?: \["(#\w+)", "(#\w+)"\]/g)];
+    assert.ok(entries.length >= 5, table);
+    entries.forEach((one, i) => entries.slice(i + 1).forEach((other) => [2, 3].forEach((theme) => {
+      const [a, b] = [lab(one[theme]), lab(other[theme])];
+      const distance = Math.hypot(...a.map((v, k) => v - b[k])); // CIE 1976; about 2 can just be seen side by side
+      if (distance < 16) bad.push(`${table}: ${one[1]} and ${other[1]} ${distance.toFixed(1)}`);
+    })));
+  }
+  assert.deepEqual(bad, []);
+});
 
 test("names stand out from the colours of their frames, light and dark", async () => {
   const source = readFileSync(join(root, "web/src/palette.ts"), "utf8");

@@ -152,7 +152,7 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
           <h2>Names</h2>
           <SortableTable caption="Names of requests" natural limit={200} rows={names} selected={new Set(chosenName >= 0 ? [chosenName] : [])}
             onSelect={(s) => keep({ rn: json.names[[...s].find((k) => k !== chosenName) ?? -1]?.name ?? "", ri: "" })}
-            columns={[{ title: "Name" }, { title: "Count", numeric: true, format: count }, { title: "per s", numeric: true, minor: true, format: (v) => v.toFixed(1) }, { title: "Errors", numeric: true, minor: true, format: count }, { title: "p50", ...rank }, { title: "p90", ...rank, minor: true }, { title: "p99", ...rank }, { title: "p99.9", ...rank, minor: true }, { title: "Max", ...time, minor: true }, { title: "CPU", ...time, minor: true }, { title: "Most", minor: true }]} />
+            columns={[{ title: "Name", name: true }, { title: "Count", numeric: true, format: count }, { title: "per s", numeric: true, minor: true, format: (v) => v.toFixed(1) }, { title: "Errors", numeric: true, minor: true, format: count }, { title: "p50", ...rank }, { title: "p90", ...rank, minor: true }, { title: "p99", ...rank }, { title: "p99.9", ...rank, minor: true }, { title: "Max", ...time, minor: true }, { title: "CPU", ...time, minor: true }, { title: "Most", minor: true }]} />
         </section>
         {group && <Group group={group} dark={dark} />}
         <section aria-label="Chosen requests">
@@ -160,7 +160,7 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
           <Causes json={json} chosen={inBox} all={json.requests} dark={dark} />
           <SortableTable caption="Requests" by={0} limit={100} rows={list} selected={new Set(chosen ? [chosen.id] : [])}
             onSelect={(s) => keep({ ri: String([...s].find((k) => k !== chosen?.id) ?? "") })}
-            columns={[{ title: "Latency", ...time }, { title: "At", numeric: true, format: moment, minor: true }, { title: "Name" }, { title: "Status", minor: true }, { title: "Most" }]} />
+            columns={[{ title: "Latency", ...time }, { title: "At", numeric: true, format: moment, minor: true }, { title: "Name", name: true }, { title: "Status", minor: true }, { title: "Most" }]} />
         </section>
         {chosen && <Waterfall json={json} request={chosen} dark={dark} />}
       </div>

@@ -27,7 +27,7 @@ export const stateColours: Record<string, [string, string]> = {
   sleep: ["#cfd6de", "#39424c"],
   "wait-join": ["#b59ad0", "#77589a"],
   deadlock: ["#f27ac1", "#a5186f"],
-  park: ["#a9c4dd", "#48627e"],
+  park: ["#8fd3e0", "#1f7a8c"],
   reacquire: ["#e8932f", "#e8a14a"],
   io: ["#e7c547", "#b7962a"],
   preempted: ["#9fd8bd", "#2d6b50"],
@@ -74,16 +74,16 @@ export const edgeColours: Record<string, [string, string]> = {
   start: ["#0b7a4b", "#5fd3a0"],
   join: ["#7b4fa3", "#c79df0"],
   notify: ["#1f6fb2", "#79bdf5"],
-  "notify-all": ["#12508a", "#4f9fe0"],
+  "notify-all": ["#0b2f6b", "#3f86e8"],
   handoff: ["#b3261e", "#ff8b80"],
   interrupt: ["#8a6d00", "#f1d264"],
-  unpark: ["#3b6ea5", "#93c4f2"],
+  unpark: ["#a1317f", "#f29fd6"],
 };
 
 /** Instants that are drawn as marks: a short box, or a tick at the upper or lower edge of the row. */
 export const markColours: Record<string, [string, string]> = {
   timeout: ["#8a6d00", "#f1d264"],
-  "notify-all": ["#12508a", "#4f9fe0"],
+  "notify-all": ["#0b2f6b", "#3f86e8"],
   notify: ["#1f6fb2", "#79bdf5"],
   acquire: ["#0b7a4b", "#5fd3a0"],
   release: ["#b3261e", "#ff8b80"],

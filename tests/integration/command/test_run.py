@@ -63,8 +63,10 @@ def test_a_program_that_records_nothing(tmp_path):
     out.write_bytes(b"of before")
     os.utime(out, (1, 1))
     done = lab.jvmscope("run", "-o", out, "--", "true")
-    assert (done.returncode, out.read_bytes()) == (0, b"of before")
-    assert done.stderr == f"jvmscope: {out}: no recording was written: the program started no VM that took the agent\n"
+    none = f"jvmscope: {out}: no recording was written: the program started no VM that took the agent\n"
+    assert (done.returncode, out.read_bytes(), done.stderr) == (1, b"of before", none)
+    done = lab.jvmscope("run", "-o", out, "--", "sh", "-c", "exit 3")
+    assert (done.returncode, done.stderr) == (3, none)
     bad = tmp_path / "bad.jfc"
     bad.write_text("<configuration>")
     done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=(f"--jfr={bad}",))

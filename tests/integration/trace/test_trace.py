@@ -774,7 +774,7 @@ UNMATCHED = {
     "TracedForever$$Lambda[lambda$static$0].run": "the code of a lambda is traced as TracedForever.lambda$static$0",
     "TracedForever$$Lambda[a.B.c].run": "the code of a lambda is traced as a.B.c",
     "java.lang.Runnable.run": "java.lang.Runnable.run cannot be traced: it is abstract: trace the methods that implement it, as in "
-                              "'implements pkg.Type'",
+                              "'implements pkg.Type'; the code of a lambda is traced by its own name, such as TracedForever.lambda$static$0",
     "java.lang.String.length": "java.lang.String.length cannot be traced: the trace itself calls methods of its class",
     "java.lang.Math.max(II)I": "java.lang.Math.max cannot be traced: the JIT replaces it as a whole, so that its code does not run"}
 

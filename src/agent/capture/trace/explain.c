@@ -8,6 +8,7 @@
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/named_class.h"
+#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
@@ -77,13 +78,16 @@ struct search {
     struct buf others; /* methods of this name with other parameters than the pattern's */
 };
 
+static const char is_abstract[] =
+    "it is abstract: trace the methods that implement it, as in 'implements pkg.Type'";
+
 static const char *why_not(const struct search *s, jclass class, struct str class_name,
                            struct str method, struct str descriptor, jint modifiers)
 {
     jboolean modifiable = JNI_TRUE;
     const char *reason = why_left(class_name, method);
     if (modifiers & 0x400)
-        return "it is abstract: trace the methods that implement it, as in 'implements pkg.Type'";
+        return is_abstract;
     if (drain_is_used(class_name))
         return "the trace itself calls methods of its class";
     if (choice_matches(s->exclude, class_name, method, descriptor))
@@ -192,6 +196,76 @@ static bool on_loaded(void *context, jclass c, struct str name)
     return false;
 }
 
+/*
+ * Tables show a lambda's class as X$$Lambda[method], with the method's class if it is another, or
+ * as X$$Lambda[Class::method]. Puts the method as a pattern names it. Returns false, having put
+ * nothing, for other names.
+ */
+static bool put_lambda(struct buf *to, const char *shown)
+{
+    const char *lambda = strstr(shown, "$$Lambda["), *end = lambda ? strchr(lambda, ']') : NULL;
+    if (!end)
+        return false;
+    const char *method = lambda + strlen("$$Lambda[");
+    int len = (int)(end - method);
+    const char *colons = memmem(method, (size_t)len, "::", 2);
+    if (colons)
+        buf_printf(to, "%.*s.%.*s", (int)(colons - method), method, (int)(end - colons) - 2,
+                   colons + 2);
+    else if (memchr(method, '.', (size_t)len))
+        buf_printf(to, "%.*s", len, method);
+    else
+        buf_printf(to, "%.*s.%.*s", (int)(lambda - shown), shown, len, method);
+    return true;
+}
+
+struct lambda_search {
+    JNIEnv *jni;
+    const char *interface; /* pkg.Type */
+    struct buf method;     /* what one of its lambdas calls, as a pattern */
+};
+
+static bool implements(const struct lambda_search *s, jclass c)
+{
+    jint n = 0;
+    jclass *of = NULL;
+    bool is = false;
+    if ((*vm.ti)->GetImplementedInterfaces(vm.ti, c, &n, &of) != JVMTI_ERROR_NONE)
+        return false;
+    for (jint i = 0; i < n; i++) {
+        _cleanup_free_ char *name = class_signature(of[i]);
+        size_t len = name ? strlen(name) : 0;
+        is = is || (len > 2 && choice_is_class((struct str){name + 1, len - 2}, s->interface));
+        (*s->jni)->DeleteLocalRef(s->jni, of[i]);
+    }
+    vm_free(of);
+    return is;
+}
+
+static bool on_lambda(void *context, jclass c, struct str name)
+{
+    struct lambda_search *s = context;
+    jobject loader = NULL;
+    if (!memmem(name.data, name.len, "$$Lambda", strlen("$$Lambda")) || !implements(s, c) ||
+        (*vm.ti)->GetClassLoader(vm.ti, c, &loader) != JVMTI_ERROR_NONE || !loader)
+        return false; /* those of the JDK are no example */
+    (*s->jni)->DeleteLocalRef(s->jni, loader);
+    _cleanup_free_ char *shown = class_signature(c);
+    if (shown)
+        dotted_in_place(shown, strlen(shown));
+    return shown && put_lambda(&s->method, shown + 1);
+}
+
+/* No class that implements an interface by a lambda can be changed, but the lambda's code can. */
+static void add_lambda(JNIEnv *jni, const char *interface, struct buf *why)
+{
+    struct lambda_search s = {jni, interface, BUF(1024)};
+    if (loaded_classes_each(vm.ti, jni, on_lambda, &s) == 1 && !buf_error(&s.method))
+        buf_printf(why, "; the code of a lambda is traced by its own name, such as %s",
+                   buf_str(&s.method));
+    buf_release(&s.method);
+}
+
 void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why)
 {
     _cleanup_free_ char *names = strndup(pattern, strcspn(pattern, "("));
@@ -202,6 +276,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     }
     if (strncmp(pattern, "implements ", 11) == 0) {
         buf_string(why, "no loaded class of the program is below this type");
+        add_lambda(jni, pattern + 11, why);
         return;
     }
     if (names)
@@ -209,16 +284,9 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     s.class[generated_name_normalize(s.class, strlen(s.class))] = 0;
     dotted_in_place(s.class, strlen(s.class));
     dotted_in_place(s.method, strlen(s.method));
-    /* Tables show a lambda's class as X$$Lambda[method], with the method's class if it is another.
-     */
-    const char *lambda = strstr(pattern, "$$Lambda[");
-    const char *end = lambda ? strchr(lambda, ']') : NULL;
-    const char *method = lambda ? lambda + strlen("$$Lambda[") : NULL;
-    bool whole = end && memchr(method, '.', (size_t)(end - method));
-    if (!s.classes && end)
-        buf_printf(why, "the code of a lambda is traced as %.*s%s%.*s",
-                   whole ? 0 : (int)(lambda - pattern), pattern, whole ? "" : ".",
-                   (int)(end - method), method);
+    struct buf lambda = BUF(1024);
+    if (!s.classes && put_lambda(&lambda, pattern))
+        buf_printf(why, "the code of a lambda is traced as %s", buf_str(&lambda));
     else if (!s.classes)
         say_not_loaded(why, &s.guess);
     else if (!s.methods && s.classes == 1)
@@ -233,6 +301,12 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
                    (unsigned long long)s.methods, s.method, s.why);
     if (s.classes && !s.methods && s.others.len && !buf_error(&s.others))
         buf_printf(why, "; there is %s", buf_str(&s.others));
+    char *end = s.why == is_abstract ? strrchr(s.method, '.') : NULL;
+    if (end) {
+        *end = 0;
+        add_lambda(jni, s.method, why);
+    }
+    buf_release(&lambda);
     buf_release(&s.others);
 }
 
