@@ -483,7 +483,7 @@ const struct command command_trace = {
         "100 ms for it, once a class.\n\n"
         "A condition of *--if* compares argN, return, this, their .length (of strings, arrays, "
         "collections and maps), time, depth (how many traced calls are around it: 0 for none), "
-        "thrown, thread (the name with which the thread started), and fields as "
+        "thrown, thread (the name that the thread has when the call ends), and fields as "
         "they are when the call begins: this.f, arg1.f.g, or pkg.Class.f for a static one. If "
         "anything on the way to a field is null, the comparison is false. A condition belongs to "
         "the *--trace* before it, or with *PID add* to the pattern that is added. Boxes and "

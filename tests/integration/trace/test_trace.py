@@ -760,6 +760,25 @@ def test_patterns_that_match_nothing_are_reported_at_the_end(jdk, tmp_path):
                                                 "was not found"}
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_each_call_has_the_name_that_its_thread_has(jdk, tmp_path):
+    """Also in conditions and in log lines: the name with which a thread started used to stand for all."""
+    names = {1: "at-first", 2: "sp\u00e4ter \U0001f600", 3: None, 4: "inside", 5: "long " * 50, 6: "main", 7: "main-renamed"}
+    def calls(*options):
+        out = tmp_path / "r.jfr"
+        done = lab.jvmscope("run", *options, "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("Renamed"), "Renamed"))
+        assert done.returncode == 0, done.stderr
+        return out, lab.read_json("trace", "--json", out)
+    out, traced = calls("--trace", "Renamed.call,Renamed.rename", "--log", "Renamed:7 [{thread}] {n}")
+    got = {c["args"][0]: c["thread"] for c in traced["calls"] if c["method"].startswith("Renamed.call")}
+    assert got.pop(3).startswith("thread #") and got == {n: name for n, name in names.items() if name}
+    assert [c["thread"] for c in traced["calls"] if c["method"].startswith("Renamed.rename")] == ["inside"]
+    assert [e["text"] for e in traced["events"] if "text" in e] == [f"[{name or ''}] {n}" for n, name in names.items()]
+    assert [c["args"][0] for c in lab.read_json("trace", "--json", "--thread", "main-renamed,*ter*", out)["calls"]] == [2, 7]
+    for condition, wanted in (("thread == 'main-renamed'", [7]), (f"thread == '{names[2]}'", [2]), ("thread == ''", [3]), ("thread != 'at-first'", [2, 3, 4, 5, 6, 7])):
+        assert [c["args"][0] for c in calls("--trace", "Renamed.call", "--if", condition)[1]["calls"]] == wanted, condition
+
+
 UNLINKED = "TracedForever.unlinked"
 UNMATCHED = {
     UNLINKED: f"{UNLINKED} cannot be traced: it is native, and its code was not found: it is not linked yet, or RegisterNatives has bound it",

@@ -2,6 +2,7 @@
 #include "agent/capture/trace/drain.h"
 
 #include "agent/capture/trace/objects.h"
+#include "agent/capture/trace/values.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/thread_table.h"
@@ -41,7 +42,7 @@ static struct {
 
     _Atomic unsigned n_rings;
     char *classes[CLASSES_MAX];
-    int64_t eetop, carrier, tid;
+    int64_t eetop, carrier, tid, name;
     jclass probe;
     bool active, follows; /* offset for virtual threads */
     /* no calls begin any more because the recording is ending; the number of rings at that time */
@@ -63,7 +64,7 @@ NATIVE(void, newClass)(JNIEnv *, jclass, jclass, jint);
 NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
 {
     const int64_t values[] = {(int64_t)(uintptr_t)drain.slots, drain.eetop, drain.carrier,
-                              drain.tid};
+                              drain.tid, drain.name};
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
@@ -82,6 +83,7 @@ static int free_ring(void)
         return -ENOMEM;
     for (unsigned i = 0; i < drain.n_rings; i++)
         atomic_store(&drain.rings[i]->room, (int32_t)MIN(share, (uint32_t)drain.rings[i]->size));
+    r->index = (int32_t)drain.n_rings;
     drain.rings[drain.n_rings] = r;
     return (int)drain.n_rings++;
 }
@@ -196,12 +198,37 @@ jclass drain_probe(void)
     return drain.probe;
 }
 
+/* With the lock. The record names a platform thread, which has a ring and therefore a name. */
+static void rename_thread(const struct trace_record *r)
+{
+    uint32_t count[2] = {0}; /* length, characters that follow */
+    _cleanup_(buf_release) struct buf name = BUF(8 << 10);
+    size_t room = r->size - sizeof(*r);
+    if (room >= sizeof(count))
+        memcpy(count, r->values, sizeof(count));
+    if (room < sizeof(count) + count[1] * sizeof(uint16_t))
+        return;
+    trace_put_utf16(&name, (const uint16_t *)(const void *)(r->values + sizeof(count)), count[1]);
+    char *copy = buf_error(&name) ? NULL : strdup(buf_str(&name));
+    uint64_t *at = copy ? map_at(&drain.names, (uint64_t)r->thread, 0, NULL) : NULL;
+    if (!at) {
+        free(copy);
+        return;
+    }
+    free((char *)(uintptr_t)*at);
+    *at = (uintptr_t)copy;
+}
+
 /*
  * With the lock. Methods that toString() calls on the agent's own thread do not belong to the
  * program.
  */
 static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
 {
+    if (r->kind == RECORD_NAME) {
+        rename_thread(r);
+        return true;
+    }
     const struct drain_reader *reader = drain.readers[r->kind >= RECORD_SITE];
     return !reader || trace_objects_is_own(r->thread) || reader->record(w, r);
 }
@@ -357,6 +384,7 @@ static int begin(JNIEnv *jni, struct buf *why)
 {
     drain.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
     drain.tid = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
+    drain.name = MAX(probe_field_offset(jni, "java/lang/Thread", "name", "Ljava/lang/String;"), 0);
     drain.carrier = 0;
     if (vm.version >= 19)
         drain.carrier = MAX(probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread",

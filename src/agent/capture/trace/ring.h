@@ -23,7 +23,8 @@ enum { RINGS_ROOM = 1 << 28, RING_ROOM_MAX = 1 << 26, RING_ROOM_MIN = 1 << 20 };
 
 enum { RING_RECORD_MAX = 48 << 10, RING_SLOT_BITS = 16, RING_TEXT_MAX = 64 };
 
-enum { RECORD_EXIT = -1, RECORD_THROWN = -2 };
+/* RECORD_NAME: what follows was written under this name of its thread: length, characters */
+enum { RECORD_EXIT = -1, RECORD_THROWN = -2, RECORD_NAME = -3 };
 
 struct trace_ring {
     _Atomic int64_t head;  /* offset in data; written by the writer */
@@ -39,7 +40,7 @@ struct trace_ring {
     _Atomic int32_t room; /* number of bytes that may be unread; at most size */
     /* not 0 while a probe of the thread runs code of the agent's that may run Java code */
     int32_t inside;
-    char pad1[4];
+    int32_t index; /* among the rings; constant */
     _Atomic int64_t tail; /* written by the reader */
     char pad2[56];
     uint8_t data[]; /* size + RING_RECORD_MAX */
@@ -50,7 +51,7 @@ _Static_assert(offsetof(struct trace_ring, tail) == 64 && offsetof(struct trace_
 
 struct trace_record {
     uint32_t size; /* of the whole record, a multiple of 8 */
-    int32_t kind;  /* a method's number, RECORD_EXIT or RECORD_THROWN */
+    int32_t kind;  /* a method's number, RECORD_EXIT, RECORD_THROWN or RECORD_NAME */
     uint64_t time_ns;
     int64_t thread; /* java.lang.Thread's id */
     uint64_t call;

@@ -19,18 +19,22 @@ public final class JvmscopeTrace {
 
     // The layout is that of trace_ring.h.
     private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48,
-            ROOM = 52, INSIDE = 56;
+            ROOM = 52, INSIDE = 56, INDEX = 60;
     private static final int TAIL = 64, DATA = 128;
-    private static final int RECORD_MAX = 48 << 10, SLOT_BITS = 16, CHARS_MAX = 64;
+    private static final int RECORD_MAX = 48 << 10, SLOT_BITS = 16, CHARS_MAX = 64, NAME_MAX = 1024;
     /**
      * The room that is kept free: for a record with values, for the end of a call without its
      * result, and for such an end of each open call.
      */
     private static final int WITH_VALUES = 2 * RECORD_MAX, END = 1024, EACH_END = 48;
     private static final long NO_RING = 1;
-    private static final int EXIT = -1, THROWN = -2;
+    private static final int EXIT = -1, THROWN = -2, RENAMED = -3;
 
-    private static final long SLOTS = constant(0), EETOP = constant(1), CARRIER = constant(2), TID = constant(3);
+    private static final long SLOTS = constant(0), EETOP = constant(1), CARRIER = constant(2), TID = constant(3),
+            THREAD_NAME = constant(4);
+
+    /** The last name that was written into each ring, by the ring's index. */
+    private static final Object[] names = new Object[1024];
 
     /**
      * The classes by number, in a hash table with open addressing by identity hash. The classes of
@@ -105,6 +109,8 @@ public final class JvmscopeTrace {
             }
             for (int i = 0; i < STATICS; i++)
                 statics[i] = null;
+            for (int i = 0; i < names.length; i++)
+                names[i] = null;
         }
     }
 
@@ -312,7 +318,22 @@ public final class JvmscopeTrace {
                 break;
             at = at + 1 & (1L << SLOT_BITS) - 1;
         }
-        return newRing(eetop);
+        long ring = newRing(eetop);
+        if (ring != 0)
+            names[U.getInt(ring + INDEX)] = null;
+        return ring;
+    }
+
+    /** Writes the name of a platform thread, which calls this before it writes any record under it. */
+    private static void renamed(long ring, Object name) {
+        int index = U.getInt(ring + INDEX);
+        Object before = names[index];
+        names[index] = name; // begin() below does not call this again
+        long p = name == null ? 0 : begin(ring, RENAMED, 0, allowed(ring, U.getInt(ring + ROOM)));
+        if (p != 0)
+            end(ring, text(p, (String) name, NAME_MAX));
+        else
+            names[index] = before;
     }
 
     /**
@@ -327,6 +348,12 @@ public final class JvmscopeTrace {
 
     @ForceInline
     private static long begin(long ring, int kind, long call, long allowed) {
+        Thread thread = Thread.currentThread();
+        if (THREAD_NAME != 0 && U.getLong(thread, EETOP) != 0) {
+            Object name = U.getObject(thread, THREAD_NAME);
+            if (name != names[U.getInt(ring + INDEX)])
+                renamed(ring, name);
+        }
         long head = U.getLong(ring + HEAD), used = head - U.getLongVolatile(null, ring + TAIL);
         if (used < 0)
             used += U.getInt(ring + SIZE);
@@ -335,7 +362,7 @@ public final class JvmscopeTrace {
         long p = ring + DATA + head;
         U.putInt(p + 4, kind);
         U.putLong(p + 8, System.nanoTime());
-        U.putLong(p + 16, U.getLong(Thread.currentThread(), TID));
+        U.putLong(p + 16, U.getLong(thread, TID));
         U.putLong(p + 24, call);
         return p + 32;
     }
@@ -506,7 +533,7 @@ public final class JvmscopeTrace {
         if (number > CLASSES)
             return p;
         if (c == String.class)
-            return text(p, (String) o);
+            return text(p, (String) o, CHARS_MAX);
         int length = length(o);
         if (length >= 0)
             return array(p, o, length, most > 0 && hasRoom(p, CONTENTS) ? most : 0);
@@ -638,7 +665,7 @@ public final class JvmscopeTrace {
 
     private static long optionalText(long p, String s) {
         if (s != null)
-            return text(p, s);
+            return text(p, s, CHARS_MAX);
         U.putLong(p, 0xffffffffL);
         return p + 8;
     }
@@ -668,8 +695,8 @@ public final class JvmscopeTrace {
     }
 
     /** Writes the length, then the first characters, padded to eight bytes. */
-    private static long text(long p, String s) {
-        int length = s.length(), n = length < CHARS_MAX ? length : CHARS_MAX;
+    private static long text(long p, String s, int most) {
+        int length = s.length(), n = length < most ? length : most;
         U.putInt(p, length);
         U.putInt(p + 4, n);
         p += 8;
