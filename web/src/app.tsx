@@ -359,22 +359,23 @@ function Bar({ page, metric, state, change, dark, onHelp, children }: HeaderProp
           </h1>
         )}
       </div>
-      <nav class="tabs" aria-label="Views">
-        {page.metrics.map((m) => (
-          <button key={m.name} aria-current={current(inProfile && m.name === metric?.name)} onClick={() => change({ view: "profile", metric: m.name, zoom: "", window: null })}>
-            {m.title}
-          </button>
-        ))}
-        {views
-          .filter((v) => v.has(page))
-          .map((v) => (
-            <button key={v.name} aria-current={current(state.view === v.name)} onClick={() => change({ view: v.name })}>
-              {v.title}
+      <div class="views">
+        <nav class="tabs" aria-label="Views">
+          {page.metrics.map((m) => (
+            <button key={m.name} aria-current={current(inProfile && m.name === metric?.name)} onClick={() => change({ view: "profile", metric: m.name, zoom: "", window: null })}>
+              {m.title}
             </button>
           ))}
-      </nav>
-      <div class="facts">{children}</div>
-      <div class="grow" />
+          {views
+            .filter((v) => v.has(page))
+            .map((v) => (
+              <button key={v.name} aria-current={current(state.view === v.name)} onClick={() => change({ view: v.name })}>
+                {v.title}
+              </button>
+            ))}
+        </nav>
+        <div class="facts">{children}</div>
+      </div>
       <button class="icon" onClick={() => setTheme(isDark() ? "light" : "dark")} aria-label="Light or dark" title="Light or dark (d)">
         {dark ? "☀" : "☾"}
       </button>
