@@ -779,6 +779,23 @@ def test_each_call_has_the_name_that_its_thread_has(jdk, tmp_path):
         assert [c["args"][0] for c in calls("--trace", "Renamed.call", "--if", condition)[1]["calls"]] == wanted, condition
 
 
+@pytest.mark.jdks(8, 17)
+def test_a_condition_that_is_refused_leaves_no_note(jdk, jvmscope, tmp_path):
+    """It takes a while to change the classes, and meanwhile the condition used to be reported as one of the recording."""
+    process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        assert jvmscope("attach", "--trace", "TracedForever.one", "-o", tmp_path / "a.jfr", process.pid).returncode == 0
+        for n in range(3):
+            done = jvmscope("trace", process.pid, "add", "TracedForever.one,java.io.*", "--if", f"arg9 > {n}")
+            assert done.returncode == 1 and "the condition can never hold: " in done.stderr, done
+        assert "so far" not in jvmscope("status", process.pid).stdout
+        done = jvmscope("trace", process.pid, "list")
+        assert "so far" not in done.stdout + done.stderr and jvmscope("stop", process.pid).returncode == 0
+    finally:
+        process.communicate(timeout=60)
+
+
 UNLINKED = "TracedForever.unlinked"
 UNMATCHED = {
     UNLINKED: f"{UNLINKED} cannot be traced: it is native, and its code was not found: it is not linked yet, or RegisterNatives has bound it",

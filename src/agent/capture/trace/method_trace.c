@@ -372,6 +372,8 @@ static int add_patterns(struct session *s, JNIEnv *jni, const char *list, const 
     int r = rule < 0 ? rule : change_patterns(&patterns, list, true, (unsigned)rule, why);
     if (r < 0)
         return r;
+    /* Rings are emptied while classes are changed. */
+    method_trace.trying = true;
     r = replace(jni, patterns, &before, why);
     if (r >= 0 && rule)
         trace_fit_classes(jni, (unsigned)rule, FIT_NOW);
@@ -379,6 +381,7 @@ static int add_patterns(struct session *s, JNIEnv *jni, const char *list, const 
         r = replace(jni, before, &before, why);
         r = MIN(r, 0) ?: -EINVAL;
     }
+    method_trace.trying = false;
     if (r >= 0) {
         say_replaced(s, &before);
         trace_each_never(jni, FIT_NOW, true, say_unmatched, s);
@@ -493,8 +496,10 @@ static void trace_drain(struct session *s, JNIEnv *jni)
 {
     drain_round(s, jni);
     open_calls_forget_idle(&method_trace.open);
-    report_never(s, jni);
-    report_unmet(s, jni);
+    if (!method_trace.trying) {
+        report_never(s, jni);
+        report_unmet(s, jni);
+    }
     jfr_lose_total(s->out.jfr, LOSS_TRACE_LIMIT, method_trace.budget.over_limit);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_RATE, method_trace.budget.over_rate);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_BYTES, method_trace.budget.over_bytes);

@@ -49,6 +49,8 @@ extern struct method_trace {
      */
     uint64_t never_due_ns, never_wait_ns;
     unsigned never_changed;
+    /* patterns are being added whose condition may still be refused; for the agent's thread */
+    bool trying;
     struct open_threads open;
     VEC(struct known_method) known;
     /* path values of the call that is being written */
