@@ -64,9 +64,9 @@ jclass drain_probe(void);
 bool drain_is_used(struct str class_name);
 
 /*
- * For readers, inside `record`: the name that a thread had when it wrote the record (that with which
- * it started, if it is virtual), whether it is a known platform thread, and
- * the signature of a class given by its number; NULL when unknown.
+ * For readers, inside `record`: the name that a thread had when it wrote the record (a virtual
+ * thread: when it first ran), whether it is a known platform thread, and the signature of a class
+ * given by its number; NULL when unknown.
  */
 const char *drain_thread_name(int64_t java_id);
 bool drain_thread_is_platform(int64_t java_id);

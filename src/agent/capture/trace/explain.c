@@ -203,7 +203,8 @@ static bool on_loaded(void *context, jclass c, struct str name)
  */
 static bool put_lambda(struct buf *to, const char *shown)
 {
-    const char *lambda = strstr(shown, "$$Lambda["), *end = lambda ? strchr(lambda, ']') : NULL;
+    const char *lambda = strstr(shown, "$$Lambda[");
+    const char *end = lambda ? strchr(lambda, ']') : NULL;
     if (!end)
         return false;
     const char *method = lambda + strlen("$$Lambda[");

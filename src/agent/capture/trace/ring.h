@@ -40,7 +40,7 @@ struct trace_ring {
     _Atomic int32_t room; /* number of bytes that may be unread; at most size */
     /* not 0 while a probe of the thread runs code of the agent's that may run Java code */
     int32_t inside;
-    int32_t index; /* among the rings; constant */
+    int32_t index;        /* among the rings; constant */
     _Atomic int64_t tail; /* written by the reader */
     char pad2[56];
     uint8_t data[]; /* size + RING_RECORD_MAX */
