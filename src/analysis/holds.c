@@ -3,6 +3,7 @@
 
 #include "analysis/graph.h"
 #include "analysis/medians.h"
+#include "analysis/stack_tops.h"
 #include "base/do_both.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -10,13 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum {
-    MEDIAN_SAMPLE = 500000,
-    HAS_WORDS_MAX = 1 << 22,
-    AHEAD = 24,
-    NEXT = 4,
-    OBJECTS_MAX = 1 << 27
-};
+enum { MEDIAN_SAMPLE = 500000, AHEAD = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
 
 /*
  * A flag of a hold while holds are being collected: its end is only an upper bound, and the median
@@ -27,6 +22,7 @@ enum {
 /* What is known about a thread during the pass. */
 struct holder {
     uint32_t waiting; /* the object that it waits for, or TL_NONE */
+    uint32_t gave_up; /* the lock for which it last stopped waiting without having got it, + 1 */
     uint32_t current; /* slot of the most recently acquired hold, + 1 */
     uint32_t object;  /* that hold's object */
     uint32_t stack;   /* that hold's stack */
@@ -47,13 +43,7 @@ struct collector {
     struct held *open;
     struct holder *threads;
     uint8_t *wanted;
-    /*
-     * per stack: a bit for each method that is the top one of some stack, whether it is on this
-     * stack; and the number of the stack's own top method; NULL: there are too many for that
-     */
-    uint64_t *has;
-    uint32_t *top;
-    size_t has_words;        /* of a stack */
+    struct stack_tops tops;
     size_t opened;           /* the number of holds so far; hold_side says which they are */
     bool medians;            /* some ends depend on the median of their kind */
     VEC(uint32_t) chunk_own; /* per chunk: the thread that it belongs to */
@@ -208,6 +198,18 @@ static int acquired(struct collector *c, uint32_t i, const struct tl_node *n, ui
     return hold_open(c, n->thread, object, stack, n->time, i, 0);
 }
 
+/*
+ * A thread's park for a lock ends at node n. Returns whether it has the lock now: not if nobody
+ * unparked it, or only one that gave up waiting itself while the lock had its owner.
+ */
+static bool got_lock(struct collector *c, uint32_t i, const struct tl_node *n, uint32_t object)
+{
+    bool unparked = n->edge == TL_BY_UNPARK && graph_caused(n, i);
+    c->threads[n->thread].gave_up = unparked ? 0 : object + 1;
+    return unparked && !(c->open[object].hold &&
+                         c->threads[tl_node(c->t, n->waker).thread].gave_up == object + 1);
+}
+
 /* A node ends a wait: checks whether the thread waited for a lock, which it holds now. */
 static int wait_ended(struct collector *c, uint32_t i, const struct tl_node *n)
 {
@@ -217,64 +219,12 @@ static int wait_ended(struct collector *c, uint32_t i, const struct tl_node *n)
         return 0;
     const struct tl_node p = tl_node(c->t, n->prev);
     bool parked = p.kind == TL_PARK;
-    if (parked && !(c->t->objects[object].flags & TL_OBJECT_LOCK && n->edge == TL_BY_UNPARK))
+    if (parked && !(c->t->objects[object].flags & TL_OBJECT_LOCK && got_lock(c, i, n, object)))
         return 0;
     if (!parked && p.kind != TL_WAIT_LOCK && p.kind != TL_WAIT_OBJECT && p.kind != TL_REACQUIRE &&
         p.kind != TL_TIMEOUT)
         return 0;
     return acquired(c, i, n, object, c->t->contexts[p.context].stack);
-}
-
-static bool scan_frames(const struct timeline *t, uint32_t stack, uint32_t method)
-{
-    for (uint32_t k = 0; k < t->stacks[stack].len; k++)
-        if (t->frames[t->stacks[stack].first + k].method == method)
-            return true;
-    return false;
-}
-
-/* Returns whether the top method of the stack `of` is on a stack. */
-static bool stack_has(const struct collector *c, uint32_t stack, uint32_t of)
-{
-    if (unlikely(!c->has))
-        return scan_frames(c->t, stack, c->t->frames[c->t->stacks[of].first].method);
-    return c->has[stack * c->has_words + c->top[of] / 64] >> c->top[of] % 64 & 1;
-}
-
-/* Numbers the top methods of all stacks in c->top. Returns how many there are. */
-static size_t number_tops(struct collector *c, uint32_t *number)
-{
-    const struct timeline *t = c->t;
-    uint32_t n = 0;
-    for (size_t i = 0; i < t->n_stacks; i++) {
-        uint32_t method = t->stacks[i].len ? t->frames[t->stacks[i].first].method : TL_NONE;
-        if (method >= t->n_strings)
-            continue; /* there is none, or the index is damaged */
-        if (!number[method])
-            number[method] = ++n;
-        c->top[i] = number[method] - 1;
-    }
-    return n;
-}
-
-/* Finds out which stacks have which top methods, unless there are very many. */
-static void find_methods(struct collector *c)
-{
-    const struct timeline *t = c->t;
-    uint32_t *number = calloc(t->n_strings + 1, sizeof(*number)); /* of a method, plus 1 */
-    c->top = calloc(t->n_stacks + 1, sizeof(*c->top));
-    c->has_words = number && c->top ? number_tops(c, number) / 64 + 1 : SIZE_MAX;
-    if (c->has_words < HAS_WORDS_MAX / (t->n_stacks + 1))
-        c->has = calloc((t->n_stacks + 1) * c->has_words, sizeof(*c->has));
-    for (size_t i = 0; c->has && i < t->n_stacks; i++) {
-        for (uint32_t k = 0; k < t->stacks[i].len; k++) {
-            uint32_t method = t->frames[t->stacks[i].first + k].method;
-            uint32_t bit = method < t->n_strings ? number[method] : 0;
-            if (bit)
-                c->has[i * c->has_words + (bit - 1) / 64] |= UINT64_C(1) << (bit - 1) % 64;
-        }
-    }
-    free(number);
 }
 
 /*
@@ -297,7 +247,7 @@ static void scan_stack(struct collector *c, const struct tl_node *n)
         p->within = false;
         return;
     }
-    bool in = stack_has(c, x.stack, p->stack);
+    bool in = stack_tops_has(&c->tops, x.stack, p->stack);
     p->within = in && n->flags & TL_BLOCKED;
     if (in) {
         p->seen = n->time;
@@ -326,7 +276,6 @@ static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
     scan_stack(c, n);
     struct tl_context x = c->t->contexts[n->context];
     bool wanted = x.object != TL_NONE && c->wanted[x.object];
-    int r = 0;
     switch ((enum tl_kind)n->kind) {
     case TL_WAIT_OBJECT:
     case TL_WAIT_JOIN:
@@ -371,7 +320,7 @@ static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
             hold_close(c, x.object, n->time, i);
         return 0;
     default:
-        return r;
+        return 0;
     }
 }
 
@@ -542,7 +491,7 @@ static int collect(const struct timeline *t, holds_want *want, void *arg, bool l
     c.open = calloc(t->n_objects + 1, sizeof(*c.open));
     c.wanted = calloc(t->n_objects + 1, sizeof(*c.wanted));
     c.threads = calloc(t->n_threads + 1, sizeof(*c.threads));
-    find_methods(&c);
+    c.tops = stack_tops_find(t);
     h.of_object = calloc(t->n_objects + 1, sizeof(*h.of_object));
     int r = c.open && c.wanted && c.threads && h.of_object ? holds_memory(&h, t, links) : -ENOMEM;
     if (r == 0)
@@ -552,8 +501,7 @@ static int collect(const struct timeline *t, holds_want *want, void *arg, bool l
         r = holds_index(&c);
     if (r == 0)
         r = ends_settle(&c);
-    free(c.has);
-    free(c.top);
+    stack_tops_release(&c.tops);
     free(c.open);
     free(c.wanted);
     free(c.threads);

@@ -124,7 +124,8 @@ int64_t timeline_thread(struct timeline_builder *b, uint64_t id)
                                                              .carried = TL_NONE,
                                                              .freed = TL_NONE,
                                                              .wait_next = TL_NONE,
-                                                             .wait_object = TL_NONE};
+                                                             .wait_object = TL_NONE,
+                                                             .gave_up_on = TL_NONE};
     return (int64_t)b->threads.len - 1;
 }
 
@@ -181,7 +182,8 @@ int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class)
                                                             .wait_head = TL_NONE,
                                                             .wait_tail = TL_NONE,
                                                             .unbound = TL_NONE,
-                                                            .got = TL_NONE};
+                                                            .got = TL_NONE,
+                                                            .parked = TL_NONE};
     return (int64_t)b->objects.len - 1;
 }
 
@@ -369,6 +371,17 @@ int64_t timeline_node_of(struct timeline_builder *b, const struct tl_event *e, e
 {
     int64_t context = context_of(b, e->object, e->stack, e->other, e->timeout_ms);
     return context < 0 ? context : timeline_node_add(b, e->thread, kind, (uint32_t)context);
+}
+
+int timeline_node_other(struct timeline_builder *b, uint32_t n, uint32_t other)
+{
+    const struct tl_context c = b->contexts.data[timeline_node(b, n).context];
+    if (c.other != TL_NONE)
+        return 0;
+    int64_t context = context_of(b, c.object, c.stack, other, c.timeout_ms);
+    if (context >= 0)
+        timeline_node_edit(b, n)->context = (uint32_t)context;
+    return context < 0 ? (int)context : 0;
 }
 
 /* Records what caused node n. An interaction refers back to the first node that it caused. */

@@ -238,8 +238,7 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
     case TLE_SLEPT:
         return timeline_on_sleep_end(b, e, TL_SLEEP, TL_BY_TIMER);
     case TLE_PARK:
-        n = timeline_block(b, e, TL_PARK);
-        break;
+        return timeline_on_park(b, e);
     case TLE_PARKED:
         return timeline_on_parked(b, e);
     case TLE_IO:

@@ -27,6 +27,73 @@ static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
                               thread);
 }
 
+/* Returns the lock for which a thread is parked, or TL_NONE. */
+static uint32_t parked_for(const struct timeline_builder *b, uint32_t thread)
+{
+    const struct activity *d = &b->activity.data[thread];
+    uint32_t object = d->depth && d->states[d->depth - 1].kind == TL_PARK
+                          ? b->contexts.data[d->states[d->depth - 1].context].object
+                          : TL_NONE;
+    return object != TL_NONE && b->objects.data[object].flags & TL_OBJECT_LOCK ? object : TL_NONE;
+}
+
+int timeline_on_park(struct timeline_builder *b, const struct tl_event *e)
+{
+    int64_t n = timeline_block(b, e, TL_PARK);
+    uint32_t object = n < 0 || n == TL_NONE ? TL_NONE : parked_for(b, e->thread);
+    if (object == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    struct monitor *m = timeline_monitor_of(b, object);
+    if (m->owner == e->thread)
+        m->owner = TL_NONE;
+    m->n_parked++;
+    if (m->parked == TL_NONE)
+        m->parked = (uint32_t)n;
+    return 0;
+}
+
+/*
+ * A thread unparks the thread `to`, which is parked for a lock. It does so when it releases the
+ * lock, and it had the lock ever since the first of the waiting threads parked, because each
+ * release unparks the first one in the queue. This shows who owned a lock that was free when it was
+ * taken, of which there is no event. A thread that gives up waiting also unparks the one behind it;
+ * it never had the lock. Returns 0 or -ENOMEM.
+ */
+static int released(struct timeline_builder *b, uint32_t thread, uint32_t object, uint32_t to)
+{
+    struct monitor *m = timeline_monitor_of(b, object);
+    struct activity *d = &b->activity.data[thread];
+    bool left = d->gave_up_on == object && m->parked != TL_NONE && d->gave_up > m->parked;
+    d->gave_up_on = TL_NONE;
+    if (left)
+        return 0;
+    uint32_t parked = m->parked, owner = m->owner;
+    m->parked = m->owner = TL_NONE;
+    if (parked == TL_NONE || owner == thread)
+        return 0;
+    /* the receiver may have been unparked since the first park and may have parked once more */
+    uint32_t since = b->activity.data[to].blocked_since;
+    int r = timeline_node_other(b, parked, thread);
+    return r == 0 && since > parked && timeline_node(b, since).kind == TL_PARK
+               ? timeline_node_other(b, since, thread)
+               : r;
+}
+
+/* Node n ends a thread's park for a lock. */
+static void lock_waited(struct timeline_builder *b, uint32_t thread, uint32_t n, uint32_t object,
+                        bool got)
+{
+    struct monitor *m = timeline_monitor_of(b, object);
+    m->n_parked -= m->n_parked > 0;
+    if (got ? m->parked == timeline_node(b, n).prev : m->n_parked == 0)
+        m->parked = TL_NONE;
+    if (got)
+        timeline_owned_by(m, thread, false);
+    struct activity *d = &b->activity.data[thread];
+    d->gave_up_on = got ? TL_NONE : object;
+    d->gave_up = n;
+}
+
 /* Finds what woke a thread whose park ended at node n. */
 static void parked_cause(struct timeline_builder *b, const struct tl_event *e, uint32_t n,
                          uint32_t unpark, const struct tl_context *c, uint64_t waited)
@@ -38,8 +105,6 @@ static void parked_cause(struct timeline_builder *b, const struct tl_event *e, u
         timeline_bind(b, n, join ? TL_BY_JOIN : TL_BY_UNPARK, unpark, false);
         d->last_unparked = unpark;
         d->pending_unpark = TL_NONE;
-        if (c->object != TL_NONE && b->objects.data[c->object].flags & TL_OBJECT_LOCK)
-            timeline_owned_by(timeline_monitor_of(b, c->object), thread, false);
     } else if (d->pending_interrupt != TL_NONE &&
                !(c->timeout_ms && waited >= c->timeout_ms * UINT64_C(1000000))) {
         timeline_interrupted(b, thread, n);
@@ -56,6 +121,7 @@ int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
     const struct activity *d = &b->activity.data[e->thread];
     uint32_t since = d->blocked_since, context = 0;
     int64_t unpark = TL_NONE;
+    uint32_t object = parked_for(b, e->thread);
     if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
         context = d->states[d->depth - 1].context;
         if (d->pending_unpark != TL_NONE && !d->hidden)
@@ -66,6 +132,8 @@ int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
         return n < 0 ? (int)n : 0;
     const struct tl_context c = b->contexts.data[context];
     parked_cause(b, e, (uint32_t)n, (uint32_t)unpark, &c, b->now - timeline_node(b, since).time);
+    if (object != TL_NONE)
+        lock_waited(b, e->thread, (uint32_t)n, object, unpark != TL_NONE);
     return 0;
 }
 
@@ -101,13 +169,8 @@ int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e)
                 ? end
                 : (uint32_t)
                       n; /* there is one permit: later unparks change nothing until it is used */
-    if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
-        struct monitor *m =
-            timeline_monitor_of(b, b->contexts.data[d->states[d->depth - 1].context].object);
-        if (m && m->owner == e->thread)
-            m->owner = TL_NONE;
-    }
-    return 0;
+    uint32_t object = parked_for(b, e->other);
+    return object == TL_NONE ? 0 : released(b, e->thread, object, e->other);
 }
 
 int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind,

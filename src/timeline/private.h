@@ -34,6 +34,8 @@ struct activity {
     uint32_t freed;     /* of a carrier: the node at which it went on after that */
     uint32_t wait_next; /* the next thread in the wait set */
     uint32_t wait_object;
+    /* the lock for which it stopped waiting without having got it, or TL_NONE; since which node */
+    uint32_t gave_up_on, gave_up;
     uint8_t depth;  /* depth of nested waits, such as Unsafe.park inside LockSupport.park */
     uint8_t hidden; /* how many of these exceed NESTING */
     bool ended;
@@ -53,6 +55,11 @@ struct monitor {
     uint32_t unbound; /* a running node that was woken by an unknown thread */
     uint32_t got;     /* the node at which the owner got it after a contended wait, or TL_NONE */
     bool owner_exact; /* recorded, not inferred */
+    /*
+     * of a lock (TL_OBJECT_LOCK): how many threads are parked for it; the first park since a thread
+     * last released it to a parked one, or TL_NONE
+     */
+    uint32_t n_parked, parked;
 };
 
 struct thawed {
@@ -146,6 +153,8 @@ void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, ui
                    bool inferred);
 void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge,
                            uint32_t release, bool inferred);
+/* Sets the other thread of a node unless it has one. Returns 0 or -ENOMEM. */
+int timeline_node_other(struct timeline_builder *b, uint32_t n, uint32_t other);
 /* The text of a string. */
 const char *timeline_text(const struct timeline_builder *b, uint32_t string);
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
@@ -186,6 +195,7 @@ int timeline_on_wait(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_waited(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_park(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_unmount(struct timeline_builder *b, const struct tl_event *e);

@@ -9,6 +9,7 @@
 #include "analysis/deadlock.h"
 #include "analysis/monitor_stats.h"
 #include "analysis/replay.h"
+#include "analysis/unknown_owners.h"
 #include "analysis/what_if.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -421,6 +422,112 @@ static void program_11_fair_lock(void **state)
     assert_int_equal(path.edges[TL_BY_UNPARK], 19);
     uint64_t share = lock_share(machine.syncs[0]);
     assert_in_range(share, ms(380), ms(400));
+}
+
+/*
+ * A lock that was free when thread 1 took it, at 0 ms, and for which others wait from 10 ms on: it
+ * has the same share of the path, and the same gain, as a monitor whose owner the VM names.
+ */
+static void a_lock_that_was_free_is_like_a_monitor(void **state)
+{
+#define OWNER(take, leave) S({IN, 1}, {take, 0, 1}, {IN, 2}, {SLEEP, 50}, {leave, 0, 1}, {IN, 0})
+#define COMES(take, leave) \
+    S({IN, 3}, {SLEEP, 10}, {take, 0, 1}, {IN, 4}, {SLEEP, 20}, {leave, 0, 1}, {IN, 0})
+#define BOTH(take, leave)                                                                       \
+    RUN(4, S({REL, 0, 1}, {START, 1}, {START, 2}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}), \
+        OWNER(take, leave), COMES(take, leave), COMES(take, leave))
+    BOTH(LOCK, UNLOCK);
+    assert_int_equal(path.length, ms(90));
+    uint64_t share = lock_share(machine.objects[0]);
+    assert_in_range(share, ms(60), ms(80));
+    uint64_t halved = with_lock(machine.objects[0], 0.5, NULL);
+    assert_in_range(halved, 50000, 60000);
+    BOTH(ACQ, REL);
+    assert_int_equal(path.length, ms(90));
+    assert_int_equal(lock_share(machine.syncs[0]), share);
+    assert_int_equal(with_lock(machine.syncs[0], 0.5, NULL), halved);
+}
+
+/* Returns how many ns a thread had a lock. */
+static uint64_t held_by(uint32_t thread, uint32_t object)
+{
+    struct holds h;
+    uint64_t ns = 0;
+    assert_int_equal(holds_collect(timeline, NULL, NULL, &h), 0);
+    for (size_t i = 0, n = hold_count(&h, thread); i < n; i++)
+        if (tl_hold_object(hold_of(&h, thread, i)) == object)
+            ns += hold_of(&h, thread, i)->end - hold_of(&h, thread, i)->start;
+    holds_release(&h);
+    return ns;
+}
+
+/*
+ * A thread that no longer wants the lock unparks the one behind it and never had the lock. That one
+ * parks once more, and the owner had the lock all the time.
+ */
+static void who_gives_up_a_lock_did_not_have_it(void **state)
+{
+    enum { OWNER, GIVES_UP, WAITS };
+
+    forget();
+    m_init(&machine, 3, (const struct step *const[]){S({END}), S({END}), S({END})});
+    uint32_t lock = machine.syncs[0];
+    for (int i = GIVES_UP; i <= WAITS; i++)
+        m_event(&machine, i, TLE_THREAD_START, TL_NONE, -1, 0, 0);
+    machine.now = 10000;
+    m_event(&machine, GIVES_UP, TLE_PARK, lock, -1, 20, 0);
+    machine.now = 20000;
+    m_event(&machine, WAITS, TLE_PARK, lock, -1, 0, 0);
+    machine.now = 30000;
+    m_event(&machine, GIVES_UP, TLE_PARKED, lock, -1, 20, TLE_TIMED_OUT);
+    m_event(&machine, GIVES_UP, TLE_UNPARK, TL_NONE, WAITS, 0, 0);
+    m_event(&machine, WAITS, TLE_PARKED, lock, -1, 0, 0);
+    m_event(&machine, WAITS, TLE_PARK, lock, -1, 0, 0);
+    machine.now = 100000;
+    m_event(&machine, OWNER, TLE_UNPARK, TL_NONE, WAITS, 0, 0);
+    m_event(&machine, WAITS, TLE_PARKED, lock, -1, 0, 0);
+    m_event(&machine, OWNER, TLE_THREAD_END, TL_NONE, -1, 0, 0);
+    machine.now = 110000;
+    m_event(&machine, WAITS, TLE_THREAD_END, TL_NONE, -1, 0, 0);
+    timeline = m_run(&machine);
+    assert_int_equal(held_by(OWNER, lock), ms(90));
+    assert_int_equal(held_by(GIVES_UP, lock), 0);
+    assert_in_range(held_by(WAITS, lock), 0, ms(10));
+}
+
+/*
+ * Nobody waits from 20 to 50 ms, so that nothing shows who had the lock then: another thread than
+ * the one that had it before releases it at 80 ms.
+ */
+static void a_lock_for_which_nobody_waits_has_no_owner(void **state)
+{
+    enum { OWNER, TRIES, WAITS };
+
+    forget();
+    m_init(&machine, 3, (const struct step *const[]){S({END}), S({END}), S({END})});
+    uint32_t lock = machine.syncs[0];
+    for (int i = TRIES; i <= WAITS; i++)
+        m_event(&machine, i, TLE_THREAD_START, TL_NONE, -1, 0, 0);
+    machine.now = 10000;
+    m_event(&machine, TRIES, TLE_PARK, lock, -1, 10, 0);
+    machine.now = 20000;
+    m_event(&machine, TRIES, TLE_PARKED, lock, -1, 10, TLE_TIMED_OUT);
+    machine.now = 50000;
+    m_event(&machine, WAITS, TLE_PARK, lock, -1, 0, 0);
+    machine.now = 80000;
+    m_event(&machine, OWNER, TLE_UNPARK, TL_NONE, WAITS, 0, 0);
+    m_event(&machine, WAITS, TLE_PARKED, lock, -1, 0, 0);
+    m_event(&machine, WAITS, TLE_THREAD_END, TL_NONE, -1, 0, 0);
+    timeline = m_run(&machine);
+    assert_int_equal(held_by(OWNER, lock), ms(30));
+    struct unknown_table unknown;
+    assert_int_equal(unknown_owners_find(timeline, 0, 0, &unknown), 0);
+    assert_int_equal(unknown.rows.len, 1);
+    assert_int_equal(unknown.rows.data[0].waits, 2);
+    assert_int_equal(unknown.rows.data[0].unknown, 1);
+    assert_int_equal(unknown.rows.data[0].ns, ms(10));
+    assert_true(unknown.rows.data[0].lock);
+    vec_release(&unknown.rows);
 }
 
 static void program_12_latch(void **state)
@@ -1074,6 +1181,9 @@ int main(void)
         cmocka_unit_test(program_9_notify_all),
         cmocka_unit_test(program_10_deadlocks),
         cmocka_unit_test(program_11_fair_lock),
+        cmocka_unit_test(a_lock_that_was_free_is_like_a_monitor),
+        cmocka_unit_test(who_gives_up_a_lock_did_not_have_it),
+        cmocka_unit_test(a_lock_for_which_nobody_waits_has_no_owner),
         cmocka_unit_test(program_12_latch),
         cmocka_unit_test(program_13_pool),
         cmocka_unit_test(program_14_barrier),

@@ -9,8 +9,24 @@
 #include <errno.h>
 #include <inttypes.h>
 
+static void json_unknown(struct json *j, const struct timeline *t, const struct unknown_table *u)
+{
+    json_key_array(j, "owners_unknown");
+    for (size_t i = 0; i < u->rows.len; i++) {
+        if (!u->rows.data[i].lock)
+            continue;
+        json_begin_object(j);
+        json_key_string(j, "class", tl_string(t, u->rows.data[i].class));
+        json_key_u64(j, "waits", u->rows.data[i].waits);
+        json_unknown_owners(j, &u->rows.data[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void path_json(struct thread_view *v, const struct critical_path *p,
-                      const struct path_shares *locks, const struct path_samples *samples)
+                      const struct path_shares *locks, const struct path_samples *samples,
+                      const struct unknown_table *unknown)
 {
     const struct timeline *t = v->t;
     _cleanup_free_ uint8_t *kinds = frame_roles(t);
@@ -56,6 +72,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
         json_end_object(&j);
     }
     json_end_array(&j);
+    json_unknown(&j, t, unknown);
     json_key_array(&j, "methods");
     for (size_t i = 0; i < samples->rows.len; i++) {
         json_begin_object(&j);
@@ -115,7 +132,7 @@ static void path_method_rows(const struct critical_path *p, const struct path_sa
 
 static void path_text(struct thread_view *v, const struct critical_path *p,
                       const struct path_shares *locks, const struct path_samples *samples,
-                      size_t limit)
+                      const struct unknown_table *unknown, size_t limit)
 {
     const struct timeline *t = v->t;
     _cleanup_free_ uint8_t *kinds = frame_roles(t);
@@ -142,6 +159,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
                              : "");
     }
     thread_view_left_out(locks->rows.len - MIN(locks->rows.len, limit), "locks");
+    thread_view_say_unknown(v, unknown);
     path_method_rows(p, samples, limit);
     printf("\n   START (s)        time  state      thread, and what woke it\n");
     size_t shown = 0, left = 0;
@@ -190,6 +208,7 @@ int threads_path(struct thread_view *v)
         select_end(v);
     struct path_shares locks = {0};
     struct path_samples samples = {0};
+    struct unknown_table unknown = {0};
     int r = critical_path_and_shares(v->t, &v->range, &p, &locks);
     if (r == 0)
         r = path_samples(v->t, v->path, v->options->idle, &p, &samples);
@@ -197,12 +216,14 @@ int threads_path(struct thread_view *v)
         return r;
     if (r < 0)
         return thread_view_no_path(v, "no critical path", r);
-    if (v->options->json)
-        path_json(v, &p, &locks, &samples);
-    else
-        path_text(v, &p, &locks, &samples, thread_view_limit(v));
+    int status = thread_view_unknown_owners(v, &unknown);
+    if (status == 0 && v->options->json)
+        path_json(v, &p, &locks, &samples, &unknown);
+    else if (status == 0)
+        path_text(v, &p, &locks, &samples, &unknown, thread_view_limit(v));
+    vec_release(&unknown.rows);
     path_samples_release(&samples);
     vec_release(&locks.rows);
     critical_path_release(&p);
-    return 0;
+    return status;
 }

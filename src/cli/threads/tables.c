@@ -230,6 +230,7 @@ struct gains {
     struct critical_path path;
     struct path_shares shares;
     struct hold_table holds;
+    struct unknown_table unknown;
 };
 
 static int gains_of(struct thread_view *v, struct gains *g)
@@ -375,6 +376,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
             json_key_u64(&j, steps[k].name, gain(v, row->class, steps[k].factor, &inferred));
         json_end_object(&j);
         json_key_bool(&j, "gain_inferred", inferred);
+        json_unknown_owners(&j, unknown_owners_of(&g->unknown, row->class));
         json_end_object(&j);
     }
     json_end_array(&j);
@@ -457,17 +459,20 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
         bool unsure = false;
         uint64_t less = ns && i < GAIN_ROWS ? gain(v, row->class, 0.5, &unsure) : 0;
         any_unsure |= unsure;
-        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %5.1f %%  %9s  %s%s\n", row->block.count,
+        const struct unknown_owners *unknown = unknown_owners_of(&g->unknown, row->class);
+        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %5.1f %%  %9s  %s%s%s\n", row->block.count,
                format_duration(blocked, row->block.total_ns), row->wait.count,
                format_duration(waited, row->wait.total_ns),
                g->path.length ? 100.0 * (double)ns / (double)g->path.length : 0.0,
                less ? format_duration(halved, less) : "-", tl_string(v->t, row->class),
+               thread_view_is_unknown(v, unknown) ? " (owner unknown)" : "",
                unsure ? " (inferred)" : "");
     }
     if (any_unsure)
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(`threads what-if --lock` shows how much that matters, `run --locks` records it)");
     thread_view_left_out(s->classes.len - MIN(s->classes.len, limit), "classes");
+    thread_view_say_unknown(v, &g->unknown);
     print_sites(v, s, true, limit);
     print_sites(v, s, false, limit);
     print_idle(v, s);
@@ -482,13 +487,15 @@ int threads_monitors(struct thread_view *v)
     if (status)
         return status;
     (void)gains_of(v, &g); /* without an end point there is no path, and no share of it */
-    if (v->options->json)
+    status = thread_view_unknown_owners(v, &g.unknown);
+    if (status == 0 && v->options->json)
         status = monitors_json(v, &s, &g);
-    else
+    else if (status == 0)
         monitors_text(v, &s, &g, thread_view_limit(v));
     critical_path_release(&g.path);
     vec_release(&g.shares.rows);
     vec_release(&g.holds.rows);
+    vec_release(&g.unknown.rows);
     monitor_stats_release(&s);
     return status;
 }

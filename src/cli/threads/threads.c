@@ -199,6 +199,37 @@ static int print(struct buf *b)
     return r;
 }
 
+int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table *ret)
+{
+    int r = unknown_owners_find(v->t, v->options->from_ns, v->options->to_ns, ret);
+    return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
+}
+
+bool thread_view_is_unknown(const struct thread_view *v, const struct unknown_owners *row)
+{
+    return row && row->lock && row->ns >= v->t->end_ns / 1000;
+}
+
+void thread_view_say_unknown(const struct thread_view *v, const struct unknown_table *u)
+{
+    char d[24];
+    for (size_t i = 0; i < u->rows.len; i++) {
+        const struct unknown_owners *row = &u->rows.data[i];
+        if (thread_view_is_unknown(v, row))
+            printf(" %s: who held it is unknown for %" PRIu64 " of %" PRIu64 " waits, %s in all, "
+                   "so that its share of the path and its gain may be too small\n",
+                   tl_string(v->t, row->class), row->unknown, row->waits,
+                   format_duration(d, row->ns));
+    }
+}
+
+void json_unknown_owners(struct json *j, const struct unknown_owners *row)
+{
+    bool lock = row && row->lock;
+    json_key_u64(j, "owner_unknown", lock ? row->unknown : 0);
+    json_key_u64(j, "owner_unknown_ns", lock ? row->ns : 0);
+}
+
 int json_print(struct buf *b)
 {
     buf_u8(b, '\n');

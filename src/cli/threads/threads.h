@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analysis/critical_path.h"
+#include "analysis/unknown_owners.h"
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/requests/only.h"
@@ -50,6 +51,22 @@ int thread_view_no_path(const struct thread_view *v, const char *what, int r);
 size_t thread_view_limit(const struct thread_view *v);
 /* Says below a table that `left` rows of it are not shown; nothing when it is 0. */
 void thread_view_left_out(size_t left, const char *nouns);
+
+/*
+ * Finds the waits in the selected time whose locks' owners are unknown. Returns 0, or the exit
+ * status after a complaint.
+ */
+int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table *ret);
+/*
+ * Returns whether a table says that owners of a class's locks are unknown; row: what is known of
+ * it, or NULL. Waits of less than a thousandth of the time are ignored, as in what-if.
+ */
+bool thread_view_is_unknown(const struct thread_view *v, const struct unknown_owners *row);
+/* Says so below a table of locks: a line for each class of locks. */
+void thread_view_say_unknown(const struct thread_view *v, const struct unknown_table *u);
+/* Writes the same of one class as two members of an object, for a lock; row: NULL if it has none.
+ */
+void json_unknown_owners(struct json *j, const struct unknown_owners *row);
 
 /* Writes a stack as a JSON array of "package.Class.method:line". */
 void json_frames(struct json *j, const struct timeline *t, uint32_t stack);

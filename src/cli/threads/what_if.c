@@ -33,7 +33,8 @@ static struct str method_of_frame(const void *context, size_t i)
 }
 
 static void answer_json(const struct thread_view *v, struct json *j, const char *lock,
-                        double factor, const struct what_if_answer *a)
+                        double factor, const struct what_if_answer *a,
+                        const struct unknown_owners *unknown)
 {
     json_begin_object(j);
     if (lock)
@@ -54,8 +55,31 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
     json_key_bool(j, "order_decided_anew", a->decided_anew);
     json_key_u64(j, "scaled_ns", a->scaled_ns);
     json_key_u64(j, "path_bound_ns", a->upper_bound);
+    json_unknown_owners(j, unknown);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, j);
     json_end_object(j);
+}
+
+/*
+ * Keeps what is unknown of the classes that --lock selects, all of which it takes for locks, and
+ * sums it.
+ */
+static struct unknown_owners keep_selected(const struct thread_view *v, struct unknown_table *u)
+{
+    struct unknown_owners sum = {.lock = true};
+    size_t n = 0;
+    for (size_t i = 0; v->options->lock && i < u->rows.len; i++) {
+        struct unknown_owners row = u->rows.data[i];
+        const char *class = tl_string(v->t, row.class);
+        if (!pattern_match(v->options->lock, class, strlen(class)))
+            continue;
+        row.lock = true;
+        sum.unknown += row.unknown;
+        sum.ns += row.ns;
+        u->rows.data[n++] = row;
+    }
+    u->rows.len = n;
+    return sum;
 }
 
 static bool lock_of_class(const struct timeline *t, uint32_t object, void *arg)
@@ -80,7 +104,8 @@ static int read_factor(const struct thread_options *o, double *ret)
 
 /* What the run becomes when the locks of one class are held for another time. */
 struct gain {
-    const char *lock; /* the class */
+    const char *lock;                     /* the class */
+    const struct unknown_owners *unknown; /* or NULL */
     struct what_if_answer answer;
 };
 
@@ -113,7 +138,7 @@ static void print_ends(const struct what_if_answer *a)
 }
 
 static void show_gains(const struct thread_view *v, double factor, const struct gain *gains,
-                       size_t n, struct json *j)
+                       size_t n, const struct unknown_table *unknown, struct json *j)
 {
     char before[24];
     if (n && !v->options->json)
@@ -123,13 +148,15 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
     bool inferred = false;
     for (size_t i = 0; i < n; i++) {
         inferred |= gains[i].answer.ends_inferred;
-        answer_json(v, j, gains[i].lock, factor, &gains[i].answer);
+        answer_json(v, j, gains[i].lock, factor, &gains[i].answer, gains[i].unknown);
         if (!v->options->json)
             print_change(&gains[i].answer, factor, gains[i].lock);
     }
     if (inferred && !v->options->json)
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(--lock shows how much that matters, `run --locks` records it)");
+    if (!v->options->json)
+        thread_view_say_unknown(v, unknown);
     if (!n && !v->options->json)
         puts("no lock is on the critical path: --method PATTERN answers for methods");
 }
@@ -146,13 +173,18 @@ static int what_if_of_locks(struct thread_view *v, double factor)
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     struct json j = {.out = &b};
     VEC(struct gain) gains = {0};
+    struct unknown_table unknown = {0};
+    int status = thread_view_unknown_owners(v, &unknown);
+    if (status)
+        return status;
     int r = critical_path(v->t, &v->range, &p);
     if (r == 0)
         r = path_shares_of(v->t, &v->range, &p, &shares);
     for (size_t i = 0; r == 0 && i < shares.rows.len && gains.len < limit; i++) {
         uint32_t class = shares.rows.data[i].class;
         struct what_if w = {.lock = lock_of_class, .lock_arg = &class, .factor = factor};
-        struct gain gain = {.lock = tl_string(v->t, class)};
+        struct gain gain = {.lock = tl_string(v->t, class),
+                            .unknown = unknown_owners_of(&unknown, class)};
         if (!shares.rows.data[i].ns)
             continue;
         r = what_if(v->t, &v->range, &w, &gain.answer);
@@ -163,9 +195,10 @@ static int what_if_of_locks(struct thread_view *v, double factor)
         qsort(gains.data, gains.len, sizeof(gains.data[0]), by_gain);
     json_begin_array(&j);
     if (r == 0)
-        show_gains(v, factor, gains.data, gains.len, &j);
+        show_gains(v, factor, gains.data, gains.len, &unknown, &j);
     json_end_array(&j);
     vec_release(&gains);
+    vec_release(&unknown.rows);
     vec_release(&shares.rows);
     critical_path_release(&p);
     if (r == -EPROTO && v->unchecked)
@@ -199,6 +232,11 @@ int threads_what_if(struct thread_view *v)
                         .method_arg = v};
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     struct json j = {.out = &b};
+    struct unknown_table unknown = {0};
+    status = thread_view_unknown_owners(v, &unknown);
+    if (status)
+        return status;
+    struct unknown_owners all = keep_selected(v, &unknown);
     json_begin_array(&j);
     int r = hold_list_keep(v->t, NULL);
     for (size_t i = 0; r == 0 && i < n; i++) {
@@ -208,7 +246,7 @@ int threads_what_if(struct thread_view *v)
         r = what_if(v->t, &v->range, &w, &a);
         if (r < 0)
             break;
-        answer_json(v, &j, NULL, factors[i], &a);
+        answer_json(v, &j, NULL, factors[i], &a, &all);
         if (!o->json)
             printf("%s at %.3g of its time: %s becomes %s, expected between %s and %s%s\n",
                    o->lock ? o->lock : o->method, factors[i], format_duration(before, a.before),
@@ -221,6 +259,9 @@ int threads_what_if(struct thread_view *v)
         if (!o->json)
             print_ends(&a);
     }
+    if (r == 0 && !o->json)
+        thread_view_say_unknown(v, &unknown);
+    vec_release(&unknown.rows);
     json_end_array(&j);
     if (r == -EPROTO && v->unchecked)
         return r;

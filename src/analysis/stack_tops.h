@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the top method of one stack is on another one. */
+#pragma once
+
+#include "timeline/timeline.h"
+
+struct stack_tops {
+    const struct timeline *t;
+    /*
+     * per stack: a bit for each method that is the top one of some stack, whether it is on this
+     * stack; and the number of the stack's own top method; NULL: there are too many for that
+     */
+    uint64_t *has;
+    uint32_t *top;
+    size_t has_words; /* of a stack */
+};
+
+/* Finds out which stacks have which top methods, unless there are very many. */
+struct stack_tops stack_tops_find(const struct timeline *t);
+/* Returns whether a method is on a stack. */
+bool stack_tops_scan(const struct timeline *t, uint32_t stack, uint32_t method);
+
+/* Returns whether the top method of the stack `of`, which has one, is on a stack. */
+static inline bool stack_tops_has(const struct stack_tops *s, uint32_t stack, uint32_t of)
+{
+    if (unlikely(!s->has))
+        return stack_tops_scan(s->t, stack, s->t->frames[s->t->stacks[of].first].method);
+    return s->has[stack * s->has_words + s->top[of] / 64] >> s->top[of] % 64 & 1;
+}
+
+void stack_tops_release(struct stack_tops *s);

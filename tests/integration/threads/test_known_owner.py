@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who held a lock that was free when it was taken, as the wait of another thread shows; and how often threads waited."""
+import functools
+import json
+
+import pytest
+
+import lab
+
+N, MS = 20, 15
+LOCK = "java.util.concurrent.locks.ReentrantLock$NonfairSync"
+
+
+def threads(verb, path, *args):
+    done = lab.jvmscope("threads", verb, "--json", *args, path)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@functools.cache
+def recorded(version, what, kind):
+    """Returns the recording, and the program's two sums in ns."""
+    jdk, out = lab.Jdk(version), f"{lab.SCRATCH}/owner-{what}-{kind}-{version}.jfr"
+    done = jdk.java("KnownOwner", what, N, MS, kind, jvm=[jdk.agent(f"threads=y,format=r,file={out}")])
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return out, *map(int, done.stdout.split())
+
+
+def check_lock(recording, name):
+    out, least, most = recording
+    path = threads("critical-path", out)
+    row = next(r for r in path["locks"] if r["class"] == name)
+    assert 0.95 * least <= row["ns"] <= 1.05 * most, (least, most, path["locks"])
+    answers = {f: threads("what-if", out, "--lock", name, "--factor", f)[0] for f in ("0", "0.5")}
+    gains = {f: a["before_ns"] - a["after_ns"] for f, a in answers.items()}
+    assert 0.9 * least <= gains["0"] <= 1.05 * most, (gains, least, most)
+    assert 0.45 * least <= gains["0.5"] <= 0.55 * most, (gains, least, most)
+    assert not any(a["owner_unknown"] for a in answers.values()), answers
+    table = next(c for c in threads("monitors", out)["classes"] if c["class"] == name)
+    assert table["path_ns"] == row["ns"] and table["gain_ns"]["50"] == gains["0.5"], (table, row, gains)
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("what, name", [("lock", LOCK), ("monitor", "java.lang.Object")])
+def test_the_path_lies_in_the_lock_that_its_owner_found_free(jdk, what, name):
+    check_lock(recorded(jdk.version, what, "platform"), name)
+
+
+@pytest.mark.jdks(21, 25)
+def test_the_path_lies_in_the_lock_that_a_virtual_owner_found_free(jdk):
+    check_lock(recorded(jdk.version, "lock", "virtual"), LOCK)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_has_no_owner_is_no_lock_and_says_so(jdk):
+    """Any thread may release a semaphore: who did says nothing about who had it."""
+    out, least, _ = recorded(jdk.version, "semaphore", "platform")
+    name = "java.util.concurrent.Semaphore$NonfairSync"
+    assert not [r for r in threads("critical-path", out)["locks"] if r["class"] == name]
+    answer, = threads("what-if", out, "--lock", name, "--factor", "0.5")
+    assert answer["before_ns"] == answer["after_ns"] and answer["owner_unknown"] >= N and answer["owner_unknown_ns"] >= least, answer
+    said = f"who held it is unknown for {answer['owner_unknown']} of {answer['owner_unknown']} waits"
+    assert said in lab.output("threads", "what-if", "--lock", name, out)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_lock_whose_owner_is_unknown_is_marked(jdk):
+    """Readers and writers release this one alike, so that its figures are too small: the three tables say so, and for how long."""
+    out, least, _ = recorded(jdk.version, "write", "platform")
+    name = "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync"
+    row, = (r for r in threads("critical-path", out)["owners_unknown"] if r["class"] == name)
+    assert N <= row["owner_unknown"] == row["waits"] and row["owner_unknown_ns"] >= least, row
+    table = next(c for c in threads("monitors", out)["classes"] if c["class"] == name)
+    assert (table["owner_unknown"], table["owner_unknown_ns"]) == (row["owner_unknown"], row["owner_unknown_ns"]), table
+    said = f" {name}: who held it is unknown for {row['waits']} of {row['waits']} waits, "
+    for words in (("critical-path",), ("monitors",), ("what-if",), ("what-if", "--lock", name)):
+        assert said in lab.output("threads", *words, out), words
+    assert f"{name} (owner unknown)\n" in lab.output("threads", "monitors", out)
