@@ -156,6 +156,11 @@ static void thread_add(struct thread_stats *row, enum tl_kind kind, uint64_t ns,
     row->idle += idle;
     row->idle_ns += idle ? ns : 0;
     switch (kind) {
+    case TL_UNMOUNTED:
+    case TL_PREEMPTED:
+        row->ready++;
+        row->ready_ns += ns;
+        break;
     case TL_WAIT_LOCK:
     case TL_REACQUIRE:
         row->blocked++;
@@ -202,9 +207,9 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     /* The VM's own threads run no Java code while they wait for work. */
     bool in_vm = c->t->threads[n.thread].flags & TL_THREAD_SYSTEM && w.context.stack == TL_NONE &&
                  class_of(c, &w) == TL_NONE;
-    w.idle = !w.block && (in_vm || stack_is_idle(c->t, c->kinds, w.context.stack));
     /* A virtual thread that is ready does not wait for another thread; it only lacks a carrier. */
-    bool ready = n.kind == TL_UNMOUNTED;
+    bool ready = n.kind == TL_UNMOUNTED || n.kind == TL_PREEMPTED;
+    w.idle = !w.block && !ready && (in_vm || stack_is_idle(c->t, c->kinds, w.context.stack));
     if (w.ns >= c->f->over_ns && ends && !(e.flags & TL_BLOCKED) && !ready &&
         (!w.idle || c->f->idle)) {
         c->s->intervals++;
@@ -224,7 +229,7 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     if (c->f->only_threads)
         return 0;
     uint32_t class = class_of(c, &w);
-    if (n.kind == TL_IO || n.kind == TL_PREEMPTED || n.kind == TL_UNMOUNTED)
+    if (n.kind == TL_IO || ready)
         return 0;
     int r = class == TL_NONE ? 0 : class_add(c, &w, class);
     return r < 0 ? r : site_add(c, &w, class);

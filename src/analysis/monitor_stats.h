@@ -30,6 +30,8 @@ struct thread_stats {
     uint64_t waited, waited_ns;
     uint64_t idle, idle_ns; /* waits for work (timeline/idle.h) */
     uint64_t io, io_ns;
+    /* how often it was ready but had no carrier or processor, which is no wait */
+    uint64_t ready, ready_ns;
 };
 
 struct class_stats {

@@ -370,6 +370,8 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
         json_key_u64(j, "blocked_ns", x->blocked_ns);
         json_key_u64(j, "waited", x->waited);
         json_key_u64(j, "waited_ns", x->waited_ns);
+        json_key_u64(j, "ready", x->ready);
+        json_key_u64(j, "ready_ns", x->ready_ns);
         json_end_object(j);
     }
     json_end_array(j);

@@ -69,6 +69,8 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
         json_key_u64(j, "idle_ns", row->idle_ns);
         json_key_u64(j, "io", row->io);
         json_key_u64(j, "io_ns", row->io_ns);
+        json_key_u64(j, "ready", row->ready);
+        json_key_u64(j, "ready_ns", row->ready_ns);
         json_end_object(j);
     }
     json_end_array(j);
@@ -162,16 +164,20 @@ static int by_waits(const void *a, const void *b)
 static bool is_idle(const struct thread_view *v, const struct thread_stats *row)
 {
     bool system = v->t->threads[row->thread].flags & TL_THREAD_SYSTEM;
-    return !row->blocked && !row->waited && !row->io && (row->idle || system);
+    return !row->blocked && !row->waited && !row->io && !row->ready && (row->idle || system);
 }
 
 static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t limit)
 {
-    char d[24], e[24];
+    char d[24], e[24], f[24];
     size_t shown = 0, left = 0, idle = 0;
+    bool ready = false;
+    for (size_t i = 0; i < s->threads.len; i++)
+        ready |= v->threads[s->threads.data[i].thread] && s->threads.data[i].ready;
     if (s->threads.len)
         qsort(s->threads.data, s->threads.len, sizeof(*s->threads.data), by_waits);
-    printf("\n blocked        time    waited        time  thread\n");
+    printf("\n blocked        time    waited        time%s  thread\n",
+           ready ? "     ready        time" : "");
     for (size_t i = 0; i < s->threads.len; i++) {
         const struct thread_stats *row = &s->threads.data[i];
         if (!v->threads[row->thread] || v->t->threads[row->thread].first == TL_NONE)
@@ -181,12 +187,17 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
         left += !hidden && shown == limit;
         if (hidden || shown == limit)
             continue;
-        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %s\n", row->blocked,
-               format_duration(d, row->blocked_ns), row->waited, format_duration(e, row->waited_ns),
-               tl_thread_name(v->t, row->thread));
+        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s", row->blocked,
+               format_duration(d, row->blocked_ns), row->waited,
+               format_duration(e, row->waited_ns));
+        if (ready)
+            printf("  %8" PRIu64 "  %10s", row->ready, format_duration(f, row->ready_ns));
+        printf("  %s\n", tl_thread_name(v->t, row->thread));
         shown++;
     }
     thread_view_left_out(left, "threads");
+    if (ready)
+        puts(" ready: virtual threads that waited for nothing but a carrier to run on");
     if (idle)
         printf(" %zu idle thread%s not shown (--idle)\n", idle, idle == 1 ? " is" : "s are");
     print_idle(v, s);

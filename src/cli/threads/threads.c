@@ -338,7 +338,10 @@ static int cmd_deadlocks(const struct command *self, int argc, char **argv)
 static const struct command *const threads_verbs[] = {
     ROW("summary", table_sets, cmd_summary, "show how long each thread was blocked and waited",
         "Prints a row for each thread, the one that was blocked longest first: how often and for "
-        "how long it was blocked and waited, and how many of its waits have a known cause. Threads "
+        "how long it was blocked and waited, and how many of its waits have a known cause. A "
+        "virtual "
+        "thread that was ready to run and had no carrier did not wait then; if there are such "
+        "times, they are a column of their own. Threads "
         "that only waited for something to do (pools without a task, timers, selectors), the VM's "
         "own threads, and such waits of other threads are left out. The last lines give their "
         "number and time, and *--idle* shows them.",

@@ -2,6 +2,7 @@
 """Who held a lock that was free when it was taken, as the wait of another thread shows; and how often threads waited."""
 import functools
 import json
+import re
 
 import pytest
 
@@ -76,3 +77,48 @@ def test_a_lock_whose_owner_is_unknown_is_marked(jdk):
     for words in (("critical-path",), ("monitors",), ("what-if",), ("what-if", "--lock", name)):
         assert said in lab.output("threads", *words, out), words
     assert f"{name} (owner unknown)\n" in lab.output("threads", "monitors", out)
+
+
+def of_thread(found, name):
+    return next(t for t in found["threads"] if t["name"] == name)
+
+
+def check_counts(recording, names):
+    """Each wait is counted once, in the table of threads and in those of methods, and with the same time."""
+    out = recording[0]
+    summary = threads("summary", out, "--idle")
+    for name in names:
+        row, stats = of_thread(summary, name), threads("monitors", out, "--idle", "--thread", name)
+        for key, table in (("blocked", "blocks"), ("waited", "waits")):
+            times = [s["times"] for s in stats[table]]
+            assert row[key] == sum(t["count"] for t in times), (name, row, times)
+            assert row[f"{key}_ns"] == sum(t["total_ns"] for t in times), (name, row, times)
+
+
+def check_sleeps(recording, out):
+    path, least, most = recording
+    row = of_thread(threads("summary", path), "sleeper")
+    assert row["waited"] == N and 0.99 * least <= row["waited_ns"] <= most - row["ready_ns"], (row, least, most)
+    check_counts(recording, ["sleeper"])
+    assert lab.jvmscope("convert", path, "-o", out).returncode == 0
+    text = out.read_text()
+    number = re.search(r'<threadStart threadId="(\d+)"[^>]* threadName="sleeper"', text)[1]
+    for element in ("monWait", "monWaited"):
+        assert len(re.findall(f'<{element} [^>]*threadIdRef="{number}"', text)) == N
+    return row
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_each_wait_is_counted_once(jdk, tmp_path):
+    assert check_sleeps(recorded(jdk.version, "sleep", "platform"), tmp_path / "out.trcxml")["ready"] == 0
+    check_counts(recorded(jdk.version, "lock", "platform"), ["owner", "waiter"])
+
+
+@pytest.mark.jdks(21, 25)
+def test_each_wait_of_a_virtual_thread_is_counted_once(jdk, tmp_path):
+    """A virtual thread whose wait is over does not wait any more until it gets a carrier: it is ready."""
+    row = check_sleeps(recorded(jdk.version, "sleep", "virtual"), tmp_path / "out.trcxml")
+    assert 0 < row["ready"] <= N and row["ready_ns"] > 0, row
+    path = recorded(jdk.version, "sleep", "virtual")[0]
+    assert re.search(r"(?m)^ blocked +time +waited +time +ready +time  thread$", lab.output("threads", "summary", path))
+    check_counts(recorded(jdk.version, "lock", "virtual"), ["owner", "waiter"])
