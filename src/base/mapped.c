@@ -3,7 +3,9 @@
 
 #include "base/pages.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -81,7 +83,28 @@ void mapped_free(void *memory, size_t bytes)
     munmap(memory, bytes);
 }
 
-static uint64_t resident(const struct noted *n, size_t page)
+#define PAGE_IS_OWN (UINT64_C(1) << 56) /* of an entry of /proc/self/pagemap, from Linux 4.2 on */
+
+/*
+ * The pages of n bytes that have memory of their own. mincore() counts pages as well that were read
+ * and never written: all of these are one page of zeros, and the table of threads by their number
+ * has thousands of them.
+ */
+static uint64_t written_pages(int fd, const void *from, size_t n, size_t page)
+{
+    uint64_t entries[512], pages = 0;
+    for (size_t at = 0; at < n; at += ARRAY_SIZE(entries) * page) {
+        size_t count = MIN((n - at + page - 1) / page, ARRAY_SIZE(entries));
+        ssize_t r = pread(fd, entries, count * sizeof(*entries),
+                          (off_t)(((uintptr_t)from + at) / page * sizeof(*entries)));
+        for (ssize_t i = 0; i < r / (ssize_t)sizeof(*entries); i++)
+            pages += (entries[i] & PAGE_IS_OWN) != 0;
+    }
+    return pages;
+}
+
+/* The same where pagemap does not say it. */
+static uint64_t touched_pages(const struct noted *n, size_t page)
 {
     unsigned char in[PAGES_AT_ONCE];
     uint64_t pages = 0;
@@ -92,17 +115,21 @@ static uint64_t resident(const struct noted *n, size_t page)
         for (size_t i = 0; i < (bytes + page - 1) / page; i++)
             pages += in[i] & 1;
     }
-    return pages * page;
+    return pages;
 }
 
 uint64_t mapped_resident(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint64_t all = 0;
+    _cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    uint64_t pages = 0;
     pthread_mutex_lock(&noted.lock);
-    for (int i = 0; i < NOTED_MAX; i++)
-        if (noted.of[i].at)
-            all += resident(&noted.of[i], page);
+    bool known = fd >= 0 && written_pages(fd, &noted.lock, 1, page) == 1;
+    for (int i = 0; i < NOTED_MAX; i++) {
+        const struct noted *n = &noted.of[i];
+        if (n->at)
+            pages += known ? written_pages(fd, n->at, n->bytes, page) : touched_pages(n, page);
+    }
     pthread_mutex_unlock(&noted.lock);
-    return all;
+    return pages * page;
 }
