@@ -106,7 +106,7 @@ fuzz: sanitized
 soak:
 	@tools/setup build check jdks
 	@$(MAKE) --no-print-directory all
-	@$(PYTEST) $(WHICH) -m soak $(ARGS)
+	@$(PYTEST) $(WHICH) -m soak -rP $(ARGS)
 
 # A tarball that runs on any Linux of this architecture where it is unpacked.
 dist:

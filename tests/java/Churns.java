@@ -5,14 +5,14 @@ import java.io.InputStream;
 /**
  * Makes, for as long as it runs, what a recorder might keep for ever: class loaders with a class of a new name each, whose method is run
  * for a while, waits for its object and throws an exception, and threads of new names that contend for a monitor. Prints "rounds N" each
- * second. Argument: the rounds a second; 0: as many as it can.
+ * second. Arguments: the rounds a second, 0: as many as it can; the threads of a round, 2 when not given.
  */
 public class Churns {
     public static class M00000000 implements Runnable {
         static long sink;
 
         public void run() {
-            for (int i = 0; i < 20_000; i++)
+            for (int i = 0; i < 5_000; i++)
                 sink = sink * 31 + i;
             Object[] kept = new Object[100];
             for (int i = 0; i < kept.length; i++)
@@ -54,13 +54,14 @@ public class Churns {
                 out.write(b);
         }
         String text = new String(out.toByteArray(), "ISO-8859-1");
+        int count = args.length > 1 ? Integer.parseInt(args[1]) : 2;
         long rate = Long.parseLong(args[0]), began = System.nanoTime(), told = began;
         System.out.println("ready");
         for (long n = 1;; n++) {
             String name = String.format("M%08d", n);
             Class<?> c = new Loader().define("Churns$" + name, text.replace("M00000000", name).getBytes("ISO-8859-1"));
             Runnable r = (Runnable) c.getDeclaredConstructor().newInstance();
-            Thread[] threads = new Thread[2];
+            Thread[] threads = new Thread[count];
             for (int i = 0; i < threads.length; i++) {
                 threads[i] = new Thread(() -> work(r), "churn-" + n + "-" + i);
                 threads[i].start();
