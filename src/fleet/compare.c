@@ -10,7 +10,7 @@
  */
 static const double least_share = 0.001;
 
-/* A range is divided into about this many clusters. */
+/* A side is divided into at least this many clusters if it can be. */
 enum { CLUSTERS_WANTED = 100 };
 
 static int64_t method_of(struct comparison *c, uint32_t frame)
@@ -164,39 +164,38 @@ static int on_block(void *context, const struct store_block *b)
     return e < 0 ? e : end_block(c, b->series->id, (double)(c->weights ? b->weight : b->samples));
 }
 
-struct extent {
-    int64_t from_s, to_s;
+struct block_count {
+    int64_t length_s;
+    size_t n; /* blocks of that length */
 };
 
-static int on_extent(void *context, const struct store_block *b)
+static int count_block(void *context, const struct store_block *b)
 {
-    struct extent *x = context;
-    x->from_s = x->to_s ? MIN(x->from_s, b->start_s) : b->start_s;
-    x->to_s = MAX(x->to_s, b->start_s + b->length_s);
+    struct block_count *count = context;
+    count->n += b->length_s == count->length_s;
     return 0;
 }
 
-static int read_extent(struct comparison *c, const struct fleet_choice *choice, struct extent *ret)
+/*
+ * Finds the coarsest resolution that divides a side into enough clusters. A side of many instances
+ * has enough of them in a short time.
+ */
+static int find_step(struct comparison *c, const struct fleet_choice *choice, int64_t *ret)
 {
-    struct store_read *r = NULL;
     struct fleet_choice any = *choice;
+    struct block_count count = {0};
+    int e = 0, i = STORE_RESOLUTIONS;
     any.request = NULL;
-    any.step_s = store_resolution_s[0];
-    int e = store_begin(c->store, &any, &r, c->why);
-    if (e == 0)
-        e = store_each_block(c->store, r, false, on_extent, ret);
-    store_end(c->store, r);
+    do {
+        struct store_read *r = NULL;
+        count = (struct block_count){.length_s = store_resolution_s[--i]};
+        any.step_s = *ret = count.length_s;
+        e = i ? store_begin(c->store, &any, &r, c->why) : 0;
+        if (r)
+            e = store_each_block(c->store, r, false, count_block, &count);
+        store_end(c->store, r);
+    } while (e == 0 && i && count.n < CLUSTERS_WANTED);
     return e;
-}
-
-/* The resolution in which a side is divided into enough clusters, but not too many. */
-static int64_t step_for(const struct extent *x)
-{
-    int i = 0;
-    while (i < STORE_RESOLUTIONS - 1 &&
-           (x->to_s - x->from_s) / store_resolution_s[i + 1] >= CLUSTERS_WANTED)
-        i++;
-    return store_resolution_s[i];
 }
 
 static void forget_view(struct comparison *c)
@@ -215,9 +214,7 @@ static void forget_view(struct comparison *c)
 int compare_read(struct comparison *c, int side, const struct fleet_choice *choice)
 {
     struct fleet_choice stepped = *choice;
-    struct extent extent = {0};
-    int e = read_extent(c, choice, &extent);
-    stepped.step_s = step_for(&extent);
+    int e = find_step(c, choice, &stepped.step_s);
     c->side = side;
     if (e == 0)
         e = store_begin(c->store, &stepped, &c->r, c->why);

@@ -459,6 +459,21 @@ def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
         assert "no change" in text
 
 
+def test_many_instances_are_compared_in_long_steps(tmp_path):
+    """A side is divided into a hundred clusters or more where it can be, and not into far more: each of them is gone through."""
+    with collector(tmp_path) as c, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        def send(at):
+            version, instance, second = at
+            c.send(stacks(main_a=5, main_b=5), service="s", version=version, instance=instance, **{"from": NOW - 7200 + second})
+        list(pool.map(send, [(version, f"i{i}", second) for version, n in (("many", 100), ("few", 3)) for i in range(n) for second in (0, 20, 600)]))
+        answer = fleet(c, "diff", "--version", "many", "--base", "version=few")
+        assert (answer["new"]["samples"], answer["new"]["clusters"]) == (3000, 100)
+        assert (answer["base"]["samples"], answer["base"]["clusters"]) == (90, 9)
+        # All instances, in steps of 5 minutes.
+        answer = fleet(c, "diff", "--version", "many", "--instance", "i1?", "--base", "instance=i*")
+        assert (answer["new"]["clusters"], answer["base"]["clusters"]) == (30, 100)
+
+
 def test_names_that_choose_nothing_are_said(tmp_path, store):
     """Each filter that leaves nothing is named, with what there is instead; a metric that nobody knows is refused."""
     with collector(tmp_path, store=store) as c:
