@@ -31,6 +31,7 @@ before(async () => {
   url = await new Promise((resolve) => collector.stdout.once("data", (d) => resolve(String(d).trim())));
   for (const [version, slow] of [["1.7", 20], ["1.8", 60]])
     for (let i = 0; i < 8; i++) await send("shop", version, `web${i % 4}`, (version === "1.7" ? 1200 : 600) - 60 * i, slow + (i % 3));
+  await send("invoices-of-all-countries-and-of-all-their-branches", "1", "web1", 300, 5);
   await send("mail", "2", "mx", 300, 0, `${hostile};Price.sum 7\n`);
   const { command, classes } = java("RequestCauses");
   const recording = join(folder, "requests.jfr");
@@ -59,6 +60,9 @@ test("services by cost, and from one to its profile and back", async () => {
   for (const s of services) {
     const at = names.findIndex((n, i) => n === s.service && versions[i] === s.version);
     assert.equal(Number(samples[at].replace(/\D/g, "")), s.cpu_samples);
+    // Collapsed stacks do not say how much time a sample is.
+    const [cpu, share] = await texts(page, `tbody tr:nth-child(${at + 1}) td:is(:nth-child(3), :nth-child(4))`);
+    assert.deepEqual([cpu === "unknown", share === "unknown"], [!s.cpu_ns, !s.cpu_ns], s.service);
   }
   await page.getByLabel("Price of an hour").fill("3600");
   await page.keyboard.press("Tab");
@@ -171,7 +175,7 @@ test("who calls a method; names are text, whatever they hold", async () => {
   const places = "section[aria-label='Services that call it'] tbody td:first-child", callers = "section[aria-label='Callers'] tbody td:first-child";
   await page.locator(callers).first().waitFor();
   const answer = fleet("query", "--method", "*Price.sum*", "--from", "24h");
-  assert.deepEqual((await texts(page, places)).sort(), ["mail 2", "shop 1.7", "shop 1.8"]);
+  assert.deepEqual((await texts(page, places)).sort(), ["invoices-of-all-countries-and-of-all-their-branches 1", "mail 2", "shop 1.7", "shop 1.8"]);
   assert.deepEqual((await texts(page, callers)).sort(), answer.callers.map((r) => r.caller || "(none)").sort());
   await page.goto(`${url}#service=mail&v=profile`);
   await page.waitForSelector(".flame canvas");
@@ -205,6 +209,8 @@ for (const [width, height] of [[1400, 900], [1024, 700], [390, 800]])
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${view} is wider than the screen`);
       if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${view}-${width}.png`) });
       assert.deepEqual(await page.evaluate(misplaced), [], `${view} at ${width}`);
+      const ends = await page.locator(".tools :is(input, select, button)").evaluateAll((all) => all.map((e) => e.getBoundingClientRect().right));
+      assert.ok(Math.max(...ends) <= width, `a field of ${view} ends at ${Math.max(...ends)} of ${width}`);
       assert.deepEqual(page.problems, [], view);
       await page.context().close();
     }

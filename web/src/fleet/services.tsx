@@ -19,11 +19,13 @@ export function ServicesView({ state, change, known }: ViewProps) {
   const timeless = rows.reduce((a, s) => a + Number(s[`${m.name}_samples_without_time`] ?? 0), 0);
   const all = rows.reduce((a, s) => a + sum(s), 0);
   const weigh = m.sum === "bytes" ? bytes : duration;
+  // Only samples that do not state their time add up to nothing.
+  const orUnknown = (format: (v: number) => string) => (v: number) => (v ? format(v) : "unknown");
   const of = (s: CostRow) => known.find((k) => k.service === s.service && k.version === s.version);
   const columns = [
-    { title: "Service", name: true }, { title: "Version" }, { title: m.title.replace(/ samples$/, ""), numeric: true, format: weigh },
-    { title: "Share", numeric: true, format: (v: number) => percent(v, 1) },
-    ...(price ? [{ title: "Cost", numeric: true, format: (v: number) => v.toFixed(2) }] : []),
+    { title: "Service", name: true }, { title: "Version" }, { title: m.title.replace(/ samples$/, ""), numeric: true, format: orUnknown(weigh) },
+    { title: "Share", numeric: true, format: orUnknown((v) => percent(v, 1)) },
+    ...(price ? [{ title: "Cost", numeric: true, format: orUnknown((v) => v.toFixed(2)) }] : []),
     { title: "Samples", numeric: true, format: count, minor: true }, { title: "Hosts", numeric: true, format: count },
     { title: "Instances", numeric: true, format: count, minor: true }, { title: "First sent (UTC)", minor: true }, { title: "Last sent (UTC)", minor: true },
   ];
