@@ -2,21 +2,14 @@
 #include "analysis/sections.h"
 
 #include "base/file.h"
+#include "base/varint.h"
 #include "timeline/index.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLD_BYTES_MAX = 4 * 10 };
-
-static uint8_t *put_number(uint8_t *to, uint64_t v)
-{
-    for (; v > 127; v >>= 7)
-        *to++ = (uint8_t)(v | 128);
-    *to++ = (uint8_t)v;
-    return to;
-}
+enum { HOLD_BYTES_MAX = 4 * VARINT_MAX };
 
 /* Writes the holds of a thread from number `from` on, as many as fit; returns the next number. */
 static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint8_t **to,
@@ -28,12 +21,12 @@ static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint
         size_t slot = hold_slot(h, thread, i);
         const struct tl_hold *one = &h->slots[slot];
         bool inferred = one->flags & HOLD_END_INFERRED;
-        *to = put_number(*to, one->start - before);
+        *to = varint_put(*to, one->start - before);
         /* a release may lie before an inferred acquisition: there is no section then */
-        *to = put_number(*to, one->end > one->start ? one->end - one->start : 0);
-        *to = put_number(*to, (uint64_t)tl_hold_object(one) << 1 | inferred);
+        *to = varint_put(*to, one->end > one->start ? one->end - one->start : 0);
+        *to = varint_put(*to, (uint64_t)tl_hold_object(one) << 1 | inferred);
         if (inferred)
-            *to = put_number(*to, (hold_latest(h, slot) - one->end + 999) / 1000);
+            *to = varint_put(*to, (hold_latest(h, slot) - one->end + 999) / 1000);
         before = one->start;
     }
     return i;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 
+#include "base/varint.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -93,12 +95,8 @@ void buf_be64(struct buf *b, uint64_t v)
 
 void buf_varint(struct buf *b, uint64_t v)
 {
-    uint8_t bytes[10];
-    size_t n = 0;
-    for (; v >= 0x80; v >>= 7)
-        bytes[n++] = (uint8_t)(v | 0x80);
-    bytes[n++] = (uint8_t)v;
-    buf_bytes(b, bytes, n);
+    uint8_t bytes[VARINT_MAX];
+    buf_bytes(b, bytes, (size_t)(varint_put(bytes, v) - bytes));
 }
 
 void buf_jfr_long(struct buf *b, uint64_t v)

@@ -70,7 +70,7 @@ int edges_begin(struct edge_writer *w, uint64_t node, uint64_t count, bool first
         w->end = w->start + size;
         w->before = 0;
     }
-    w->at = edges_put_(w->at, edges_zigzag_(node - w->before));
+    w->at = varint_put(w->at, edges_zigzag_(node - w->before));
     w->before = w->node = node;
     uint64_t at = (uint64_t)(w->at - e->bytes);
     e->low[node] = (uint32_t)at;

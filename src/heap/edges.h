@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/macro.h"
+#include "base/varint.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,16 +55,6 @@ void edges_end(struct edge_writer *w);
 /* Call after the last node. */
 int edges_finish(struct edge_writer *w) must_check;
 
-static inline uint8_t *edges_put_(uint8_t *p, uint64_t v)
-{
-    while (v >= 0x80) {
-        *p++ = (uint8_t)(v | 0x80);
-        v >>= 7;
-    }
-    *p++ = (uint8_t)v;
-    return p;
-}
-
 static inline uint64_t edges_zigzag_(uint64_t delta)
 {
     return delta << 1 ^ -(delta >> 63);
@@ -72,7 +63,7 @@ static inline uint64_t edges_zigzag_(uint64_t delta)
 static inline void edges_add(struct edge_writer *w, uint64_t target)
 {
     if (likely(target != w->node))
-        w->at = edges_put_(w->at, edges_zigzag_(target - w->node));
+        w->at = varint_put(w->at, edges_zigzag_(target - w->node));
 }
 
 static inline uint64_t edges_take_(const uint8_t **p)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "timeline/view_private.h"
 
+#include "base/varint.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN_MAX = 4 * 10 + 2 * STATES };
+enum { RUN_MAX = 4 * VARINT_MAX + 2 * STATES };
 
 /*
  * Returns the first of the places from..to - 1, which are `stride` numbers apart, whose time is
@@ -125,15 +127,6 @@ static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t 
     add_each(v, thread, last, j, sum);
 }
 
-/* Writes LEB128 into memory with enough room and returns the place after it. */
-static inline uint8_t *put(uint8_t *to, uint64_t v)
-{
-    for (; v > 127; v >>= 7)
-        *to++ = (uint8_t)(v | 128);
-    *to++ = (uint8_t)v;
-    return to;
-}
-
 /* A run that is being built: the states from i to j - 1, and the time when the j-th begins. */
 struct run {
     uint64_t i, j, begin, end;
@@ -155,7 +148,7 @@ static uint8_t *put_many(const struct timeline_view *v, uint32_t thread, const s
         sum[k] = MIN(sum[k] * 255 / (r->end - r->begin), (uint64_t)255);
         kinds += sum[k] > 0;
     }
-    to = put(to, (r->j - r->i) << 4 | kinds);
+    to = varint_put(to, (r->j - r->i) << 4 | kinds);
     for (size_t k = 0; k < v->n_columns; k++) {
         if (!sum[k])
             continue;
@@ -216,13 +209,13 @@ static uint64_t put_runs(const struct timeline_view *v, const struct view_range 
             break;
         n++;
         r.end = many ? r.end : MIN(r.end, range->to);
-        to = put(to, (r.begin - at) << 1 | many);
-        to = put(to, r.end - r.begin);
+        to = varint_put(to, (r.begin - at) << 1 | many);
+        to = varint_put(to, r.end - r.begin);
         if (many) {
             to = put_many(v, thread, &r, at == r.begin && n > 1, to);
         } else {
-            to = put(to, l->node[r.i]);
-            to = put(to, kind_of(l->at[r.i]));
+            to = varint_put(to, l->node[r.i]);
+            to = varint_put(to, kind_of(l->at[r.i]));
         }
         at = r.begin = r.end;
         r.i = r.j;
