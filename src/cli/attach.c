@@ -445,7 +445,7 @@ static int cmd_attach(const struct command *self, int argc, char **argv)
                   !push_check_capture(self->name, &push, &capture, output_pattern(&capture)))
         return 2;
     if (push.url && !capture.time_ns) {
-        complain("--push", "needs -t", "what is sent must have an end");
+        complain("--push", "needs -t", "a recording that is sent must end by itself");
         return 2;
     }
     if (operands.count)

@@ -83,8 +83,8 @@ static bool understand(const char *url, enum speech *ret, struct buf *real, stru
         bool pprof = strstr(path + path_len, "format=pprof") != NULL;
         *ret = pprof ? PYROSCOPE_PPROF_UPLOAD : PYROSCOPE_JFR_UPLOAD;
     } else {
-        buf_string(why, "its path does not say what is spoken there: " OTLP_PATH
-                        " is OTLP, /ingest is Pyroscope");
+        buf_string(why,
+                   "its path names no known protocol: " OTLP_PATH " is OTLP, /ingest is Pyroscope");
         return false;
     }
     return true;

@@ -194,7 +194,7 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
                 return complain(path, whole_only,
                                 profile_is_counted(p, *ret)
                                     ? "counts are those of the whole recording"
-                                    : "the file says of its samples only how many there were");
+                                    : "the file states only the number of its samples");
             if (p->series[i].samples.len)
                 return 0;
             return complain(path, "holds none of this metric", s->metric);

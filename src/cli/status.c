@@ -142,7 +142,7 @@ static void add_archive(const struct vm *vm, struct buf *answer)
         buf_printf(answer, "archive not in use: %s\n",
                    arguments && strstr(arguments, "-Xshare:off")
                        ? "the VM was started with -Xshare:off"
-                       : "the VM has none that it can use");
+                       : "this VM has no archive that it can use");
 }
 
 /* Prints "budget": its size, how much of it was used, and what is reduced to stay below it. */

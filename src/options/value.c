@@ -201,7 +201,7 @@ int option_value_set(struct option_value *v, enum option which, const char *text
     }
     if (r < 0 && row->kind == OPTION_TEXT && *text) {
         option_put(message, which, text);
-        buf_string(message, ": there is nothing in it but separators");
+        buf_string(message, ": contains only separators");
         return -EINVAL;
     }
     if (r < 0) {

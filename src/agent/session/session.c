@@ -234,7 +234,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = session_worker_start(jni);
     vm_beginning = false;
     if (r < 0 && !why->len)
-        buf_printf(why, "the VM gives the agent no thread");
+        buf_printf(why, "the VM starts no thread for the agent");
     return r;
 }
 

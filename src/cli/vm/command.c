@@ -70,9 +70,10 @@ static int cmd_vm(const struct command *self, int argc, char **argv)
         return status;
     }
     if (!vm_activity_any(&w.v)) {
-        status = w.filtered ? complain(w.path, "the VM did nothing of its own in that time", NULL)
-                            : complain(w.path, "says nothing of the VM's own activity",
-                                       "record with --events");
+        status =
+            w.filtered
+                ? complain(w.path, "holds nothing about the VM's activity in that time", NULL)
+                : complain(w.path, "holds nothing about the VM's activity", "record with --events");
     } else if ((e = vm_view_fill(&w)) < 0) {
         status = complain_errno(w.path, "cannot show", e);
     } else if (o.json) {

@@ -79,7 +79,7 @@ def aot_program(jdk, folder):
 def test_status_says_what_came_from_the_archive(jdk, jvmscope, tmp_path):
     """The number agrees with the VM's own counters; and what disabled the archive is named."""
     for flags, says in ((["-Xshare:off"], "not in use: the VM was started with -Xshare:off"),
-                        ([], "in use: " if jdk.version > 8 else "not in use: the VM has none that it can use")):
+                        ([], "in use: " if jdk.version > 8 else "not in use: this VM has no archive that it can use")):
         with jdk.start_java("Busy", 60, jvm=[*flags, jdk.agent(f"format=r,cpu=samples,file={tmp_path}/x.jfr")], stdout=subprocess.PIPE) as process:
             assert process.stdout.readline() == "ready\n"
             line = re.search(r"^archive +(.*)$", jvmscope("status", process.pid).stdout, re.M)[1]

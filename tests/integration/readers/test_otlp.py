@@ -417,7 +417,7 @@ def test_push_as_jfr_refuses_what_a_jfr_does_not_follow(recording):
 
 
 @pytest.mark.parametrize("url, said", [
-    ("ftp://host/v1development/profiles", "not a URL of http or https"), ("http://host/", "its path does not say what is spoken there"),
+    ("ftp://host/v1development/profiles", "not a URL of http or https"), ("http://host/", "its path names no known protocol"),
     ("http://me:secret@host/ingest", "do not belong on a command line"), ("http:///ingest", "names no host"), ("x", "not a URL"),
 ])
 def test_a_url_that_says_nothing_is_refused_before_anything_is_recorded(tmp_path, url, said):

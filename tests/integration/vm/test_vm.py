@@ -359,7 +359,7 @@ def test_a_recording_that_says_nothing_of_it(tmp_path):
     assert run(lab.Jdk(17), out, words="cpu=samples", program=("0.1",)).returncode == 0
     done = lab.jvmscope("vm", out)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"jvmscope: {out}: says nothing of the VM's own activity: record with --events\n"
+    assert done.stderr == f"jvmscope: {out}: holds nothing about the VM's activity: record with --events\n"
 
 
 @pytest.fixture

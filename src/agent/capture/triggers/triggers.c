@@ -321,12 +321,13 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
 {
     int place = free_place();
     if (place < 0) {
-        buf_printf(why, "on=%s: a recording takes %d triggers", from->condition, TRIGGERS_AT_ONCE);
+        buf_printf(why, "on=%s: a recording takes at most %d triggers", from->condition,
+                   TRIGGERS_AT_ONCE);
         return place;
     }
     int r = firings_start(jni);
     if (r < 0) {
-        buf_printf(why, "on=%s: the VM gives the agent no thread", from->condition);
+        buf_printf(why, "on=%s: the VM starts no thread for the agent", from->condition);
         return r;
     }
     struct trigger *t = trigger_new(s, o, from, why);
