@@ -235,6 +235,7 @@ def test_sources_keep_the_rules_of_style():
     good = "/* Says it. */\nint lend_library(int n)\n{\n    return n;\n}\n"
     assert style.check("src/proto/lend.c", good) == []
     for bad in ("int library(int n)", "int was_told(int n)", "/* It was told. */", "if (c == '/')\n c = '.';", "x" * 101, "\n" * 700,
+                '#include "jfr/reader_internal.h"',
                 'void lend_key(struct json *j)\n{\n    json_key(j, "a");\n    json_begin_array(j);\n}'):
         found = style.check("src/proto/lend.c", good + bad + "\n{\n}\n")
         assert len(found) == (2 if "was_told" in bad else 1), (bad, found)
