@@ -181,22 +181,29 @@ static const char *const placeholders[] = {[OPTION_NUMBER] = "a whole number",
                                            [OPTION_SHARE] = "a share, 0.01% to 100%",
                                            [OPTION_TEXT] = "any text but the empty one"};
 
+/* "0 to 16384" */
+static void put_range(struct buf *to, const struct option_row *row)
+{
+    char low[24], high[24];
+    if (row->max == UINT64_MAX)
+        buf_printf(to, "at least %s", format_bound(low, row, row->min));
+    else
+        buf_printf(to, "%s to %s", format_bound(low, row, row->min),
+                   format_bound(high, row, row->max));
+}
+
 int option_value_set(struct option_value *v, enum option which, const char *text,
                      struct buf *message)
 {
     const struct option_row *row = &option_table[which];
     int r = set_value(v, row, text);
     if (r == -ERANGE) {
-        char low[24], high[24];
         option_put(message, which, text);
         buf_string(message, ": out of range: ");
         if (row->max == UINT64_MAX && strtod(text, NULL) > (double)row->min)
             buf_string(message, "too large");
-        else if (row->max == UINT64_MAX)
-            buf_printf(message, "at least %s", format_bound(low, row, row->min));
         else
-            buf_printf(message, "%s to %s", format_bound(low, row, row->min),
-                       format_bound(high, row, row->max));
+            put_range(message, row);
         return -EINVAL;
     }
     if (r < 0 && row->kind == OPTION_TEXT && *text) {
@@ -209,6 +216,10 @@ int option_value_set(struct option_value *v, enum option which, const char *text
         option_put(message, which, text);
         buf_printf(message, ": not a value of this option; allowed: %s",
                    flags && what ? what : row->values);
+        if (flags && what && row->max) {
+            buf_string(message, ", ");
+            put_range(message, row);
+        }
         return -EINVAL;
     }
     return check_text(which, text, message);

@@ -211,6 +211,7 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
         assert text is None and said.startswith(f"jvmscope: {command.name}: --"), (words, said)
     for flag, value, units in (("-t", "30", "30s, 30ms"), ("-i", "10", "10s, 10ms"), ("-i", "50", "50s, 50ms, 50us"), ("-i", "4000", "4000ms, 4000us")):
         assert f": {value} needs a unit: {units}\n" in command.options(flag, value)[1]
+    assert "--depth=-1: not a value of this option; allowed: a whole number, 0 to 16384\n" in command.options("-d", "-1")[1]
 
 
 def test_a_forgotten_value_does_not_take_the_next_option_for_one(command):

@@ -220,7 +220,7 @@ def test_conditions(jdk, jvmscope, tmp_path, condition, want):
 
 VALUE_CONDITIONS = (
     ("arg2.length == 100", ["many"]), ("return.length > 1000 && thread == 'main'", ["huge"]), ("arg2 == 5", ["int", "opt5"]),
-    ("arg2 == 'RED' || arg2 == 'java.lang.String.class'", ["enum", "class"]), ("arg2 == 'Values$Color.RED'", ["enum"]), ("arg2.length == 11 || thread == 'other'", ["tree", "treekeys"]),
+    ("arg2 == 'RED' || arg2 == 'java.lang.String.class'", ["enum", "class"]), ("arg2 == 'Values$Color.RED'", ["enum"]), ("arg2 == 'Values.Color.RED'", ["enum"]), ("arg2.length == 11 || thread == 'other'", ["tree", "treekeys"]),
     ("this != null", []))
 
 

@@ -76,13 +76,17 @@ static bool see_class(void *context, jclass c, struct str name)
     return s->found;
 }
 
-/* The constant's own name, which may have been written as it is shown: shop.Color.RED. */
+/*
+ * The constant's own name, which may have been written as it is shown, shop.Shop$Color.RED, or as
+ * Java writes it, shop.Shop.Color.RED.
+ */
 static const char *constant_name(const char *text, struct str type)
 {
     _cleanup_(buf_release) struct buf dotted = BUF(1 << 17);
     buf_dotted(&dotted, type.data, type.len);
-    bool qualified = !buf_error(&dotted) && strlen(text) > type.len + 1 && text[type.len] == '.' &&
-                     strncmp(text, buf_str(&dotted), type.len) == 0;
+    bool qualified = !buf_error(&dotted) && strlen(text) > type.len + 1 && text[type.len] == '.';
+    for (size_t i = 0; i < type.len && qualified; i++)
+        qualified = text[i] == dotted.data[i] || (text[i] == '.' && dotted.data[i] == '$');
     return qualified ? text + type.len + 1 : text;
 }
 

@@ -145,6 +145,8 @@ static void condition_value(void *context, const struct cond_test *t, struct con
         value_text(&b, &v);
         snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
         buf_release(&b);
+        for (size_t i = 0; is_name && c->text[i] && t->text[i]; i++)
+            c->text[i] = t->text[i] == '.' && c->text[i] == '$' ? '.' : c->text[i];
         ret->number = number_whole(1);
         ret->text = c->text;
     } else if (value_is_string(&v) || is_name) {
