@@ -461,6 +461,7 @@ def test_a_field_that_does_not_exist_is_reported(jvmscope, tmp_path):
 NEVER = (
     ("Traced$Calls.instance", "arg9 > 1", "Traced$Calls.instance has 1 argument and no arg9"),
     ("Traced$Calls.ints", "arg1 == null && time > 1ms", "arg1 of Traced$Calls.ints is a byte and never null"),
+    ("Traced$Calls.ints,Traced$Calls.longs", "arg9 > 1", "Traced$Calls.ints has 5 arguments and no arg9"),
     ("Traced$Calls.ints", "arg4 == 'x'", "arg4 of Traced$Calls.ints is an int and never a text"),
     ("Traced$Calls.ints", "arg2.length > 1", "arg2 of Traced$Calls.ints is a short, which has no length"),
     ("Traced$Calls.ints", "arg1 > 1000", "arg1 of Traced$Calls.ints is a byte, none of which passes the comparison with 1000"),

@@ -150,7 +150,7 @@ void trace_report_rule(unsigned i, const char *why, trace_report *f, void *conte
     const char *p = patterns->list;
     for (unsigned n = 0; n < patterns->n; n++, p += strcspn(p, ":"), p += *p == ':')
         if (patterns->rules[n] == i)
-            buf_printf(&of_rule, "%s%.*s", of_rule.len ? ":" : "", (int)strcspn(p, ":"), p);
+            buf_printf(&of_rule, "%s%.*s", of_rule.len ? "," : "", (int)strcspn(p, ":"), p);
     method_trace.rules.of[i].reported = true;
     f(context, buf_str(&of_rule), why);
 }
