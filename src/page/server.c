@@ -5,6 +5,7 @@
  */
 #include "page/server.h"
 
+#include "analysis/unknown_owners.h"
 #include "analysis/what_if.h"
 #include "answers/calls.h"
 #include "answers/heap/ask.h"
@@ -158,6 +159,30 @@ static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern
 }
 
 /*
+ * Writes for how many waits for objects of a class, which a pattern selects, their owner is
+ * unknown, and how long they took. Returns 0 or -ENOMEM.
+ */
+static int put_unknown_owners(struct json *j, const struct timeline *t, const char *pattern)
+{
+    struct unknown_table unknown;
+    uint64_t waits = 0, ns = 0;
+    int r = unknown_owners_find(t, 0, 0, &unknown);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < unknown.rows.len; i++) {
+        const char *class = tl_string(t, unknown.rows.data[i].class);
+        if (!pattern_match(pattern, class, strlen(class)))
+            continue;
+        waits += unknown.rows.data[i].unknown;
+        ns += unknown.rows.data[i].ns;
+    }
+    vec_release(&unknown.rows);
+    json_key_u64(j, "owner_unknown", waits);
+    json_key_u64(j, "owner_unknown_ns", ns);
+    return 0;
+}
+
+/*
  * Answers how long the program would take if the sections of a class's locks took `factor` of their
  * time.
  */
@@ -187,6 +212,10 @@ static int answer_what_if(struct page_server *s, size_t i, const struct server_r
     json_key_u64(&j, "after_low_ns", a.low);
     json_key_u64(&j, "after_high_ns", a.high);
     json_key_bool(&j, "ends_inferred", a.ends_inferred);
+    if (put_unknown_owners(&j, t, class) < 0) {
+        buf_clear(&reply->body);
+        return 500;
+    }
     json_end_object(&j);
     reply->type = json_type;
     return 200;

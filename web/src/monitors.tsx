@@ -147,7 +147,7 @@ function merge(all: Stats[]): Stats {
 function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean; classes: string[] }) {
   const [name, setName] = useState("");
   const [factor, setFactor] = useState(50);
-  const [answer, setAnswer] = useState<{ before_ns: number; after_ns: number; after_low_ns: number; after_high_ns: number; ends_inferred: boolean } | string | null>(null);
+  const [answer, setAnswer] = useState<{ before_ns: number; after_ns: number; after_low_ns: number; after_high_ns: number; ends_inferred: boolean; owner_unknown: number; owner_unknown_ns: number } | string | null>(null);
   const lock = classes.includes(name) ? name : (classes[0] ?? "");
   useEffect(() => {
     if (!served || !lock) return;
@@ -196,7 +196,8 @@ function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean
                 <b>{duration(answer.after_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.after_ns, answer.before_ns)})
                 {answer.after_ns !== answer.before_ns && `, ${duration(Math.abs(answer.before_ns - answer.after_ns))} ${answer.after_ns > answer.before_ns ? "later" : "sooner"}`}
                 <span class="dim"> — expected between {duration(answer.after_low_ns)} and {duration(answer.after_high_ns)}
-                  {answer.ends_inferred && "; the time at which a thread released the lock is inferred if no other thread waited for it"}</span>
+                  {answer.ends_inferred && "; the time at which a thread released the lock is inferred if no other thread waited for it"}
+                  {answer.owner_unknown > 0 && `; who held the lock is unknown for ${plural(answer.owner_unknown, "wait")}, ${duration(answer.owner_unknown_ns)} in all, so that the change may be too small`}</span>
               </>
             ) : null}
           </output>

@@ -3,6 +3,9 @@
 import functools
 import json
 import re
+import subprocess
+import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -77,6 +80,22 @@ def test_a_lock_whose_owner_is_unknown_is_marked(jdk):
     for words in (("critical-path",), ("monitors",), ("what-if",), ("what-if", "--lock", name)):
         assert said in lab.output("threads", *words, out), words
     assert f"{name} (owner unknown)\n" in lab.output("threads", "monitors", out)
+
+
+@pytest.mark.jdks(17)
+def test_the_pages_what_if_says_the_same(jdk):
+    out, name = recorded(jdk.version, "write", "platform")[0], "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync"
+    process = subprocess.Popen([lab.BUILD / "jvmscope", "serve", out], stdout=subprocess.PIPE, text=True)
+    try:
+        at = process.stdout.readline().strip()
+        query = urllib.parse.urlencode({"class": name, "factor": 0.5})
+        with urllib.request.urlopen(f"{at}0/what-if?{query}", timeout=30) as answer:
+            page = json.load(answer)
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+    shown, = threads("what-if", out, "--lock", name, "--factor", "0.5")
+    assert page == {key: shown[key] for key in page} and page["owner_unknown"] >= N, (page, shown)
 
 
 def of_thread(found, name):
