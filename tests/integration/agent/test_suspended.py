@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Another tool stops a thread wherever it is, possibly while it holds a lock of the agent."""
+import re
 import subprocess
 import time
 
@@ -28,6 +29,16 @@ def test_a_stopped_thread_does_not_stop_the_others(jdk, tmp_path):
     done, ended, losses = run(jdk, tmp_path / "out.jfr", more=",thread=y" if jdk.version == 25 else "")
     assert (done.returncode, done.stdout) == (0, f"{ROUNDS} stopped, 0 stuck, 0 not ended\n"), done.stderr
     assert sum(s["objects"] for s in ended) == ROUNDS * OBJECTS, (ended, losses)
+
+
+@pytest.mark.jdks(8, 17, daily=1)
+def test_an_output_without_a_place_for_losses_has_them_told(jdk, tmp_path):
+    """What the others allocated while they did not get the lock is missing from HPROF's text, which was called exact without a word."""
+    done = jdk.java("Suspended", lab.BUILD / "tests/agents/libsuspendjni.so", ROUNDS, timeout=60,
+                    jvm=[jdk.agent(f"heap=sites,cutoff=0,verbose=y,file={tmp_path}/s.txt"), "-Xmx256m"])
+    assert done.stdout == f"{ROUNDS} stopped, 0 stuck, 0 not ended\n" and done.returncode == 0, done.stderr
+    assert re.search(r"^hprof: heap=sites: not counted: \d+ bytes: another tool had stopped the thread ", done.stderr, re.M), done.stderr
+    assert "(allocated as counted, live " in done.stderr, done.stderr
 
 
 @pytest.mark.jdks(17, slow=(21,))

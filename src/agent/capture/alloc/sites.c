@@ -6,6 +6,7 @@
 #include "agent/vm/names.h"
 #include "agent/vm/patience.h"
 #include "base/clock.h"
+#include "base/parse.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -144,6 +145,29 @@ bool sites_lock_patiently(double bytes)
 bool sites_all_tracked(void)
 {
     return site_table.complete && !atomic_load(&bytes_stopped) && !atomic_load(&objects_stopped);
+}
+
+bool sites_warn_of_losses(struct session *s)
+{
+    const struct {
+        enum jfr_loss of;
+        uint64_t n;
+    } lost[] = {
+        {LOSS_ALLOC_SITE, site_table.lost + alloc_no_room},
+        {LOSS_ALLOC_STOPPED, atomic_load(&bytes_stopped)},
+        {LOSS_ALLOC_STOPPED_OBJECTS, atomic_load(&objects_stopped)},
+    };
+
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_SIZE(lost); i++) {
+        const struct jfr_loss_row *row = &jfr_loss_rows[lost[i].of];
+        if (!lost[i].n)
+            continue;
+        session_warn(s, "heap=sites: not counted: %s: %s", COUNT_TEXT(lost[i].n, row->what),
+                     row->reason);
+        any = true;
+    }
+    return any;
 }
 
 bool sites_reachable(void)

@@ -61,3 +61,8 @@ void sites_count_live(JNIEnv *jni);
  * Under the lock.
  */
 bool sites_all_tracked(void);
+/*
+ * Says what is missing from the counts, for outputs that have no place for it: the losses of a
+ * recording. Returns whether anything is.
+ */
+bool sites_warn_of_losses(struct session *s);

@@ -115,6 +115,8 @@ static void report_errors(struct session *s, const struct site_rows *r,
                           const struct hprof_heap_totals *all)
 {
     char text[512];
+    bool lost = sites_warn_of_losses(s);
+    const char *allocated = lost ? "allocated as counted" : "allocated exact";
     double bytes = (double)MAX(all->alloc_bytes, 1), live = (double)MAX(all->live_bytes, 1);
     char more[160] = "", error[80] = "exact, every object was followed";
     if (site_table.exact && sites_error_of_all(r) >= 0.5)
@@ -131,10 +133,10 @@ static void report_errors(struct session *s, const struct site_rows *r,
             text, sizeof(text),
             "%s; objects followed from their allocation: %zu still alive, %llu not followed; what "
             "the VM itself and code that cannot be changed allocate is not counted",
-            site_table.collected ? "exact" : "allocated exact", site_table.live.len,
+            site_table.collected && !lost ? "exact" : allocated, site_table.live.len,
             (unsigned long long)site_table.not_followed);
     else if (site_table.exact)
-        snprintf(text, sizeof(text), "allocated exact, live %s%s", error, more);
+        snprintf(text, sizeof(text), "%s, live %s%s", allocated, error, more);
     else
         snprintf(text, sizeof(text), "estimated from %s, standard error of all bytes %.2f %%%s",
                  COUNT_TEXT(site_table.samples, "samples"),
