@@ -7,20 +7,24 @@
 
 static __thread const pthread_mutex_t *refused; /* the last lock that was not acquired */
 
+/*
+ * A machine that is busy lets a holder wait for a processor for longer than that, and this thread
+ * too: what one attempt takes counts for a few milliseconds at most.
+ */
 bool patience_lock(pthread_mutex_t *lock)
 {
-    enum { STEP_NS = 100 * 1000 };
-
-    uint64_t until = 0;
+    const uint64_t step_ns = 100 * 1000, most_ns = 5 * NS_PER_MS, longest_ns = 4 * PATIENCE_NS;
+    uint64_t began = 0, last = 0, waited_ns = 0;
     while (pthread_mutex_trylock(lock) != 0) {
         uint64_t now = now_ns();
-        if (!until)
-            until = refused == lock ? now : now + PATIENCE_NS;
-        if (now >= until) {
+        began = began ?: now;
+        waited_ns += last ? MIN(now - last, most_ns) : 0;
+        last = now;
+        if (refused == lock || waited_ns >= PATIENCE_NS || now - began >= longest_ns) {
             refused = lock;
             return false;
         }
-        nanosleep(&(struct timespec){.tv_nsec = STEP_NS}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = (long)step_ns}, NULL);
     }
     if (refused == lock)
         refused = NULL;

@@ -17,8 +17,9 @@
 #define PATIENCE_NS (500 * NS_PER_MS)
 
 /*
- * Acquires the lock within PATIENCE_NS, or at once if the thread could not get this lock the last
- * time. If it returns false, the caller must give up what needs the lock and report it as lost.
+ * Acquires the lock within PATIENCE_NS, on a busy machine within four times as long, or at once if
+ * the thread could not get this lock the last time. If it returns false, the caller must give up
+ * what needs the lock and report it as lost.
  */
 bool patience_lock(pthread_mutex_t *lock) must_check;
 

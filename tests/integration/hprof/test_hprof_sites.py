@@ -2,6 +2,7 @@
 """heap=sites, allocation by site: exact counts, and with alloc=sampled estimates from the VM's samples (from JDK 11 on)."""
 import collections
 import json
+import os
 import re
 import struct
 import subprocess
@@ -96,9 +97,9 @@ def compare(stdout, objects, lines=29):
     assert not wrong, (wrong, truth)  # where else the objects of these classes were counted
 
 
-def check_counts(jdk, tmp_path, options):
-    done = jdk.java("AllocTruth", "6000", "4", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt{options}")])
-    assert done.returncode == 0, done.stderr
+def check_counts(jdk, tmp_path, options, **kwargs):
+    done = jdk.java("AllocTruth", "6000", "4", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt{options}")], **kwargs)
+    assert done.returncode == 0 and "not counted" not in done.stderr, done.stderr
     objects, sizes = counted(hproftext.Text(tmp_path / "s.txt"))
     compare(done.stdout, objects)
     # The sizes of the arrays of 0 to 49 bytes, as the VM rounds them (16 or 12 bytes before the elements).
@@ -142,6 +143,20 @@ def test_concatenation_by_invokedynamic(jdk, tmp_path):
 @pytest.mark.parametrize("options", [",depth=1,thread=y", ",depth=20"])
 def test_counts_do_not_depend_on_the_depth(jdk, tmp_path, options):
     check_counts(jdk, tmp_path, options)
+
+
+@pytest.mark.jdks(8, 25, daily=1)
+def test_counts_do_not_depend_on_the_processor_time_that_there_is(jdk, tmp_path):
+    """All threads stand still for nine tenths of each second, also one that has the lock of the table: the others wait for it."""
+    with lab.control_group("cpu", "cpu.cfs_quota_us", "cpu.max", 100_000) as group:
+        if not group:
+            pytest.skip("no control group with a limit of processor time can be made")
+        folder, limit = group
+        if limit.name == "cpu.max":
+            limit.write_text("100000 1000000")
+        else:
+            (folder / "cpu.cfs_period_us").write_text("1000000")
+        check_counts(jdk, tmp_path, ",depth=1,thread=y", preexec_fn=lambda: (folder / "cgroup.procs").write_text(str(os.getpid())))
 
 
 @pytest.mark.jdks(8, 17, 25)
