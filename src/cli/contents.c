@@ -122,14 +122,26 @@ static const char *why_nothing(const struct settings *s, const struct asked *row
 
 /* ---- what shows it ---- */
 
+/*
+ * Each chunk of a ring repeats the settings: those of a part are complete when its first one comes
+ * again, and the rest, which may be 256 MiB, is not read.
+ */
 static void read_settings(struct recording *r, struct settings *ret)
 {
     static const struct rec_select wanted[] = {{"jdk.ActiveSetting", 1}, {0}};
+    _cleanup_free_ char *first = NULL;
+    struct rec_info info;
     struct rec_event e;
+    recording_info(r, &info);
     if (recording_select(r, wanted) < 0)
         return;
-    while (recording_next(r, &e) > 0)
+    while (recording_next(r, &e) > 0) {
+        const char *name = rec_string(&e.object, "name", "");
+        if (first && info.part_of_ring && strcmp(first, name) == 0)
+            return;
+        first = first ? first : strdup(name);
         note_setting(ret, &e);
+    }
 }
 
 /*

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -318,6 +319,30 @@ def test_run_tells_where_the_last_minutes_are(jdk, folder):
     finally:
         for path in new:
             path.unlink(missing_ok=True)
+
+
+@pytest.mark.jdks(17)
+def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
+    """256 MiB are to be taken in 200 ms. The kernel copies all but the last chunk, and nothing looks through the file afterwards."""
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not there (tools/setup check)")
+    ring, part = folder / "r.ring", folder / "part.jfr"
+    agent = jdk.agent(f"always=y,keep=1h,maxsize=32m,budget=100%,cpu=samples,threads=y,deadlock=y,file={ring}")
+    process = jdk.start_java("Fills", jvm=["-Xmx64m", agent], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    while status(process.pid)["ring.used"] < 24 << 20:
+        process.stdin.write("50000\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "done\n"
+    process.kill()
+    process.wait()
+    done = subprocess.run(["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", lab.BUILD / "jvmscope",
+                           "dump", "--last", "1h", "-o", part, ring], capture_output=True, text=True)
+    assert done.returncode == 0 and "see it with" in done.stderr, done.stderr
+    instructions = int(re.search(r"I +refs: +([\d,]+)", done.stderr)[1].replace(",", ""))
+    # It was 7.3 per byte when all was read, and is 1.2 with the last chunk, a 25th of the ring.
+    size = part.stat().st_size
+    assert size > 20 << 20 and instructions < 2 * size, (instructions, size)
 
 
 @pytest.mark.jdks(8, 17, 25)
