@@ -140,6 +140,28 @@ def test_errors_by_attach(jdk, tmp_path):
     assert all(s.get("live_bytes_error", 0) <= heap for s in sites)
 
 
+@pytest.mark.jdks(8, 25)
+def test_no_thread_awaits_an_object_that_no_probe_offers(jdk, tmp_path):
+    """Where a place's objects cannot be followed, none is awaited: otherwise the probe after every constructor would make a call from
+    then on."""
+    vm = jdk.start_java("NeverOffered", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert vm.stdout.readline() == "ready\n"
+        done = lab.jvmscope("attach", "--alloc=exact", "--include", "NeverOffered", "-o", tmp_path / "n.jfr", vm.pid)
+        assert done.returncode == 0, done.stderr
+        vm.stdin.write("\n")
+        vm.stdin.flush()
+        assert vm.stdout.readline() == "done\n"
+        status = lab.read_json("status", "--json", vm.pid)
+        assert lab.jvmscope("stop", vm.pid).returncode == 0
+    finally:
+        vm.kill()
+        vm.communicate()
+    assert status["alloc.stack_samples"] >= 2000 and status["alloc.awaiting"] == 0, status
+    found = {s["class"]: s["objects"] for s in lab.read_json("report", "--json", tmp_path / "n.jfr")["allocations"]["sites"]}
+    assert found["NeverOffered$Outer"] == found["NeverOffered$Inner"] == 1000
+
+
 def of_callers(rows):
     """By class of LiveCallers: its live objects of each caller, as {"keeps": n}, and all of them. Rows: class, the stack's methods,
     live objects, all objects."""

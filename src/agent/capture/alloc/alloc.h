@@ -30,6 +30,7 @@ struct alloc_point {
     uint32_t class;   /* descriptor, in the pool of names */
     uint32_t size;    /* of each object of ALLOC_NEW; 0: not measured yet */
     uint32_t unknown; /* the class was not found */
+    bool offered;     /* a probe offers its objects for tracking */
 };
 
 enum {

@@ -199,6 +199,7 @@ static int put_follow(struct editing *s, int64_t number)
 {
     code_op(&s->code, OP_DUP);
     int r = code_int(s->e->rewrite, &s->code, (int32_t)number);
+    alloc_point((uint32_t)number)->offered = true;
     return r < 0 ? r
                  : call_probe(s, alloc_follow == FOLLOW_ALL ? "follow" : "constructed",
                               "(Ljava/lang/Object;I)V");
@@ -299,6 +300,7 @@ static int at_fixed_array(struct editing *s, const struct insn *i, char element,
     const char *name = alloc_follow == FOLLOW_ALL ? "fixedFollowed" : "fixedConstructed";
     if (s->add)
         alloc_point((uint32_t)s->number)->size = array_size(element, length);
+    alloc_point((uint32_t)s->number)->offered = true;
     code_op(&s->code, OP_DUP);
     int r = put_number(s, 1);
     r = r < 0 ? r : call_probe(s, name, "(Ljava/lang/Object;I)V");
@@ -360,6 +362,7 @@ static int at_call(struct editing *s, const struct insn *i)
         return r;
     buf_clear(&s->code);
     describe(s, ALLOC_OBJECT, "[B", 2);
+    alloc_point((uint32_t)s->number)->offered = true;
     code_op(&s->code, OP_DUP);
     r = put_number(s, 2);
     r = r < 0 ? r : call_probe(s, instance ? "instance" : "object", "(Ljava/lang/Object;I)V");

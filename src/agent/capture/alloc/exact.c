@@ -246,10 +246,10 @@ static void status(struct session *s, struct buf *out)
     sites_lock();
     buf_printf(out,
                "alloc.places %u\nalloc.stack_samples %llu\nalloc.by_vm %llu\nalloc.no_room "
-               "%llu\nalloc.no_size %llu\n",
+               "%llu\nalloc.no_size %llu\nalloc.awaiting %u\n",
                alloc_points_count(), (unsigned long long)alloc_exact.stacks,
                (unsigned long long)alloc_exact.by_vm, (unsigned long long)alloc_no_room,
-               (unsigned long long)alloc_no_size(false));
+               (unsigned long long)alloc_no_size(false), alloc_exact_awaiting());
     sites_unlock();
 }
 

@@ -26,6 +26,11 @@ __thread bool alloc_busy;
  */
 static uint32_t n_picking;
 
+uint32_t alloc_exact_awaiting(void)
+{
+    return __atomic_load_n(&n_picking, __ATOMIC_RELAXED);
+}
+
 /*
  * Owned by the thread: read and written on it, under the sites' lock where other threads read it.
  */
@@ -237,7 +242,7 @@ static void take_sample(struct alloc_sampling *l, uint32_t point, struct alloc_c
     l->site = site;
     bool once = sites_depth() <= 1 && alloc_follow == FOLLOW_ALL;
     __atomic_store_n(&c->next, once ? NEVER : l->end, __ATOMIC_RELAXED);
-    if (alloc_follow == FOLLOW_STACKS)
+    if (alloc_follow == FOLLOW_STACKS && alloc_point(point)->offered)
         add_pick(point, (double)l->gap);
     alloc_exact.stacks++;
 }

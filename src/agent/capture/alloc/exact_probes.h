@@ -30,6 +30,11 @@ int alloc_exact_learn_tables(JNIEnv *jni);
 int alloc_exact_reserve(void) must_check;
 
 /*
+ * Number of threads with a point whose next object is to be tracked: while there is one, the probe
+ * after each constructor makes a call.
+ */
+uint32_t alloc_exact_awaiting(void);
+/*
  * Tracks an object that belongs to no point: every such object, or, once the budget is spent, a
  * selection such as the VM's own sampling would make. Under the lock.
  */

@@ -190,6 +190,8 @@ int64_t alloc_point_new(enum alloc_kind kind, const char *descriptor)
     pthread_mutex_unlock(&lock);
     if (r >= 0)
         alloc_point_set((uint32_t)r, kind, descriptor, strlen(descriptor));
+    if (r >= 0)
+        points[r].offered = true;
     return r;
 }
 
