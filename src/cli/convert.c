@@ -187,7 +187,8 @@ static int convert(const struct selection *selection, const char *from, const ch
         status = reading_metric(selection, p, from, &source.metric);
     if (status)
         return status;
-    if (source.all_metrics && (format == &export_format_otlp || format == &export_format_pprof))
+    if (source.all_metrics && (format == &export_format_otlp || format == &export_format_pprof ||
+                               format == &export_format_jfr))
         reading_note_left_out(&selection->filter, p, from);
     if (format->threads)
         losses_report_file(from, losses_of_threads);

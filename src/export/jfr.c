@@ -12,6 +12,7 @@
 
 #include "base/cursor.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/pattern.h"
 #include "jfr/chunk_head.h"
 #include "jfr/reader.h"
@@ -24,29 +25,77 @@ enum { FINAL = 2 }; /* of the features: the recording ended with this chunk */
 
 enum { OF_THE_WRITER = 0x40 }; /* of checkpoints: what only our reader understands */
 
+/* How an event of a type becomes part of a selection. */
+enum belongs {
+    BY_SELECTION,  /* as its time, its thread and its stack say */
+    ALWAYS,        /* it describes the recording as a whole */
+    TO_ITS_TIME,   /* it concerns all threads, in all of the time that it lasted */
+    TO_ITS_THREAD, /* a wait, which belongs to all of the time that it lasted */
+    UNTIL_IT_ENDS, /* a wait that lasts until there is another event of it, with an end */
+    TO_ALL_TIME, /* it counts from the beginning of the recording, so that it has no part in time */
+};
+
+static enum belongs belongs_to(const char *type)
+{
+    static const struct {
+        const char *type;
+        enum belongs how;
+    } types[] = {
+        {"jdk.ActiveSetting", ALWAYS},
+        {"jdk.ActiveRecording", ALWAYS},
+        {"jdk.JVMInformation", ALWAYS},
+        {"jdk.OSInformation", ALWAYS},
+        {"jdk.CPUInformation", ALWAYS},
+        {"jdk.InitialSystemProperty", ALWAYS},
+        {"jdk.CPUTimeStampCounter", ALWAYS},
+        {"jdk.InitialEnvironmentVariable", ALWAYS},
+        {"jvmscope.Budget", ALWAYS},
+        {"jvmscope.PatternUnmatched", ALWAYS},
+        {"jvmscope.ThreadAnalysis", ALWAYS},
+        {"jvmscope.ThreadObject", ALWAYS},
+        {"jvmscope.TraceUnmatched", ALWAYS},
+        {"jvmscope.Lost", TO_ITS_TIME},
+        {"jdk.JavaMonitorEnter", TO_ITS_THREAD},
+        {"jdk.JavaMonitorWait", TO_ITS_THREAD},
+        {"jdk.ThreadPark", TO_ITS_THREAD},
+        {"jdk.ThreadSleep", TO_ITS_THREAD},
+        {"jvmscope.Hold", TO_ITS_THREAD},
+        {"jvmscope.IoWait", TO_ITS_THREAD},
+        {"jvmscope.Preempted", TO_ITS_THREAD},
+        {"jvmscope.VirtualThreadReady", TO_ITS_THREAD},
+        {"jvmscope.VirtualThreadUnmounted", TO_ITS_THREAD},
+        {"jvmscope.Waiting", UNTIL_IT_ENDS},
+        {"jvmscope.AllocationSite", TO_ALL_TIME},
+        {"jvmscope.CallTimes", TO_ALL_TIME},
+        {"jvmscope.CallTimesLeft", TO_ALL_TIME},
+        {"jvmscope.CallTimesTotal", TO_ALL_TIME},
+        {"jvmscope.Coverage", TO_ALL_TIME},
+        {"jvmscope.ExceptionCount", TO_ALL_TIME},
+        {"jvmscope.RequestTotals", TO_ALL_TIME},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        if (strcmp(type, types[i].type) == 0)
+            return types[i].how;
+    }
+    return BY_SELECTION;
+}
+
+struct open_wait {
+    uint64_t key, offset; /* of the wait, and of the event in the file */
+};
+
 struct selecting {
     const struct export_source *source;
     struct recording *recording;
-    int64_t start_ns, end_ns;     /* of the recording */
-    VEC(uint64_t) kept;           /* offsets of the selected events, ascending */
-    const struct rec_type *type;  /* of the last event, with its kind */
+    int64_t start_ns, end_ns;    /* of the recording */
+    VEC(uint64_t) kept;          /* offsets of the selected events, ascending */
+    VEC(struct open_wait) open;  /* that began before the part */
+    struct map over;             /* keys of waits that were over before the part */
+    const struct rec_type *type; /* of the last event, with its kind */
+    enum belongs belongs;
     unsigned kind, there, chosen; /* HOLDS_...: in the recording, and in the part */
 };
-
-/* True for events that describe the recording as a whole and belong to every part of it. */
-static bool is_about_the_recording(const char *type)
-{
-    static const char *const types[] = {
-        "jdk.ActiveSetting",       "jdk.ActiveRecording",
-        "jdk.JVMInformation",      "jdk.OSInformation",
-        "jdk.CPUInformation",      "jdk.InitialSystemProperty",
-        "jdk.CPUTimeStampCounter", "jdk.InitialEnvironmentVariable"};
-    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
-        if (strcmp(type, types[i]) == 0)
-            return true;
-    }
-    return false;
-}
 
 static bool stack_matches(const struct rec_stack *s, const char *pattern)
 {
@@ -61,11 +110,19 @@ static bool stack_matches(const struct rec_stack *s, const char *pattern)
 static bool is_selected(const struct selecting *s, const struct rec_event *e)
 {
     const struct profile_filter *f = &s->source->filter;
-    if (is_about_the_recording(e->object.type->name))
+    if (s->belongs == ALWAYS)
         return true;
-    uint64_t at = (uint64_t)MAX(e->start_ns - s->start_ns, 0);
-    if (at < f->from_ns || (f->to_ns && at >= f->to_ns))
+    uint64_t at = (uint64_t)MAX(e->start_ns - s->start_ns, 0), last = at;
+    if (s->belongs == TO_ALL_TIME && (f->from_ns || f->to_ns))
         return false;
+    if (s->belongs == UNTIL_IT_ENDS)
+        last = UINT64_MAX;
+    else if (s->belongs == TO_ITS_TIME || s->belongs == TO_ITS_THREAD)
+        last += (uint64_t)MAX(e->duration_ns, 0);
+    if (last < f->from_ns || (f->to_ns && at >= f->to_ns))
+        return false;
+    if (s->belongs == TO_ITS_TIME)
+        return true;
     if (f->thread) {
         const struct rec_thread *t = rec_thread(&e->object, "sampledThread");
         if (!t)
@@ -76,6 +133,47 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
             return false;
     }
     return !f->class_name || stack_matches(rec_stack(&e->object, "stackTrace"), f->class_name);
+}
+
+/* The events of a wait have the same thread and the same begin. */
+static uint64_t key_of_wait(const struct rec_event *e)
+{
+    const struct rec_thread *t = rec_thread(&e->object, "eventThread");
+    return hash_u64((uint64_t)e->start_ns) ^ (t ? t->number : 0);
+}
+
+/*
+ * Remembers waits that began before the part. Returns 1 if it is not known yet whether the event
+ * belongs to the part, otherwise 0 or -ENOMEM.
+ */
+static int note_wait(struct selecting *s, const struct rec_event *e)
+{
+    uint64_t at = (uint64_t)MAX(e->start_ns - s->start_ns, 0), from = s->source->filter.from_ns;
+    if (at >= from)
+        return 0;
+    struct open_wait wait = {key_of_wait(e), e->offset};
+    if (s->belongs == UNTIL_IT_ENDS)
+        return vec_push(&s->open, wait) < 0 ? -ENOMEM : 1;
+    if (at + (uint64_t)MAX(e->duration_ns, 0) >= from)
+        return 0;
+    return map_at(&s->over, wait.key, 1, NULL) ? 0 : -ENOMEM;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static int keep_open_waits(struct selecting *s)
+{
+    for (size_t i = 0; i < s->open.len; i++)
+        if (!map_get(&s->over, s->open.data[i].key) &&
+            vec_push(&s->kept, s->open.data[i].offset) < 0)
+            return -ENOMEM;
+    if (s->open.len)
+        vec_sort(&s->kept, by_offset);
+    return 0;
 }
 
 static int select_events(struct selecting *s, const struct file_map *map, struct buf *why)
@@ -95,18 +193,31 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
         s->end_ns = MAX(s->end_ns, e.start_ns);
         if (s->type != e.object.type) {
             s->type = e.object.type;
-            s->kind = export_kind_of(s->type->name);
+            s->belongs = belongs_to(s->type->name);
+            s->kind = s->belongs == ALWAYS ? 0 : export_kind_of(s->type->name);
+            /* These repeat the counts of sites for other readers. */
+            if (s->source->profile && s->source->profile->sites.len &&
+                strcmp(s->type->name, "jdk.ObjectAllocationSample") == 0)
+                s->belongs = TO_ALL_TIME;
         }
         s->there |= s->kind;
-        if (!is_selected(s, &e))
+        if (!is_selected(s, &e)) {
+            if (s->belongs == TO_ITS_THREAD)
+                r = note_wait(s, &e);
+            if (r < 0)
+                break;
             continue;
+        }
         s->chosen |= s->kind;
-        if (vec_push(&s->kept, e.offset) < 0) {
+        r = s->belongs == UNTIL_IT_ENDS ? note_wait(s, &e) : 0;
+        if (r < 0)
+            break;
+        if (r == 0 && vec_push(&s->kept, e.offset) < 0) {
             r = -ENOMEM;
             break;
         }
     }
-    return r;
+    return r < 0 ? r : keep_open_waits(s);
 }
 
 /* Appends a compressed number of exactly `width` bytes (1 to 8). */
@@ -320,6 +431,8 @@ static int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
     }
     recording_close(selecting.recording);
     vec_release(&selecting.kept);
+    vec_release(&selecting.open);
+    map_release(&selecting.over);
     file_map_release(&map);
     return r;
 }

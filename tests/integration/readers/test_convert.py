@@ -222,6 +222,55 @@ def test_a_part_of_our_recording(jdk, jvmscope, tmp_path):
     assert whole_stacks + sum(map(int, re.findall(r"^  samples = (\d+)", printed.stdout, re.M))) == wanted["total"]
 
 
+@pytest.fixture(scope="module", params=[8, 17, 25])
+def halves(request, tmp_path_factory):
+    """A recording of Halves, and the options that select its second half."""
+    jdk, out = lab.Jdk(request.param), tmp_path_factory.mktemp("halves") / "whole.jfr"
+    options = ("cpu=samples,interval=1ms,alloc=exact,threads=y,cover=y,include=Halves,exceptions=counts,trace=Halves.pause,"
+               f"requests=Halves.ask*(..),format=r,file={out}")
+    done = jdk.java("Halves", jvm=("-Xmx64m", jdk.agent(options)))
+    assert done.returncode == 0, done.stderr
+    pause, = re.findall(r"^ *([\d.]+) .*Halves\.pause", lab.output("trace", out), re.M)
+    return out, f"{float(pause) * 1000 + 600:.0f}ms"
+
+
+def test_a_part_counts_what_is_in_it(halves, tmp_path):
+    """Sums that are saved at the end of a recording are those of the whole. A part has those that a command counts with the same selection."""
+    whole, middle = halves
+
+    def counts(*words):
+        return {r["name"]: (r["count"], r["exact"], r["total_ns"]) for r in lab.read_json("requests", "--json", *words)["requests"]}
+
+    assert {name: n for name, (n, _, _) in counts(whole).items()} == {"Halves.askEarly": 30, "Halves.askLate": 12}
+    for option, name, n in (("--from", "Halves.askLate", 12), ("--to", "Halves.askEarly", 30)):
+        part = tmp_path / f"part{option}.jfr"
+        done = lab.jvmscope("convert", option, middle, whole, "-o", part)
+        assert done.returncode == 0, done.stderr
+        assert counts(part) == counts(option, middle, whole) and counts(part)[name][0] == n and len(counts(part)) == 1, option
+        # What has no part is left out, and told.
+        assert f"{whole}: note: without Allocated bytes: --from and --to cannot select a part of what is counted\n" in done.stderr, done.stderr
+        assert "the counts of exceptions, coverage\n" in done.stderr, done.stderr
+        for command in (("trace", "--exceptions"), ("coverage",), ("report", "--metric", "allocations")):
+            shown = lab.jvmscope(*command, part)
+            assert shown.returncode == 1 and not shown.stdout, (command, shown.stdout)
+
+
+def test_a_part_knows_how_threads_were_recorded(halves, tmp_path):
+    """Events at the beginning of a recording say how threads were recorded, and waits that last into a part belong to it."""
+    whole, middle = halves
+    part = tmp_path / "part.jfr"
+    assert lab.jvmscope("convert", "--from", middle, whole, "-o", part).returncode == 0
+    wanted, found = (lab.read_json("threads", "summary", "--json", *words) for words in (("--from", middle, whole), (part,)))
+    for key in ("contanalysis", "owner_unknown", "owner_unknown_virtual", "inferred", "waits_over_1ms", "with_cause"):
+        assert found[key] == wanted[key], (key, found, wanted)
+    assert found["contanalysis"] is True and found["owner_unknown"] == found["inferred"] == 0, found
+    of = [{t["name"]: (t["blocked"], t["waited"]) for t in answer["threads"] if t["name"] in ("main", "idle")} for answer in (wanted, found)]
+    assert of[0] == of[1] and of[1]["main"][0] == 5 and of[1]["idle"][1] == 1, of
+    # So do parts that threads select.
+    assert lab.jvmscope("convert", "--thread", "main", whole, "-o", part).returncode == 0
+    assert lab.read_json("threads", "summary", "--json", part)["contanalysis"] is True
+
+
 STACKS = (".html", ".collapsed", ".pb.gz", ".otlp", ".hprof.txt", ".hprof", ".jfr")
 THREADS = (".trcxml", ".pftrace", ".json")
 # What is left out, as the note says it, and the formats that hold it.
