@@ -123,9 +123,17 @@ static void many_write_and_one_reads(void **state)
     ring_close(&r);
 }
 
-static void count_record(void *context, const struct trace_record *r)
+/* Reads all records and adds their sizes. False: some bytes were not a record. */
+static bool read_trace(struct trace_ring *r, unsigned *size)
 {
-    *(unsigned *)context += r->size;
+    struct trace_cursor c;
+    bool broken = false;
+    trace_cursor_begin(&c, r);
+    for (const struct trace_record *one; (one = trace_cursor_record(&c, &broken));
+         trace_cursor_next(&c))
+        *size += one->size;
+    trace_cursor_end(&c);
+    return !broken;
 }
 
 /* Writes n records of that size, one of which may be no record. */
@@ -149,11 +157,11 @@ static void what_is_no_record_is_skipped(void **state)
         write_trace(r, 2, sizeof(struct trace_record));
         write_trace(r, 1, bad[i]);
         write_trace(r, 1, sizeof(struct trace_record));
-        assert_false(trace_ring_drain(r, count_record, &seen));
+        assert_false(read_trace(r, &seen));
         assert_int_equal(seen, 2 * sizeof(struct trace_record));
         assert_int_equal(trace_ring_used(r), 0);
         write_trace(r, 1, sizeof(struct trace_record));
-        assert_true(trace_ring_drain(r, count_record, &seen));
+        assert_true(read_trace(r, &seen));
         assert_int_equal(seen, 3 * sizeof(struct trace_record));
     }
 }

@@ -910,6 +910,24 @@ def test_virtual_threads_have_their_names(jdk, jvmscope, tmp_path):
     assert sorted(c["thread"] for c in calls(jvmscope, out)) == [f"virtual-{i}" for i in range(8)]
 
 
+@pytest.mark.jdks(21, 25, 27)
+@pytest.mark.parametrize("threads, rounds", [(10, 30), (500, 4)])
+def test_calls_of_virtual_threads_nest_as_they_were_made(jdk, jvmscope, tmp_path, threads, rounds):
+    """Their entry and exit, and the calls in between, may be made on different carriers."""
+    out, n = tmp_path / "v.jfr", threads * rounds
+    done = jdk.java("VirtualCalls", threads, rounds, release=21, jvm=(jdk.agent(f"format=r,trace=VirtualCalls.*,exclude=VirtualCalls.main,file={out}"),))
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+    of = collections.Counter((short(c["method"]), c["depth"], short(c["caller"])) for c in calls(jvmscope, out) if "lambda" not in c["method"])
+    base = 0 if ("rounds", 0, None) in of else 1  # the lambda is the outermost call
+    assert of == {("rounds", base, None if base == 0 else "lambda$main$0"): threads, ("outer", base + 1, "rounds"): n, ("inner", base + 2, "outer"): 2 * n,
+                  ("deep", base + 2, "outer"): n, ("deep", base + 3, "deep"): n, ("deep", base + 4, "deep"): n, ("beside", base + 1, "rounds"): n}
+    assert not lab.read_json("trace", "--json", out)["lost"]
+
+
+def short(method):
+    return method and re.search(r"VirtualCalls\.([\w$]+)", method)[1]
+
+
 @pytest.mark.jdks(8, 21)
 def test_threads_without_a_name_are_numbered_as_what_they_are(jdk, jvmscope, tmp_path):
     """null as a name is a virtual thread's, and a platform thread may have the empty name."""

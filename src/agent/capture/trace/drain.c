@@ -10,7 +10,6 @@
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "base/map.h"
-#include "base/vec.h"
 #include "classfile/classfile.h"
 
 #include <errno.h>
@@ -59,7 +58,8 @@ static struct {
 #define NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeTrace_##name
 NATIVE(jlong, constant)(JNIEnv *, jclass, jint);
 NATIVE(jlong, newRing)(JNIEnv *, jclass, jlong);
-NATIVE(void, newClass)(JNIEnv *, jclass, jclass, jint);
+NATIVE(jint, enroll)(JNIEnv *, jclass, jclass, jint, jobjectArray, jobjectArray);
+NATIVE(jlongArray, ready)(JNIEnv *, jclass, jclass, jint, jobjectArray);
 
 NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
 {
@@ -129,15 +129,71 @@ NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
     return (jlong)(uintptr_t)ring;
 }
 
-NATIVE(void, newClass)(JNIEnv *jni, jclass class, jclass c, jint number)
+/*
+ * The probe's tables of classes and shapes are changed under this lock. Looking at a class may run
+ * Java code of the program, and thus a probe of the same thread.
+ */
+static pthread_mutex_t tables = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void enter_class(JNIEnv *jni, jclass c, jint at, jobjectArray classes, jobjectArray shown)
 {
-    char *signature = number > 0 && number < CLASSES_MAX ? class_signature(c) : NULL;
-    if (!signature)
-        return;
-    pthread_mutex_lock(&drain.lock);
-    free(drain.classes[number]);
-    drain.classes[number] = signature;
-    pthread_mutex_unlock(&drain.lock);
+    char *signature = class_signature(c);
+    if (signature) {
+        pthread_mutex_lock(&drain.lock);
+        free(drain.classes[at + 1]);
+        drain.classes[at + 1] = signature;
+        pthread_mutex_unlock(&drain.lock);
+    }
+    jlongArray shape = trace_objects_shape(jni, c, at + 1);
+    (*jni)->SetObjectArrayElement(jni, shown, at, shape);
+    atomic_thread_fence(memory_order_release);
+    (*jni)->SetObjectArrayElement(jni, classes, at, c);
+    if (shape)
+        (*jni)->DeleteLocalRef(jni, shape);
+}
+
+NATIVE(jint, enroll)
+
+(JNIEnv *jni, jclass probe, jclass c, jint at, jobjectArray classes, jobjectArray shown)
+{
+    enum { PLACES = 32 };
+
+    if (!c)
+        return 0;
+    const jint n = (*jni)->GetArrayLength(jni, classes);
+    jint number = n + 1;
+    pthread_mutex_lock(&tables);
+    for (int i = 0; i < PLACES && number > n; i++, at = (at + 1) & (n - 1)) {
+        jobject there = (*jni)->GetObjectArrayElement(jni, classes, at);
+        if (!there)
+            enter_class(jni, c, at, classes, shown);
+        if (!there || (*jni)->IsSameObject(jni, there, c))
+            number = at + 1;
+        if (there)
+            (*jni)->DeleteLocalRef(jni, there);
+    }
+    pthread_mutex_unlock(&tables);
+    return number;
+}
+
+NATIVE(jlongArray, ready)
+
+(JNIEnv *jni, jclass probe, jclass c, jint number, jobjectArray shown)
+{
+    jlong kind = 0;
+    if (!c)
+        return NULL;
+    pthread_mutex_lock(&tables);
+    jlongArray shape = (*jni)->GetObjectArrayElement(jni, shown, number - 1);
+    if (shape)
+        (*jni)->GetLongArrayRegion(jni, shape, 0, 1, &kind);
+    if (shape && kind == SHAPE_UNREADY) {
+        (*jni)->DeleteLocalRef(jni, shape);
+        shape = trace_objects_shape(jni, c, number);
+        (*jni)->SetObjectArrayElement(jni, shown, number - 1, shape);
+    }
+    pthread_mutex_unlock(&tables);
+    return shape;
 }
 
 /* A thread has ended: another thread may use its slot and, once it is empty, its ring. */
@@ -233,11 +289,19 @@ static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
     return !reader || trace_objects_is_own(r->thread) || reader->record(w, r);
 }
 
+/* A ring with records to be read. */
+struct place {
+    struct trace_cursor cursor;
+    const struct trace_record *record; /* the next one */
+};
+
 struct round {
     struct jfr_writer *w;
     const struct session *s; /* whose time may be over meanwhile; NULL: it has ended */
+    uint64_t up_to;          /* later records are left for the next round */
     uint64_t records;
-    VEC(struct trace_record *) later;
+    struct place *places; /* a heap, the one with the earliest record first */
+    unsigned n;
 };
 
 static void give_up(struct round *round)
@@ -246,22 +310,14 @@ static void give_up(struct round *round)
         drain.readers[0]->unmatched(round->w);
 }
 
-static void read_one(void *context, const struct trace_record *r)
+static void read_one(struct round *round, const struct trace_record *r)
 {
     enum { WATCH = 64 }; /* records between two looks at the time */
 
-    struct round *round = context;
     if (++round->records % WATCH == 0 && round->s)
         session_watch_time(round->s);
-    if (hand_over(round->w, r))
-        return;
-    struct trace_record *copy = malloc(r->size);
-    if (copy)
-        memcpy(copy, r, r->size);
-    if (!copy || vec_push(&round->later, copy) < 0) {
-        free(copy);
+    if (!hand_over(round->w, r))
         give_up(round);
-    }
 }
 
 static struct trace_ring_lost lost_of(const struct trace_ring *r)
@@ -297,22 +353,55 @@ static void report_lost(struct jfr_writer *w)
                    drain.without_ring);
 }
 
+/* Finds the next record of a ring. False: there is none up to the end of the round. */
+static bool next_record(struct round *round, struct place *p)
+{
+    bool broken = false;
+    p->record = trace_cursor_record(&p->cursor, &broken);
+    if (broken)
+        give_up(round);
+    if (p->record && p->record->time_ns <= round->up_to)
+        return true;
+    trace_cursor_end(&p->cursor);
+    return false;
+}
+
+static void sift_down(struct round *round, unsigned i)
+{
+    struct place *p = round->places, moved = p[i];
+    for (unsigned child; (child = 2 * i + 1) < round->n; i = child) {
+        if (child + 1 < round->n && p[child + 1].record->time_ns < p[child].record->time_ns)
+            child++;
+        if (moved.record->time_ns <= p[child].record->time_ns)
+            break;
+        p[i] = p[child];
+    }
+    p[i] = moved;
+}
+
 /*
- * When a virtual thread has moved, the exit of a call may be in another ring than its entry. Such
- * exits are tried again after all others.
+ * Reads the records of all rings in the order of time, because a virtual thread moves from ring to
+ * ring with its carriers, and its calls must nest as they did. It cannot move before its record is
+ * complete. If a record is still incomplete when the rings are looked at, what its thread writes
+ * next is later than `up_to`.
  */
 static void drain_rings(struct jfr_writer *w, const struct session *s)
 {
-    struct round round = {.w = w, .s = s};
-    for (unsigned i = 0; i < drain.n_rings; i++)
-        if (!trace_ring_drain(drain.rings[i], read_one, &round))
-            give_up(&round);
-    for (size_t i = 0; i < round.later.len; i++) {
-        if (!hand_over(w, round.later.data[i]))
-            give_up(&round);
-        free(round.later.data[i]);
+    static struct place places[RINGS_MAX]; /* under the lock */
+    struct round round = {.w = w, .s = s, .up_to = now_ns(), .places = places};
+    for (unsigned i = 0; i < drain.n_rings; i++) {
+        trace_cursor_begin(&places[round.n].cursor, drain.rings[i]);
+        round.n += next_record(&round, &places[round.n]);
     }
-    vec_release(&round.later);
+    for (unsigned i = round.n / 2; i-- > 0;)
+        sift_down(&round, i);
+    while (round.n) {
+        read_one(&round, places[0].record);
+        trace_cursor_next(&places[0].cursor);
+        if (!next_record(&round, &places[0]))
+            places[0] = places[--round.n];
+        sift_down(&round, 0);
+    }
     drain.round_records = round.records;
     report_lost(w);
 }
@@ -430,8 +519,10 @@ static int begin(JNIEnv *jni, struct buf *why)
 static void forget(JNIEnv *jni)
 {
     jmethodID m = drain.probe ? (*jni)->GetStaticMethodID(jni, drain.probe, "forget", "()V") : NULL;
+    pthread_mutex_lock(&tables);
     if (m)
         (*jni)->CallStaticVoidMethod(jni, drain.probe, m);
+    pthread_mutex_unlock(&tables);
     vm_clear_exception(jni);
 }
 

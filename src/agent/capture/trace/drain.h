@@ -18,12 +18,9 @@ enum { RECORD_SITE = 1 << 24 }; /* a site's number is kind - RECORD_SITE */
 
 struct drain_reader {
     bool sites; /* otherwise calls */
-    /*
-     * Handles one record, which remains valid until the function returns. False: try it again after
-     * the other records of this round.
-     */
+    /* Handles one record, which remains valid until the function returns. False: it was lost. */
     bool (*record)(struct jfr_writer *w, const struct trace_record *r);
-    /* The second try returned false as well. NULL: this never happens. */
+    /* A record was lost. NULL: this never happens. */
     void (*unmatched)(struct jfr_writer *w);
 };
 

@@ -192,8 +192,6 @@ static struct shown_class *find(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], int
     return s;
 }
 
-EXPORT jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class, jclass c,
-                                                              jint number);
 EXPORT void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jclass c,
                                                          jstring why);
 EXPORT jboolean JNICALL Java_java_lang_JvmscopeValues_isFailed(JNIEnv *jni, jclass class, jclass c);
@@ -209,12 +207,11 @@ static bool is_linked(jclass c)
                      JVMTI_CLASS_STATUS_PRIMITIVE);
 }
 
-jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class, jclass c,
-                                                       jint number)
+jlongArray trace_objects_shape(JNIEnv *jni, jclass c, jint number)
 {
     jlong out[SHAPE_MAX] = {SHAPE_UNREADY};
     int n = 0;
-    if (!c || number <= 0 || number >= CLASSES_MAX || !objects.active ||
+    if (number <= 0 || number >= CLASSES_MAX || !objects.active ||
         (*jni)->PushLocalFrame(jni, 128) < 0) {
         vm_clear_exception(jni);
         return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is recorded of objects besides class and identity: contents of the JDK's known classes
- * (shapes.h), show= and tostring=. The native methods of the probes are in objects.c.
+ * (shapes.h), show= and tostring=.
  */
 #pragma once
 
@@ -16,6 +16,11 @@ int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why) must_ch
 void trace_objects_end(JNIEnv *jni);
 /* Called periodically: replaces a thread that hangs in toString(). */
 void trace_objects_work(struct session *s, JNIEnv *jni);
+/*
+ * What probes write of the objects of a class with a number (shapes.h), as a new local reference;
+ * NULL: nothing.
+ */
+jlongArray trace_objects_shape(JNIEnv *jni, jclass c, jint number);
 /* What records contain of the objects of a class, given its number; NULL: nothing. */
 const struct shown_class *trace_shown(uint32_t number);
 /*

@@ -55,15 +55,11 @@ int open_calls_add(struct open_threads *t, const struct trace_record *r, bool of
     struct open_calls *o = t->n_open < OPEN_MAX ? make_list(t, r->thread) : NULL;
     if (!o || !make_room(o, r->size))
         return -ENOMEM;
-    struct open_call own = o->calls[o->n];
-    memcpy(own.entry, r, r->size);
-    own.of_agent = of_agent;
+    struct open_call *own = &o->calls[o->n++];
+    memcpy(own->entry, r, r->size);
+    own->of_agent = of_agent;
     o->n_of_agent += of_agent;
-    uint32_t at = o->n++;
     t->n_open++;
-    for (; at > 0 && o->calls[at - 1].entry->time_ns > r->time_ns; at--)
-        o->calls[at] = o->calls[at - 1];
-    o->calls[at] = own;
     return 0;
 }
 

@@ -64,30 +64,45 @@ static bool is_size(uint32_t size, int64_t there)
     return size >= sizeof(struct trace_record) && size % 8 == 0 && size <= there;
 }
 
-bool trace_ring_drain(struct trace_ring *r,
-                      void (*record)(void *context, const struct trace_record *r), void *context)
+void trace_cursor_begin(struct trace_cursor *c, struct trace_ring *r)
+{
+    int64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    *c = (struct trace_cursor){.ring = r,
+                               .at = tail,
+                               .until = atomic_load_explicit(&r->head, memory_order_acquire),
+                               .from = tail};
+}
+
+const struct trace_record *trace_cursor_record(struct trace_cursor *c, bool *ret_broken)
+{
+    struct trace_ring *r = c->ring;
+    if (c->at == c->until)
+        return NULL;
+    const struct trace_record *one = (const struct trace_record *)(r->data + c->at);
+    int64_t room = c->at < c->until ? c->until - c->at : r->size + RING_RECORD_MAX - c->at;
+    if (is_size(one->size, room))
+        return one;
+    *ret_broken = true;
+    c->at = c->from = c->until;
+    return NULL;
+}
+
+void trace_cursor_next(struct trace_cursor *c)
 {
     /* number of bytes that are read before their room is returned to the writer */
     enum { PART = 256 << 10 };
 
-    int64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed), from = tail;
-    const int64_t until = atomic_load_explicit(&r->head, memory_order_acquire);
-    while (tail != until) {
-        const struct trace_record *one = (const struct trace_record *)(r->data + tail);
-        int64_t room = tail < until ? until - tail : r->size + RING_RECORD_MAX - tail;
-        if (!is_size(one->size, room)) {
-            atomic_store_explicit(&r->tail, until, memory_order_release);
-            return false;
-        }
-        int64_t end = tail + one->size;
-        record(context, one);
-        tail = end >= r->size ? 0 : end;
-        if (end - from < PART && tail != 0)
-            continue;
-        give_back(r, from, end);
-        atomic_store_explicit(&r->tail, tail, memory_order_release);
-        from = tail;
-    }
-    atomic_store_explicit(&r->tail, tail, memory_order_release);
-    return true;
+    struct trace_ring *r = c->ring;
+    int64_t end = c->at + ((const struct trace_record *)(r->data + c->at))->size;
+    c->at = end >= r->size ? 0 : end;
+    if (end - c->from < PART && c->at != 0)
+        return;
+    give_back(r, c->from, end);
+    atomic_store_explicit(&r->tail, c->at, memory_order_release);
+    c->from = c->at;
+}
+
+void trace_cursor_end(struct trace_cursor *c)
+{
+    atomic_store_explicit(&c->ring->tail, c->at, memory_order_release);
 }

@@ -84,10 +84,22 @@ struct trace_ring *trace_ring_new(uint32_t size, uint64_t calls);
 uint32_t trace_ring_share(unsigned n);
 /* Number of bytes between the reader's and the writer's positions. */
 uint32_t trace_ring_used(struct trace_ring *r);
+/* The reader's place in a ring: the complete records up to where the writer was when it began. */
+struct trace_cursor {
+    struct trace_ring *ring;
+    int64_t at, until;
+    int64_t from; /* what lies before was returned to the writer */
+};
+
+void trace_cursor_begin(struct trace_cursor *c, struct trace_ring *r);
 /*
- * Passes all complete records to `record`, one after the other, then returns their room to the
- * writer and their memory to the system. Records written meanwhile are left for the next call.
- * False: one of them was not a record, and what the writer had written up to then is skipped.
+ * The record at the cursor; NULL when none is left. If the bytes there are not a record, all that
+ * are left are skipped, and *ret_broken is true.
  */
-bool trace_ring_drain(struct trace_ring *r,
-                      void (*record)(void *context, const struct trace_record *r), void *context);
+const struct trace_record *trace_cursor_record(struct trace_cursor *c, bool *ret_broken);
+/*
+ * Moves past the record at the cursor, and now and then returns what was read to the writer and its
+ * memory to the system. The second does that at the end.
+ */
+void trace_cursor_next(struct trace_cursor *c);
+void trace_cursor_end(struct trace_cursor *c);

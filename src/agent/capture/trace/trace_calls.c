@@ -325,10 +325,8 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
         at--;
     if (at == 0)
         return false;
-    /* Calls that began after this exit are not nested in it. */
     for (uint32_t inner = o->n; inner-- > at;)
-        if (o->calls[inner].entry->time_ns <= r->time_ns)
-            end_without_exit(w, o, inner, r);
+        end_without_exit(w, o, inner, r);
     end_call(w, o, at - 1, r);
     return true;
 }
@@ -380,8 +378,7 @@ static bool has_class_of_agent(const struct traced_method *m, const struct trace
 }
 
 /*
- * Handles one record of the rings. False: it is the exit of a call whose entry has not been read
- * yet.
+ * Handles one record of the rings. False: it is the exit of a call whose entry is missing.
  */
 static bool read_record(struct jfr_writer *w, const struct trace_record *r)
 {

@@ -44,8 +44,8 @@ public final class JvmscopeTrace {
     private static final Class<?>[] classes = new Class<?>[CLASSES];
 
     /**
-     * The values returned by fields() by class number - 1. An element is set before that of the
-     * class.
+     * The shapes (shapes.h) of objects by class number - 1; null: nothing is shown of them. An
+     * element is set before that of the class.
      */
     private static final long[][] shown = new long[CLASSES][];
     // Kinds of shapes, as in shapes.h. JvmscopeContents has the others.
@@ -70,12 +70,21 @@ public final class JvmscopeTrace {
 
     private static native long newRing(long eetop);
 
-    private static native void newClass(Class<?> c, int number);
+    /**
+     * Finds a class in the table, from a place on, or enters it with its shape. Returns its number,
+     * or a number above CLASSES if there is no room. A virtual thread that waits for another thread
+     * here stays on its carrier, as in ready(): if it left the carrier in the middle of a record,
+     * other threads would write into the same ring.
+     */
+    private static native int enroll(Class<?> c, int at, Class<?>[] classes, long[][] shown);
+
+    /**
+     * Returns the shape of a class that was not linked when it was first seen, as a value itself,
+     * and now has objects.
+     */
+    private static native long[] ready(Class<?> c, int number, long[][] shown);
 
     private static native long offset(int site, Object o);
-
-    /** Returns the shape of a class's objects (shapes.h), or null if nothing is shown of them. */
-    private static native long[] fields(Class<?> c, int number);
 
     /**
      * Returns the place of a field in objects of a class: its type << 56 | its offset, or -1 if
@@ -93,25 +102,23 @@ public final class JvmscopeTrace {
         Double.doubleToRawLongBits(0);
         constant(0);
         newRing(0);
-        newClass(null, 0);
+        enroll(null, 0, null, null);
+        ready(null, 0, null);
         offset(-1, null);
-        fields(null, 0);
         place(null, 0);
     }
 
     /** Forgets the classes, so that they can be unloaded. */
     private static void forget() {
-        synchronized (classes) {
-            for (int i = 0; i < CLASSES; i++) {
-                classes[i] = null;
-                shown[i] = null;
-                places[i] = null;
-            }
-            for (int i = 0; i < STATICS; i++)
-                statics[i] = null;
-            for (int i = 0; i < names.length; i++)
-                names[i] = null;
+        for (int i = 0; i < CLASSES; i++) {
+            classes[i] = null;
+            shown[i] = null;
+            places[i] = null;
         }
+        for (int i = 0; i < STATICS; i++)
+            statics[i] = null;
+        for (int i = 0; i < names.length; i++)
+            names[i] = null;
     }
 
     /** As in paths.c. */
@@ -551,25 +558,10 @@ public final class JvmscopeTrace {
         return shape == null || shape[0] != UNREADY ? shape : readyShape(c, number);
     }
 
-    /**
-     * Returns the shape of a class that was not linked when it was first seen, as a value itself,
-     * and now has objects.
-     */
     private static long[] readyShape(Class<?> c, int number) {
-        synchronized (classes) {
-            long[] shape = shown[number - 1];
-            if (shape != null && shape[0] == UNREADY)
-                shown[number - 1] = shape = askFields(c, number, false);
-            return shape;
-        }
-    }
-
-    private static long[] askFields(Class<?> c, int number, boolean isNew) {
         long ring = asAgent();
         try {
-            if (isNew)
-                newClass(c, number);
-            return fields(c, number);
+            return ready(c, number, shown);
         } finally {
             asProgram(ring);
         }
@@ -716,18 +708,12 @@ public final class JvmscopeTrace {
     }
 
     private static int otherNumber(Class<?> c, int at) {
-        synchronized (classes) {
-            for (int i = 0; i < 32; i++, at = at + 1 & CLASSES - 1) {
-                if (classes[at] == c)
-                    return at + 1;
-                if (classes[at] == null) {
-                    shown[at] = askFields(c, at + 1, true);
-                    classes[at] = c;
-                    return at + 1;
-                }
-            }
+        long ring = asAgent();
+        try {
+            return enroll(c, at, classes, shown);
+        } finally {
+            asProgram(ring);
         }
-        return CLASSES + 1;
     }
 
     /**
