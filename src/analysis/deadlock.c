@@ -56,3 +56,16 @@ void deadlocks_release(struct deadlocks *d)
         vec_release(&d->list.data[i].waits);
     vec_release(&d->list);
 }
+
+uint64_t deadlocks_waiting_for_locks(const struct timeline *t)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < t->n_threads; i++) {
+        uint32_t last = t->threads[i].last;
+        if (last == TL_NONE || tl_node(t, last).kind != TL_PARK)
+            continue;
+        uint32_t object = tl_context_of(t, last)->object;
+        n += object != TL_NONE && t->objects[object].flags & TL_OBJECT_LOCK;
+    }
+    return n;
+}

@@ -22,3 +22,8 @@ struct deadlocks {
 
 int deadlocks_find(const struct timeline *t, struct deadlocks *ret) must_check;
 void deadlocks_release(struct deadlocks *d);
+/*
+ * Returns how many threads wait for a lock of java.util.concurrent when the recording ends and are
+ * in no deadlock that was found.
+ */
+uint64_t deadlocks_waiting_for_locks(const struct timeline *t);

@@ -2,6 +2,7 @@
 #include "page/timeline.h"
 
 #include "analysis/critical_path.h"
+#include "analysis/deadlock.h"
 #include "analysis/monitor_stats.h"
 #include "analysis/path_samples.h"
 #include "base/map.h"
@@ -443,6 +444,8 @@ int page_timeline_json(struct json *j, const struct timeline *t, const char *fil
     json_key_u64(j, "end_ns", t->end_ns);
     json_key_u64(j, "lost", t->lost);
     json_key_u64(j, "deadlocks", t->deadlocks);
+    json_key_u64(j, "owner_unknown", t->owners_unknown);
+    json_key_u64(j, "waiting_for_locks", deadlocks_waiting_for_locks(t));
     json_key_bool(j, "exact", t->instrumented == 1);
     names_json(j, "kinds", kind_name, TL_KINDS);
     names_json(j, "edges", edge_name, TL_EDGES);

@@ -564,10 +564,10 @@ static int strings_settle(struct timeline_builder *b, struct timeline *t)
 
 int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct timeline **ret)
 {
-    uint32_t cycles = 0;
+    uint32_t cycles = 0, unknown = 0;
     uint64_t end = end_clock_ns > b->origin ? end_clock_ns - b->origin : 0;
     b->now = MAX(b->now, end);
-    int r = timeline_find_deadlocks(b, &cycles);
+    int r = timeline_find_deadlocks(b, &cycles, &unknown);
     if (r < 0)
         return r;
     pauses_settle(b);
@@ -592,6 +592,7 @@ int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct ti
     t->unbound = b->unbound;
     t->instrumented = TL_NONE;
     t->deadlocks = cycles;
+    t->owners_unknown = unknown;
 #define GIVE_(name)            \
     t->name = b->name.data;    \
     t->n_##name = b->name.len; \

@@ -63,9 +63,10 @@ static int move_back(struct timeline_builder *b, uint32_t n)
 /*
  * Finds cycles among the threads that wait at the end: a thread waits for a lock whose owner waits
  * for a lock, and so on. The owners are those recorded last; a cycle that did not really exist
- * would have dissolved before the end.
+ * would have dissolved before the end. *ret_unknown: threads that wait for a monitor whose owner is
+ * unknown, which may be in cycles that are not found.
  */
-int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
+int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles, uint32_t *ret_unknown)
 {
     size_t n = b->threads.len;
     uint32_t *next = calloc(n + 1, sizeof(*next)), *seen = calloc(n + 1, sizeof(*seen));
@@ -80,6 +81,7 @@ int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
         const struct monitor *m = timeline_monitor_of(b, c.object);
         bool known = m && m->owner != TL_NONE && (state == TL_WAIT_LOCK || m->owner_exact);
         next[i] = known ? m->owner : c.other;
+        *ret_unknown += state == TL_WAIT_LOCK && next[i] == TL_NONE;
     }
     for (size_t i = 0; r == 0 && i < n; i++) {
         uint32_t t = (uint32_t)i;

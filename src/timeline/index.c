@@ -25,7 +25,7 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 19
+#define VERSION 20
 
 struct index_header {
     uint32_t magic, version;
@@ -33,7 +33,7 @@ struct index_header {
     uint64_t sum; /* of the arrays */
     uint64_t n_nodes;
     uint64_t origin_ns, start_epoch, end_ns, lost, lost_any, unbound, began_before, cut_at, wake_ns;
-    uint32_t instrumented, deadlocks, unsampled, spare;
+    uint32_t instrumented, deadlocks, unsampled, owners_unknown;
 
     struct {
         uint64_t offset, n;
@@ -80,7 +80,8 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
                              .wake_ns = t->wake_ns,
                              .instrumented = t->instrumented,
                              .deadlocks = t->deadlocks,
-                             .unsampled = t->unsampled};
+                             .unsampled = t->unsampled,
+                             .owners_unknown = t->owners_unknown};
     return h;
 }
 
@@ -439,6 +440,7 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->instrumented = h->instrumented;
     t->deadlocks = h->deadlocks;
     t->unsampled = h->unsampled;
+    t->owners_unknown = h->owners_unknown;
     t->mapped = (void *)m.data; /* from here on its arrays are not freed one by one */
     t->mapped_len = m.len;
     m = (struct file_map){0};

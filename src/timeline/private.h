@@ -203,4 +203,5 @@ int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_ready(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind,
                           enum tl_edge edge);
-int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles);
+int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles,
+                            uint32_t *ret_unknown);

@@ -183,7 +183,9 @@ struct timeline {
     uint64_t cut_at;
     uint32_t instrumented; /* contanalysis: 1 yes, 0 no, TL_NONE not stated (plain JFR) */
     uint32_t deadlocks;    /* cycles found */
-    uint32_t unsampled;    /* 1: the recording is known to have no CPU samples */
+    /* threads that wait at the end for a monitor whose owner is unknown: in a cycle or not */
+    uint32_t owners_unknown;
+    uint32_t unsampled; /* 1: the recording is known to have no CPU samples */
 #define TL_FIELD_(type, name) \
     const type *name;         \
     size_t n_##name;

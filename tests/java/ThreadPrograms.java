@@ -306,7 +306,14 @@ public class ThreadPrograms {
         }
     }
 
-    /** Deadlocks: of two monitors, of three, of a monitor and a lock. The program ends by itself after a while. */
+    static void inOrder(ReentrantLock first, ReentrantLock second, CountDownLatch others) {
+        first.lock();
+        meet(others);
+        sleep(50);
+        second.lock();
+    }
+
+    /** Deadlocks: of two monitors, of three, of a monitor and a lock, and several of two threads each. The program ends by itself after a while. */
     static void p10(String which, int ms) throws Exception {
         List<Thread> all = new ArrayList<>();
         Object l1 = new L1(), l2 = new L2(), l3 = new Object();
@@ -335,6 +342,18 @@ public class ThreadPrograms {
         } else if (which.equals("virtual")) {
             all.add(virtual("A", () -> inOrder(l1, l2, holding)));
             all.add(virtual("B", () -> inOrder(l2, l1, holding)));
+        } else if (which.startsWith("several")) {
+            ReentrantLock other = new ReentrantLock();
+            CountDownLatch locking = new CountDownLatch(2), unseen = new CountDownLatch(2);
+            Object l4 = new L1();
+            all.add(thread("A", () -> inOrder(l1, l2, holding)));
+            all.add(thread("B", () -> inOrder(l2, l1, holding)));
+            all.add(thread("C", () -> inOrder(held, other, locking)));
+            all.add(thread("D", () -> inOrder(other, held, locking)));
+            if (which.equals("several-virtual")) {
+                all.add(virtual("E", () -> inOrder(l3, l4, unseen)));
+                all.add(virtual("F", () -> inOrder(l4, l3, unseen)));
+            }
         } else {
             all.add(thread("A", () -> inOrder(l1, l2, holding)));
             all.add(thread("B", () -> inOrder(l2, l1, holding)));

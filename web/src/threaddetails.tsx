@@ -144,6 +144,14 @@ export function PathSummary({ json, onFirst, file }: { json: TimelineJson; onFir
         </section>
       )}
       {json.deadlocks > 0 && <p class="warn">{json.deadlocks} deadlock{json.deadlocks > 1 ? "s" : ""} found.</p>}
+      {json.owner_unknown > 0 && (
+        <p class="warn">At the end, {plural(json.owner_unknown, "thread")} waited for monitors of unknown owners. Whether they are deadlocked is not known.</p>
+      )}
+      {json.deadlocks > 0 && json.waiting_for_locks > 0 && (
+        <p class="dim">
+          At the end, {plural(json.waiting_for_locks, "thread")} waited for locks of java.util.concurrent. Deadlocks with these are found with --deadlocks alone.
+        </p>
+      )}
     </aside>
   );
 }

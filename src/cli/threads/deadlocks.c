@@ -11,38 +11,53 @@
 
 #include <stdio.h>
 
-/* Returns how many threads wait for a lock of java.util.concurrent when the recording ends. */
-static uint64_t wait_for_locks(const struct timeline *t)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < t->n_threads; i++) {
-        uint32_t last = t->threads[i].last;
-        if (last == TL_NONE || tl_node(t, last).kind != TL_PARK)
-            continue;
-        uint32_t object = tl_context_of(t, last)->object;
-        n += object != TL_NONE && t->objects[object].flags & TL_OBJECT_LOCK;
-    }
-    return n;
-}
+/* What a recording does not show about the threads that wait at its end. */
+struct unjudged {
+    bool locks;        /* the owners of locks of java.util.concurrent are not recorded */
+    uint64_t waiting;  /* threads that wait for one */
+    uint64_t monitors; /* threads that wait for a monitor whose owner is unknown */
+};
 
-/*
- * Says that there is no deadlock, or of what nothing is known: contention shows who owns a monitor,
- * and the owners of other locks are recorded by --deadlocks alone.
- */
-static void print_none(bool monitors, bool locks, uint64_t waiting)
+/* Says that there is no deadlock, and what is not known. */
+static void print_none(const struct unjudged *u)
 {
-    if (!monitors)
-        puts("not known: this recording does not show who owns locks "
-             "(record with --threads or --deadlocks)");
-    else if (locks)
+    if (!u->locks)
         puts("no deadlock at the end of the recording");
-    else if (!waiting)
+    else if (!u->waiting)
         puts("no deadlock of monitors at the end of the recording; who owns locks of "
              "java.util.concurrent is recorded with --deadlocks");
     else
         printf("no deadlock of monitors at the end of the recording; threads that wait for locks "
                "of java.util.concurrent, whose owners are recorded with --deadlocks: %llu\n",
-               (unsigned long long)waiting);
+               (unsigned long long)u->waiting);
+}
+
+/* Says what may be deadlocked in addition to what was found, or though nothing was found. */
+static void print_unjudged(const struct unjudged *u, bool found)
+{
+    if (u->monitors)
+        printf("%s wait for monitors whose owners are unknown (--deadlocks finds them): %llu\n",
+               found ? "not judged: threads that" : "not known: threads",
+               (unsigned long long)u->monitors);
+    if (!u->locks)
+        return;
+    fputs("not looked for: deadlocks with locks of java.util.concurrent, whose owners are recorded "
+          "with --deadlocks",
+          stdout);
+    if (u->waiting)
+        printf("; threads that wait for one: %llu", (unsigned long long)u->waiting);
+    putchar('\n');
+}
+
+static void print_rest(bool looked, const struct unjudged *u, bool found)
+{
+    if (!looked && !found)
+        puts("not known: this recording does not show who owns locks "
+             "(record with --threads or --deadlocks)");
+    else if (found || u->monitors)
+        print_unjudged(u, found);
+    else
+        print_none(u);
 }
 
 int threads_deadlocks(struct thread_view *v)
@@ -55,11 +70,15 @@ int threads_deadlocks(struct thread_view *v)
     struct json j = {.out = &b};
     bool looked = v->t->instrumented != TL_NONE;
     bool locks = looked && contents_requested(v->path, OPT_DEADLOCK);
-    uint64_t waiting = wait_for_locks(v->t);
+    /* deadlock=y has examined these waits while they were recorded */
+    const struct unjudged u = {.locks = !locks,
+                               .waiting = deadlocks_waiting_for_locks(v->t),
+                               .monitors = locks ? 0 : v->t->owners_unknown};
     json_begin_object(&j);
     json_key_bool(&j, "looked", looked);
     json_key_bool(&j, "looked_at_locks", locks);
-    json_key_u64(&j, "waiting_for_locks", waiting);
+    json_key_u64(&j, "waiting_for_locks", u.waiting);
+    json_key_u64(&j, "owner_unknown", u.monitors);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
     json_key_array(&j, "deadlocks");
     for (size_t i = 0; i < d.list.len; i++) {
@@ -99,8 +118,8 @@ int threads_deadlocks(struct thread_view *v)
     }
     json_end_array(&j);
     json_end_object(&j);
-    if (!v->options->json && d.list.len == 0)
-        print_none(looked, locks, waiting);
+    if (!v->options->json)
+        print_rest(looked, &u, d.list.len > 0);
     deadlocks_release(&d);
     return v->options->json ? json_print(&b) : 0;
 }

@@ -45,13 +45,20 @@ int deadlocks_of_vm(const char *pid, bool as_json)
         return complain(pid, "threads deadlocks", "the agent's answer is not understood");
     }
     size_t n = json_object_array_length(list);
-    for (size_t i = 0; !as_json && i < n; i++)
-        print_cycle(json_object_object_get(json_object_array_get_idx(list, i), "cycle"));
+    for (size_t i = 0; i < n; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        if (as_json)
+            json_object_object_add(one, "looked_at_virtual", json_object_new_boolean(false));
+        else
+            print_cycle(json_object_object_get(one, "cycle"));
+    }
     if (as_json)
         puts(json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN |
                                                       JSON_C_TO_STRING_NOSLASHESCAPE));
     else if (n == 0)
         puts("no deadlock of platform threads (run --deadlocks reports virtual ones)");
+    else
+        puts("only platform threads were looked at (run --deadlocks reports virtual ones)");
     json_object_put(o);
     return 0;
 }

@@ -338,6 +338,8 @@ def test_10_deadlock_of_a_running_vm(jdk, tmp_path):
     assert cycle["B"]["waits_for"].startswith("ThreadPrograms$L1@")
     assert all(any("ThreadPrograms" in f for f in c["frames"]) for c in cycle.values())
     assert shown.stdout.startswith("deadlock of 2 threads:\n")
+    assert shown.stdout.endswith("\nonly platform threads were looked at (run --deadlocks reports virtual ones)\n")
+    assert found[0]["looked_at_virtual"] is False
     frames = re.findall(r"(?m)^ +at (.*)$", shown.stdout)
     assert frames == [f for c in found[0]["cycle"] for f in c["frames"]] and any(re.match(r"ThreadPrograms\S*:\d+$", f) for f in frames)
     assert all(re.fullmatch(r"[\w.$<>\[\]:]+?(:\d+)?", f) and "0x" not in f for f in frames), "no modules, loaders and addresses"

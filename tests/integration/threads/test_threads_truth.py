@@ -292,6 +292,43 @@ def test_a_deadlock_that_needs_unknown_owners_is_not_denied(jdk, folder):
         assert text.startswith("no deadlock of monitors at the end of the recording; ") and "--deadlocks" in text, text
 
 
+LOCKS_NOT_LOOKED_AT = "not looked for: deadlocks with locks of java.util.concurrent, whose owners are recorded with --deadlocks"
+
+
+@pytest.mark.jdks(8, 25)
+def test_what_was_not_judged_is_said_beside_a_deadlock(jdk, folder):
+    """Two monitors, two locks of java.util.concurrent, and two monitors of virtual threads whose owners JDK 25 does not report."""
+    which, unknown = ("several-virtual", 2) if jdk.version == 25 else ("several", 0)
+    out = folder / f"several-{jdk.version}.jfr"
+    done = jdk.java("ThreadPrograms", "10", which, 500, jvm=[jdk.agent(f"threads=y,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+    found, lines = threads("deadlocks", out), lab.output("threads", "deadlocks", out).splitlines()
+    assert [sorted(c["thread"] for c in d["cycle"]) for d in found["deadlocks"]] == [["A", "B"]]
+    assert (found["looked_at_locks"], found["waiting_for_locks"], found["owner_unknown"]) == (False, 2, unknown)
+    told = [f"not judged: threads that wait for monitors whose owners are unknown (--deadlocks finds them): {unknown}"] if unknown else []
+    assert [line for line in lines if line.startswith("not ")] == told + [f"{LOCKS_NOT_LOOKED_AT}; threads that wait for one: 2"], lines
+    assert lines[0].startswith("deadlock of 2 threads, ")
+    # Everything is judged under deadlock=y.
+    out = folder / f"several-all-{jdk.version}.jfr"
+    done = jdk.java("ThreadPrograms", "10", which, 1500, jvm=[jdk.agent(f"deadlock=y,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+    found, text = threads("deadlocks", out), lab.output("threads", "deadlocks", out)
+    assert len(found["deadlocks"]) == 2 + bool(unknown) and found["owner_unknown"] == 0 and "not " not in text, text
+
+
+@pytest.mark.jdks(25, 27)
+def test_monitors_of_unknown_owners_are_not_called_free_of_deadlocks(jdk, folder):
+    """Two virtual threads that wait for each other's monitor: the VM does not say who owns them."""
+    out = folder / f"unknown-{jdk.version}.jfr"
+    done = jdk.java("ThreadPrograms", "10", "virtual", 500, jvm=[jdk.agent(f"threads=y,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+    for _ in range(2):  # from the recording, and from the timeline that is kept beside it
+        found = threads("deadlocks", out)
+        assert (found["looked"], found["owner_unknown"], found["deadlocks"]) == (True, 2, [])
+        assert lab.output("threads", "deadlocks", out).splitlines() == [
+            "not known: threads wait for monitors whose owners are unknown (--deadlocks finds them): 2", LOCKS_NOT_LOOKED_AT]
+
+
 @pytest.mark.jdks(17)
 def test_sleeps_that_run_out_are_timed_out(jdk, folder):
     """In the thread profiler's XML too."""
