@@ -217,6 +217,17 @@ static void restore_now(JNIEnv *jni)
     batches_hurry(false);
 }
 
+static void reset_tally(void)
+{
+    atomic_store(&instrument_tally.classes, 0);
+    atomic_store(&instrument_tally.methods, 0);
+    atomic_store(&instrument_tally.refused, 0);
+    atomic_store(&instrument_tally.unmodifiable, 0);
+    atomic_store(&instrument_tally.nameless, 0);
+    for (int k = 0; k < LEFT_REASONS; k++)
+        atomic_store(&instrument_tally.left[k], 0);
+}
+
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why)
 {
     jvmtiCapabilities needs = {.can_retransform_classes = 1}, missing = {0};
@@ -236,13 +247,7 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
     if (i == CLIENTS_MAX)
         return -ENOSPC;
     if (first) {
-        atomic_store(&instrument_tally.classes, 0);
-        atomic_store(&instrument_tally.methods, 0);
-        atomic_store(&instrument_tally.refused, 0);
-        atomic_store(&instrument_tally.unmodifiable, 0);
-        atomic_store(&instrument_tally.nameless, 0);
-        for (int k = 0; k < LEFT_REASONS; k++)
-            atomic_store(&instrument_tally.left[k], 0);
+        reset_tally();
         if ((r = vm_events_on(&events)) < 0) {
             buf_printf(why, "the VM refuses the class file hook");
             return r;
@@ -261,6 +266,23 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
 int instrument_again(JNIEnv *jni)
 {
     return loaded_transform(jni, NULL, 0);
+}
+
+int instrument_change(const struct instrument_client *c, JNIEnv *jni)
+{
+    uint64_t slot = 0;
+    int others = 0;
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *there = atomic_load(&instrument_clients[i]);
+        slot |= there == c ? UINT64_C(1) << i : 0;
+        others += there && there != c;
+    }
+    if (!slot)
+        return -ENOENT;
+    if (!others)
+        reset_tally();
+    restore_now(jni);
+    return loaded_transform(jni, c, slot);
 }
 
 /* Takes a client out of the table; returns its bit, 0 when it was not there. */

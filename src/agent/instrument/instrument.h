@@ -115,6 +115,12 @@ bool instrument_chosen(struct str class_name, struct str method, struct str desc
  * take half a minute.
  */
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why) must_check;
+/*
+ * Applies a client that was added once more, because it wants other classes or edits them in
+ * another way. Its probes go on in the meantime: a class has the old ones or the new ones. Returns
+ * 0, -ENOENT if it was not added, or -EPROTO when the VM does not list its classes.
+ */
+int instrument_change(const struct instrument_client *c, JNIEnv *jni) must_check;
 /* Applies all clients once more, because one of them has changed its edits. */
 int instrument_again(JNIEnv *jni) must_check;
 /*

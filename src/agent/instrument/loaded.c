@@ -97,7 +97,7 @@ static void call_on_class(JNIEnv *jni, jclass class, struct str name)
 
 /*
  * Returns whether a loaded class has to be transformed: because it is offered to a client, or to
- * remove probes.
+ * remove probes, or either, as for loaded_transform.
  */
 static bool to_retransform(jclass class, const struct instrument_client *c, uint64_t out_of)
 {
@@ -108,17 +108,15 @@ static bool to_retransform(jclass class, const struct instrument_client *c, uint
     jboolean modifiable = JNI_FALSE;
     (*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable);
     modifiable = modifiable && !is_vm_anonymous(name);
-    bool is;
-    if (out_of) {
-        is = instrument_changed_by(name) & out_of;
-    } else {
+    bool back = out_of && instrument_changed_by(name) & out_of, wanted = false;
+    if (!out_of || c) {
         if (modifiable)
             call_on_class(vm_jni(), class, name);
-        is = instrument_wants(name, c);
-        if (is && !modifiable)
+        wanted = instrument_wants(name, c);
+        if (wanted && !modifiable)
             atomic_fetch_add(&instrument_tally.unmodifiable, 1);
     }
-    is = is && modifiable && batches_may_transform(class, name, out_of != 0);
+    bool is = (back || wanted) && modifiable && batches_may_transform(class, name, back);
     vm_free(signature);
     return is;
 }

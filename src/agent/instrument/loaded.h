@@ -8,8 +8,8 @@
 
 /*
  * Offers all loaded classes to the client c, or to every client when it is NULL. With out_of, the
- * clients as bits, removes their probes instead. Returns 0, or -EPROTO when the VM does not list
- * its classes.
+ * clients as bits, removes their probes instead; with both, transforms what c wants and what these
+ * clients have changed. Returns 0, or -EPROTO when the VM does not list its classes.
  */
 int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t out_of);
 /*

@@ -533,6 +533,11 @@ int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
+void native_calls_change(JNIEnv *jni)
+{
+    wrap_loaded(jni);
+}
+
 void native_calls_off(const struct native_client *c, JNIEnv *jni)
 {
     bool was = false;

@@ -63,6 +63,8 @@ struct native_client {
  * why: not supported on this processor or VM.
  */
 int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why) must_check;
+/* Asks the clients again which methods they want; calls go on being reported in the meantime. */
+void native_calls_change(JNIEnv *jni);
 /*
  * When it returns, no function of the client is running, and methods that no other client wants
  * have their original binding.

@@ -910,6 +910,31 @@ def test_virtual_threads_have_their_names(jdk, jvmscope, tmp_path):
     assert sorted(c["thread"] for c in calls(jvmscope, out)) == [f"virtual-{i}" for i in range(8)]
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_no_call_of_others_is_lost_while_patterns_change(jdk, jvmscope, tmp_path):
+    """Neither calls of the methods that are traced before and after the change, nor those in progress at the time."""
+    out = tmp_path / "t.jfr"
+    with jdk.start_java("TracedTicks", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "ready\n"
+        patterns = "TracedTicks.tick,TracedTicks.slow,implements TracedTicks$Counted"
+        assert jvmscope("attach", "--trace", patterns, "-o", out, process.pid).returncode == 0
+        for words in (["add", "TracedTicks.other"], ["add", "implements java.lang.Runnable"], ["add", "TracedTicks.other", "--if", "arg1 > 1000"],
+                      ["remove", "implements java.lang.Runnable"], ["remove", "TracedTicks.other"]):
+            time.sleep(0.1)
+            done = jvmscope("trace", process.pid, *words)
+            assert done.returncode == 0, done.stderr
+        time.sleep(0.1)
+        assert jvmscope("stop", process.pid).returncode == 0
+        assert process.communicate("\n", timeout=60)[0] == "done\n" and process.returncode == 0
+    of = collections.defaultdict(list)
+    for c in calls(jvmscope, out):
+        of[re.search(r"TracedTicks[\w$]*\.([\w$]+)", c["method"])[1]].append(c["args"][-1])
+    for name, least in (("tick", 1000), ("count", 1000), ("slow", 20)):
+        seen = sorted(of[name])
+        assert len(seen) >= least and seen == list(range(seen[0], seen[-1] + 1)), (name, [(a, b) for a, b in zip(seen, seen[1:]) if b != a + 1])
+    assert of["other"]
+
+
 @pytest.mark.jdks(21, 25, 27)
 @pytest.mark.parametrize("threads, rounds", [(10, 30), (500, 4)])
 def test_calls_of_virtual_threads_nest_as_they_were_made(jdk, jvmscope, tmp_path, threads, rounds):

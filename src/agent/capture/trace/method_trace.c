@@ -88,6 +88,28 @@ static int name_statics(void)
     return r;
 }
 
+/* Finds the types and the static fields that patterns and conditions name. */
+static int set_types(JNIEnv *jni, struct buf *why)
+{
+    int r = trace_types_set(&method_trace.types, &method_trace.rules.patterns, jni);
+    if (r == -ENOSPC)
+        buf_printf(why, "too many types after implements: at most %d", TRACE_TYPES_MAX);
+    if (r >= 0)
+        trace_paths_find(jni);
+    return r;
+}
+
+/* Inserts probes into what the types of the patterns match now, and removes those of others. */
+static int apply_types(JNIEnv *jni, bool wanted, struct buf *why)
+{
+    if (wanted && method_trace.typed)
+        return instrument_change(&trace_typed_client, jni);
+    if (!wanted && method_trace.typed)
+        instrument_off(&trace_typed_client, jni);
+    method_trace.typed = wanted;
+    return wanted ? instrument_on(&trace_typed_client, jni, why) : 0;
+}
+
 /* Inserts probes into everything that the patterns match now. */
 static int apply(JNIEnv *jni, struct buf *why)
 {
@@ -97,16 +119,30 @@ static int apply(JNIEnv *jni, struct buf *why)
     int r = statics < 0 ? statics : instrument_on(&trace_client, jni, why);
     if (r < 0)
         return r;
-    r = trace_types_set(&method_trace.types, &method_trace.rules.patterns, jni);
-    if (r >= 0)
-        trace_paths_find(jni);
-    if (r > 0 || (r == 0 && statics)) {
-        method_trace.typed = true;
-        r = instrument_on(&trace_typed_client, jni, why);
-    }
+    r = set_types(jni, why);
+    r = r < 0 ? r : apply_types(jni, r > 0 || statics, why);
     if (r >= 0)
         r = trace_natives_open(jni, drain_probe());
     return r < 0 ? r : native_calls_on(&trace_native_client, jni, why);
+}
+
+/*
+ * The same after the patterns were replaced. The calls of methods that were traced before and still
+ * are go on being recorded meanwhile.
+ */
+static int apply_again(JNIEnv *jni, struct buf *why)
+{
+    int statics = name_statics();
+    if (statics == -ENOTSUP)
+        buf_string(why, "too many static fields in conditions");
+    int types = statics < 0 ? statics : set_types(jni, why);
+    if (types < 0)
+        return types;
+    int r = instrument_change(&trace_client, jni);
+    r = r < 0 ? r : apply_types(jni, types || statics, why);
+    if (r >= 0)
+        native_calls_change(jni);
+    return r;
 }
 
 static void take_back(JNIEnv *jni)
@@ -292,17 +328,19 @@ static void put_state(JNIEnv *jni, const struct change *change, struct buf *out)
     json_end_object(&j);
 }
 
-/* Removes the probes, replaces the patterns, and inserts the probes again. */
+/* Replaces the patterns, and inserts and removes probes accordingly. */
 static int replace(JNIEnv *jni, struct trace_patterns patterns, struct trace_patterns *ret_before,
                    struct buf *why)
 {
-    take_back(jni);
+    if (!patterns.n)
+        take_back(jni);
     pthread_mutex_lock(&method_trace.lock);
+    bool traced = method_trace.rules.patterns.n > 0;
     *ret_before = method_trace.rules.patterns;
     method_trace.rules.patterns = patterns;
     method_trace.patterns_changed++;
     pthread_mutex_unlock(&method_trace.lock);
-    return patterns.n ? apply(jni, why) : 0;
+    return !patterns.n ? 0 : traced ? apply_again(jni, why) : apply(jni, why);
 }
 
 /*

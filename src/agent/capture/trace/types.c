@@ -47,12 +47,14 @@ static void keep_type(struct trace_types *t, JNIEnv *jni, jclass class, uint64_t
     struct loaded_types there = {0};
     for (bool again = global != NULL; again;) {
         copy_loaded(t, &there);
-        bool known = there.n == TRACE_TYPES_MAX;
-        for (unsigned i = 0; i < there.n && !known; i++)
-            known = (*jni)->IsSameObject(jni, there.classes[i], class);
+        unsigned at = 0;
+        while (at < there.n && !(*jni)->IsSameObject(jni, there.classes[at], class))
+            at++;
         pthread_mutex_lock(&lock);
-        again = !known && t->n_classes != there.n;
-        if (!known && !again) {
+        again = at == there.n && t->n_classes != there.n;
+        if (at < there.n) {
+            t->class_rules[at] = rules;
+        } else if (!again && at < TRACE_TYPES_MAX) {
             t->class_rules[t->n_classes] = rules;
             t->classes[t->n_classes++] = global;
             global = NULL;
@@ -81,24 +83,45 @@ static void find_loaded(struct trace_types *t, JNIEnv *jni)
     }
 }
 
+/* Gives a type the rule of its pattern. With the lock. */
+static int add_name(struct trace_types *t, const char *name, size_t n, uint64_t rule)
+{
+    unsigned i = 0;
+    while (i < t->n_names && (strlen(t->names[i]) != n || memcmp(t->names[i], name, n) != 0))
+        i++;
+    if (i == TRACE_TYPES_MAX)
+        return -ENOSPC;
+    if (i == t->n_names) {
+        t->names[i] = strndup(name, n);
+        if (!t->names[i])
+            return -ENOMEM;
+        t->n_names++;
+    }
+    t->rules[i] |= rule;
+    return 1;
+}
+
 int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns, JNIEnv *jni)
 {
-    trace_types_release(t, jni);
+    const size_t skip = sizeof(word) - 1;
     const char *p = patterns->list;
-    for (unsigned i = 0; i < patterns->n && t->n_names < TRACE_TYPES_MAX; i++) {
-        size_t n = strcspn(p, ":"), skip = sizeof(word) - 1;
+    int r = 0, found = 0;
+    pthread_mutex_lock(&lock);
+    memset(t->rules, 0, sizeof(t->rules));
+    memset(t->class_rules, 0, sizeof(t->class_rules));
+    map_release(&t->below);
+    for (unsigned i = 0; i < patterns->n && r >= 0; i++) {
+        size_t n = strcspn(p, ":");
         if (n > skip && strncmp(p, word, skip) == 0) {
-            char *name = strndup(p + skip, n - skip);
-            if (!name)
-                return -ENOMEM;
-            t->rules[t->n_names] = UINT64_C(1) << patterns->rules[i];
-            t->names[t->n_names++] = name;
+            r = add_name(t, p + skip, n - skip, UINT64_C(1) << patterns->rules[i]);
+            found += r > 0;
         }
         p += n + (p[n] == ':');
     }
-    if (t->n_names)
+    pthread_mutex_unlock(&lock);
+    if (r >= 0 && t->n_names)
         find_loaded(t, jni);
-    return (int)t->n_names;
+    return r < 0 ? r : found;
 }
 
 void trace_types_on_class(struct trace_types *t, JNIEnv *jni, jclass class, struct str name)

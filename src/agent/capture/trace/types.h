@@ -15,13 +15,13 @@
 enum { TRACE_TYPES_MAX = 64 };
 
 /*
- * Names change only in trace_types_set and trace_types_release, while no class is reported to
- * trace_types_on_class, which any threads may call at once.
+ * Any threads may call trace_types_on_class and trace_types_rules, also while trace_types_set
+ * replaces the patterns. So names and classes are only added, until trace_types_release, when no
+ * other thread uses them.
  */
-
 struct trace_types {
     char *names[TRACE_TYPES_MAX];    /* pkg.Type */
-    uint64_t rules[TRACE_TYPES_MAX]; /* the rule of its pattern, as a set (rules.h) */
+    uint64_t rules[TRACE_TYPES_MAX]; /* those of its patterns, as a set (rules.h); 0: none now */
     _Atomic unsigned n_names;
     jclass classes[TRACE_TYPES_MAX]; /* global references; several loaders may have the type */
     uint64_t class_rules[TRACE_TYPES_MAX];
@@ -31,8 +31,8 @@ struct trace_types {
 };
 
 /*
- * Takes the types of the patterns and finds those that are loaded. Returns the number of types;
- * -ENOMEM.
+ * Takes the types of the patterns in place of others and finds those that are loaded. Returns the
+ * number of such patterns; -ENOMEM, or -ENOSPC after TRACE_TYPES_MAX types.
  */
 int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns,
                     JNIEnv *jni) must_check;
