@@ -110,39 +110,26 @@ static int apply_types(JNIEnv *jni, bool wanted, struct buf *why)
     return wanted ? instrument_on(&trace_typed_client, jni, why) : 0;
 }
 
-/* Inserts probes into everything that the patterns match now. */
-static int apply(JNIEnv *jni, struct buf *why)
-{
-    int statics = name_statics();
-    if (statics == -ENOTSUP)
-        buf_string(why, "too many static fields in conditions");
-    int r = statics < 0 ? statics : instrument_on(&trace_client, jni, why);
-    if (r < 0)
-        return r;
-    r = set_types(jni, why);
-    r = r < 0 ? r : apply_types(jni, r > 0 || statics, why);
-    if (r >= 0)
-        r = trace_natives_open(jni, drain_probe());
-    return r < 0 ? r : native_calls_on(&trace_native_client, jni, why);
-}
-
 /*
- * The same after the patterns were replaced. The calls of methods that were traced before and still
- * are go on being recorded meanwhile.
+ * Inserts probes into everything that the patterns match now. again: the patterns were replaced;
+ * methods that were traced before and still are lose no call.
  */
-static int apply_again(JNIEnv *jni, struct buf *why)
+static int apply(JNIEnv *jni, bool again, struct buf *why)
 {
     int statics = name_statics();
     if (statics == -ENOTSUP)
         buf_string(why, "too many static fields in conditions");
     int types = statics < 0 ? statics : set_types(jni, why);
-    if (types < 0)
-        return types;
-    int r = instrument_change(&trace_client, jni);
+    int r = types < 0 ? types
+            : again   ? instrument_change(&trace_client, jni)
+                      : instrument_on(&trace_client, jni, why);
     r = r < 0 ? r : apply_types(jni, types || statics, why);
-    if (r >= 0)
+    if (r >= 0 && again)
         native_calls_change(jni);
-    return r;
+    if (r < 0 || again)
+        return r;
+    r = trace_natives_open(jni, drain_probe());
+    return r < 0 ? r : native_calls_on(&trace_native_client, jni, why);
 }
 
 static void take_back(JNIEnv *jni)
@@ -205,7 +192,7 @@ static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
     method_trace.exclude = s->options.v[OPT_EXCLUDE].text;
     int r = drain_open(&trace_call_reader, s, jni, why);
     if (r == 0)
-        r = apply(jni, why);
+        r = apply(jni, false, why);
     if (r >= 0 && method_trace.live && any_never_fits(jni, why))
         return -EINVAL;
     if (r >= 0 && method_trace.live) {
@@ -340,7 +327,7 @@ static int replace(JNIEnv *jni, struct trace_patterns patterns, struct trace_pat
     method_trace.rules.patterns = patterns;
     method_trace.patterns_changed++;
     pthread_mutex_unlock(&method_trace.lock);
-    return !patterns.n ? 0 : traced ? apply_again(jni, why) : apply(jni, why);
+    return patterns.n ? apply(jni, traced, why) : 0;
 }
 
 /*
