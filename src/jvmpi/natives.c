@@ -58,7 +58,7 @@ void natives_intrinsic(struct str class_name, struct str method)
     pthread_mutex_unlock(&lock);
 }
 
-static bool is_wanted(struct str class_name, struct str method)
+static bool is_wanted(struct str class_name, struct str method, struct str descriptor)
 {
     static const char *const never[] = {
         "java/lang/invoke/MethodHandle",       "java/lang/invoke/VarHandle",
@@ -76,7 +76,7 @@ static bool is_wanted(struct str class_name, struct str method)
         /* The reference handler thread calls it while holding a lock that collections need. */
         return false;
     if (vm.version < 9)
-        return !choice_intrinsic_8(class_name, method);
+        return !choice_intrinsic_8(class_name, method, descriptor);
     pthread_mutex_lock(&lock);
     bool is = map_get(&intrinsics, key_of(class_name, method));
     pthread_mutex_unlock(&lock);
@@ -114,7 +114,8 @@ static void *thunk_for(JNIEnv *jni, jmethodID method, const struct description *
     struct str class_name = {d->class_signature + 1, strlen(d->class_signature) - 2};
     jint modifiers = 0;
     void *thunk = NULL;
-    if (!is_wanted(class_name, (struct str){d->name, strlen(d->name)}) ||
+    if (!is_wanted(class_name, (struct str){d->name, strlen(d->name)},
+                   (struct str){d->descriptor, strlen(d->descriptor)}) ||
         (*vm.ti)->GetMethodModifiers(vm.ti, method, &modifiers))
         return NULL;
     pthread_mutex_lock(&lock);

@@ -154,21 +154,37 @@ bool choice_thread_changes(struct str method)
     return listed(names, method);
 }
 
-bool choice_intrinsic_8(struct str class_name, struct str method)
+/* "name" means all methods of this name, "name(types" those whose descriptor begins so. */
+static bool is_among(const char *const *list, struct str method, struct str descriptor)
+{
+    for (; *list; list++) {
+        size_t name = strcspn(*list, "("), types = strlen(*list) - name;
+        if (method.len == name && memcmp(method.data, *list, name) == 0 &&
+            descriptor.len >= types && memcmp(descriptor.data, *list + name, types) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool choice_intrinsic_8(struct str class_name, struct str method, struct str descriptor)
 {
     static const struct {
         const char *class, *methods[24];
     } rows[] = {
         {"java/lang/Math",
-         {"abs", "sin", "cos", "tan", "atan2", "sqrt", "log", "log10", "pow", "exp", "min", "max",
+         {"abs(D)", "sin", "cos", "tan", "atan2", "sqrt", "log", "log10", "pow", "exp", "min(II)",
+          "max(II)",
           "addExact", "subtractExact", "multiplyExact", "incrementExact", "decrementExact",
           "negateExact", NULL}},
-        {"java/lang/String", {"compareTo", "indexOf", "equals", NULL}},
+        {"java/lang/String",
+         {"compareTo(Ljava/lang/String;)", "indexOf(Ljava/lang/String;)", "equals", NULL}},
         {"java/lang/Integer",
          {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
         {"java/lang/Long",
          {"bitCount", "numberOfLeadingZeros", "numberOfTrailingZeros", "reverseBytes", NULL}},
-        {"java/util/Arrays", {"equals", "copyOf", "copyOfRange", NULL}},
+        {"java/util/Arrays",
+         {"equals([C", "copyOf([Ljava/lang/Object;ILjava/lang/Class;)",
+          "copyOfRange([Ljava/lang/Object;IILjava/lang/Class;)", NULL}},
         {"java/lang/Float", {"floatToIntBits", "floatToRawIntBits", "intBitsToFloat", NULL}},
         {"java/lang/Double", {"doubleToLongBits", "doubleToRawLongBits", "longBitsToDouble", NULL}},
         {"java/lang/ref/Reference", {"get", NULL}},
@@ -180,11 +196,11 @@ bool choice_intrinsic_8(struct str class_name, struct str method)
         {"sun/security/provider/SHA2", {"implCompress", NULL}},
         {"sun/security/provider/SHA5", {"implCompress", NULL}},
         {"sun/security/provider/DigestBase", {"implCompressMultiBlock", NULL}},
-        {"java/util/zip/CRC32", {"update", "updateBytes", "updateByteBuffer", NULL}},
+        {"java/util/zip/CRC32", {"update(II)", "updateBytes", "updateByteBuffer", NULL}},
         {"java/lang/Object", {"hashCode", "getClass", "clone", NULL}},
         {"java/lang/System",
          {"identityHashCode", "currentTimeMillis", "nanoTime", "arraycopy", NULL}},
-        {"java/lang/Thread", {"currentThread", "isInterrupted", NULL}},
+        {"java/lang/Thread", {"currentThread", "isInterrupted(Z)", NULL}},
         {"java/lang/Class",
          {"isInstance", "getModifiers", "isInterface", "isArray", "isPrimitive", "getSuperclass",
           "getComponentType", "isAssignableFrom", NULL}},
@@ -195,7 +211,7 @@ bool choice_intrinsic_8(struct str class_name, struct str method)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (class_name.len == strlen(rows[i].class) &&
             memcmp(class_name.data, rows[i].class, class_name.len) == 0)
-            return listed(rows[i].methods, method);
+            return is_among(rows[i].methods, method, descriptor);
     return false;
 }
 

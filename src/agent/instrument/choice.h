@@ -28,8 +28,11 @@ bool choice_never(struct str class_name);
  * own identity and that of a virtual thread.
  */
 bool choice_thread_changes(struct str method);
-/* True for methods that JDK 8's JIT replaces as a whole; JDK 8 has no annotation for these. */
-bool choice_intrinsic_8(struct str class_name, struct str method);
+/*
+ * True for methods that JDK 8's JIT replaces as a whole; JDK 8 has no annotation for these. Other
+ * methods of the same name, with other parameters, are ordinary ones.
+ */
+bool choice_intrinsic_8(struct str class_name, struct str method, struct str descriptor);
 /*
  * True if this is the class's name, "pkg.Outer$Inner" or "pkg/Outer$Inner"; class_name is as in
  * class files.

@@ -94,7 +94,7 @@ static bool is_intrinsic(const struct class_file *c, const struct class_method *
                          struct str class_name, uint16_t mark)
 {
     if (vm.version < 9)
-        return choice_intrinsic_8(class_name, class_utf8(c, m->name));
+        return choice_intrinsic_8(class_name, class_utf8(c, m->name), class_utf8(c, m->descriptor));
     if (!mark ||
         (str_is(class_name, "java/lang/Object") && str_is(class_utf8(c, m->name), "<init>")))
         return false; /* the JIT recognizes this constructor, but runs its code */

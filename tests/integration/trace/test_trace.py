@@ -878,6 +878,18 @@ def test_native_methods(jdk, jvmscope, tmp_path):
     assert [c[0][1:] for c in seen["Array.setDouble"]] == [[1, 2.5]]
 
 
+@pytest.mark.jdks(8, 17)
+def test_methods_with_the_name_of_one_that_the_jit_replaces(jdk, jvmscope, tmp_path):
+    """JDK 8 marks no intrinsics, so the agent knows their names; what has such a name and other parameters is called like any method."""
+    out = tmp_path / "t.jfr"
+    done = jdk.java("Sums", 2000, jvm=(jdk.agent(f"format=r,trace=java.util.zip.CRC32.update:java.util.Arrays.equals,file={out}"), "-Xmx64m"))
+    assert done.returncode == 0 and done.stdout == "2000\n" and not done.stderr, done.stderr
+    mine = collections.Counter((c["method"].partition("(")[0], len(c["args"])) for c in calls(jvmscope, out) if c["thread"] == "sums")
+    # Of arrays JDK 8 has update(byte[]) in the class itself; later ones have it in Checksum, which calls update(byte[], int, int).
+    crc = {1: 4000, 3: 2000} if jdk.version == 8 else {1: 2000, 3: 4000}
+    assert mine == {("java.util.zip.CRC32.update", n): count for n, count in crc.items()} | {("java.util.Arrays.equals", 2): 2000}, mine
+
+
 @pytest.mark.parametrize("pattern, want", [
     ("@Typed$Timed", {"Other.first"}), ("@Typed$Timed2", {"Other.second", "Whole.one", "Whole.<init>"}), ("@Typed$Nothing", set()),
     ("implements Typed$Shape", {"Base.area", "Base.<init>", "Square.area", "Square.<init>", "Shape.twice"}),
