@@ -256,3 +256,24 @@ def test_report_names_the_command_that_shows_exceptions(jdk, tmp_path):
         assert done.returncode == 1 and done.stderr == (f"jvmscope: {out}: holds no samples: nothing that --cpu, --alloc or --monitors record; see what it holds with: "
                                                         f"jvmscope trace --exceptions {out}\n"), done.stderr
     assert "Throws." in lab.output("trace", "--exceptions", out)
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("mode", ["counts", "stacks"])
+def test_the_frames_of_probes_are_no_places(jdk, tmp_path, mode):
+    """A stack often overflows in a probe, which the program's method called: the place is that method. Neither exceptions, their
+    stacks, samples nor calls name a frame of the agent."""
+    out = tmp_path / "o.jfr"
+    done = jdk.java("Overflow", 20, jvm=[jdk.agent(f"format=r,cpu=times,alloc=exact,trace=Overflow.overflows,exceptions={mode},file={out}")])
+    assert done.returncode == 0 and done.stdout == "20 20\n" and not done.stderr, done.stderr
+    rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
+    found = {}
+    for e in rows:
+        if e["class"] == "java.lang.StackOverflowError":
+            place = e["place"].partition(":")[0], e["caught"].partition(":")[0]
+            found[place] = found.get(place, 0) + e["count"]
+    assert found == {("Overflow.first", "Overflow.overflows"): 20, ("Overflow.second", "Overflow.overflows"): 20}, rows
+    for words in (["trace", "--exceptions", "--json"], ["trace", "--json"], ["report", "--json", "--limit", "100000"],
+                  ["report", "--json", "--limit", "100000", "--metric", "allocations"]):
+        done = lab.jvmscope(*words, out)
+        assert done.returncode == 0 and "Overflow" in done.stdout and "java.lang.Jvmscope" not in done.stdout, (words, done.stderr, done.stdout[:2000])

@@ -85,25 +85,10 @@ NATIVE(jlong, find)(JNIEnv *jni, jclass probe, jclass c, jint from, jint to)
     return place ? row_of(c, place, to) : 0;
 }
 
-/*
- * "pkg.Class.method:line" of the first frame of a stack trace; "?" when there is no frame, as in
- * exceptions that hot compiled code throws.
- */
-static void first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
+/* Puts "pkg.Class.method:line" of a stack trace's frame. Returns whether it is the agent's own. */
+static bool put_element(JNIEnv *jni, jobject frame, char *to, size_t size)
 {
-    jclass throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
-    jmethodID ask = throwable ? (*jni)->GetMethodID(jni, throwable, "getStackTrace",
-                                                    "()[Ljava/lang/StackTraceElement;")
-                              : NULL;
-    /* Does not call an override in the exception's class, which would be code of the program. */
-    jobjectArray trace =
-        ask ? (jobjectArray)(*jni)->CallNonvirtualObjectMethod(jni, t, throwable, ask) : NULL;
-    jobject frame = trace && !(*jni)->ExceptionCheck(jni) && (*jni)->GetArrayLength(jni, trace) > 0
-                        ? (*jni)->GetObjectArrayElement(jni, trace, 0)
-                        : NULL;
-    snprintf(to, size, "?");
-    if (!frame)
-        return;
+    static const char own[] = "java.lang.Jvmscope";
     jclass element = (*jni)->GetObjectClass(jni, frame);
     jmethodID names[] = {(*jni)->GetMethodID(jni, element, "getClassName", "()Ljava/lang/String;"),
                          (*jni)->GetMethodID(jni, element, "getMethodName", "()Ljava/lang/String;"),
@@ -113,6 +98,7 @@ static void first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
     jint line = (*jni)->CallIntMethod(jni, frame, names[2]);
     const char *c = class_name ? (*jni)->GetStringUTFChars(jni, class_name, NULL) : NULL;
     const char *m = method ? (*jni)->GetStringUTFChars(jni, method, NULL) : NULL;
+    bool is_own = c && strncmp(c, own, strlen(own)) == 0;
     if (c && m && line > 0)
         snprintf(to, size, "%s.%s:%d", c, m, (int)line);
     else if (c && m)
@@ -121,6 +107,33 @@ static void first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
         (*jni)->ReleaseStringUTFChars(jni, class_name, c);
     if (m)
         (*jni)->ReleaseStringUTFChars(jni, method, m);
+    return is_own;
+}
+
+/*
+ * Puts the place of the first frame of a stack trace that is not the agent's own, in whose probes a
+ * stack can overflow; "?" when there is no frame, as in exceptions that hot compiled code throws.
+ * Returns the number of the agent's frames before it.
+ */
+static jint first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
+{
+    jclass throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
+    jmethodID ask = throwable ? (*jni)->GetMethodID(jni, throwable, "getStackTrace",
+                                                    "()[Ljava/lang/StackTraceElement;")
+                              : NULL;
+    /* Does not call an override in the exception's class, which would be code of the program. */
+    jobjectArray trace =
+        ask ? (jobjectArray)(*jni)->CallNonvirtualObjectMethod(jni, t, throwable, ask) : NULL;
+    jint n = trace && !(*jni)->ExceptionCheck(jni) ? (*jni)->GetArrayLength(jni, trace) : 0;
+    snprintf(to, size, "?");
+    for (jint i = 0; i < n && (*jni)->PushLocalFrame(jni, 8) == 0; i++) {
+        jobject frame = (*jni)->GetObjectArrayElement(jni, trace, i);
+        bool is_own = frame && put_element(jni, frame, to, size);
+        (*jni)->PopLocalFrame(jni, NULL);
+        if (!is_own || (*jni)->ExceptionCheck(jni))
+            return i;
+    }
+    return 0;
 }
 
 NATIVE(jlong, findImplicit)(JNIEnv *jni, jclass probe, jclass c, jthrowable t, jint to)
@@ -130,11 +143,11 @@ NATIVE(jlong, findImplicit)(JNIEnv *jni, jclass probe, jclass c, jthrowable t, j
         vm_clear_exception(jni);
         return 0;
     }
-    first_frame(jni, t, place, sizeof(place));
+    jint own = first_frame(jni, t, place, sizeof(place));
     vm_clear_exception(jni);
     jlong address = row_of(c, place, to ?: CAUGHT_NOWHERE);
     (*jni)->PopLocalFrame(jni, NULL);
-    return address;
+    return own ? -address : address;
 }
 
 /* ---- the probes ---- */

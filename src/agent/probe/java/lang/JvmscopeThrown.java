@@ -38,7 +38,10 @@ public final class JvmscopeThrown {
      */
     private static native long find(Class<?> c, int from, int to);
 
-    /** The same for an exception whose throw is not in the code, or is not known. */
+    /**
+     * The same for an exception whose throw is not in the code, or is not known. The result is
+     * negated if the agent's own frames are the first ones of its stack trace.
+     */
     private static native long findImplicit(Class<?> c, Throwable t, int to);
 
     private static void bind() {
@@ -133,6 +136,11 @@ public final class JvmscopeThrown {
     }
 
     private static long implicit(Throwable t, Class<?> c, int site) {
+        long address = implicitOf(t, c, site);
+        return address < 0 ? -address : address;
+    }
+
+    private static long implicitOf(Throwable t, Class<?> c, int site) {
         Object trace = BACKTRACE > 0 ? U.getObject(t, BACKTRACE) : null;
         if (!(trace instanceof Object[]) || ((Object[]) trace).length < 3)
             return findImplicit(c, t, site);
@@ -142,6 +150,10 @@ public final class JvmscopeThrown {
         Object by = ((Object[]) classes)[0];
         long what = (long) ((short[]) methods)[0] << 32 | ((int[]) places)[0] & 0xffffffffL;
         long address = by == null ? 0 : known(site, c, by, what);
-        return address != 0 ? address : keep(site, c, by, what, findImplicit(c, t, site));
+        if (address != 0)
+            return address;
+        address = findImplicit(c, t, site);
+        // A frame of a probe does not identify the place: the probe has many callers.
+        return address < 0 ? address : keep(site, c, by, what, address);
     }
 }
