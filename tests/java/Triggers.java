@@ -14,7 +14,7 @@ import java.util.concurrent.locks.LockSupport;
  * step happens twenty times a second all the time: a thread named step-N; "steps" prints "steps BEFORE-RUNS ...": for each the times before it was
  * started and in its run(). "request MS": a call of serve, which takes so long. "hold": a call of hold that goes on until "release". "requests N
  * MS": so many. "spin S": a processor is busy. "collect": a full collection of a heap that takes a while. "deadlock". "oom".
- * "throw N": so many objects of Lost. "memory MB": touched and kept. "threads N", "files N": and kept.
+ * "throw N": so many objects of Lost. "pace N": so many a second. "memory MB": touched and kept. "threads N", "files N": and kept.
  */
 public class Triggers {
     static class Lost extends RuntimeException {
@@ -102,6 +102,16 @@ public class Triggers {
         }
     }
 
+    /** Throws so many a second; what was late is made up for. */
+    static void pace(int perSecond) {
+        long from = System.nanoTime();
+        for (int i = 0;; i++) {
+            while (System.nanoTime() - from < i * 1000000000L / perSecond)
+                LockSupport.parkNanos(2000000);
+            fail(i);
+        }
+    }
+
     static void collect() {
         List<Object> all = new ArrayList<>();
         for (int i = 0; i < 400000; i++)
@@ -149,6 +159,9 @@ public class Triggers {
         case "throw":
             for (int i = 0; i < n; i++)
                 fail(i);
+            break;
+        case "pace":
+            daemon("thrower", () -> pace(n));
             break;
         case "memory":
             for (int i = 0; i < 8 * n; i++)

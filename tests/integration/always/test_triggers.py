@@ -503,3 +503,24 @@ def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
     finally:
         program.process.kill()
         program.process.communicate()
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_rate_of_exceptions_is_that_of_a_whole_second(jdk, folder):
+    """A trigger that is set while a program throws 2,000 a second used to say what came in the first tenth of a second."""
+    program = Program(jdk)
+    try:
+        program.do("pace 2000")
+        pid = program.process.pid
+        done = lab.jvmscope("attach", "--always", "--max-size", "4M", "-o", folder / "r.ring", "--on", "exception Triggers$Lost > 10/s",
+                            "--on", "exception Triggers$Lost > 10/min", pid)
+        assert done.returncode == 0, done.stderr
+        shown = lab.wait_for(lambda: (now := triggers_of(pid)) and all(now[f"exception Triggers$Lost > 10/{u}"]["fired"] for u in ("s", "min")) and now,
+                             60, "both triggers to fire")
+        said = {u: shown[f"exception Triggers$Lost > 10/{u}"]["measured"] for u in ("s", "min")}
+        rate = re.fullmatch(r"(\d+)/s: Triggers\$Lost", said["s"])
+        assert rate and 1200 <= int(rate[1]) <= 3000, said
+        assert re.fullmatch(r"at least \d+/min: Triggers\$Lost", said["min"]), said
+    finally:
+        program.process.kill()
+        program.process.communicate()

@@ -243,14 +243,21 @@ void measures_read(struct session *s, uint64_t now)
 
 /*
  * How much a number has grown over the unit of time. If less time has passed, *ret_whole is false
- * and the result is the growth so far.
+ * and the result is the growth so far. Where readings came late, those from longer ago than the
+ * unit are not used, but the last one always is.
  */
 static double grown(struct window *w, double value, uint64_t unit_ns, uint64_t now, bool *ret_whole)
 {
+    const uint64_t longest = unit_ns + unit_ns / WINDOW_SLOTS;
     *ret_whole = w->n == WINDOW_SLOTS;
-    double oldest = w->n == 0 ? value : w->n < WINDOW_SLOTS ? w->value[0] : w->value[w->at];
+    unsigned first = *ret_whole ? w->at : 0;
+    unsigned i = 0;
+    while (i + 1 < w->n && now - w->read_ns[(first + i) % WINDOW_SLOTS] > longest)
+        i++;
+    double oldest = w->n ? w->value[(first + i) % WINDOW_SLOTS] : value;
     if (now >= w->next_ns) {
         w->value[w->at] = value;
+        w->read_ns[w->at] = now;
         w->at = (w->at + 1) % WINDOW_SLOTS;
         w->n = MIN(w->n + 1, (unsigned)WINDOW_SLOTS);
         w->next_ns = MAX(w->next_ns + unit_ns / WINDOW_SLOTS, now);
@@ -332,7 +339,9 @@ static bool exceptions_hold(const struct trigger_test *t, struct measured *m, ui
     if (t->op == LOGIC_IS)
         return is_more(m, count);
     m->value = grown(&m->window, (double)count, t->unit_ns, now, &whole);
-    return logic_compare(t->op, m->value, t->limit);
+    m->partial = !whole;
+    /* A minute or an hour is not waited for when enough have come before it is over. */
+    return (whole || t->unit_ns > NS_PER_SECOND) && logic_compare(t->op, m->value, t->limit);
 }
 
 static bool measure(struct trigger *t, int number, uint64_t now)
@@ -422,8 +431,9 @@ void measures_report(struct trigger *t)
             snprintf(text, sizeof(text), "%s", measure_reason(test->measure));
         else
             trigger_measured(text, test, m->value);
-        n += (size_t)snprintf(t->measured + n, sizeof(t->measured) - n, "%s%s%s%s", n ? ", " : "",
-                              text, name[0] ? ": " : "", name);
+        n += (size_t)snprintf(t->measured + n, sizeof(t->measured) - n, "%s%s%s%s%s",
+                              n ? ", " : "", m->partial ? "at least " : "", text,
+                              name[0] ? ": " : "", name);
     }
     if (!t->reason[0]) /* the condition is negated: no test holds that could be named */
         snprintf(t->reason, sizeof(t->reason), "condition");

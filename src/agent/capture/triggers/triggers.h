@@ -20,6 +20,7 @@ enum { TRIGGERS_AT_ONCE = 64, WINDOW_SLOTS = 10 };
 /* A growing number, read at equal intervals of time. */
 struct window {
     double value[WINDOW_SLOTS];
+    uint64_t read_ns[WINDOW_SLOTS];
     uint64_t next_ns; /* when the next reading is due */
     unsigned n, at;   /* the number of readings, and the index of the next one */
 };
@@ -42,6 +43,7 @@ struct measured {
     int counter;            /* of exceptions; -1: none */
     bool is_other_reported; /* the class was said to be no exception */
     double value;           /* as measured in the last round */
+    bool partial;           /* a rate, over less than its unit of time: value is its least */
     bool holds;
 };
 
