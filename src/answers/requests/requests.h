@@ -13,6 +13,9 @@
 /* The share of the requests of a name that counts as slow without --slowest. */
 #define SLOWEST_SHARE 0.01
 
+/* How many frames of a stack are printed without --stacks. */
+enum { REQUEST_FRAMES = 12 };
+
 struct request_options {
     bool json;
     const char *name, *thread; /* patterns */

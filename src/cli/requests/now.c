@@ -36,7 +36,7 @@ static int cmd_slow(const struct command *self, int argc, char **argv)
 {
     _cleanup_(capture_release) struct capture capture = {0};
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    struct request_options options = {0};
+    struct request_options options = {.stacks = REQUEST_FRAMES};
     struct operands operands;
     char output[PATH_MAX];
     int status;

@@ -27,7 +27,7 @@
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only those that began before this time"}
 #define SLOWEST {"--slowest", 0, ARG_SHARE, OPTION(slowest), "SHARE", "how many requests of a name count as slow: 1%, 0.1% (1%)"}
 #define OVER {"--over", 0, ARG_SPAN, OPTION(over_ns), "TIME", "requests that took longer than this count as slow: 500ms"}
-#define STACKS {"--stacks", 0, ARG_COUNT, OPTION(stacks), "N", "frames of a stack (12)"}
+#define STACKS {"--stacks", 0, ARG_NUMBER, OPTION(stacks), "N", "frames of a stack (12); 0: no stacks"}
 #define LIMIT(what) {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", what}
 /* clang-format on */
 
@@ -304,7 +304,7 @@ bool request_options_check(const struct request_options *o, const char *command)
 static int run_verb(const struct command *self, int argc, char **argv,
                     int (*show)(struct request_view *))
 {
-    struct request_options options = {0};
+    struct request_options options = {.stacks = REQUEST_FRAMES};
     struct request_view v;
     struct operands operands;
     int status;
@@ -333,7 +333,7 @@ static int cmd_slow_requests(const struct command *self, int argc, char **argv)
 
 static int cmd_show(const struct command *self, int argc, char **argv)
 {
-    struct request_options options = {0};
+    struct request_options options = {.stacks = REQUEST_FRAMES};
     struct request_view v;
     struct operands operands;
     int status;

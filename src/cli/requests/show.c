@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { BAR = 40, ROWS = 60, FRAMES = 12 };
+enum { BAR = 40, ROWS = 60 };
 
 /* Draws an interval of time in a bar: "   ====   ". */
 static void draw(char bar[BAR + 1], char with, const struct request *q, int64_t start, int64_t end)

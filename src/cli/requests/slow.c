@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { NAMES = 5, BRIEF_CAUSES = 3, FRAMES = 12 };
+enum { NAMES = 5, BRIEF_CAUSES = 3 };
 
 /* Stacks are printed for causes that explain at least this share of the difference. */
 #define STACK_SHARE 0.1
@@ -35,6 +35,8 @@ static int groups_json(struct request_view *v)
 static void print_stacks(const struct request_view *v, const struct group_cause *c, size_t limit)
 {
     bool known = c->culprit.thread != NULL;
+    if (!limit)
+        return;
     if (c->own.frames.n) {
         printf("\n    %s:\n",
                c->cause == CAUSE_CPU || c->cause == CAUSE_RUNNABLE || c->cause == CAUSE_THROTTLED
@@ -94,7 +96,6 @@ static int print_group(const struct request_view *v, const struct request_group 
     size_t limit = v->options->limit ? v->options->limit
                    : brief           ? BRIEF_CAUSES
                                      : REQUEST_CAUSES_ANSWERED;
-    size_t frames = v->options->stacks ? v->options->stacks : FRAMES;
     char slow[24], typical[24];
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
     request_put_group(&text, v, g);
@@ -129,7 +130,7 @@ static int print_group(const struct request_view *v, const struct request_group 
         print_without(v, g, &without[0]);
     for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)
         if (g->causes.data[i].share >= STACK_SHARE && !g->causes.data[i].uncertain)
-            print_stacks(v, &g->causes.data[i], frames);
+            print_stacks(v, &g->causes.data[i], v->options->stacks);
     printf("\n  the slowest:");
     for (uint32_t i = 0; i < MIN(g->kept, (uint32_t)REQUEST_EXAMPLES); i++) {
         const struct request *q = request_slowest(v, g, i);

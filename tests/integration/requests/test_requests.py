@@ -525,6 +525,8 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     least, most = (sum(count * least_ns(bucket + more) for bucket, count in histogram) / n for more in (0, 1))
     assert least - 10 <= sum(row["causes"].values()) <= most, (least, row, most)
     group = next(g for g in lab.read_json("requests", "slow", "--json", out)["groups"] if g["name"] == "RequestsMany.quick")
+    where = re.compile(r"^    (where they|what thread)", re.M)
+    assert where.search(lab.output("requests", "slow", out)) and not where.search(lab.output("requests", "slow", "--stacks", "0", out))
     # Of a name whose requests were all kept nothing is an estimate.
     known = next(r for r in whole if r["name"] == "RequestsMany.slow")
     assert known["uncertain"] == [] and known["cpu_error_ns"] == 0 and set(known["causes_error"].values()) == {0}, known
