@@ -150,11 +150,29 @@ static void on_wait(struct loader *l)
              field_thread(l, NOTIFIER), millis(field_ns(l, TIMEOUT)), field_number(l, TIMED_OUT));
 }
 
+/* Returns whether a park is the sleep of a virtual thread that could not leave its carrier. */
+static bool is_pinned_sleep(struct loader *l)
+{
+    const struct rec_stack *s = rec_stack(&l->e->object, loader_columns[STACK_TRACE].name);
+    uint32_t n = s && l->ours ? s->n : 0;
+    if (n < 2 ||
+        strcmp(s->frames[1].method->full, "java.lang.VirtualThread.parkOnCarrierThread") != 0)
+        return false;
+    for (uint32_t i = 2; i < n; i++)
+        if (strcmp(s->frames[i].method->full, "java.lang.Thread.sleep") == 0)
+            return true;
+    return false;
+}
+
 static void on_park(struct loader *l)
 {
     int64_t timeout = field_number(l, TIMEOUT), until = field_number(l, UNTIL);
     if (timeout <= 0 && until > 0)
         timeout = MAX(until * 1000000 - l->e->start_ns, 1);
+    if (is_pinned_sleep(l)) {
+        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(timeout), true);
+        return;
+    }
     add_wait(l, TLE_PARK, TLE_PARKED, field_object(l, PARKED_CLASS), TL_NONE, TL_NONE,
              millis(timeout), false);
 }

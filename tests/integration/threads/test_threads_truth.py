@@ -376,6 +376,22 @@ def test_monitors_of_virtual_threads_have_owners_and_a_gain(jdk, tmp_path):
     assert half["scaled_ns"] >= len(hands) * 20e6 and half["after_low_ns"] < half["before_ns"] - 0.2 * half["scaled_ns"], half
 
 
+@pytest.mark.jdks(21, 25, 27)
+def test_a_wait_of_a_pinned_thread_is_one_wait(jdk, tmp_path):
+    """On JDK 21 the VM reports a thread as unmounted before it fails to leave its carrier, and the thread parks then."""
+    out = tmp_path / "pinned.jfr"
+    done = jdk.java("VirtualPinned", jvm=[jdk.agent(f"threads=y,format=r,file={out}")], release=21)
+    assert done.returncode == 0, done.stderr
+    own = [e for e in threads("timeline", out)["events"] if e["thread"] == "pinned"]
+    waits = [(e["type"], (after["time"] - e["time"]) / 1e6) for e, after in zip(own, own[1:])
+             if e["type"] in ("TRCThreadSleepingEvent", "TRCThreadParkedEvent")]
+    assert int(done.stdout) >= 5
+    assert [kind for kind, _ in waits] == ["TRCThreadSleepingEvent"] * 10 + ["TRCThreadParkedEvent"] * int(done.stdout), waits
+    assert all(ms > 10 for _, ms in waits), waits
+    unmounted = [e for e in own if e["type"] == "TRCThreadUnmountedEvent" and jdk.version == 21]
+    assert not unmounted, unmounted
+
+
 @pytest.mark.measured
 @pytest.mark.jdks(21, 25, 27)
 def test_monitors_of_virtual_threads_are_handed_off(jdk, tmp_path):

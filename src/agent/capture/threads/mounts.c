@@ -70,11 +70,14 @@ uint64_t mounts_ready_since(const struct waiter *w)
     return since && since + MOUNT_LATE < now ? since : 0;
 }
 
-/* VirtualThread.timeout, of a thread that is about to park for a time (JDK 24 and later). */
+/*
+ * Fields of VirtualThread: its state, and since JDK 24 the time for which a thread that is about to
+ * park does so.
+ */
 static struct {
     _Atomic(jfieldID) state; /* published last */
-    jfieldID timeout;
-    jint timed;
+    jfieldID timeout;        /* NULL: unknown */
+    jint running, timed;
     atomic_bool sought;
 } fields;
 
@@ -84,18 +87,30 @@ static struct {
  */
 static void find_fields(JNIEnv *jni, jthread thread)
 {
-    if (vm.version < 24 || atomic_exchange(&fields.sought, true))
+    if (atomic_exchange(&fields.sought, true))
         return;
     jclass c = (*jni)->GetObjectClass(jni, thread);
-    jfieldID timed = (*jni)->GetStaticFieldID(jni, c, "TIMED_PARKING", "I"), state = NULL;
+    jfieldID running = (*jni)->GetStaticFieldID(jni, c, "RUNNING", "I");
+    jfieldID state = running ? (*jni)->GetFieldID(jni, c, "state", "I") : NULL;
+    jfieldID timed =
+        state && vm.version >= 24 ? (*jni)->GetStaticFieldID(jni, c, "TIMED_PARKING", "I") : NULL;
     fields.timeout = timed ? (*jni)->GetFieldID(jni, c, "timeout", "J") : NULL;
     if (fields.timeout)
-        state = (*jni)->GetFieldID(jni, c, "state", "I");
-    if (state)
         fields.timed = (*jni)->GetStaticIntField(jni, c, timed);
+    if (state)
+        fields.running = (*jni)->GetStaticIntField(jni, c, running);
     vm_clear_exception(jni);
     (*jni)->DeleteLocalRef(jni, c);
     atomic_store(&fields.state, state);
+}
+
+/* Returns a virtual thread's state; otherwise: what to return while its field is not known. */
+static jint state_of(JNIEnv *jni, jthread thread, jint otherwise)
+{
+    if (!atomic_load_explicit(&fields.sought, memory_order_relaxed))
+        find_fields(jni, thread);
+    jfieldID state = atomic_load(&fields.state);
+    return state ? (*jni)->GetIntField(jni, thread, state) : otherwise;
 }
 
 static uint64_t deadline_of(JNIEnv *jni, const struct waiter *w, jthread thread)
@@ -104,10 +119,8 @@ static uint64_t deadline_of(JNIEnv *jni, const struct waiter *w, jthread thread)
     uint64_t start = atomic_load(&at->start);
     if (start)
         return at->timeout > 0 ? start + (uint64_t)at->timeout * NS_PER_MS : 0;
-    if (!atomic_load_explicit(&fields.sought, memory_order_relaxed))
-        find_fields(jni, thread);
-    jfieldID state = atomic_load(&fields.state);
-    if (!state || (*jni)->GetIntField(jni, thread, state) != fields.timed)
+    if (vm.version < 24 || state_of(jni, thread, fields.timed - 1) != fields.timed ||
+        !fields.timeout)
         return 0;
     jlong timeout = (*jni)->GetLongField(jni, thread, fields.timeout);
     return timeout > 0 ? now_ns() + (uint64_t)timeout : 0;
@@ -148,11 +161,28 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     threads_natives_leave();
 }
 
+/*
+ * Returns whether a thread that is said to be mounted is pinned, by a monitor or a native method,
+ * and could not leave its carrier: the VM says that it was unmounted before it tries. The thread's
+ * state is still the one of a thread that is about to park or to yield. A wait follows that is
+ * recorded as one of its carrier's.
+ */
+static bool never_left(JNIEnv *jni, jthread thread)
+{
+    return state_of(jni, thread, fields.running) != fields.running;
+}
+
 /* The thread has a carrier again, which ends its wait unless it waits for a monitor. */
-static void mounted(struct waiter *w)
+static void mounted(JNIEnv *jni, struct waiter *w, jthread thread)
 {
     struct wait was = {0};
     uint64_t ns;
+    if (never_left(jni, thread)) {
+        atomic_store(&w->ready, 0);
+        atomic_store(&w->deadline, 0);
+        (void)!wait_end(w, WAIT_UNMOUNTED, &was, &ns);
+        return;
+    }
     w->late = (struct lateness){.ready = atomic_exchange(&w->ready, 0),
                                 .deadline = atomic_exchange(&w->deadline, 0),
                                 .mounted = now_ns()};
@@ -176,7 +206,7 @@ static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         delays_mount(carrier, carrier->id, now_ns());
     }
     if (w)
-        mounted(w);
+        mounted(jni, w, thread);
     budget_end(COST_WAITS, cost);
     threads_natives_leave();
 }
