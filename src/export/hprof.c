@@ -3,6 +3,7 @@
  * HPROF's text and binary outputs: threads, traces, and CPU SAMPLES (or CPU TIME from exact times).
  * A trace is a node of the profile. Numbers begin at the same value as those of the original agent.
  */
+#include "base/parse.h"
 #include "export/export.h"
 #include "hprof/text.h"
 #include "hprof/writer.h"
@@ -40,11 +41,17 @@ static int compare_ranked(const void *a, const void *b)
                                 : (x->node > y->node) - (x->node < y->node);
 }
 
+/* The nodes whose time is left out because too few readings stand for it; the time is in ns. */
+struct left_out {
+    uint64_t weight, nodes;
+};
+
 /*
  * Lists the nodes that have weight of their own, heaviest first; the caller frees *ret. Times of
  * too few readings are not known and count as none, as in the agent's own output.
  */
-static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t *ret_n)
+static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t *ret_n,
+                      struct left_out *ret_left)
 {
     const struct profile *p = v->profile;
     bool exact = v->metric == PROFILE_EXACT;
@@ -62,6 +69,8 @@ static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t 
     for (size_t i = 0; i < p->nodes.len; i++) {
         uint64_t count = exact ? calls[i] : v->self[i];
         uint64_t self = v->self[i] < least ? 0 : v->self[i];
+        ret_left->weight += v->self[i] - self;
+        ret_left->nodes += v->self[i] > self;
         if ((self || count) && vec_push(&list, ((struct ranked){self, count, (uint32_t)i})) < 0) {
             vec_release(&list);
             return -ENOMEM;
@@ -72,6 +81,17 @@ static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t 
     *ret = list.data;
     *ret_n = list.len;
     return 0;
+}
+
+static void note_left_out(struct buf *note, const struct profile_view *v,
+                          const struct left_out *left)
+{
+    char time[24], all[24];
+    if (!note || !left->nodes)
+        return;
+    buf_printf(note, "without the time of %s, %s of %s: ", COUNT_TEXT(left->nodes, "stacks"),
+               format_duration(time, left->weight), format_duration(all, v->weight));
+    buf_printf(note, "each rests on fewer than %d readings of the CPU clock", FEWEST_READINGS);
 }
 
 static int open_view(struct profile_view *v, const struct export_source *s, struct buf *why)
@@ -129,10 +149,11 @@ static int export_hprof_text(const struct export_source *s, FILE *out, struct bu
 {
     _cleanup_(profile_view_release) struct profile_view v = {0};
     _cleanup_free_ struct ranked *list = NULL;
+    struct left_out left = {0};
     size_t n = 0;
     int r = open_view(&v, s, why);
     if (r == 0)
-        r = rank_nodes(&v, &list, &n);
+        r = rank_nodes(&v, &list, &n, &left);
     if (r < 0)
         return r;
     time_t when =
@@ -141,15 +162,19 @@ static int export_hprof_text(const struct export_source *s, FILE *out, struct bu
     r = hprof_text_init(&t, (struct hprof_sink){to_stdio, out}, when);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < s->profile->threads.len; i++)
-        hprof_text_thread_start(&t, 0, FIRST_THREAD + (uint32_t)i,
-                                profile_text(s->profile, s->profile->threads.data[i].name).data,
-                                profile_text(s->profile, s->profile->threads.data[i].group).data);
+    for (size_t i = 0; i < s->profile->threads.len; i++) {
+        struct str name = profile_text(s->profile, s->profile->threads.data[i].name);
+        struct str group = profile_text(s->profile, s->profile->threads.data[i].group);
+        /* Figures of all threads together belong to one without a name. */
+        if (name.len)
+            hprof_text_thread_start(&t, 0, FIRST_THREAD + (uint32_t)i, name.data, group.data);
+    }
     for (size_t i = 0; i < n; i++)
         text_trace(&t, s->profile, list[i].node);
     text_table(&t, &v, list, n, when);
     r = hprof_text_flush(&t);
     hprof_text_release(&t);
+    note_left_out(s->note, &v, &left);
     return r;
 }
 
@@ -235,6 +260,7 @@ static int export_hprof(const struct export_source *s, FILE *out, struct buf *wh
 {
     _cleanup_(profile_view_release) struct profile_view v = {0};
     _cleanup_free_ struct ranked *list = NULL;
+    struct left_out left = {0};
     size_t n = 0;
     if (s->metric == PROFILE_EXACT) {
         buf_string(why, "HPROF's binary format has no record for exact times; .hprof.txt has");
@@ -242,7 +268,7 @@ static int export_hprof(const struct export_source *s, FILE *out, struct buf *wh
     }
     int r = open_view(&v, s, why);
     if (r == 0)
-        r = rank_nodes(&v, &list, &n);
+        r = rank_nodes(&v, &list, &n, &left);
     if (r < 0)
         return r;
     struct binary b = {.p = s->profile};
@@ -255,6 +281,8 @@ static int export_hprof(const struct export_source *s, FILE *out, struct buf *wh
         0);
     put_trace(&b, 0);
     for (size_t i = 0; i < s->profile->threads.len; i++) {
+        if (!profile_text(s->profile, s->profile->threads.data[i].name).len)
+            continue;
         uint64_t name = put_string(&b, s->profile->threads.data[i].name, 0, 0);
         uint64_t group = put_string(&b, s->profile->threads.data[i].group, 0, 0);
         hprof_start_thread(&b.w, FIRST_THREAD + (uint32_t)i, 0, FIRST_TRACE, name, group, 0);

@@ -455,11 +455,30 @@ def test_what_counts_have_not_is_said(tmp_path):
         assert (done.returncode, done.stderr) == (1, f"jvmscope: {other}: cannot write: the recording holds nothing about threads: record with --threads\n")
         assert not other.exists()
     text = tmp_path / "x.hprof.txt"
-    assert lab.jvmscope("convert", out, "-o", text).returncode == 0
+    done = lab.jvmscope("convert", out, "-o", text)
+    assert done.returncode == 0 and f"jvmscope: {text}: note: without the time of " in done.stderr, done.stderr
+    assert "\nTHREAD START (" not in text.read_text()  # the times are those of all threads together
     readings = {m["method"]: m["readings"] for m in lab.read_json("report", "--json", out)["times"]["methods"]}
     rows = re.findall(r"^ *\d+ +([\d.]+)% +[\d.]+% +\d+ +\d+ (\S+)$", text.read_text(), re.M)
     assert len(rows) > 100 and min(readings.values()) < 10
     assert all(float(self) == 0 for self, method in rows if readings.get(method, 10) < 10), rows[:20]
+
+
+def test_times_of_too_few_readings_are_left_out_by_the_sum_that_is_told(tmp_path):
+    """HPROF's text has no place for a time that is rough. Of 1 s that 100 readings stand for, less than 100 ms is rough; what is left
+    out is told. Without such times nothing is."""
+    first, text = tmp_path / "a.collapsed", tmp_path / "a.hprof.txt"
+    head = "# jvmscope: times 0\n# jvmscope note: times rest on 100 readings of the CPU clock 0\n"
+    first.write_text(head + "Main.main;Main.work 850000000\nMain.main 100000000\nMain.main;Main.few 30000000\nMain.few 20000000\n")
+    done = lab.jvmscope("convert", "-o", text, first)
+    assert (done.returncode, done.stderr) == (0, f"jvmscope: {text}: note: without the time of 2 stacks, 50.0 ms of 1.00 s: each rests on fewer than "
+                                                 "10 readings of the CPU clock\n")
+    assert "\nTHREAD START (" not in text.read_text()
+    found = {m["method"]: m["self_ns"] for m in report(text)["times"]["methods"]}
+    assert found == {"Main.work": 850_000_000, "Main.main": 100_000_000, "[in no row of the file]": 50_000_000}
+    first.write_text(head + "Main.main;Main.work 900000000\nMain.main 100000000\n")
+    done = lab.jvmscope("convert", "-o", text, first)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
 
 
 def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
