@@ -180,7 +180,7 @@ static int convert(const struct selection *selection, const char *from, const ch
     const char *const *captures = format->holds == HOLDS_STACKS ? losses_of_profile : NULL;
     int status =
         format->threads ? 0 : reading_open(&p, from, format->detail, selection, captures, &warning);
-    if (status == 0 && p && !reading_check(selection, p, from))
+    if (status == 0 && p && !reading_check(selection, p, from, format == &export_format_jfr))
         status = 1;
     if (status == 0 && !format->threads &&
         (!format->any || profile_has_samples(p) || selection->metric))

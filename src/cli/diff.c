@@ -162,7 +162,7 @@ static int read_side(struct comparison *c, int side, struct selection *selection
 {
     _cleanup_(profile_freep) struct profile *p = NULL;
     int status = reading_open(&p, path, LOAD_SUMS, selection, losses_of_profile, NULL);
-    if (status == 0 && !reading_check(selection, p, path))
+    if (status == 0 && !reading_check(selection, p, path, false))
         status = 1;
     if (status == 0)
         status = reading_metric(selection, p, path, &c->metric);

@@ -413,7 +413,7 @@ int push_file(const struct push_options *o, const struct selection *selection, c
         !convert_follows(&export_format_jfr, selection, buf_str(&url)))
         return 2;
     int status = reading_open(&profile, path, LOAD_SAMPLES, selection, NULL, NULL);
-    if (status == 0 && !reading_check(selection, profile, path))
+    if (status == 0 && !reading_check(selection, profile, path, false))
         status = 1;
     if (status == 0)
         status = reading_metric(selection, profile, path, &metric);

@@ -2,12 +2,15 @@
 #include "cli/reading.h"
 
 #include "base/parse.h"
+#include "base/pattern.h"
 #include "base/progress.h"
 #include "cli/contents.h"
 #include "cli/losses.h"
 #include "cli/selected.h"
+#include "jfr/reader.h"
 #include "wire/batch.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -56,16 +59,74 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
     return 0;
 }
 
-static struct str thread_name(const void *context, size_t i)
+/* One name of the pattern's kind. A name may contain a comma, as may the pattern then. */
+static void see_name(struct selected_names *s, const char *pattern, struct str name)
 {
-    const struct profile *p = context;
-    return profile_text(p, p->threads.data[i].name);
+    if (pattern_match_one(pattern, name.data, name.len))
+        s->missing.len = 0;
+    else
+        selected_names_see(s, name.data, name.len);
 }
 
-static struct str class_of_method(const void *context, size_t i)
+static void see_event(struct selected_names *s, const char *pattern, bool classes,
+                      const struct rec_event *e)
 {
-    const struct profile *p = context;
-    return profile_text(p, p->methods.data[i].class_name);
+    const struct rec_stack *stack = classes ? rec_stack(&e->object, "stackTrace") : NULL;
+    for (uint32_t i = 0; stack && i < stack->n; i++) {
+        const struct rec_class *c = stack->frames[i].method->class;
+        if (c)
+            see_name(s, pattern, (struct str){c->name, strlen(c->name)});
+    }
+    const struct rec_thread *t = classes ? NULL : rec_thread(&e->object, "eventThread");
+    const char *name = classes ? NULL : t ? t->name : rec_string(&e->object, "thread", NULL);
+    if (name)
+        see_name(s, pattern, (struct str){name, strlen(name)});
+}
+
+/* The names in all events of a recording; other files have none. Returns 0 or a negative errno. */
+static int see_recording(struct selected_names *s, const char *pattern, bool classes,
+                         const char *path)
+{
+    _cleanup_(recording_closep) struct recording *recording = NULL;
+    const char *why = NULL;
+    struct rec_event e;
+    int r = 1;
+    if (recording_open(&recording, path, &why) < 0)
+        return 0;
+    while (s->missing.len && (r = recording_next(recording, &e)) > 0)
+        see_event(s, pattern, classes, &e);
+    return r == -ENOMEM ? r : 0;
+}
+
+/*
+ * Checks that samples have the names of threads or classes that a pattern selects, or, if
+ * `of_events`, that any event has them. Returns 0 or the exit status after a complaint.
+ */
+static int check_names(const char *pattern, bool classes, const struct profile *p, const char *path,
+                       bool of_events)
+{
+    _cleanup_(selected_names_release) struct selected_names s;
+    int r = selected_names_init(&s, pattern);
+    size_t n = classes ? p->methods.len : p->threads.len;
+    for (size_t i = 0; r == 0 && s.missing.len && i < n; i++) {
+        uint32_t name = classes ? p->methods.data[i].class_name : p->threads.data[i].name;
+        see_name(&s, pattern, profile_text(p, name));
+    }
+    if (r == 0 && !s.missing.len)
+        return 0;
+    const char *without = r == 0 ? s.missing.data[0] : NULL;
+    if (r == 0)
+        r = see_recording(&s, pattern, classes, path);
+    if (r < 0)
+        return complain_errno(path, "cannot read", r);
+    if (s.missing.len)
+        return selected_names_end(
+            &s, path, classes ? "no class of a stack has this name" : "no thread has this name");
+    return of_events ? 0
+                     : complain(path,
+                                classes ? "no sample has this class in its stack"
+                                        : "the thread has no samples",
+                                without);
 }
 
 /* Returns 1 if a sample of any metric passes the filter, 0 if none does, or a negative errno. */
@@ -132,15 +193,13 @@ static bool check_sent(const struct selection *s, const struct profile *p, const
     return false;
 }
 
-bool reading_check(const struct selection *s, struct profile *p, const char *path)
+bool reading_check(const struct selection *s, struct profile *p, const char *path, bool of_events)
 {
     const struct profile_filter *f = &s->filter;
     if (selected_by_time(path, f->from_ns, f->to_ns, p->duration_ns) ||
-        selected_by_name(path, "no thread has this name", f->thread, thread_name, p,
-                         p->threads.len) ||
-        selected_by_name(path, "no class of a stack has this name", f->class_name, class_of_method,
-                         p, p->methods.len) ||
-        check_together(p, f, path))
+        check_names(f->thread, false, p, path, of_events) ||
+        check_names(f->class_name, true, p, path, of_events) ||
+        (!of_events && check_together(p, f, path)))
         return false;
     if (p->is_sent && only_requests_given(&s->requests))
         return check_sent(s, p, path);

@@ -28,9 +28,10 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
 /*
  * Keeps in the profile only what belongs to the selected requests, if the selection names any.
  * Returns false after a complaint when the selection cannot match: its times are out of order, or
- * its threads do not exist.
+ * its threads do not exist or have no samples. of_events: for an output of all events, to which
+ * threads and stacks without samples belong too.
  */
-bool reading_check(const struct selection *s, struct profile *p, const char *path);
+bool reading_check(const struct selection *s, struct profile *p, const char *path, bool of_events);
 /*
  * Finds the selected metric, by default the first one there is. Returns 0, or the exit status after
  * a complaint.

@@ -526,7 +526,7 @@ static int cmd_report(const struct command *self, int argc, char **argv)
         return status;
     _cleanup_(profile_freep) struct profile *p = NULL;
     status = reading_open(&p, operands.list[0], LOAD_SUMS, &selection, losses_of_profile, NULL);
-    if (status == 0 && !reading_check(&selection, p, operands.list[0]))
+    if (status == 0 && !reading_check(&selection, p, operands.list[0], false))
         status = 1;
     if (status)
         return status;

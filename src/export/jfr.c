@@ -95,6 +95,7 @@ struct selecting {
     const struct rec_type *type; /* of the last event, with its kind */
     enum belongs belongs;
     unsigned kind, there, chosen; /* HOLDS_...: in the recording, and in the part */
+    bool any;                     /* selected events that do not belong to every part */
 };
 
 static bool stack_matches(const struct rec_stack *s, const char *pattern)
@@ -178,6 +179,8 @@ static int keep_open_waits(struct selecting *s)
 
 static int select_events(struct selecting *s, const struct file_map *map, struct buf *why)
 {
+    const struct profile_filter *f = &s->source->filter;
+    bool by_name = f->thread || f->class_name;
     const char *reason = NULL;
     int r = recording_open_bytes(&s->recording, map->data, map->len, &reason);
     if (r < 0) {
@@ -209,6 +212,8 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
             continue;
         }
         s->chosen |= s->kind;
+        s->any =
+            s->any || s->belongs > (by_name ? TO_ITS_TIME : ALWAYS) || s->belongs == BY_SELECTION;
         r = s->belongs == UNTIL_IT_ENDS ? note_wait(s, &e) : 0;
         if (r < 0)
             break;
@@ -216,6 +221,10 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
             r = -ENOMEM;
             break;
         }
+    }
+    if (r == 0 && !s->any && (by_name || f->from_ns || f->to_ns)) {
+        buf_string(why, "the selection has no events");
+        return -ENOENT;
     }
     return r < 0 ? r : keep_open_waits(s);
 }

@@ -383,6 +383,33 @@ def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
 
 
 @pytest.mark.jdks(17)
+@pytest.mark.parametrize("sampled", [True, False])
+def test_a_thread_without_samples_has_a_part(sampled, jdk, tmp_path):
+    """A thread that only sleeps and calls has no CPU samples, which report says. A part has its waits and calls. A class may be in
+    stacks of waits alone. A name that nothing has is refused."""
+    out, part = tmp_path / "all.jfr", tmp_path / "part.jfr"
+    done = jdk.java("Sleepers", 3, jvm=(jdk.agent(f"{'cpu=samples,interval=100ms,' if sampled else ''}trace=Sleepers.*,threads=y,format=r,file={out}"),))
+    assert done.returncode == 0, done.stderr
+    name = "s3-1"
+    done = lab.jvmscope("report", "--thread", name, out)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {out}: the thread has no samples: {name}\n")
+    lab.jvmscope("convert", "--class", "Sleepers", out, "-o", part, check=True)
+    assert any(t["name"] == name and t["waited"] for t in lab.read_json("threads", "summary", "--json", part)["threads"])
+    done = lab.jvmscope("convert", "--thread", name, out, "-o", part)
+    assert done.returncode == 0, done.stderr
+    wanted = lab.read_json("trace", "--json", "--thread", name, out)["calls"]
+    assert wanted and lab.read_json("trace", "--json", part)["calls"] == wanted
+    for option, what in (("--thread", "thread"), ("--class", "class of a stack")):
+        part.unlink(missing_ok=True)
+        for command in (["report"], ["convert", "-o", part]):
+            done = lab.jvmscope(*command, option, "nosuch", out)
+            assert (done.returncode, done.stderr) == (1, f"jvmscope: {out}: no {what} has this name: nosuch\n"), done
+    # Each of the options selects something, and both together nothing.
+    done = lab.jvmscope("convert", "-o", part, "--thread", name, "--to", "1us", out)
+    assert (done.returncode, done.stderr, part.exists()) == (1, f"jvmscope: {part}: cannot write: the selection has no events\n", False)
+
+
+@pytest.mark.jdks(17)
 @pytest.mark.parametrize("recorder", ["jvmscope", "JFR"])
 def test_the_span_of_a_part_is_that_of_the_selection(recorder, jdk, tmp_path, on_time):
     """This also holds for a recording that JFR made, whose ticks are not nanoseconds. The program has a processor in each part."""
