@@ -11,6 +11,7 @@
 #include "cli/report.h"
 
 #include <math.h>
+#include <string.h>
 
 struct diff {
     bool json;
@@ -42,7 +43,12 @@ struct comparison {
     struct strpool labels;
     VEC(struct row) rows;
     uint64_t weight[2];
-    bool by_readings[2]; /* figures rest on readings or samples: what has none is not known */
+    /*
+     * The share below which a figure that rests on readings or samples is not known; 0 where
+     * figures rest on none.
+     */
+    double least[2];
+    const char *clock[2]; /* of exact times; NULL: unknown, or another metric */
     enum profile_metric metric;
 };
 
@@ -51,13 +57,25 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
+/* "cpu" or "elapsed", or NULL where the file does not say it. */
+static const char *clock_of(const struct profile_view *v)
+{
+    const struct profile *p = v->profile;
+    if (v->metric != PROFILE_EXACT)
+        return NULL;
+    if (p->timed_by_readings || profile_readings(p, v->metric))
+        return "cpu";
+    return p->calls.len && !p->times_rounded ? "elapsed" : NULL;
+}
+
 static int add_side(struct comparison *c, int side, const struct profile_view *v)
 {
     _cleanup_free_ struct profile_rank *ranks = NULL;
     size_t n = 0;
     int r = profile_rank(v, &ranks, &n);
     c->weight[side] = v->weight;
-    c->by_readings[side] = profile_least_weight(v) > 0;
+    c->least[side] = share(profile_least_weight(v), v->weight);
+    c->clock[side] = clock_of(v);
     for (size_t i = 0; i < n && r == 0; i++) {
         struct str label = profile_text(v->profile, ranks[i].label);
         int64_t at = strpool_add(&c->labels, label.data, label.len);
@@ -75,6 +93,25 @@ static int add_side(struct comparison *c, int side, const struct profile_view *v
     return r;
 }
 
+/*
+ * Returns whether neither side of a row is known. A side that was counted in full is then as vague
+ * as its share would be in the other one.
+ */
+static bool is_few(const struct comparison *c, const struct row *row)
+{
+    bool few = c->least[0] > 0 || c->least[1] > 0;
+    for (int side = 0; side < 2; side++)
+        few = few && !(c->least[side] > 0
+                           ? row->known[side]
+                           : share(row->of[side].self, c->weight[side]) >= c->least[1 - side]);
+    return few;
+}
+
+static bool clocks_differ(const struct comparison *c)
+{
+    return c->clock[0] && c->clock[1] && strcmp(c->clock[0], c->clock[1]) != 0;
+}
+
 static int compare_rows(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
@@ -87,14 +124,22 @@ static int compare_rows(const void *a, const void *b)
     return c ? c : (x->label.len > y->label.len) - (x->label.len < y->label.len);
 }
 
+static const char *clock_text(const char *clock)
+{
+    return strcmp(clock, "cpu") == 0 ? "CPU time" : "elapsed time, waiting included";
+}
+
 static void print_table(const struct comparison *c, uint64_t limit)
 {
     char base[24], new[24];
     bool any_few = false;
-    printf("%s: base %s, new %s; shares of each\n\n", profile_metrics[c->metric].title,
+    printf("%s: base %s, new %s; shares of each\n", profile_metrics[c->metric].title,
            format_weight(base, c->metric, c->weight[0]),
            format_weight(new, c->metric, c->weight[1]));
-    printf("   change      base       new   total of both  method\n");
+    if (clocks_differ(c))
+        printf("  of different clocks: base has %s, new has %s\n", clock_text(c->clock[0]),
+               clock_text(c->clock[1]));
+    printf("\n   change      base       new   total of both  method\n");
     for (size_t i = 0; i < MIN(c->rows.len, limit); i++) {
         const struct row *r = &c->rows.data[i];
         any_few = any_few || r->few;
@@ -131,6 +176,10 @@ static int print_json(const struct comparison *c, char *const paths[2])
     json_key_object(&j, profile_metrics[c->metric].name);
     json_key_u64(&j, "base_total", c->weight[0]);
     json_key_u64(&j, "new_total", c->weight[1]);
+    if (c->clock[0])
+        json_key_string(&j, "base_clock", c->clock[0]);
+    if (c->clock[1])
+        json_key_string(&j, "new_clock", c->clock[1]);
     json_key_array(&j, "methods");
     for (size_t i = 0; i < c->rows.len; i++) {
         const struct row *r = &c->rows.data[i];
@@ -194,7 +243,7 @@ static int cmd_diff(const struct command *self, int argc, char **argv)
         for (size_t i = 0; i < c.rows.len; i++) {
             struct row *row = &c.rows.data[i];
             row->change = share(row->of[1].self, c.weight[1]) - share(row->of[0].self, c.weight[0]);
-            row->few = c.by_readings[0] && c.by_readings[1] && !row->known[0] && !row->known[1];
+            row->few = is_few(&c, row);
         }
         if (c.rows.len)
             qsort(c.rows.data, c.rows.len, sizeof(*c.rows.data), compare_rows);

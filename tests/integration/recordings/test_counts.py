@@ -234,6 +234,31 @@ def test_diff_marks_a_time_that_may_be_nothing_as_report_does(tmp_path):
     assert vague & {r["method"] for r in rows}
 
 
+def test_diff_of_different_clocks_says_so(tmp_path):
+    """A comparison of elapsed with CPU time names the clocks, in both orders. Figures of too few readings on one side are rough, unless
+    the other side, which is exact, has a larger share than those could be."""
+    paths = {clock: tmp_path / f"{clock}.jfr" for clock in ("elapsed", "cpu")}
+    for clock, path in paths.items():
+        done = lab.Jdk(17).java("Hot", "tiny", 1500, jvm=(lab.Jdk(17).agent(f"cpu=times,clock={clock},format=r,file={path}"),))
+        assert done.returncode == 0, done.stderr
+    named = {"elapsed": "elapsed time, waiting included", "cpu": "CPU time"}
+    times = lab.read_json("report", "--json", paths["cpu"])["times"]
+    known = {m["method"] for m in times["methods"] if m["self_ns_95"] is not None and m["self_ns_95"][0] > 0}
+    for base, new in (("elapsed", "cpu"), ("cpu", "elapsed"), ("cpu", "cpu"), ("elapsed", "elapsed")):
+        text = lab.output("diff", paths[base], paths[new])
+        assert (f"\n  of different clocks: base has {named[base]}, new has {named[new]}\n" in text) == (base != new), text
+        found = lab.read_json("diff", "--json", paths[base], paths[new])["times"]
+        assert (found["base_clock"], found["new_clock"]) == (base, new)
+        few = {m["method"] for m in found["methods"] if m.get("few_readings")}
+        assert (" ~ rough: " in text) == bool({base, new} & {"cpu"} and any(line.startswith("~") for line in text.splitlines()))
+        if base == new == "elapsed":
+            assert not few
+        elif base != new:
+            exact, total = ("base", found["base_total"]) if base == "elapsed" else ("new", found["new_total"])
+            least = times["total_ns"] // times["readings"] * 10 / times["total_ns"]
+            assert few == {m["method"] for m in found["methods"] if m["method"] not in known and m[exact]["self"] / total < least} and few
+
+
 def run_counted(tmp_path, options, rounds=1, version=17, args=()):
     """A finished recording of Counted. Rounds are 10 ms apart, because in a burst of throws with stacks some are lost, which is
     reported."""
