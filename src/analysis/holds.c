@@ -26,7 +26,9 @@ struct holder {
     uint32_t current; /* slot of the most recently acquired hold, + 1 */
     uint32_t object;  /* that hold's object */
     uint32_t stack;   /* that hold's stack */
-    bool within;      /* whether the thread's state began in the method that acquired it */
+    uint32_t first;   /* the first stack seen in the method that acquired it, or TL_NONE */
+    bool within;      /* whether the thread's state began in that method */
+    bool queued;      /* it waits for a lock, and is one of the lock's waiters */
     uint64_t seen;    /* the time until which its stacks show it in that method */
     uint32_t chunk;   /* the chunk that receives its holds now; n: how many holds it has in all */
     size_t n;
@@ -35,6 +37,9 @@ struct holder {
 /* An object: the slot of its open hold + 1, or 0, and the owner. */
 struct held {
     uint32_t hold, thread;
+    uint32_t waiters; /* how many threads wait for it */
+    bool doubt;       /* the owner has left it since, but may have taken it again */
+    uint64_t proven;  /* the time from which a waiter proves the open hold */
 };
 
 struct collector {
@@ -72,7 +77,7 @@ static void not_after(const struct collector *c, uint32_t slot, uint64_t at)
 {
     uint64_t start = c->holds->slots[slot].start,
              us = (at - MIN(start, at) + 999) / 1000; /* rounded up: this is a bound */
-    uint32_t *most = &c->holds->side[slot].most_us;
+    uint32_t *most = &c->holds->side[slot].unsure_us;
     *most = (uint32_t)MIN((uint64_t)*most, us);
 }
 
@@ -84,6 +89,20 @@ static void filled(struct holds *h, size_t slots)
     prefault_filled(&h->side_memory, slots * sizeof(*h->side));
     if (h->links)
         prefault_filled(&h->link_memory, slots * sizeof(*h->links));
+}
+
+/*
+ * A thread begins to wait for an object, or for none (TL_NONE). Returns whether another thread has
+ * been waiting for the same lock already.
+ */
+static bool set_waiting(struct collector *c, uint32_t thread, uint32_t object, bool lock)
+{
+    struct holder *p = &c->threads[thread];
+    if (p->queued)
+        c->open[p->waiting].waiters--;
+    p->waiting = object;
+    p->queued = lock && object != TL_NONE;
+    return p->queued && c->open[object].waiters++ > 0;
 }
 
 /* Returns a slot for a thread's next hold, or a negative errno. */
@@ -131,16 +150,20 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
                                              .object_high = object >> 16 & 0x7ff,
                                              .flags = (flags | (woken ? HOLD_WOKEN : 0)) & 31};
     c->holds->side[slot].stack = stack;
-    c->holds->side[slot].most_us = UINT32_MAX;
+    c->holds->side[slot].unsure_us = UINT32_MAX;
     if (c->holds->links)
         c->holds->links[slot] = (struct hold_link){.acquire = node, .release = TL_NONE};
-    c->open[object] = (struct held){(uint32_t)slot + 1, thread};
+    c->open[object] = (struct held){.hold = (uint32_t)slot + 1,
+                                    .thread = thread,
+                                    .waiters = c->open[object].waiters,
+                                    .proven = at};
     c->holds->of_object[object]++;
     p->current = (uint32_t)slot + 1;
     p->object = object;
     p->stack = stack;
     p->seen = at;
     p->within = false;
+    p->first = TL_NONE;
     return note_wake(c->holds, (uint32_t)slot, at, wake);
 }
 
@@ -150,6 +173,8 @@ static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32
         return;
     struct tl_hold *h = &c->holds->slots[c->open[object].hold - 1];
     h->end = at & UINT64_C(0xffffffffffff);
+    uint64_t us = (MIN(c->open[object].proven, at) - MIN((uint64_t)h->start, at) + 999) / 1000;
+    c->holds->side[c->open[object].hold - 1].unsure_us = (uint32_t)MIN(us, (uint64_t)UINT32_MAX);
     if (c->holds->links)
         c->holds->links[c->open[object].hold - 1].release = node;
     c->open[object].hold = 0;
@@ -214,7 +239,7 @@ static bool got_lock(struct collector *c, uint32_t i, const struct tl_node *n, u
 static int wait_ended(struct collector *c, uint32_t i, const struct tl_node *n)
 {
     uint32_t object = c->threads[n->thread].waiting;
-    c->threads[n->thread].waiting = TL_NONE;
+    set_waiting(c, n->thread, TL_NONE, false);
     if (object == TL_NONE || n->prev == TL_NONE || !c->wanted[object] || is_exact(c, object))
         return 0;
     const struct tl_node p = tl_node(c->t, n->prev);
@@ -230,13 +255,14 @@ static int wait_ended(struct collector *c, uint32_t i, const struct tl_node *n)
 /*
  * A thread that waits, or makes a call, with the method that took the lock on its stack has not
  * left that method, and has not left it when the wait ends either. But a thread that waits for this
- * very lock is in the method for another time.
+ * very lock, or that came there by other calls, is in the method for another time, and so may be
+ * one that has the first of these stacks again while nobody waits for the lock.
  */
-static void scan_stack(struct collector *c, const struct tl_node *n)
+static int scan_stack(struct collector *c, uint32_t i, const struct tl_node *n)
 {
     struct holder *p = &c->threads[n->thread];
     if (!p->current)
-        return;
+        return 0;
     struct tl_context x = c->t->contexts[n->context];
     if (p->within)
         p->seen = n->time;
@@ -245,16 +271,29 @@ static void scan_stack(struct collector *c, const struct tl_node *n)
         not_after(c, p->current - 1, n->time);
     if (once_more || x.stack == TL_NONE || p->stack == TL_NONE || c->t->stacks[p->stack].len == 0) {
         p->within = false;
-        return;
+        return 0;
     }
-    bool in = stack_tops_has(&c->tops, x.stack, p->stack);
+    bool again = x.stack == p->first && !c->open[p->object].waiters && !is_exact(c, p->object);
+    bool in = x.stack == p->first || (stack_tops_has(&c->tops, x.stack, p->stack) &&
+                                      stack_tops_may_continue(c->t, x.stack, p->stack));
+    if (again && c->open[p->object].hold == p->current) {
+        uint32_t object = p->object, stack = p->stack;
+        leave(c, p);
+        hold_forget(c, object, n->time);
+        int r = hold_open(c, n->thread, object, stack, n->time, i, HOLD_START_INFERRED);
+        if (r < 0)
+            return r;
+    }
     p->within = in && n->flags & TL_BLOCKED;
     if (in) {
+        p->first = p->first == TL_NONE ? x.stack : p->first;
         p->seen = n->time;
-        return;
+        return 0;
     }
     not_after(c, p->current - 1, n->time);
+    c->open[p->object].doubt |= c->open[p->object].hold == p->current;
     leave(c, p);
+    return 0;
 }
 
 /*
@@ -271,32 +310,49 @@ static uint32_t acquisition(const struct collector *c, uint32_t i, uint32_t obje
     return c->t->contexts[tl_node(c->t, waited).context].object == object ? had : i;
 }
 
+/* A thread begins to wait for a lock, which ends its own hold and proves that of another thread. */
+static int wait_begins(struct collector *c, uint32_t i, const struct tl_node *n,
+                       struct tl_context x)
+{
+    bool queue = set_waiting(c, n->thread, x.object, true);
+    if (x.object == TL_NONE || !c->wanted[x.object] || is_exact(c, x.object))
+        return 0;
+    /* Who waits for a lock has left it, even if it is unknown who has it now. */
+    if (is_owner(c, x.object, n->thread))
+        hold_forget(c, x.object, n->time);
+    /* Only a thread that waited all the while shows that the owner has had it from the start. */
+    if (!queue)
+        c->open[x.object].proven = n->time;
+    if (x.other == TL_NONE || x.other == n->thread ||
+        (is_owner(c, x.object, x.other) && (queue || !c->open[x.object].doubt)))
+        return 0;
+    hold_forget(c, x.object, n->time);
+    return hold_open(c, x.other, x.object, TL_NONE, n->time, i, HOLD_START_INFERRED);
+}
+
 static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
 {
-    scan_stack(c, n);
+    int r = scan_stack(c, i, n);
     struct tl_context x = c->t->contexts[n->context];
     bool wanted = x.object != TL_NONE && c->wanted[x.object];
+    if (r < 0)
+        return r;
     switch ((enum tl_kind)n->kind) {
     case TL_WAIT_OBJECT:
     case TL_WAIT_JOIN:
     case TL_REACQUIRE:
-        c->threads[n->thread].waiting = x.object;
+        set_waiting(c, n->thread, x.object, false);
         if (wanted && !is_exact(c, x.object) && n->kind != TL_REACQUIRE &&
-            is_owner(c, x.object, n->thread))
-            hold_close(c, x.object, n->time, i);
+            is_owner(c, x.object, n->thread)) {
+            if (c->open[x.object].doubt)
+                hold_forget(c, x.object, n->time);
+            else
+                hold_close(c, x.object, n->time, i);
+        }
         return 0;
     case TL_WAIT_LOCK:
     case TL_PARK:
-        c->threads[n->thread].waiting = x.object;
-        if (!wanted || is_exact(c, x.object))
-            return 0;
-        /* Who waits for a lock has left it, even if it is unknown who has it now. */
-        if (is_owner(c, x.object, n->thread))
-            hold_forget(c, x.object, n->time);
-        if (x.other == TL_NONE || x.other == n->thread || is_owner(c, x.object, x.other))
-            return 0;
-        hold_forget(c, x.object, n->time);
-        return hold_open(c, x.other, x.object, TL_NONE, n->time, i, HOLD_START_INFERRED);
+        return wait_begins(c, i, n, x);
     case TL_RUN:
         return wait_ended(c, i, n);
     case TL_HANDOFF:

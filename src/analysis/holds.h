@@ -50,8 +50,12 @@ struct hold_side {
      * this long or longer
      */
     uint32_t wake_ns;
-    /* the most by which an inferred end can follow the start; UINT32_MAX: this or longer */
-    uint32_t most_us;
+    /*
+     * the most by which an inferred end can follow the start; for other ends, the part of the hold
+     * at its start that no waiter proves: the thread may have left the lock and taken it again
+     * there. UINT32_MAX: this or longer
+     */
+    uint32_t unsure_us;
     /*
      * Not an attribute of this slot's hold: holds are numbered in the order in which they were
      * opened, and this is the slot of the hold whose number equals this slot's index.
@@ -113,7 +117,7 @@ static inline uint64_t hold_latest(const struct holds *h, size_t slot)
     const struct tl_hold *one = &h->slots[slot];
     return one->flags & HOLD_END_INFERRED
                ? MAX((uint64_t)one->end,
-                     (uint64_t)one->start + h->side[slot].most_us * UINT64_C(1000))
+                     (uint64_t)one->start + h->side[slot].unsure_us * UINT64_C(1000))
                : (uint64_t)one->end;
 }
 

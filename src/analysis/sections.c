@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLD_BYTES_MAX = 4 * VARINT_MAX };
+enum { HOLD_BYTES_MAX = 5 * VARINT_MAX };
 
 /* Writes the holds of a thread from number `from` on, as many as fit; returns the next number. */
 static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint8_t **to,
@@ -20,13 +20,18 @@ static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint
     for (; i < n && end - *to >= HOLD_BYTES_MAX; i++) {
         size_t slot = hold_slot(h, thread, i);
         const struct tl_hold *one = &h->slots[slot];
-        bool inferred = one->flags & HOLD_END_INFERRED;
+        bool end_inferred = one->flags & HOLD_END_INFERRED;
+        uint64_t length = one->end > one->start ? one->end - one->start : 0;
+        uint64_t unproven = end_inferred ? length : h->side[slot].unsure_us * UINT64_C(1000);
+        bool inferred = end_inferred || unproven;
         *to = varint_put(*to, one->start - before);
         /* a release may lie before an inferred acquisition: there is no section then */
-        *to = varint_put(*to, one->end > one->start ? one->end - one->start : 0);
+        *to = varint_put(*to, length);
         *to = varint_put(*to, (uint64_t)tl_hold_object(one) << 1 | inferred);
-        if (inferred)
+        if (inferred) {
             *to = varint_put(*to, (hold_latest(h, slot) - one->end + 999) / 1000);
+            *to = varint_put(*to, MIN(unproven, length));
+        }
         before = one->start;
     }
     return i;
@@ -218,6 +223,8 @@ static void next_hold(struct section_lane *lane)
     lane->next.inferred = lane->next.object & 1;
     lane->next.object >>= 1;
     uint64_t more_us = lane->next.inferred ? cursor_varint(&lane->later) : 0;
+    lane->next.unproven = lane->next.inferred ? cursor_varint(&lane->later) : 0;
+    lane->next.unproven = MIN(lane->next.unproven, lane->next.length);
     uint64_t room = UINT64_MAX - lane->next.length;
     lane->next.most = lane->next.length + (more_us < room / 1000 ? more_us * 1000 : room);
     if (lane->later.failed)
@@ -240,7 +247,7 @@ void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const
             const struct section_hold *h = &lane.next;
             if (!h->inferred || h->object >= t->n_objects || !wanted[h->object])
                 continue;
-            *ret_less += MIN(h->length, UINT64_MAX - *ret_less);
+            *ret_less += MIN(h->unproven, UINT64_MAX - *ret_less);
             *ret_more += MIN(h->most - h->length, UINT64_MAX - *ret_more);
         }
     }
@@ -290,9 +297,9 @@ static void take_in(struct sections *s, struct section_lane *lane, uint64_t star
         if (h.object >= s->t->n_objects || !s->wanted[h.object])
             continue;
         const uint64_t lengths[HOLD_ENDS] = {[HOLD_ENDS_LIKELY] = h.length,
-                                             [HOLD_ENDS_AT_ONCE] = h.inferred ? 0 : h.length,
+                                             [HOLD_ENDS_AT_ONCE] = h.length,
                                              [HOLD_ENDS_LATE] = h.most};
-        struct section_span span = {.start = h.start};
+        struct section_span span = {.start = h.start, .unproven = h.unproven};
         for (int i = 0; i < HOLD_ENDS; i++)
             span.end[i] = lengths[i] < UINT64_MAX - h.start ? h.start + lengths[i] : UINT64_MAX;
         if (span.end[HOLD_ENDS_LATE] <= start)
@@ -312,7 +319,8 @@ static uint64_t inside(const struct section_lane *lane, uint64_t start, uint64_t
     uint64_t sum = 0, covered = end;
     for (size_t i = lane->open.len; i-- > 0 && covered > start;) {
         const struct section_span *one = &lane->open.data[i];
-        uint64_t from = MAX(one->start, start), to = MIN(one->end[ends], covered);
+        uint64_t begin = ends == HOLD_ENDS_AT_ONCE ? one->start + one->unproven : one->start;
+        uint64_t from = MAX(begin, start), to = MIN(one->end[ends], covered);
         if (to > from) {
             sum += to - from;
             covered = from;

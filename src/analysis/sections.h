@@ -3,7 +3,9 @@
  * How much of a thread's time lies inside the sections of some locks, for callers that ask in
  * chronological order for each thread. The holds of all locks are stored together, in some 7 bytes
  * each (in the timeline's index when it has one), and are read once. Each hold is three numbers in
- * LEB128: how long after the thread's previous hold it began, how long it lasted, and the object.
+ * LEB128: how long after the thread's previous hold it began, how long it lasted, and the object;
+ * two more if it is partly inferred: by how much it may have lasted longer, and how much of its
+ * beginning is not proven.
  */
 #pragma once
 
@@ -33,7 +35,8 @@ int hold_list_keep(struct timeline *t, struct holds *h) must_check;
 
 /*
  * Which end to assume for holds whose end is inferred: the likely one, the earliest (at once), or
- * the latest possible one.
+ * the latest possible one. With the earliest, what is not proven at the start of a hold whose end
+ * was observed is left out too.
  */
 enum hold_ends { HOLD_ENDS_LIKELY, HOLD_ENDS_AT_ONCE, HOLD_ENDS_LATE, HOLD_ENDS };
 
@@ -46,6 +49,7 @@ void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const
 
 struct section_span {
     uint64_t start, end[HOLD_ENDS];
+    uint64_t unproven; /* the part at its start that HOLD_ENDS_AT_ONCE leaves out, in ns */
 };
 
 struct section_lane {
@@ -53,7 +57,7 @@ struct section_lane {
 
     /* the first hold that has not been reached; start UINT64_MAX: there is none */
     struct section_hold {
-        uint64_t start, length, object, most;
+        uint64_t start, length, object, most, unproven;
         bool inferred;
     } next;
 

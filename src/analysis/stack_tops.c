@@ -13,6 +13,22 @@ bool stack_tops_scan(const struct timeline *t, uint32_t stack, uint32_t method)
     return false;
 }
 
+bool stack_tops_may_continue(const struct timeline *t, uint32_t stack, uint32_t of)
+{
+    const struct tl_stack s = t->stacks[stack], call = t->stacks[of];
+    const struct tl_frame *in = t->frames + s.first, *from = t->frames + call.first;
+    for (uint32_t k = 0; k < s.len; k++) {
+        uint32_t n = MIN(s.len - k, call.len), i = 1; /* a stack may be cut at its root */
+        if (in[k].method != from[0].method)
+            continue;
+        while (i < n && in[k + i].method == from[i].method && in[k + i].line == from[i].line)
+            i++;
+        if (i == n)
+            return true;
+    }
+    return false;
+}
+
 /* Numbers the top methods of all stacks in s->top. Returns how many there are. */
 static size_t number_tops(struct stack_tops *s, uint32_t *number)
 {

@@ -19,6 +19,11 @@ struct stack_tops {
 struct stack_tops stack_tops_find(const struct timeline *t);
 /* Returns whether a method is on a stack. */
 bool stack_tops_scan(const struct timeline *t, uint32_t stack, uint32_t method);
+/*
+ * Returns whether the call that was the top of the stack `of`, which has one, may go on in another
+ * stack: its callers are the same, at the same lines.
+ */
+bool stack_tops_may_continue(const struct timeline *t, uint32_t stack, uint32_t of);
 
 /* Returns whether the top method of the stack `of`, which has one, is on a stack. */
 static inline bool stack_tops_has(const struct stack_tops *s, uint32_t stack, uint32_t of)

@@ -530,6 +530,63 @@ static void a_lock_for_which_nobody_waits_has_no_owner(void **state)
     vec_release(&unknown.rows);
 }
 
+/* Checks for how long a thread had a monitor, in ms, with each of the ends that may be assumed. */
+static void check_held(uint32_t thread, uint64_t at_once, uint64_t likely, uint64_t late)
+{
+    uint8_t *all = malloc(timeline->n_objects);
+    struct hold_list l;
+    struct sections s;
+    uint64_t ns[HOLD_ENDS];
+    assert_non_null(all);
+    memset(all, 1, timeline->n_objects);
+    assert_int_equal(hold_list_init(&l, timeline, NULL, NULL), 0);
+    assert_int_equal(sections_init(&s, timeline, &l, all), 0);
+    sections_inside_all(&s, thread, 0, timeline->end_ns, ns);
+    assert_int_equal(ns[HOLD_ENDS_AT_ONCE], ms(at_once));
+    assert_int_equal(ns[HOLD_ENDS_LIKELY], ms(likely));
+    assert_int_equal(ns[HOLD_ENDS_LATE], ms(late));
+    sections_release(&s);
+    hold_list_release(&l);
+    free(all);
+}
+
+/*
+ * Thread 1 gets a monitor at 10 ms, leaves it at 15 ms, works for 100 ms and takes it again, which
+ * no event says, until 120 ms. Thread 2 waits for it from 117 ms on.
+ */
+static void a_monitor_that_was_taken_again_was_not_held_between(void **state)
+{
+#define AGAIN(first, second, ...)                                                                  \
+    RUN(4, S({START, 2}, {START, 1}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}),                 \
+        S({SLEEP, 1}, {IN, 1}, {LOCK, 0}, {first, 5}, {UNLOCK, 0}, {IN, 0}, {WORK, 100}, {IN, 1},  \
+          {LOCK, 0}, {second, 5}, {UNLOCK, 0}),                                                    \
+        S({IN, 1}, {LOCK, 0}, {SLEEP, 10}, {UNLOCK, 0}, {IN, 2}, {SLEEP, 107}, {IN, 1}, {LOCK, 0}, \
+          {UNLOCK, 0}),                                                                            \
+        S(__VA_ARGS__))
+    /* Once more in the same method. */
+    AGAIN(SLEEP, SLEEP, {END});
+    check_held(1, 3, 10, 110);
+    /* Nothing shows that it has ever left the monitor. */
+    AGAIN(WORK, WORK, {END});
+    check_held(1, 3, 110, 110);
+    AGAIN(SLEEP, WORK, {END});
+    check_held(1, 3, 110, 110);
+    /* Who waits from 15 to 115 ms in vain shows that it was held all the time. */
+    RUN(4, S({START, 2}, {START, 1}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}),
+        S({SLEEP, 1}, {IN, 1}, {LOCK, 0}, {SLEEP, 5}, {WORK, 100}, {SLEEP, 5}, {UNLOCK, 0}),
+        S({IN, 1}, {LOCK, 0}, {SLEEP, 10}, {UNLOCK, 0}, {IN, 2}, {SLEEP, 107}, {IN, 1}, {LOCK, 0},
+          {UNLOCK, 0}),
+        S({IN, 3}, {SLEEP, 6}, {LOCK, 0}, {UNLOCK, 0}));
+    check_held(1, 110, 110, 110);
+    /* It waited elsewhere between. */
+    RUN(3, S({START, 2}, {START, 1}, {JOIN, 1}, {JOIN, 2}),
+        S({SLEEP, 1}, {IN, 1}, {LOCK, 0}, {SLEEP, 5}, {UNLOCK, 0}, {IN, 2}, {SLEEP, 100}, {IN, 1},
+          {LOCK, 0}, {SLEEP, 5}, {UNLOCK, 0}),
+        S({IN, 1}, {LOCK, 0}, {SLEEP, 10}, {UNLOCK, 0}, {IN, 2}, {SLEEP, 107}, {IN, 1}, {LOCK, 0},
+          {UNLOCK, 0}));
+    check_held(1, 3, 8, 8);
+}
+
 static void program_12_latch(void **state)
 {
 #define WORKER(i) S({SLEEP, 10 * i}, {REL, 0, 1})
@@ -1183,6 +1240,7 @@ int main(void)
         cmocka_unit_test(program_11_fair_lock),
         cmocka_unit_test(a_lock_that_was_free_is_like_a_monitor),
         cmocka_unit_test(who_gives_up_a_lock_did_not_have_it),
+        cmocka_unit_test(a_monitor_that_was_taken_again_was_not_held_between),
         cmocka_unit_test(a_lock_for_which_nobody_waits_has_no_owner),
         cmocka_unit_test(program_12_latch),
         cmocka_unit_test(program_13_pool),
