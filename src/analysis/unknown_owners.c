@@ -2,6 +2,7 @@
 #include "analysis/unknown_owners.h"
 
 #include "base/map.h"
+#include "timeline/index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@ struct finding {
     const struct timeline *t;
     uint64_t from, to;
     struct map index; /* by class: its row */
+    uint32_t *row_of; /* by object: 1 + the row of its class; 0: not looked up yet */
     struct unknown_table table;
 };
 
@@ -27,40 +29,58 @@ static bool is_lock(const struct timeline *t, uint32_t object)
 }
 
 /* Returns whether the owner of what a thread waited for is known; end: what ended the wait. */
-static bool is_known(const struct timeline *t, const struct tl_node *wait, enum tl_edge end)
+static bool is_known(const struct timeline *t, const struct tl_context *c, enum tl_edge end)
 {
-    const struct tl_context *c = &t->contexts[wait->context];
     uint32_t flags = t->objects[c->object].flags;
     return c->other != TL_NONE || flags & TL_OBJECT_EXACT ||
            (flags & TL_OBJECT_LOCK && end == TL_BY_UNPARK);
 }
 
-/* Counts a wait for a lock that lasts until a time. */
-static int count(struct finding *f, const struct tl_node *wait, uint64_t until, enum tl_edge end)
+/* Finds the row of an object's class, which is made if there is none. */
+static int find_row(struct finding *f, uint32_t object)
 {
-    uint32_t object = f->t->contexts[wait->context].object;
-    if (object == TL_NONE || until < f->from || wait->time > f->to)
-        return 0;
     bool added;
     uint32_t class = f->t->objects[object].class;
     uint64_t *slot = map_at(&f->index, class, f->table.rows.len, &added);
     int r = slot ? 0 : -ENOMEM;
     if (slot && added)
-        r = vec_push(&f->table.rows, ((struct unknown_owners){.class = class}));
+        r = vec_push(&f->table.rows, ((struct tl_unowned){.class = class}));
     if (r < 0)
         return r;
-    struct unknown_owners *row = &f->table.rows.data[*slot];
-    bool known = is_known(f->t, wait, end);
-    row->lock |= wait->kind == TL_WAIT_LOCK || is_lock(f->t, object);
+    f->table.rows.data[*slot].lock |= is_lock(f->t, object);
+    f->row_of[object] = (uint32_t)*slot + 1;
+    return 0;
+}
+
+/* The wait for a lock in which a thread is. */
+struct waiting {
+    uint64_t since;
+    uint32_t context;
+    enum tl_kind kind; /* TL_RUN: it is in none */
+};
+
+/* Counts a wait that lasts until a time. */
+static inline __attribute__((always_inline)) int
+count(struct finding *f, const struct waiting *wait, uint64_t until, enum tl_edge end)
+{
+    const struct tl_context *c = &f->t->contexts[wait->context];
+    if (c->object == TL_NONE || until < f->from || wait->since > f->to)
+        return 0;
+    int r = f->row_of[c->object] ? 0 : find_row(f, c->object);
+    if (r < 0)
+        return r;
+    struct tl_unowned *row = &f->table.rows.data[f->row_of[c->object] - 1];
+    bool known = is_known(f->t, c, end);
+    row->lock |= wait->kind == TL_WAIT_LOCK;
     row->waits++;
     row->unknown += !known;
-    row->ns += known ? 0 : until - MIN(wait->time, until);
+    row->ns += known ? 0 : until - MIN(wait->since, until);
     return 0;
 }
 
 static int by_time(const void *a, const void *b)
 {
-    const struct unknown_owners *x = a, *y = b;
+    const struct tl_unowned *x = a, *y = b;
     return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns)
                           : (x->class > y->class) - (x->class < y->class);
 }
@@ -76,38 +96,74 @@ static void settle(struct unknown_table *u)
         qsort(u->rows.data, n, sizeof(*u->rows.data), by_time);
 }
 
-int unknown_owners_find(const struct timeline *t, uint64_t from, uint64_t to,
-                        struct unknown_table *ret)
+static int read_nodes(struct finding *f, struct waiting *waits)
 {
-    struct finding f = {.t = t, .from = from, .to = to ? to : UINT64_MAX};
+    const struct timeline *t = f->t;
     struct tl_reader nodes = {.t = t};
-    /* per thread: the node of the wait for a lock in which it is; its time is 0 and its kind
-     * TL_RUN if it is in none */
-    struct tl_node *waits = calloc(t->n_threads + 1, sizeof(*waits));
-    int r = waits ? 0 : -ENOMEM;
+    int r = 0;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         const struct tl_node *n = tl_read(&nodes, (uint32_t)i);
         if (!tl_is_state(n->kind))
             continue;
-        struct tl_node *wait = &waits[n->thread];
+        struct waiting *wait = &waits[n->thread];
         if (wait->kind != TL_RUN)
-            r = count(&f, wait, n->time, n->edge);
-        *wait = n->kind == TL_WAIT_LOCK || n->kind == TL_PARK ? *n : (struct tl_node){0};
+            r = count(f, wait, n->time, n->edge);
+        if (n->kind == TL_WAIT_LOCK || n->kind == TL_PARK)
+            *wait = (struct waiting){n->time, n->context, n->kind};
+        else
+            wait->kind = TL_RUN;
     }
     for (size_t i = 0; r == 0 && i < t->n_threads; i++)
         if (waits[i].kind != TL_RUN)
-            r = count(&f, &waits[i], t->end_ns, TL_NO_EDGE);
-    free(waits);
-    map_release(&f.index);
-    settle(&f.table);
-    if (r < 0)
-        vec_release(&f.table.rows);
-    else
-        *ret = f.table;
+            r = count(f, &waits[i], t->end_ns, TL_NO_EDGE);
     return r;
 }
 
-const struct unknown_owners *unknown_owners_of(const struct unknown_table *u, uint32_t class)
+static int copy_kept(const struct timeline *t, struct unknown_table *ret)
+{
+    struct unknown_table table = {0};
+    int r = vec_extend(&table.rows, t->n_unowned);
+    if (r < 0)
+        return r;
+    if (t->n_unowned)
+        memcpy(table.rows.data, t->unowned, t->n_unowned * sizeof(*t->unowned));
+    *ret = table;
+    return 0;
+}
+
+static void keep(struct timeline *t, const struct unknown_table *from)
+{
+    struct tl_unowned *rows = malloc((from->rows.len + 1) * sizeof(*rows));
+    if (!rows)
+        return;
+    if (from->rows.len)
+        memcpy(rows, from->rows.data, from->rows.len * sizeof(*rows));
+    timeline_keep(t, TL_KEEP_unowned, rows, from->rows.len);
+}
+
+int unknown_owners_find(struct timeline *t, uint64_t from, uint64_t to, struct unknown_table *ret)
+{
+    struct finding f = {.t = t, .from = from, .to = to ? to : UINT64_MAX};
+    if (t->unowned && !from && !to)
+        return copy_kept(t, ret);
+    struct waiting *waits = calloc(t->n_threads + 1, sizeof(*waits));
+    f.row_of = calloc(t->n_objects + 1, sizeof(*f.row_of));
+    int r = waits && f.row_of ? read_nodes(&f, waits) : -ENOMEM;
+    free(waits);
+    free(f.row_of);
+    map_release(&f.index);
+    if (r < 0) {
+        vec_release(&f.table.rows);
+        return r;
+    }
+    settle(&f.table);
+    if (!from && !to)
+        keep(t, &f.table);
+    *ret = f.table;
+    return 0;
+}
+
+const struct tl_unowned *unknown_owners_of(const struct unknown_table *u, uint32_t class)
 {
     for (size_t i = 0; i < u->rows.len; i++)
         if (u->rows.data[i].class == class)

@@ -162,7 +162,7 @@ static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern
  * Writes for how many waits for objects of a class, which a pattern selects, their owner is
  * unknown, and how long they took. Returns 0 or -ENOMEM.
  */
-static int put_unknown_owners(struct json *j, const struct timeline *t, const char *pattern)
+static int put_unknown_owners(struct json *j, struct timeline *t, const char *pattern)
 {
     struct unknown_table unknown;
     uint64_t waits = 0, ns = 0;
@@ -199,7 +199,7 @@ static int answer_what_if(struct page_server *s, size_t i, const struct server_r
         buf_string(&reply->body, "class and factor (0 to 100) are missing\n");
         return 400;
     }
-    const struct timeline *t = page_threads_open(&s->files[i].threads, s->paths[i]);
+    struct timeline *t = page_threads_open(&s->files[i].threads, s->paths[i]);
     if (!t)
         return not_found(reply, "no timeline in this recording");
     struct what_if_answer a;

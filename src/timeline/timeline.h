@@ -142,6 +142,18 @@ struct tl_share {
     uint32_t exact; /* 1: its holds were recorded */
 };
 
+/* The waits for the locks of a class of which it is unknown who held them (unknown_owners.h). */
+struct tl_unowned {
+    uint32_t class; /* number of a string */
+    /*
+     * 1: its objects are locks. A semaphore, a latch or a queue has no owner, and only who takes it
+     * for a lock needs to know that.
+     */
+    uint32_t lock;
+    uint64_t waits;       /* all waits for its objects */
+    uint64_t unknown, ns; /* of these, without a known owner, and how long these took */
+};
+
 #define TL_ARRAYS(X)                                 \
     X(uint8_t, packed)         /* the nodes' bits */ \
     X(struct tl_block, blocks) /* of these */        \
@@ -163,7 +175,8 @@ struct tl_share {
 #define TL_KEPT(X)                                                                         \
     X(uint8_t, holds)       /* analysis/sections.h */                                      \
     X(uint64_t, hold_first) /* per thread: where its holds begin; n_threads + 1 of them */ \
-    X(struct tl_share, shares)
+    X(struct tl_share, shares)                                                             \
+    X(struct tl_unowned, unowned)
 
 enum { TL_SHAPES = 1 << TL_SHAPE_BITS };
 

@@ -470,7 +470,7 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
         bool unsure = false;
         uint64_t less = ns && i < GAIN_ROWS ? gain(v, row->class, 0.5, &unsure) : 0;
         any_unsure |= unsure;
-        const struct unknown_owners *unknown = unknown_owners_of(&g->unknown, row->class);
+        const struct tl_unowned *unknown = unknown_owners_of(&g->unknown, row->class);
         printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %5.1f %%  %9s  %s%s%s\n", row->block.count,
                format_duration(blocked, row->block.total_ns), row->wait.count,
                format_duration(waited, row->wait.total_ns),

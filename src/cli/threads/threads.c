@@ -205,7 +205,7 @@ int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table
     return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
 }
 
-bool thread_view_is_unknown(const struct thread_view *v, const struct unknown_owners *row)
+bool thread_view_is_unknown(const struct thread_view *v, const struct tl_unowned *row)
 {
     return row && row->lock && row->ns >= v->t->end_ns / 1000;
 }
@@ -214,7 +214,7 @@ void thread_view_say_unknown(const struct thread_view *v, const struct unknown_t
 {
     char d[24];
     for (size_t i = 0; i < u->rows.len; i++) {
-        const struct unknown_owners *row = &u->rows.data[i];
+        const struct tl_unowned *row = &u->rows.data[i];
         if (thread_view_is_unknown(v, row))
             printf(" %s: who held it is unknown for %" PRIu64 " of %" PRIu64 " waits, %s in all, "
                    "so that its share of the path and its gain may be too small\n",
@@ -223,7 +223,7 @@ void thread_view_say_unknown(const struct thread_view *v, const struct unknown_t
     }
 }
 
-void json_unknown_owners(struct json *j, const struct unknown_owners *row)
+void json_unknown_owners(struct json *j, const struct tl_unowned *row)
 {
     bool lock = row && row->lock;
     json_key_u64(j, "owner_unknown", lock ? row->unknown : 0);

@@ -61,12 +61,12 @@ int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table
  * Returns whether a table says that owners of a class's locks are unknown; row: what is known of
  * it, or NULL. Waits of less than a thousandth of the time are ignored, as in what-if.
  */
-bool thread_view_is_unknown(const struct thread_view *v, const struct unknown_owners *row);
+bool thread_view_is_unknown(const struct thread_view *v, const struct tl_unowned *row);
 /* Says so below a table of locks: a line for each class of locks. */
 void thread_view_say_unknown(const struct thread_view *v, const struct unknown_table *u);
 /* Writes the same of one class as two members of an object, for a lock; row: NULL if it has none.
  */
-void json_unknown_owners(struct json *j, const struct unknown_owners *row);
+void json_unknown_owners(struct json *j, const struct tl_unowned *row);
 
 /* Writes a stack as a JSON array of "package.Class.method:line". */
 void json_frames(struct json *j, const struct timeline *t, uint32_t stack);

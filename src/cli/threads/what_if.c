@@ -34,7 +34,7 @@ static struct str method_of_frame(const void *context, size_t i)
 
 static void answer_json(const struct thread_view *v, struct json *j, const char *lock,
                         double factor, const struct what_if_answer *a,
-                        const struct unknown_owners *unknown)
+                        const struct tl_unowned *unknown)
 {
     json_begin_object(j);
     if (lock)
@@ -64,12 +64,12 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
  * Keeps what is unknown of the classes that --lock selects, all of which it takes for locks, and
  * sums it.
  */
-static struct unknown_owners keep_selected(const struct thread_view *v, struct unknown_table *u)
+static struct tl_unowned keep_selected(const struct thread_view *v, struct unknown_table *u)
 {
-    struct unknown_owners sum = {.lock = true};
+    struct tl_unowned sum = {.lock = true};
     size_t n = 0;
     for (size_t i = 0; v->options->lock && i < u->rows.len; i++) {
-        struct unknown_owners row = u->rows.data[i];
+        struct tl_unowned row = u->rows.data[i];
         const char *class = tl_string(v->t, row.class);
         if (!pattern_match(v->options->lock, class, strlen(class)))
             continue;
@@ -105,7 +105,7 @@ static int read_factor(const struct thread_options *o, double *ret)
 /* What the run becomes when the locks of one class are held for another time. */
 struct gain {
     const char *lock;                     /* the class */
-    const struct unknown_owners *unknown; /* or NULL */
+    const struct tl_unowned *unknown; /* or NULL */
     struct what_if_answer answer;
 };
 
@@ -236,7 +236,7 @@ int threads_what_if(struct thread_view *v)
     status = thread_view_unknown_owners(v, &unknown);
     if (status)
         return status;
-    struct unknown_owners all = keep_selected(v, &unknown);
+    struct tl_unowned all = keep_selected(v, &unknown);
     json_begin_array(&j);
     int r = hold_list_keep(v->t, NULL);
     for (size_t i = 0; r == 0 && i < n; i++) {
