@@ -6,10 +6,18 @@
 #include "timeline/index.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLD_BYTES_MAX = 5 * VARINT_MAX };
+enum { HOLD_BYTES_MAX = 4 * VARINT_MAX, PARTS = 63 };
+
+/* How much of a hold no waiter proves, in parts of its length, rounded up. */
+static uint64_t unproven_parts(const struct hold_side *side, uint64_t length)
+{
+    uint64_t unproven = MIN(side->unsure_us * UINT64_C(1000), length);
+    return length ? (uint64_t)ceil((double)unproven * PARTS / (double)length) : 0;
+}
 
 /* Writes the holds of a thread from number `from` on, as many as fit; returns the next number. */
 static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint8_t **to,
@@ -22,16 +30,16 @@ static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint
         const struct tl_hold *one = &h->slots[slot];
         bool end_inferred = one->flags & HOLD_END_INFERRED;
         uint64_t length = one->end > one->start ? one->end - one->start : 0;
-        uint64_t unproven = end_inferred ? length : h->side[slot].unsure_us * UINT64_C(1000);
+        uint64_t unproven = end_inferred ? 0 : unproven_parts(&h->side[slot], length);
         bool inferred = end_inferred || unproven;
         *to = varint_put(*to, one->start - before);
         /* a release may lie before an inferred acquisition: there is no section then */
         *to = varint_put(*to, length);
         *to = varint_put(*to, (uint64_t)tl_hold_object(one) << 1 | inferred);
-        if (inferred) {
-            *to = varint_put(*to, (hold_latest(h, slot) - one->end + 999) / 1000);
-            *to = varint_put(*to, MIN(unproven, length));
-        }
+        if (end_inferred)
+            *to = varint_put(*to, (hold_latest(h, slot) - one->end + 999) / 1000 << 1);
+        else if (unproven)
+            *to = varint_put(*to, unproven << 1 | 1);
         before = one->start;
     }
     return i;
@@ -222,9 +230,10 @@ static void next_hold(struct section_lane *lane)
     lane->next.object = cursor_varint(&lane->later);
     lane->next.inferred = lane->next.object & 1;
     lane->next.object >>= 1;
-    uint64_t more_us = lane->next.inferred ? cursor_varint(&lane->later) : 0;
-    lane->next.unproven = lane->next.inferred ? cursor_varint(&lane->later) : 0;
-    lane->next.unproven = MIN(lane->next.unproven, lane->next.length);
+    uint64_t unsure = lane->next.inferred ? cursor_varint(&lane->later) : 1;
+    uint64_t parts = unsure & 1 ? MIN(unsure >> 1, (uint64_t)PARTS) : PARTS;
+    uint64_t more_us = unsure & 1 ? 0 : unsure >> 1;
+    lane->next.unproven = parts == PARTS ? lane->next.length : lane->next.length / PARTS * parts;
     uint64_t room = UINT64_MAX - lane->next.length;
     lane->next.most = lane->next.length + (more_us < room / 1000 ? more_us * 1000 : room);
     if (lane->later.failed)

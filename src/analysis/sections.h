@@ -4,8 +4,8 @@
  * chronological order for each thread. The holds of all locks are stored together, in some 7 bytes
  * each (in the timeline's index when it has one), and are read once. Each hold is three numbers in
  * LEB128: how long after the thread's previous hold it began, how long it lasted, and the object;
- * two more if it is partly inferred: by how much it may have lasted longer, and how much of its
- * beginning is not proven.
+ * one more if it is partly inferred: by how much it may have lasted longer, or how much of its
+ * beginning is not proven, in parts of its length.
  */
 #pragma once
 
