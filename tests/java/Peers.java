@@ -5,7 +5,7 @@ import java.net.Socket;
 
 /** main waits for a byte of one server and of another, over sockets of which a later one gets the number of one that was closed. */
 public class Peers {
-    /** Accepts, and writes a byte 5 ms after each one that comes. */
+    /** Accepts, and writes a byte 50 ms after each one that comes. */
     static ServerSocket server() throws Exception {
         ServerSocket server = new ServerSocket(0, 5, InetAddress.getLoopbackAddress());
         Thread t = new Thread(() -> {
@@ -13,7 +13,7 @@ public class Peers {
                 for (;;)
                     try (Socket s = server.accept()) {
                         while (s.getInputStream().read() >= 0) {
-                            Thread.sleep(5);
+                            Thread.sleep(50);
                             s.getOutputStream().write(1);
                         }
                     }

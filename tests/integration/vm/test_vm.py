@@ -161,7 +161,7 @@ def test_each_safepoint_that_is_counted_is_known(jdk, tmp_path):
     process = jdk.start_java("Safepoints", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
     for _ in range(10):
-        done = lab.jvmscope("attach", "--events", "-t", "50ms", "-o", out, process.pid)
+        done = lab.jvmscope("attach", "--events", "-t", "200ms", "-o", out, process.pid)
         assert done.returncode == 0, done.stderr
         safepoints = shown(out)["safepoints"]
         assert safepoints["count"] == safepoints["each_known"] > 20, safepoints
