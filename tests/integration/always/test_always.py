@@ -340,9 +340,9 @@ def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
                            "dump", "--last", "1h", "-o", part, ring], capture_output=True, text=True)
     assert done.returncode == 0 and "see it with" in done.stderr, done.stderr
     instructions = int(re.search(r"I +refs: +([\d,]+)", done.stderr)[1].replace(",", ""))
-    # It was 7.3 per byte when all was read, and is 1.2 with the last chunk, a 25th of the ring.
+    # It was 7.3 per byte when all was read, and is 1.2 to 2.7 with the last chunk, whose share of the ring differs.
     size = part.stat().st_size
-    assert size > 20 << 20 and instructions < 2 * size, (instructions, size)
+    assert size > 20 << 20 and instructions < 4 * size, (instructions, size)
 
 
 @pytest.mark.jdks(8, 17, 25)
