@@ -173,9 +173,8 @@ bool choice_intrinsic_8(struct str class_name, struct str method, struct str des
     } rows[] = {
         {"java/lang/Math",
          {"abs(D)", "sin", "cos", "tan", "atan2", "sqrt", "log", "log10", "pow", "exp", "min(II)",
-          "max(II)",
-          "addExact", "subtractExact", "multiplyExact", "incrementExact", "decrementExact",
-          "negateExact", NULL}},
+          "max(II)", "addExact", "subtractExact", "multiplyExact", "incrementExact",
+          "decrementExact", "negateExact", NULL}},
         {"java/lang/String",
          {"compareTo(Ljava/lang/String;)", "indexOf(Ljava/lang/String;)", "equals", NULL}},
         {"java/lang/Integer",

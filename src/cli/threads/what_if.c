@@ -104,7 +104,7 @@ static int read_factor(const struct thread_options *o, double *ret)
 
 /* What the run becomes when the locks of one class are held for another time. */
 struct gain {
-    const char *lock;                     /* the class */
+    const char *lock;                 /* the class */
     const struct tl_unowned *unknown; /* or NULL */
     struct what_if_answer answer;
 };

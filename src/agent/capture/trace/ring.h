@@ -84,6 +84,7 @@ struct trace_ring *trace_ring_new(uint32_t size, uint64_t calls);
 uint32_t trace_ring_share(unsigned n);
 /* Number of bytes between the reader's and the writer's positions. */
 uint32_t trace_ring_used(struct trace_ring *r);
+
 /* The reader's place in a ring: the complete records up to where the writer was when it began. */
 struct trace_cursor {
     struct trace_ring *ring;

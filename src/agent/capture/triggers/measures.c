@@ -431,9 +431,8 @@ void measures_report(struct trigger *t)
             snprintf(text, sizeof(text), "%s", measure_reason(test->measure));
         else
             trigger_measured(text, test, m->value);
-        n += (size_t)snprintf(t->measured + n, sizeof(t->measured) - n, "%s%s%s%s%s",
-                              n ? ", " : "", m->partial ? "at least " : "", text,
-                              name[0] ? ": " : "", name);
+        n += (size_t)snprintf(t->measured + n, sizeof(t->measured) - n, "%s%s%s%s%s", n ? ", " : "",
+                              m->partial ? "at least " : "", text, name[0] ? ": " : "", name);
     }
     if (!t->reason[0]) /* the condition is negated: no test holds that could be named */
         snprintf(t->reason, sizeof(t->reason), "condition");
