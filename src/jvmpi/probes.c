@@ -526,7 +526,7 @@ static int apply(JNIEnv *env)
     unsigned now = atomic_load(&wanted);
     int r = define(env, &why);
     if (r == 0 && on)
-        r = instrument_again(env);
+        r = instrument_change(&client, env);
     if (r == 0 && !on) {
         r = instrument_choose(NULL, NULL);
         r = r ? r : instrument_on(&client, env, &why);

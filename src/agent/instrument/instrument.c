@@ -263,11 +263,6 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
     return r;
 }
 
-int instrument_again(JNIEnv *jni)
-{
-    return loaded_transform(jni, NULL, 0);
-}
-
 int instrument_change(const struct instrument_client *c, JNIEnv *jni)
 {
     uint64_t slot = 0;

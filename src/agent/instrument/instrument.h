@@ -121,8 +121,6 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
  * 0, -ENOENT if it was not added, or -EPROTO when the VM does not list its classes.
  */
 int instrument_change(const struct instrument_client *c, JNIEnv *jni) must_check;
-/* Applies all clients once more, because one of them has changed its edits. */
-int instrument_again(JNIEnv *jni) must_check;
 /*
  * Called between two batches while loaded classes are transformed, by the thread that does it. May
  * be NULL.

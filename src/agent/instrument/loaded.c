@@ -201,7 +201,7 @@ int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t ou
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     if (loaded_classes(vm.ti, jni, &all) < 0)
         return -EPROTO;
-    bool scans = vm.attached && c && c->seldom && is_alone(c);
+    bool scans = vm.attached && c && !out_of && c->seldom && is_alone(c);
     const struct scan scan = {retransform_batch, instrument_pause,
                               scans ? (*jni)->NewLocalRef(jni, find_probe(&all)) : NULL};
     int chosen = choose(&all, c, out_of);

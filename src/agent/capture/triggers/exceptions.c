@@ -137,7 +137,7 @@ int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why)
     atomic_store(&alarms.other[counter], false);
     alarms.n = counter + 1;
     pthread_mutex_unlock(&alarms.lock);
-    r = alarms.on ? instrument_again(jni) : instrument_on(&client, jni, why);
+    r = alarms.on ? instrument_change(&client, jni) : instrument_on(&client, jni, why);
     alarms.on = alarms.on || r == 0;
     return r < 0 ? r : counter;
 }
