@@ -174,6 +174,11 @@ public final class JvmscopeRequests {
         return request != 0 && isOpen(request) ? request : 0;
     }
 
+    /** Returns the recording's id of the thread with a slot, or 0 if it has none. */
+    private static long threadOf(long slot) {
+        return slot == 0 ? 0 : U.getLong(slot + THREAD);
+    }
+
     // ---- requests ----
 
     /** Returns whether the requests of a thread are currently counted. */
@@ -291,7 +296,7 @@ public final class JvmscopeRequests {
             take(e, U.getLong(e)); // of an earlier request whose end was not seen
         if (isOpen(request))
             put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(),
-                    slot == 0 ? 0 : U.getLong(slot + THREAD));
+                    threadOf(slot));
         pause(request, tid);
     }
 
@@ -341,7 +346,7 @@ public final class JvmscopeRequests {
         if (request != 0) {
             long slot = slot(tid());
             put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(),
-                    slot == 0 ? 0 : U.getLong(slot + THREAD));
+                    threadOf(slot));
         }
         return request;
     }
@@ -731,19 +736,19 @@ public final class JvmscopeRequests {
             long stage = unready(key);
             request = stage != 0 ? stage : request;
         }
-        put(key, request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+        put(key, request, System.nanoTime(), threadOf(slot));
     }
 
     /** A task of a ForkJoinPool is pushed by its fork(), and again by the pool's own methods. */
     public static void forked(Object task) {
         long slot = slot(tid()), request = request(slot);
-        boolean stage = task instanceof CompletableFuture.AsynchronousCompletionTask && U.getLong(ANY) != 0;
+        boolean stage = task instanceof CompletableFuture.AsynchronousCompletionTask;
         if (request == 0 && !stage || task == null)
             return;
         long key = key(task), of = stage ? unready(key) : 0, there = of != 0 ? 0 : find(key);
         request = of != 0 ? of : request;
         if (request != 0 && (there == 0 || U.getLong(there + 8) != request))
-            put(key, request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+            put(key, request, System.nanoTime(), threadOf(slot));
     }
 
     /**
@@ -770,7 +775,7 @@ public final class JvmscopeRequests {
      * Returns the request that created it, or 0 if there is no such entry.
      */
     private static long unready(long key) {
-        long e = find(key);
+        long e = U.getLong(ANY) == 0 ? 0 : find(key);
         if (e == 0 || U.getLong(e + 24) >>> WAY_SHIFT != FUTURE)
             return 0;
         long request = U.getLong(e + 8);
@@ -809,7 +814,7 @@ public final class JvmscopeRequests {
     public static void starting(Object thread) {
         long slot = slot(tid());
         put(IS_THREAD | U.getLong(thread, TID), request(slot), System.nanoTime(),
-            slot == 0 ? 0 : U.getLong(slot + THREAD));
+            threadOf(slot));
     }
 
     /** The same for a virtual thread. */
@@ -990,7 +995,7 @@ public final class JvmscopeRequests {
         loopNew[i] = false;
         long slot = slot(tid);
         put(IS_ANSWER | System.identityHashCode(channel), loopRequest[i], System.nanoTime(),
-                slot == 0 ? 0 : U.getLong(slot + THREAD));
+                threadOf(slot));
     }
 
     /**
