@@ -175,17 +175,6 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
     return 0;
 }
 
-/* Keeps the shares in the timeline and its index. */
-static void keep(struct timeline *t, const struct path_shares *from)
-{
-    struct tl_share *shares = malloc((from->rows.len + 1) * sizeof(*shares));
-    if (!shares)
-        return;
-    if (from->rows.len)
-        memcpy(shares, from->rows.data, from->rows.len * sizeof(*shares));
-    timeline_keep(t, TL_KEEP_shares, shares, from->rows.len);
-}
-
 static int known(const struct timeline *t, struct path_shares *ret)
 {
     struct path_shares rows = {0};
@@ -252,7 +241,8 @@ static int shares_of(struct timeline *t, struct holds *h, const struct path_opti
     if (r == 0)
         r = hold_list_keep(t, h);
     if (r == 0 && is_whole(o))
-        keep(t, &shares);
+        timeline_keep_copy(t, TL_KEEP_shares, shares.rows.data, shares.rows.len,
+                           sizeof(*shares.rows.data));
     if (r == 0)
         *ret = shares;
     else

@@ -6,7 +6,6 @@
 #include "timeline/index.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ enum { HOLD_BYTES_MAX = 4 * VARINT_MAX, PARTS = 63 };
 static uint64_t unproven_parts(const struct hold_side *side, uint64_t length)
 {
     uint64_t unproven = MIN(side->unsure_us * UINT64_C(1000), length);
-    return length ? (uint64_t)ceil((double)unproven * PARTS / (double)length) : 0;
+    return length ? (unproven * PARTS + length - 1) / length : 0;
 }
 
 /* Writes the holds of a thread from number `from` on, as many as fit; returns the next number. */

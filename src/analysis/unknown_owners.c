@@ -131,16 +131,6 @@ static int copy_kept(const struct timeline *t, struct unknown_table *ret)
     return 0;
 }
 
-static void keep(struct timeline *t, const struct unknown_table *from)
-{
-    struct tl_unowned *rows = malloc((from->rows.len + 1) * sizeof(*rows));
-    if (!rows)
-        return;
-    if (from->rows.len)
-        memcpy(rows, from->rows.data, from->rows.len * sizeof(*rows));
-    timeline_keep(t, TL_KEEP_unowned, rows, from->rows.len);
-}
-
 int unknown_owners_find(struct timeline *t, uint64_t from, uint64_t to, struct unknown_table *ret)
 {
     struct finding f = {.t = t, .from = from, .to = to ? to : UINT64_MAX};
@@ -158,7 +148,8 @@ int unknown_owners_find(struct timeline *t, uint64_t from, uint64_t to, struct u
     }
     settle(&f.table);
     if (!from && !to)
-        keep(t, &f.table);
+        timeline_keep_copy(t, TL_KEEP_unowned, f.table.rows.data, f.table.rows.len,
+                           sizeof(*f.table.rows.data));
     *ret = f.table;
     return 0;
 }

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "base/varint.h"
+
 #include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,11 +83,9 @@ CURSOR_READ_(le64, uint64_t, le64toh)
 /* Reads a LEB128 number as protobuf defines it, of up to ten bytes. A longer one is a failure. */
 static inline uint64_t cursor_varint(struct cursor *c)
 {
-    enum { BYTES_MAX = 10 };
-
     uint64_t v = 0;
     /* The range is checked once where the longest number fits. */
-    bool fits = !c->failed && cursor_left(c) >= BYTES_MAX;
+    bool fits = !c->failed && cursor_left(c) >= VARINT_MAX;
     const uint8_t *at = c->at;
     for (unsigned shift = 0; shift < 64; shift += 7) {
         uint8_t b = fits ? *at++ : cursor_u8(c);

@@ -319,6 +319,17 @@ void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
     }
 }
 
+void timeline_keep_copy(struct timeline *t, enum tl_kept which, const void *rows, size_t n,
+                        size_t size)
+{
+    void *copy = malloc((n + 1) * size); /* not NULL without rows: they are known to be none */
+    if (!copy)
+        return;
+    if (n)
+        memcpy(copy, rows, n * size);
+    timeline_keep(t, which, copy, n);
+}
+
 int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n,
                       int (*put)(int fd, void *arg), void *arg)
 {

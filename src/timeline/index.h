@@ -43,6 +43,9 @@ enum tl_kept { TL_KEPT(TL_KEEP_) TL_KEPT_ARRAYS };
  * uses these results.
  */
 void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n);
+/* The same for a copy of rows of so many bytes each. Without memory for it, nothing is kept. */
+void timeline_keep_copy(struct timeline *t, enum tl_kept which, const void *rows, size_t n,
+                        size_t size);
 /*
  * The same for an array that need not lie in memory: `put` writes its n elements into the file,
  * from which the timeline uses them afterwards. Returns 0, or a negative errno with nothing
