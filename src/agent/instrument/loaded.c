@@ -4,6 +4,7 @@
 #include "agent/instrument/batches.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/clients.h"
+#include "agent/instrument/probe_class.h"
 #include "agent/instrument/scan.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
@@ -147,7 +148,6 @@ void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jc
 /* A probe class, which is never changed. */
 static jclass find_probe(const struct loaded_classes *all)
 {
-    static const char probe[] = "java/lang/Jvmscope";
     jclass found = NULL;
     for (int i = 0; i < all->n && !found; i++) {
         char *signature;
@@ -155,7 +155,7 @@ static jclass find_probe(const struct loaded_classes *all)
         jboolean modifiable = JNI_FALSE;
         if (!class_signature_name(all->of[i], &signature, &name))
             continue;
-        if (name.len >= sizeof(probe) - 1 && memcmp(name.data, probe, sizeof(probe) - 1) == 0)
+        if (probe_is_class(name.data))
             (*vm.ti)->IsModifiableClass(vm.ti, all->of[i], &modifiable);
         if (modifiable)
             found = all->of[i];

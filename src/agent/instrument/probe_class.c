@@ -89,6 +89,15 @@ static int initialise(JNIEnv *jni, jclass class)
     return bind && !(*jni)->ExceptionCheck(jni) ? 0 : -EPROTO;
 }
 
+bool probe_is_class(const char *name)
+{
+    static const char prefix[] = "java/lang/Jvmscope";
+    for (size_t i = 0; prefix[i]; i++)
+        if (name[i] != prefix[i] && !(prefix[i] == '/' && name[i] == '.'))
+            return false;
+    return true;
+}
+
 int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
 {
     int i = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
+#include "agent/instrument/probe_class.h"
 #include "agent/session/ending.h"
 #include "agent/stacks/own_stack.h"
 #include "agent/vm/names.h"
@@ -287,12 +288,11 @@ uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX]
 
 bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n)
 {
-    static const char prefix[] = "java/lang/Jvmscope";
     unsigned hold = names_hold();
     bool ours = false;
     for (uint32_t i = 0; i < n && !ours; i++) {
         const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
-        ours = m && strncmp(m->class_name, prefix, sizeof(prefix) - 1) == 0;
+        ours = m && probe_is_class(m->class_name);
     }
     names_unhold(hold);
     return ours;

@@ -10,6 +10,7 @@
 #include "agent/capture/exceptions/rows.h"
 #include "agent/instrument/guards.h"
 #include "agent/instrument/instrument.h"
+#include "agent/instrument/probe_class.h"
 #include "agent/session/session.h"
 #include "agent/stacks/own_stack.h"
 #include "agent/vm/names.h"
@@ -230,8 +231,7 @@ static void write_throw(JNIEnv *jni, const struct throw *t, const struct thread 
 static bool is_of_agent(JNIEnv *jni, jmethodID m)
 {
     const struct method *method = m ? names_method(jni, m) : NULL;
-    return method &&
-           strncmp(method->class_name, "java/lang/Jvmscope", strlen("java/lang/Jvmscope")) == 0;
+    return method && probe_is_class(method->class_name);
 }
 
 static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID m,

@@ -88,7 +88,6 @@ NATIVE(jlong, find)(JNIEnv *jni, jclass probe, jclass c, jint from, jint to)
 /* Puts "pkg.Class.method:line" of a stack trace's frame. Returns whether it is the agent's own. */
 static bool put_element(JNIEnv *jni, jobject frame, char *to, size_t size)
 {
-    static const char own[] = "java.lang.Jvmscope";
     jclass element = (*jni)->GetObjectClass(jni, frame);
     jmethodID names[] = {(*jni)->GetMethodID(jni, element, "getClassName", "()Ljava/lang/String;"),
                          (*jni)->GetMethodID(jni, element, "getMethodName", "()Ljava/lang/String;"),
@@ -98,7 +97,7 @@ static bool put_element(JNIEnv *jni, jobject frame, char *to, size_t size)
     jint line = (*jni)->CallIntMethod(jni, frame, names[2]);
     const char *c = class_name ? (*jni)->GetStringUTFChars(jni, class_name, NULL) : NULL;
     const char *m = method ? (*jni)->GetStringUTFChars(jni, method, NULL) : NULL;
-    bool is_own = c && strncmp(c, own, strlen(own)) == 0;
+    bool is_own = c && probe_is_class(c);
     if (c && m && line > 0)
         snprintf(to, size, "%s.%s:%d", c, m, (int)line);
     else if (c && m)

@@ -275,9 +275,10 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
         buf_string(why, "no method of a loaded class, and no such class, has this annotation");
         return;
     }
-    if (strncmp(pattern, "implements ", 11) == 0) {
+    const char *type = trace_pattern_type(pattern);
+    if (type) {
         buf_string(why, "no loaded class of the program is below this type");
-        add_lambda(jni, pattern + 11, why);
+        add_lambda(jni, type, why);
         return;
     }
     if (names)

@@ -32,9 +32,15 @@ bool trace_annotated(const char *pattern, const struct class_file *c, const stru
     return class_annotated(c, m->start + 6, type) || class_annotated(c, c->attributes_start, type);
 }
 
+const char *trace_pattern_type(const char *pattern)
+{
+    static const char word[] = "implements ";
+    return strncmp(pattern, word, strlen(word)) == 0 ? pattern + strlen(word) : NULL;
+}
+
 bool trace_is_named(const char *pattern)
 {
-    return *pattern != '@' && strncmp(pattern, "implements ", 11) != 0;
+    return *pattern != '@' && !trace_pattern_type(pattern);
 }
 
 bool trace_method_matches(const struct traced_method *m, const char *pattern)

@@ -2,6 +2,7 @@
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
 #include "agent/capture/trace/values.h"
+#include "agent/instrument/probe_class.h"
 #include "base/json.h"
 #include "jfr/writer.h"
 #include "options/trace_condition.h"
@@ -372,7 +373,7 @@ static bool has_class_of_agent(const struct traced_method *m, const struct trace
         more = value_take(&at, end, d.data[p], &v);
         if (more && v.type == 'L' && v.shown && v.shown->kind == SHAPE_CLASS)
             value_text(&text, &v);
-        is = strncmp(buf_str(&text), "java.lang.Jvmscope", strlen("java.lang.Jvmscope")) == 0;
+        is = probe_is_class(buf_str(&text));
     }
     return is;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/types.h"
 
+#include "agent/capture/trace/methods.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
 #include "agent/vm/loaded_classes.h"
@@ -10,8 +11,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-
-static const char word[] = "implements ";
 
 /* Protects what is in a struct trace_types; not held during calls of the VM. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -103,7 +102,6 @@ static int add_name(struct trace_types *t, const char *name, size_t n, uint64_t 
 
 int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns, JNIEnv *jni)
 {
-    const size_t skip = sizeof(word) - 1;
     const char *p = patterns->list;
     int r = 0, found = 0;
     pthread_mutex_lock(&lock);
@@ -112,8 +110,9 @@ int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns
     map_release(&t->below);
     for (unsigned i = 0; i < patterns->n && r >= 0; i++) {
         size_t n = strcspn(p, ":");
-        if (n > skip && strncmp(p, word, skip) == 0) {
-            r = add_name(t, p + skip, n - skip, UINT64_C(1) << patterns->rules[i]);
+        const char *type = trace_pattern_type(p);
+        if (type && type < p + n) {
+            r = add_name(t, type, (size_t)(p + n - type), UINT64_C(1) << patterns->rules[i]);
             found += r > 0;
         }
         p += n + (p[n] == ':');
