@@ -252,7 +252,7 @@ static bool test_holds(const struct cond_test *t, const struct cond_value *v)
         return v->null == (t->op == LOGIC_EQ);
     if (t->kind == COND_TEXT)
         return (v->text && utf8_equal(v->text, t->text)) == (t->op == LOGIC_EQ);
-    if (v->null || v->text || (t->boolean && !v->boolean))
+    if (v->null || v->text || v->object || (t->boolean && !v->boolean))
         return t->op == LOGIC_NE;
     return number_compare(t->op, &v->number, &t->number);
 }

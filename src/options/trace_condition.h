@@ -79,6 +79,7 @@ const struct cond_test *condition_path(const struct condition *c, unsigned i);
 struct cond_value {
     bool there, null;
     bool boolean; /* the number is that of true or false */
+    bool object;  /* neither a number nor a text: only null compares with it */
     struct number number;
     const char *text; /* NULL: not a string */
 };

@@ -1156,6 +1156,33 @@ def test_what_is_printed_of_a_value_can_be_compared_with_it(jdk, jvmscope, tmp_p
         'java.util.Optional["x"] java.util.Arrays$ArrayList(2){"a", "b"}')
 
 
+ALL_KINDS = "arg6.length == 1 && arg7.length == 3 && arg8 == 0.1 && arg9 == 'boom'"
+COMPARED = {
+    **dict.fromkeys(("array", "objects", "list", "set", "collection"), "arg2.length == 3"), "map": "arg2.length == 1",
+    **dict.fromkeys(("real", "single", "boxedReal", "decimal"), "arg2 == 0.1"), "whole": f"arg2 == {1 << 60}", "truth": "arg2 == true", "letter": "arg2 == 'x'",
+    **dict.fromkeys(("object", "text", "chars", "exception", "throwable", "failure", "optional", "reference", "soft", "weak", "file"), "arg2 == 'boom'"),
+    "constant": "arg2 == 'RED'", "type": "arg2 == 'java.lang.String.class'", "atomic": "arg2 == 7", "ninth": ALL_KINDS, "tenth": ALL_KINDS}
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_every_kind_of_argument_is_compared(jdk, tmp_path):
+    """Alone and several at once: an exception used to be equal to no text, not even to its message."""
+    def seen(conditions):
+        returned, rest = {}, list(conditions.items())
+        while rest:  # JDK 8 takes 1,023 characters of options
+            words = [w for name, condition in rest[:9] for w in ("--trace", f"Comparisons.{name}", "--if", condition)]
+            done = lab.jvmscope("run", *words, "-o", tmp_path / "c.jfr", "--", *jdk.command("java", "-cp", lab.compiled("Comparisons"), "Comparisons"))
+            assert done.returncode == 0 and "nothing" not in done.stderr, done.stderr
+            for call in lab.read_json("trace", "--json", tmp_path / "c.jfr")["calls"]:
+                returned.setdefault(call["method"].split("(")[0].removeprefix("Comparisons."), []).append(call["return"])
+            del rest[:9]
+        return returned
+    assert seen(COMPARED) == {**{name: [1] for name in COMPARED}, "object": [1] * 7, "chars": [1, 1], "exception": [1, 1]}
+    # Objects without a value are equal to no text, an exception's empty message is; the opposite of an equality holds for all others.
+    assert seen({"object": "arg2 == ''", "throwable": "arg2 != 'boom'", "reference": "arg2 == null || arg2 != 'boom'", "soft": "arg2 != null && arg2 != 'boom'"}) == {
+        "object": [2], "throwable": [2], "reference": [2, 3], "soft": [2]}
+
+
 @pytest.mark.parametrize("words, why", [
     (("--trace", "a.B.c", "--if", "arg1 >"), "a number, text, true, false or null is missing at its end"),
     (("--trace", "a.B.c", "--if", "time > 5"), "a unit is missing, as in time > 5ms,"), (("--trace", "a.B.c", "--if", r"arg1 == '\d'"), "no such escape"),

@@ -139,6 +139,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     if (v.type == 'L' && v.class == 0)
         ret->null = true;
     bool is_name = v.type == 'L' && v.shown && v.shown->style == STYLE_ENUM && v.chars;
+    bool is_message = value_is_message(&v);
     bool is_class = v.type == 'L' && v.shown && v.shown->kind == SHAPE_CLASS;
     /* An enum constant is compared as it is shown, shop.Color.RED, if that is what was written. */
     if (is_class || (is_name && t->kind == COND_TEXT && strchr(t->text, '.'))) {
@@ -150,7 +151,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
             c->text[i] = t->text[i] == '.' && c->text[i] == '$' ? '.' : c->text[i];
         ret->number = number_whole(1);
         ret->text = c->text;
-    } else if (value_is_string(&v) || is_name) {
+    } else if (value_is_string(&v) || is_name || is_message) {
         struct buf b = BUF(sizeof(c->text) - 1);
         trace_put_utf16(&b, v.chars, v.n_chars);
         snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
@@ -166,7 +167,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
             ret->text = c->text;
     } else if (v.type == 'L') {
         ret->number = number_whole(v.class != 0);
-        ret->text = v.class ? "" : NULL;
+        ret->object = v.class != 0;
     } else {
         bool is_real = v.type == 'F' || v.type == 'D';
         ret->boolean = v.type == 'Z';
@@ -230,7 +231,7 @@ static int put_values(const struct ended *c)
         value_json(&(struct json){.out = &method_trace.returned}, &v);
     else if (c->exit->kind == RECORD_THROWN && result(c, &v)) {
         trace_put_class(&method_trace.exception, v.class);
-        if (v.shown && v.shown->kind == SHAPE_NAME && v.length > 0)
+        if (value_is_message(&v) && v.length > 0)
             trace_put_text(&method_trace.message, &v);
     }
     return buf_error(&method_trace.arguments);

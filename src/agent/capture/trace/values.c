@@ -243,6 +243,8 @@ unsigned value_ints(const struct value *v, uint32_t *ret, unsigned max)
 struct value value_held(const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX], held = {.type = 'L'};
+    if (v->shown && v->shown->kind == SHAPE_FIXED && v->shown->style == STYLE_OBJECT && !v->is_map)
+        return value_parts(v, parts) && parts[0].class ? value_unboxed(&parts[0]) : *v;
     if (!v->shown || v->shown->style != STYLE_OPTIONAL)
         return value_unboxed(v);
     unsigned n = value_parts(v, parts);
@@ -408,6 +410,12 @@ static void put_reference(struct buf *text, const struct value *v)
 bool value_is_string(const struct value *v)
 {
     return v->type == 'L' && is_class(v->class, "Ljava/lang/String;");
+}
+
+bool value_is_message(const struct value *v)
+{
+    return v->type == 'L' && v->shown && v->shown->kind == SHAPE_NAME &&
+           v->shown->style != STYLE_ENUM && v->chars && v->length >= 0;
 }
 
 bool value_has_length(const struct value *v)

@@ -32,6 +32,8 @@ struct value {
 /* Reads the value of a type at *at and advances *at past it. False when the record ends before. */
 bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value *ret);
 bool value_is_string(const struct value *v);
+/* Returns whether it is an exception that has a message, whose characters are those of the value. */
+bool value_is_message(const struct value *v);
 /* Returns whether `length` is that of a string, an array, a collection or a map. */
 bool value_has_length(const struct value *v);
 /*
@@ -44,8 +46,10 @@ void value_json(struct json *j, const struct value *v);
  * "shop.Color.RED". A string has quotes only inside an object.
  */
 void value_text(struct buf *b, const struct value *v);
-/* What a condition compares: the value in a box or an Optional (null if empty), or the value
- * itself. */
+/*
+ * What a condition compares: the value in a box, an Optional (null if empty) or a reference such as
+ * AtomicReference, or the value itself.
+ */
 struct value value_held(const struct value *v);
 /* Reads the parts of an object that is not an array. Returns how many there are. */
 unsigned value_parts(const struct value *v, struct value ret[SHOWN_FIELDS_MAX]);
