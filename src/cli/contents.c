@@ -94,6 +94,7 @@ static bool asks_for(const struct asked *row, const char *name, const char *valu
 struct settings {
     bool on[OPTION_COUNT], asked[ARRAY_SIZE(rows)];
     bool only_named; /* --requests names methods and has no "auto" */
+    bool missing[OPTION_COUNT]; /* something that the option names is not there */
 };
 
 static void note_setting(struct settings *s, const struct rec_event *e)
@@ -199,7 +200,7 @@ static const char *recording_shown_by(struct recording *r, const char *words)
     return found;
 }
 
-void contents_report(const char *path, const char *shown)
+int contents_report(const char *path, const char *shown)
 {
     enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
 
@@ -213,14 +214,17 @@ void contents_report(const char *path, const char *shown)
     struct rec_event e;
     struct settings s = {0};
     if (recording_open(&r, path, &why) < 0)
-        return;
+        return 0;
     /* What the command has reported is repeated only where it explains an empty recording. */
     bool empty = !recording_shown_by(r, NULL);
     if (recording_select(r, wanted) < 0)
-        return;
+        return 0;
     recording_rewind(r);
     while (recording_next(r, &e) > 0) {
         const char *subject = rec_string(&e.object, e.tag == NOTE ? "place" : "pattern", "?");
+        s.missing[OPT_TRACE] |= e.tag == UNMATCHED;
+        s.missing[OPT_LOG] |= e.tag == NOTE;
+        s.missing[OPT_WATCH] |= e.tag == NOTE;
         if (e.tag != SETTING && !empty && target_has_reported(subject))
             continue;
         if (e.tag == UNMATCHED) {
@@ -238,6 +242,7 @@ void contents_report(const char *path, const char *shown)
             const char *option = rec_string(&e.object, "option", "?");
             const char *nested = rec_string(&e.object, "nested", NULL);
             int i = option_find(option, strlen(option));
+            s.missing[OPT_REQUESTS] |= i == OPT_REQUESTS;
             _cleanup_(buf_release) struct buf text = BUF(4096);
             buf_string(&text, subject);
             if (nested && *nested)
@@ -250,9 +255,15 @@ void contents_report(const char *path, const char *shown)
         }
         note_setting(&s, &e);
     }
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         if (s.asked[i] && !has_any(r, rows[i].types))
             complain(shown, why_nothing(&s, &rows[i]), NULL);
+        int option = option_find(rows[i].option, strlen(rows[i].option));
+        if (s.asked[i] && s.missing[option] && !has_shown(r, rows[i].types))
+            status = 1;
+    }
+    return status;
 }
 
 static const char *hprof_shown_by(const struct file_map *map)

@@ -11,9 +11,10 @@
 
 /*
  * Complains, under the name `shown`, about each capture that recorded nothing and each pattern that
- * matched no method. path: a recording of our agent; other files are ignored.
+ * matched no method. path: a recording of our agent; other files are ignored. Returns 1 when a
+ * capture could record nothing, because something that its option names is not there, else 0.
  */
-void contents_report(const char *path, const char *shown);
+int contents_report(const char *path, const char *shown);
 /*
  * Returns the command that shows what a recording or an HPROF file holds, or NULL when it holds
  * nothing worth showing. words: the options that were given to the agent, or NULL; the first of

@@ -209,12 +209,12 @@ static bool announce(const struct capture *c, const char *path, const char *show
     return file_name_ends_in(shown, ".jfr");
 }
 
-void recording_announce(const struct capture *c, const char *output)
+int recording_announce(const struct capture *c, const char *output)
 {
     if (!announce(c, output, output, ""))
-        return;
+        return 0;
     losses_report_file(output, NULL);
-    contents_report(output, output);
+    return contents_report(output, output);
 }
 
 void recording_announce_open(int fd, const char *shown, const char *where, bool ended)

@@ -30,9 +30,9 @@ void recording_options(const struct capture *c, const char *output, const char *
 
 /*
  * Reports on standard error where an output is and what shows it, and each thing that it lost or
- * that was asked for and is missing. c: what was recorded, if known.
+ * that was asked for and is missing. c: what was recorded, if known. Returns as contents_report.
  */
-void recording_announce(const struct capture *c, const char *output);
+int recording_announce(const struct capture *c, const char *output);
 /*
  * The same for an open file, reported as `shown` followed by `where`. ended: the recording is
  * complete.

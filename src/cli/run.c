@@ -219,12 +219,12 @@ static int read_outcomes(const struct run *run, bool *ret_refused)
 
 /*
  * Turns the recording into the output after the program's end. Returns 0, or the exit status after
- * a complaint that something was lost.
+ * a complaint that something was lost or could not be recorded.
  */
 static int finish(struct run *run)
 {
     bool refused;
-    int status = read_outcomes(run, &refused);
+    int status = read_outcomes(run, &refused), missing = 0;
     if (refused || has_no_place(run))
         return status;
     if (!recording_written(run->file, &run->started))
@@ -238,17 +238,19 @@ static int finish(struct run *run)
         complain_as(NULL, NULL);
         if (converted)
             return complain("the recording is still at", run->file, NULL);
-        contents_report(run->file, run->output);
+        missing = contents_report(run->file, run->output);
         unlink(run->file);
     }
     if (status == 0) {
-        recording_announce(&run->capture, run->output);
+        int announced = recording_announce(&run->capture, run->output);
+        missing = MAX(missing, announced);
         recording_announce_dumps(run->file, &run->started);
     }
-    if (run->push.url)
-        status =
-            MAX(status, push_file(&run->push, &(struct selection){0}, run->output, run->output));
-    return status;
+    if (run->push.url) {
+        int pushed = push_file(&run->push, &(struct selection){0}, run->output, run->output);
+        status = MAX(status, pushed);
+    }
+    return MAX(status, missing);
 }
 
 static int cmd_run(const struct command *self, int argc, char **argv)
@@ -310,7 +312,8 @@ const struct command command_run = {
         "agent is passed as an argument; a script that starts java gets it through "
         "JAVA_TOOL_OPTIONS. The program's standard streams and exit status are untouched. Only if "
         "it ends with 0 but something could not be recorded, for example because the disk was "
-        "full or no VM was started, does the command say what is missing and exit with 1.\n\n"
+        "full, no VM was started, or nothing that *--trace*, *--log*, *--watch* or *--requests* "
+        "names is there, does the command say what is missing and exit with 1.\n\n"
         "Without an option that says what to record, CPU time is sampled. The extension of the "
         "output picks the format: the agent writes .jfr, .hprof.txt and .hprof itself, and other "
         "formats are made from a .jfr at the end. Only the owner can read what is written, because "

@@ -74,6 +74,19 @@ def test_a_program_that_records_nothing(tmp_path):
     assert not (tmp_path / "new.jfr").exists()
 
 
+NAMES_NOTHING = (("--trace", "no.Such.m"), ("--trace", "no.Such.m,Exits.mian"), ("--trace", "implements no.Such"), ("--trace", "Exits.main", "--if", "arg9 > 1"),
+                 ("--trace", "no.Such.m", "--cpu"), ("--log", "no.Such:1 x"), ("--log", "Exits:1 x"), ("--watch", "no.Such.f"), ("--requests=no.Such.m",))
+NAMES_SOMETHING = (("--trace", "Exits.main"), ("--trace", "java.lang.Integer.parseInt,no.Such.m"), ("--trace", "Exits.main", "--if", "time > 1h"), ("--log", "Exits:5 x"), ("--requests=Exits.main",))
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_an_option_names_and_is_not_there_is_a_failure_of_its_own(jdk, tmp_path):
+    """Unless the program has failed, whose exit status is passed on. That a call was not made or no condition held is none."""
+    for words, program, status in [(w, 0, 1) for w in NAMES_NOTHING] + [(w, 0, 0) for w in NAMES_SOMETHING] + [(NAMES_NOTHING[0], 7, 7)]:
+        done = run(jdk, tmp_path / "n.jfr", "java", "-cp", lab.compiled("Exits"), "Exits", program, flags=words)
+        assert done.returncode == status, (words, done.stderr)
+
+
 def test_a_folder_that_is_not_there_is_reported_before_the_program_runs(tmp_path):
     java = subprocess.run([lab.ROOT / "tools" / "java-home"], capture_output=True, text=True, check=True).stdout.strip()
     out = tmp_path / "none" / "a.html"

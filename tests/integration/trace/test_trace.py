@@ -453,7 +453,7 @@ def test_a_field_that_does_not_exist_is_reported(jvmscope, tmp_path):
     for pattern, condition, why in NO_FIELD:
         done = lab.jvmscope("run", "--trace", pattern, "--if", condition, "-o", tmp_path / "n.jfr", "--",
                             *lab.Jdk(17).command("java", "-cp", lab.compiled("Reached"), "Reached"))
-        assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+        assert done.returncode == 1 and done.stdout == "done\n", done.stderr
         told = [l for l in done.stderr.splitlines() if "traced nothing" in l]
         assert told == [f"jvmscope: {pattern}: the pattern traced nothing: the condition can never hold: {why}"], (condition, done.stderr)
 
@@ -506,7 +506,7 @@ def test_a_condition_that_can_never_hold_is_reported_at_the_end(tmp_path):
     for pattern, condition, why in NEVER:
         done = lab.jvmscope("run", "--trace", pattern, "--if", condition, "-o", tmp_path / "n.jfr", "--",
                             *lab.Jdk(17).command("java", "-cp", lab.compiled("Traced"), "Traced"))
-        assert done.returncode == 0 and done.stdout == "done 0\n", done.stderr
+        assert done.returncode == 1 and done.stdout == "done 0\n", done.stderr
         told = [l for l in done.stderr.splitlines() if "traced nothing" in l]
         assert told == [f"jvmscope: {pattern}: the pattern traced nothing: the condition can never hold: {why}"], condition
 
