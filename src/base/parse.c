@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -15,7 +16,7 @@ struct unit {
 };
 
 static int parse_with_units(const char *text, const struct unit *units, size_t n, double plain,
-                            uint64_t *ret)
+                            double most, uint64_t *ret)
 {
     if (!text || !((*text >= '0' && *text <= '9') || *text == '.'))
         return -EINVAL;
@@ -32,7 +33,7 @@ static int parse_with_units(const char *text, const struct unit *units, size_t n
     if (factor == 0)
         return -EINVAL;
     v *= factor;
-    if (errno == ERANGE || !(v >= 0 && v < 9.2e18))
+    if (errno == ERANGE || !(v >= 0 && v <= most))
         return -ERANGE;
     *ret = (uint64_t)(v + 0.5);
     return 0;
@@ -44,7 +45,8 @@ int parse_duration(const char *text, uint64_t unit_ns, uint64_t *ret_ns)
         {"ns", 1},   {"us", 1e3},   {"ms", 1e6},   {"s", 1e9},
         {"m", 6e10}, {"min", 6e10}, {"h", 3.6e12}, {"d", 8.64e13},
     };
-    return parse_with_units(text, units, ARRAY_SIZE(units), (double)unit_ns, ret_ns);
+    return parse_with_units(text, units, ARRAY_SIZE(units), (double)unit_ns,
+                            (double)PARSE_TIME_MAX_NS, ret_ns);
 }
 
 int parse_size(const char *text, uint64_t *ret_bytes)
@@ -54,7 +56,7 @@ int parse_size(const char *text, uint64_t *ret_bytes)
         {"mb", 0x1p20}, {"mib", 0x1p20}, {"g", 0x1p30},   {"gb", 0x1p30},  {"gib", 0x1p30},
         {"t", 0x1p40},  {"tb", 0x1p40},  {"tib", 0x1p40},
     };
-    return parse_with_units(text, units, ARRAY_SIZE(units), 1, ret_bytes);
+    return parse_with_units(text, units, ARRAY_SIZE(units), 1, (double)PARSE_SIZE_MAX, ret_bytes);
 }
 
 int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
@@ -71,6 +73,26 @@ int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
         return -ERANGE;
     *ret = v;
     return 0;
+}
+
+char *format_limit(char text[24], uint64_t ns)
+{
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } units[] = {{"d", 86400 * NS_PER_SECOND}, {"h", 3600 * NS_PER_SECOND},
+                 {"m", 60 * NS_PER_SECOND},    {"s", NS_PER_SECOND},
+                 {"ms", NS_PER_SECOND / 1000}, {"us", 1000}};
+
+    enum { SECONDS = 3 }; /* the unit of 0 */
+
+    size_t i = ns ? 0 : SECONDS;
+    while (i < ARRAY_SIZE(units) && ns % units[i].ns)
+        i++;
+    bool whole = i < ARRAY_SIZE(units);
+    snprintf(text, 24, "%" PRIu64 "%s", whole ? ns / units[i].ns : ns,
+             whole ? units[i].text : "ns");
+    return text;
 }
 
 /* Three digits, also of what is rounded up: 9.996 is 10.0. */

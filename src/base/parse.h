@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The largest duration, 100000 days, and the largest size, an exbibyte, that can be given. */
+#define PARSE_TIME_MAX_NS (UINT64_C(100000) * 86400 * 1000000000)
+#define PARSE_SIZE_MAX    (UINT64_C(1) << 60)
+
 /*
  * Parses a duration such as "10ms", "1.5s", "250us", "3m", "2h", "1d" or "7ns" into nanoseconds. A
  * number without a unit counts in unit_ns. Returns 0, -EINVAL (not a duration) or -ERANGE.
@@ -23,6 +27,11 @@ int parse_size(const char *text, uint64_t *ret_bytes) must_check;
  */
 int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret) must_check;
 
+/*
+ * Writes a duration as options take it into text and returns it, in the largest unit of which it is
+ * a whole number: "30d", "1500ms".
+ */
+char *format_limit(char text[24], uint64_t ns);
 /* Write "1.5 s", "12.3 ms", "840 ns" or "1.5 GiB", "640 B" into text and return it. */
 char *format_duration(char text[24], uint64_t ns);
 char *format_size(char text[24], uint64_t bytes);

@@ -86,9 +86,54 @@ static const char *set_share(double *ret, const char *text)
     char *end;
     double percent = strtod(text, &end);
     if (end == text || strcmp(end, "%") != 0 || !(percent > 0 && percent <= 100))
-        return "not a share such as 1% or 0.1%";
+        return "not a share such as 1% or 0.1%; allowed: above 0% to 100%";
     *ret = percent / 100;
     return NULL;
+}
+
+/* The least and the largest value of an option that has a number. */
+static uint64_t least(const struct arg *a)
+{
+    return MAX(a->min, a->kind == ARG_COUNT || a->kind == ARG_SPAN ? 1 : 0);
+}
+
+static uint64_t most(const struct arg *a)
+{
+    bool time = a->kind == ARG_DURATION || a->kind == ARG_SPAN;
+    return a->max                ? a->max
+           : time                ? PARSE_TIME_MAX_NS
+           : a->kind == ARG_SIZE ? PARSE_SIZE_MAX
+                                 : INT64_MAX;
+}
+
+/* A limit of an option, in its unit. */
+static const char *format_bound(char text[24], const struct arg *a, uint64_t bound)
+{
+    if (a->kind == ARG_DURATION || a->kind == ARG_SPAN)
+        return format_limit(text, bound);
+    if (a->kind == ARG_SIZE)
+        return format_size(text, bound);
+    snprintf(text, 24, "%llu", (unsigned long long)bound);
+    return text;
+}
+
+/* What is wrong with a value that is not a number, or that is out of range. */
+static const char *wrong_number(const struct arg *a, const char *text, int error)
+{
+    static const char *const expected[] = {[ARG_NUMBER] = "not a whole number; allowed",
+                                           [ARG_COUNT] = "not a whole number; allowed",
+                                           [ARG_DURATION] =
+                                               "not a time such as 30s or 500ms; allowed",
+                                           [ARG_SPAN] = "not a time such as 30s or 500ms; allowed",
+                                           [ARG_SIZE] = "not a size such as 64m; allowed"};
+    static char why[160];
+    char low[24], high[24];
+    snprintf(why, sizeof(why), "%s: %s to %s",
+             error == -ERANGE ? "out of range"
+             : !*text         ? "empty; allowed"
+                              : expected[a->kind],
+             format_bound(low, a, least(a)), format_bound(high, a, most(a)));
+    return why;
 }
 
 /* Stores a value. Returns NULL, or what is wrong with it. */
@@ -104,8 +149,7 @@ static const char *set_value(const struct arg *a, void *values, const char *text
         return append(at, text);
     case ARG_TEXT:
         *(const char **)at = text;
-        r = *text && allowed(a->value, text) ? 0 : -EINVAL;
-        break;
+        return !*text ? "empty" : allowed(a->value, text) ? NULL : "not one of its values";
     case ARG_NUMBER:
     case ARG_COUNT:
         r = text[strspn(text, "0123456789")] ? -EINVAL : parse_u64(text, 0, INT64_MAX, at);
@@ -122,15 +166,9 @@ static const char *set_value(const struct arg *a, void *values, const char *text
     case ARG_SHARE:
         return set_share(at, text);
     }
-    static const char *const expected[] = {[ARG_TEXT] = "not one of its values",
-                                           [ARG_NUMBER] = "not a whole number",
-                                           [ARG_COUNT] = "not a whole number",
-                                           [ARG_DURATION] = "not a time such as 30s or 500ms",
-                                           [ARG_SPAN] = "not a time such as 30s or 500ms",
-                                           [ARG_SIZE] = "not a size such as 64m"};
-    if (r == 0 && (a->kind == ARG_COUNT || a->kind == ARG_SPAN) && *(const uint64_t *)at == 0)
-        return "must be above 0";
-    return r == 0 ? NULL : r == -ERANGE ? "out of range" : !*text ? "empty" : expected[a->kind];
+    if (r == 0 && (*(const uint64_t *)at < least(a) || *(const uint64_t *)at > most(a)))
+        r = -ERANGE;
+    return r == 0 ? NULL : wrong_number(a, text, r);
 }
 
 static void refer_to_help(const struct command *c)
@@ -180,7 +218,7 @@ static int take(const struct command *c, const struct arg_set *set, void *values
         *given |= bit;
         const char *why = set_value(a, values, value);
         if (why) {
-            char text[128], shown[128];
+            char text[256], shown[128];
             bool one_of = strchr(a->value, '|') != NULL;
             snprintf(text, sizeof(text), "%s%s%s", why, one_of ? ": " : "", one_of ? a->value : "");
             snprintf(shown, sizeof(shown), "%s=%s", a->name, value);

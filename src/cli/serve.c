@@ -18,7 +18,7 @@ static const struct arg serve_args[] = {
     {"--listen", 0, ARG_TEXT, offsetof(struct serve, listen), "ADDRESS",
      "listen there instead of on 127.0.0.1: others can then see the files"},
     {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT",
-     "listen on this port instead of a free one"},
+     "listen on this port instead of a free one", .max = 65535},
     {"--query-limit", 0, ARG_SPAN, offsetof(struct serve, query_limit), "TIME",
      "how long a query of a heap dump may take (10s)"},
     {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR",
@@ -63,10 +63,6 @@ static int cmd_serve(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
-    if (options.port > 65535) {
-        complain(self->name, "--port", "a port is at most 65535");
-        return 2;
-    }
     for (int i = 0; i < operands.count; i++) {
         if (access(operands.list[i], R_OK) < 0)
             return complain_errno(operands.list[i], "cannot read", -errno);

@@ -37,6 +37,8 @@ struct arg {
     /* as shown by help: "FILE"; "a|b" lists all allowed values; NULL for a flag */
     const char *value;
     const char *help; /* one line without a period */
+    /* of a number, a duration (ns) or a size; max 0: those of its kind */
+    uint64_t min, max;
 };
 
 /*

@@ -51,8 +51,6 @@ static int begin_trace(struct options *o, char *patterns, struct buf *message)
         return -EINVAL;
     }
     o->traces[o->n_traces] = (struct option_trace){.patterns = patterns};
-    if (o->condition_first && o->n_traces == 0)
-        o->traces[0].condition = o->v[OPT_IF].text;
     o->n_traces++;
     return 0;
 }
@@ -71,10 +69,7 @@ static void say_twice(struct buf *message, enum option which, const char *text, 
         buf_string(message, ": samples, wall and old exclude each other");
 }
 
-/*
- * A condition belongs to the trace= before it. A condition before the first trace= is allowed only
- * if there is a single trace=, to which it then belongs.
- */
+/* A condition belongs to the trace= before it. */
 static int give_condition(struct options *o, const char *text, struct buf *message)
 {
     struct option_value *v = &o->v[OPT_IF];
@@ -86,7 +81,8 @@ static int give_condition(struct options *o, const char *text, struct buf *messa
     }
     if (t)
         t->condition = text;
-    o->condition_first |= !t;
+    else
+        o->condition_first = text;
     *v = (struct option_value){.text = text, .given = true};
     return 0;
 }
@@ -260,6 +256,16 @@ static void put_list(struct buf *message, const char *list)
     }
 }
 
+/* Refuses an option that applies to the `to` before it and that comes before all of them. */
+static int comes_first(enum option which, const char *text, enum option to, struct buf *message)
+{
+    option_put(message, which, text);
+    buf_string(message, ": must follow the ");
+    option_put(message, to, NULL);
+    buf_string(message, " that it applies to");
+    return -EINVAL;
+}
+
 /* An option that would change nothing is a mistake. */
 static int check_company(const struct options *o, struct buf *message)
 {
@@ -290,17 +296,13 @@ static int check_together(const struct options *o, struct buf *message)
         buf_printf(message, "format=%s cannot be used with cpu=old|times", format->letter);
         return -EINVAL;
     }
-    if (format->events && o->v[OPT_DEPTH].given && o->v[OPT_DEPTH].number == 0) {
+    const struct option_row *depth = &option_table[OPT_DEPTH];
+    if (format->events && o->v[OPT_DEPTH].given && o->v[OPT_DEPTH].number < depth->min_record) {
         option_put(message, OPT_DEPTH, "0");
         buf_printf(message,
-                   ": out of range: 1 to %llu in a recording, where stacks without methods "
+                   ": out of range: %llu to %llu in a recording, where stacks without methods "
                    "show nothing",
-                   (unsigned long long)option_table[OPT_DEPTH].max);
-        return -EINVAL;
-    }
-    if (o->condition_first && o->n_traces > 1) {
-        option_put(message, OPT_IF, o->traces[0].condition);
-        buf_string(message, ": must follow the trace that it applies to");
+                   (unsigned long long)depth->min_record, (unsigned long long)depth->max);
         return -EINVAL;
     }
     if (option_on(o, OPT_PARK) && !option_on(o, OPT_MONITOR)) {
@@ -308,13 +310,10 @@ static int check_together(const struct options *o, struct buf *message)
         return -EINVAL;
     }
     r = check_company(o, message);
-    if (r == 0 && o->action_first) {
-        option_put(message, OPT_THEN, o->v[OPT_THEN].text);
-        buf_string(message, ": must follow the ");
-        option_put(message, OPT_ON, NULL);
-        buf_string(message, " that it applies to");
-        r = -EINVAL;
-    }
+    if (r == 0 && o->action_first)
+        r = comes_first(OPT_THEN, o->v[OPT_THEN].text, OPT_ON, message);
+    if (r == 0 && o->condition_first)
+        r = comes_first(OPT_IF, o->condition_first, OPT_TRACE, message);
     return r;
 }
 

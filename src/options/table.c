@@ -33,7 +33,7 @@ const struct option_row option_table[OPTION_COUNT] = {
                   .default_value = "java.hprof[{.txt}]"},
     [OPT_NET] = {"net", NULL, 0, OPTION_TEXT, "<host>:<port>", "send data over a socket", .always_refuses = "*"},
     [OPT_DEPTH] = {"depth", "--depth", 'd', OPTION_NUMBER, "<size>", "stack trace depth", .default_value = "4",
-                   .default_record = "128", .max = 16384},
+                   .default_record = "128", .max = 16384, .min_record = 1},
     [OPT_INTERVAL] = {"interval", "--interval", 'i', OPTION_DURATION, "<time>", "sample interval, such as 10ms or 500us",
                       .default_value = "10", .min = MS / 20, .max = 3600 * 1000 * MS},
     [OPT_CUTOFF] = {"cutoff", NULL, 0, OPTION_FRACTION, "<value>", "output cutoff point", .default_value = "0.0001"},

@@ -95,37 +95,13 @@ static int set_value(struct option_value *v, const struct option_row *row, const
     return r;
 }
 
-/* A time as the option takes it, in the largest unit of which it is a whole number: "30d". */
-static const char *format_time(char text[24], uint64_t ns)
-{
-    static const struct {
-        const char *text;
-        uint64_t ns;
-    } units[] = {{"d", 86400 * 1000 * MS},
-                 {"h", 3600 * 1000 * MS},
-                 {"m", 60 * 1000 * MS},
-                 {"s", 1000 * MS},
-                 {"ms", MS},
-                 {"us", 1000}};
-
-    size_t i = 0;
-    while (i < ARRAY_SIZE(units) && (ns % units[i].ns || !ns))
-        i++;
-    bool whole = i < ARRAY_SIZE(units);
-    snprintf(text, 24, "%llu%s", (unsigned long long)(whole ? ns / units[i].ns : ns),
-             whole ? units[i].text
-             : ns  ? "ns"
-                   : "");
-    return text;
-}
-
 /* A limit of an option's range, in the option's unit. */
 static const char *format_bound(char text[24], const struct option_row *row, uint64_t bound)
 {
     if (row->kind == OPTION_DURATION)
-        return format_time(text, bound);
+        return format_limit(text, MIN(bound, PARSE_TIME_MAX_NS));
     if (row->kind == OPTION_SIZE)
-        return format_size(text, bound);
+        return format_size(text, MIN(bound, PARSE_SIZE_MAX));
     snprintf(text, 24, "%llu", (unsigned long long)bound);
     return text;
 }
@@ -185,11 +161,8 @@ static const char *const placeholders[] = {[OPTION_NUMBER] = "a whole number",
 static void put_range(struct buf *to, const struct option_row *row)
 {
     char low[24], high[24];
-    if (row->max == UINT64_MAX)
-        buf_printf(to, "at least %s", format_bound(low, row, row->min));
-    else
-        buf_printf(to, "%s to %s", format_bound(low, row, row->min),
-                   format_bound(high, row, row->max));
+    uint64_t least = flags ? MAX(row->min, row->min_record) : row->min;
+    buf_printf(to, "%s to %s", format_bound(low, row, least), format_bound(high, row, row->max));
 }
 
 int option_value_set(struct option_value *v, enum option which, const char *text,
@@ -200,10 +173,7 @@ int option_value_set(struct option_value *v, enum option which, const char *text
     if (r == -ERANGE) {
         option_put(message, which, text);
         buf_string(message, ": out of range: ");
-        if (row->max == UINT64_MAX && strtod(text, NULL) > (double)row->min)
-            buf_string(message, "too large");
-        else
-            put_range(message, row);
+        put_range(message, row);
         return -EINVAL;
     }
     if (r < 0 && row->kind == OPTION_TEXT && *text) {

@@ -36,11 +36,12 @@ static const struct arg limit_args[] = {
     {"--keep", 0, ARG_TEXT, offsetof(struct collect, keep), "TIME,TIME,TIME",
      "how long to keep samples in steps of 10 s, of 5 min and of 1 h (2d,30d,400d)"},
     {"--max-upload", 0, ARG_SIZE, offsetof(struct collect, max_upload), "SIZE",
-     "the largest upload to accept (32M)"},
+     "the largest upload to accept (32M)", .min = 1},
     {"--rate", 0, ARG_NUMBER, offsetof(struct collect, rate), "N",
-     "how many uploads per second a tenant may send (200)"},
+     "how many uploads per second a tenant may send (200)", .min = 1},
     {"--max-series", 0, ARG_NUMBER, offsetof(struct collect, max_series), "N",
-     "the sets of service, version, host, instance and labels that a tenant may have (100000)"},
+     "the sets of service, version, host, instance and labels that a tenant may have (100000)",
+     .min = 1},
     {"--recordings-size", 0, ARG_SIZE, offsetof(struct collect, recordings_size), "SIZE",
      "how much --recordings may hold; the oldest are removed (1G)"},
     {0},
@@ -285,8 +286,6 @@ static int cmd_collect(const struct command *self, int argc, char **argv)
     if (!options.store)
         return wrong("--store URL is missing",
                      "--store sqlite:FILE or clickhouse://HOST:PORT/DATABASE");
-    if (!options.rate || !options.max_upload || !options.max_series)
-        return wrong("--rate, --max-upload and --max-series", "at least 1");
     struct collector c = {
         .store_url = options.store,
         .not_kept = report_not_kept,

@@ -44,13 +44,14 @@ static const struct arg host_args[] = {
 
 static const struct arg how_args[] = {
     {"--every", 0, ARG_DURATION, offsetof(struct host_options, every), "TIME",
-     "how often to send a profile of each VM (1m, at least 1s)"},
+     "how often to send a profile of each VM (1m, at least 1s)", .min = NS_PER_SECOND},
     {"--record", 0, ARG_TEXT, offsetof(struct host_options, record), "OPTIONS",
      "what to record, as options of attach, instead of what --always records ('--cpu --alloc')"},
     {"--spool", 0, ARG_TEXT, offsetof(struct host_options, spool), "DIR",
      "keep profiles that could not be sent yet there (/var/tmp/jvmscope-host-UID)"},
     {"--spool-size", 0, ARG_SIZE, offsetof(struct host_options, spool_size), "SIZE",
-     "how much may wait there; when it is full, the oldest profile is dropped (256M)"},
+     "how much may wait there; when it is full, the oldest profile is dropped (256M)",
+     .min = 1 << 20},
     {0},
 };
 
@@ -67,7 +68,7 @@ static const struct arg_set *const host_sets[] = {&host_set, &how_set, NULL};
 #define BEFORE_NS (5 * NS_PER_SECOND)
 #define ALL_NS    (UINT64_C(1) << 60)
 
-enum { ARGUMENTS_MAX = 64, PATH_LEN = 600, TRIES_MAX = 60, SPOOL_LEAST = 1 << 20 };
+enum { ARGUMENTS_MAX = 64, PATH_LEN = 600, TRIES_MAX = 60 };
 
 struct host {
     const struct host_options *o;
@@ -499,10 +500,6 @@ static int check(const struct host_options *o)
         return wrong("--to URL is missing", "--to http://HOST:4040");
     if (!sender_is_url(o->to))
         return wrong("--to takes a collector's address, http://HOST:4040", o->to);
-    if (o->every < NS_PER_SECOND)
-        return wrong("--every", "at least 1s");
-    if (o->spool_size < SPOOL_LEAST)
-        return wrong("--spool-size", "at least 1M");
     for (char *t = labels ? strtok_r(labels, ",", &rest) : NULL; t;
          t = strtok_r(NULL, ",", &rest)) {
         if (!strchr(t, '=') || *t == '=')

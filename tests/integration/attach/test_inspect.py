@@ -172,7 +172,7 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     assert {t["name_cut"] for t in last["busiest"]} == {True, False}
     assert all(t["name_cut"] == (len(t["name"].encode()) >= 15) for t in last["busiest"]), last["busiest"]
     done = jvmscope("top", "-i", 0, program.pid)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "jvmscope: top: --interval: at least 10 ms\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "jvmscope: top: --interval=0: out of range: 10ms to 100000d\njvmscope: `jvmscope top --help` has details\n")
     table = jvmscope("top", "-n", 1, "-i", "100ms", "-r", 200, program.pid)
     assert re.search(r"^ +\d+ +\S+ %  .{15}\.\.\.$", table.stdout, re.M) and re.search(r"^ +\d+ +\S+ %  java$", table.stdout, re.M)
     assert "POOL" in table.stdout and "\033" not in table.stdout and " 8 B " not in table.stdout

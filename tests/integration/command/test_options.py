@@ -178,13 +178,14 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
         assert text is None and why in said and said.count("\n") <= 2, (words, said)
     # A condition belongs to the --trace before it, and this order reaches the agent; a single condition may stand anywhere.
     for words in (("--trace", "a.B", "--if", "arg1 > 1", "--trace", "a.C", "--if", "arg1 > 2"),
-                  ("--trace", "a.B", "--trace", "a.C", "--if", "arg1 > 1"), ("--if", "arg1 > 1", "--trace", "a.B,a.C")):
+                  ("--trace", "a.B", "--trace", "a.C", "--if", "arg1 > 1"), ("--trace", "a.B,a.C", "--if", "arg1 > 1")):
         text, said = command.options(*words)
         got = ",".join(f"{flag[2:]}={value}".replace("a.B,a.C", "a.B:a.C") for flag, value in zip(words[::2], words[1::2]))
         assert text is not None and (not text or got in text), (text, said)
     for words, why in ((("--trace", "a.B", "--if", "arg1 > 1", "--if", "arg1 > 2"), "given twice for one trace"),
-                       (("--if", "arg1 > 1", "--trace", "a.B", "--if", "arg1 > 2"), "given twice for one trace"),
-                       (("--if", "arg1 > 1", "--trace", "a.B", "--trace", "a.C"), "must follow the trace that it applies to")):
+                       (("--if", "arg1 > 1", "--if", "arg1 > 2", "--trace", "a.B"), "given twice"),
+                       *((("--if", "arg1 > 1", *traces), "=arg1 > 1: must follow the --trace that it applies to\n") for traces in (
+                           ("--trace", "a.B"), ("--trace", "a.B,a.C"), ("--trace", "a.B", "--if", "arg1 > 2"), ("--trace", "a.B", "--trace", "a.C")))):
         text, said = command.options(*words)
         assert text is None and said.startswith(f"jvmscope: {command.name}: --if=") and why in said, (words, said)
     for words in (("-o", "x.jfr"), ("-t", "2s", "-t", "3s"), ("-i", "2ms", "--interval", "3ms")):
@@ -211,7 +212,7 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
         assert text is None and said.startswith(f"jvmscope: {command.name}: --"), (words, said)
     for flag, value, units in (("-t", "30", "30s, 30ms"), ("-i", "10", "10s, 10ms"), ("-i", "50", "50s, 50ms, 50us"), ("-i", "4000", "4000ms, 4000us")):
         assert f": {value} needs a unit: {units}\n" in command.options(flag, value)[1]
-    assert "--depth=-1: not a value of this option; allowed: a whole number, 0 to 16384\n" in command.options("-d", "-1")[1]
+    assert "--depth=-1: not a value of this option; allowed: a whole number, 1 to 16384\n" in command.options("-d", "-1")[1]
 
 
 def test_a_forgotten_value_does_not_take_the_next_option_for_one(command):
@@ -261,6 +262,13 @@ def test_options_at_their_limits(command):
             good &= (row["name"], value) != ("depth", 0)  # the original's output may have stacks without methods, a recording may not
             assert (text is not None) == good, (row["flag"], value, said)
             assert good or "out of range: " in said, said
+        # Whatever is wrong with it, the message gives the range, and its ends are accepted.
+        ranges = {command.options(f"{row['flag']}={value}")[1].splitlines()[0].split(" in a recording")[0].split(": ", 2)[2]
+                  for value in ("-1", "1e30" if row["kind"] == NUMBER else "1e30s" if row["kind"] == DURATION else "1e30t", "9" * 30 if row["kind"] == NUMBER else "x")}
+        ends = {re.search(r"(?:, |: )(\S+(?: \w?i?B)?) to (\S+(?: \w?i?B)?)$", text).groups() for text in ranges}
+        assert len(ends) == 1, (row["flag"], ranges)
+        for end in *ends.pop(),:
+            assert command.options(*company(row)[0], f"{row['flag']}={end.replace(' ', '')}")[0] is not None, (row["flag"], end)
 
 
 def test_lists_have_one_separator(command):

@@ -32,7 +32,7 @@ struct value {
 /* Reads the value of a type at *at and advances *at past it. False when the record ends before. */
 bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value *ret);
 bool value_is_string(const struct value *v);
-/* Returns whether it is an exception that has a message, whose characters are those of the value. */
+/* Returns whether it is an exception with a message, whose characters are those of the value. */
 bool value_is_message(const struct value *v);
 /* Returns whether `length` is that of a string, an array, a collection or a map. */
 bool value_has_length(const struct value *v);
