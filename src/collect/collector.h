@@ -24,7 +24,7 @@ struct tenant {
     char *token;   /* NULL: none is needed */
     double credit; /* uploads that it may send now */
     uint64_t credit_at_ns;
-    struct map series;       /* the hashes of those that it has; used while an upload is stored */
+    struct map series;       /* the hashes of those that it has */
     uint64_t series_read_ns; /* when they were read from the store; 0: not yet */
 };
 
@@ -66,8 +66,8 @@ struct collector {
     /* Reports the first recording that cannot be kept, with a negative errno. */
     void (*not_kept)(const char *folder, int error);
     struct reading_room room;
-    pthread_mutex_t storing; /* one upload is stored at a time; guards the tenants' series */
-    pthread_mutex_t asking;  /* one question is answered at a time, so that memory is bounded */
+    pthread_mutex_t admitting; /* guards the tenants' series */
+    pthread_mutex_t asking;    /* one question is answered at a time, so that memory is bounded */
 };
 
 int collector_admit(void *collector, const struct intake_request *q, struct intake_reply *reply,
@@ -90,7 +90,7 @@ struct upload_origin {
 
 /*
  * Returns 0 if the tenant may have this series, -E2BIG with the reason in why if that would be one
- * too many, or the error of reading the store. Called by one thread at a time.
+ * too many, or the error of reading the store.
  */
 int collector_admit_series(struct collector *c, const struct fleet_origin *o,
                            struct buf *why) must_check;

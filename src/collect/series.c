@@ -45,11 +45,9 @@ static struct tenant *tenant_of(struct collector *c, const struct fleet_origin *
     return NULL;
 }
 
-int collector_admit_series(struct collector *c, const struct fleet_origin *o, struct buf *why)
+static int admit(struct collector *c, struct tenant *t, uint64_t key, struct buf *why)
 {
-    struct tenant *t = tenant_of(c, o);
-    uint64_t key = key_of(o);
-    if (!t || map_get(&t->series, key))
+    if (map_get(&t->series, key))
         return 0;
     bool full = t->series.len >= c->limits.series;
     int e = 0;
@@ -64,4 +62,15 @@ int collector_admit_series(struct collector *c, const struct fleet_origin *o, st
                "no more are taken (--max-series)",
                (unsigned long long)t->series.len);
     return -E2BIG;
+}
+
+int collector_admit_series(struct collector *c, const struct fleet_origin *o, struct buf *why)
+{
+    struct tenant *t = tenant_of(c, o);
+    if (!t)
+        return 0;
+    pthread_mutex_lock(&c->admitting);
+    int e = admit(c, t, key_of(o), why);
+    pthread_mutex_unlock(&c->admitting);
+    return e;
 }

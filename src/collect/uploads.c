@@ -282,12 +282,20 @@ int upload_origin_set(struct upload_origin *o, const char *key, const char *valu
     return vec_push(&o->labels, ((struct fleet_label){key, value}));
 }
 
+/* An upload whose last batch is being stored. */
+struct storing {
+    struct store_adding *adding; /* NULL: it is there */
+    bool is_new;                 /* of that batch */
+    bool any_new;                /* of the batches before it */
+    uint64_t samples, last;      /* of all batches, and of the last one */
+};
+
 /*
  * Each batch of an upload is stored only once, so that a repeated upload adds the batches that are
- * missing.
+ * missing. Returns 0 or the status of an error.
  */
 static int store_batch(struct collector *c, const struct upload_origin *from, struct batch *b,
-                       const struct fleet_hash *upload, uint64_t number, bool *ret_new,
+                       const struct fleet_hash *upload, uint64_t number, struct storing *to,
                        struct intake_reply *reply)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
@@ -311,33 +319,43 @@ static int store_batch(struct collector *c, const struct upload_origin *from, st
     r = status ? 0 : collector_admit_series(c, &own.origin, &why);
     if (r == -E2BIG)
         status = status_of_reading(c, r, &why, reply);
-    r = status || r < 0 ? r : store_add(c->store, &own.origin, &id, b, ret_new, &why);
+    if (status == 0 && r == 0)
+        r = store_add_begin(c->store, &own.origin, &id, b, &to->adding, &to->is_new, &why);
     upload_origin_release(&own);
     return status ? status : r < 0 ? status_of_store(c, r, &why, reply) : 0;
 }
 
+/* Waits until the batch that is being stored is there. Returns 0 or the status of an error. */
+static int finish_batch(struct collector *c, struct storing *to, struct intake_reply *reply)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int r = store_add_end(c->store, to->adding, &to->is_new, &why);
+    to->adding = NULL;
+    if (r < 0)
+        return status_of_store(c, r, &why, reply);
+    to->any_new = to->any_new || to->is_new;
+    if (to->is_new)
+        atomic_fetch_add(&c->counts.samples, to->last);
+    return 0;
+}
+
+/* Stores the batches of an upload; finish_batch is left to be called for the last one. */
 static int store_batches(struct collector *c, const struct upload_origin *from,
                          struct fleet_batches *b, const struct fleet_hash *upload,
-                         struct intake_reply *reply)
+                         struct storing *to, struct intake_reply *reply)
 {
-    bool any_new = false;
-    uint64_t samples = 0;
-    for (size_t i = 0; i < b->list.len; i++) {
+    int status = 0;
+    for (size_t i = 0; i < b->list.len && status == 0; i++) {
         struct batch *one = &b->list.data[i];
-        bool is_new = false;
-        int status = store_batch(c, from, one, upload, i, &is_new, reply);
-        if (status)
-            return status;
-        any_new = any_new || is_new;
-        for (size_t k = 0; k < one->samples.len; k++) {
-            samples += one->samples.data[k].count;
-            if (is_new)
-                atomic_fetch_add(&c->counts.samples, one->samples.data[k].count);
-        }
+        status = i ? finish_batch(c, to, reply) : 0;
+        if (status == 0)
+            status = store_batch(c, from, one, upload, i, to, reply);
+        to->last = 0;
+        for (size_t k = 0; k < one->samples.len; k++)
+            to->last += one->samples.data[k].count;
+        to->samples += to->last;
     }
-    atomic_fetch_add(any_new ? &c->counts.uploads : &c->counts.repeated, 1);
-    put_taken(reply, upload, samples, any_new);
-    return 200;
+    return status;
 }
 
 /* ---- reading, and the memory for it */
@@ -444,6 +462,7 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
                                 .interval_ns = from->interval_ns,
                                 .after_ns = from->after_ns,
                                 .until_ns = from->until_ns};
+    struct storing to = {0};
     char kept[KEPT_ID_LEN + 1];
     unsigned shares;
     kept_id(&id, kept);
@@ -454,13 +473,18 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
         status = status_of_reading(c, r, &why, reply);
     } else {
         keep_recording(c, from, &b, &id, path);
-        pthread_mutex_lock(&c->storing);
-        status = store_batches(c, from, &b, &id, reply);
-        pthread_mutex_unlock(&c->storing);
+        status = store_batches(c, from, &b, &id, &to, reply);
     }
+    /* What waits for the store needs no more of the memory for reading. */
     fleet_batches_release(&b);
     leave_room(&c->room, shares);
-    return status;
+    if (status == 0)
+        status = finish_batch(c, &to, reply);
+    if (status)
+        return status;
+    atomic_fetch_add(to.any_new ? &c->counts.uploads : &c->counts.repeated, 1);
+    put_taken(reply, &id, to.samples, to.any_new);
+    return 200;
 }
 
 /*

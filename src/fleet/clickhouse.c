@@ -389,7 +389,13 @@ static void clickhouse_close(struct store *store)
     vec_release(&s->hosts);
     for (size_t i = 0; i < ARRAY_SIZE(s->known); i++)
         map_release(&s->known[i]);
-    pthread_mutex_destroy(&s->writing);
+    while (s->waiting) {
+        struct store_adding *a = s->waiting;
+        s->waiting = a->next;
+        clickhouse_adding_free(a);
+    }
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->inserted);
     free(s->database);
     free(s->cluster);
     free(s->user_header);
@@ -398,7 +404,8 @@ static void clickhouse_close(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .add = clickhouse_add,
+    .add_begin = clickhouse_add_begin,
+    .add_end = clickhouse_add_end,
     .tidy = clickhouse_tidy,
     .close = clickhouse_close,
     .begin = clickhouse_read_begin,
@@ -418,7 +425,9 @@ int store_clickhouse_open(struct store **ret, const char *address, bool create, 
     if (!s)
         return -ENOMEM;
     s->store.ops = &ops;
-    pthread_mutex_init(&s->writing, NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->inserted, NULL);
+    s->last = &s->waiting;
     s->user_header = header_from("JVMSCOPE_CLICKHOUSE_USER", "X-ClickHouse-User");
     s->key_header = header_from("JVMSCOPE_CLICKHOUSE_PASSWORD", "X-ClickHouse-Key");
     int r = parse_address(s, address);

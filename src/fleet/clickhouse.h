@@ -26,8 +26,13 @@ struct clickhouse_store {
     char *database;
     char *cluster;                  /* NULL: the tables of one server */
     char *user_header, *key_header; /* NULL: none */
-    pthread_mutex_t writing;
-    int64_t tidied_day; /* rows are deleted one by one at most once a day: parts are rewritten */
+    int64_t tidied_day;   /* rows are deleted one by one at most once a day: parts are rewritten */
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t inserted;
+    bool inserting;                       /* one thread at a time inserts */
+    bool grouped;                         /* the last group had several uploads */
+    uint64_t group_ns;                    /* when it began */
+    struct store_adding *waiting, **last; /* uploads that are to be inserted, oldest first */
     /* What was inserted before, by its hash, with the day on which it was. */
     struct map known[5];
 };
@@ -46,6 +51,26 @@ enum clickhouse_table {
     CH_TABLES
 };
 
+struct clickhouse_key {
+    enum clickhouse_table table;
+    uint64_t hash;
+};
+
+/* An upload whose rows have been made. */
+struct store_adding {
+    struct store_adding *next;
+    struct fleet_hash upload;
+    uint32_t now_s, day;
+    struct buf rows[CH_TABLES];
+    VEC(struct clickhouse_key) keys; /* of the rows that no later upload needs to insert */
+    bool there;                      /* the store has it */
+    bool tried;                      /* it was not there, and so was inserted by this process */
+    bool alone;                      /* inserting it together with others failed */
+    bool done;                       /* with the result in error and why */
+    int error;
+    struct buf why;
+};
+
 /* The name of a table to read from and to insert into: of the whole cluster when there is one. */
 const char *clickhouse_table(const struct clickhouse_store *s, enum clickhouse_table table);
 
@@ -57,10 +82,30 @@ const char *clickhouse_table(const struct clickhouse_store *s, enum clickhouse_t
 int clickhouse_run(struct clickhouse_store *s, const char *sql, const struct buf *data,
                    struct buf *ret, struct buf *why) must_check;
 
-int clickhouse_add(struct store *s, const struct fleet_origin *origin,
-                   const struct fleet_hash *upload, const struct batch *b, bool *ret_new,
-                   struct buf *why);
+int clickhouse_add_begin(struct store *s, const struct fleet_origin *origin,
+                         const struct fleet_hash *upload, const struct batch *b,
+                         struct store_adding **ret, bool *ret_new, struct buf *why);
 int clickhouse_tidy(struct store *s, const struct store_keep *keep, int64_t now_s, struct buf *why);
+
+/* ---- inserting, in clickhouse_insert.c */
+
+/* Inserts rows into a table. */
+int clickhouse_insert(struct clickhouse_store *s, enum clickhouse_table table,
+                      const struct buf *rows, struct buf *why) must_check;
+/* Notes that the rows of an upload's keys have been inserted, and forgets its keys. */
+void clickhouse_remember(struct clickhouse_store *s, struct store_adding *a);
+/* Sets `there` of each upload of a list. */
+int clickhouse_find_uploads(struct clickhouse_store *s, struct store_adding *list,
+                            struct buf *why) must_check;
+/* Between these calls no other thread inserts. */
+void clickhouse_begin_inserting(struct clickhouse_store *s);
+void clickhouse_end_inserting(struct clickhouse_store *s);
+/* Hands over an upload, which the next thread that inserts may take. */
+void clickhouse_enqueue(struct clickhouse_store *s, struct store_adding *a);
+/* Waits until it is inserted, or inserts it, and frees it. */
+int clickhouse_add_end(struct store *s, struct store_adding *a, bool *ret_new, struct buf *why);
+void clickhouse_adding_free(struct store_adding *a);
+
 /* Runs a statement on each server, with the tables of that server. */
 int clickhouse_run_everywhere(struct clickhouse_store *s, const char *sql,
                               struct buf *why) must_check;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds uploads to a store in ClickHouse, and removes what is old. */
+/* Makes rows of a store in ClickHouse from uploads. */
 #include "fleet/clickhouse.h"
 
 #include "base/clock.h"
@@ -10,74 +10,69 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { DAY_S = 86400, UPLOADS_KEPT_S = 40 * DAY_S, REMEMBERED = 1 << 20, ROWS_MAX = 1 << 28 };
-
-static const char *const columns[CH_TABLES] = {
-    [CH_TYPE] = "name, unit",
-    [CH_REQUEST] = "hash, name, kind",
-    [CH_FRAME] = "hash, kind, label",
-    [CH_STACK] = "hash, seen, frames",
-    [CH_SERIES] = "hash, seen, tenant, service, version, host, instance, keys, values",
-    [CH_FINDING] = "series, start, upload, number, kind, text, count, weight_ns",
-    [CH_UPLOAD] = "id, received",
-    [CH_GONE] = "resolution, up_to",
+enum {
+    DAY_S = 86400,
+    ROWS_MAX = 1 << 28,   /* bytes of one table's rows */
+    WAITING_MAX = 4 << 20 /* bytes of an upload's rows that may wait for others */
 };
 
-static const char sample_columns[] =
-    "type, unit, series, start, upload, stack, request, trace, samples, weight";
-static const char latency_columns[] =
-    "series, start, upload, request, requests, errors, total_ns, max_ns, buckets, counts";
-
-/* An upload on its way into the tables. */
-struct adding {
+/* An upload whose rows are being made. */
+struct making {
     struct clickhouse_store *s;
     const struct batch *b;
-    const struct fleet_hash *upload;
+    struct store_adding *to;
+    struct buf *rows; /* of samples and latencies: those of the resolution that is being added */
     struct buf *why;
+    bool at_once; /* rows are inserted, table by table, as soon as they are made */
+    size_t bytes; /* of complete tables */
     uint64_t series;
-    uint32_t now_s, day;
     uint64_t *requests; /* their hashes, by number in the batch */
-    struct buf rows;    /* of the table that is being filled */
 };
-
-static const char *columns_of(enum clickhouse_table table)
-{
-    return columns[table] ? columns[table] : table < CH_LATENCY ? sample_columns : latency_columns;
-}
-
-/* Inserts the rows, at once, and empties them. */
-static int insert(struct adding *a, enum clickhouse_table table)
-{
-    char sql[512];
-    int r = buf_error(&a->rows);
-    snprintf(sql, sizeof(sql), "INSERT INTO %s (%s) FORMAT RowBinary",
-             clickhouse_table(a->s, table), columns_of(table));
-    if (r == 0 && a->rows.len)
-        r = clickhouse_run(a->s, sql, &a->rows, NULL, a->why);
-    buf_clear(&a->rows);
-    return r;
-}
 
 /* ---- what is the same in many uploads is inserted once a day by each process */
 
-static bool is_known(const struct adding *a, enum clickhouse_table table, uint64_t key)
+static bool is_known(const struct making *m, enum clickhouse_table table, uint64_t key)
 {
-    const uint64_t *day = map_get(&a->s->known[table], key);
-    return day && *day == a->day;
+    pthread_mutex_lock(&m->s->lock);
+    const uint64_t *day = map_get(&m->s->known[table], key);
+    bool known = day && *day == m->to->day;
+    pthread_mutex_unlock(&m->s->lock);
+    return known;
 }
 
-static void remember(struct adding *a, enum clickhouse_table table, uint64_t key)
+/* Returns whether a row is needed, which then is known once it is inserted. */
+static bool is_needed(struct making *m, enum clickhouse_table table, uint64_t key)
 {
-    struct map *m = &a->s->known[table];
-    if (m->len >= REMEMBERED)
-        map_release(m);
-    (void)!map_put(m, key, a->day); /* without memory it is inserted again */
+    if (is_known(m, table, key))
+        return false;
+    /* Without memory it is inserted again. */
+    (void)!vec_push(&m->to->keys, ((struct clickhouse_key){table, key}));
+    return true;
 }
 
-static void row_string(struct adding *a, uint32_t string)
+/* The rows of a table are complete. Returns -E2BIG if there are too many to wait for others. */
+static int complete(struct making *m, enum clickhouse_table table)
 {
-    struct str text = strpool_get(&a->b->strings, string);
-    row_text(&a->rows, text.data, text.len);
+    struct buf *rows = &m->to->rows[table];
+    int r = buf_error(rows);
+    if (r < 0)
+        return r;
+    if (!m->at_once) {
+        m->bytes += rows->len;
+        return m->bytes > WAITING_MAX ? -E2BIG : 0;
+    }
+    if (rows->len)
+        r = clickhouse_insert(m->s, table, rows, m->why);
+    if (r == 0)
+        clickhouse_remember(m->s, m->to);
+    buf_clear(rows);
+    return r;
+}
+
+static void row_string(struct buf *rows, const struct batch *b, uint32_t string)
+{
+    struct str text = strpool_get(&b->strings, string);
+    row_text(rows, text.data, text.len);
 }
 
 static uint64_t hash_of_text(struct str text)
@@ -100,109 +95,98 @@ static uint64_t hash_of_name(uint32_t kind, struct str text)
     return kind ? hash_u64(hash + kind) | 1 : hash;
 }
 
-static int add_types(struct adding *a)
+static int add_types(struct making *m)
 {
-    for (size_t i = 0; i < a->b->types.len; i++) {
-        const struct fleet_type *t = &a->b->types.data[i];
-        row_string(a, t->name);
-        row_string(a, t->unit);
+    struct buf *rows = &m->to->rows[CH_TYPE];
+    for (size_t i = 0; i < m->b->types.len; i++) {
+        const struct fleet_type *t = &m->b->types.data[i];
+        row_string(rows, m->b, t->name);
+        row_string(rows, m->b, t->unit);
     }
     /*
      * There are so few of these rows that they are not remembered one by one: one hash covers all
      * of them.
      */
-    uint64_t key = hash_of_text((struct str){(char *)a->rows.data, a->rows.len});
-    if (is_known(a, CH_TYPE, key))
-        buf_clear(&a->rows);
-    int r = insert(a, CH_TYPE);
-    if (r == 0)
-        remember(a, CH_TYPE, key);
-    return r;
+    if (!is_needed(m, CH_TYPE, hash_of_text((struct str){(char *)rows->data, rows->len})))
+        buf_clear(rows);
+    return complete(m, CH_TYPE);
 }
 
-static int add_requests(struct adding *a)
+static int add_requests(struct making *m)
 {
-    size_t n = a->b->requests.len;
-    a->requests = calloc(n + 1, sizeof(*a->requests));
-    if (!a->requests)
+    struct buf *rows = &m->to->rows[CH_REQUEST];
+    size_t n = m->b->requests.len;
+    m->requests = calloc(n + 1, sizeof(*m->requests));
+    if (!m->requests)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        const struct fleet_name *name = &a->b->requests.data[i];
-        a->requests[i] = hash_of_name(name->kind, strpool_get(&a->b->strings, name->text));
-        if (is_known(a, CH_REQUEST, a->requests[i]))
+        const struct fleet_name *name = &m->b->requests.data[i];
+        m->requests[i] = hash_of_name(name->kind, strpool_get(&m->b->strings, name->text));
+        if (!is_needed(m, CH_REQUEST, m->requests[i]))
             continue;
-        row_u64(&a->rows, a->requests[i]);
-        row_string(a, name->text);
-        buf_u8(&a->rows, (uint8_t)name->kind);
+        row_u64(rows, m->requests[i]);
+        row_string(rows, m->b, name->text);
+        buf_u8(rows, (uint8_t)name->kind);
     }
-    int r = insert(a, CH_REQUEST);
-    for (size_t i = 0; i < n && r == 0; i++)
-        remember(a, CH_REQUEST, a->requests[i]);
-    return r;
+    return complete(m, CH_REQUEST);
 }
 
-static int add_frames(struct adding *a)
+static int add_frames(struct making *m)
 {
-    for (size_t i = 0; i < a->b->frames.len; i++) {
-        const struct fleet_frame *f = &a->b->frames.data[i];
-        if (is_known(a, CH_FRAME, fleet_hash_key(&f->hash)))
+    struct buf *rows = &m->to->rows[CH_FRAME];
+    for (size_t i = 0; i < m->b->frames.len; i++) {
+        const struct fleet_frame *f = &m->b->frames.data[i];
+        if (!is_needed(m, CH_FRAME, fleet_hash_key(&f->hash)))
             continue;
-        row_u64(&a->rows, fleet_hash_key(&f->hash));
-        buf_u8(&a->rows, f->kind);
-        row_string(a, f->label);
+        row_u64(rows, fleet_hash_key(&f->hash));
+        buf_u8(rows, f->kind);
+        row_string(rows, m->b, f->label);
     }
-    int r = insert(a, CH_FRAME);
-    for (size_t i = 0; i < a->b->frames.len && r == 0; i++)
-        remember(a, CH_FRAME, fleet_hash_key(&a->b->frames.data[i].hash));
-    return r;
+    return complete(m, CH_FRAME);
 }
 
-static int add_stacks(struct adding *a)
+static int add_stacks(struct making *m)
 {
-    for (size_t i = 0; i < a->b->stacks.len; i++) {
-        const struct fleet_stack *s = &a->b->stacks.data[i];
-        if (is_known(a, CH_STACK, fleet_hash_key(&s->hash)))
+    struct buf *rows = &m->to->rows[CH_STACK];
+    for (size_t i = 0; i < m->b->stacks.len; i++) {
+        const struct fleet_stack *s = &m->b->stacks.data[i];
+        if (!is_needed(m, CH_STACK, fleet_hash_key(&s->hash)))
             continue;
-        row_u64(&a->rows, fleet_hash_key(&s->hash));
-        row_u32(&a->rows, a->day);
-        buf_varint(&a->rows, s->depth);
+        row_u64(rows, fleet_hash_key(&s->hash));
+        row_u32(rows, m->to->day);
+        buf_varint(rows, s->depth);
         for (size_t k = 0; k < s->depth; k++) {
-            uint32_t frame = a->b->path.data[s->first + k];
-            row_u64(&a->rows, fleet_hash_key(&a->b->frames.data[frame].hash));
+            uint32_t frame = m->b->path.data[s->first + k];
+            row_u64(rows, fleet_hash_key(&m->b->frames.data[frame].hash));
         }
     }
-    int r = insert(a, CH_STACK);
-    for (size_t i = 0; i < a->b->stacks.len && r == 0; i++)
-        remember(a, CH_STACK, fleet_hash_key(&a->b->stacks.data[i].hash));
-    return r;
+    return complete(m, CH_STACK);
 }
 
-static void row_z(struct adding *a, const char *text)
+static void row_z(struct buf *rows, const char *text)
 {
-    row_text(&a->rows, text, strlen(text));
+    row_text(rows, text, strlen(text));
 }
 
-static int add_series(struct adding *a, const struct fleet_origin *o)
+static int add_series(struct making *m, const struct fleet_origin *o)
 {
+    struct buf *rows = &m->to->rows[CH_SERIES];
     struct fleet_hash hash = store_hash_origin(o);
-    a->series = fleet_hash_key(&hash);
-    if (is_known(a, CH_SERIES, a->series))
+    m->series = fleet_hash_key(&hash);
+    if (!is_needed(m, CH_SERIES, m->series))
         return 0;
-    row_u64(&a->rows, a->series);
-    row_u32(&a->rows, a->day);
+    row_u64(rows, m->series);
+    row_u32(rows, m->to->day);
     const char *const own[] = {o->tenant, o->service, o->version, o->host, o->instance};
     for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-        row_z(a, own[i]);
-    buf_varint(&a->rows, o->n_labels);
+        row_z(rows, own[i]);
+    buf_varint(rows, o->n_labels);
     for (size_t i = 0; i < o->n_labels; i++)
-        row_z(a, o->labels[i].key);
-    buf_varint(&a->rows, o->n_labels);
+        row_z(rows, o->labels[i].key);
+    buf_varint(rows, o->n_labels);
     for (size_t i = 0; i < o->n_labels; i++)
-        row_z(a, o->labels[i].value);
-    int r = insert(a, CH_SERIES);
-    if (r == 0)
-        remember(a, CH_SERIES, a->series);
-    return r;
+        row_z(rows, o->labels[i].value);
+    return complete(m, CH_SERIES);
 }
 
 /* ---- samples */
@@ -210,33 +194,36 @@ static int add_series(struct adding *a, const struct fleet_origin *o)
 static int add_bucket(void *context, uint32_t type, int64_t start_s, struct fleet_entries *e)
 {
     static const uint8_t none[FLEET_HASH_BYTES];
-    struct adding *a = context;
+    struct making *m = context;
+    struct buf *rows = m->rows;
     if (start_s < 0 || start_s > UINT32_MAX)
         return 0; /* no time that a table has */
     for (size_t i = 0; i < e->list.len; i++) {
         const struct fleet_entry *at = &e->list.data[i];
-        row_string(a, a->b->types.data[type].name);
-        row_string(a, a->b->types.data[type].unit);
-        row_u64(&a->rows, a->series);
-        row_u32(&a->rows, (uint32_t)start_s);
-        row_u64(&a->rows, fleet_hash_key(a->upload));
-        row_u64(&a->rows, fleet_hash_key(&a->b->stacks.data[at->stack].hash));
-        row_u64(&a->rows, at->request ? a->requests[at->request - 1] : 0);
-        buf_bytes(&a->rows, at->trace ? a->b->traces.data[at->trace - 1].bytes : none,
+        row_string(rows, m->b, m->b->types.data[type].name);
+        row_string(rows, m->b, m->b->types.data[type].unit);
+        row_u64(rows, m->series);
+        row_u32(rows, (uint32_t)start_s);
+        row_u64(rows, fleet_hash_key(&m->to->upload));
+        row_u64(rows, fleet_hash_key(&m->b->stacks.data[at->stack].hash));
+        row_u64(rows, at->request ? m->requests[at->request - 1] : 0);
+        buf_bytes(rows, at->trace ? m->b->traces.data[at->trace - 1].bytes : none,
                   FLEET_HASH_BYTES);
-        row_u64(&a->rows, at->count);
-        row_u64(&a->rows, at->weight);
+        row_u64(rows, at->count);
+        row_u64(rows, at->weight);
     }
-    return buf_error(&a->rows);
+    return buf_error(rows);
 }
 
-static int add_samples(struct adding *a)
+static int add_samples(struct making *m)
 {
     int r = 0;
     for (int i = 0; i < STORE_RESOLUTIONS && r == 0; i++) {
-        r = batch_rollup(a->b, store_resolution_s[i], i == 0, add_bucket, a);
+        enum clickhouse_table table = CH_SAMPLE + (enum clickhouse_table)i;
+        m->rows = &m->to->rows[table];
+        r = batch_rollup(m->b, store_resolution_s[i], i == 0, add_bucket, m);
         if (r == 0)
-            r = insert(a, CH_SAMPLE + (enum clickhouse_table)i);
+            r = complete(m, table);
     }
     return r;
 }
@@ -257,8 +244,9 @@ static int compare_latencies(const void *left, const void *right)
 }
 
 /* Appends the row of the latencies in [from, to), which are of one name and bucket. */
-static int row_latency(struct adding *a, const struct latency_at *from, const struct latency_at *to)
+static int row_latency(struct making *m, const struct latency_at *from, const struct latency_at *to)
 {
+    struct buf *rows = m->rows;
     struct fleet_counts counts = {0};
     struct fleet_latency sum = {.start_s = from->start_s};
     int r = 0;
@@ -267,31 +255,33 @@ static int row_latency(struct adding *a, const struct latency_at *from, const st
         sum.errors += at->l->errors;
         sum.total_ns += at->l->total_ns;
         sum.max_ns = MAX(sum.max_ns, at->l->max_ns);
-        r = fleet_counts_add_latency(&counts, a->b, at->l);
+        r = fleet_counts_add_latency(&counts, m->b, at->l);
     }
-    row_u64(&a->rows, a->series);
-    row_u32(&a->rows, (uint32_t)sum.start_s);
-    row_u64(&a->rows, fleet_hash_key(a->upload));
-    row_u64(&a->rows, a->requests[from->l->request]);
+    row_u64(rows, m->series);
+    row_u32(rows, (uint32_t)sum.start_s);
+    row_u64(rows, fleet_hash_key(&m->to->upload));
+    row_u64(rows, m->requests[from->l->request]);
     const uint64_t own[] = {sum.count, sum.errors, sum.total_ns, sum.max_ns};
     for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-        row_u64(&a->rows, own[i]);
-    buf_varint(&a->rows, counts.list.len);
+        row_u64(rows, own[i]);
+    buf_varint(rows, counts.list.len);
     for (size_t i = 0; i < counts.list.len; i++)
-        row_u32(&a->rows, counts.list.data[i].bucket);
-    buf_varint(&a->rows, counts.list.len);
+        row_u32(rows, counts.list.data[i].bucket);
+    buf_varint(rows, counts.list.len);
     for (size_t i = 0; i < counts.list.len; i++)
-        row_u64(&a->rows, counts.list.data[i].count);
+        row_u64(rows, counts.list.data[i].count);
     vec_release(&counts.list);
     return r;
 }
 
-static int add_latencies_of(struct adding *a, int resolution)
+static int add_latencies_of(struct making *m, int resolution)
 {
+    enum clickhouse_table table = CH_LATENCY + (enum clickhouse_table)resolution;
     VEC(struct latency_at) list = {0};
     int r = 0;
-    for (size_t i = 0; i < a->b->latencies.len && r == 0; i++) {
-        const struct fleet_latency *l = &a->b->latencies.data[i];
+    m->rows = &m->to->rows[table];
+    for (size_t i = 0; i < m->b->latencies.len && r == 0; i++) {
+        const struct fleet_latency *l = &m->b->latencies.data[i];
         int64_t start = fleet_floor(l->start_s, store_resolution_s[resolution]);
         if (start >= 0 && start <= UINT32_MAX)
             r = vec_push(&list, ((struct latency_at){start, l}));
@@ -300,175 +290,107 @@ static int add_latencies_of(struct adding *a, int resolution)
     for (size_t i = 0, end; i < list.len && r == 0; i = end) {
         for (end = i + 1; end < list.len && !compare_latencies(&list.data[i], &list.data[end]);)
             end++;
-        r = row_latency(a, list.data + i, list.data + end);
+        r = row_latency(m, list.data + i, list.data + end);
     }
     vec_release(&list);
-    return r < 0 ? r : insert(a, CH_LATENCY + (enum clickhouse_table)resolution);
+    return r < 0 ? r : complete(m, table);
 }
 
-static int add_latencies(struct adding *a)
+static int add_latencies(struct making *m)
 {
     int r = 0;
     for (int i = 0; i < STORE_RESOLUTIONS && r == 0; i++)
-        r = add_latencies_of(a, i);
+        r = add_latencies_of(m, i);
     return r;
 }
 
-static int add_findings(struct adding *a)
+static int add_findings(struct making *m)
 {
-    for (size_t i = 0; i < a->b->findings.len; i++) {
-        const struct fleet_finding *f = &a->b->findings.data[i];
+    struct buf *rows = &m->to->rows[CH_FINDING];
+    for (size_t i = 0; i < m->b->findings.len; i++) {
+        const struct fleet_finding *f = &m->b->findings.data[i];
         if (f->start_s < 0 || f->start_s > UINT32_MAX)
             continue;
-        row_u64(&a->rows, a->series);
-        row_u32(&a->rows, (uint32_t)f->start_s);
-        row_u64(&a->rows, fleet_hash_key(a->upload));
-        row_u32(&a->rows, (uint32_t)i);
-        row_string(a, f->kind);
-        row_string(a, f->text);
-        row_u64(&a->rows, f->count);
-        row_u64(&a->rows, f->weight_ns);
+        row_u64(rows, m->series);
+        row_u32(rows, (uint32_t)f->start_s);
+        row_u64(rows, fleet_hash_key(&m->to->upload));
+        row_u32(rows, (uint32_t)i);
+        row_string(rows, m->b, f->kind);
+        row_string(rows, m->b, f->text);
+        row_u64(rows, f->count);
+        row_u64(rows, f->weight_ns);
     }
-    return insert(a, CH_FINDING);
+    return complete(m, CH_FINDING);
 }
 
 /* ---- uploads */
 
-static int is_there(struct adding *a, bool *ret)
+static int add_upload(struct making *m)
 {
-    _cleanup_(buf_release) struct buf sql = BUF(4096), answer = BUF(4096);
-    buf_printf(&sql, "SELECT count() FROM %s WHERE id = unhex('",
-               clickhouse_table(a->s, CH_UPLOAD));
-    for (size_t i = 0; i < FLEET_HASH_BYTES; i++)
-        buf_printf(&sql, "%02X", a->upload->bytes[i]);
-    buf_string(&sql, "')");
-    int r = clickhouse_run(a->s, buf_str(&sql), NULL, &answer, a->why);
-    if (r == 0)
-        *ret = strtoull(buf_str(&answer), NULL, 10) > 0;
-    return r;
+    struct buf *rows = &m->to->rows[CH_UPLOAD];
+    buf_bytes(rows, m->to->upload.bytes, FLEET_HASH_BYTES);
+    row_u32(rows, m->to->now_s);
+    return complete(m, CH_UPLOAD);
 }
 
-static int add_upload(struct adding *a)
+static int add_all(struct making *m, const struct fleet_origin *origin)
 {
-    buf_bytes(&a->rows, a->upload->bytes, FLEET_HASH_BYTES);
-    row_u32(&a->rows, a->now_s);
-    return insert(a, CH_UPLOAD);
-}
-
-static int add_all(struct adding *a, const struct fleet_origin *origin)
-{
-    static int (*const parts[])(struct adding *) = {add_types,    add_requests, add_frames,
+    static int (*const parts[])(struct making *) = {add_types,    add_requests, add_frames,
                                                     add_stacks,   add_samples,  add_latencies,
                                                     add_findings, add_upload};
-    int r = add_series(a, origin);
+    int r = add_series(m, origin);
     for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0; i++)
-        r = parts[i](a);
+        r = parts[i](m);
+    free(m->requests);
+    m->requests = NULL;
     return r;
 }
 
-int clickhouse_add(struct store *store, const struct fleet_origin *origin,
-                   const struct fleet_hash *upload, const struct batch *b, bool *ret_new,
-                   struct buf *why)
+static struct store_adding *new_adding(const struct fleet_hash *upload, size_t rows_max)
 {
-    struct clickhouse_store *s = (struct clickhouse_store *)store;
-    uint32_t now_s = (uint32_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
-    struct adding a = {.s = s,
-                       .b = b,
-                       .upload = upload,
-                       .why = why,
-                       .now_s = now_s,
-                       .day = now_s / DAY_S,
-                       .rows = BUF(ROWS_MAX)};
+    struct store_adding *a = calloc(1, sizeof(*a));
+    if (!a)
+        return NULL;
+    a->upload = *upload;
+    a->now_s = (uint32_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
+    a->day = a->now_s / DAY_S;
+    for (size_t i = 0; i < ARRAY_SIZE(a->rows); i++)
+        a->rows[i] = BUF(rows_max);
+    return a;
+}
+
+/* Adds an upload whose rows are too many to wait: no more than one table's are in memory. */
+static int add_large(struct making *m, const struct fleet_origin *origin, bool *ret_new)
+{
     bool there = false;
-    /* One at a time: two with one id must not both find that it is missing. */
-    pthread_mutex_lock(&s->writing);
-    int r = is_there(&a, &there);
+    m->at_once = true;
+    clickhouse_begin_inserting(m->s);
+    int r = clickhouse_find_uploads(m->s, m->to, m->why);
+    there = m->to->there;
     if (r == 0 && !there)
-        r = add_all(&a, origin);
-    pthread_mutex_unlock(&s->writing);
+        r = add_all(m, origin);
+    clickhouse_end_inserting(m->s);
     if (r == 0)
         *ret_new = !there;
-    buf_release(&a.rows);
-    free(a.requests);
     return r;
 }
 
-/* ---- what is old */
-
-/*
- * First records that the data is gone, so that no question expects data that is only partly
- * removed.
- */
-static int record_removed(struct adding *a, int resolution, int64_t up_to)
+int clickhouse_add_begin(struct store *store, const struct fleet_origin *origin,
+                         const struct fleet_hash *upload, const struct batch *b,
+                         struct store_adding **ret, bool *ret_new, struct buf *why)
 {
-    buf_u8(&a->rows, (uint8_t)resolution);
-    row_u64(&a->rows, (uint64_t)up_to);
-    return insert(a, CH_GONE);
-}
-
-/* Removes the parts of a table, days or months, that end before a time. */
-static int drop_partitions(struct adding *a, enum clickhouse_table table, bool months,
-                           int64_t up_to)
-{
-    _cleanup_(buf_release) struct buf sql = BUF(4096);
-    const char *name = clickhouse_table(a->s, table) + (a->s->cluster ? strlen("all_") : 0);
-    time_t t = (time_t)up_to;
-    struct tm utc;
-    if (up_to <= 0 || !gmtime_r(&t, &utc))
+    struct making m = {.s = (struct clickhouse_store *)store, .b = b, .why = why};
+    m.to = new_adding(upload, WAITING_MAX);
+    int r = m.to ? add_all(&m, origin) : -ENOMEM;
+    if (r == 0) {
+        *ret = m.to;
+        clickhouse_enqueue(m.s, m.to);
         return 0;
-    long limit = months ? (utc.tm_year + 1900L) * 100 + utc.tm_mon + 1
-                        : ((utc.tm_year + 1900L) * 100 + utc.tm_mon + 1) * 100 + utc.tm_mday;
-    buf_printf(&sql,
-               "SELECT DISTINCT partition FROM system.parts WHERE database = currentDatabase()"
-               " AND table = '%s' AND active AND toUInt32OrZero(partition) < %ld",
-               name, limit);
-    return clickhouse_drop_partitions(a->s, buf_str(&sql), name, a->why);
-}
-
-/* Stacks, series and uploads; as in SQLite, stacks stay a day more for what was on its way. */
-static int delete_rows(struct clickhouse_store *s, int64_t oldest_s, int64_t now_s, struct buf *why)
-{
-    const struct {
-        const char *table, *column;
-        int64_t before;
-    } rows[] = {{"stack", "seen", oldest_s / DAY_S - 1},
-                {"series", "seen", oldest_s / DAY_S - 1},
-                {"upload", "received", now_s - UPLOADS_KEPT_S}};
-
-    int r = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(rows) && r == 0; i++) {
-        char sql[256];
-        snprintf(sql, sizeof(sql), "ALTER TABLE %s DELETE WHERE %s < %" PRId64, rows[i].table,
-                 rows[i].column, MAX(rows[i].before, INT64_C(0)));
-        r = clickhouse_run_everywhere(s, sql, why);
     }
-    return r;
-}
-
-int clickhouse_tidy(struct store *store, const struct store_keep *keep, int64_t now_s,
-                    struct buf *why)
-{
-    struct clickhouse_store *s = (struct clickhouse_store *)store;
-    struct adding a = {.s = s, .why = why, .rows = BUF(4096)};
-    int64_t up_to = 0;
-    int r = 0;
-    pthread_mutex_lock(&s->writing);
-    for (int i = 0; i < STORE_RESOLUTIONS && r == 0; i++) {
-        bool months = i == STORE_RESOLUTIONS - 1;
-        up_to = fleet_floor(now_s - keep->seconds[i], store_resolution_s[STORE_RESOLUTIONS - 1]);
-        r = record_removed(&a, i, up_to);
-        if (r == 0)
-            r = drop_partitions(&a, CH_SAMPLE + (enum clickhouse_table)i, months, up_to);
-        if (r == 0)
-            r = drop_partitions(&a, CH_LATENCY + (enum clickhouse_table)i, months, up_to);
-        if (r == 0 && months)
-            r = drop_partitions(&a, CH_FINDING, months, up_to);
-    }
-    if (r == 0 && s->tidied_day != now_s / DAY_S)
-        r = delete_rows(s, up_to, now_s, why);
-    if (r == 0)
-        s->tidied_day = now_s / DAY_S;
-    pthread_mutex_unlock(&s->writing);
-    buf_release(&a.rows);
+    clickhouse_adding_free(m.to);
+    m.to = r == -E2BIG ? new_adding(upload, ROWS_MAX) : NULL;
+    if (m.to)
+        r = add_large(&m, origin, ret_new);
+    clickhouse_adding_free(m.to);
     return r;
 }

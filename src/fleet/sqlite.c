@@ -197,7 +197,7 @@ static void sqlite_store_close(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .add = sqlite_store_add,
+    .add_begin = sqlite_store_add,
     .tidy = sqlite_store_tidy,
     .close = sqlite_store_close,
     .begin = sqlite_read_begin,

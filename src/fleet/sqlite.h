@@ -49,8 +49,8 @@ static inline void sqlite_finish(sqlite3_stmt **s)
 }
 
 int sqlite_store_add(struct store *s, const struct fleet_origin *origin,
-                     const struct fleet_hash *upload, const struct batch *b, bool *ret_new,
-                     struct buf *why);
+                     const struct fleet_hash *upload, const struct batch *b,
+                     struct store_adding **ret, bool *ret_new, struct buf *why);
 int sqlite_store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s,
                       struct buf *why);
 void sqlite_forget(struct sqlite_store *s);

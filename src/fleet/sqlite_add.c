@@ -544,10 +544,11 @@ static int add_in_transaction(struct adding *a, const struct fleet_origin *origi
 }
 
 int sqlite_store_add(struct store *store, const struct fleet_origin *origin,
-                     const struct fleet_hash *upload, const struct batch *b, bool *ret_new,
-                     struct buf *why)
+                     const struct fleet_hash *upload, const struct batch *b,
+                     struct store_adding **ret, bool *ret_new, struct buf *why)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
+    (void)ret; /* everything is done here */
     struct adding a = {.s = s, .b = b, .why = why};
     int r = allocate(&a);
     pthread_mutex_lock(&s->writing);

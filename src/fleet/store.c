@@ -31,7 +31,22 @@ void store_close(struct store *s)
 int store_add(struct store *s, const struct fleet_origin *origin, const struct fleet_hash *upload,
               const struct batch *b, bool *ret_new, struct buf *why)
 {
-    return s->ops->add(s, origin, upload, b, ret_new, why);
+    struct store_adding *a;
+    int r = store_add_begin(s, origin, upload, b, &a, ret_new, why);
+    return r < 0 ? r : store_add_end(s, a, ret_new, why);
+}
+
+int store_add_begin(struct store *s, const struct fleet_origin *origin,
+                    const struct fleet_hash *upload, const struct batch *b,
+                    struct store_adding **ret, bool *ret_new, struct buf *why)
+{
+    *ret = NULL;
+    return s->ops->add_begin(s, origin, upload, b, ret, ret_new, why);
+}
+
+int store_add_end(struct store *s, struct store_adding *a, bool *ret_new, struct buf *why)
+{
+    return a ? s->ops->add_end(s, a, ret_new, why) : 0;
 }
 
 int store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s, struct buf *why)

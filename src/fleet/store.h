@@ -100,9 +100,14 @@ struct store_read;
 
 struct store;
 
+/* An upload that is being added. */
+struct store_adding;
+
 struct store_ops {
-    int (*add)(struct store *s, const struct fleet_origin *origin, const struct fleet_hash *upload,
-               const struct batch *b, bool *ret_new, struct buf *why);
+    int (*add_begin)(struct store *s, const struct fleet_origin *origin,
+                     const struct fleet_hash *upload, const struct batch *b,
+                     struct store_adding **ret, bool *ret_new, struct buf *why);
+    int (*add_end)(struct store *s, struct store_adding *a, bool *ret_new, struct buf *why);
     int (*tidy)(struct store *s, const struct store_keep *keep, int64_t now_s, struct buf *why);
     void (*close)(struct store *s);
     int (*begin)(struct store *s, const struct fleet_choice *choice, struct store_read **ret,
@@ -141,6 +146,17 @@ DEFINE_CLEANUP(struct store *, store_close)
  */
 int store_add(struct store *s, const struct fleet_origin *origin, const struct fleet_hash *upload,
               const struct batch *b, bool *ret_new, struct buf *why) must_check;
+/*
+ * The same in two steps. An engine that adds several uploads together sets *ret after the first,
+ * and the batch is no longer needed; store_add_end must then be called, which waits until the
+ * upload is there, and frees *ret. An engine that sets *ret to NULL has added the upload.
+ */
+int store_add_begin(struct store *s, const struct fleet_origin *origin,
+                    const struct fleet_hash *upload, const struct batch *b,
+                    struct store_adding **ret, bool *ret_new, struct buf *why) must_check;
+/* a may be NULL: then *ret_new stays as it is. */
+int store_add_end(struct store *s, struct store_adding *a, bool *ret_new,
+                  struct buf *why) must_check;
 /* Removes samples that are older than `keep` allows, and stacks that no sample refers to. */
 int store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s,
                struct buf *why) must_check;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An HTTP server for programs that send data. Bodies of any length up to a limit go to a file while
- * they arrive, and a few threads answer. Memory use does not depend on the clients: each connection
- * has a fixed amount, and when there are too many connections, the one that has been unfinished for
- * the longest time is ended.
+ * they arrive, and a fixed number of threads answer. Memory use does not depend on the clients:
+ * each connection has a fixed amount, and when there are too many connections, the one that has
+ * been unfinished for the longest time is ended.
  */
 #pragma once
 
@@ -63,7 +63,7 @@ enum {
     INTAKE_CONNECTIONS = 512,
     INTAKE_UNFINISHED = 256,
     INTAKE_TIMEOUT_S = 30,
-    INTAKE_THREADS = 4
+    INTAKE_THREADS = 32 /* most of them wait until an upload is stored */
 };
 
 /* Starts listening in threads of its own. Returns 0 or a negative errno; *ret_port is the port. */

@@ -268,7 +268,7 @@ static void release(struct collector *c)
     pthread_mutex_destroy(&c->credit);
     pthread_mutex_destroy(&c->room.lock);
     pthread_cond_destroy(&c->room.freed);
-    pthread_mutex_destroy(&c->storing);
+    pthread_mutex_destroy(&c->admitting);
     pthread_mutex_destroy(&c->asking);
     pthread_mutex_destroy(&c->kept.lock);
 }
@@ -299,7 +299,7 @@ static int cmd_collect(const struct command *self, int argc, char **argv)
     pthread_mutex_init(&c.credit, NULL);
     pthread_mutex_init(&c.room.lock, NULL);
     pthread_cond_init(&c.room.freed, NULL);
-    pthread_mutex_init(&c.storing, NULL);
+    pthread_mutex_init(&c.admitting, NULL);
     pthread_mutex_init(&c.asking, NULL);
     pthread_mutex_init(&c.kept.lock, NULL);
     if (read_keep(options.keep, &c.keep) < 0)

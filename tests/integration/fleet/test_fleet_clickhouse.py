@@ -2,14 +2,18 @@
 """What a store in ClickHouse must survive beyond the tests that run on both stores (test_fleet.py): servers that are down, and its
 addresses."""
 import concurrent.futures
+import contextlib
+import os
+import pathlib
 import random
+import signal
 import time
 
 import pytest
 
 import clickhouse
 import lab
-from fleet_lab import NOW, collector, fleet, stacks, total
+from fleet_lab import NOW, children_of, collector, fleet, stacks, total
 
 
 @pytest.fixture
@@ -57,6 +61,42 @@ def test_a_shard_that_is_away_loses_and_doubles_nothing(tmp_path, own):
         assert total(c) == sum(uploads.values()) + len(uploads)
         per_shard = [int(s.ask(f"SELECT count() FROM {store.split('/')[3].split('?')[0]}.sample_10s")) for s in own]
         assert all(per_shard), "both shards have some"
+
+
+def test_uploads_that_wait_are_inserted_together(tmp_path, own):
+    """One INSERT per table for all that arrived while others were being inserted, and an upload that is among them twice counts once."""
+    store = clickhouse.new_store(own)
+    ids = [f"u{i}" for i in range(10)] + ["u9"]
+
+    def inserts():
+        return sum(int(s.ask("SELECT value FROM system.events WHERE event = 'InsertQuery'") or 0) for s in own)
+
+    def bodies(c):
+        targets = []
+        for f in pathlib.Path(f"/proc/{c.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                targets.append(os.readlink(f))
+        return sum("(deleted)" in t for t in targets)
+
+    with collector(tmp_path, store=store) as c, concurrent.futures.ThreadPoolExecutor(len(ids)) as pool:
+        c.send(stacks(main_work=1), service="s", host="first", **{"from": NOW})
+        lab.wait_for(lambda: all(int(s.ask("SELECT count() FROM system.mutations WHERE table = 'upload' AND is_done")) for s in own), 120, "the tidying at the start")
+        c.send(stacks(main_work=1), service="s", host="second", **{"from": NOW})
+        one = inserts()
+        c.send(stacks(main_work=1), service="s", host="third", **{"from": NOW})
+        alone = inserts() - one
+        assert alone >= 5, "series, samples of three lengths, upload"
+        for s in own:
+            s.process.send_signal(signal.SIGSTOP)
+        done = [pool.submit(c.send, stacks(main_work=1), service="s", host=key, id=key, **{"from": NOW}) for key in ids]
+        lab.wait_for(lambda: bodies(c) == len(ids) and not children_of(c.process.pid), 60, "uploads that are read and wait")
+        for s in own:
+            s.process.send_signal(signal.SIGCONT)
+        answers = [f.result() for f in done]
+        together = inserts() - one - alone
+        assert [sum(a["new"] for key, a in zip(ids, answers) if key == wanted) for wanted in ids] == [1] * len(ids)
+        assert total(c) == 3 + len(set(ids))
+        assert together <= len(ids) * alone / 2, (together, alone)
 
 
 def test_what_is_old_is_removed(tmp_path, shards):
