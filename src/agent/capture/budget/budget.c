@@ -11,8 +11,23 @@
 
 #include <string.h>
 
-_Atomic uint64_t budget_costs[COST_CALLBACKS], budget_measured[COST_CALLBACKS];
+_Atomic uint64_t budget_costs[COST_CALLBACKS], budget_calls[COST_CALLBACKS];
 __thread uint32_t budget_countdown;
+
+/* The calls of a thread that are measured. */
+static __thread struct {
+    uint64_t last_ns; /* the thread's CPU time at the last one; 0: there was none */
+    uint32_t mean;    /* the mean distance between two of them */
+    uint32_t drawn;   /* the distance from the last one to the next one */
+    uint32_t stands;  /* the number of calls that the last one stands for */
+} measured;
+
+/*
+ * While less CPU time than this lies between the measured calls of a thread, their mean distance
+ * grows, up to SELDOM times BUDGET_MEASURED_OF.
+ */
+enum { APART_NS = 200000, SELDOM = 8 };
+
 _Atomic uint32_t budget_stacks_of = 1, budget_waits_of = 1, budget_wakes_of = 1,
                  budget_times_of = 1;
 
@@ -36,6 +51,23 @@ uint64_t budget_random(void)
     return state ^= state << 17;
 }
 
+/* Draws the distance to the next measured call. */
+static void draw(uint64_t now)
+{
+    uint64_t apart = now - measured.last_ns;
+    if (measured.last_ns && apart < APART_NS)
+        measured.mean = MIN(2 * measured.mean, (uint32_t)SELDOM * BUDGET_MEASURED_OF);
+    else if (measured.last_ns && apart > 4 * APART_NS)
+        measured.mean = MAX(measured.mean / 2, (uint32_t)BUDGET_MEASURED_OF);
+    measured.last_ns = now;
+    measured.stands = measured.drawn;
+    /*
+     * The distances between measured calls are random, because different kinds of calls may
+     * alternate.
+     */
+    budget_countdown = measured.drawn = 1 + (uint32_t)(budget_random() % (2 * measured.mean - 1));
+}
+
 uint64_t budget_due(void)
 {
     /*
@@ -43,18 +75,15 @@ uint64_t budget_due(void)
      * that make few calls count as well.
      */
     if (!budget_countdown) {
+        measured.mean = measured.drawn = BUDGET_MEASURED_OF;
         budget_countdown = 1 + (uint32_t)(budget_random() % BUDGET_MEASURED_OF);
         if (budget_countdown > 1) {
             budget_countdown--;
             return 0;
         }
     }
-    /*
-     * The distances between measured calls are random, because different kinds of calls may
-     * alternate.
-     */
-    budget_countdown = 1 + (uint32_t)(budget_random() % (2 * BUDGET_MEASURED_OF - 1));
     uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    draw(start);
     if (budget_random() % CLOCK_MEASURED_OF)
         return start;
     uint64_t again = clock_ns(CLOCK_THREAD_CPUTIME_ID),
@@ -68,9 +97,9 @@ void budget_count(enum budget_cost cost, uint64_t start)
 {
     uint64_t ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start,
              pair = atomic_load_explicit(&clock_cost, memory_order_relaxed) / CLOCK_COST_UNIT;
-    atomic_fetch_add_explicit(&budget_measured[cost], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&budget_calls[cost], measured.stands, memory_order_relaxed);
     atomic_fetch_add_explicit(&budget_costs[cost],
-                              (ns - MIN(pair, ns)) * BUDGET_MEASURED_OF + 2 * pair,
+                              (ns - MIN(pair, ns)) * measured.stands + 2 * pair,
                               memory_order_relaxed);
 }
 
@@ -169,7 +198,7 @@ static struct {
     struct own_cost before;
     double part_means[OWN_PARTS], allowed_mean; /* ns per second */
     double call_means[COST_CALLBACKS];          /* calls per second */
-    uint64_t measured[COST_CALLBACKS];
+    uint64_t calls[COST_CALLBACKS];
     unsigned checks;              /* so far */
     uint64_t cost_ns, allowed_ns; /* of the last second */
     uint64_t over_seconds, changes;
@@ -298,10 +327,9 @@ static void check(uint64_t now)
     uint64_t least = (now - budget.checked_ns) * LEAST_CPU / 100;
     budget.allowed_ns = (uint64_t)(budget.share * (double)MAX(process, least));
     for (int i = 0; i < COST_CALLBACKS; i++) {
-        uint64_t measured = atomic_load(&budget_measured[i]);
-        add_to_mean(&budget.call_means[i],
-                    (double)(measured - budget.measured[i]) * BUDGET_MEASURED_OF, MEAN_SECONDS);
-        budget.measured[i] = measured;
+        uint64_t calls = atomic_load(&budget_calls[i]);
+        add_to_mean(&budget.call_means[i], (double)(calls - budget.calls[i]), MEAN_SECONDS);
+        budget.calls[i] = calls;
     }
     add_to_mean(&budget.allowed_mean, (double)budget.allowed_ns, FEW_SECONDS);
     budget.before = all;
@@ -371,7 +399,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     memset(budget.part_means, 0, sizeof(budget.part_means));
     memset(budget.call_means, 0, sizeof(budget.call_means));
     for (int i = 0; i < COST_CALLBACKS; i++)
-        budget.measured[i] = atomic_load(&budget_measured[i]);
+        budget.calls[i] = atomic_load(&budget_calls[i]);
     budget.allowed_mean = 0;
     budget.checks = 0;
     budget.credit_ns = CREDIT_START_NS;
