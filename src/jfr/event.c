@@ -222,7 +222,9 @@ at_each_sample void jfr_commit(struct jfr_event *e)
         return;
     }
     slot_commit(e, type_code(e->type + JFR_TYPE_BASE));
-    atomic_fetch_add_explicit(&e->slot->events, 1, memory_order_relaxed);
+    /* Only the thread that holds the slot writes the number. */
+    uint64_t events = atomic_load_explicit(&e->slot->events, memory_order_relaxed);
+    atomic_store_explicit(&e->slot->events, events + 1, memory_order_relaxed);
     slot_release(e->slot);
 }
 
