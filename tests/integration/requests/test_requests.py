@@ -492,6 +492,40 @@ def run_many(jdk, out, what, n, *jvm, more=""):
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_what_a_task_does_on_a_thread_that_had_tasks_before(jdk, tmp_path):
+    """The agent is not called when such a thread takes a task, but knows its work when something else happens in it, and at its end."""
+    out, n = tmp_path / "t.jfr", 5
+    done = jdk.java("RequestTasks", "kinds", n, jvm=(jdk.agent(f"format=r,requests=RequestTasks.outer:RequestTasks.inner,file={out}"),))
+    assert done.returncode == 0 and not done.stderr and done.stdout.endswith("done\n"), done.stderr
+    tasks, _ = truth_of(done.stdout)
+    works = works_in(out)
+    outer, inner = ([r for r in sorted(requests_in(out)) if r.name == f"RequestTasks.{name}"] for name in ("outer", "inner"))
+    assert len(outer) == n and [r.parent for r in inner] == [r.id for r in outer], inner
+    for i, r in enumerate(outer):
+        own = sorted((w for w in works if w.request == r.id), key=lambda w: w.start)
+        assert [w.way for w in own] == ["entry"] + 4 * ["executor"], own
+        for w, t in zip(own[1:], tasks[4 * i:]):
+            assert w.thread == t.thread and w.submitter == "main" and w.ns >= t.end - t.start and 0 <= w.queued <= r.ns, (w, t)
+            assert r.start + w.queued <= w.start and w.start + w.ns <= r.start + r.ns + 5_000_000_000, (r, w)
+    children = sorted(events(out, "jvmscope.RequestChild", "request,kind,name,eventThread.javaName"))
+    assert children == [[r.id, "http", "127.0.0.1", tasks[4 * i].thread] for i, r in enumerate(outer)], children
+    assert not lost_in(out)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_hand_overs_seldom_read_the_clock_of_their_thread(jdk, tmp_path):
+    """It takes a system call, which is longer than all else that is done when a task begins or ends."""
+    out, n = tmp_path / "c.jfr", 200000
+    preload = f"LD_PRELOAD={lab.BUILD}/tests/agents/libclockcount.so"
+    done = jdk.run("env", preload, "java", jdk.agent(f"format=r,requests=RequestTasks.many,threads=n,file={out}"), "-cp",
+                   lab.compiled("RequestTasks"), "RequestTasks", "many", n)
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+    assert int(re.search(r"(\d+) readings of a thread's clock", done.stderr)[1]) < n / 50, done.stderr
+    lost = sum(total for _, what, _, total in lost_in(out) if what != "requests")
+    assert len(works_in(out)) + lost >= n, lost_in(out)
+
+
 @pytest.mark.jdks(17)
 def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     """Requests that were kept and those that were left out are together all of them; the file does not exceed its limit."""

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which request each thread works for: what the probes call where a request or a piece of work
- * begins and ends.
- */
+/* What the probes call where a request begins and ends, and what happens when a thread does. */
 #include "agent/capture/requests/follow.h"
 
 #include "agent/capture/triggers/alarms.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/names.h"
-#include "agent/vm/thread_table.h"
 #include "agent/vm/virtual_threads.h"
 #include "agent/vm/vm.h"
 #include "base/seqlock.h"
@@ -30,204 +26,6 @@
 
 struct follow follow;
 struct inside follow_inside;
-
-/* ---- threads ---- */
-
-/* The calling thread's id in the recording, for its Java id. */
-static uint64_t thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual)
-{
-    static __thread struct {
-        JNIEnv *jni;
-        struct thread *thread;
-        uint32_t serial;
-    } self;
-
-    if (self.jni != jni || !self.thread || self.thread->serial != self.serial) {
-        self.jni = jni;
-        self.thread = threads_self(jni);
-        self.serial = self.thread ? self.thread->serial : 0;
-    }
-    *ret_virtual =
-        vm.version >= 21 && self.thread && self.thread->java_id && self.thread->java_id != java_id;
-    return *ret_virtual ? THREAD_VIRTUAL | java_id : self.serial;
-}
-
-/* Describes a virtual thread to the recording while the thread still exists. */
-static void describe_virtual(JNIEnv *jni, uint64_t java_id)
-{
-    jvmtiThreadInfo info = {0};
-    if ((*vm.ti)->GetThreadInfo(vm.ti, NULL, &info) != JVMTI_ERROR_NONE)
-        return;
-    struct jfr_thread t = {
-        .java_name = info.name ? info.name : "", .java_id = java_id, .is_virtual = true};
-    if (jfr_define_thread(requests_jfr, THREAD_VIRTUAL | java_id, &t) < 0)
-        requests_lose(LOSS_THREAD_NAME, 1);
-    vm_free(info.name);
-    if (info.thread_group)
-        (*jni)->DeleteLocalRef(jni, info.thread_group);
-    if (info.context_class_loader)
-        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
-}
-
-struct slot follow_slot(uint64_t java_id)
-{
-    struct slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
-    for (unsigned i = 0; i < BUCKET; i++)
-        if (atomic_load_explicit(&s->java_id[i], memory_order_relaxed) == java_id)
-            return (struct slot){s, i};
-    return (struct slot){NULL, 0};
-}
-
-/* The calling thread's entry, which is made if it has none. */
-struct slot follow_claim(JNIEnv *jni, uint64_t java_id)
-{
-    struct slot found = follow_slot(java_id);
-    if (found.in)
-        return found;
-    struct slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
-    for (unsigned i = 0; i < BUCKET; i++) {
-        uint64_t none = 0;
-        bool is_virtual;
-        if (atomic_load(&s->java_id[i]) ||
-            !atomic_compare_exchange_strong(&s->java_id[i], &none, java_id))
-            continue;
-        s->work[i] = 0;
-        atomic_store_explicit(&s->request[i], 0, memory_order_relaxed);
-        atomic_store_explicit(&s->thread[i], thread_id(jni, java_id, &is_virtual),
-                              memory_order_relaxed);
-        if (is_virtual)
-            describe_virtual(jni, java_id);
-        return (struct slot){s, i};
-    }
-    atomic_fetch_add(&follow.no_slot, 1);
-    return (struct slot){NULL, 0};
-}
-
-/*
- * Makes the entry show the innermost of the thread's remaining works; if there is none, the entry
- * becomes free.
- */
-static void slot_show(struct slot s)
-{
-    struct work *w = follow_work(s.in->work[s.i]);
-    atomic_store_explicit(&s.in->request[s.i], w ? w->request : 0, memory_order_relaxed);
-    if (!w) {
-        s.in->work[s.i] = 0;
-        atomic_store_explicit(&s.in->java_id[s.i], 0, memory_order_release);
-    }
-}
-
-/* ---- works ---- */
-
-/* The calling thread begins to work for a request. Returns the work's number; 0: no room. */
-uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how)
-{
-    int64_t i = follow_take(&follow.works);
-    if (i < 0) {
-        atomic_fetch_add(&follow.no_record, 1);
-        if (!s.in->work[s.i])
-            slot_show(s);
-        return 0;
-    }
-    struct work *w = (struct work *)follow.works.records + i;
-    uint64_t number = ++w->use << USE_SHIFT | (uint64_t)i;
-    w->request = token;
-    w->outer = s.in->work[s.i];
-    w->as = *how;
-    w->child.start = 0;
-    w->as.thread = atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed);
-    atomic_store_explicit(&w->number, number, memory_order_release);
-    s.in->work[s.i] = number;
-    atomic_store_explicit(&s.in->request[s.i], token, memory_order_relaxed);
-    return number;
-}
-
-/* With now 0 the work is dropped and not written. */
-static void work_finish(struct work *w, uint64_t now)
-{
-    w->as.ns = now - w->as.start;
-    if (now)
-        follow_keep(w->request, &(struct piece){.work = w->as});
-    uint32_t i = (uint32_t)(atomic_load(&w->number) & (WORKS - 1));
-    atomic_store_explicit(&w->number, 0, memory_order_release);
-    follow_give(&follow.works, i);
-}
-
-/* Ends a work of the calling thread, and all works nested in it whose end was not seen. */
-static void work_end(struct work *w, struct slot s, uint64_t now)
-{
-    for (bool last = false; !last;) {
-        struct work *o = follow_work(s.in->work[s.i]);
-        s.in->work[s.i] = o->outer;
-        last = o == w;
-        work_finish(o, now);
-    }
-    slot_show(s);
-}
-
-/* The calling thread's work in progress that `is` selects; NULL: none. */
-struct work *follow_find(struct slot s, follow_is is, uint64_t what)
-{
-    struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
-    while (w && !is(w, what))
-        w = follow_work(w->outer);
-    return w;
-}
-
-bool follow_is_number(const struct work *w, uint64_t number)
-{
-    return ((struct work *)w)->number == number;
-}
-
-/*
- * Returns whether the work is the call in which the request began, or the one in which its server
- * continues it.
- */
-bool follow_is_entry(const struct work *w, uint64_t token)
-{
-    return w->request == token && (w->as.way == WAY_ENTRY || w->as.way == WAY_ASYNC);
-}
-
-bool follow_is_outermost(const struct work *w, uint64_t none)
-{
-    return !follow_work(w->outer);
-}
-
-/* Ends the calling thread's work that `is` selects, if there is one. */
-void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now)
-{
-    struct slot s = follow_slot(java_id);
-    struct work *w = follow_find(s, is, what);
-    if (w)
-        work_end(w, s, now);
-}
-
-uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request_way way,
-                     uint64_t time, uint64_t by)
-{
-    bool follows = TOKEN_SESSION(token) == follow.session &&
-                   (follow_request(token) || follow_was_kept(TOKEN_ID(token)));
-    struct slot s = follows ? follow_claim(jni, java_id) : (struct slot){NULL, 0};
-    if (!s.in || atomic_load(&s.in->request[s.i]) == token)
-        return 0;
-    struct request_work how = {.start = now_ns(), .submitter = by, .way = way};
-    if (time && how.start > time)
-        how.queued_ns = how.start - time;
-    return follow_begin(s, token, &how);
-}
-
-void follow_cancel(JNIEnv *jni, uint64_t java_id, uint64_t token, uint64_t time, uint64_t by)
-{
-    bool is_virtual;
-    struct slot s = follow_slot(java_id);
-    struct request_work w = {.start = now_ns(), .submitter = by, .way = WAY_CANCELLED};
-    if (TOKEN_SESSION(token) != follow.session || w.start <= time)
-        return;
-    w.queued_ns = w.start - time;
-    w.thread = s.in ? atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed)
-                    : thread_id(jni, java_id, &is_virtual);
-    follow_keep(token, &(struct piece){.work = w});
-}
 
 /* ---- requests ---- */
 
@@ -265,7 +63,7 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     if (i < 0) {
         atomic_fetch_add(&follow.no_record, 1);
         if (!s.in->work[s.i])
-            slot_show(s);
+            follow_show(s);
         return 0;
     }
     struct request_work how = {.start = now_ns(), .way = WAY_ENTRY};
@@ -289,9 +87,8 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     r->trace[0] = 0;
     r->status = 0;
     r->bytes = -1;
-    atomic_store(&r->reported, 0);
-    atomic_store(&r->token, token);
-    atomic_fetch_add(&follow.open, 1);
+    atomic_store_explicit(&r->reported, 0, memory_order_relaxed);
+    seqlock_stamp_set(&r->token, token);
     (void)follow_begin(s, token, &how);
     return token;
 }
@@ -336,7 +133,7 @@ void requests_report_running(uint64_t now)
 {
     static uint64_t next_ns; /* under the session's lock */
     uint64_t least = atomic_load(&alarm_request_ns);
-    if (least == UINT64_MAX || now < next_ns || !atomic_load(&follow.open))
+    if (least == UINT64_MAX || now < next_ns || !follow_open())
         return;
     uint32_t used = atomic_load(&follow.requests.used);
     for (uint32_t i = 0; i < MIN(used, follow.requests.max); i++) {
@@ -369,7 +166,7 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
                               .start = r->start,
                               .ns = now - r->start,
                               .thread = r->thread,
-                              .end_thread = thread_id(jni, java_id, &is_virtual),
+                              .end_thread = follow_thread_id(jni, java_id, &is_virtual),
                               .name = request_name_at(r->name),
                               .kind = r->kind,
                               .status = status,
@@ -385,7 +182,7 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
         settle(r, &end);
     }
     free(text);
-    atomic_fetch_sub(&follow.open, 1);
+    atomic_fetch_add(&follow.ended, 1);
     follow_give(&follow.requests, (uint32_t)(token & TOKEN_INDEX));
 }
 
@@ -473,6 +270,10 @@ uint64_t follow_thread_ended(JNIEnv *jni, jthread thread)
     struct task *t = &follow.tasks[id & (TASKS - 1)];
     if (atomic_load(&t->java_id) == id)
         atomic_store(&t->java_id, 0);
+    struct slot s = follow_slot(id);
+    if (s.in)
+        follow_slot_free(s);
+    follow_give_spare();
     inside_leave(&follow_inside);
     return id;
 }
@@ -524,7 +325,7 @@ int follow_start(JNIEnv *jni, struct buf *why)
     follow_empty();
     follow_texts_forget();
     follow.session = follow.session % 127 + 1;
-    follow.begun = follow.open = follow.no_record = follow.no_slot = 0;
+    follow.begun = follow.ended = follow.no_record = follow.no_slot = 0;
     follow.overwritten = follow.any = 0;
     follow_kept_start();
     int r = probe_define(jni, PROBE, &follow.probe, why);
@@ -554,7 +355,8 @@ void follow_losses(struct jfr_writer *w)
 
 uint64_t follow_open(void)
 {
-    return atomic_load(&follow.open);
+    uint64_t ended = atomic_load(&follow.ended);
+    return atomic_load(&follow.begun) - ended;
 }
 
 uint64_t follow_begun(void)

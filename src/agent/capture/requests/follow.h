@@ -2,8 +2,9 @@
 /*
  * What the files that follow requests share: the records of open requests and of works in progress
  * (a work is a stretch of time in which one thread works for one request), and the state of a
- * recording. records.c has the tables, kept.c decides which details are written, follow.c knows
- * which request each thread works for, natives.c is what the probe calls.
+ * recording. records.c has the tables, kept.c decides which details are written, works.c knows
+ * which request each thread works for, follow.c begins and ends requests, natives.c is what the
+ * probe calls.
  *
  * A thread that works for a request has an entry in the slots (tables.h). Its nested works form a
  * list, innermost first, and the entry names the request of the innermost one. Requests and works
@@ -67,15 +68,19 @@ struct work {
     uint64_t use;
     uint64_t request; /* a token */
     uint64_t outer;   /* the work that it is nested in; 0: none */
+    uint64_t in_slot; /* its number before it had a record; 0: it always had one */
     struct request_work as;
     struct request_child child; /* in progress; start 0: none */
     _Atomic uint32_t next;
 };
 
+enum pool_kind { POOL_REQUESTS, POOL_WORKS, POOLS };
+
 /* A table from which free records are taken. A record never moves. */
 struct pool {
     char *records;
     size_t size, next_at; /* the size of a record, and the offset of its `next` */
+    enum pool_kind kind;
     uint32_t max;
     _Atomic uint64_t free; /* 1 + index, and above it a count of the changes */
     _Atomic uint32_t used; /* records from here on have never been used in this recording */
@@ -104,7 +109,7 @@ struct follow {
     jfieldID tid;
     jclass probe;
     uint64_t session; /* the number of the recording, 1 to 127 */
-    _Atomic uint64_t begun, open, no_record, no_slot;
+    _Atomic uint64_t begun, ended, no_record, no_slot;
     _Atomic int64_t allowance; /* details that may still be written */
     _Atomic uint32_t share;    /* of 2^16: the sample */
     /* Details that may be written before the next flush, and how many these were after the last. */
@@ -120,16 +125,33 @@ extern struct inside follow_inside;
 void follow_empty(void);
 /*
  * The first takes a free record and returns its index, or -1 when there is none; the second gives a
- * record back.
+ * record back. A thread keeps one record of each kind for itself, which the third gives back when
+ * the thread ends.
  */
 int64_t follow_take(struct pool *p);
 void follow_give(struct pool *p, uint32_t i);
+void follow_give_spare(void);
+
 /* The record that a token names, even if another request uses the record by now. */
-struct request *follow_at(uint64_t token);
+static inline struct request *follow_at(uint64_t token)
+{
+    return (struct request *)follow.requests.records + (token & TOKEN_INDEX);
+}
+
 /* The record of a request that has not ended; NULL otherwise. */
-struct request *follow_request(uint64_t token);
+static inline struct request *follow_request(uint64_t token)
+{
+    struct request *r = token ? follow_at(token) : NULL;
+    return r && atomic_load(&r->token) == token ? r : NULL;
+}
+
 /* The record of a work that is in progress; NULL otherwise. */
-struct work *follow_work(uint64_t number);
+static inline struct work *follow_work(uint64_t number)
+{
+    struct work *w = (struct work *)follow.works.records + (number & (WORKS - 1));
+    return number && atomic_load(&w->number) == number ? w : NULL;
+}
+
 /*
  * Locks a request for as long as it takes to copy a piece. A waiter may wait longer, because the
  * holder may have lost its processor.
@@ -153,15 +175,29 @@ bool follow_was_kept(uint64_t id);
 void follow_put(uint64_t id, const struct piece *p);
 /* A work or child has ended: it is written now, kept with its request, or dropped with it. */
 void follow_keep(uint64_t token, const struct piece *p);
-
-/* ---- follow.c ---- */
-
 /*
- * The first finds the entry of a thread that works for a request; the second creates it if there is
- * none.
+ * Returns whether a request is open and its details are written at once, which is usual and needs
+ * no lock. If not, follow_keep decides.
+ */
+bool follow_is_kept(uint64_t token);
+
+/* ---- works.c ---- */
+
+/* The calling thread's id in the recording, for its Java id. */
+uint64_t follow_thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual);
+/*
+ * The first finds the entry of the calling thread, and makes the record of a work that has none;
+ * the second creates the entry if there is none.
  */
 struct slot follow_slot(uint64_t java_id);
 struct slot follow_claim(JNIEnv *jni, uint64_t java_id);
+/*
+ * Makes the entry show the innermost of the thread's remaining works. If there is none, a platform
+ * thread keeps the entry until it ends, since it probably works for another request soon. Virtual
+ * threads are too many for that.
+ */
+void follow_show(struct slot s);
+void follow_slot_free(struct slot s);
 /* The calling thread begins to work for a request. Returns the work's number; 0: no room. */
 uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how);
 
@@ -179,6 +215,14 @@ uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request
  */
 void follow_cancel(JNIEnv *jni, uint64_t java_id, uint64_t token, uint64_t time, uint64_t by);
 
+/* The calling thread's work of this number ends. */
+void follow_work_end(uint64_t java_id, uint64_t number);
+/*
+ * The calling thread, which belongs to a pool, looks for its next task: ends what it works for.
+ * With drop, what it has done so far does not count as work.
+ */
+void follow_leave(JNIEnv *jni, uint64_t java_id, bool drop);
+
 /* Returns whether this is the work in progress that the caller means. */
 typedef bool (*follow_is)(const struct work *w, uint64_t what);
 bool follow_is_number(const struct work *w, uint64_t number);
@@ -194,6 +238,8 @@ struct work *follow_find(struct slot s, follow_is is, uint64_t what);
  * as if it had never begun.
  */
 void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now);
+
+/* ---- follow.c ---- */
 
 /*
  * A request begins on the calling thread. due: for a task, when it was to begin, in ns; 0: unknown.

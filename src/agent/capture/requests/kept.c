@@ -9,6 +9,7 @@
 
 #include "agent/capture/budget/budget.h"
 #include "base/hash.h"
+#include "base/seqlock.h"
 
 /*
  * The details of all requests are kept until BURST more requests than RATE per second have arrived;
@@ -126,6 +127,13 @@ void follow_put(uint64_t id, const struct piece *p)
         requests_put_child(id, &p->child);
     else
         requests_put_work(id, &p->work);
+}
+
+bool follow_is_kept(uint64_t token)
+{
+    const struct request *r = follow_request(token);
+    bool kept = r && r->kept != KEPT_NOT;
+    return kept && seqlock_stamp_holds(&r->token, token);
 }
 
 /* A work or child has ended: it is written now, kept with its request, or dropped with it. */

@@ -295,7 +295,7 @@ NATIVE(void, workEnd)(JNIEnv *jni, jclass probe, jlong number, jlong java_id)
     if (!number || !inside_enter(&follow_inside))
         return;
     uint64_t cost = budget_begin();
-    follow_end_if((uint64_t)java_id, follow_is_number, (uint64_t)number, now_ns());
+    follow_work_end((uint64_t)java_id, (uint64_t)number);
     budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
 }
@@ -342,8 +342,7 @@ NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)
     if (!java_id || !inside_enter(&follow_inside))
         return;
     uint64_t cost = budget_begin();
-    if (!follow_task_end(jni, (uint64_t)java_id, NULL))
-        follow_end_if((uint64_t)java_id, follow_is_outermost, 0, drop ? 0 : now_ns());
+    follow_leave(jni, (uint64_t)java_id, drop);
     budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
 }

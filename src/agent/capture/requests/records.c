@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
 
 static _Atomic uint32_t *next_of(const struct pool *p, uint32_t i)
@@ -17,9 +18,37 @@ static _Atomic uint32_t *next_of(const struct pool *p, uint32_t i)
     return (_Atomic uint32_t *)(p->records + p->size * i + p->next_at);
 }
 
+/*
+ * The free records that the calling thread keeps for its next request and work, as 1 + index. The
+ * list of free records is shared, and changing it moves cache lines between processors. Valid if
+ * the tables have not been emptied since.
+ */
+static __thread struct {
+    uint64_t emptied;
+    uint32_t record[POOLS];
+} spare;
+
+/* How often the tables have been emptied. */
+static uint64_t emptied;
+
+static uint32_t *spare_of(const struct pool *p)
+{
+    if (unlikely(spare.emptied != emptied)) {
+        memset(&spare, 0, sizeof(spare));
+        spare.emptied = emptied;
+    }
+    return &spare.record[p->kind];
+}
+
 /* The index of a free record; -1: there is none. */
 int64_t follow_take(struct pool *p)
 {
+    uint32_t *mine = spare_of(p);
+    if (*mine) {
+        uint32_t kept = *mine - 1;
+        *mine = 0;
+        return kept;
+    }
     uint64_t head = atomic_load(&p->free);
     while ((uint32_t)head) {
         uint32_t i = (uint32_t)head - 1;
@@ -34,7 +63,7 @@ int64_t follow_take(struct pool *p)
     return i < p->max ? (int64_t)i : -1;
 }
 
-void follow_give(struct pool *p, uint32_t i)
+static void give_to_all(struct pool *p, uint32_t i)
 {
     uint64_t head = atomic_load(&p->free), now;
     do {
@@ -43,22 +72,24 @@ void follow_give(struct pool *p, uint32_t i)
     } while (!atomic_compare_exchange_weak(&p->free, &head, now));
 }
 
-struct request *follow_at(uint64_t token)
+void follow_give(struct pool *p, uint32_t i)
 {
-    return (struct request *)follow.requests.records + (token & TOKEN_INDEX);
+    uint32_t *mine = spare_of(p);
+    if (*mine)
+        give_to_all(p, i);
+    else
+        *mine = i + 1;
 }
 
-/* The record of a request that has not ended; NULL otherwise. */
-struct request *follow_request(uint64_t token)
+void follow_give_spare(void)
 {
-    struct request *r = token ? follow_at(token) : NULL;
-    return r && atomic_load(&r->token) == token ? r : NULL;
-}
-
-struct work *follow_work(uint64_t number)
-{
-    struct work *w = (struct work *)follow.works.records + (number & (WORKS - 1));
-    return number && atomic_load(&w->number) == number ? w : NULL;
+    struct pool *const pools[] = {&follow.requests, &follow.works};
+    for (size_t k = 0; k < ARRAY_SIZE(pools); k++) {
+        uint32_t *mine = spare_of(pools[k]);
+        if (*mine)
+            give_to_all(pools[k], *mine - 1);
+        *mine = 0;
+    }
 }
 
 /*
@@ -116,12 +147,15 @@ void follow_empty(void)
             (void)madvise(*tables[i].at, tables[i].size, MADV_DONTNEED);
     for (uint32_t i = 0; i < atomic_load(&follow.works.used); i++)
         atomic_store(&((struct work *)follow.works.records)[i].number, 0);
-    follow.requests = (struct pool){follow.requests.records,
-                                    sizeof(struct request),
-                                    offsetof(struct request, next),
-                                    REQUESTS,
-                                    0,
-                                    0};
-    follow.works = (struct pool){
-        follow.works.records, sizeof(struct work), offsetof(struct work, next), WORKS, 0, 0};
+    follow.requests = (struct pool){.records = follow.requests.records,
+                                    .size = sizeof(struct request),
+                                    .next_at = offsetof(struct request, next),
+                                    .kind = POOL_REQUESTS,
+                                    .max = REQUESTS};
+    follow.works = (struct pool){.records = follow.works.records,
+                                 .size = sizeof(struct work),
+                                 .next_at = offsetof(struct work, next),
+                                 .kind = POOL_WORKS,
+                                 .max = WORKS};
+    emptied++;
 }

@@ -4,9 +4,10 @@
  *
  * points.c and the files of that name insert probes where requests begin and end and where work is
  * handed from one thread to another; the probes are in JvmscopeRequests.java, which looks into the
- * tables of tables.h and calls the natives of natives.c. follow.c knows which request each thread
- * works for, and kept.c decides whether its details are kept. names.c names and counts requests,
- * tasks.c names scheduled tasks. requests.c is the capture and writes the events.
+ * tables of tables.h and calls the natives of natives.c. works.c knows which request each thread
+ * works for, follow.c begins and ends requests, and kept.c decides whether their details are kept.
+ * names.c names and counts requests, tasks.c names scheduled tasks. requests.c is the capture and
+ * writes the events.
  */
 #pragma once
 

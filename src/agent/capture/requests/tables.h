@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native memory that records, for the probe class and follow.c, which thread works for which
+ * Native memory that records, for the probe class and works.c, which thread works for which
  * request and which request handed over which task. Nothing in it refers to an object of the
  * program. Each table consists of buckets of eight entries. A full bucket loses an entry, and the
  * loss is counted. JvmscopeRequests.java knows the same layout.
@@ -31,13 +31,24 @@ enum {
 /*
  * The threads that work for a request, by Thread.getId(). Only the thread itself writes its entry.
  * Ids are consecutive numbers and so fill the buckets evenly.
+ *
+ * A work is usually a record of follow.h. If a thread that has an entry and works for no request
+ * takes a task, the probe writes into the entry what is known about the work, without a call of the
+ * agent. The agent makes the record if anything else happens before the work ends.
  */
 struct slots {
-    _Atomic uint64_t java_id[BUCKET]; /* 0: free */
-    _Atomic uint64_t request[BUCKET]; /* the token of the innermost request */
-    _Atomic uint64_t thread[BUCKET];  /* the thread's id in the recording */
-    uint64_t work[BUCKET];            /* follow.c */
+    _Atomic uint64_t java_id[BUCKET];    /* 0: free */
+    _Atomic uint64_t request[BUCKET];    /* the token of the innermost request; 0: none */
+    _Atomic uint64_t thread[BUCKET];     /* the thread's id in the recording */
+    uint64_t work[BUCKET];               /* the number of its innermost work; 0: none */
+    uint64_t handed[BUCKET], by[BUCKET]; /* of a work without a record, as in struct handed */
 };
+
+/* In the number of a work without a record; the other bits are the time when it began, in ns. */
+#define WORK_IN_SLOT (UINT64_C(1) << 63)
+
+/* From this bit on, `by` of a task holds an enum request_way. */
+#define WAY_SHIFT 56
 
 /*
  * A task that waits to be run. The key is 1 << 32 | the identity hash of an object, or
@@ -52,8 +63,11 @@ struct handed {
     _Atomic uint64_t key;     /* 0: free, 1: being written */
     _Atomic uint64_t request; /* 0: the thread that handed it over works for no request */
     _Atomic uint64_t time;    /* when, in ns */
-    _Atomic uint64_t by; /* the thread's id in the recording; from bit 56 on an enum request_way,
-                            or 0 for the way of the place where it was handed over */
+    /*
+     * The thread's id in the recording; from WAY_SHIFT on an enum request_way, or 0 for the way of
+     * the place where it was handed over.
+     */
+    _Atomic uint64_t by;
 };
 
 /*
@@ -76,6 +90,6 @@ struct task {
 
 enum { DRAWS = 256, DRAW_WORDS = 8 /* a cache line each */ };
 
-_Static_assert(sizeof(struct slots) == 256 && sizeof(struct handed) == 32 &&
+_Static_assert(sizeof(struct slots) == 384 && sizeof(struct handed) == 32 &&
                    sizeof(struct task) == 32,
                "as the probe has it");

@@ -18,7 +18,8 @@ public final class JvmscopeRequests {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // These are as in tables.h.
-    private static final int REQUEST = 64, THREAD = 128, BUCKET = 64, BUCKET_SHIFT = 8;
+    private static final int REQUEST = 64, THREAD = 128, WORK = 192, FROM = 256, BY = 320, SLOTS_SIZE = 384;
+    private static final int BUCKET = 64, BUCKET_SHIFT = 8;
     private static final int SLOT_MASK = (1 << 16) - 1, HANDED_MASK = (1 << 15) - 1, HOT_MASK = (1 << 8) - 1,
             TASK_MASK = (1 << 16) - 1;
     private static final long SERVER = 1 << 16;
@@ -151,9 +152,12 @@ public final class JvmscopeRequests {
         return U.getLong(Thread.currentThread(), TID);
     }
 
-    /** Returns the entry of a thread that works for a request, or 0 for any other thread. */
+    /**
+     * Returns the entry of a thread, or 0 if it has none. A thread has one while it works for a
+     * request; a platform thread keeps it until it ends.
+     */
     private static long slot(long tid) {
-        long b = SLOTS + ((tid & SLOT_MASK) << BUCKET_SHIFT);
+        long b = SLOTS + (tid & SLOT_MASK) * SLOTS_SIZE;
         for (int i = 0; i < BUCKET; i += 8) {
             if (U.getLong(b + i) == tid)
                 return b + i;
@@ -172,6 +176,12 @@ public final class JvmscopeRequests {
     private static long request(long slot) {
         long request = slot == 0 ? 0 : U.getLong(slot + REQUEST);
         return request != 0 && isOpen(request) ? request : 0;
+    }
+
+    /** Returns whether a thread works for a request, even one that has ended. */
+    private static boolean works(long tid) {
+        long slot = slot(tid);
+        return slot != 0 && U.getLong(slot + REQUEST) != 0;
     }
 
     /** Returns the recording's id of the thread with a slot, or 0 if it has none. */
@@ -858,6 +868,19 @@ public final class JvmscopeRequests {
         return found;
     }
 
+    /**
+     * Begins a work without a call of the agent, on a thread that has an entry and works for no
+     * request. Returns its number, which contains the time.
+     */
+    private static long begun(long slot, long request, long time, long by) {
+        long number = Long.MIN_VALUE | System.nanoTime();
+        U.putLong(slot + FROM, time);
+        U.putLong(slot + BY, by);
+        U.putLong(slot + WORK, number);
+        U.putLong(slot + REQUEST, request);
+        return number;
+    }
+
     /** A task begins to run. Returns the value to pass to ended. */
     public static long started(Object task, int way) {
         if (task == null || U.getLong(ANY) == 0)
@@ -874,9 +897,14 @@ public final class JvmscopeRequests {
             time = U.getLong(e + 16);
             by = U.getLong(e + 24);
         } while (!take(e, key)); // another thread has taken it, or it was moved
-        if (request != 0)
-            return work(tid, request, by >>> WAY_SHIFT != 0 ? (int) (by >>> WAY_SHIFT) : way, time,
-                    by & (1L << WAY_SHIFT) - 1);
+        if (request != 0) {
+            if (by >>> WAY_SHIFT == 0)
+                by |= (long) way << WAY_SHIFT;
+            long slot = slot(tid);
+            if (slot != 0 && U.getLong(slot + REQUEST) == 0 && isOpen(request))
+                return begun(slot, request, time, by);
+            return work(tid, request, (int) (by >>> WAY_SHIFT), time, by & (1L << WAY_SHIFT) - 1);
+        }
         long t = TASKS + ((tid & TASK_MASK) << 5);
         U.putLong(t + 8, System.nanoTime());
         U.putLong(t + 16, time);
@@ -891,7 +919,7 @@ public final class JvmscopeRequests {
      */
     public static long runs(Object task, int way) {
         long tid = tid();
-        return U.getLong(TASKS + ((tid & TASK_MASK) << 5)) == tid || slot(tid) != 0 ? 0 : started(task, way);
+        return U.getLong(TASKS + ((tid & TASK_MASK) << 5)) == tid || works(tid) ? 0 : started(task, way);
     }
 
     /**
@@ -926,7 +954,7 @@ public final class JvmscopeRequests {
         long tid = tid(), t = TASKS + ((tid & TASK_MASK) << 5);
         if (U.getLong(t) == tid)
             U.putLong(t, 0);
-        if (slot(tid) != 0)
+        if (works(tid))
             leave(tid, drop);
     }
 

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which request each thread works for: its entry in the slots, and its works. */
+#include "agent/capture/requests/follow.h"
+
+#include "agent/vm/thread_table.h"
+#include "agent/vm/virtual_threads.h"
+#include "agent/vm/vm.h"
+
+/* ---- threads ---- */
+
+uint64_t follow_thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual)
+{
+    static __thread struct {
+        JNIEnv *jni;
+        struct thread *thread;
+        uint32_t serial;
+    } self;
+
+    if (self.jni != jni || !self.thread || self.thread->serial != self.serial) {
+        self.jni = jni;
+        self.thread = threads_self(jni);
+        self.serial = self.thread ? self.thread->serial : 0;
+    }
+    *ret_virtual =
+        vm.version >= 21 && self.thread && self.thread->java_id && self.thread->java_id != java_id;
+    return *ret_virtual ? THREAD_VIRTUAL | java_id : self.serial;
+}
+
+/* Describes a virtual thread to the recording while the thread still exists. */
+static void describe_virtual(JNIEnv *jni, uint64_t java_id)
+{
+    jvmtiThreadInfo info = {0};
+    if ((*vm.ti)->GetThreadInfo(vm.ti, NULL, &info) != JVMTI_ERROR_NONE)
+        return;
+    struct jfr_thread t = {
+        .java_name = info.name ? info.name : "", .java_id = java_id, .is_virtual = true};
+    if (jfr_define_thread(requests_jfr, THREAD_VIRTUAL | java_id, &t) < 0)
+        requests_lose(LOSS_THREAD_NAME, 1);
+    vm_free(info.name);
+    if (info.thread_group)
+        (*jni)->DeleteLocalRef(jni, info.thread_group);
+    if (info.context_class_loader)
+        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+}
+
+static struct slot find_slot(uint64_t java_id)
+{
+    struct slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
+    for (unsigned i = 0; i < BUCKET; i++)
+        if (atomic_load_explicit(&s->java_id[i], memory_order_relaxed) == java_id)
+            return (struct slot){s, i};
+    return (struct slot){NULL, 0};
+}
+
+/* What the probe wrote about a work without a record. Its end is not known yet. */
+static struct request_work work_in_slot(struct slot s)
+{
+    uint64_t start = s.in->work[s.i] & ~WORK_IN_SLOT, handed = s.in->handed[s.i],
+             by = s.in->by[s.i];
+    return (struct request_work){.start = start,
+                                 .queued_ns = handed && start > handed ? start - handed : 0,
+                                 .thread =
+                                     atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed),
+                                 .submitter = by & ((UINT64_C(1) << WAY_SHIFT) - 1),
+                                 .way = (enum request_way)(by >> WAY_SHIFT)};
+}
+
+static bool is_in_slot(struct slot s)
+{
+    return s.in && s.in->work[s.i] & WORK_IN_SLOT;
+}
+
+/* The thread works for no request now. Returns the token of the request that it worked for. */
+static uint64_t clear_slot(struct slot s)
+{
+    s.in->work[s.i] = 0;
+    uint64_t token = atomic_load_explicit(&s.in->request[s.i], memory_order_relaxed);
+    atomic_store_explicit(&s.in->request[s.i], 0, memory_order_relaxed);
+    return token;
+}
+
+static void make_record(struct slot s)
+{
+    struct request_work how = work_in_slot(s);
+    uint64_t number = s.in->work[s.i], token = clear_slot(s);
+    if (TOKEN_SESSION(token) != follow.session)
+        return; /* the probe was interrupted in an earlier recording */
+    struct work *w = follow_work(follow_begin(s, token, &how));
+    if (w)
+        w->in_slot = number;
+}
+
+struct slot follow_slot(uint64_t java_id)
+{
+    struct slot s = find_slot(java_id);
+    if (is_in_slot(s))
+        make_record(s);
+    return s;
+}
+
+/* The calling thread's entry, which is made if it has none. */
+struct slot follow_claim(JNIEnv *jni, uint64_t java_id)
+{
+    struct slot found = follow_slot(java_id);
+    if (found.in)
+        return found;
+    struct slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
+    for (unsigned i = 0; i < BUCKET; i++) {
+        uint64_t none = 0;
+        bool is_virtual;
+        if (atomic_load(&s->java_id[i]) ||
+            !atomic_compare_exchange_strong(&s->java_id[i], &none, java_id))
+            continue;
+        s->work[i] = 0;
+        atomic_store_explicit(&s->request[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&s->thread[i], follow_thread_id(jni, java_id, &is_virtual),
+                              memory_order_relaxed);
+        if (is_virtual)
+            describe_virtual(jni, java_id);
+        return (struct slot){s, i};
+    }
+    atomic_fetch_add(&follow.no_slot, 1);
+    return (struct slot){NULL, 0};
+}
+
+void follow_slot_free(struct slot s)
+{
+    atomic_store_explicit(&s.in->java_id[s.i], 0, memory_order_release);
+}
+
+void follow_show(struct slot s)
+{
+    struct work *w = follow_work(s.in->work[s.i]);
+    atomic_store_explicit(&s.in->request[s.i], w ? w->request : 0, memory_order_relaxed);
+    if (w)
+        return;
+    s.in->work[s.i] = 0;
+    if (atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed) & THREAD_VIRTUAL)
+        follow_slot_free(s);
+}
+
+/* ---- works ---- */
+
+uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how)
+{
+    int64_t i = follow_take(&follow.works);
+    if (i < 0) {
+        atomic_fetch_add(&follow.no_record, 1);
+        if (!s.in->work[s.i])
+            follow_show(s);
+        return 0;
+    }
+    struct work *w = (struct work *)follow.works.records + i;
+    uint64_t number = ++w->use << USE_SHIFT | (uint64_t)i;
+    w->request = token;
+    w->outer = s.in->work[s.i];
+    w->in_slot = 0;
+    w->as = *how;
+    w->child.start = 0;
+    w->as.thread = atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed);
+    atomic_store_explicit(&w->number, number, memory_order_release);
+    s.in->work[s.i] = number;
+    atomic_store_explicit(&s.in->request[s.i], token, memory_order_relaxed);
+    return number;
+}
+
+/* With now 0 the work is dropped and not written. */
+static void keep_work(uint64_t token, struct request_work *w, uint64_t now)
+{
+    w->ns = now - w->start;
+    if (now && follow_is_kept(token))
+        requests_put_work(TOKEN_ID(token), w);
+    else if (now)
+        follow_keep(token, &(struct piece){.work = *w});
+}
+
+static void work_finish(struct work *w, uint64_t now)
+{
+    keep_work(w->request, &w->as, now);
+    uint32_t i = (uint32_t)(atomic_load(&w->number) & (WORKS - 1));
+    atomic_store_explicit(&w->number, 0, memory_order_release);
+    follow_give(&follow.works, i);
+}
+
+/* Ends a work of the calling thread, and all works nested in it whose end was not seen. */
+static void work_end(struct work *w, struct slot s, uint64_t now)
+{
+    for (bool last = false; !last;) {
+        struct work *o = follow_work(s.in->work[s.i]);
+        s.in->work[s.i] = o->outer;
+        last = o == w;
+        work_finish(o, now);
+    }
+    follow_show(s);
+}
+
+/* The calling thread's work in progress that `is` selects; NULL: none. */
+struct work *follow_find(struct slot s, follow_is is, uint64_t what)
+{
+    struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
+    while (w && !is(w, what))
+        w = follow_work(w->outer);
+    return w;
+}
+
+bool follow_is_number(const struct work *w, uint64_t number)
+{
+    return ((struct work *)w)->number == number || w->in_slot == number;
+}
+
+/*
+ * Returns whether the work is the call in which the request began, or the one in which its server
+ * continues it.
+ */
+bool follow_is_entry(const struct work *w, uint64_t token)
+{
+    return w->request == token && (w->as.way == WAY_ENTRY || w->as.way == WAY_ASYNC);
+}
+
+bool follow_is_outermost(const struct work *w, uint64_t none)
+{
+    return !follow_work(w->outer);
+}
+
+/* Ends the calling thread's work that `is` selects, if there is one. */
+void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now)
+{
+    struct slot s = follow_slot(java_id);
+    struct work *w = follow_find(s, is, what);
+    if (w)
+        work_end(w, s, now);
+}
+
+static void end_in_slot(struct slot s, uint64_t now)
+{
+    struct request_work w = work_in_slot(s);
+    uint64_t token = clear_slot(s);
+    if (TOKEN_SESSION(token) == follow.session)
+        keep_work(token, &w, now);
+}
+
+void follow_work_end(uint64_t java_id, uint64_t number)
+{
+    struct slot s = find_slot(java_id);
+    if (s.in && s.in->work[s.i] == number && is_in_slot(s))
+        end_in_slot(s, now_ns());
+    else
+        follow_end_if(java_id, follow_is_number, number, now_ns());
+}
+
+void follow_leave(JNIEnv *jni, uint64_t java_id, bool drop)
+{
+    struct slot s = find_slot(java_id);
+    if (is_in_slot(s))
+        end_in_slot(s, drop ? 0 : now_ns());
+    else if (!follow_task_end(jni, java_id, NULL))
+        follow_end_if(java_id, follow_is_outermost, 0, drop ? 0 : now_ns());
+}
+
+uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request_way way,
+                     uint64_t time, uint64_t by)
+{
+    bool follows = TOKEN_SESSION(token) == follow.session &&
+                   (follow_request(token) || follow_was_kept(TOKEN_ID(token)));
+    struct slot s = follows ? follow_claim(jni, java_id) : (struct slot){NULL, 0};
+    if (!s.in || atomic_load(&s.in->request[s.i]) == token)
+        return 0;
+    struct request_work how = {.start = now_ns(), .submitter = by, .way = way};
+    if (time && how.start > time)
+        how.queued_ns = how.start - time;
+    return follow_begin(s, token, &how);
+}
+
+void follow_cancel(JNIEnv *jni, uint64_t java_id, uint64_t token, uint64_t time, uint64_t by)
+{
+    bool is_virtual;
+    struct slot s = follow_slot(java_id);
+    struct request_work w = {.start = now_ns(), .submitter = by, .way = WAY_CANCELLED};
+    if (TOKEN_SESSION(token) != follow.session || w.start <= time)
+        return;
+    w.queued_ns = w.start - time;
+    w.thread = s.in ? atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed)
+                    : follow_thread_id(jni, java_id, &is_virtual);
+    follow_keep(token, &(struct piece){.work = w});
+}
