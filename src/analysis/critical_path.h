@@ -138,6 +138,12 @@ struct path_frames {
  */
 struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
                                const struct path_segment *s);
-/* Computes the path and the shares of locks. For a large timeline it uses several threads. */
+struct unknown_table;
+
+/*
+ * Computes the path, the shares of locks and the waits for unknown owners (unknown_owners.h). For a
+ * large timeline it uses several threads.
+ */
 int critical_path_and_shares(struct timeline *t, const struct path_options *o,
-                             struct critical_path *ret, struct path_shares *ret_shares) must_check;
+                             struct critical_path *ret, struct path_shares *ret_shares,
+                             struct unknown_table *ret_unknown) must_check;

@@ -579,19 +579,12 @@ int holds_collect_linked(const struct timeline *t, holds_want *want, void *arg, 
     return collect(t, want, arg, true, ret);
 }
 
-void holds_shorten(struct holds *h)
+void holds_release(struct holds *h)
 {
+    prefault_release(&h->slot_memory);
     prefault_release(&h->side_memory);
     prefault_release(&h->link_memory);
     map_release(&h->long_wakes);
-    h->side = NULL;
-    h->links = NULL;
-}
-
-void holds_release(struct holds *h)
-{
-    holds_shorten(h);
-    prefault_release(&h->slot_memory);
     free(h->of_object);
     free(h->first);
     free(h->chunk_first);

@@ -39,10 +39,7 @@ static inline uint32_t tl_hold_object(const struct tl_hold *h)
     return (uint32_t)h->object_high << 16 | (uint32_t)h->object_low;
 }
 
-/*
- * What else is known about a hold, until this memory is released: a large recording has a hundred
- * million holds.
- */
+/* What else is known about a hold. */
 struct hold_side {
     uint32_t stack; /* stack of the acquisition, or TL_NONE */
     /*
@@ -111,7 +108,7 @@ static inline size_t hold_count(const struct holds *h, uint32_t thread)
     return h->first[thread + 1] - h->first[thread];
 }
 
-/* Returns the latest time at which a hold may have ended, while `side` exists. */
+/* Returns the latest time at which a hold may have ended. */
 static inline uint64_t hold_latest(const struct holds *h, size_t slot)
 {
     const struct tl_hold *one = &h->slots[slot];
@@ -129,6 +126,4 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg,
 /* The same, with links. */
 int holds_collect_linked(const struct timeline *t, holds_want *want, void *arg,
                          struct holds *ret) must_check;
-/* Keeps only what lies in the slots and frees the memory of everything else. */
-void holds_shorten(struct holds *h);
 void holds_release(struct holds *h);

@@ -2,6 +2,7 @@
 /* The path's time inside the sections of locks. */
 #include "analysis/critical_path.h"
 #include "analysis/sections.h"
+#include "analysis/unknown_owners.h"
 #include "base/map.h"
 #include "timeline/index.h"
 
@@ -196,10 +197,12 @@ bool path_shares_known(const struct timeline *t, const struct path_options *o)
     return is_whole(o) && t->shares;
 }
 
-/* The holds of a timeline, collected by another thread. */
-struct holding {
+/* What another thread computes, for large timelines: the holds, and then the shares from them. */
+struct sharer {
     const struct timeline *t;
     struct holds holds;
+    const struct critical_path *path;
+    struct path_shares shares;
     int result;
     bool threaded;
     pthread_t thread;
@@ -207,39 +210,44 @@ struct holding {
 
 static void *collect_all(void *arg)
 {
-    struct holding *h = arg;
-    h->result = holds_collect(h->t, NULL, NULL, &h->holds);
+    struct sharer *s = arg;
+    s->result = holds_collect(s->t, NULL, NULL, &s->holds);
     return NULL;
 }
 
-static void holding_begin(struct holding *h)
+static void *share_all(void *arg)
+{
+    struct sharer *s = arg;
+    s->result = path_lock_shares(s->t, s->path, &s->holds, &s->shares);
+    return NULL;
+}
+
+static void sharer_begin(struct sharer *s, void *(*work)(void *))
 {
     enum { CONCURRENT_NODES = 1 << 18 };
 
-    h->threaded =
-        h->t->n_nodes >= CONCURRENT_NODES && pthread_create(&h->thread, NULL, collect_all, h) == 0;
-    if (!h->threaded)
-        collect_all(h);
+    s->threaded =
+        s->t->n_nodes >= CONCURRENT_NODES && pthread_create(&s->thread, NULL, work, s) == 0;
+    if (!s->threaded)
+        work(s);
 }
 
-static int holding_end(struct holding *h)
+static int sharer_end(struct sharer *s)
 {
-    if (h->threaded)
-        (void)pthread_join(h->thread, NULL);
-    return h->result;
+    if (s->threaded)
+        (void)pthread_join(s->thread, NULL);
+    return s->result;
 }
 
-/*
- * Computes the shares from the holds, which the timeline then keeps; their memory is replaced by
- * that of the file.
- */
-static int shares_of(struct timeline *t, struct holds *h, const struct path_options *o,
+/* Computes the shares from the holds while the timeline is given these to keep. */
+static int shares_of(struct timeline *t, struct sharer *s, const struct path_options *o,
                      const struct critical_path *p, struct path_shares *ret)
 {
-    struct path_shares shares = {0};
-    int r = path_lock_shares(t, p, h, &shares);
-    if (r == 0)
-        r = hold_list_keep(t, h);
+    s->path = p;
+    sharer_begin(s, share_all);
+    int kept = hold_list_keep(t, &s->holds), r = sharer_end(s);
+    struct path_shares shares = s->shares;
+    r = r < 0 ? r : kept;
     if (r == 0 && is_whole(o))
         timeline_keep_copy(t, TL_KEEP_shares, shares.rows.data, shares.rows.len,
                            sizeof(*shares.rows.data));
@@ -253,35 +261,42 @@ static int shares_of(struct timeline *t, struct holds *h, const struct path_opti
 int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p,
                    struct path_shares *ret)
 {
-    struct holds h;
+    struct sharer s = {.t = t};
     if (path_shares_known(t, o))
         return known(t, ret);
-    int r = holds_collect(t, NULL, NULL, &h);
+    int r = holds_collect(t, NULL, NULL, &s.holds);
     if (r < 0)
         return r;
-    r = shares_of(t, &h, o, p, ret);
-    holds_release(&h);
+    r = shares_of(t, &s, o, p, ret);
+    holds_release(&s.holds);
     return r;
 }
 
 int critical_path_and_shares(struct timeline *t, const struct path_options *o,
-                             struct critical_path *ret, struct path_shares *ret_shares)
+                             struct critical_path *ret, struct path_shares *ret_shares,
+                             struct unknown_table *ret_unknown)
 {
-    struct holding h = {.t = t};
+    struct sharer s = {.t = t};
     struct critical_path p = {0};
+    struct unknown_table unknown = {0};
     bool new = !path_shares_known(t, o);
     if (new)
-        holding_begin(&h);
+        sharer_begin(&s, collect_all);
     int r = critical_path(t, o, &p);
-    int collected = new ? holding_end(&h) : 0;
+    if (r == 0)
+        r = unknown_owners_find(t, o->from, o->to, &unknown);
+    int collected = new ? sharer_end(&s) : 0;
     if (r == 0)
         r = collected;
     if (r == 0)
-        r = new ? shares_of(t, &h.holds, o, &p, ret_shares) : known(t, ret_shares);
-    holds_release(&h.holds);
-    if (r < 0)
+        r = new ? shares_of(t, &s, o, &p, ret_shares) : known(t, ret_shares);
+    holds_release(&s.holds);
+    if (r < 0) {
         critical_path_release(&p);
-    else
+        vec_release(&unknown.rows);
+    } else {
         *ret = p;
+        *ret_unknown = unknown;
+    }
     return r;
 }

@@ -68,6 +68,13 @@ static int count_bytes(void *arg, uint32_t thread, const uint8_t *bytes, size_t 
     return 0;
 }
 
+/* Turns the bytes of each thread into where its holds begin. */
+static void sum_firsts(const struct timeline *t, uint64_t *first)
+{
+    for (size_t i = 0; i < t->n_threads; i++)
+        first[i + 1] += first[i];
+}
+
 /* Returns where the holds of each thread begin, and where the last ones end; NULL without memory.
  */
 static uint64_t *firsts(const struct timeline *t, const struct holds *h)
@@ -76,8 +83,7 @@ static uint64_t *firsts(const struct timeline *t, const struct holds *h)
     if (!first)
         return NULL;
     (void)put_all(t, h, count_bytes, first);
-    for (size_t i = 0; i < t->n_threads; i++)
-        first[i + 1] += first[i];
+    sum_firsts(t, first);
     return first;
 }
 
@@ -144,6 +150,7 @@ struct putting {
     const struct timeline *t;
     const struct holds *h;
     int fd;
+    uint64_t *first;    /* per thread: how many bytes the thread before it has */
     VEC(uint8_t) bytes; /* collected until there are many */
 };
 
@@ -163,10 +170,11 @@ static int write_bytes(void *arg, uint32_t thread, const uint8_t *bytes, size_t 
     if (r < 0)
         return r;
     memcpy(vec_end(&p->bytes) - n, bytes, n);
+    p->first[thread + 1] += n;
     return p->bytes.len >= WRITE_BYTES ? flush(p) : 0;
 }
 
-static int put_holds(int fd, void *arg)
+static int64_t put_holds(int fd, void *arg)
 {
     struct putting *p = arg;
     p->fd = fd;
@@ -174,7 +182,8 @@ static int put_holds(int fd, void *arg)
     if (r == 0)
         r = flush(p);
     vec_release(&p->bytes);
-    return r;
+    sum_firsts(p->t, p->first);
+    return r < 0 ? r : (int64_t)p->first[p->t->n_threads];
 }
 
 /* Keeps the holds in memory when there is no room in the file. */
@@ -190,22 +199,20 @@ static int keep_in_memory(struct timeline *t, const struct holds *h)
     return 0;
 }
 
-static int keep(struct timeline *t, struct holds *h)
+static int keep(struct timeline *t, const struct holds *h)
 {
-    struct putting p = {.t = t, .h = h};
-    uint64_t *first = firsts(t, h);
-    int r = first ? 0 : -ENOMEM;
-    if (r == 0 && timeline_keep_put(t, TL_KEEP_holds, first[t->n_threads], put_holds, &p) < 0) {
-        free(first);
-        r = keep_in_memory(t, h);
-    } else if (r == 0) {
-        timeline_keep(t, TL_KEEP_hold_first, first, t->n_threads + 1);
+    struct putting p = {.t = t, .h = h, .first = calloc(t->n_threads + 1, sizeof(*p.first))};
+    if (!p.first)
+        return -ENOMEM;
+    if (timeline_keep_put(t, TL_KEEP_holds, put_holds, &p) < 0) {
+        free(p.first);
+        return keep_in_memory(t, h);
     }
-    holds_shorten(h);
-    return r;
+    timeline_keep(t, TL_KEEP_hold_first, p.first, t->n_threads + 1);
+    return 0;
 }
 
-int hold_list_keep(struct timeline *t, struct holds *h)
+int hold_list_keep(struct timeline *t, const struct holds *h)
 {
     if (!t->index || (t->holds && t->hold_first))
         return 0;

@@ -28,10 +28,9 @@ int hold_list_init(struct hold_list *ret, const struct timeline *t, holds_want *
                    void *arg) must_check;
 void hold_list_release(struct hold_list *l);
 /*
- * Keeps the holds with the timeline if it has an index. h = NULL collects them first; otherwise h
- * is shortened.
+ * Keeps the holds with the timeline if it has an index. h = NULL collects them first.
  */
-int hold_list_keep(struct timeline *t, struct holds *h) must_check;
+int hold_list_keep(struct timeline *t, const struct holds *h) must_check;
 
 /*
  * Which end to assume for holds whose end is inferred: the likely one, the earliest (at once), or

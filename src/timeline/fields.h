@@ -40,13 +40,16 @@ enum field {
 /* Their names. */
 extern const struct rec_column loader_columns[FIELDS];
 
+/* Questions about stacks (field_stack_says); a type is longer than their numbers. */
+enum stack_question { STACK_IS_PINNED_SLEEP = 1, STACK_UNMOUNTS };
+
 /*
  * A cache for what a constant or an object stands for; few of them are looked up, but very often.
  */
 struct answer {
     /*
-     * the field's type, the object's class + 1, or the loader for a thread's id; NULL: the entry is
-     * free
+     * the field's type, this plus the number of a question about a stack, the object's class + 1,
+     * or the loader for a thread's id; NULL: the entry is free
      */
     const void *of;
     const struct rec_chunk *chunk;
@@ -100,3 +103,9 @@ uint32_t field_thread(struct loader *l, enum field f);
 uint32_t field_thread_by_id(struct loader *l, enum field f);
 uint32_t field_object(struct loader *l, enum field class_field);
 uint32_t field_stack(struct loader *l);
+/*
+ * Returns what a function says about the stack, which is asked once for each stack. `question`
+ * tells such functions apart.
+ */
+uint32_t field_stack_says(struct loader *l, enum stack_question question,
+                          uint32_t (*say)(const struct rec_stack *));

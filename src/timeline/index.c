@@ -242,16 +242,19 @@ void timeline_index_close(struct timeline *t)
     t->index = NULL;
 }
 
-/* The data to be appended. */
+/* The data to be appended, in elements of some bytes; put returns how many it wrote. */
 struct appendix {
     enum tl_kept which;
-    size_t n, bytes;
-    int (*put)(int fd, void *arg);
+    size_t size;
+    int64_t (*put)(int fd, void *arg);
     void *arg;
 };
 
-/* Appends an array to the file and, once it is there, records it in the header. */
-static int append(const struct tl_index *x, const struct appendix *a)
+/*
+ * Appends an array to the file and, once it is there, records it in the header. Returns the number
+ * of elements, or a negative errno.
+ */
+static int64_t append(const struct tl_index *x, const struct appendix *a)
 {
     _cleanup_close_ int fd = open(x->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     struct index_header h;
@@ -261,45 +264,53 @@ static int append(const struct tl_index *x, const struct appendix *a)
     if (h.magic != MAGIC || h.version != VERSION || h.key != x->key ||
         h.file_len != (uint64_t)st.st_size || h.kept[a->which].offset)
         return -ESTALE;
-    size_t padded = (a->bytes + 7) & ~(size_t)7;
     uint64_t before = h.file_len;
+    int64_t n = lseek(fd, (off_t)before, SEEK_SET) < 0 ? -errno : a->put(fd, a->arg);
     h.kept[a->which].offset = before;
-    h.kept[a->which].n = a->n;
-    h.file_len += padded;
-    if (lseek(fd, (off_t)before, SEEK_SET) < 0 || a->put(fd, a->arg) < 0 ||
-        ftruncate(fd, (off_t)h.file_len) < 0 ||
+    h.kept[a->which].n = (uint64_t)MAX(n, 0);
+    h.file_len += (h.kept[a->which].n * a->size + 7) & ~UINT64_C(7);
+    if (n < 0 || ftruncate(fd, (off_t)h.file_len) < 0 ||
         pwrite(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h)) {
         /* restores the previous length; if that fails too, the file is no longer an index */
         (void)!ftruncate(fd, (off_t)before);
         return -EIO;
     }
-    return 0;
+    return n;
 }
 
 struct plain {
     const void *data;
-    size_t bytes;
+    size_t n, size;
 };
 
-static int put_plain(int fd, void *arg)
+static int64_t put_plain(int fd, void *arg)
 {
     const struct plain *p = arg;
-    return write_all(fd, p->data, p->bytes);
+    int r = write_all(fd, p->data, p->n * p->size);
+    return r < 0 ? r : (int64_t)p->n;
+}
+
+static size_t element_bytes(enum tl_kept which)
+{
+    static const size_t sizes[] = {
+#define SIZE_(type, name) [TL_KEEP_##name] = sizeof(type),
+        TL_KEPT(SIZE_)
+#undef SIZE_
+    };
+    return sizes[which];
 }
 
 void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
 {
-    size_t bytes = 0;
     bool known = false;
     switch (which) {
-#define KEEP_(type, name)         \
-    case TL_KEEP_##name:          \
-        known = t->name != NULL;  \
-        bytes = n * sizeof(type); \
-        if (!known) {             \
-            t->name = data;       \
-            t->n_##name = n;      \
-        }                         \
+#define KEEP_(type, name)        \
+    case TL_KEEP_##name:         \
+        known = t->name != NULL; \
+        if (!known) {            \
+            t->name = data;      \
+            t->n_##name = n;     \
+        }                        \
         break;
         TL_KEPT(KEEP_)
 #undef KEEP_
@@ -313,8 +324,8 @@ void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
     t->own_kept |= 1u << which;
     if (t->index) {
         written(t->index);
-        struct plain all = {data, bytes};
-        struct appendix a = {which, n, bytes, put_plain, &all};
+        struct plain all = {data, n, element_bytes(which)};
+        struct appendix a = {which, all.size, put_plain, &all};
         (void)!append(t->index, &a); /* if this fails it is computed again the next time */
     }
 }
@@ -330,26 +341,20 @@ void timeline_keep_copy(struct timeline *t, enum tl_kept which, const void *rows
     timeline_keep(t, which, copy, n);
 }
 
-int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n,
-                      int (*put)(int fd, void *arg), void *arg)
+int timeline_keep_put(struct timeline *t, enum tl_kept which, int64_t (*put)(int fd, void *arg),
+                      void *arg)
 {
-    static const size_t sizes[] = {
-#define SIZE_(type, name) [TL_KEEP_##name] = sizeof(type),
-        TL_KEPT(SIZE_)
-#undef SIZE_
-    };
     struct tl_index *x = t->index;
     struct file_map m = {0};
     if (!x || x->kept.data)
         return -ENOENT;
     written(x);
-    struct appendix a = {which, n, n * sizes[which], put, arg};
-    int r = append(x, &a);
-    if (r == 0)
-        r = file_map_open(&m, x->path);
+    struct appendix a = {which, element_bytes(which), put, arg};
+    int64_t n = append(x, &a);
+    int r = n < 0 ? (int)n : file_map_open(&m, x->path);
     const struct index_header *h = (const void *)m.data;
     if (r < 0 || m.len < sizeof(*h) || h->kept[which].offset > m.len ||
-        a.bytes > m.len - h->kept[which].offset) {
+        (uint64_t)n > (m.len - h->kept[which].offset) / a.size) {
         file_map_release(&m);
         return r < 0 ? r : -ESTALE;
     }
@@ -358,7 +363,7 @@ int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n,
 #define KEEP_(type, name)                                         \
     case TL_KEEP_##name:                                          \
         t->name = (const void *)(m.data + h->kept[which].offset); \
-        t->n_##name = n;                                          \
+        t->n_##name = (size_t)n;                                  \
         break;
         TL_KEPT(KEEP_)
 #undef KEEP_

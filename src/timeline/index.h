@@ -47,12 +47,12 @@ void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
 void timeline_keep_copy(struct timeline *t, enum tl_kept which, const void *rows, size_t n,
                         size_t size);
 /*
- * The same for an array that need not lie in memory: `put` writes its n elements into the file,
- * from which the timeline uses them afterwards. Returns 0, or a negative errno with nothing
- * changed; -ENOENT when there is no file.
+ * The same for an array that need not lie in memory: `put` writes its elements into the file, from
+ * which the timeline uses them afterwards, and returns how many there are, or a negative errno.
+ * Returns 0, or a negative errno with nothing changed; -ENOENT when there is no file.
  */
-int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n,
-                      int (*put)(int fd, void *arg), void *arg) must_check;
+int timeline_keep_put(struct timeline *t, enum tl_kept which, int64_t (*put)(int fd, void *arg),
+                      void *arg) must_check;
 /* Waits until everything has been written. */
 void timeline_index_close(struct timeline *t);
 /* The first 32 bytes that timeline_map expects of a file of this length. */

@@ -151,10 +151,9 @@ static void on_wait(struct loader *l)
 }
 
 /* Returns whether a park is the sleep of a virtual thread that could not leave its carrier. */
-static bool is_pinned_sleep(struct loader *l)
+static uint32_t is_pinned_sleep(const struct rec_stack *s)
 {
-    const struct rec_stack *s = rec_stack(&l->e->object, loader_columns[STACK_TRACE].name);
-    uint32_t n = s && l->ours ? s->n : 0;
+    uint32_t n = s ? s->n : 0;
     if (n < 2 ||
         strcmp(s->frames[1].method->full, "java.lang.VirtualThread.parkOnCarrierThread") != 0)
         return false;
@@ -169,7 +168,7 @@ static void on_park(struct loader *l)
     int64_t timeout = field_number(l, TIMEOUT), until = field_number(l, UNTIL);
     if (timeout <= 0 && until > 0)
         timeout = MAX(until * 1000000 - l->e->start_ns, 1);
-    if (is_pinned_sleep(l)) {
+    if (l->ours && field_stack_says(l, STACK_IS_PINNED_SLEEP, is_pinned_sleep)) {
         add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(timeout), true);
         return;
     }
@@ -192,12 +191,12 @@ static bool is_unmounting(const char *method)
     return false;
 }
 
-/* Returns why a virtual thread left its carrier, which its stack shows. */
-static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
+enum { TIMED = 1 << 8 };
+
+/* Returns why a virtual thread left its carrier, which its stack shows: a kind, and TIMED. */
+static uint32_t why_on_stack(const struct rec_stack *s)
 {
-    const struct rec_stack *s = rec_stack(&l->e->object, loader_columns[STACK_TRACE].name);
-    enum tl_event_kind why = TLE_UNMOUNT;
-    *ret_timed = false;
+    uint32_t why = TLE_UNMOUNT;
     if (s && s->n && !is_unmounting(s->frames[0].method->full))
         return TLE_CLASS_INIT;
     for (uint32_t i = 0; s && i < s->n; i++) {
@@ -205,12 +204,17 @@ static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
         if (strcmp(name, "java.lang.Thread.sleep") == 0)
             return TLE_SLEEP;
         bool nanos = strcmp(name, "java.lang.VirtualThread.parkNanos") == 0;
-        if (nanos || strcmp(name, "java.lang.VirtualThread.park") == 0) {
-            why = TLE_PARK;
-            *ret_timed = nanos;
-        }
+        if (nanos || strcmp(name, "java.lang.VirtualThread.park") == 0)
+            why = TLE_PARK | (nanos ? TIMED : 0);
     }
     return why;
+}
+
+static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
+{
+    uint32_t why = field_stack_says(l, STACK_UNMOUNTS, why_on_stack);
+    *ret_timed = why & TIMED;
+    return (enum tl_event_kind)(why & ~(uint32_t)TIMED);
 }
 
 static void on_unmounted(struct loader *l)

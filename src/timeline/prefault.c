@@ -6,10 +6,11 @@
 #include <errno.h>
 
 /*
- * How many bytes are prefaulted in one go; how far prefaulting stays ahead of what is filled; and
- * the size up to which no thread is started, because the filling thread can take the faults itself.
+ * How many bytes are prefaulted in one go; how far prefaulting stays ahead of what is filled, of
+ * which up to that much is prefaulted for nothing; and the size up to which no thread is started,
+ * because the filling thread can take the faults itself.
  */
-enum { STEP_BYTES = 4 << 20, AHEAD_BYTES = 64 << 20, ALONE_BYTES = 64 << 20 };
+enum { STEP_BYTES = 2 << 20, AHEAD_BYTES = 8 << 20, ALONE_BYTES = 64 << 20 };
 
 static void *prefault_thread(void *arg)
 {

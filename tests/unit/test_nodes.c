@@ -3,6 +3,7 @@
 #include "tests.h"
 
 #include "analysis/critical_path.h"
+#include "analysis/unknown_owners.h"
 #include "base/clock.h"
 #include "timeline/builder.h"
 #include "timeline/index.h"
@@ -253,8 +254,9 @@ static void an_event_takes_few_bytes(void **state)
     struct timeline *t = server();
     struct critical_path p;
     struct path_shares shares;
+    struct unknown_table unknown;
     timeline_save(t, path, 42);
-    assert_int_equal(critical_path_and_shares(t, &PATH_OPTIONS, &p, &shares), 0);
+    assert_int_equal(critical_path_and_shares(t, &PATH_OPTIONS, &p, &shares, &unknown), 0);
     timeline_index_close(t);
     assert_true(t->n_holds > EVENTS);
     assert_int_equal(stat(path, &st), 0);
@@ -263,6 +265,7 @@ static void an_event_takes_few_bytes(void **state)
     assert_in_range(st.st_size, EVENTS * 16, EVENTS * 24 + fixed);
     critical_path_release(&p);
     vec_release(&shares.rows);
+    vec_release(&unknown.rows);
     timeline_free(t);
     unlink(path);
     rmdir(folder);

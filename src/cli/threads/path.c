@@ -209,21 +209,20 @@ int threads_path(struct thread_view *v)
     struct path_shares locks = {0};
     struct path_samples samples = {0};
     struct unknown_table unknown = {0};
-    int r = critical_path_and_shares(v->t, &v->range, &p, &locks);
+    int r = critical_path_and_shares(v->t, &v->range, &p, &locks, &unknown);
     if (r == 0)
         r = path_samples(v->t, v->path, v->options->idle, &p, &samples);
     if (r == -EPROTO && v->unchecked)
         return r;
     if (r < 0)
         return thread_view_no_path(v, "no critical path", r);
-    int status = thread_view_unknown_owners(v, &unknown);
-    if (status == 0 && v->options->json)
+    if (v->options->json)
         path_json(v, &p, &locks, &samples, &unknown);
-    else if (status == 0)
+    else
         path_text(v, &p, &locks, &samples, &unknown, thread_view_limit(v));
     vec_release(&unknown.rows);
     path_samples_release(&samples);
     vec_release(&locks.rows);
     critical_path_release(&p);
-    return status;
+    return 0;
 }
