@@ -436,10 +436,10 @@ static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_ev
 {
     const uint8_t *at = r->at ? r->at : k->start + JFR_CHUNK_HEAD;
     while (at < k->end) {
-        struct cursor c = cursor_of(at, (size_t)(k->end - at));
-        uint32_t size = (uint32_t)read_int(k, &c);
-        uint64_t id = (uint64_t)read_long(k, &c);
-        if (c.failed || size < (size_t)(c.at - at) || size > (size_t)(k->end - at)) {
+        uint32_t size;
+        uint64_t id;
+        const uint8_t *body = event_head(k, at, k->end, &size, &id);
+        if (unlikely(!body)) {
             recording_damage(
                 r, at, k->cut ? "the last event is not complete" : "an event's size is damaged");
             break;
@@ -448,7 +448,7 @@ static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_ev
         if (t && t->pub.tag >= 0) {
             r->at = at + size;
             r->last = k;
-            chunk_fill_event(k, t, at, c.at, at + size, ret);
+            chunk_fill_event(k, t, at, body, at + size, ret);
             return 1;
         }
         at += size;

@@ -18,7 +18,7 @@
 #define TYPE_METADATA   0u
 #define TYPE_CHECKPOINT 1u
 #define MAX_NESTING     24     /* the depth of structs within structs */
-#define DIRECT_TYPES    4096u  /* types with smaller ids are found by index */
+#define DIRECT_TYPES    16384u /* types with smaller ids, as those of our writer, have an array */
 #define MAX_FIELDS      65536u /* in one chunk's metadata */
 #define DIRECT_IDS      65536u
 #define DENSE           64u /* constants with ids below this are in an array anyway */
@@ -209,6 +209,12 @@ static inline uint64_t long_at(const uint8_t **at)
         return x & 0x7f;
     }
     uint64_t stop = ~x & UINT64_C(0x8080808080808080), high = 0;
+    if ((uint32_t)stop) { /* at most four bytes */
+        uint32_t low = (uint32_t)x & (uint32_t)(stop ^ (stop - 1));
+        *at += (unsigned)__builtin_ctz((uint32_t)stop) / 8 + 1;
+        low = (low & 0x007f007f) | (low & 0x7f007f00) >> 1;
+        return (low & 0x3fff) | (low & 0x3fff0000) >> 2;
+    }
     if (likely(stop)) {
         *at += (unsigned)__builtin_ctzll(stop) / 8 + 1;
         x &= stop ^ (stop - 1);
@@ -219,6 +225,29 @@ static inline uint64_t long_at(const uint8_t **at)
     x = (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x7f007f007f007f00)) >> 1;
     x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x3fff00003fff0000)) >> 2;
     return (x & UINT64_C(0x0fffffff)) | (x & UINT64_C(0x0fffffff00000000)) >> 4 | high;
+}
+
+/*
+ * Reads the size and the type of the event at `at`, which lies before `end`. Returns where its body
+ * begins, or NULL when the event is not complete or its size is damaged.
+ */
+static inline const uint8_t *event_head(const struct rec_chunk *k, const uint8_t *at,
+                                        const uint8_t *end, uint32_t *ret_size, uint64_t *ret_type)
+{
+    const uint8_t *body = at;
+    if (likely(k->compressed && end - at >= 2 * LONG_MAX_BYTES)) {
+        *ret_size = (uint32_t)long_at(&body);
+        *ret_type = long_at(&body);
+    } else {
+        struct cursor c = cursor_of(at, (size_t)(end - at));
+        *ret_size = (uint32_t)read_int(k, &c);
+        *ret_type = (uint64_t)read_long(k, &c);
+        body = c.at;
+        if (c.failed)
+            return NULL;
+    }
+    bool whole = *ret_size >= (size_t)(body - at) && *ret_size <= (size_t)(end - at);
+    return likely(whole) ? body : NULL;
 }
 
 static inline struct cursor chunk_cursor(const struct rec_chunk *k, const uint8_t *at)

@@ -126,17 +126,8 @@ static void fill(struct reader *from, struct batch *b)
             map_ahead(from, at, end);
         uint32_t size;
         uint64_t id;
-        const uint8_t *body = at;
-        if (likely(k->compressed && end - at >= 2 * LONG_MAX_BYTES)) {
-            size = (uint32_t)long_at(&body);
-            id = long_at(&body);
-        } else {
-            struct cursor c = cursor_of(at, (size_t)(end - at));
-            size = (uint32_t)read_int(k, &c);
-            id = (uint64_t)read_long(k, &c);
-            body = c.failed ? end + 1 : c.at;
-        }
-        if (unlikely(body > end || size < (size_t)(body - at) || size > (size_t)(end - at))) {
+        const uint8_t *body = event_head(k, at, end, &size, &id);
+        if (unlikely(!body)) {
             b->damage = at;
             b->why = k->cut ? "the last event is not complete" : "an event's size is damaged";
             at = end;
