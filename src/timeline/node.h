@@ -69,9 +69,9 @@ tl_inline uint64_t tl_column_at(const uint8_t *bits, const struct tl_block *b, u
 /* A waker may lie on both sides of a node: twice the distance, plus 1 if it is a later node. */
 static inline uint64_t tl_waker_code(uint32_t node, uint32_t waker)
 {
-    return waker == TL_NONE ? 0
-           : waker < node   ? (uint64_t)(node - waker) << 1
-                            : (uint64_t)(waker - node) << 1 | 1;
+    int64_t back = (int64_t)node - (int64_t)waker, negative = back >> 63;
+    uint64_t code = (uint64_t)((back ^ negative) - negative) << 1 | (back <= 0);
+    return code & -(uint64_t)(waker != TL_NONE); /* no branch, which nothing could predict */
 }
 
 /* What the columns of a node say. */

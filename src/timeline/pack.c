@@ -121,103 +121,98 @@ static uint16_t shape_number(struct tl_packer *p, const struct tl_node *n)
     return (uint16_t)(*number - 1);
 }
 
-/* Collects a block's values, and all bits that occur in each column. */
-static void columns(struct tl_packer *p, uint32_t first, const struct tl_node *nodes, size_t n,
-                    struct tl_values *rows, struct tl_values *ret_all)
+/* The values of a block, column by column; those that it does not have are 0. */
+struct columns {
+    uint64_t of[TL_COLUMNS][TL_BLOCK_NODES];
+    uint64_t all[TL_COLUMNS]; /* all bits that occur */
+};
+
+static void columns_fill(struct tl_packer *p, uint32_t first, const struct tl_node *nodes, size_t n,
+                         struct columns *c)
 {
+    if (n < TL_BLOCK_NODES)
+        memset(c->of, 0, sizeof(c->of));
     struct tl_values all = {0};
     for (uint32_t i = 0; i < n; i++) {
         const struct tl_node *one = &nodes[i];
         const struct tl_values v = {
             .time = one->time - nodes[0].time,
             .shape = shape_number(p, one),
-            .thread = one->thread,
             .prev = one->prev == TL_NONE ? 0 : first + i - one->prev,
             .waker = tl_waker_code(first + i, one->waker),
-            .context = one->context,
         };
-        all.time |= v.time;
-        all.shape |= v.shape;
-        all.thread |= v.thread;
-        all.prev |= v.prev;
-        all.waker |= v.waker;
-        all.context |= v.context;
-        rows[i] = v;
+        all.time |= c->of[TL_TIME][i] = v.time;
+        all.shape |= c->of[TL_SHAPE][i] = v.shape;
+        all.thread |= c->of[TL_THREAD][i] = one->thread;
+        all.prev |= c->of[TL_PREV][i] = v.prev;
+        all.waker |= c->of[TL_WAKER][i] = v.waker;
+        all.context |= c->of[TL_CONTEXT][i] = one->context;
     }
-    *ret_all = all;
+    c->all[TL_TIME] = all.time;
+    c->all[TL_SHAPE] = all.shape;
+    c->all[TL_THREAD] = all.thread;
+    c->all[TL_PREV] = all.prev;
+    c->all[TL_WAKER] = all.waker;
+    c->all[TL_CONTEXT] = all.context;
 }
 
 /* Sets where each column begins in a row. */
-static void lay_out(struct tl_block *b, const struct tl_values *all)
+static void lay_out(struct tl_block *b, const struct columns *columns)
 {
-    const uint64_t of[TL_COLUMNS] = {
-        [TL_TIME] = all->time, [TL_SHAPE] = all->shape, [TL_THREAD] = all->thread,
-        [TL_PREV] = all->prev, [TL_WAKER] = all->waker, [TL_CONTEXT] = all->context};
     for (int c = 0; c < TL_COLUMNS; c++)
-        b->begin[c + 1] = (uint8_t)(b->begin[c] + bits_of(of[c]));
+        b->begin[c + 1] = (uint8_t)(b->begin[c] + bits_of(columns->all[c]));
     b->row = (uint8_t)((b->begin[TL_COLUMNS] + 7) / 8);
 }
 
-static void put_value(uint64_t words[ROW_WORDS], unsigned begin, uint64_t value)
+static void put_word(uint8_t *to, uint64_t word)
 {
-    unsigned word = begin / 64, bit = begin % 64;
-    words[word] |= value << bit;
-    if (bit && word + 1 < ROW_WORDS)
-        words[word + 1] |= value >> (64 - bit);
+    word = htole64(word);
+    memcpy(to, &word, sizeof(word));
 }
 
-/* Writes the rows one after the other and returns the end of what was written. */
-static uint8_t *put_rows(const struct tl_block *b, const struct tl_values *rows, size_t n,
+/*
+ * Writes the rows one after the other and returns the end of what was written. The words of all
+ * rows are composed column by column, in loops that a compiler turns into vector instructions.
+ */
+static uint8_t *put_rows(const struct tl_block *b, const struct columns *columns, size_t n,
                          uint8_t *to)
 {
-    const struct tl_block at = *b;
-    for (size_t i = 0; i < n; i++, to += at.row) {
-        uint64_t words[ROW_WORDS] = {rows[i].time};
-        put_value(words, at.begin[TL_SHAPE], rows[i].shape);
-        put_value(words, at.begin[TL_THREAD], rows[i].thread);
-        put_value(words, at.begin[TL_PREV], rows[i].prev);
-        put_value(words, at.begin[TL_WAKER], rows[i].waker);
-        put_value(words, at.begin[TL_CONTEXT], rows[i].context);
-        for (int k = 0; k < ROW_WORDS; k++)
-            words[k] = htole64(words[k]);
-        memcpy(to, words, sizeof(words)); /* the next row begins within these */
+    uint64_t words[ROW_WORDS][TL_BLOCK_NODES];
+    size_t used = MAX((b->begin[TL_COLUMNS] + 63) / 64, 2);
+    memset(words, 0, used * sizeof(words[0]));
+    for (int c = 0; c < TL_COLUMNS; c++) {
+        const uint64_t *from = columns->of[c];
+        unsigned word = b->begin[c] / 64, bit = b->begin[c] % 64;
+        if (!columns->all[c])
+            continue;
+        for (int i = 0; i < TL_BLOCK_NODES; i++)
+            words[word][i] |= from[i] << bit;
+        if (b->begin[c + 1] > 64 * (word + 1))
+            for (int i = 0; i < TL_BLOCK_NODES; i++)
+                words[word + 1][i] |= from[i] >> (64 - bit);
     }
-    return to;
-}
-
-/* The same for rows that fit into two words, as nearly all do. */
-static uint8_t *put_short_rows(const struct tl_block *b, const struct tl_values *rows, size_t n,
-                               uint8_t *to)
-{
-    typedef unsigned __int128 two_words;
-
-    const struct tl_block at = *b;
-    for (size_t i = 0; i < n; i++, to += at.row) {
-        const struct tl_values v = rows[i];
-        two_words row =
-            (two_words)v.time | (two_words)v.shape << at.begin[TL_SHAPE] |
-            (two_words)v.thread << at.begin[TL_THREAD] | (two_words)v.prev << at.begin[TL_PREV] |
-            (two_words)v.waker << at.begin[TL_WAKER] | (two_words)v.context << at.begin[TL_CONTEXT];
-        uint64_t words[2] = {htole64((uint64_t)row), htole64((uint64_t)(row >> 64))};
-        memcpy(to, words, sizeof(words));
+    const size_t row = b->row;
+    for (size_t i = 0; i < n; i++, to += row) { /* the next row begins within what is written */
+        put_word(to, words[0][i]);
+        put_word(to + sizeof(uint64_t), words[1][i]);
+        for (size_t k = 2; k < used; k++)
+            put_word(to + k * sizeof(uint64_t), words[k][i]);
     }
     return to;
 }
 
 int tl_packer_put(struct tl_packer *p, size_t block, const struct tl_node *nodes, size_t n)
 {
-    struct tl_values rows[TL_BLOCK_NODES], all;
+    struct columns columns;
     int r = block < p->blocks.len ? 0 : vec_extend(&p->blocks, 1);
     if (r == 0)
         r = vec_reserve(&p->bytes, p->bytes.len + (TL_BLOCK_NODES + 1) * ROW_WORDS * 8);
     if (r < 0)
         return r;
-    columns(p, (uint32_t)(block << TL_BLOCK_BITS), nodes, n, rows, &all);
+    columns_fill(p, (uint32_t)(block << TL_BLOCK_BITS), nodes, n, &columns);
     struct tl_block b = {.time = nodes[0].time, .at = p->written + p->bytes.len};
-    lay_out(&b, &all);
-    uint8_t *to = vec_end(&p->bytes);
-    /* a shift by all 128 bits is not defined: an empty last column needs a place before that */
-    to = b.begin[TL_COLUMNS] < 128 ? put_short_rows(&b, rows, n, to) : put_rows(&b, rows, n, to);
+    lay_out(&b, &columns);
+    uint8_t *to = put_rows(&b, &columns, n, vec_end(&p->bytes));
     p->bytes.len = (size_t)(to - p->bytes.data);
     p->blocks.data[block] = b;
     p->n_nodes = MAX(p->n_nodes, (block << TL_BLOCK_BITS) + n);
