@@ -18,9 +18,23 @@ static uint64_t unproven_parts(const struct hold_side *side, uint64_t length)
     return length ? (unproven * PARTS + length - 1) / length : 0;
 }
 
-/* Writes the holds of a thread from number `from` on, as many as fit; returns the next number. */
+/* The inverse, in ns. */
+static uint64_t part_of(uint64_t length, uint64_t parts)
+{
+    return parts == PARTS ? length : length / PARTS * parts;
+}
+
+static uint64_t add_up(uint64_t sum, uint64_t ns)
+{
+    return sum + MIN(ns, UINT64_MAX - sum);
+}
+
+/*
+ * Writes the holds of a thread from number `from` on, as many as fit; returns the next number.
+ * unsure: per object, to be added to; or NULL.
+ */
 static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint8_t **to,
-                       const uint8_t *end)
+                       const uint8_t *end, struct tl_unsure *unsure)
 {
     size_t i = from, n = hold_count(h, thread);
     uint64_t before = i ? hold_of(h, thread, i - 1)->start : 0;
@@ -35,17 +49,24 @@ static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint
         /* a release may lie before an inferred acquisition: there is no section then */
         *to = varint_put(*to, length);
         *to = varint_put(*to, (uint64_t)tl_hold_object(one) << 1 | inferred);
-        if (end_inferred)
-            *to = varint_put(*to, (hold_latest(h, slot) - one->end + 999) / 1000 << 1);
-        else if (unproven)
-            *to = varint_put(*to, unproven << 1 | 1);
+        uint64_t more_us = end_inferred ? (hold_latest(h, slot) - one->end + 999) / 1000 : 0;
+        if (inferred)
+            *to = varint_put(*to, end_inferred ? more_us << 1 : unproven << 1 | 1);
+        if (inferred && unsure) {
+            struct tl_unsure *sum = &unsure[tl_hold_object(one)];
+            sum->less_ns = add_up(sum->less_ns, part_of(length, end_inferred ? PARTS : unproven));
+            sum->more_ns = add_up(sum->more_ns, more_us * 1000);
+        }
         before = one->start;
     }
     return i;
 }
 
-/* Passes all holds in a short form to a function, piece by piece, and thread by thread. */
-static int put_all(const struct timeline *t, const struct holds *h,
+/*
+ * Passes all holds in a short form to a function, piece by piece, and thread by thread. unsure: as
+ * above.
+ */
+static int put_all(const struct timeline *t, const struct holds *h, struct tl_unsure *unsure,
                    int (*put)(void *arg, uint32_t thread, const uint8_t *bytes, size_t n),
                    void *arg)
 {
@@ -54,7 +75,7 @@ static int put_all(const struct timeline *t, const struct holds *h,
     for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
         for (size_t i = 0, n = hold_count(h, thread); r == 0 && i < n;) {
             uint8_t *to = some;
-            i = put_some(h, thread, i, &to, some + sizeof(some));
+            i = put_some(h, thread, i, &to, some + sizeof(some), unsure);
             r = put(arg, thread, some, (size_t)(to - some));
         }
     }
@@ -82,7 +103,7 @@ static uint64_t *firsts(const struct timeline *t, const struct holds *h)
     uint64_t *first = calloc(t->n_threads + 1, sizeof(*first));
     if (!first)
         return NULL;
-    (void)put_all(t, h, count_bytes, first);
+    (void)put_all(t, h, NULL, count_bytes, first);
     sum_firsts(t, first);
     return first;
 }
@@ -105,7 +126,7 @@ static int shorten(const struct timeline *t, const struct holds *h, uint8_t **re
         free(first);
         return -ENOMEM;
     }
-    (void)put_all(t, h, add_bytes, &to);
+    (void)put_all(t, h, NULL, add_bytes, &to);
     *ret = bytes;
     *ret_first = first;
     return 0;
@@ -151,6 +172,7 @@ struct putting {
     const struct holds *h;
     int fd;
     uint64_t *first;    /* per thread: how many bytes the thread before it has */
+    struct tl_unsure *unsure;
     VEC(uint8_t) bytes; /* collected until there are many */
 };
 
@@ -178,7 +200,7 @@ static int64_t put_holds(int fd, void *arg)
 {
     struct putting *p = arg;
     p->fd = fd;
-    int r = put_all(p->t, p->h, write_bytes, p);
+    int r = put_all(p->t, p->h, p->unsure, write_bytes, p);
     if (r == 0)
         r = flush(p);
     vec_release(&p->bytes);
@@ -201,15 +223,20 @@ static int keep_in_memory(struct timeline *t, const struct holds *h)
 
 static int keep(struct timeline *t, const struct holds *h)
 {
-    struct putting p = {.t = t, .h = h, .first = calloc(t->n_threads + 1, sizeof(*p.first))};
-    if (!p.first)
-        return -ENOMEM;
-    if (timeline_keep_put(t, TL_KEEP_holds, put_holds, &p) < 0) {
-        free(p.first);
-        return keep_in_memory(t, h);
+    struct putting p = {.t = t,
+                        .h = h,
+                        .first = calloc(t->n_threads + 1, sizeof(*p.first)),
+                        .unsure = calloc(t->n_objects + 1, sizeof(*p.unsure))};
+    int r = p.first && p.unsure ? 0 : -ENOMEM;
+    if (r == 0 && timeline_keep_put(t, TL_KEEP_holds, put_holds, &p) == 0) {
+        timeline_keep(t, TL_KEEP_hold_first, TAKE(p.first), t->n_threads + 1);
+        timeline_keep(t, TL_KEEP_unsure, TAKE(p.unsure), t->n_objects);
+    } else if (r == 0) {
+        r = keep_in_memory(t, h);
     }
-    timeline_keep(t, TL_KEEP_hold_first, p.first, t->n_threads + 1);
-    return 0;
+    free(p.first);
+    free(p.unsure);
+    return r;
 }
 
 int hold_list_keep(struct timeline *t, const struct holds *h)
@@ -239,7 +266,7 @@ static void next_hold(struct section_lane *lane)
     uint64_t unsure = lane->next.inferred ? cursor_varint(&lane->later) : 1;
     uint64_t parts = unsure & 1 ? MIN(unsure >> 1, (uint64_t)PARTS) : PARTS;
     uint64_t more_us = unsure & 1 ? 0 : unsure >> 1;
-    lane->next.unproven = parts == PARTS ? lane->next.length : lane->next.length / PARTS * parts;
+    lane->next.unproven = part_of(lane->next.length, parts);
     uint64_t room = UINT64_MAX - lane->next.length;
     lane->next.most = lane->next.length + (more_us < room / 1000 ? more_us * 1000 : room);
     if (lane->later.failed)
@@ -256,14 +283,21 @@ void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const
                       uint64_t *ret_less, uint64_t *ret_more)
 {
     *ret_less = *ret_more = 0;
+    if (t->unsure && t->n_unsure == t->n_objects && l->bytes == t->holds) {
+        for (size_t i = 0; i < t->n_objects; i++) {
+            *ret_less = add_up(*ret_less, wanted[i] ? t->unsure[i].less_ns : 0);
+            *ret_more = add_up(*ret_more, wanted[i] ? t->unsure[i].more_ns : 0);
+        }
+        return;
+    }
     for (size_t i = 0; i < t->n_threads; i++) {
         struct section_lane lane = {0};
         for (lane_begin(&lane, l, i); lane.next.start != UINT64_MAX; next_hold(&lane)) {
             const struct section_hold *h = &lane.next;
             if (!h->inferred || h->object >= t->n_objects || !wanted[h->object])
                 continue;
-            *ret_less += MIN(h->unproven, UINT64_MAX - *ret_less);
-            *ret_more += MIN(h->most - h->length, UINT64_MAX - *ret_more);
+            *ret_less = add_up(*ret_less, h->unproven);
+            *ret_more = add_up(*ret_more, h->most - h->length);
         }
     }
 }

@@ -80,20 +80,29 @@ CURSOR_READ_(le32, uint32_t, le32toh)
 CURSOR_READ_(le64, uint64_t, le64toh)
 #undef CURSOR_READ_
 
-/* Reads a LEB128 number as protobuf defines it, of up to ten bytes. A longer one is a failure. */
+/*
+ * Reads a LEB128 number as protobuf defines it, of up to ten bytes. A longer one is a failure.
+ * Numbers of up to eight bytes are read without a branch for each byte.
+ */
 static inline uint64_t cursor_varint(struct cursor *c)
 {
     uint64_t v = 0;
-    /* The range is checked once where the longest number fits. */
-    bool fits = !c->failed && cursor_left(c) >= VARINT_MAX;
-    const uint8_t *at = c->at;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t b = fits ? *at++ : cursor_u8(c);
-        v |= (uint64_t)(b & 0x7f) << shift;
-        if (!(b & 0x80)) {
-            c->at = fits ? at : c->at;
-            return v;
+    if (!c->failed && cursor_left(c) >= VARINT_MAX) {
+        memcpy(&v, c->at, sizeof(v));
+        v = le64toh(v);
+        uint64_t stop = ~v & UINT64_C(0x8080808080808080);
+        v &= stop ^ (stop - 1);
+        if (stop) {
+            c->at += (unsigned)__builtin_ctzll(stop) / 8 + 1;
+            return (uint32_t)stop ? varint_join_32((uint32_t)v) : varint_join_64(v);
         }
+        v = 0;
+    }
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint8_t b = cursor_u8(c);
+        v |= (uint64_t)(b & 0x7f) << shift;
+        if (!(b & 0x80))
+            return v;
     }
     c->failed = true;
     return 0;

@@ -212,8 +212,7 @@ static inline uint64_t long_at(const uint8_t **at)
     if ((uint32_t)stop) { /* at most four bytes */
         uint32_t low = (uint32_t)x & (uint32_t)(stop ^ (stop - 1));
         *at += (unsigned)__builtin_ctz((uint32_t)stop) / 8 + 1;
-        low = (low & 0x007f007f) | (low & 0x7f007f00) >> 1;
-        return (low & 0x3fff) | (low & 0x3fff0000) >> 2;
+        return varint_join_32(low);
     }
     if (likely(stop)) {
         *at += (unsigned)__builtin_ctzll(stop) / 8 + 1;
@@ -222,9 +221,7 @@ static inline uint64_t long_at(const uint8_t **at)
         high = (uint64_t)(*at)[8] << 56;
         *at += LONG_MAX_BYTES;
     }
-    x = (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x7f007f007f007f00)) >> 1;
-    x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x3fff00003fff0000)) >> 2;
-    return (x & UINT64_C(0x0fffffff)) | (x & UINT64_C(0x0fffffff00000000)) >> 4 | high;
+    return varint_join_64(x) | high;
 }
 
 /*

@@ -169,12 +169,21 @@ struct tl_unowned {
     X(char, text)
 
 /*
+ * By how much the time inside an object's sections can be below, and above, what is likely, because
+ * their ends are inferred. The sums saturate.
+ */
+struct tl_unsure {
+    uint64_t less_ns, more_ns;
+};
+
+/*
  * Results of analyses, NULL until they are requested. They are kept with the timeline, and in its
  * index when there is one.
  */
 #define TL_KEPT(X)                                                                         \
     X(uint8_t, holds)       /* analysis/sections.h */                                      \
     X(uint64_t, hold_first) /* per thread: where its holds begin; n_threads + 1 of them */ \
+    X(struct tl_unsure, unsure)   /* per object */                                         \
     X(struct tl_share, shares)                                                             \
     X(struct tl_unowned, unowned)
 

@@ -1173,6 +1173,31 @@ static void check_full_disk(const char *name)
     timeline_free(t);
 }
 
+/* What the index says of inferred ends is what the holds themselves say. */
+static void check_unsure(struct timeline *t)
+{
+    struct hold_list l;
+    uint64_t less[2], more[2];
+    uint8_t *wanted = calloc(t->n_objects, 1);
+    const struct tl_unsure *unsure = t->unsure;
+    assert_non_null(wanted);
+    assert_int_equal(hold_list_init(&l, t, NULL, NULL), 0);
+    assert_true(unsure && t->n_unsure == t->n_objects && l.bytes == t->holds);
+    for (size_t i = 0; i < t->n_objects; i++) {
+        wanted[i] = 1;
+        t->unsure = unsure;
+        hold_list_unsure(&l, t, wanted, &less[0], &more[0]);
+        t->unsure = NULL;
+        hold_list_unsure(&l, t, wanted, &less[1], &more[1]);
+        assert_int_equal(less[0], less[1]);
+        assert_int_equal(more[0], more[1]);
+    }
+    assert_true(less[0] > 0);
+    t->unsure = unsure;
+    hold_list_release(&l);
+    free(wanted);
+}
+
 static void an_index_reads_back(void **state)
 {
     RUN(3, S({START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}), S(OUT_AND_IN), S(OUT_AND_IN));
@@ -1200,6 +1225,7 @@ static void an_index_reads_back(void **state)
     timeline_free(t);
     assert_int_equal(timeline_map(&t, name, 42), 0);
     assert_true(t->holds && t->n_holds > 1 && t->n_hold_first == t->n_threads + 1);
+    check_unsure(t);
     check_same_what_if(t);
     check_damaged_nodes(t);
     check_damaged_index(name);
