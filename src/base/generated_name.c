@@ -147,7 +147,13 @@ void generated_target_consider(struct generated_target *t, struct str host, stru
         str_is(class, "java/lang/invoke/MethodHandle"))
         return;
     t->rank = rank;
-    if (own && method.len > 7 && memcmp(method.data, "lambda$", 7) == 0) {
+    t->is_lambda = own && method.len > 7 && memcmp(method.data, "lambda$", 7) == 0;
+    bool fits = class.len + 1 + method.len < sizeof(t->pattern);
+    snprintf(t->pattern, sizeof(t->pattern), "%.*s.%.*s", fits ? (int)class.len : 0, class.data,
+             (int)method.len, method.data);
+    if (!fits)
+        t->pattern[0] = 0;
+    if (t->is_lambda) {
         snprintf(t->text, sizeof(t->text), "%.*s", (int)method.len, method.data);
         return;
     }

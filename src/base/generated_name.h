@@ -45,6 +45,12 @@ bool generated_name_is_agents_library(const char *name, size_t len);
 struct generated_target {
     int rank;
     char text[256];
+    /*
+     * Of a lambda: the same as a pattern of --trace, but with slashes: "com/shop/Cart.add". Empty
+     * if it is too long.
+     */
+    char pattern[256];
+    bool is_lambda; /* and not a method reference */
 };
 
 /* Considers a method that the lambda's class refers to. Class names are in the internal form. */

@@ -93,7 +93,7 @@ static bool asks_for(const struct asked *row, const char *name, const char *valu
  */
 struct settings {
     bool on[OPTION_COUNT], asked[ARRAY_SIZE(rows)];
-    bool only_named; /* --requests names methods and has no "auto" */
+    bool only_named;            /* --requests names methods and has no "auto" */
     bool missing[OPTION_COUNT]; /* something that the option names is not there */
 };
 
@@ -200,6 +200,18 @@ static const char *recording_shown_by(struct recording *r, const char *words)
     return found;
 }
 
+/* Returns whether each pattern of a list is among the unmatched, ",PATTERN,PATTERN,". */
+static bool all_unmatched(char *list, struct buf *unmatched)
+{
+    bool all = list && !buf_error(unmatched);
+    for (char *one; all && (one = strsep(&list, ":"));) {
+        _cleanup_(buf_release) struct buf framed = BUF(1 << 17);
+        buf_printf(&framed, ",%s,", one);
+        all = !buf_error(&framed) && strstr(buf_str(unmatched), buf_str(&framed));
+    }
+    return all;
+}
+
 int contents_report(const char *path, const char *shown)
 {
     enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
@@ -213,8 +225,11 @@ int contents_report(const char *path, const char *shown)
     const char *why = NULL;
     struct rec_event e;
     struct settings s = {0};
+    _cleanup_(buf_release) struct buf unmatched = BUF(1 << 20);
+    _cleanup_free_ char *traced = NULL;
     if (recording_open(&r, path, &why) < 0)
         return 0;
+    buf_string(&unmatched, ",");
     /* What the command has reported is repeated only where it explains an empty recording. */
     bool empty = !recording_shown_by(r, NULL);
     if (recording_select(r, wanted) < 0)
@@ -222,13 +237,17 @@ int contents_report(const char *path, const char *shown)
     recording_rewind(r);
     while (recording_next(r, &e) > 0) {
         const char *subject = rec_string(&e.object, e.tag == NOTE ? "place" : "pattern", "?");
-        s.missing[OPT_TRACE] |= e.tag == UNMATCHED;
+        bool partly = e.tag == UNMATCHED && rec_long(&e.object, "partly", 0);
+        if (e.tag == UNMATCHED && !partly)
+            buf_printf(&unmatched, "%s,", subject);
         s.missing[OPT_LOG] |= e.tag == NOTE;
         s.missing[OPT_WATCH] |= e.tag == NOTE;
         if (e.tag != SETTING && !empty && target_has_reported(subject))
             continue;
         if (e.tag == UNMATCHED) {
-            complain(rec_string(&e.object, "pattern", "?"), "the pattern traced nothing",
+            complain(rec_string(&e.object, "pattern", "?"),
+                     partly ? "the pattern did not trace all that it matches"
+                            : "the pattern traced nothing",
                      rec_string(&e.object, "reason", "no method matches"));
             continue;
         }
@@ -254,8 +273,11 @@ int contents_report(const char *path, const char *shown)
             continue;
         }
         note_setting(&s, &e);
+        if (!traced && strcmp(rec_string(&e.object, "name", ""), option_table[OPT_TRACE].name) == 0)
+            traced = strdup(rec_string(&e.object, "value", ""));
     }
     int status = 0;
+    s.missing[OPT_TRACE] = all_unmatched(traced, &unmatched);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         if (s.asked[i] && !has_any(r, rows[i].types))
             complain(shown, why_nothing(&s, &rows[i]), NULL);

@@ -87,6 +87,13 @@ static bool is_vm_anonymous(struct str name)
     return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
 }
 
+bool loaded_may_change(jclass class, struct str name)
+{
+    jboolean modifiable = JNI_FALSE;
+    (*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable);
+    return modifiable && !is_vm_anonymous(name);
+}
+
 static void call_on_class(JNIEnv *jni, jclass class, struct str name)
 {
     for (int i = 0; i < CLIENTS_MAX; i++) {
@@ -106,9 +113,7 @@ static bool to_retransform(jclass class, const struct instrument_client *c, uint
     struct str name;
     if (!class_signature_name(class, &signature, &name))
         return false;
-    jboolean modifiable = JNI_FALSE;
-    (*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable);
-    modifiable = modifiable && !is_vm_anonymous(name);
+    bool modifiable = loaded_may_change(class, name);
     bool back = out_of && instrument_changed_by(name) & out_of, wanted = false;
     if (!out_of || c) {
         if (modifiable)

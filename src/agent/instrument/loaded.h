@@ -12,6 +12,8 @@
  * clients have changed. Returns 0, or -EPROTO when the VM does not list its classes.
  */
 int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t out_of);
+/* Returns whether the VM allows a class, whose name is in the internal form, to be changed. */
+bool loaded_may_change(jclass class, struct str name);
 /*
  * Removes the probes of former clients. Does not call instrument_pause and instrument_progress,
  * because no recording waits for it.

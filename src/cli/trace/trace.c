@@ -403,7 +403,7 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
         return status;
     /* A change is answered by what it changed; `list` shows all that is traced. */
     static const char *const changed[] = {"added", "removed", "methods_added", "unmatched_added",
-                                          NULL};
+                                          "partly_traced_added", NULL};
     bool all = operands->count < 3;
     status = target_show(&vm, "trace", buf_str(&message), false, o->json, all ? NULL : changed);
     if (status == 0 && !all && !o->json)

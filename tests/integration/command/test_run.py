@@ -76,7 +76,7 @@ def test_a_program_that_records_nothing(tmp_path):
 
 NAMES_NOTHING = (("--trace", "no.Such.m"), ("--trace", "no.Such.m,Exits.mian"), ("--trace", "implements no.Such"), ("--trace", "Exits.main", "--if", "arg9 > 1"),
                  ("--trace", "no.Such.m", "--cpu"), ("--log", "no.Such:1 x"), ("--log", "Exits:1 x"), ("--watch", "no.Such.f"), ("--requests=no.Such.m",))
-NAMES_SOMETHING = (("--trace", "Exits.main"), ("--trace", "java.lang.Integer.parseInt,no.Such.m"), ("--trace", "Exits.main", "--if", "time > 1h"), ("--log", "Exits:5 x"), ("--requests=Exits.main",))
+NAMES_SOMETHING = (("--trace", "Exits.main"), ("--trace", "java.lang.Integer.parseInt,no.Such.m"), ("--trace", "Exits.main", "--if", "time > 1h"), ("--trace", "Exits.unused,no.Such.m"), ("--log", "Exits:8 x"), ("--requests=Exits.main",))
 
 
 @pytest.mark.jdks(8, 17, 25)

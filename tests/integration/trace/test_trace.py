@@ -846,6 +846,57 @@ def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jdk, jvmscop
         process.communicate("\n")
 
 
+CANNOT = " below this type cannot be traced: the VM does not allow those of lambdas, method references and hidden classes to be changed"
+LAMBDA = "the code of a lambda is traced by its own name, such as Implemented.lambda$main$"
+ABSTRACT = " cannot be traced: it is abstract: trace the methods that implement it, as in 'implements pkg.Type'"
+# Patterns and what is said of them: nothing of those that trace all that they mean.
+BY_LAMBDAS = {
+    "implements Implemented$Job": (True, f"3 classes{CANNOT}; {LAMBDA}N, and what a method reference calls by its own name, such as Implemented$Helper.help"),
+    "implements Implemented$Task": (False, f"1 class{CANNOT}; {LAMBDA}N"),
+    "implements Implemented$Step": (False, f"1 class{CANNOT}; what a method reference calls is traced by its own name, such as Implemented$Helper.help"),
+    "implements Implemented$Plain": (True, None), "implements Implemented$Worker": (True, None),
+    "implements java.util.SortedMap": (False, "no loaded class of the program is below this type"),
+    "implements Worker": (False, "no class of this name is loaded, but Implemented$Worker is"),
+    "Implemented$Job.work": (False, f"Implemented$Job.work{ABSTRACT}; {LAMBDA}N, and what a method reference calls by its own name, such as Implemented$Helper.help"),
+    "Implemented$Step.step": (False, f"Implemented$Step.step{ABSTRACT}; what a method reference calls is traced by its own name, such as Implemented$Helper.help"),
+    "Implemented$Task.run": (False, f"Implemented$Task.run{ABSTRACT}; {LAMBDA}N")}
+
+
+def numbered(text):
+    return re.sub(r"lambda\$main\$\d", "lambda$main$N", text)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_lambdas_and_method_references_that_cannot_be_traced_are_reported(jdk, jvmscope, tmp_path):
+    """Also beside classes below the type that are traced; each with the method that is traced instead."""
+    program = ("-cp", lab.compiled("Implemented"), "Implemented")
+    for pattern, (traced, why) in BY_LAMBDAS.items():
+        done = jvmscope("run", "--trace", pattern, "-o", tmp_path / "r.jfr", "--", *jdk.command("java", *program))
+        told = [numbered(l) for l in done.stderr.splitlines() if "the pattern" in l]
+        says = "did not trace all that it matches" if traced else "traced nothing"
+        assert told == ([f"jvmscope: {pattern}: the pattern {says}: {why}"] if why else []) and done.returncode == (0 if traced else 1), (pattern, done.stderr)
+    process = jdk.start_java("Implemented", "forever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        done = jvmscope("attach", "--trace", ",".join(BY_LAMBDAS), "-o", tmp_path / "a.jfr", process.pid)
+        assert done.returncode == 0, done.stderr
+        notes = sorted(numbered(l.removeprefix("jvmscope: note: --trace ")) for l in done.stderr.splitlines() if "note" in l)
+        assert notes == sorted(f"{p}: {'does not trace all that it matches' if traced else 'traces nothing so far'}: {why}"
+                               for p, (traced, why) in BY_LAMBDAS.items() if why), done.stderr
+        listed = lab.read_json("trace", "--json", process.pid, "list")
+        for key, partly in (("unmatched", False), ("partly_traced", True)):
+            assert {u["pattern"]: numbered(u["why"]) for u in listed[key]} == {p: why for p, (traced, why) in BY_LAMBDAS.items() if why and traced == partly}
+        # The hints are right: what they name is traced.
+        job = "implements Implemented$Job"
+        hinted = re.findall(r"such as ([\w$.]+)", next(u["why"] for u in listed["partly_traced"] if u["pattern"] == job))
+        assert len(hinted) == 2
+        added = lab.read_json("trace", "--json", process.pid, "add", ",".join([job, *hinted]))
+        assert [u["pattern"] for u in added["partly_traced_added"]] == [job] and added["unmatched_added"] == []
+        assert sorted(m.split("(")[0].split()[-1] for m in added["methods_added"]) == sorted(hinted)
+    finally:
+        process.communicate("\n", timeout=60)
+
+
 def test_native_methods(jdk, jvmscope, tmp_path):
     """Every type in registers and on the stack, exceptions of native methods, and natives of the JDK that are bound already."""
     out = tmp_path / "t.jfr"

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/explain.h"
 
+#include "agent/capture/trace/below.h"
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/methods.h"
 #include "agent/capture/trace/trace_state.h"
 #include "agent/instrument/batches.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
+#include "agent/instrument/loaded.h"
 #include "agent/instrument/named_class.h"
-#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
 #include "base/generated_name.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/parse.h"
 #include "options/signature.h"
 
 #include <pthread.h>
@@ -84,7 +86,6 @@ static const char is_abstract[] =
 static const char *why_not(const struct search *s, jclass class, struct str class_name,
                            struct str method, struct str descriptor, jint modifiers)
 {
-    jboolean modifiable = JNI_TRUE;
     const char *reason = why_left(class_name, method);
     if (modifiers & 0x400)
         return is_abstract;
@@ -101,10 +102,7 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
         return reason;
     if (choice_never(class_name))
         return "the VM's own work depends on its class, which is never changed";
-    /* JDK 8 calls the anonymous classes of lambdas modifiable, and does not modify them. */
-    bool anonymous = vm.version < 9 && memmem(class_name.data, class_name.len, "$$Lambda$", 9);
-    if (anonymous ||
-        ((*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable) == JVMTI_ERROR_NONE && !modifiable))
+    if (!loaded_may_change(class, class_name))
         return "the VM does not allow its class to be changed";
     if (batches_ended())
         return "the program ended before its class was changed";
@@ -220,51 +218,29 @@ static bool put_lambda(struct buf *to, const char *shown)
     return true;
 }
 
-struct lambda_search {
-    JNIEnv *jni;
-    const char *interface; /* pkg.Type */
-    struct buf method;     /* what one of its lambdas calls, as a pattern */
-};
-
-static bool implements(const struct lambda_search *s, jclass c)
-{
-    jint n = 0;
-    jclass *of = NULL;
-    bool is = false;
-    if ((*vm.ti)->GetImplementedInterfaces(vm.ti, c, &n, &of) != JVMTI_ERROR_NONE)
-        return false;
-    for (jint i = 0; i < n; i++) {
-        _cleanup_free_ char *name = class_signature(of[i]);
-        size_t len = name ? strlen(name) : 0;
-        is = is || (len > 2 && choice_is_class((struct str){name + 1, len - 2}, s->interface));
-        (*s->jni)->DeleteLocalRef(s->jni, of[i]);
-    }
-    vm_free(of);
-    return is;
-}
-
-static bool on_lambda(void *context, jclass c, struct str name)
-{
-    struct lambda_search *s = context;
-    jobject loader = NULL;
-    if (!memmem(name.data, name.len, "$$Lambda", strlen("$$Lambda")) || !implements(s, c) ||
-        (*vm.ti)->GetClassLoader(vm.ti, c, &loader) != JVMTI_ERROR_NONE || !loader)
-        return false; /* those of the JDK are no example */
-    (*s->jni)->DeleteLocalRef(s->jni, loader);
-    _cleanup_free_ char *shown = class_signature(c);
-    if (shown)
-        dotted_in_place(shown, strlen(shown));
-    return shown && put_lambda(&s->method, shown + 1);
-}
-
 /* No class that implements an interface by a lambda can be changed, but the lambda's code can. */
 static void add_lambda(JNIEnv *jni, const char *interface, struct buf *why)
 {
-    struct lambda_search s = {jni, interface, BUF(1024)};
-    if (loaded_classes_each(vm.ti, jni, on_lambda, &s) == 1 && !buf_error(&s.method))
-        buf_printf(why, "; the code of a lambda is traced by its own name, such as %s",
-                   buf_str(&s.method));
-    buf_release(&s.method);
+    struct trace_below below;
+    trace_below_find(jni, interface, &below);
+    trace_below_put_hint(&below, why);
+}
+
+enum trace_result trace_explain_type(JNIEnv *jni, const char *type, struct buf *why)
+{
+    struct trace_below below;
+    trace_below_find(jni, type, &below);
+    if (!below.loaded)
+        say_not_loaded(why, &below.guess);
+    else if (below.unchangeable)
+        buf_printf(why,
+                   "%s below this type cannot be traced: the VM does not allow those of lambdas, "
+                   "method references and hidden classes to be changed",
+                   COUNT_TEXT(below.unchangeable, "classes"));
+    else
+        buf_string(why, "no loaded class of the program is below this type");
+    trace_below_put_hint(&below, why);
+    return !below.traced ? TRACED_NOTHING : below.unchangeable ? TRACED_PARTLY : TRACED;
 }
 
 void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why)
@@ -273,12 +249,6 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     struct search s = {.pattern = pattern, .names = names, .exclude = exclude, .others = BUF(1024)};
     if (*pattern == '@') {
         buf_string(why, "no method of a loaded class, and no such class, has this annotation");
-        return;
-    }
-    const char *type = trace_pattern_type(pattern);
-    if (type) {
-        buf_string(why, "no loaded class of the program is below this type");
-        add_lambda(jni, type, why);
         return;
     }
     if (names)

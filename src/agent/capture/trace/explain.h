@@ -13,10 +13,18 @@
 void trace_left_add(struct str class_name, struct str method, enum instrument_reason why);
 void trace_left_clear(void);
 
+enum trace_result { TRACED_NOTHING, TRACED_PARTLY, TRACED };
+
+/*
+ * Appends half a sentence to why about a pattern "implements TYPE": the type is not loaded, or no
+ * class below it is, or some are those of lambdas or hidden classes, which cannot be traced.
+ * Returns how much was traced; when that is all, why means nothing. Searches all loaded classes.
+ */
+enum trace_result trace_explain_type(JNIEnv *jni, const char *type, struct buf *why);
 /*
  * Appends half a sentence to why: no loaded class has such a name, or the class has no such method,
- * or the matching methods cannot be traced, and for what reason. `pattern` is a single pattern,
- * `exclude` that of the option or NULL. Searches all loaded classes.
+ * or the matching methods cannot be traced, and for what reason. `pattern` is a single pattern, not
+ * of a type, `exclude` that of the option or NULL. Searches all loaded classes.
  */
 void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why);
 

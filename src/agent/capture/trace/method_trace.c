@@ -10,6 +10,7 @@
 #include "agent/capture/trace/natives.h"
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
+#include "agent/capture/trace/unmatched.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/running.h"
 #include "agent/session/session.h"
@@ -33,7 +34,9 @@ static const struct jfr_type unmatched_type = {
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS(
         {"pattern", "Pattern", "java.lang.String"},
-        {"reason", "Reason", "java.lang.String", .description = "Why it traced nothing"}),
+        {"reason", "Reason", "java.lang.String", .description = "Why it traced nothing"},
+        {"partly", "Partly", "boolean",
+         .description = "Whether it traced something, and the reason is that of the rest"}),
 };
 
 struct method_trace method_trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -141,40 +144,6 @@ static void take_back(JNIEnv *jni)
     method_trace.typed = false;
 }
 
-static bool is_among(const char *list, const char *pattern)
-{
-    size_t n = strlen(pattern);
-    for (const char *p = list; *p; p += strcspn(p, ":"), p += *p == ':')
-        if (strcspn(p, ":") == n && strncmp(p, pattern, n) == 0)
-            return true;
-    return false;
-}
-
-/*
- * Calls f with each pattern that has traced no method so far, and the reason. among: only these
- * patterns of a list, or NULL. Without the lock, because it searches all classes.
- */
-static void each_unmatched(JNIEnv *jni, const char *among,
-                           void (*f)(void *context, const char *pattern, const char *why),
-                           void *context)
-{
-    pthread_mutex_lock(&method_trace.lock);
-    _cleanup_free_ char *patterns = strdup(method_trace.rules.patterns.list);
-    pthread_mutex_unlock(&method_trace.lock);
-    for (char *p = patterns, *end; p && *p; p = end) {
-        _cleanup_(buf_release) struct buf why = BUF(4096);
-        end = p + strcspn(p, ":");
-        end += *end == ':' ? (*end = 0, 1) : 0;
-        pthread_mutex_lock(&method_trace.lock);
-        bool matched = !*p || trace_any_matches(&method_trace.methods, p);
-        pthread_mutex_unlock(&method_trace.lock);
-        if (matched || (among && !is_among(among, p)))
-            continue;
-        trace_explain(jni, p, method_trace.exclude, &why);
-        f(context, p, buf_str(&why));
-    }
-}
-
 static bool is_traced(const struct method *m)
 {
     return choice_matches(
@@ -182,9 +151,18 @@ static bool is_traced(const struct method *m)
         (struct str){m->name, strlen(m->name)}, (struct str){m->descriptor, strlen(m->descriptor)});
 }
 
-static void say_unmatched(void *context, const char *pattern, const char *why)
+static void say_unmatched(void *context, const char *pattern, enum trace_result traced,
+                          const char *why)
 {
-    session_message(context, "trace %s: traces nothing so far: %s", pattern, why);
+    session_message(context, "trace %s: %s: %s", pattern,
+                    traced == TRACED_PARTLY ? "does not trace all that it matches"
+                                            : "traces nothing so far",
+                    why);
+}
+
+static void say_never(void *context, const char *patterns, const char *why)
+{
+    say_unmatched(context, patterns, TRACED_NOTHING, why);
 }
 
 static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
@@ -196,8 +174,8 @@ static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r >= 0 && method_trace.live && any_never_fits(jni, why))
         return -EINVAL;
     if (r >= 0 && method_trace.live) {
-        each_unmatched(jni, NULL, say_unmatched, s);
-        trace_each_never(jni, FIT_NOW, true, say_unmatched, s);
+        trace_each_unmatched(jni, NULL, say_unmatched, s);
+        trace_each_never(jni, FIT_NOW, true, say_never, s);
         instrument_lose_running(s->out.jfr, jni, LOSS_TRACE_RUNNING, is_traced);
     }
     return r;
@@ -209,9 +187,18 @@ static int trace_begin(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
-static void put_unmatched(void *context, const char *pattern, const char *why)
+struct unmatched {
+    struct json *json;
+    enum trace_result traced; /* only such patterns */
+};
+
+static void put_unmatched(void *context, const char *pattern, enum trace_result traced,
+                          const char *why)
 {
-    struct json *j = context;
+    const struct unmatched *u = context;
+    struct json *j = u->json;
+    if (traced != u->traced)
+        return;
     json_begin_object(j);
     json_key_string(j, "pattern", pattern);
     json_key_string(j, "why", why);
@@ -288,6 +275,14 @@ static void put_patterns(struct json *j, bool conditions)
     json_end_array(j);
 }
 
+static void put_all_unmatched(JNIEnv *jni, struct json *j, const char *key, const char *among,
+                              enum trace_result traced)
+{
+    json_key_array(j, key);
+    trace_each_unmatched(jni, among, put_unmatched, &(struct unmatched){j, traced});
+    json_end_array(j);
+}
+
 static void put_state(JNIEnv *jni, const struct change *change, struct buf *out)
 {
     struct json j = {.out = out};
@@ -305,13 +300,11 @@ static void put_state(JNIEnv *jni, const struct change *change, struct buf *out)
     json_end_array(&j);
     pthread_mutex_unlock(&method_trace.lock);
     if (change->verb && strcmp(change->verb, "added") == 0) {
-        json_key_array(&j, "unmatched_added");
-        each_unmatched(jni, change->patterns, put_unmatched, &j);
-        json_end_array(&j);
+        put_all_unmatched(jni, &j, "unmatched_added", change->patterns, TRACED_NOTHING);
+        put_all_unmatched(jni, &j, "partly_traced_added", change->patterns, TRACED_PARTLY);
     }
-    json_key_array(&j, "unmatched");
-    each_unmatched(jni, NULL, put_unmatched, &j);
-    json_end_array(&j);
+    put_all_unmatched(jni, &j, "unmatched", NULL, TRACED_NOTHING);
+    put_all_unmatched(jni, &j, "partly_traced", NULL, TRACED_PARTLY);
     json_end_object(&j);
 }
 
@@ -409,7 +402,7 @@ static int add_patterns(struct session *s, JNIEnv *jni, const char *list, const 
     method_trace.trying = false;
     if (r >= 0) {
         say_replaced(s, &before);
-        trace_each_never(jni, FIT_NOW, true, say_unmatched, s);
+        trace_each_never(jni, FIT_NOW, true, say_never, s);
     }
     trace_patterns_release(&before);
     return r;
@@ -530,7 +523,8 @@ static void trace_drain(struct session *s, JNIEnv *jni)
     jfr_lose_total(s->out.jfr, LOSS_TRACE_BYTES, method_trace.budget.over_bytes);
 }
 
-static void write_unmatched(void *context, const char *pattern, const char *why)
+static void write_unmatched(void *context, const char *pattern, enum trace_result traced,
+                            const char *why)
 {
     struct jfr_writer *w = context;
     struct jfr_event e;
@@ -539,15 +533,21 @@ static void write_unmatched(void *context, const char *pattern, const char *why)
     jfr_put_time(&e, now_ns());
     jfr_put_string(&e, pattern);
     jfr_put_string(&e, why);
+    jfr_put_byte(&e, traced == TRACED_PARTLY);
     jfr_commit(&e);
+}
+
+static void write_never(void *context, const char *patterns, const char *why)
+{
+    write_unmatched(context, patterns, TRACED_NOTHING, why);
 }
 
 static void trace_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (reason == DUMP_REQUEST)
         return;
-    each_unmatched(jni, NULL, write_unmatched, s->out.jfr);
-    trace_each_never(jni, FIT_END, false, write_unmatched, s->out.jfr);
+    trace_each_unmatched(jni, NULL, write_unmatched, s->out.jfr);
+    trace_each_never(jni, FIT_END, false, write_never, s->out.jfr);
 }
 
 static void trace_status(struct session *s, struct buf *out)

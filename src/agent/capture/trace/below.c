@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/below.h"
+
+#include "agent/capture/trace/trace_state.h"
+#include "agent/instrument/instrument.h"
+#include "agent/instrument/loaded.h"
+#include "agent/vm/lambda.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/vm.h"
+#include "base/dotted.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LOADERS_MAX = 16 }; /* classes of one name */
+
+struct search {
+    JNIEnv *jni;
+    const char *type;
+    jclass types[LOADERS_MAX];
+    unsigned n;
+    struct trace_below *found;
+};
+
+static bool is_type(void *context, struct str name)
+{
+    const struct search *s = context;
+    return choice_is_class(name, s->type);
+}
+
+static bool see_type(void *context, jclass c, struct str name)
+{
+    struct search *s = context;
+    if (is_type(s, name)) {
+        s->types[s->n] = (*s->jni)->NewLocalRef(s->jni, c);
+        s->n += s->types[s->n] != NULL;
+    } else if (!s->n) {
+        choice_guess_see(&s->found->guess, name, is_type, s);
+    }
+    return s->n == LOADERS_MAX;
+}
+
+static bool traces_method_of(struct str class_name)
+{
+    bool found = false;
+    pthread_mutex_lock(&method_trace.lock);
+    for (size_t i = 0; i < method_trace.methods.methods.len && !found; i++) {
+        const struct traced_method *m = &method_trace.methods.methods.data[i];
+        if (!m->rules || m->patterns != method_trace.patterns_changed ||
+            strnlen(m->text, class_name.len + 1) <= class_name.len ||
+            m->text[class_name.len] != '.' || memchr(m->text, '(', class_name.len))
+            continue;
+        size_t at = 0;
+        while (at < class_name.len && m->text[at] == dotted(class_name.data[at]))
+            at++;
+        found =
+            at == class_name.len && !memchr(m->text + at + 1, '.', strcspn(m->text + at + 1, "("));
+    }
+    pthread_mutex_unlock(&method_trace.lock);
+    return found;
+}
+
+/* Keeps the first method that a lambda, and that a method reference, of the program runs. */
+static void see_unchangeable(struct search *s, jclass c)
+{
+    struct generated_target target = {0};
+    char *signature = NULL;
+    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+        return;
+    s->found->unchangeable++;
+    lambda_target(c, signature, &target);
+    vm_free(signature);
+    char *to = target.is_lambda ? s->found->lambda : s->found->reference;
+    struct str pattern = {target.pattern, strlen(target.pattern)};
+    if (!*to && pattern.len && !instrument_is_jdk(pattern)) {
+        snprintf(to, sizeof(s->found->lambda), "%s", target.pattern);
+        dotted_in_place(to, strlen(to));
+    }
+}
+
+static bool see_below(void *context, jclass c, struct str name)
+{
+    struct search *s = context;
+    bool is_below = false;
+    if (instrument_is_jdk(name))
+        return false;
+    for (unsigned i = 0; i < s->n && !is_below; i++)
+        is_below = (*s->jni)->IsAssignableFrom(s->jni, c, s->types[i]);
+    if (is_below && !loaded_may_change(c, name))
+        see_unchangeable(s, c);
+    else if (is_below && !s->found->traced)
+        s->found->traced = traces_method_of(name);
+    return false;
+}
+
+void trace_below_find(JNIEnv *jni, const char *type, struct trace_below *ret)
+{
+    struct search s = {.jni = jni, .type = type, .found = ret};
+    *ret = (struct trace_below){0};
+    loaded_classes_each(vm.ti, jni, see_type, &s);
+    ret->loaded = s.n > 0;
+    if (s.n)
+        loaded_classes_each(vm.ti, jni, see_below, &s);
+    for (unsigned i = 0; i < s.n; i++)
+        (*jni)->DeleteLocalRef(jni, s.types[i]);
+}
+
+void trace_below_put_hint(const struct trace_below *b, struct buf *why)
+{
+    if (*b->lambda)
+        buf_printf(why, "; the code of a lambda is traced by its own name, such as %s", b->lambda);
+    if (*b->reference)
+        buf_printf(why, "%s what a method reference calls%s by its own name, such as %s",
+                   *b->lambda ? ", and" : ";", *b->lambda ? "" : " is traced", b->reference);
+}
