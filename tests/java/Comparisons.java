@@ -10,11 +10,21 @@ import java.util.concurrent.atomic.AtomicReference;
 
 /** Passes one argument of each kind that a condition can compare, first one that the test's condition selects and then others. */
 public class Comparisons {
-    enum Color { RED, GREEN }
+    enum Color {
+        RED, GREEN;
+
+        int shade(int n) {
+            return n;
+        }
+    }
 
     static class Failure extends Exception {
         Failure(String message) {
             super(message);
+        }
+
+        int describe(int n) {
+            return n;
         }
     }
 
@@ -85,6 +95,10 @@ public class Comparisons {
         file(1, new File("boom")); file(2, new File("bang"));
         ninth(null, "", 0, true, 'x', one, three, 0.1, new Failure("boom"));
         tenth(null, "", 0, true, 'x', Collections.unmodifiableMap(one), new int[3], 0.1f, "boom");
+        new Failure("boom").describe(1);
+        new Failure("bang").describe(2);
+        Color.RED.shade(1);
+        Color.GREEN.shade(2);
         System.out.println("done");
     }
 }

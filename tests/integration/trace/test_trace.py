@@ -408,8 +408,11 @@ def test_texts_that_no_object_has_are_reported(jdk, tmp_path):
 
 
 PLAIN_OBJECT = "arg2 of Reached.plain is a Reached$Base, whose objects are compared with null only, or by their fields"
+THIS_OBJECT = PLAIN_OBJECT.replace("arg2 of Reached.plain", "this of Reached$Base.take")
 NO_FIELD = (
-    (PLAIN, "arg2 > 5", PLAIN_OBJECT), (PLAIN, "arg2 == 'abc'", PLAIN_OBJECT),
+    (PLAIN, "arg2 > 5", PLAIN_OBJECT), (PLAIN, "arg2 == 'abc'", PLAIN_OBJECT), (TAKE, "this == 'Bob'", THIS_OBJECT), (TAKE, "this > 5", THIS_OBJECT),
+    (TAKE, "this == null", "this of Reached$Base.take is never null"), (TAKE, "this.length > 1", "this of Reached$Base.take is a Reached$Base, which has no length"),
+    (PLAIN, "arg2.length > 1", "arg2 of Reached.plain is a Reached$Base, which has no length"), (PLAIN, "arg2.next == 'Bob'", PLAIN_OBJECT.replace("arg2 of Reached.plain", "the field next")),
     (TAKE, "this.name == 3", "the field name is a text and never a number"), (TAKE, "Reached$Base.last.name > 3", "the field name is a text and never a number"),
     (TAKE, "this.nosuch > 1", "Reached$Base has no field nosuch"), (TAKE, "this.level.x > 1", "the field level is a number, which has no fields"),
     (TAKE, "this.next.nosuch == 1", "Reached$Base has no field nosuch"), (PLAIN, "arg1.x == 1", "arg1 of Reached.plain is an int, which has no fields"),
@@ -1212,7 +1215,7 @@ COMPARED = {
     **dict.fromkeys(("array", "objects", "list", "set", "collection"), "arg2.length == 3"), "map": "arg2.length == 1",
     **dict.fromkeys(("real", "single", "boxedReal", "decimal"), "arg2 == 0.1"), "whole": f"arg2 == {1 << 60}", "truth": "arg2 == true", "letter": "arg2 == 'x'",
     **dict.fromkeys(("object", "text", "chars", "exception", "throwable", "failure", "optional", "reference", "soft", "weak", "file"), "arg2 == 'boom'"),
-    "constant": "arg2 == 'RED'", "type": "arg2 == 'java.lang.String.class'", "atomic": "arg2 == 7", "ninth": ALL_KINDS, "tenth": ALL_KINDS}
+    "constant": "arg2 == 'RED'", "type": "arg2 == 'java.lang.String.class'", "atomic": "arg2 == 7", "ninth": ALL_KINDS, "tenth": ALL_KINDS, "Failure.describe": "this == 'boom'", "Color.shade": "this == 'RED'"}
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -1221,11 +1224,11 @@ def test_every_kind_of_argument_is_compared(jdk, tmp_path):
     def seen(conditions):
         returned, rest = {}, list(conditions.items())
         while rest:  # JDK 8 takes 1,023 characters of options
-            words = [w for name, condition in rest[:9] for w in ("--trace", f"Comparisons.{name}", "--if", condition)]
+            words = [w for name, condition in rest[:9] for w in ("--trace", f"Comparisons.{name}".replace(".Failure", "$Failure").replace(".Color", "$Color"), "--if", condition)]
             done = lab.jvmscope("run", *words, "-o", tmp_path / "c.jfr", "--", *jdk.command("java", "-cp", lab.compiled("Comparisons"), "Comparisons"))
             assert done.returncode == 0 and "nothing" not in done.stderr, done.stderr
             for call in lab.read_json("trace", "--json", tmp_path / "c.jfr")["calls"]:
-                returned.setdefault(call["method"].split("(")[0].removeprefix("Comparisons."), []).append(call["return"])
+                returned.setdefault(call["method"].split("(")[0].removeprefix("Comparisons").replace("$", ".")[1:], []).append(call["return"])
             del rest[:9]
         return returned
     assert seen(COMPARED) == {**{name: [1] for name in COMPARED}, "object": [1] * 7, "chars": [1, 1], "exception": [1, 1]}

@@ -94,7 +94,7 @@ bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, 
 {
     bool number = t->op != LOGIC_IS && t->op != LOGIC_NE && t->kind == COND_NUMBER,
          text = t->op == LOGIC_EQ && t->kind == COND_TEXT;
-    if ((!number && !text) || t->length || type.len < 3 || type.data[0] != 'L')
+    if ((!number && !text && !t->length) || type.len < 3 || type.data[0] != 'L')
         return false;
     struct search s = {.jni = jni, .type = {type.data + 1, type.len - 2}, .names = BUF(4096)};
     bool of_jdk = s.type.len > 5 && memcmp(s.type.data, "java/", 5) == 0;
@@ -111,7 +111,9 @@ bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, 
     if (plain) {
         buf_string(why, "is a ");
         buf_dotted(why, s.type.data, s.type.len);
-        buf_string(why, ", whose objects are compared with null only, or by their fields");
+        buf_string(why, t->length
+                            ? ", which has no length"
+                            : ", whose objects are compared with null only, or by their fields");
     }
     buf_release(&s.names);
     return none || plain;

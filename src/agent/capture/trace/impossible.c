@@ -209,6 +209,8 @@ static bool never_of_type(struct fit *f, const struct cond_test *t, struct str t
 
 static bool never_of_this(struct fit *f, const struct cond_test *t)
 {
+    if (!t->path && t->op == LOGIC_EQ && t->kind == COND_NULL)
+        return say(f, t, "is never null");
     const char *end = f->method->descriptor;
     while (end > f->method->text && *end != '.')
         end--;
@@ -237,7 +239,7 @@ static bool never(void *context, const struct cond_test *t)
         return true;
     case COND_THIS:
         return f->method->has_this
-                   ? t->path && never_of_this(f, t)
+                   ? never_of_this(f, t)
                    : say(f, t, "is not there: the method is static, or a constructor");
     case COND_STATIC:
         return no_field(f, (struct str){"", 0}, t);
