@@ -263,12 +263,24 @@ static int place_one(struct control_call *c, jclass class, jmethodID m, jlocatio
     return 0;
 }
 
-/*
- * Handles all locations in one class. Appends the methods of the wanted name and other parameters
- * to `others`.
- */
+/* What was found where no breakpoint can be. */
+struct seen {
+    unsigned classes;
+    bool abstract, native; /* a method that is meant has no code */
+    bool lines;            /* a method of the class has line numbers */
+    struct buf others;     /* methods of the wanted name with other parameters */
+    char above[512];       /* class and method of CLASS.METHOD:LINE: the class of this name */
+    bool above_loaded;
+};
+
+static void seen_release(struct seen *seen)
+{
+    buf_release(&seen->others);
+}
+
+/* Handles all locations in one class. */
 static int place_in_class(struct control_call *c, jclass class, uint32_t line, const char *method,
-                          bool set, struct buf *others, jvmtiError *ret_error)
+                          bool set, struct seen *seen, jvmtiError *ret_error)
 {
     enum { ACC_ABSTRACT = 0x0400 };
 
@@ -279,14 +291,19 @@ static int place_in_class(struct control_call *c, jclass class, uint32_t line, c
         return 0;
     for (jint k = 0; k < n; k++) {
         const struct method *m = names_method(c->i->jni, methods[k]);
-        if (!m || m->native || m->modifiers & ACC_ABSTRACT)
+        if (!m)
             continue;
-        if (method && is_method(m, method)) {
+        bool abstract = m->modifiers & ACC_ABSTRACT, meant = method && is_method(m, method);
+        seen->lines |= m->n_lines > 0;
+        if (m->native || abstract) {
+            seen->abstract |= meant && abstract;
+            seen->native |= meant && m->native;
+        } else if (meant) {
             placed += place_one(c, class, methods[k], 0, set, ret_error);
         } else if (method && strlen(m->name) == strcspn(method, "(") &&
                    strncmp(m->name, method, strlen(m->name)) == 0) {
-            buf_printf(others, "%s%s", others->len ? ", " : "; there is ", m->name);
-            signature_put_parameters(others, m->descriptor);
+            buf_printf(&seen->others, "%s%s", seen->others.len ? ", " : "; there is ", m->name);
+            signature_put_parameters(&seen->others, m->descriptor);
         }
         /*
          * Only the first instruction of a line, because a loop returns to its line several times.
@@ -302,12 +319,35 @@ static int place_in_class(struct control_call *c, jclass class, uint32_t line, c
     return placed;
 }
 
+/* Why no breakpoint was set. */
+static void say_why(struct control_call *c, const struct seen *seen, uint32_t line)
+{
+    const char *text = c->operands[0];
+    struct buf *why = c->i->why;
+    if (!seen->classes && seen->above_loaded)
+        buf_printf(why, "%s: a line is given with its class alone: %s:%u", text, seen->above, line);
+    else if (!seen->classes)
+        buf_printf(why, "%s: no loaded class of this name", text);
+    else if (line && !seen->lines)
+        buf_printf(why, "%s: the class was compiled without line numbers", text);
+    else if (line)
+        buf_printf(why, "%s: the class has no code of this line", text);
+    else if (seen->abstract)
+        buf_printf(why, "%s: the method is abstract and has no code; name one that implements it",
+                   text);
+    else if (seen->native)
+        buf_printf(why, "%s: the method is native and has no code where a thread could stop", text);
+    else
+        buf_printf(why, "%s: the class has no such method%s", text,
+                   buf_error(&seen->others) ? "" : buf_str(&seen->others));
+}
+
 static int place(struct control_call *c, bool set)
 {
     char wanted[512];
     uint32_t line = 0;
     const char *method = NULL, *text = c->operands[0], *fault = NULL;
-    _cleanup_(buf_release) struct buf others = BUF(1024);
+    _cleanup_(seen_release) struct seen seen = {.others = BUF(1024)};
     _cleanup_free_ char *written = strdup(text);
     if (!written)
         return -ENOMEM;
@@ -326,17 +366,20 @@ static int place(struct control_call *c, bool set)
         return -EINVAL;
     }
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    int classes = 0, placed = 0;
+    int placed = 0;
     jvmtiError e = JVMTI_ERROR_NONE;
     if (loaded_classes(c->i->ti, c->i->jni, &all) < 0)
         return -ENOTSUP;
+    const char *dot = line ? strrchr(wanted, '.') : NULL;
+    snprintf(seen.above, sizeof(seen.above), "%.*s", dot ? (int)(dot - wanted) : 0, wanted);
     control_lock();
     for (jint k = 0; k < all.n; k++) {
         _cleanup_free_ char *name = inspect_class_name(c->i, all.of[k]);
         if (name && strcmp(name, wanted) == 0) {
-            classes++;
-            placed += place_in_class(c, all.of[k], line, method, set, &others, &e);
+            seen.classes++;
+            placed += place_in_class(c, all.of[k], line, method, set, &seen, &e);
         }
+        seen.above_loaded |= name && strcmp(name, seen.above) == 0;
     }
     if (placed && set)
         e = (*c->i->ti)->SetEventNotificationMode(c->i->ti, JVMTI_ENABLE, JVMTI_EVENT_BREAKPOINT,
@@ -349,11 +392,10 @@ static int place(struct control_call *c, bool set)
     }
     if (e != JVMTI_ERROR_NONE)
         return control_error(c, text, e);
-    buf_printf(c->i->why, "%s: %s%s", text,
-               !classes ? "no loaded class of this name"
-               : set    ? "no such line or method with code"
-                        : "no breakpoint there",
-               set && !buf_error(&others) ? buf_str(&others) : "");
+    if (set || !seen.classes)
+        say_why(c, &seen, line);
+    else
+        buf_printf(c->i->why, "%s: no breakpoint there", text);
     return -ESRCH;
 }
 

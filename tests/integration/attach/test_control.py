@@ -99,8 +99,16 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
     program.control("clear", "Controlled.named()Ljava/lang/String;")
     assert "not a value of type" in program.refused("return", WORKER, "17")
     program.control("return", WORKER, '"forced"')
-    assert program.refused("break", "Controlled.add(long)").rstrip().endswith("Controlled.add(long): no such line or method with code; there is add(int, int)")
-    assert "Controlled.add(int: " in program.refused("break", "Controlled.add(int") and "no such line" not in program.refused("break", "Controlled.add(int")
+    for place, why in (("Controlled.add(long)", "the class has no such method; there is add(int, int)"), ("Controlled.ad", "the class has no such method"),
+                       ("Controlled:1", "the class has no code of this line"), ("Controlled:99999", "the class has no code of this line"),
+                       ("Controlled$$Lambda[lambda$main$0]:1", "the class was compiled without line numbers"),
+                       (f"Controlled.add:{line_of('int c = a + b')}", f"a line is given with its class alone: Controlled:{line_of('int c = a + b')}"),
+                       ("java.lang.Runnable.run", "the method is abstract and has no code; name one that implements it"),
+                       ("java.lang.Object.hashCode", "the method is native and has no code where a thread could stop"),
+                       ("no.Such.m", "no loaded class of this name"), ("no.Such:7", "no loaded class of this name")):
+        assert program.refused("break", place).rstrip().endswith(f": {place}: {why}"), (place, program.refused("break", place))
+    assert program.refused("clear", "Controlled.work").rstrip().endswith(": Controlled.work: no breakpoint there")
+    assert "Controlled.add(int: " in program.refused("break", "Controlled.add(int") and "no such" not in program.refused("break", "Controlled.add(int")
     for _ in range(2):
         assert program.control("break", " Controlled::add (int, int) ")["done"].endswith("stops at 1 place")
     assert len(program.control("list")["breakpoints"]) == 1
