@@ -182,8 +182,8 @@ static uint32_t name_of(struct reading *r, uint32_t text, uint32_t kind, bool ca
         text = text_of(r, OTHER_NAMES);
     bool added = false;
     const uint64_t *at = map_at(&r->names, text, q->names.len, &added);
-    if (!at ||
-        (added && vec_push(&q->names, ((struct request_name){.name = text, .kind = kind})))) {
+    struct request_name new = {.name = text, .kind = kind, .example = REQUEST_NONE};
+    if (!at || (added && vec_push(&q->names, new) < 0)) {
         r->error = -ENOMEM;
         return 0;
     }
@@ -330,6 +330,7 @@ static void on_totals(struct reading *r)
     if (n->exact && n->all > all)
         return; /* an older one that is read later */
     n->exact = true;
+    n->example = text_field(r, "example");
     n->all = all;
     n->errors = (uint64_t)MAX(rec_long(o, "errors", 0), 0);
     n->total_ns = (uint64_t)MAX(rec_ns(o, "totalTime", 0), 0);

@@ -73,6 +73,7 @@ struct request_count {
 
 struct request_name {
     uint32_t name, kind;
+    uint32_t example;      /* the path of one of them; REQUEST_NONE: unknown, or the name has it */
     uint32_t first, count; /* its requests in requests.by_name, the fastest first */
     uint32_t sampled;      /* how many of these belong to the random sample */
     /*

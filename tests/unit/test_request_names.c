@@ -81,6 +81,39 @@ static void test_names_are_not_too_long(void **state)
     }
 }
 
+static void example_is(const char *path, const char *want)
+{
+    char text[REQUEST_NAME_SIZE];
+    request_example(path, text);
+    assert_string_equal(text, want);
+}
+
+static void test_examples(void **state)
+{
+    example_is("/cart/17;jsessionid=5?user=3", "/cart/17");
+    example_is("/o/6f1ed002ab5595859014ebf0951522d9/1", "/o/{id}/1");
+    example_is("/o/123e4567-e89b-12d3-a456-426614174000",
+               "/o/123e4567-e89b-12d3-a456-426614174000");
+    example_is("", "/");
+    example_is("/a\x1b[2J<b>", "/a?[2J<b>");
+    unsigned folded = request_name_find(1, "GET /cart/{id}"),
+             plain = request_name_find(1, "GET /cart"),
+             route = request_name_find(1, "GET /{shop}/{item}"),
+             other = request_name_find(1, "GET /{any}");
+    request_name_example(folded, "/cart/17?x");
+    request_name_example(folded, "/cart/18");
+    assert_string_equal(request_name_at(folded)->example, "/cart/17");
+    request_name_example(plain, "/cart");
+    assert_string_equal(request_name_at(plain)->example, "");
+    request_name_renamed(folded, route);
+    assert_string_equal(request_name_at(route)->example, "/cart/17");
+    request_name_renamed(plain, other);
+    assert_string_equal(request_name_at(other)->example, "/cart");
+    request_name_example(0, "/none");
+    assert_string_equal(request_name_at(0)->example, "");
+    request_names_release();
+}
+
 static void test_a_million_names(void **state)
 {
     unsigned first = 0;
@@ -144,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_folding),
         cmocka_unit_test(test_statements),
         cmocka_unit_test(test_names_are_not_too_long),
+        cmocka_unit_test(test_examples),
         cmocka_unit_test(test_a_million_names),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_the_slowest_of_a_minute),

@@ -121,6 +121,7 @@ static int group_json(struct json *j, const struct request_view *v, const struct
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
     json_begin_object(j);
     json_key_string(j, "name", requests_text(&v->r, n->name));
+    request_example_json(v, n, j);
     json_key_u64(j, "count", n->all);
     json_key_u64(j, "limit_ns", g->limit_ns);
     uint64_t p99_ns = request_quantile(&v->r, n, 0.99);

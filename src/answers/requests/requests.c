@@ -78,6 +78,16 @@ double request_rate(const struct request_view *v, const struct request_name *n)
     return time > 0 ? (double)n->all / time : 0;
 }
 
+void request_example_json(const struct request_view *v, const struct request_name *n,
+                          struct json *j)
+{
+    json_key(j, "example");
+    if (n->example == REQUEST_NONE)
+        json_null(j);
+    else
+        json_string(j, requests_text(&v->r, n->example));
+}
+
 static void row_json(const struct request_view *v, const struct request_name *n,
                      const struct request_rows *rows, struct json *j)
 {
@@ -85,6 +95,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     const struct name_sums *s = &rows->sums[at];
     json_begin_object(j);
     json_key_string(j, "name", requests_text(&v->r, n->name));
+    request_example_json(v, n, j);
     json_key_string(j, "kind", requests_text(&v->r, n->kind));
     json_key_u64(j, "count", n->all);
     json_key_u64(j, "kept", n->count);

@@ -108,6 +108,9 @@ void request_put_group(struct buf *b, const struct request_view *v, const struct
 
 /* ---- JSON */
 
+/* Writes the key "example" with the path of one of a name's requests, or null. */
+void request_example_json(const struct request_view *v, const struct request_name *n,
+                          struct json *j);
 /* Writes a stack as an array. */
 void request_frames_json(struct json *j, const struct request_view *v, const struct frames_ref *f);
 /* Write the JSON arrays of `requests --json` and `requests slow --json`. Return 0 or -ENOMEM. */

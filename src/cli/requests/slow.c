@@ -99,7 +99,9 @@ static int print_group(const struct request_view *v, const struct request_group 
     char slow[24], typical[24];
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
     request_put_group(&text, v, g);
-    printf("\n%s\n  %s\n", requests_text(&v->r, n->name), buf_str(&text));
+    bool has_example = n->example != REQUEST_NONE;
+    printf("\n%s%s%s\n  %s\n", requests_text(&v->r, n->name), has_example ? ", for instance " : "",
+           has_example ? requests_text(&v->r, n->example) : "", buf_str(&text));
     bool estimated = is_estimated(g);
     printf("\n  %10s  %10s  %8s  %scause, in a request\n", "slow", "typical", "share",
            estimated ? "  error  " : "");

@@ -58,6 +58,20 @@ def totals_in(path):
     return last
 
 
+def check_examples(path, asked):
+    """Each folded name has the path of one of its requests, without the query string."""
+    last = {name: example for _, name, example in sorted(events(path, "jvmscope.RequestTotals", "startTime,name,example"))}
+    for name in {name_of(a.path) for a in asked}:
+        assert last[name] in {a.path.split("?")[0] for a in asked if name_of(a.path) == name}, (name, last[name])
+    rows = lab.read_json("requests", "--json", path)["requests"]
+    assert {r["name"]: r["example"] for r in rows} == last
+    groups = lab.read_json("requests", "slow", "--json", path)["groups"]
+    shown = lab.output("requests", "slow", path)
+    assert groups and all(g["example"] == last[g["name"]] for g in groups), groups
+    g = groups[0]
+    assert f"\n{g['name']}{', for instance ' + g['example'] if g['example'] else ''}\n" in shown, (g, shown)
+
+
 def lost_in(path):
     return [e for e in events(path, "jvmscope.Lost", "capture,what,reason,total") if e[0] == "requests"]
 
@@ -158,6 +172,7 @@ def check(path, text, rounds):
     top, low, high = fit(requests, asked)
     check_callers(path, asked, top)
     check_bytes(path, top, {r.name for r in top})
+    check_examples(path, asked)
     check_tasks(tasks, works, asked, top, low, high)
     check_stages(tasks, works, asked, top, high)
     named = [r for r in requests if r.kind == "method"]
@@ -411,6 +426,10 @@ def test_routes_and_services_and_messages(framework, tmp_path):
         assert {r.status for r in slow} <= {1, 4}, slow
         names = {**names, "shop.v2.Cart/Slow": (6, sum(r.status == 4 for r in slow))}
     assert {name: t[1:3] for name, t in totals.items()} == names and {t[0] for t in totals.values()} == {kind}, totals
+    examples = {name: example for name, example in events(out, "jvmscope.RequestTotals", "name,example") if name in names}
+    for name, example in examples.items():  # of a path, with what the route names in braces
+        pattern = re.sub(r"\{\w+\}", "[^/]+", name.partition(" ")[2])
+        assert (example is None) == (kind != "servlet") and (example is None or re.fullmatch(pattern, example) and "{" not in example), examples
     requests, works = [r for r in requests_in(out) if r.kind == kind], works_in(out)
     long = collections.Counter(w.request for w in works if w.way == "executor" and w.ns >= 2_000_000)
     for r in requests:

@@ -27,6 +27,7 @@ static struct {
 struct folded {
     char *text;
     size_t n;
+    bool example; /* what cannot be a secret stays as it is */
 };
 
 static bool is_digit(char c)
@@ -91,7 +92,7 @@ static bool is_token(const char *s, size_t n)
 static void put_segment(struct folded *f, const char *s, size_t n)
 {
     size_t segment = f->n;
-    if (is_id(s, n)) {
+    if (!f->example && is_id(s, n)) {
         put_id(f, segment);
         return;
     }
@@ -99,7 +100,7 @@ static void put_segment(struct folded *f, const char *s, size_t n)
         size_t run = 0;
         while (i + run < n && (is_digit(s[i + run]) || is_letter(s[i + run])))
             run++;
-        if (run && (is_id(s + i, run) || is_token(s + i, run))) {
+        if (run && ((!f->example && is_id(s + i, run)) || is_token(s + i, run))) {
             put_id(f, segment);
         } else if (!run) {
             run = s[i] == '%' ? MIN((size_t)3, n - i) : 1; /* the digits of %20 are not a number */
@@ -127,23 +128,34 @@ void request_join(const char *method, const char *route, char ret[REQUEST_NAME_S
     f.text[f.n] = 0;
 }
 
-void request_fold(const char *method, const char *path, char ret[REQUEST_NAME_SIZE])
+static void put_path(struct folded *f, const char *path)
 {
-    struct folded f = {.text = ret};
-    put_method(&f, method);
     const char *end = path + strcspn(path, "?#");
     for (const char *p = path; p < end;) {
         size_t n = strcspn(p, "/?#"), shown = strcspn(p, "/?#;");
-        put_segment(&f, p, shown);
+        put_segment(f, p, shown);
         p += n;
         if (p < end && *p == '/') {
-            put(&f, "/", 1);
+            put(f, "/", 1);
             p++;
         }
     }
     if (path == end)
-        put(&f, "/", 1);
-    f.text[f.n] = 0;
+        put(f, "/", 1);
+    f->text[f->n] = 0;
+}
+
+void request_fold(const char *method, const char *path, char ret[REQUEST_NAME_SIZE])
+{
+    struct folded f = {.text = ret};
+    put_method(&f, method);
+    put_path(&f, path);
+}
+
+void request_example(const char *path, char ret[REQUEST_NAME_SIZE])
+{
+    struct folded f = {.text = ret, .example = true};
+    put_path(&f, path);
 }
 
 /* ---- the table ---- */
@@ -177,6 +189,41 @@ unsigned request_name_find(int kind, const char *text)
     }
     pthread_mutex_unlock(&names.lock);
     return number;
+}
+
+/* The path in a name of HTTP, "GET /cart"; NULL for other names. */
+static const char *path_in(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    return slash > name && slash[-1] == ' ' ? slash : NULL;
+}
+
+static void set_example(unsigned number, const char *example)
+{
+    struct request_name *n = number ? request_name_at(number) : NULL;
+    const char *path = n ? path_in(n->text) : NULL;
+    if (!n || atomic_load_explicit(&n->has_example, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&names.lock);
+    if (!atomic_load(&n->has_example) && path && strcmp(path, example) != 0)
+        memcpy(n->example, example, strlen(example) + 1);
+    atomic_store(&n->has_example, true);
+    pthread_mutex_unlock(&names.lock);
+}
+
+void request_name_example(unsigned number, const char *path)
+{
+    char example[REQUEST_NAME_SIZE];
+    request_example(path, example);
+    set_example(number, example);
+}
+
+void request_name_renamed(unsigned from, unsigned to)
+{
+    const struct request_name *n = from ? request_name_at(from) : NULL;
+    const char *path = n ? path_in(n->text) : NULL;
+    if (path && from != to && atomic_load(&n->has_example))
+        set_example(to, n->example[0] ? n->example : path);
 }
 
 struct request_name *request_name_at(unsigned number)

@@ -20,6 +20,9 @@ struct request_name {
     char text[REQUEST_NAME_SIZE];
     int kind;
     uint64_t string; /* its constant in the recording */
+    /* The path of one of its requests, by request_example; "": none, or the name is the path. */
+    char example[REQUEST_NAME_SIZE];
+    atomic_bool has_example; /* whether `example` has its value, which does not change again */
     _Atomic uint64_t count, errors, total_ns, max_ns;
     _Atomic uint64_t buckets[LATENCY_BUCKETS];
     uint64_t reported,
@@ -47,10 +50,20 @@ void request_fold(const char *method, const char *path, char ret[REQUEST_NAME_SI
 void request_join(const char *method, const char *route, char ret[REQUEST_NAME_SIZE]);
 
 /*
+ * A path as an example of what a name stands for: without query string and path parameters, and
+ * with {id} for long mixed tokens, which may be secrets.
+ */
+void request_example(const char *path, char ret[REQUEST_NAME_SIZE]);
+
+/*
  * The number of a name, which is added if it is new; 0, the number of REQUEST_OTHER, when there
  * are too many or no memory. Any thread.
  */
 unsigned request_name_find(int kind, const char *text);
+/* Gives a name the path of one of its requests as its example, unless it has one. Any thread. */
+void request_name_example(unsigned number, const char *path);
+/* A request gets another name: the example of its former name is one of the new name as well. */
+void request_name_renamed(unsigned from, unsigned to);
 /* NULL when there is none of this number. */
 struct request_name *request_name_at(unsigned number);
 unsigned request_names_count(void);

@@ -133,6 +133,8 @@ NATIVE(jint, name)(JNIEnv *jni, jclass probe, jint kind, jstring method, jstring
     else
         request_fold(method_text, path_text, text);
     unsigned number = request_name_find(kind & ~ROUTE, text);
+    if (!(kind & ROUTE))
+        request_name_example(number, path_text);
     remember(key, number);
     inside_leave(&follow_inside);
     return (jint)number;
@@ -173,8 +175,10 @@ NATIVE(void, rename)(JNIEnv *jni, jclass probe, jlong token, jint name)
     if (!token || !inside_enter(&follow_inside))
         return;
     if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)) &&
-        r->kind != REQUEST_METHOD)
+        r->kind != REQUEST_METHOD) {
+        request_name_renamed(r->name, (unsigned)name);
         r->name = (unsigned)name;
+    }
     inside_leave(&follow_inside);
 }
 
@@ -213,7 +217,9 @@ NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong
             snprintf(method, sizeof(method), "%.*s", (int)strcspn(now->text, " "), now->text);
         copy_text(jni, route, given, ROUTE_LENGTH);
         request_join(method, given, text);
+        unsigned name_before = r->name;
         r->name = request_name_find(r->kind, text);
+        request_name_renamed(name_before, r->name);
         remember(key, r->name);
     }
     inside_leave(&follow_inside);

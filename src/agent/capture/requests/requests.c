@@ -73,7 +73,8 @@ static const struct jfr_type request_types[TYPES] = {
          {"totalTime", "Sum of Their Latencies", "long", JFR_NANOS},
          {"maxTime", "Longest Latency", "long", JFR_NANOS},
          {"buckets", "Histogram", "java.lang.String",
-          .description = "BUCKET:COUNT of each bucket that is not empty, separated by spaces"})},
+          .description = "BUCKET:COUNT of each bucket that is not empty, separated by spaces"},
+         {"example", "Path of One of Them", "java.lang.String"})},
 };
 
 static const char *const kinds[REQUEST_KINDS] = {
@@ -231,7 +232,9 @@ static size_t put_totals(struct request_name *n, uint64_t count)
         if (in)
             buf_printf(&text, "%s%u:%llu", text.len ? " " : "", i, (unsigned long long)in);
     }
-    if (!jfr_begin_growing(requests_jfr, state.types[TYPE_TOTALS], text.len + 160, &e))
+    const char *example = atomic_load(&n->has_example) && n->example[0] ? n->example : NULL;
+    size_t room = text.len + 160 + (example ? strlen(example) : 0);
+    if (!jfr_begin_growing(requests_jfr, state.types[TYPE_TOTALS], room, &e))
         return 0;
     jfr_put_time(&e, now_ns());
     jfr_put_string_id(&e, n->string);
@@ -241,6 +244,7 @@ static size_t put_totals(struct request_name *n, uint64_t count)
     jfr_put_long(&e, (int64_t)atomic_load(&n->total_ns));
     jfr_put_long(&e, (int64_t)atomic_load(&n->max_ns));
     jfr_put_string_n(&e, buf_str(&text), text.len);
+    jfr_put_string(&e, example);
     jfr_commit(&e);
     return text.len + 64;
 }
