@@ -25,7 +25,7 @@ import org.apache.http.client.methods.HttpGet;
 import org.apache.http.impl.client.CloseableHttpClient;
 import org.apache.http.impl.client.HttpClients;
 
-/** Requests that use an h2 database through two pools of connections, and call a web server in four ways: rounds. */
+/** Requests that use an h2 database through four pools of connections, and call a web server in four ways: rounds. */
 public class Elsewhere {
     static final CloseableHttpClient apache = HttpClients.createDefault();
     static final OkHttpClient okhttp = new OkHttpClient();
@@ -97,13 +97,24 @@ public class Elsewhere {
             s.execute("CREATE TABLE goods (id INT PRIMARY KEY, name VARCHAR)");
             s.execute("INSERT INTO goods VALUES (1, 'a'), (2, 'b')");
         }
+        org.apache.tomcat.dbcp.dbcp2.BasicDataSource tomcatDbcp = new org.apache.tomcat.dbcp.dbcp2.BasicDataSource();
+        tomcatDbcp.setUrl("jdbc:h2:mem:shop");
+        tomcatDbcp.setMaxTotal(1);
+        org.apache.tomcat.jdbc.pool.DataSource tomcat = new org.apache.tomcat.jdbc.pool.DataSource();
+        tomcat.setUrl("jdbc:h2:mem:shop");
+        tomcat.setDriverClassName("org.h2.Driver");
+        tomcat.setMaxActive(1);
         for (int i = 0; i < Integer.parseInt(args[0]); i++) {
             order(hikari, 10 + i);
             order(dbcp, 10 + i);
+            order(tomcatDbcp, 10 + i);
+            order(tomcat, 10 + i);
             call();
         }
         hikari.close();
         dbcp.close();
+        tomcatDbcp.close();
+        tomcat.close();
         server.stop(0);
         System.out.println("done");
         System.exit(0); // the clients' threads go on
