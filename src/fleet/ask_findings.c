@@ -58,7 +58,7 @@ static int on_block(void *context, const struct store_block *b)
 {
     struct searching *x = context;
     const uint64_t *at = map_get(&x->of_series, b->series->id);
-    if (!at || !b->samples)
+    if (!at)
         return 0;
     struct version_span *v = &x->versions.data[*at];
     v->from_s = MIN(v->from_s, b->start_s);
@@ -77,7 +77,7 @@ static int find_versions(struct searching *x)
     if (e == 0)
         e = store_each_series(x->a->store, r, on_series, x);
     if (e == 0)
-        e = store_each_block(x->a->store, r, false, on_block, x);
+        e = store_each_end(x->a->store, r, on_block, x);
     store_end(x->a->store, r);
     return e;
 }
@@ -85,8 +85,7 @@ static int find_versions(struct searching *x)
 static int on_first_block(void *context, const struct store_block *b)
 {
     int64_t *first = context;
-    if (b->samples)
-        *first = MIN(*first, b->start_s);
+    *first = MIN(*first, b->start_s);
     return 0;
 }
 
@@ -106,7 +105,7 @@ static int refine(struct searching *x, struct version_span *v)
     choice.step_s = store_resolution_s[0];
     int e = store_begin(x->a->store, &choice, &r, x->a->why);
     if (e == 0)
-        e = store_each_block(x->a->store, r, false, on_first_block, &first);
+        e = store_each_end(x->a->store, r, on_first_block, &first);
     store_end(x->a->store, r);
     if (e == 0 && first < INT64_MAX)
         v->from_s = first;

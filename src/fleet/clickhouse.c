@@ -411,6 +411,7 @@ static const struct store_ops ops = {
     .begin = clickhouse_read_begin,
     .series = clickhouse_read_series,
     .blocks = clickhouse_read_blocks,
+    .ends = clickhouse_read_ends,
     .latencies = clickhouse_read_latencies,
     .findings = clickhouse_read_findings,
     .stack = clickhouse_read_stack,

@@ -119,6 +119,8 @@ int clickhouse_read_series(struct store_read *r, int (*visit)(void *, const stru
                            void *context);
 int clickhouse_read_blocks(struct store_read *r, bool entries,
                            int (*visit)(void *, const struct store_block *), void *context);
+int clickhouse_read_ends(struct store_read *r, int (*visit)(void *, const struct store_block *),
+                         void *context);
 int clickhouse_read_latencies(struct store_read *r,
                               int (*visit)(void *, const struct store_latency *), void *context);
 int clickhouse_read_findings(struct store_read *r,

@@ -339,6 +339,22 @@ static int on_block_row(void *context, struct cursor *c)
     return e;
 }
 
+/* " FROM ... WHERE": the chosen samples of a type and a span. */
+static void put_from(struct block_visits *v, const struct store_span *span, const char *final,
+                     struct buf *sql)
+{
+    buf_printf(sql, " FROM %s%s WHERE type = ",
+               clickhouse_table(v->r->s, CH_SAMPLE + (enum clickhouse_table)span->resolution),
+               final);
+    put_text(sql, v->b.type);
+    buf_string(sql, " AND unit = ");
+    put_text(sql, v->b.unit);
+    buf_string(sql, " AND");
+    put_span(sql, span);
+    put_series(v->r, sql);
+    put_requests(v->r, sql);
+}
+
 static int blocks_of_span(struct block_visits *v, const struct store_span *span)
 {
     struct store_read *r = v->r;
@@ -353,15 +369,8 @@ static int blocks_of_span(struct block_visits *v, const struct store_span *span)
         buf_string(&sql, "start AS t, series AS u");
     buf_string(&sql,
                v->entries ? ", stack AS k, request AS q" : ", toUInt64(0) AS k, toUInt64(0) AS q");
-    buf_printf(&sql, ", sum(samples), sum(weight) FROM %s FINAL WHERE type = ",
-               clickhouse_table(r->s, CH_SAMPLE + (enum clickhouse_table)span->resolution));
-    put_text(&sql, v->b.type);
-    buf_string(&sql, " AND unit = ");
-    put_text(&sql, v->b.unit);
-    buf_string(&sql, " AND");
-    put_span(&sql, span);
-    put_series(r, &sql);
-    put_requests(r, &sql);
+    buf_string(&sql, ", sum(samples), sum(weight)");
+    put_from(v, span, " FINAL", &sql);
     buf_string(&sql, " GROUP BY t, u, k, q ORDER BY t, u, k, q");
     v->b.length_s = store_resolution_s[span->resolution];
     v->b.start_s = -1;
@@ -399,11 +408,39 @@ static int on_type_row(void *context, struct cursor *c)
     return e;
 }
 
-int clickhouse_read_blocks(struct store_read *r, bool entries,
-                           int (*visit)(void *, const struct store_block *), void *context)
+static int on_ends_row(void *context, struct cursor *c)
 {
+    struct block_visits *v = context;
+    uint64_t id = cursor_le64(c);
+    const uint64_t *series = map_get(&v->r->series_of, id);
+    int64_t starts[2];
+    starts[0] = cursor_le32(c);
+    starts[1] = cursor_le32(c);
+    int e = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(starts) && series && e == 0; i++) {
+        v->b.series = &v->r->series.data[*series];
+        v->b.start_s = starts[i];
+        e = v->visit(v->context, &v->b);
+    }
+    return e;
+}
+
+static int ends_of_span(struct block_visits *v, const struct store_span *span)
+{
+    _cleanup_(buf_release) struct buf sql = BUF(STATEMENT_MAX);
+    buf_string(&sql, "SELECT series, min(start), max(start)");
+    put_from(v, span, "", &sql);
+    buf_string(&sql, " AND samples > 0 GROUP BY series");
+    v->b.length_s = store_resolution_s[span->resolution];
+    return each_row(v->r, &sql, on_ends_row, v);
+}
+
+/* Visits what each type has in each span. */
+static int each_span(struct block_visits *v,
+                     int (*read)(struct block_visits *, const struct store_span *))
+{
+    struct store_read *r = v->r;
     _cleanup_(types_release) struct types types = {0};
-    struct block_visits v = {.r = r, .entries = entries, .visit = visit, .context = context};
     _cleanup_(buf_release) struct buf sql = BUF(4096);
     if (nothing_is_chosen(r))
         return 0;
@@ -411,13 +448,28 @@ int clickhouse_read_blocks(struct store_read *r, bool entries,
                clickhouse_table(r->s, CH_TYPE));
     int e = each_row(r, &sql, on_type_row, &types);
     for (size_t i = 0; i < types.list.len && e == 0; i++) {
-        v.b.type = types.list.data[i].name;
-        v.b.unit = types.list.data[i].unit;
-        for (int k = 0; k < r->n_spans && e == 0 && store_matches(r->choice->type, v.b.type); k++)
-            e = blocks_of_span(&v, &r->spans[k]);
+        v->b.type = types.list.data[i].name;
+        v->b.unit = types.list.data[i].unit;
+        for (int k = 0; k < r->n_spans && e == 0 && store_matches(r->choice->type, v->b.type); k++)
+            e = read(v, &r->spans[k]);
     }
+    return e;
+}
+
+int clickhouse_read_blocks(struct store_read *r, bool entries,
+                           int (*visit)(void *, const struct store_block *), void *context)
+{
+    struct block_visits v = {.r = r, .entries = entries, .visit = visit, .context = context};
+    int e = each_span(&v, blocks_of_span);
     fleet_entries_release(&v.e);
     return e;
+}
+
+int clickhouse_read_ends(struct store_read *r, int (*visit)(void *, const struct store_block *),
+                         void *context)
+{
+    struct block_visits v = {.r = r, .visit = visit, .context = context};
+    return each_span(&v, ends_of_span);
 }
 
 /* ---- latencies and findings */

@@ -29,6 +29,8 @@ static int64_t method_of(struct comparison *c, uint32_t frame)
         e = vec_push(&c->methods, m);
         if (e == 0)
             e = vec_extend(&c->seen, 1);
+        if (e == 0)
+            e = vec_push(&c->now, (struct compare_now){0});
     }
     if (e == 0)
         e = map_put(&c->method_of_frame, frame, (uint64_t)at);
@@ -99,18 +101,21 @@ static void add_cluster(struct stat_side *s, double n)
 }
 
 /* Adds what a block says to the sums of its side and of its instance. */
-static int end_block(struct comparison *c, uint64_t series, double n)
+static int end_block(struct comparison *c, uint64_t series, double n, bool is_read)
 {
     int64_t instance = instance_of(c, series);
     int e = instance < 0 ? (int)instance : 0;
     for (size_t i = 0; i < c->touched.len; i++) {
         struct compared *m = &c->methods.data[c->touched.data[i]];
+        struct compare_now *now = &c->now.data[c->touched.data[i]];
         if (e == 0)
-            e = add_to_instance(c, (uint32_t)instance, c->touched.data[i], m->now);
+            e = add_to_instance(c, (uint32_t)instance, c->touched.data[i], now->x);
         for (int k = 0; k < 2; k++) {
-            add_part(&m->of[c->side][k], m->now[k], n);
-            m->now[k] = 0;
+            add_part(&m->of[c->side][k], now->x[k], n);
+            m->parts[c->side][k].weight += now->weight[k];
+            m->parts[c->side][k].read += is_read ? now->weight[k] : 0;
         }
+        *now = (struct compare_now){0};
     }
     vec_clear(&c->touched);
     add_cluster(&c->sides[c->side].blocks, n);
@@ -145,23 +150,21 @@ static int on_block(void *context, const struct store_block *b)
         const struct fleet_entry *entry = &b->entries->list.data[i];
         double value = (double)(c->weights ? entry->weight : entry->count);
         uint64_t list = 0;
-        uint64_t read = sum_is_read(b) ? entry->weight : 0;
         e = methods_of_stack(c, entry->stack, &list);
         for (uint64_t k = 0; k < (list & UINT32_MAX) && e == 0; k++) {
             uint32_t number = c->lists.data[(list >> 32) + k];
-            struct compared *m = &c->methods.data[number];
-            if (m->now[1] == 0)
+            struct compare_now *now = &c->now.data[number];
+            if (now->x[1] == 0)
                 e = vec_push(&c->touched, number);
-            m->now[0] += k == 0 ? value : 0;
-            m->now[1] += value;
             for (int part = k != 0; part < 2; part++) {
-                m->parts[c->side][part].weight += entry->weight;
-                m->parts[c->side][part].read += read;
+                now->x[part] += value;
+                now->weight[part] += entry->weight;
             }
         }
     }
     sum_add_block(&side->all, b);
-    return e < 0 ? e : end_block(c, b->series->id, (double)(c->weights ? b->weight : b->samples));
+    double n = (double)(c->weights ? b->weight : b->samples);
+    return e < 0 ? e : end_block(c, b->series->id, n, sum_is_read(b));
 }
 
 struct block_count {
@@ -173,7 +176,7 @@ static int count_block(void *context, const struct store_block *b)
 {
     struct block_count *count = context;
     count->n += b->length_s == count->length_s;
-    return 0;
+    return count->n == CLUSTERS_WANTED; /* enough are counted */
 }
 
 /*
@@ -192,7 +195,7 @@ static int find_step(struct comparison *c, const struct fleet_choice *choice, in
         any.step_s = *ret = count.length_s;
         e = i ? store_begin(c->store, &any, &r, c->why) : 0;
         if (r)
-            e = store_each_block(c->store, r, false, count_block, &count);
+            e = MIN(store_each_block(c->store, r, false, count_block, &count), 0);
         store_end(c->store, r);
     } while (e == 0 && i && count.n < CLUSTERS_WANTED);
     return e;
@@ -301,4 +304,5 @@ void compare_release(struct comparison *c)
     vec_release(&c->methods);
     vec_release(&c->touched);
     vec_release(&c->seen);
+    vec_release(&c->now);
 }

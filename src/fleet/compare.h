@@ -13,11 +13,16 @@ struct compare_side {
     struct stat_side blocks, instances; /* the same samples, in clusters of both kinds */
 };
 
-/* A method: self and total of one cluster, and the sums over clusters of each side. */
+/* What the current block has of a method: self, total. */
+struct compare_now {
+    double x[2];
+    uint64_t weight[2];
+};
+
+/* A method, with the sums over clusters of each side. */
 struct compared {
     const char *label; /* valid until compare_release */
     bool is_mark;
-    double now[2];                              /* of the current block: self, total */
     struct sum parts[2][2];                     /* by side; self, total */
     struct stat_part of[2][2], instances[2][2]; /* by side; self, total */
     struct stat_change change[2];
@@ -40,8 +45,9 @@ struct comparison {
     /* While a side is read. */
     struct store_read *r;
     struct strpool labels;
-    VEC(uint32_t) touched; /* methods of the current block */
-    VEC(uint32_t) seen;    /* by method: the last stack that it was counted for, + 1 */
+    VEC(uint32_t) touched;       /* methods of the current block */
+    VEC(struct compare_now) now; /* by method; apart from the methods, so that the cache has all */
+    VEC(uint32_t) seen;          /* by method: the last stack that it was counted for, + 1 */
     int side;
     struct map method_of_frame;
     struct map stack_at; /* stack: start << 32 | number of methods, the running one first */

@@ -203,6 +203,7 @@ static const struct store_ops ops = {
     .begin = sqlite_read_begin,
     .series = sqlite_read_series,
     .blocks = sqlite_read_blocks,
+    .ends = sqlite_read_ends,
     .latencies = sqlite_read_latencies,
     .findings = sqlite_read_findings,
     .stack = sqlite_read_stack,

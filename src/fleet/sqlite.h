@@ -62,6 +62,8 @@ int sqlite_read_series(struct store_read *r, int (*visit)(void *, const struct s
                        void *context);
 int sqlite_read_blocks(struct store_read *r, bool entries,
                        int (*visit)(void *, const struct store_block *), void *context);
+int sqlite_read_ends(struct store_read *r, int (*visit)(void *, const struct store_block *),
+                     void *context);
 int sqlite_read_latencies(struct store_read *r, int (*visit)(void *, const struct store_latency *),
                           void *context);
 int sqlite_read_findings(struct store_read *r, int (*visit)(void *, const struct store_finding *),

@@ -240,18 +240,13 @@ static int blocks_of_series(struct store_read *r, sqlite3_stmt *s, struct store_
     return error;
 }
 
-static int blocks_of_type(struct store_read *r, int64_t type, struct store_block *b, bool entries,
+/* The blocks of a type that a statement chooses; it takes resolution, type, series, from and to. */
+static int blocks_of_type(struct store_read *r, const char *select, int64_t type,
+                          struct store_block *b, bool entries,
                           int (*visit)(void *, const struct store_block *), void *context)
 {
     struct fleet_entries e = {0};
-    bool data = entries || r->choice->request;
-    _cleanup_(sqlite_finish) sqlite3_stmt *s = sqlite_prepare(
-        r->db,
-        data ? "SELECT start, samples, weight, data FROM block WHERE resolution = ?1 AND type = ?2"
-               " AND series = ?3 AND start >= ?4 AND start < ?5 ORDER BY start"
-             : "SELECT start, samples, weight FROM block WHERE resolution = ?1 AND type = ?2"
-               " AND series = ?3 AND start >= ?4 AND start < ?5 ORDER BY start",
-        r->why);
+    _cleanup_(sqlite_finish) sqlite3_stmt *s = sqlite_prepare(r->db, select, r->why);
     int error = s ? 0 : read_failed(r);
     for (size_t k = 0; k < r->series.len && error == 0; k++) {
         b->series = &r->series.data[k];
@@ -268,7 +263,12 @@ static int blocks_of_type(struct store_read *r, int64_t type, struct store_block
     return error;
 }
 
-int sqlite_read_blocks(struct store_read *r, bool entries,
+#define OF_A_SPAN                                                                                  \
+    " FROM block WHERE resolution = ?1 AND type = ?2 AND series = ?3 AND start >= ?4 AND start < " \
+    "?5"
+
+/* The blocks that any of the statements chooses. */
+static int read_blocks(struct store_read *r, const char *const *selects, size_t n, bool entries,
                        int (*visit)(void *, const struct store_block *), void *context)
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *types =
@@ -278,10 +278,33 @@ int sqlite_read_blocks(struct store_read *r, bool entries,
     while (e == 0 && (step = sqlite3_step(types)) == SQLITE_ROW) {
         struct store_block b = {.type = (const char *)sqlite3_column_text(types, 1),
                                 .unit = (const char *)sqlite3_column_text(types, 2)};
-        if (b.type && b.unit && store_matches(r->choice->type, b.type))
-            e = blocks_of_type(r, sqlite3_column_int64(types, 0), &b, entries, visit, context);
+        bool chosen = b.type && b.unit && store_matches(r->choice->type, b.type);
+        for (size_t i = 0; i < n && chosen && e == 0; i++)
+            e = blocks_of_type(r, selects[i], sqlite3_column_int64(types, 0), &b, entries, visit,
+                               context);
     }
     return e == 0 && step != SQLITE_DONE ? read_failed(r) : e;
+}
+
+int sqlite_read_blocks(struct store_read *r, bool entries,
+                       int (*visit)(void *, const struct store_block *), void *context)
+{
+    static const char sums[] = "SELECT start, samples, weight" OF_A_SPAN " ORDER BY start",
+                      data[] = "SELECT start, samples, weight, data" OF_A_SPAN " ORDER BY start";
+    const char *select = entries || r->choice->request ? data : sums;
+    return read_blocks(r, &select, 1, entries, visit, context);
+}
+
+int sqlite_read_ends(struct store_read *r, int (*visit)(void *, const struct store_block *),
+                     void *context)
+{
+    /* The columns have an index; sums are in the blocks' own pages, which are not read. */
+    static const char *const ends[] = {
+        "SELECT start, 0, 0" OF_A_SPAN " AND samples > 0 ORDER BY start LIMIT 1",
+        "SELECT start, 0, 0" OF_A_SPAN " AND samples > 0 ORDER BY start DESC LIMIT 1"};
+    if (r->choice->request) /* which blocks have it is in their data */
+        return sqlite_read_blocks(r, false, visit, context);
+    return read_blocks(r, ends, ARRAY_SIZE(ends), false, visit, context);
 }
 
 static int visit_latency(struct store_read *r, sqlite3_stmt *s, struct store_latency *l,

@@ -116,6 +116,8 @@ struct store_ops {
                   void *context);
     int (*blocks)(struct store_read *r, bool entries,
                   int (*visit)(void *, const struct store_block *), void *context);
+    int (*ends)(struct store_read *r, int (*visit)(void *, const struct store_block *),
+                void *context);
     int (*latencies)(struct store_read *r, int (*visit)(void *, const struct store_latency *),
                      void *context);
     int (*findings)(struct store_read *r, int (*visit)(void *, const struct store_finding *),
@@ -186,6 +188,16 @@ static inline int store_each_block(struct store *s, struct store_read *r, bool e
                                    int (*visit)(void *, const struct store_block *), void *context)
 {
     return s->ops->blocks(r, entries, visit, context);
+}
+
+/*
+ * Visits, of each series and type and for each span that is read in one resolution, the first and
+ * the last block that has samples, without reading those between them. Blocks have no sums.
+ */
+static inline int store_each_end(struct store *s, struct store_read *r,
+                                 int (*visit)(void *, const struct store_block *), void *context)
+{
+    return s->ops->ends(r, visit, context);
 }
 
 static inline int store_each_latency(struct store *s, struct store_read *r,

@@ -267,7 +267,7 @@ static void changes_of_shares_are_within_what_can_be(void **state)
     assert_true(less.change == -0.96 && less.low == -1 && less.high == -more.low);
 }
 
-static void add_one(struct store *s, const char *id, uint64_t n)
+static void add_at(struct store *s, const char *id, int64_t time_s, uint64_t n)
 {
     struct fleet_origin origin = {
         .tenant = "t", .service = "s", .version = "1", .host = "h", .instance = "i"};
@@ -287,12 +287,17 @@ static void add_one(struct store *s, const char *id, uint64_t n)
     fleet_sha_begin(&sha);
     fleet_sha_add_text(&sha, id, strlen(id));
     struct fleet_hash upload = fleet_sha_end(&sha);
-    assert_int_equal(batch_sample(&b, INT64_C(1790000000000000000), sample), 0);
+    assert_int_equal(batch_sample(&b, time_s * 1000000000, sample), 0);
     assert_int_equal(batch_close(&b), 0);
     assert_int_equal(store_add(s, &origin, &upload, &b, &is_new, &why), 0);
     assert_true(is_new);
     batch_release(&b);
     buf_release(&why);
+}
+
+static void add_one(struct store *s, const char *id, uint64_t n)
+{
+    add_at(s, id, 1790000000, n);
 }
 
 static int sum_samples(void *context, const struct store_block *b)
@@ -312,6 +317,66 @@ static uint64_t samples_of(struct store *s, int64_t from_s)
     store_end(s, r);
     buf_release(&why);
     return sum;
+}
+
+struct ends {
+    int64_t from_s, to_s;
+    size_t visits;
+};
+
+static int widen(void *context, const struct store_block *b)
+{
+    struct ends *e = context;
+    e->from_s = MIN(e->from_s, b->start_s);
+    e->to_s = MAX(e->to_s, b->start_s + b->length_s);
+    e->visits++;
+    return 0;
+}
+
+static int widen_by_samples(void *context, const struct store_block *b)
+{
+    return b->samples ? widen(context, b) : 0;
+}
+
+/* The first and the last block are those of all blocks, in each range, and few are visited. */
+static void ends_are_those_of_all_blocks(void **state)
+{
+    (void)state;
+
+    enum { UPLOADS = 200, HOUR = 3600 };
+
+    const int64_t first_s = 1790000000 / HOUR * HOUR;
+    char path[] = "test-fleet-XXXXXX", url[64];
+    int fd = mkstemp(path);
+    struct buf why = BUF(1000);
+    struct store *s;
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(url, sizeof(url), "sqlite:%s", path);
+    assert_int_equal(store_open(&s, url, true, &why), 0);
+    for (int i = 0; i < UPLOADS; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "%d", i);
+        add_at(s, id, first_s + (i * 79190 + 1500) % (200 * HOUR), (uint64_t)(i % 5));
+    }
+    for (int i = 0; i < 100; i++) {
+        struct fleet_choice choice = {.from_s = first_s + i * 1373 % (50 * HOUR),
+                                      .to_s = first_s + 150 * HOUR + i * 2741 % (60 * HOUR),
+                                      .request = i % 4 ? NULL : "GET /",
+                                      .type = "cpu"};
+        struct ends all = {INT64_MAX, INT64_MIN, 0}, ends = all;
+        struct store_read *r = NULL;
+        assert_int_equal(store_begin(s, &choice, &r, &why), 0);
+        assert_int_equal(store_each_block(s, r, false, widen_by_samples, &all), 0);
+        assert_int_equal(store_each_end(s, r, widen, &ends), 0);
+        assert_int_equal(ends.from_s, all.from_s);
+        assert_int_equal(ends.to_s, all.to_s);
+        assert_true(choice.request || (ends.visits <= 2 * STORE_SPANS && all.visits > 60));
+        store_end(s, r);
+    }
+    store_close(s);
+    buf_release(&why);
+    unlink(path);
 }
 
 static int sum_latencies(void *context, const struct store_latency *l)
@@ -608,6 +673,7 @@ int main(void)
         cmocka_unit_test(blocks_hold_what_was_put_in),
         cmocka_unit_test(histograms_are_added),
         cmocka_unit_test(spans_cover_a_range_once),
+        cmocka_unit_test(ends_are_those_of_all_blocks),
         cmocka_unit_test(batches_go_from_process_to_process),
         cmocka_unit_test(quantiles_are_those_of_tables),
         cmocka_unit_test(changes_of_shares_are_within_what_can_be),
