@@ -5,6 +5,7 @@ import os
 import pathlib
 import socket
 import subprocess
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -85,12 +86,30 @@ def servers(folder, n):
     return [ClickHouse(folder / f"clickhouse-{i}", sets[i], [s[1] for s in sets]) for i in range(n)]
 
 
+class CurrentClickHouse:
+    """A ClickHouse of today, which anybody may create databases on (tools/setup check installs it)."""
+
+    LIBRARY = pathlib.Path("/var/cache/jvmscope/chdb/node_modules/@chdb/lib-linux-x64-gnu/libchdb.so")
+
+    def __init__(self, folder):
+        self.process = subprocess.Popen([sys.executable, lab.ROOT / "tests/current_clickhouse.py", self.LIBRARY, folder], stdout=subprocess.PIPE, text=True)
+        self.http = int(self.process.stdout.readline())
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+
 numbers = itertools.count()
 
 
 def new_store(hosts):
     """The address of a store that exists on all servers."""
-    return address(hosts, f"d{os.getpid()}_{next(numbers)}", cluster=True)
+    return address(hosts, new_database(), cluster=True)
+
+
+def new_database():
+    return f"d{os.getpid()}_{next(numbers)}"
 
 
 def address(hosts, database, cluster=False):

@@ -268,6 +268,16 @@ def shards(tmp_path_factory):
         s.kill()
 
 
+@pytest.fixture(scope="session")
+def current_clickhouse(tmp_path_factory):
+    """A ClickHouse of today."""
+    if not clickhouse.CurrentClickHouse.LIBRARY.exists():
+        pytest.skip(f"no current ClickHouse: {clickhouse.CurrentClickHouse.LIBRARY} is not there (tools/setup check, as root and with npm)")
+    server = clickhouse.CurrentClickHouse(tmp_path_factory.mktemp("current"))
+    yield server
+    server.kill()
+
+
 @pytest.fixture
 def jdk(request):
     """A lab.Jdk: runs programs under one version of the matrix. What still runs at the test's end is killed."""

@@ -19,11 +19,13 @@ import lab
 from fleet_lab import NOW, Collector, children_of, collector, field, fleet, form, peak_mb, pprof, stacks, total
 
 
-@pytest.fixture(params=["sqlite", "clickhouse"])
+@pytest.fixture(params=["sqlite", "clickhouse", "current"])
 def store(request, tmp_path):
-    """A new store of each kind; the one in ClickHouse is spread over two servers."""
+    """A new store of each kind; the one in Debian's ClickHouse is spread over two servers."""
     if request.param == "sqlite":
         return f"sqlite:{tmp_path / 'fleet.db'}"
+    if request.param == "current":
+        return clickhouse.address([request.getfixturevalue("current_clickhouse")], clickhouse.new_database())
     return clickhouse.new_store(request.getfixturevalue("shards"))
 
 
