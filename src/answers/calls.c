@@ -3,7 +3,6 @@
 
 #include "answers/moments.h"
 #include "base/json_check.h"
-#include "base/map.h"
 #include "base/pattern.h"
 #include "options/names.h"
 #include "options/signature.h"
@@ -54,28 +53,12 @@ static bool wanted(const struct call *c, const struct call_filter *o)
            in_span(o, c->start_ns) && in_requests(o, c->java_thread, c->start_ns);
 }
 
-/*
- * Returns a name for a thread without one, as most virtual threads are: its number. As many names
- * as there are threads are kept until the command ends.
- */
-static const char *nameless(int64_t java_thread, bool is_virtual)
-{
-    static struct map names;
-    uint64_t *at = java_thread > 0 ? map_at(&names, (uint64_t)java_thread, 0, NULL) : NULL;
-    char text[48];
-    snprintf(text, sizeof(text), "%s #%lld", is_virtual ? "virtual" : "thread",
-             (long long)java_thread);
-    if (at && !*at)
-        *at = (uint64_t)(uintptr_t)strdup(text);
-    return at ? (const char *)(uintptr_t)*at : NULL;
-}
-
 void call_read(const struct rec_event *e, struct call *ret)
 {
     const struct rec_object *o = &e->object;
     *ret = (struct call){
         .method = rec_string(o, "method", "?"),
-        .thread = rec_string(o, "thread", NULL),
+        .thread = moment_thread(o),
         .caller = rec_string(o, "caller", NULL),
         .arguments = rec_string(o, "arguments", "[]"),
         .returned = rec_string(o, "returned", NULL),
@@ -87,8 +70,6 @@ void call_read(const struct rec_event *e, struct call *ret)
         .java_thread = rec_long(o, "javaThreadId", 0),
         .has_this = rec_long(o, "hasThis", 0) != 0,
     };
-    if (!ret->thread || !*ret->thread)
-        ret->thread = nameless(ret->java_thread, !ret->thread);
 }
 
 struct call_arguments call_arguments(const struct call *c)

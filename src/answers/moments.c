@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answers/moments.h"
 
+#include "base/map.h"
 #include "base/pattern.h"
 
 #include <stdio.h>
@@ -11,9 +12,24 @@ bool moment_text_matches(const char *pattern, const char *text)
     return !pattern || (text && pattern_match(pattern, text, strlen(text)));
 }
 
+const char *moment_thread(const struct rec_object *o)
+{
+    static struct map names;
+    const char *name = rec_string(o, "thread", NULL);
+    int64_t number = rec_long(o, "javaThreadId", 0);
+    if ((name && *name) || number <= 0)
+        return name;
+    char text[48];
+    uint64_t *at = map_at(&names, (uint64_t)number, 0, NULL);
+    snprintf(text, sizeof(text), "%s #%lld", name ? "thread" : "virtual", (long long)number);
+    if (at && !*at)
+        *at = (uint64_t)(uintptr_t)strdup(text);
+    return at ? (const char *)(uintptr_t)*at : NULL;
+}
+
 bool moment_wanted(const struct rec_event *e, const char *thread_pattern)
 {
-    return moment_text_matches(thread_pattern, rec_string(&e->object, "thread", NULL));
+    return moment_text_matches(thread_pattern, moment_thread(&e->object));
 }
 
 static void put_string(struct json *j, const char *key, const char *s)
@@ -63,7 +79,7 @@ void moment_json(const struct rec_event *e, struct json *j)
     json_begin_object(j);
     put_string(j, "kind", kinds[e->tag]);
     json_key_i64(j, "start_ns", e->start_ns);
-    put_string(j, "thread", rec_string(o, "thread", NULL));
+    put_string(j, "thread", moment_thread(o));
     switch (e->tag) {
     case SHOWN_LOG:
         put_string(j, "place", rec_string(o, "place", NULL));

@@ -2,6 +2,8 @@
 
 /** A platform thread with the empty name, and a virtual thread where there are any. Prints their numbers. */
 public class Nameless {
+    static long last;
+
     public static void main(String[] args) throws Exception {
         Thread platform = new Thread(Nameless::call, "");
         platform.start();
@@ -14,6 +16,6 @@ public class Nameless {
     }
 
     static void call() {
-        System.out.println(Thread.currentThread().getId());
+        System.out.println(last = Thread.currentThread().getId()); // logged
     }
 }

@@ -101,8 +101,9 @@ static void print_thrown(const struct rec_object *o)
 void moment_print(const struct rec_event *e, int64_t start)
 {
     const struct rec_object *o = &e->object;
+    const char *thread = moment_thread(o);
     printf("%12.6f  %10s  %-16.16s  ", (double)(e->start_ns - start) / 1e9, "",
-           rec_string(o, "thread", ""));
+           thread ? thread : "");
     switch (e->tag) {
     case SHOWN_LOG:
         print_string(rec_string(o, "place", "?"));

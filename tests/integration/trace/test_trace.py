@@ -1024,11 +1024,20 @@ def test_threads_without_a_name_are_numbered_as_what_they_are(jdk, jvmscope, tmp
     """null as a name is a virtual thread's, and a platform thread may have the empty name."""
     out = tmp_path / "n.jfr"
     virtual = jdk.version == 21
-    done = jdk.java("Nameless", release=21 if virtual else 8, jvm=(jdk.agent(f"format=r,trace=Nameless.call,file={out}"),))
+    line = 1 + next(i for i, text in enumerate((lab.ROOT / "tests/java/Nameless.java").read_text().splitlines()) if "// logged" in text)
+    options = f"format=r,trace=Nameless.call,log=Nameless:{line} of [{{thread}}],watch=Nameless.last,file={out}"
+    done = jdk.java("Nameless", release=21 if virtual else 8, jvm=(jdk.agent(options),))
     assert done.returncode == 0, done.stderr
     platform, *others = done.stdout.split()
     assert len(others) == virtual
-    assert [c["thread"] for c in calls(jvmscope, out)] == [f"thread #{platform}", *(f"virtual #{n}" for n in others)]
+    threads = [f"thread #{platform}", *(f"virtual #{n}" for n in others)]
+    assert [c["thread"] for c in calls(jvmscope, out)] == threads
+    events = lab.read_json("trace", "--json", out)["events"]
+    assert [(e["kind"], e["thread"]) for e in events] == [(kind, t) for t in threads for kind in ("log", "access")]
+    assert {e["text"] for e in events if e["kind"] == "log"} == {"of []"}
+    for t in threads:
+        shown = [l.split(None, 2 if "Nameless.call()" in l else 1)[-1] for l in lab.output("trace", "--thread", t, out).splitlines()[1:]]
+        assert len(shown) == 3 and all(t in l for l in shown), shown
 
 
 def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):

@@ -244,9 +244,10 @@ const char *drain_thread_name(int64_t java_id)
                : NULL;
 }
 
-bool drain_thread_is_platform(int64_t java_id)
+const char *drain_thread_written(int64_t java_id)
 {
-    return map_get(&drain.names, (uint64_t)java_id) != NULL;
+    const char *name = drain_thread_name(java_id);
+    return name && !*name && !map_get(&drain.names, (uint64_t)java_id) ? NULL : name;
 }
 
 jclass drain_probe(void)

@@ -62,9 +62,12 @@ bool drain_is_used(struct str class_name);
 
 /*
  * For readers, inside `record`: the name that a thread had when it wrote the record (a virtual
- * thread: when it first ran), whether it is a known platform thread, and the signature of a class
- * given by its number; NULL when unknown.
+ * thread: when it first ran), and the signature of a class given by its number; NULL when unknown.
  */
 const char *drain_thread_name(int64_t java_id);
-bool drain_thread_is_platform(int64_t java_id);
+/*
+ * The same as events have it, whose readers number threads without a name: "" is a platform thread,
+ * NULL a virtual one.
+ */
+const char *drain_thread_written(int64_t java_id);
 const char *drain_class(uint32_t number);

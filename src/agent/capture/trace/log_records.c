@@ -178,7 +178,7 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
         buf_string(&text, "(too long)");
     }
     buf_utf8(&utf8, (const char *)text.data, text.len);
-    const char *name = drain_thread_name(r->thread);
+    const char *name = drain_thread_written(r->thread);
     struct jfr_event e;
     size_t room = utf8.len + strlen(site->place) + (name ? strlen(name) : 0) + 128;
     if (!jfr_begin_growing(w, event_types[TYPE_LOG], room, &e)) {
@@ -211,7 +211,7 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r,
         value_json(&(struct json){.out = &before}, &v);
     if (site->kind == SITE_WRITE && value_take(&at, end, type, &v))
         value_json(&(struct json){.out = &after}, &v);
-    const char *name = drain_thread_name(r->thread);
+    const char *name = drain_thread_written(r->thread);
     size_t room = object.len + before.len + after.len + strlen(site->place) + strlen(site->text) +
                   (name ? strlen(name) : 0) + 128;
     struct jfr_event e;

@@ -241,7 +241,7 @@ static void write_call(struct jfr_writer *w, const struct ended *c, uint64_t met
                        uint64_t caller)
 {
     int error = put_values(c);
-    const char *name = drain_thread_name(c->entry->thread);
+    const char *name = drain_thread_written(c->entry->thread);
     const struct buf *args = &method_trace.arguments, *back = &method_trace.returned,
                      *thrown = &method_trace.exception, *message = &method_trace.message;
     size_t room =
@@ -259,9 +259,7 @@ static void write_call(struct jfr_writer *w, const struct ended *c, uint64_t met
     jfr_put_long(&e, (int64_t)(c->exit->time_ns - c->entry->time_ns));
     jfr_put_string_id(&e, method);
     jfr_put_long(&e, c->entry->thread);
-    /* Readers number threads without a name. null is a virtual thread, "" a platform thread. */
-    bool named = name && (*name || drain_thread_is_platform(c->entry->thread));
-    jfr_put_string(&e, named ? name : NULL);
+    jfr_put_string(&e, name);
     jfr_put_int(&e, (int32_t)c->depth);
     jfr_put_string_id(&e, caller);
     jfr_put_string_n(&e, (const char *)args->data, args->len);
