@@ -393,6 +393,19 @@ void sections_inside_all(struct sections *s, uint32_t thread, uint64_t start, ui
     struct section_lane *lane = &s->lanes[thread];
     if (lane->next.start < end)
         take_in(s, lane, start, end);
-    for (int i = 0; i < HOLD_ENDS; i++)
-        ret[i] = lane->open.len ? inside(lane, start, end, (enum hold_ends)i) : 0;
+    for (int e = 0; e < HOLD_ENDS; e++)
+        ret[e] = 0;
+    uint64_t covered[HOLD_ENDS] = {end, end, end};
+    for (size_t i = lane->open.len; i-- > 0;) {
+        const struct section_span *one = &lane->open.data[i];
+        const uint64_t begins[HOLD_ENDS] = {[HOLD_ENDS_LIKELY] = one->start,
+                                            [HOLD_ENDS_AT_ONCE] = one->start + one->unproven,
+                                            [HOLD_ENDS_LATE] = one->start};
+#pragma GCC unroll 3
+        for (int e = 0; e < HOLD_ENDS; e++) {
+            uint64_t from = MAX(begins[e], start), to = MIN(one->end[e], covered[e]);
+            ret[e] += to > from ? to - from : 0;
+            covered[e] = to > from ? from : covered[e];
+        }
+    }
 }
