@@ -335,7 +335,8 @@ int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_k
 {
     if (b->n_nodes >= TL_NONE)
         return -E2BIG;
-    if (timeline_nodes_room(b) < 0)
+    bool full = !b->window || b->n_nodes - b->packed >= WINDOW;
+    if (unlikely(full) && timeline_nodes_room(b) < 0)
         return -ENOMEM;
     struct tl_thread *t = &b->threads.data[thread];
     uint32_t flags = tl_is_state(kind) && kind != TL_RUN && kind != TL_DEAD ? TL_BLOCKED : 0;

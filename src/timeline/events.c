@@ -213,7 +213,8 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
         return b->error;
     if (b->activity.data[e->thread].ended && e->kind != TLE_THREAD_END)
         return 0; /* the VM's own work after the end of the thread */
-    int r = e->kind == TLE_THREAD_START ? 0 : timeline_thread_seen(b, e->thread);
+    bool seen = e->kind == TLE_THREAD_START || b->threads.data[e->thread].first != TL_NONE;
+    int r = likely(seen) ? 0 : timeline_thread_seen(b, e->thread);
     int64_t n = 0;
     if (r == 0 && e->thread == b->destroyer)
         r = destroyer_continues(b);

@@ -127,7 +127,7 @@ struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n);
  * for that, the change gets lost and b->error is set.
  */
 struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n);
-/* Makes room for one more node. Returns 0 or -ENOMEM. */
+/* Makes room for one more node when there is none. Returns 0 or -ENOMEM. */
 int timeline_nodes_room(struct timeline_builder *b);
 /* Packs all nodes. Returns 0 or -ENOMEM. */
 int timeline_nodes_pack(struct timeline_builder *b);

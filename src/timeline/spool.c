@@ -31,7 +31,8 @@ struct spool_slab {
 int tl_spool_init(struct tl_spool *s, uint64_t from, uint64_t to, size_t events)
 {
     size_t n = MIN(events / BUCKET_EVENTS + 1, (size_t)BUCKETS_MAX);
-    *s = (struct tl_spool){.from = from, .span = (to > from ? to - from : 0) / n + 1};
+    *s = (struct tl_spool){
+        .from = from, .span = (to > from ? to - from : 0) / n + 1, .recent_from = from};
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     return vec_extend(&s->buckets, n);
@@ -105,10 +106,15 @@ static int add_block(struct tl_spool *s, struct spool_bucket *to)
     return 0;
 }
 
-static size_t bucket_of(const struct tl_spool *s, uint64_t time)
+/* Most events belong to the same bucket as the one before, for which no division is needed. */
+static size_t bucket_of(struct tl_spool *s, uint64_t time)
 {
-    uint64_t number = time > s->from ? (time - s->from) / s->span : 0;
-    return MIN(number, (uint64_t)s->buckets.len - 1);
+    if (time - s->recent_from >= s->span) {
+        uint64_t number = time > s->from ? (time - s->from) / s->span : 0;
+        s->recent = MIN(number, (uint64_t)s->buckets.len - 1);
+        s->recent_from = s->from + s->recent * s->span;
+    }
+    return s->recent;
 }
 
 struct tl_event *tl_spool_add(struct tl_spool *s, uint64_t time)
@@ -117,9 +123,7 @@ struct tl_event *tl_spool_add(struct tl_spool *s, uint64_t time)
     struct spool_bucket *b = &s->buckets.data[MIN(MAX(number, s->ready), s->buckets.len - 1)];
     if ((!b->last || b->last->n == BLOCK_EVENTS) && add_block(s, b) < 0)
         return NULL;
-    struct tl_event *e = &b->last->events[b->last->n++];
-    *e = (struct tl_event){.time = time};
-    return e;
+    return &b->last->events[b->last->n++];
 }
 
 static void set_ready(struct tl_spool *s, size_t ready)

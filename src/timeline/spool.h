@@ -25,6 +25,9 @@ struct spool_sorted {
 struct tl_spool {
     uint64_t from, span; /* ns: the start of bucket 0, and the span of each */
     VEC(struct spool_bucket) buckets;
+    /* the bucket of the event that was added last, and where it starts */
+    size_t recent;
+    uint64_t recent_from;
     VEC(struct spool_slab *) slabs; /* memory of the blocks */
     size_t in_last;                 /* blocks of the last slab that are in use */
     struct spool_block *free;       /* blocks for reuse */
@@ -43,7 +46,7 @@ struct tl_spool {
     size_t made, given; /* numbers since the beginning; the caller is using number given - 1 */
     bool threaded, stop;
     pthread_t thread;
-    /* protects everything except the buckets from `ready` on, which belong to the adding thread */
+    /* protects everything but `recent` and the buckets from `ready` on: these are the adder's */
     pthread_mutex_t lock;
     pthread_cond_t changed;
 };
@@ -55,8 +58,8 @@ struct tl_spool {
 int tl_spool_init(struct tl_spool *s, uint64_t from, uint64_t to, size_t events) must_check;
 void tl_spool_release(struct tl_spool *s);
 /*
- * Adds an event with this time, which the caller must fill in before its next call. NULL: out of
- * memory.
+ * Adds an event with this time, which the caller must fill in, with the time, before its next call.
+ * NULL: out of memory.
  */
 struct tl_event *tl_spool_add(struct tl_spool *s, uint64_t time) must_check;
 /*
