@@ -2,6 +2,7 @@
 #include "analysis/holds.h"
 
 #include "analysis/graph.h"
+#include "analysis/hold_memory.h"
 #include "analysis/medians.h"
 #include "analysis/stack_tops.h"
 #include "base/do_both.h"
@@ -19,6 +20,9 @@ enum { MEDIAN_SAMPLE = 500000, AHEAD = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
  */
 #define HOLD_MEDIAN 16
 
+/* The time of a wake-up that did not happen. */
+#define NEVER UINT64_MAX
+
 /* What is known about a thread during the pass. */
 struct holder {
     uint32_t waiting; /* the object that it waits for, or TL_NONE */
@@ -30,6 +34,8 @@ struct holder {
     bool within;      /* whether the thread's state began in that method */
     bool queued;      /* it waits for a lock, and is one of the lock's waiters */
     uint64_t seen;    /* the time until which its stacks show it in that method */
+    bool blocked;     /* its last node belongs to a wait */
+    uint64_t since;   /* if so: when the wait began */
     uint32_t chunk;   /* the chunk that receives its holds now; n: how many holds it has in all */
     size_t n;
 };
@@ -81,16 +87,6 @@ static void not_after(const struct collector *c, uint32_t slot, uint64_t at)
     *most = (uint32_t)MIN((uint64_t)*most, us);
 }
 
-/* Reports how much of the holds' memory is in use. */
-static void filled(struct holds *h, size_t slots)
-{
-    h->n_slots = slots;
-    prefault_filled(&h->slot_memory, slots * sizeof(*h->slots));
-    prefault_filled(&h->side_memory, slots * sizeof(*h->side));
-    if (h->links)
-        prefault_filled(&h->link_memory, slots * sizeof(*h->links));
-}
-
 /*
  * A thread begins to wait for an object, or for none (TL_NONE). Returns whether another thread has
  * been waiting for the same lock already.
@@ -113,7 +109,7 @@ static int64_t slot_new(struct collector *c, uint32_t thread)
         size_t n = c->chunk_own.len;
         if (n + 1 >= TL_NONE >> HOLD_CHUNK_BITS || vec_push(&c->chunk_own, thread) < 0)
             return -ENOMEM;
-        filled(c->holds, (n + 1) << HOLD_CHUNK_BITS);
+        holds_filled(c->holds, (n + 1) << HOLD_CHUNK_BITS);
         p->chunk = (uint32_t)n;
     }
     uint32_t slot = p->chunk << HOLD_CHUNK_BITS | p->n++ % HOLD_CHUNK;
@@ -129,16 +125,27 @@ static int note_wake(struct holds *h, uint32_t slot, uint64_t at, uint64_t wake)
     return ns < UINT32_MAX ? 0 : map_put(&h->long_wakes, slot, MIN(wake, at));
 }
 
+/*
+ * Returns graph_woken_at of the node that is being visited, by what is known of its thread: the
+ * time of the cause, or NEVER.
+ */
+static uint64_t wake_of(const struct collector *c, uint32_t i, const struct tl_node *n)
+{
+    const struct holder *p = &c->threads[n->thread];
+    if (!graph_caused(n, i))
+        return NEVER;
+    uint64_t cause = tl_node(c->t, n->waker).time;
+    return n->prev >= i || cause >= (p->blocked ? p->since : n->time) ? cause : NEVER;
+}
+
+/* Opens a hold that was acquired at a node; wake: the time of the node's cause, or NEVER. */
 static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint32_t stack,
-                     uint64_t at, uint32_t node, uint32_t flags)
+                     uint64_t at, uint32_t node, uint64_t wake, uint32_t flags)
 {
     int64_t slot = slot_new(c, thread);
     if (slot < 0)
         return (int)slot;
-    const struct tl_node n = tl_node(c->t, node);
-    uint64_t wake = at;
-    bool woken = graph_woken_at(c->t, &n, node, &wake);
-    wake = woken ? wake : at;
+    bool woken = wake != NEVER;
     struct holder *p = &c->threads[thread];
     leave(c, p);
     /* for the thread's next holds, which are not in the cache yet */
@@ -164,7 +171,7 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     p->seen = at;
     p->within = false;
     p->first = TL_NONE;
-    return note_wake(c->holds, (uint32_t)slot, at, wake);
+    return note_wake(c->holds, (uint32_t)slot, at, woken ? wake : at);
 }
 
 static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32_t node)
@@ -220,7 +227,7 @@ static int acquired(struct collector *c, uint32_t i, const struct tl_node *n, ui
         hold_close(c, object, tl_node(c->t, n->waker).time, n->waker);
     else
         hold_forget(c, object, n->time);
-    return hold_open(c, n->thread, object, stack, n->time, i, 0);
+    return hold_open(c, n->thread, object, stack, n->time, i, wake_of(c, i, n), 0);
 }
 
 /*
@@ -280,7 +287,8 @@ static int scan_stack(struct collector *c, uint32_t i, const struct tl_node *n)
         uint32_t object = p->object, stack = p->stack;
         leave(c, p);
         hold_forget(c, object, n->time);
-        int r = hold_open(c, n->thread, object, stack, n->time, i, HOLD_START_INFERRED);
+        int r = hold_open(c, n->thread, object, stack, n->time, i, wake_of(c, i, n),
+                          HOLD_START_INFERRED);
         if (r < 0)
             return r;
     }
@@ -310,6 +318,17 @@ static uint32_t acquisition(const struct collector *c, uint32_t i, uint32_t obje
     return c->t->contexts[tl_node(c->t, waited).context].object == object ? had : i;
 }
 
+/* Opens an exact hold, which node i records. */
+static int open_exact(struct collector *c, uint32_t i, const struct tl_node *n, struct tl_context x)
+{
+    uint32_t node = acquisition(c, i, x.object);
+    const struct tl_node at = tl_node(c->t, node);
+    uint64_t wake;
+    bool woken = graph_woken_at(c->t, &at, node, &wake);
+    return hold_open(c, n->thread, x.object, x.stack, n->time, node, woken ? wake : NEVER,
+                     HOLD_EXACT);
+}
+
 /* A thread begins to wait for a lock, which ends its own hold and proves that of another thread. */
 static int wait_begins(struct collector *c, uint32_t i, const struct tl_node *n,
                        struct tl_context x)
@@ -327,7 +346,8 @@ static int wait_begins(struct collector *c, uint32_t i, const struct tl_node *n,
         (is_owner(c, x.object, x.other) && (queue || !c->open[x.object].doubt)))
         return 0;
     hold_forget(c, x.object, n->time);
-    return hold_open(c, x.other, x.object, TL_NONE, n->time, i, HOLD_START_INFERRED);
+    return hold_open(c, x.other, x.object, TL_NONE, n->time, i, wake_of(c, i, n),
+                     HOLD_START_INFERRED);
 }
 
 static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
@@ -369,8 +389,7 @@ static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
             return 0;
         if (c->open[x.object].hold)
             hold_close(c, x.object, n->time, i);
-        return hold_open(c, n->thread, x.object, x.stack, n->time, acquisition(c, i, x.object),
-                         HOLD_EXACT);
+        return open_exact(c, i, n, x);
     case TL_RELEASE:
         if (wanted && is_owner(c, x.object, n->thread))
             hold_close(c, x.object, n->time, i);
@@ -504,37 +523,15 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
         if (i + AHEAD < nodes.to)
             __builtin_prefetch(&t->contexts[n[AHEAD].context]);
         r = visit(c, (uint32_t)i, n);
+        struct holder *p = &c->threads[n->thread];
+        p->since = p->blocked ? p->since : n->time;
+        p->blocked = n->flags & TL_BLOCKED;
     }
     for (size_t i = 0; r == 0 && i < t->n_objects; i++)
         hold_forget(c, (uint32_t)i, t->end_ns);
     for (size_t i = 0; r == 0 && i < t->n_threads; i++)
         leave(c, &c->threads[i]);
     return r;
-}
-
-/*
- * Reserves addresses for the largest possible number of holds: one per node, plus chunks that are
- * not full.
- */
-static int holds_memory(struct holds *h, const struct timeline *t, bool links)
-{
-    size_t most = t->n_nodes + ((t->n_threads + 1) << HOLD_CHUNK_BITS);
-    int r = prefault_init(&h->slot_memory, most * sizeof(*h->slots));
-    if (r == 0)
-        r = prefault_init(&h->side_memory, most * sizeof(*h->side));
-    if (r == 0 && links)
-        r = prefault_init(&h->link_memory, most * sizeof(*h->links));
-    h->slots = (struct tl_hold *)(void *)h->slot_memory.map;
-    h->side = (struct hold_side *)(void *)h->side_memory.map;
-    h->links = (struct hold_link *)(void *)h->link_memory.map;
-    return r;
-}
-
-static void memory_prefaulted(struct holds *h)
-{
-    prefault_end(&h->slot_memory);
-    prefault_end(&h->side_memory);
-    prefault_end(&h->link_memory);
 }
 
 static int collect(const struct timeline *t, holds_want *want, void *arg, bool links,
@@ -549,10 +546,10 @@ static int collect(const struct timeline *t, holds_want *want, void *arg, bool l
     c.threads = calloc(t->n_threads + 1, sizeof(*c.threads));
     c.tops = stack_tops_find(t);
     h.of_object = calloc(t->n_objects + 1, sizeof(*h.of_object));
-    int r = c.open && c.wanted && c.threads && h.of_object ? holds_memory(&h, t, links) : -ENOMEM;
+    int r = c.open && c.wanted && c.threads && h.of_object ? holds_reserve(&h, t, links) : -ENOMEM;
     if (r == 0)
         r = visit_all(&c, want, arg);
-    memory_prefaulted(&h);
+    holds_complete(&h);
     if (r == 0)
         r = holds_index(&c);
     if (r == 0)
@@ -577,17 +574,4 @@ int holds_collect(const struct timeline *t, holds_want *want, void *arg, struct 
 int holds_collect_linked(const struct timeline *t, holds_want *want, void *arg, struct holds *ret)
 {
     return collect(t, want, arg, true, ret);
-}
-
-void holds_release(struct holds *h)
-{
-    prefault_release(&h->slot_memory);
-    prefault_release(&h->side_memory);
-    prefault_release(&h->link_memory);
-    map_release(&h->long_wakes);
-    free(h->of_object);
-    free(h->first);
-    free(h->chunk_first);
-    free(h->chunks);
-    *h = (struct holds){0};
 }
