@@ -104,7 +104,10 @@ static int error_of(const char *text)
     static const int later[] = {159, 164, 202, 209, 210, 241, 242, 252, 279, 319, 425};
     const char *at = strstr(text, "Code: ");
     int code = at ? atoi(at + 6) : 0;
-    if (code == 243)
+    char full[16];
+    /* 243: no disk has enough room. A file that could not be written is any system error. */
+    snprintf(full, sizeof(full), "errno: %d,", ENOSPC);
+    if (code == 243 || strstr(text, full))
         return -ENOSPC;
     for (size_t i = 0; i < ARRAY_SIZE(later); i++)
         if (code == later[i])
@@ -140,8 +143,9 @@ static int run_on(struct clickhouse_store *s, const char *host, const char *data
         r = r == -EIO || r == -ETIMEDOUT ? -EHOSTUNREACH : r;
     } else if (answer.status != 200) {
         const char *text = buf_str(&answer.body);
-        buf_printf(why, "%.*s", (int)MIN(strcspn(text, "\n"), (size_t)300), text);
         r = error_of(text);
+        buf_printf(why, "%s%.*s", r == -ENOSPC ? "the disk of a server is full: " : "",
+                   (int)MIN(strcspn(text, "\n"), (size_t)300), text);
     } else if (ret && answer.body.len >= ret->limit) {
         buf_string(why, "the answer of ClickHouse is too large");
         r = -E2BIG;

@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
 import time
 
 import pytest
@@ -61,6 +62,61 @@ def test_a_shard_that_is_away_loses_and_doubles_nothing(tmp_path, own):
         assert total(c) == sum(uploads.values()) + len(uploads)
         per_shard = [int(s.ask(f"SELECT count() FROM {store.split('/')[3].split('?')[0]}.sample_10s")) for s in own]
         assert all(per_shard), "both shards have some"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
+@pytest.mark.parametrize("end", ["goes on", "kill"])
+def test_a_server_whose_disk_is_full_loses_and_doubles_nothing(tmp_path, end):
+    """Uploads that were accepted are in the store, also after the server was killed with its disk full; others are asked to try again,
+    and in the end each counts once."""
+    small = tmp_path / "small"
+    small.mkdir()
+    uploads = {f"u{i}": 300 + 40 * (i % 11) for i in range(90)}
+    taken = {}
+    retries = set()
+
+    def send(c, keys):
+        for key in keys:
+            body = "".join(f"Main.main;Of{key}.f{i} 1\n" for i in range(uploads[key]))
+            status, text, headers = c.request("POST", "/v1/upload", body, service="s", host=key, id=key, **{"from": NOW - 3600 + int(key[1:]) * 17})
+            assert status == 200 or status == 503 and len(text.splitlines()) == 1, (status, text)
+            if status == 200:
+                taken[key] = uploads[key]
+            elif text.startswith("the store: the disk of a server is full: "):
+                retries.add(headers["Retry-After"])
+
+    with contextlib.ExitStack() as running:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", small], check=True)
+        running.callback(subprocess.run, ["umount", "-l", small], check=True)
+        (small / "clickhouse-0").mkdir()
+        for log in ("log", "errors"):  # elsewhere: a server that cannot write its log answers nothing else
+            (small / "clickhouse-0" / log).symlink_to(tmp_path / log)
+        [server] = clickhouse.servers(small, 1)
+        running.callback(lambda: server.kill())
+        c = running.enter_context(collector(tmp_path, store=clickhouse.new_store([server])))
+        send(c, uploads)
+        assert 0 < len(taken) < len(uploads) and retries == {"60"}
+        # Not one byte is free, and then some are.
+        with open(small / "filler", "wb", buffering=0) as f, contextlib.suppress(OSError):
+            while True:
+                f.write(bytes(4096))
+        send(c, [key for key in uploads if key not in taken][:5])
+        (small / "filler").unlink()
+        send(c, [key for key in uploads if key not in taken])
+        assert len(taken) < len(uploads)
+        if end == "kill":
+            server.kill()
+        subprocess.run(["mount", "-o", "remount,size=256m", small], check=True)
+        if end == "kill":
+            server.start()
+        assert total(c) == sum(taken.values())
+        send(c, uploads)
+        assert taken == uploads
+        counts = dict.fromkeys(uploads, 0)
+        for m in fleet(c, "top", "--service", "*", "--limit", "100000")["methods"]:
+            if m["method"].startswith("Of"):
+                counts[m["method"][2:].split(".")[0]] += m["total"]
+        assert counts == uploads
 
 
 def test_uploads_that_wait_are_inserted_together(tmp_path, own):
