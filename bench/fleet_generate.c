@@ -30,7 +30,8 @@ enum {
     VMS = 1000,
     HOUR_S = 3600,
     DAY_S = 86400,
-    NS_PER_SAMPLE = 10000000
+    NS_PER_SAMPLE = 10000000,
+    TOGETHER = 64 /* uploads that are stored together, where the store can */
 };
 
 /* A version of a service: the batch that every VM of it uses, and the share of each stack. */
@@ -45,6 +46,7 @@ struct simulation {
     int64_t end_s;
     int hours, batch_s;
     uint64_t random, samples;
+    VEC(struct store_adding *) adding;
 };
 
 static void fail(const char *what, int error, const struct buf *why)
@@ -137,6 +139,18 @@ static bool has_detail(const struct simulation *s, int64_t hour_s)
            hour_s == fleet_floor(s->end_s - DAY_S, HOUR_S);
 }
 
+static void finish(struct simulation *s)
+{
+    for (size_t i = 0; i < s->adding.len; i++) {
+        _cleanup_(buf_release) struct buf why = BUF(4096);
+        bool is_new;
+        int r = store_add_end(s->store, s->adding.data[i], &is_new, &why);
+        if (r < 0)
+            fail("store", r, &why);
+    }
+    vec_clear(&s->adding);
+}
+
 /* One step of one VM: [start, end) in seconds since 1970. */
 static void add_step(struct simulation *s, int vm, int64_t start_s, int64_t end_s)
 {
@@ -165,12 +179,17 @@ static void add_step(struct simulation *s, int vm, int64_t start_s, int64_t end_
     fleet_sha_add_text(&sha, id, strlen(id));
     upload = fleet_sha_end(&sha);
     _cleanup_(buf_release) struct buf why = BUF(4096);
+    struct store_adding *adding;
     bool is_new;
     int r = batch_close(&v->b);
     if (r == 0)
-        r = store_add(s->store, &origin, &upload, &v->b, &is_new, &why);
+        r = store_add_begin(s->store, &origin, &upload, &v->b, &adding, &is_new, &why);
+    if (r == 0 && adding)
+        r = vec_push(&s->adding, adding);
     if (r < 0)
         fail("store", r, &why);
+    if (s->adding.len == TOGETHER)
+        finish(s);
 }
 
 static void read_recordings(struct simulation *s, char **paths, int n)
@@ -208,6 +227,8 @@ int main(int argc, char **argv)
     for (int64_t t = s.end_s - (int64_t)s.hours * HOUR_S; t < s.end_s; t += s.batch_s)
         for (int vm = atoi(argv[4]); vm < atoi(argv[5]); vm++)
             add_step(&s, vm, t, MIN(t + s.batch_s, s.end_s));
+    finish(&s);
+    vec_release(&s.adding);
     store_close(s.store);
     printf("%llu\n", (unsigned long long)s.samples);
     return 0;
