@@ -33,6 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 import zlib
 
 import pytest
@@ -288,6 +289,23 @@ def jdk(request):
     version = lab.Jdk(request.param)
     yield version
     version.kill_started()
+
+
+@pytest.fixture
+def container(jdk):
+    """A control group as container engines name it, and the container's number. What the jdk started must be in it and ends before."""
+    digits = uuid.uuid4().hex * 2
+    group = next((g for g in (pathlib.Path("/sys/fs/cgroup"), pathlib.Path("/sys/fs/cgroup/pids")) if (g / "cgroup.procs").exists()), None)
+    if not group or not os.access(group, os.W_OK):
+        pytest.skip("no control group can be made here")
+    group = group / f"docker-{digits}.scope"
+    try:
+        group.mkdir()
+    except OSError as e:
+        pytest.skip(f"no control group can be made here: {e}")
+    yield group, digits
+    jdk.kill_started()
+    group.rmdir()
 
 
 @pytest.fixture

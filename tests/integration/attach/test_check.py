@@ -2,7 +2,6 @@
 """check says in advance what attach will do, and names what is missing."""
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import uuid
@@ -187,28 +186,16 @@ def test_attach_to_all_that_match(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_list_names_the_container(jdk):
+def test_list_names_the_container(jdk, container):
     """Identified by its control group, as container engines name it, and by its host name."""
-    digits = uuid.uuid4().hex * 2
-    group = next((g for g in (pathlib.Path("/sys/fs/cgroup"), pathlib.Path("/sys/fs/cgroup/pids")) if (g / "cgroup.procs").exists()), None)
-    if not group or not os.access(group, os.W_OK):
-        pytest.skip("no control group can be made here")
-    group = group / f"docker-{digits}.scope"
-    try:
-        group.mkdir()
-    except OSError as e:
-        pytest.skip(f"no control group can be made here: {e}")
-    try:
-        process = jdk.start("sh", "-c", f"echo $$ >{group}/cgroup.procs && echo shop-7 >/tmp/hostname-{digits} && "
-                                        f"mount --bind /tmp/hostname-{digits} /etc/hostname && rm /tmp/hostname-{digits}; "
-                                        f"exec java -Xmx32m -cp {lab.compiled('Busy')} Busy 60", stdout=subprocess.PIPE)
-        assert process.stdout.readline() == "ready\n"
-        lab.use_cpu(process, 0.2)
-        vm = {vm["pid"]: vm for vm in lab.read_json("list", "--json")}[process.pid]
-        assert (vm["container_id"], vm["container_name"]) == (digits[:12], "shop-7")
-        assert vm["cpu_s"] >= 0.2 and 0 < vm["uptime_s"] < 600
-        line = next(x for x in lab.output("list").splitlines() if x.split()[0] == str(process.pid))
-        assert line.endswith(f"Busy 60  (container {digits[:12]} shop-7)"), line
-    finally:
-        jdk.kill_started()
-        group.rmdir()
+    group, digits = container
+    process = jdk.start("sh", "-c", f"echo $$ >{group}/cgroup.procs && echo shop-7 >/tmp/hostname-{digits} && "
+                                    f"mount --bind /tmp/hostname-{digits} /etc/hostname && rm /tmp/hostname-{digits}; "
+                                    f"exec java -Xmx32m -cp {lab.compiled('Busy')} Busy 60", stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    lab.use_cpu(process, 0.2)
+    vm = {vm["pid"]: vm for vm in lab.read_json("list", "--json")}[process.pid]
+    assert (vm["container_id"], vm["container_name"]) == (digits[:12], "shop-7")
+    assert vm["cpu_s"] >= 0.2 and 0 < vm["uptime_s"] < 600
+    line = next(x for x in lab.output("list").splitlines() if x.split()[0] == str(process.pid))
+    assert line.endswith(f"Busy 60  (container {digits[:12]} shop-7)"), line

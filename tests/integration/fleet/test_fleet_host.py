@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`jvmscope host`: what the VMs of a machine recorded reaches the collector exactly once, whatever is killed meanwhile."""
+import contextlib
 import json
 import os
+import pathlib
 import random
+import re
+import sqlite3
 import subprocess
 import time
 import zipfile
@@ -199,3 +203,42 @@ def test_the_ring_of_a_vm_that_has_ended_is_kept_for_the_host(jdk, tmp_path):
             if host.process.poll() is None:
                 host.kill()
         assert total(c) == lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]
+
+
+@pytest.mark.jdks(17)
+def test_names_of_a_pod_and_the_cost_of_the_host(jdk, tmp_path, container):
+    """Names that Kubernetes' downward API sets, and the container's number, come with each sample. The host's own processor time for a
+    profile is below a hundredth of the minute after which it takes one."""
+    names = {"POD_NAME": "shop-7d4", "POD_NAMESPACE": "prod", "NODE_NAME": "node-3", "CONTAINER_NAME": "web", "AWS_REGION": "eu-1"}
+    jar = busy_jar(tmp_path)
+    group, digits = container
+    vm = jdk.start("sh", "-c", f"echo $$ >{group}/cgroup.procs; exec java -Xmx32m -jar {jar} 60", env={**os.environ, **names}, stdout=subprocess.PIPE)
+    assert vm.stdout.readline().strip() == "ready"
+    with collector(tmp_path) as c:
+        host = Host(tmp_path, c.port, jar.name, "--label", "rack=r1")
+
+        def uploads():
+            return int(re.search(r"^jvmscope_uploads_total (\d+)", c.request("GET", "/metrics")[1], re.M)[1])
+
+        def cpu_seconds():
+            """Of the host, and of its children that have ended."""
+            fields = pathlib.Path(f"/proc/{host.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+        try:
+            lab.wait_for(lambda: total(c) and uploads() >= 2, 120, "profiles that are sent")
+            before, sent = cpu_seconds(), uploads()
+            lab.wait_for(lambda: uploads() >= sent + 8, 120, "more profiles")
+            cost, taken = cpu_seconds() - before, uploads() - sent
+        finally:
+            host.stop()
+        assert cost / taken < 0.6, (cost, taken)
+        db = sqlite3.connect(c.store.removeprefix("sqlite:"))
+        with contextlib.closing(db):
+            assert db.execute("SELECT host, instance, service FROM series").fetchall() == [("node-3", "shop-7d4", jar.stem)]
+            assert dict(db.execute("SELECT key, value FROM label")) == {
+                "k8s.pod.name": "shop-7d4", "k8s.namespace.name": "prod", "k8s.container.name": "web", "cloud.region": "eu-1",
+                "container.id": digits[:12], "rack": "r1"}
+        everything = total(c)
+        assert total(c, "--label", f"container.id={digits[:12]}", "--label", "k8s.namespace.name=prod", "--host", "node-3") == everything > 0
+    print(f"host: {cost / taken * 1000:.1f} ms of processor time a profile")
