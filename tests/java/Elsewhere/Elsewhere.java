@@ -15,6 +15,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.concurrent.CompletionException;
 import javax.sql.DataSource;
 import okhttp3.OkHttpClient;
 import okhttp3.Request;
@@ -25,7 +26,7 @@ import org.apache.http.client.methods.HttpGet;
 import org.apache.http.impl.client.CloseableHttpClient;
 import org.apache.http.impl.client.HttpClients;
 
-/** Requests that use an h2 database through four pools of connections, and call a web server in four ways: rounds. */
+/** Requests that use an h2 database through four pools of connections, and call a web server in five ways: rounds. */
 public class Elsewhere {
     static final CloseableHttpClient apache = HttpClients.createDefault();
     static final OkHttpClient okhttp = new OkHttpClient();
@@ -66,6 +67,14 @@ public class Elsewhere {
         }
         HttpRequest request = HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/b")).header("traceparent", traceparent("b")).build();
         HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+        HttpRequest later = HttpRequest.newBuilder(URI.create("http://127.0.0.4:" + port + "/e")).header("traceparent", traceparent("e")).build();
+        HttpClient client = HttpClient.newHttpClient();
+        client.sendAsync(later, HttpResponse.BodyHandlers.ofString()).get();
+        try {
+            client.sendAsync(HttpRequest.newBuilder(URI.create("http://127.0.0.5:1/")).build(), HttpResponse.BodyHandlers.discarding(), null).join();
+        } catch (CompletionException e) {
+            // nobody listens there
+        }
         HttpGet get = new HttpGet("http://127.0.0.2:" + port + "/c?secret=1");
         get.setHeader("traceparent", traceparent("c"));
         try (CloseableHttpResponse response = apache.execute(get)) {

@@ -75,6 +75,8 @@ NATIVE(void, leave)(JNIEnv *, jclass, jlong, jboolean);
 NATIVE(jint, text)(JNIEnv *, jclass, jint, jstring, jlong);
 NATIVE(jlong, childBegin)(JNIEnv *, jclass, jlong, jint, jint);
 NATIVE(void, calls)(JNIEnv *, jclass, jlong, jstring);
+NATIVE(void, childLater)
+(JNIEnv *, jclass, jlong, jlong, jlong, jint, jstring, jclass);
 NATIVE(void, childEnd)(JNIEnv *, jclass, jlong, jlong, jlong, jclass);
 
 NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
@@ -396,6 +398,40 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
     budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
     return (jlong)number;
+}
+
+/* A call whose response came later is over; the request may have ended before. */
+NATIVE(void, childLater)
+
+(JNIEnv *jni, jclass probe, jlong token, jlong thread, jlong start, jint text, jstring header,
+ jclass exception)
+{
+    char given[3 * HEADER_LENGTH + 1] = "";
+    if (!token || !inside_enter(&follow_inside))
+        return;
+    uint64_t cost = budget_begin();
+    if (TOKEN_SESSION((uint64_t)token) == follow.session) {
+        struct piece p = {.is_child = true,
+                          .child = {.start = (uint64_t)start,
+                                    .ns = now_ns() - (uint64_t)start,
+                                    .thread = (uint64_t)thread,
+                                    .name = text_constant(text),
+                                    .peer = text_constant(text),
+                                    .rows = -1,
+                                    .kind = CHILD_HTTP}};
+        copy_text(jni, header, given, HEADER_LENGTH);
+        const char *span, *ids = read_traceparent(given, &span);
+        if (ids) {
+            read_hex(ids, sizeof(p.child.trace), p.child.trace);
+            read_hex(span, sizeof(p.child.span), p.child.span);
+        }
+        char *class = exception ? names_class_text(exception) : NULL;
+        p.child.exception = class ? request_text(class) : 0;
+        free(class);
+        follow_keep((uint64_t)token, &p);
+    }
+    budget_end(COST_REQUESTS, cost);
+    inside_leave(&follow_inside);
 }
 
 /*

@@ -220,6 +220,8 @@ static const struct point points[] = {
      "1 v:java/net/http/HttpRequest.uri()Ljava/net/URI; #"},
     {"jdk/internal/net/http/HttpClientImpl", "send", NULL, point_entry, "calls" OBJECT, NULL, 0,
      "1 v:java/net/http/HttpRequest.headers()Ljava/net/http/HttpHeaders; " TRACEPARENT " v:java/net/http/HttpHeaders.firstValue(Ljava/lang/String;)Ljava/util/Optional;"},
+    {"jdk/internal/net/http/HttpClientImpl", "sendAsync", "(Ljava/net/http/HttpRequest;Ljava/net/http/HttpResponse$BodyHandler;Ljava/net/http/HttpResponse$PushPromiseHandler;)", point_sent, NULL, NULL, CHILD_HTTP,
+     "r 1 v:java/net/http/HttpRequest.uri()Ljava/net/URI; 1 v:java/net/http/HttpRequest.headers()Ljava/net/http/HttpHeaders; " TRACEPARENT " v:java/net/http/HttpHeaders.firstValue(Ljava/lang/String;)Ljava/util/Optional; #"},
     {"org/apache/http/impl/client/InternalHttpClient", "doExecute", "(Lorg/apache/http/HttpHost;", point_child_within, "host(Ljava/lang/Object;I)J", NULL, CHILD_HTTP, "1 #"},
     {"org/apache/http/impl/client/InternalHttpClient", "doExecute", "(Lorg/apache/http/HttpHost;", point_entry, "calls" OBJECT, NULL, 0,
      "2 " TRACEPARENT " i:org/apache/http/HttpMessage.getFirstHeader(Ljava/lang/String;)Lorg/apache/http/Header;"},

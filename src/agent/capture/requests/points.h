@@ -101,6 +101,8 @@ POINT(point_listener);
 POINT(point_netty_read);
 /* points_calls.c */
 POINT(point_pool);
+/* The method returns the future of a call's response. */
+POINT(point_sent);
 #undef POINT
 
 /*

@@ -64,6 +64,25 @@ int point_pool(const struct instrument_class *c, struct edit *e, const struct po
                : 0;
 }
 
+int point_sent(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32), last = BUF(256);
+    int local = edit_local(e, 'J'), r = MIN(local, 0);
+    if (r < 0)
+        return r;
+    r = point_push(c, e, p, p->args, &last);
+    code_load(&last, 'J', (unsigned)local);
+    r = r ? r
+          : point_probe(e, &last, "sent",
+                        "(Ljava/lang/Object;Ljava/net/URI;Ljava/lang/Object;IJ)V");
+    if (r)
+        return MIN(r, 0);
+    r = point_probe(e, &first, "sending", "()J");
+    code_store(&first, 'J', (unsigned)local);
+    r = r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 2);
+    return r ? r : point_returns(e, &last, POINT_STACK) ?: 1;
+}
+
 /*
  * Drivers choose the names of their classes freely, but the names contain that of the interface
  * that they implement.

@@ -3,18 +3,21 @@ package java.lang;
 
 import java.net.URI;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.Delayed;
 import java.util.concurrent.RunnableScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import sun.misc.Unsafe;
 
 /**
  * The probes of requests=, which run where requests begin and end and where work is handed to
  * another thread. Native memory contains the request that each thread works for
  * (capture/requests/tables.h has the layout); nothing here refers to an object of the program. A
- * task is identified by its identity hash from its hand-over to its start.
+ * task is identified by its identity hash from its hand-over to its start. An instance is a call
+ * of another server whose response comes later, and is told when it has come.
  */
-public final class JvmscopeRequests {
+public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // These are as in tables.h.
@@ -49,7 +52,16 @@ public final class JvmscopeRequests {
     private static Class<?> carrier;
     private static Object scheduler;
 
-    private JvmscopeRequests() {
+    private final long request, thread, start;
+    private final int text;
+    private final String header;
+
+    private JvmscopeRequests(long request, long thread, long start, int text, String header) {
+        this.request = request;
+        this.thread = thread;
+        this.start = start;
+        this.text = text;
+        this.header = header;
     }
 
     private static native long constant(int which);
@@ -124,6 +136,10 @@ public final class JvmscopeRequests {
 
     private static native void childEnd(long child, long tid, long rows, Class<?> exception);
 
+    /** A call of another server is over. The thread is the one that made it. */
+    private static native void childLater(long request, long thread, long start, int text, String traceparent,
+            Class<?> exception);
+
     /** Calls each native method once. */
     private static void bind() {
         constant(-1);
@@ -146,6 +162,7 @@ public final class JvmscopeRequests {
         childBegin(0, -1, 0);
         calls(0, null);
         childEnd(0, 0, 0, null);
+        childLater(0, 0, 0, 0, null, null);
     }
 
     private static long tid() {
@@ -775,8 +792,8 @@ public final class JvmscopeRequests {
      * until it is given to a pool.
      */
     public static void depends(Object completion) {
-        long slot = slot(tid()), request = request(slot);
-        if (request != 0 && completion != null)
+        long tid = tid(), slot = slot(tid), request = request(slot);
+        if (request != 0 && completion != null && sender[(int) tid & LOOPS - 1] != tid)
             put(key(completion), request, System.nanoTime(), U.getLong(slot + THREAD) | (long) FUTURE << WAY_SHIFT);
     }
 
@@ -1101,13 +1118,45 @@ public final class JvmscopeRequests {
      * "traceparent: VALUE".
      */
     public static void calls(Object header) {
-        Object value = header instanceof java.util.Optional ? ((java.util.Optional<?>) header).orElse(null) : header;
         long tid = tid();
-        if (value == null || request(slot(tid)) == 0)
-            return;
+        String value = request(slot(tid)) == 0 ? null : value(header);
+        if (value != null)
+            calls(tid, value);
+    }
+
+    private static String value(Object header) {
+        Object value = header instanceof java.util.Optional ? ((java.util.Optional<?>) header).orElse(null) : header;
+        if (value == null)
+            return null;
         String s = value.toString();
         int colon = s.indexOf(':');
-        calls(tid, colon < 0 ? s : s.substring(colon + 1).trim());
+        return colon < 0 ? s : s.substring(colon + 1).trim();
+    }
+
+    /** The threads that are in sent(); what it adds to a future is no work for the request. */
+    private static final long[] sender = new long[LOOPS];
+
+    /** A call whose response comes later begins. Returns the time, or 0 outside of a request. */
+    public static long sending() {
+        return request(slot(tid())) == 0 ? 0 : System.nanoTime();
+    }
+
+    /** The call has returned the future of its response. */
+    public static void sent(Object future, URI uri, Object header, int kind, long start) {
+        long tid = tid(), slot = slot(tid), request = request(slot);
+        String host = uri == null ? null : uri.getHost();
+        if (start == 0 || request == 0 || host == null || !(future instanceof CompletableFuture))
+            return;
+        JvmscopeRequests call = new JvmscopeRequests(request, threadOf(slot), start, textOf(kind, host), value(header));
+        sender[(int) tid & LOOPS - 1] = tid;
+        ((CompletableFuture<?>) future).whenComplete(call);
+        sender[(int) tid & LOOPS - 1] = 0;
+    }
+
+    @Override
+    public void accept(Object response, Throwable t) {
+        Throwable cause = t instanceof CompletionException && t.getCause() != null ? t.getCause() : t;
+        childLater(request, thread, start, text, header, cause == null ? null : cause.getClass());
     }
 
     public static long sends(Object destination, int kind) {
