@@ -107,7 +107,8 @@ static int add_activity(const struct request_ledger *l, const struct request_par
 int request_part_stacks(struct request_ledger *l, const struct request_part *p,
                         struct thread_activities *ret)
 {
-    return p->cause == CAUSE_QUEUE || p->behind ? 0 : add_activity(l, p, ret);
+    bool own = p->cause == CAUSE_SAFEPOINT || (p->cause != CAUSE_QUEUE && !p->behind);
+    return own ? add_activity(l, p, ret) : 0;
 }
 
 /* Adds what a thread did from start to end, except that it had nothing to do. */

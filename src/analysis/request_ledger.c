@@ -160,6 +160,45 @@ static int index_inits(struct request_ledger *l)
     return e;
 }
 
+/* Returns the number of the span without a thread that began last before a time, or SIZE_MAX. */
+static size_t pause_before(const struct request_ledger *l, int64_t ns)
+{
+    size_t low = 0, high = l->late.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (l->r->spans.data[mid].start_ns <= ns)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low - 1;
+}
+
+/*
+ * All threads but the late ones stop at once. If the way to a safepoint is long, the last thread
+ * that a sample saw on it is therefore the one for which the VM waited.
+ */
+static int index_late(struct request_ledger *l)
+{
+    enum { LONG_NS = 2000000 };
+
+    const struct requests *r = l->r;
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < r->spans.len && r->spans.data[i].thread == 0; i++)
+        e = vec_push(&l->late, ((struct stopping){TL_NONE, INT64_MIN}));
+    for (size_t i = 0; e == 0 && l->late.len && i < r->samples.len; i++) {
+        const struct request_sample *s = &r->samples.data[i];
+        size_t at = pause_before(l, s->time_ns);
+        const struct request_span *way = at == SIZE_MAX ? NULL : &r->spans.data[at];
+        if (!way || way->kind != SPAN_SAFEPOINT || way->text != REQUEST_NONE ||
+            way->end_ns - way->start_ns < LONG_NS || s->time_ns >= way->end_ns ||
+            s->time_ns < l->late.data[at].seen_ns)
+            continue;
+        l->late.data[at] = (struct stopping){ledger_thread(l, s->thread), s->time_ns};
+    }
+    return e;
+}
+
 int request_ledger_new(struct request_ledger **ret, const struct requests *r,
                        const struct timeline *t)
 {
@@ -184,6 +223,8 @@ int request_ledger_new(struct request_ledger **ret, const struct requests *r,
     if (e == 0)
         e = index_inits(l);
     if (e == 0)
+        e = index_late(l);
+    if (e == 0)
         *ret = TAKE(l);
     return e;
 }
@@ -201,6 +242,7 @@ void request_ledger_free(struct request_ledger *l)
     free(l->marks);
     free(l->sampled);
     vec_release(&l->inits);
+    vec_release(&l->late);
     strpool_release(&l->made);
     request_parts_release(&l->scratch);
     free(l);

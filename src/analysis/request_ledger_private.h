@@ -17,6 +17,12 @@ struct initializing {
     uint32_t thread, node;
 };
 
+/* The way to a safepoint: the thread for which the VM waited, TL_NONE if unknown. */
+struct stopping {
+    uint32_t thread;
+    int64_t seen_ns; /* the time of the thread's last sample on the way, in ns since 1970 */
+};
+
 struct request_ledger {
     const struct requests *r;
     const struct timeline *t;
@@ -28,6 +34,7 @@ struct request_ledger {
     uint8_t *marks;                 /* of the same strings: FRAME_ */
     uint8_t *sampled;               /* marks of the requests' stacks */
     VEC(struct initializing) inits; /* sorted by start */
+    VEC(struct stopping) late;      /* of the requests' spans without a thread, in the same order */
     struct strpool made;            /* texts that neither the timeline nor the requests contain */
     struct request_parts scratch;
 };

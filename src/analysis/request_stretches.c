@@ -376,8 +376,13 @@ static int add_between(struct request_ledger *l, struct request_parts *p,
         part.end = MIN(end, ledger_since_origin(l, s->end_ns));
         part.cause = cause;
         part.object = s->text == REQUEST_NONE ? NULL : requests_text(l->r, s->text);
+        uint32_t late =
+            cause == CAUSE_SAFEPOINT ? l->late.data[s - l->r->spans.data].thread : TL_NONE;
+        part.behind = late == TL_NONE ? 0 : late + 1;
         e = add_piece(l, p, run, part.end, end, by_pause);
-        e = e ? e : ledger_add_part(p, part);
+        if (e == 0)
+            e = late == part.thread ? add_piece(l, p, run, part.start, part.end, false)
+                                    : ledger_add_part(p, part);
         end = part.start;
     }
     return e;

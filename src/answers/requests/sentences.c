@@ -90,6 +90,9 @@ void request_put_culprit(struct buf *b, const struct group_cause *c)
     } else if (c->cause == CAUSE_RUNNABLE) {
         buf_string(b, ": its carrier was taken by ");
         put_thread(b, &c->culprit);
+    } else if (c->cause == CAUSE_SAFEPOINT) {
+        buf_string(b, ": the VM waited for ");
+        put_thread(b, &c->culprit);
     } else {
         buf_string(b, request_cause_is_lock(c) ? ": held by " : ": until ");
         put_thread(b, &c->culprit);

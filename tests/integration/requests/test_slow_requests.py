@@ -118,6 +118,23 @@ def test_the_first_cause_is_the_true_one(jdk, tmp_path):
         assert did.endswith(want) or re.search(": (held by|its|until) ", did), (slow, some, did)
 
 
+@pytest.mark.jdks(17, 25)
+def test_a_thread_that_delays_a_safepoint_is_named(jdk, tmp_path):
+    out = tmp_path / "stop.jfr"
+    options = ["-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMiningIter=0"]  # as in the loops of JDK 8
+    done = jdk.java("RequestStops", jvm=[jdk.agent(f"requests=RequestStops.order,events=y,format=r,file={out}"), *options])
+    assert done.returncode == 0, done.stderr
+    group, = json.loads(requests("slow", "--json", "--over", "40ms", out))["groups"]
+    assert group["slow"]["count"] >= SLOW, group
+    first = first_of(group["causes"], "safepoint", group["slow"]["count"])
+    assert (first["cause"], first["thread"]) == ("safepoint", "auditor"), group["causes"]
+    assert first["frames"][0].startswith("RequestStops.count") and first["waiting_frames"][0].startswith("RequestStops.order"), first
+    text = requests("slow", "--over", "40ms", out)
+    assert "stopped by the VM in RequestStops.order: the VM waited for thread auditor in RequestStops.count, " in text, text
+    assert "which was stopped" not in text, text
+    check_time(first, group, int(done.stdout), out)
+
+
 SERVED = {  # where a request's own thread waits, and where another one does for which the server has to wait
     "Tomcat10": (17, "sync:lock", "sync:cpu", "async:queue", "async:socket"),
     "Jetty9": (11, "sync:park", "sync:sleep", "async:lock", "async:cpu"),
