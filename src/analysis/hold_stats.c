@@ -28,14 +28,14 @@ static int member(struct table *t, uint64_t row, uint32_t what, uint32_t *count)
 }
 
 static int add(struct table *t, const struct timeline *tl, const struct holds *holds,
-               uint32_t thread, size_t number)
+               const struct stats_filter *f, uint32_t thread, size_t number)
 {
     const struct tl_hold *h = &holds->slots[number];
     uint32_t stack = holds->side[number].stack;
     const struct tl_stack *s = stack == TL_NONE ? NULL : &tl->stacks[stack];
     uint32_t class = tl->objects[tl_hold_object(h)].class;
     uint32_t method = s && s->len ? tl->frames[s->first].method : TL_NONE;
-    uint64_t ns = h->end - h->start;
+    uint64_t ns = (f->to ? MIN(h->end, f->to) : h->end) - MAX(h->start, f->from);
     bool added;
     uint64_t *slot = map_at(&t->rows, (uint64_t) class << 32 | method, t->out->rows.len, &added);
     if (!slot)
@@ -73,7 +73,7 @@ int hold_stats(const struct timeline *t, const struct holds *h, const struct sta
         for (size_t i = 0, n = !f->threads || f->threads[thread] ? hold_count(h, thread) : 0;
              r == 0 && i < n; i++)
             if (selected(f, hold_of(h, thread, i)))
-                r = add(&table, t, h, thread, hold_slot(h, thread, i));
+                r = add(&table, t, h, f, thread, hold_slot(h, thread, i));
     }
     map_release(&table.rows);
     map_release(&table.members);

@@ -189,20 +189,27 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
 {
     const struct tl_node n = tl_node(c->t, begin);
     uint64_t until = end == TL_NONE ? c->t->end_ns : tl_node(c->t, end).time;
-    if ((c->f->threads && !c->f->threads[n.thread]) || until < c->f->from ||
-        (c->f->to && n.time > c->f->to))
+    if ((c->f->threads && !c->f->threads[n.thread]) ||
+        (until <= c->f->from && n.time < c->f->from) || (c->f->to && n.time >= c->f->to) ||
+        until - n.time < c->f->min_ns)
         return 0;
+    /* As in a recording of that part alone, what is outside of it did not happen. */
+    uint64_t from = MAX(n.time, c->f->from);
+    uint64_t to = c->f->to ? MIN(until, c->f->to) : until;
+    if (to < until)
+        end = TL_NONE;
     if (c->f->times && !request_times_hold(c->f->times, c->t->threads[n.thread].id,
                                            (int64_t)(c->t->origin_ns + n.time)))
         return 0;
-    struct one_wait w = {.begin = n, .context = c->t->contexts[n.context], .ns = until - n.time};
+    struct one_wait w = {.begin = n, .context = c->t->contexts[n.context], .ns = to - from};
     if (c->f->objects && (w.context.object == TL_NONE || !c->f->objects[w.context.object]))
         return 0;
     w.block = n.kind == TL_WAIT_LOCK || n.kind == TL_REACQUIRE;
     bool ends = end != TL_NONE;
     const struct tl_node e = ends ? tl_node(c->t, end) : (struct tl_node){0};
     w.inferred = ends && e.flags & TL_INFERRED;
-    w.cut = !ends || (n.time == 0 && c->t->began_before);
+    w.cut = !ends || from > n.time || (n.time == 0 && c->t->began_before);
+    c->s->began_before += from > n.time;
     w.unknown = ends && e.edge == TL_NO_EDGE && !(e.flags & TL_BLOCKED);
     /* The VM's own threads run no Java code while they wait for work. */
     bool in_vm = c->t->threads[n.thread].flags & TL_THREAD_SYSTEM && w.context.stack == TL_NONE &&
@@ -216,8 +223,10 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
         c->s->caused += !w.unknown;
         c->s->inferred += w.inferred;
     }
-    if (w.ns < c->f->min_ns)
-        return 0;
+    if (n.kind == TL_WAIT_LOCK && w.context.other == TL_NONE) {
+        c->s->owner_unknown++;
+        c->s->owner_unknown_virtual += (c->t->threads[n.thread].flags & TL_THREAD_VIRTUAL) != 0;
+    }
     c->s->idle += w.idle;
     c->s->idle_ns += w.idle ? w.ns : 0;
     if (w.idle && !c->f->idle) {

@@ -13,8 +13,8 @@
 struct wait_times {
     uint64_t count, total_ns, max_ns;
     /*
-     * of count: those that are in the recording only in part, because it began or ended meanwhile.
-     * How long the others took is known.
+     * of count: those that are counted only in part, because the recording, or the selected part of
+     * it, began or ended meanwhile. How long the others took is known.
      */
     uint64_t cut;
     /* of those that are whole; 0 if there are none */
@@ -68,15 +68,23 @@ struct monitor_stats {
          */
         inferred;
     uint64_t idle, idle_ns; /* of the selected threads */
+    /* waits that began before the selected part of the time */
+    uint64_t began_before;
+    /* waits for monitors whose owners were unknown when they began; of these, virtual threads' */
+    uint64_t owner_unknown, owner_unknown_virtual;
 };
 
 struct stats_filter {
     const uint8_t *threads;            /* per thread: whether it is selected; NULL selects all */
     const uint8_t *objects;            /* per object: whether it is selected; NULL selects all */
     const struct request_times *times; /* counts waits that begin in them; NULL: all */
-    uint64_t from, to; /* counts waits that overlap this range; to = 0: no upper end */
-    uint64_t min_ns;   /* shorter waits do not count */
-    uint64_t over_ns;  /* threshold for the members intervals, caused and inferred */
+    /*
+     * counts waits that overlap this range, with the time that they have in it; to = 0: no upper
+     * end
+     */
+    uint64_t from, to;
+    uint64_t min_ns;  /* waits that are shorter as a whole do not count */
+    uint64_t over_ns; /* threshold for the members intervals, caused and inferred */
     /* treat idle waits as waits, which then appear among sites and classes */
     bool idle;
     /* fills only the table of threads and the sums: those of classes and sites take most of the
@@ -88,8 +96,8 @@ int monitor_stats(const struct timeline *t, const struct stats_filter *f,
                   struct monitor_stats *ret) must_check;
 
 /*
- * The recorded holds that end between from and to, the largest total first. The caller releases the
- * vector.
+ * The recorded holds that overlap the range from `from` to `to`, with the time that they have in
+ * it, the largest total first. The caller releases the vector.
  */
 struct hold_table {
     VEC(struct hold_stats) rows;

@@ -64,7 +64,7 @@ static inline __attribute__((always_inline)) int
 count(struct finding *f, const struct waiting *wait, uint64_t until, enum tl_edge end)
 {
     const struct tl_context *c = &f->t->contexts[wait->context];
-    if (c->object == TL_NONE || until < f->from || wait->since > f->to)
+    if (c->object == TL_NONE || (until <= f->from && wait->since < f->from) || wait->since >= f->to)
         return 0;
     int r = f->row_of[c->object] ? 0 : find_row(f, c->object);
     if (r < 0)
@@ -74,7 +74,8 @@ count(struct finding *f, const struct waiting *wait, uint64_t until, enum tl_edg
     row->lock |= wait->kind == TL_WAIT_LOCK;
     row->waits++;
     row->unknown += !known;
-    row->ns += known ? 0 : until - MIN(wait->since, until);
+    uint64_t since = MAX(wait->since, f->from), to = MIN(until, f->to);
+    row->ns += known || since > to ? 0 : to - since;
     return 0;
 }
 

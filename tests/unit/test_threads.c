@@ -331,6 +331,44 @@ static void waits_that_are_cut_have_no_length(void **state)
     }
 }
 
+/*
+ * Of waits of 20, 20 and 10 ms, one after the other, a part of the time has those that overlap it,
+ * for as long as they do.
+ */
+static void waits_are_cut_to_the_part(void **state)
+{
+    const struct step *const scripts[] = {
+        S({START, 1}, {SLEEP, 50}), S({IN, 1}, {LOCK, 0}, {WAIT, 0, 20}, {WAIT, 0, 20}, {WAIT, 0})};
+
+    static const struct {
+        uint64_t from, to, count, cut, before, total, most, least;
+    } parts[] = {{0, 0, 3, 1, 0, 50, 20, 20},  {10, 0, 3, 2, 1, 40, 20, 20},
+                 {0, 30, 2, 1, 0, 30, 20, 20}, {10, 45, 3, 2, 1, 35, 20, 20},
+                 {5, 15, 1, 1, 1, 10, 10, 0},  {20, 30, 1, 1, 0, 10, 10, 0},
+                 {30, 40, 1, 1, 1, 10, 10, 0}, {45, 50, 1, 1, 1, 5, 5, 0}};
+
+    forget();
+    m_init(&machine, 2, scripts);
+    timeline = m_run(&machine);
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        struct stats_filter f = {.from = ms(parts[i].from), .to = ms(parts[i].to)};
+        struct monitor_stats s;
+        assert_int_equal(monitor_stats(timeline, &f, &s), 0);
+        const struct wait_times *w = &s.classes.data[0].wait;
+        assert_int_equal(w->count, parts[i].count);
+        assert_int_equal(w->cut, parts[i].cut);
+        assert_int_equal(w->total_ns, ms(parts[i].total));
+        assert_int_equal(w->max_ns, ms(parts[i].most));
+        assert_int_equal(w->min_ns, ms(parts[i].least));
+        assert_int_equal(s.threads.data[1].waited_ns, ms(parts[i].total));
+        /* The other thread sleeps all the time. */
+        assert_int_equal(s.began_before, parts[i].before + (parts[i].from != 0));
+        uint64_t span = (parts[i].to ? parts[i].to : 50) - parts[i].from;
+        assert_int_equal(s.threads.data[0].waited_ns, ms(span));
+        monitor_stats_release(&s);
+    }
+}
+
 static void program_6_ping_pong(void **state)
 {
     RUN(3, S({START, 1}, {START, 2}, {JOIN, 1}, {JOIN, 2}),
@@ -1259,6 +1297,7 @@ int main(void)
         cmocka_unit_test(program_4_lock_and_outside),
         cmocka_unit_test(program_5_blocked_time_misleads),
         cmocka_unit_test(waits_that_are_cut_have_no_length),
+        cmocka_unit_test(waits_are_cut_to_the_part),
         cmocka_unit_test(program_6_ping_pong),
         cmocka_unit_test(program_7_pipeline),
         cmocka_unit_test(program_8_notified_before),

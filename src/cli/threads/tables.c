@@ -42,13 +42,56 @@ static void print_idle(const struct thread_view *v, const struct monitor_stats *
                s->idle, format_duration(d, s->idle_ns));
 }
 
+/* Where the selected part ends. */
+static uint64_t end_of(const struct thread_view *v)
+{
+    return v->options->to_ns ? MIN(v->options->to_ns, v->t->end_ns) : v->t->end_ns;
+}
+
+/* How long the selected part is. */
+static uint64_t span_of(const struct thread_view *v)
+{
+    uint64_t to = end_of(v);
+    return to > v->options->from_ns ? to - v->options->from_ns : 0;
+}
+
+/* Returns whether a thread has events and existed in the selected part. */
+static bool is_there(const struct thread_view *v, size_t thread)
+{
+    const struct tl_thread *t = &v->t->threads[thread];
+    return t->first != TL_NONE && t->end_ns >= v->options->from_ns && t->start_ns <= end_of(v);
+}
+
+/* The number of events in the selected part. Nodes are in order of time. */
+static uint64_t events_in_part(const struct thread_view *v)
+{
+    uint64_t n = 0, to = end_of(v);
+    if (!v->options->from_ns && to == v->t->end_ns)
+        return v->t->n_nodes;
+    for (size_t i = 0; i < v->t->n_nodes; i++) {
+        uint64_t at = tl_node(v->t, (uint32_t)i).time;
+        n += at >= v->options->from_ns && (at < to || to == v->t->end_ns);
+    }
+    return n;
+}
+
+static uint64_t threads_in_part(const struct thread_view *v)
+{
+    uint64_t n = 0;
+    if (!v->options->from_ns && end_of(v) == v->t->end_ns)
+        return v->t->n_threads;
+    for (size_t i = 0; i < v->t->n_threads; i++)
+        n += is_there(v, i);
+    return n;
+}
+
 static void json_threads(struct thread_view *v, struct json *j, const struct monitor_stats *s)
 {
     json_begin_array(j);
     for (size_t i = 0; i < s->threads.len; i++) {
         const struct thread_stats *row = &s->threads.data[i];
         const struct tl_thread *t = &v->t->threads[i];
-        if (!v->threads[i] || t->first == TL_NONE)
+        if (!v->threads[i] || !is_there(v, i))
             continue;
         json_begin_object(j);
         json_key_u64(j, "id", t->id);
@@ -76,40 +119,18 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
     json_end_array(j);
 }
 
-/*
- * Returns the number of waits for monitors whose owners were unknown when the waits began.
- * *ret_virtual: those of virtual threads.
- */
-static uint64_t owners_unknown(const struct thread_view *v, uint64_t *ret_virtual)
+static void print_owners_unknown(const struct monitor_stats *s)
 {
-    uint64_t n = 0, of_virtual = 0;
-    for (size_t i = 0; i < v->t->n_nodes; i++) {
-        const struct tl_node node = tl_node(v->t, i);
-        if (node.kind != TL_WAIT_LOCK || !v->threads[node.thread] ||
-            tl_context_of(v->t, (uint32_t)i)->other != TL_NONE)
-            continue;
-        n++;
-        of_virtual += (v->t->threads[node.thread].flags & TL_THREAD_VIRTUAL) != 0;
-    }
-    *ret_virtual = of_virtual;
-    return n;
-}
-
-static void print_owners_unknown(const struct thread_view *v)
-{
-    uint64_t of_virtual, n = owners_unknown(v, &of_virtual);
-    if (n)
-        printf("waits for monitors whose owner is unknown: %" PRIu64 "%s\n", n,
-               of_virtual
+    if (s->owner_unknown)
+        printf("waits for monitors whose owner is unknown: %" PRIu64 "%s\n", s->owner_unknown,
+               s->owner_unknown_virtual
                    ? "; from JDK 24 on the VM reports none that is a virtual thread off its carrier"
                    : "");
 }
 
-/* How long the selected part is. */
-static uint64_t span_of(const struct thread_view *v)
+static uint64_t began_before(const struct thread_view *v, const struct monitor_stats *s)
 {
-    uint64_t to = v->options->to_ns ? MIN(v->options->to_ns, v->t->end_ns) : v->t->end_ns;
-    return to > v->options->from_ns ? to - v->options->from_ns : 0;
+    return v->options->from_ns ? s->began_before : v->t->began_before;
 }
 
 static int summary_json(struct thread_view *v, const struct monitor_stats *s)
@@ -120,7 +141,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "origin_ns", v->t->origin_ns);
     json_key_u64(&j, "end_ns", v->t->end_ns);
     json_key_u64(&j, "span_ns", span_of(v));
-    json_key_u64(&j, "events", v->t->n_nodes);
+    json_key_u64(&j, "events", events_in_part(v));
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
     json_key(&j, "contanalysis");
     if (v->t->instrumented == TL_NONE)
@@ -130,10 +151,9 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "waits_over_1ms", s->intervals);
     json_key_u64(&j, "with_cause", s->caused);
     json_key_u64(&j, "inferred", s->inferred);
-    json_key_u64(&j, "began_before", v->t->began_before);
-    uint64_t of_virtual;
-    json_key_u64(&j, "owner_unknown", owners_unknown(v, &of_virtual));
-    json_key_u64(&j, "owner_unknown_virtual", of_virtual);
+    json_key_u64(&j, "began_before", began_before(v, s));
+    json_key_u64(&j, "owner_unknown", s->owner_unknown);
+    json_key_u64(&j, "owner_unknown_virtual", s->owner_unknown_virtual);
     json_key_u64(&j, "idle", s->idle);
     json_key_u64(&j, "idle_ns", s->idle_ns);
     json_key_u64(&j, "deadlocks", v->t->deadlocks);
@@ -180,7 +200,7 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
            ready ? "     ready        time" : "");
     for (size_t i = 0; i < s->threads.len; i++) {
         const struct thread_stats *row = &s->threads.data[i];
-        if (!v->threads[row->thread] || v->t->threads[row->thread].first == TL_NONE)
+        if (!v->threads[row->thread] || !is_there(v, row->thread))
             continue;
         bool hidden = !v->options->idle && is_idle(v, row);
         idle += hidden;
@@ -217,16 +237,17 @@ int threads_summary(struct thread_view *v)
         bool part = span < v->t->end_ns;
         printf("%s: %s%s%s, %s of %s, %" PRIu64 " lost%s\n", v->path, format_duration(d, span),
                part ? " of " : "", part ? format_duration(whole, v->t->end_ns) : "",
-               COUNT_TEXT(v->t->n_nodes, "events"), COUNT_TEXT(v->t->n_threads, "threads"),
+               COUNT_TEXT(events_in_part(v), "events"), COUNT_TEXT(threads_in_part(v), "threads"),
                v->t->lost,
                v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
         printf("waits of 1 ms or more: %" PRIu64 ", with a known cause %" PRIu64
                ", of these inferred %" PRIu64 "\n",
                s.intervals, s.caused, s.inferred);
-        if (v->t->began_before)
-            printf("%s began before the recording: counted from its start on\n",
-                   COUNT_TEXT(v->t->began_before, "waits"));
-        print_owners_unknown(v);
+        uint64_t before = began_before(v, &s);
+        if (before)
+            printf("%s began before the %s: counted from its start on\n",
+                   COUNT_TEXT(before, "waits"), v->options->from_ns ? "part" : "recording");
+        print_owners_unknown(&s);
         if (v->t->deadlocks)
             printf("DEADLOCKS: %u (jvmscope threads deadlocks)\n", v->t->deadlocks);
         print_threads(v, &s, thread_view_limit(v));
@@ -432,10 +453,9 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
     }
     thread_view_left_out(shown - MIN(shown, limit), "rows");
     if (cut)
-        printf(" of these, %" PRIu64
-               " lasted when the recording began or ended: they are in count, "
+        printf(" of these, %" PRIu64 " lasted when the %s began or ended: they are in count, "
                "total and most alone\n",
-               cut);
+               cut, v->options->from_ns || v->options->to_ns ? "part" : "recording");
 }
 
 static void print_holds(struct thread_view *v, const struct hold_table *holds, size_t limit)

@@ -543,6 +543,40 @@ def test_what_lies_outside_of_a_recording_is_refused(jdk, tmp_path):
             assert re.fullmatch(f"jvmscope: {re.escape(str(path))}: {why}\n", done.stderr), outside
 
 
+@pytest.mark.jdks(8, 17)
+def test_a_part_has_what_its_waits_have_in_it(jdk, tmp_path):
+    """The times of parts one after the other add up to those of the whole, and those of the last part are those of a recording of it."""
+    path = all_programs(jdk.version)["4"].path
+    whole = threads("summary", path)
+    end, times = whole["end_ns"], ("blocked_ns", "waited_ns", "idle_ns", "io_ns", "ready_ns")
+    edges = [0, end // 3, end // 3 * 2, end]
+    parts = [threads("summary", path, "--from", f"{a}ns", "--to", f"{b}ns") for a, b in itertools.pairwise(edges)]
+
+    def sums(found):
+        by = collections.Counter()
+        for row in found["threads"]:
+            assert sum(row[t] for t in times) <= found["span_ns"], row
+            by.update({(row["id"], t): row[t] for t in times})
+        return +by
+
+    assert sums(parts[0]) + sums(parts[1]) + sums(parts[2]) == sums(whole)
+    assert sum(part["events"] for part in parts) == whole["events"] and all(part["events"] for part in parts)
+    assert sum(part["idle_ns"] for part in parts) == whole["idle_ns"]
+    assert parts[0]["began_before"] == 0 < parts[2]["began_before"]
+
+    done = lab.jvmscope("convert", "--from", f"{edges[2]}ns", path, "-o", tmp_path / "part.jfr")
+    assert done.returncode == 0, done.stderr
+    alone = threads("summary", tmp_path / "part.jfr")
+    assert {key: alone[key] for key in ("span_ns", "began_before", "idle_ns", "waits_over_1ms", "owner_unknown")} == {
+        key: parts[2][key] for key in ("span_ns", "began_before", "idle_ns", "waits_over_1ms", "owner_unknown")}
+    assert sums(alone) == sums(parts[2])
+    stats = threads("monitors", path, "--from", f"{edges[2]}ns")
+    of_part = {c["class"]: (c["blocks"]["total_ns"], c["waits"]["total_ns"]) for c in stats["classes"]}
+    assert of_part == {c["class"]: (c["blocks"]["total_ns"], c["waits"]["total_ns"]) for c in threads("monitors", tmp_path / "part.jfr")["classes"]}
+    text = lab.output("threads", "summary", path, "--from", f"{edges[2]}ns")
+    assert f"{parts[2]['began_before']} waits began before the part: counted from its start on" in text, text
+
+
 @pytest.mark.jdks(17)
 def test_tables_are_what_a_new_user_reads(jdk):
     """Orders, cut tables that say so, times that can be compared, and names that match nothing."""
