@@ -90,6 +90,28 @@ static int check_folder(const struct run *run)
     return is_java(run) || errno == ENOENT || errno == ENOTDIR ? -errno : 0;
 }
 
+/* The agent's argument. */
+static void put_agent(const struct run *run, struct buf *to)
+{
+    buf_printf(to, "-agentpath:%s=", run->library);
+    recording_options(&run->capture, run->output, has_no_place(run) ? NULL : run->file, to);
+    if (run->capture.time_ns)
+        buf_printf(to, ",duration=%lluns", (unsigned long long)run->capture.time_ns);
+    if (run->outcome >= 0)
+        buf_printf(to, ",outcome=%d", run->outcome);
+}
+
+/* The value of JAVA_TOOL_OPTIONS with the agent, behind what it had before. */
+static void put_variable(struct buf *to, const char *agent)
+{
+    const char *before = getenv("JAVA_TOOL_OPTIONS");
+    buf_printf(to, "%s%s'", before ? before : "", before ? " " : "");
+    for (const char *p = agent; *p; p++)
+        /* the VM joins adjacent quoted parts */
+        buf_printf(to, *p == '\'' ? "'\"%c\"'" : "%c", *p);
+    buf_u8(to, '\'');
+}
+
 /* java gets an argument. Anything else, which starts java itself, gets the environment variable. */
 static char **program_arguments(struct run *run, const char *agent)
 {
@@ -102,13 +124,8 @@ static char **program_arguments(struct run *run, const char *agent)
         argv[1] = (char *)agent;
         return argv;
     }
-    const char *before = getenv("JAVA_TOOL_OPTIONS");
     _cleanup_(buf_release) struct buf words = BUF(1 << 20);
-    buf_printf(&words, "%s%s'", before ? before : "", before ? " " : "");
-    for (const char *p = agent; *p; p++)
-        /* the VM joins adjacent quoted parts */
-        buf_printf(&words, *p == '\'' ? "'\"%c\"'" : "%c", *p);
-    buf_u8(&words, '\'');
+    put_variable(&words, agent);
     if (buf_error(&words) || setenv("JAVA_TOOL_OPTIONS", buf_str(&words), 1) < 0) {
         free(argv);
         return NULL;
@@ -124,12 +141,7 @@ static void become_program(struct run *run, int pipe_out)
 {
     int r = name_files(run, getpid());
     _cleanup_(buf_release) struct buf agent = BUF(1 << 20);
-    buf_printf(&agent, "-agentpath:%s=", run->library);
-    recording_options(&run->capture, run->output, has_no_place(run) ? NULL : run->file, &agent);
-    if (run->capture.time_ns)
-        buf_printf(&agent, ",duration=%lluns", (unsigned long long)run->capture.time_ns);
-    if (run->outcome >= 0)
-        buf_printf(&agent, ",outcome=%d", run->outcome);
+    put_agent(run, &agent);
     char **argv = r == 0 && !buf_error(&agent) ? program_arguments(run, buf_str(&agent)) : NULL;
     if (argv)
         execvp(argv[0], argv);
@@ -217,6 +229,23 @@ static int read_outcomes(const struct run *run, bool *ret_refused)
     return status;
 }
 
+/* Complains that no VM has recorded anything. */
+static int say_no_recording(const struct run *run)
+{
+    enum { VARIABLE_MAX = 1023 }; /* of JDK 8, which ignores the variable when it is longer */
+
+    char why[200] = "the program started no VM that took the agent";
+    _cleanup_(buf_release) struct buf agent = BUF(1 << 20), variable = BUF(1 << 20);
+    put_agent(run, &agent);
+    if (!is_java(run) && !buf_error(&agent))
+        put_variable(&variable, buf_str(&agent));
+    if (variable.len > VARIABLE_MAX)
+        snprintf(why + strlen(why), sizeof(why) - strlen(why),
+                 "; JDK 8 takes no more than %d characters of JAVA_TOOL_OPTIONS, and it had %zu",
+                 VARIABLE_MAX, variable.len);
+    return complain(run->file, "no recording was written", why);
+}
+
 /*
  * Turns the recording into the output after the program's end. Returns 0, or the exit status after
  * a complaint that something was lost or could not be recorded.
@@ -228,8 +257,7 @@ static int finish(struct run *run)
     if (refused || has_no_place(run))
         return status;
     if (!recording_written(run->file, &run->started))
-        return complain(run->file, "no recording was written",
-                        "the program started no VM that took the agent");
+        return say_no_recording(run);
     if (capture_always(&run->capture))
         return status;
     if (!recording_is_direct(run->output)) {

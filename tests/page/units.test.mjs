@@ -52,6 +52,7 @@ test("durations, sizes, counts and shares are rounded to what can be read", () =
   assert.equal(plain(format.count(1234567)), "1,234,567");
   assert.equal(plain(format.plural(1, "class", "classes")), "1 class");
   assert.equal(plain(format.plural(0, "thread")), "0 threads");
+  assert.deepEqual([1, 2, 1200].map((n) => plain(format.allThreads(n))), ["The only thread", "All 2 threads", "All 1,200 threads"]);
   assert.equal(plain(format.percent(1, 3)), "33.3 %");
   assert.equal(plain(format.percent(1, 0)), "0.00 %");
   assert.equal(plain(format.moment(281345000)), "0.281345 s");

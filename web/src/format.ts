@@ -39,6 +39,8 @@ const grouped = new Intl.NumberFormat("en-US");
 export const count = (n: number) => grouped.format(n);
 
 /** "1 thread", "2 threads". */
+/** What is chosen when no thread is. */
+export const allThreads = (n: number) => (n === 1 ? "The only thread" : `All ${plural(n, "thread")}`);
 export const plural = (n: number, one: string, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
 export function weight(unit: Unit, n: number): string {

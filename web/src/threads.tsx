@@ -2,7 +2,7 @@
 // Selects threads in a list with weights that pops up.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Metric } from "./data";
-import { percent } from "./format";
+import { allThreads, percent } from "./format";
 
 interface Props {
   metric: Metric;
@@ -40,7 +40,7 @@ export function ThreadPicker(p: Props) {
     p.onChoose(s.size ? s : null);
   };
   const rows = ranked.filter(([t]) => name(t).toLowerCase().includes(text.toLowerCase()));
-  const title = !p.chosen ? ranked.length === 1 ? "The only thread" : `All ${ranked.length} threads` : p.chosen.size === 1 ? name([...p.chosen][0]) : `${p.chosen.size} threads`;
+  const title = !p.chosen ? allThreads(ranked.length) : p.chosen.size === 1 ? name([...p.chosen][0]) : `${p.chosen.size} threads`;
   return (
     <div
       class="picker"

@@ -4,7 +4,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Asking } from "./asking";
 import { Bands } from "./bands";
-import { count, duration, plural } from "./format";
+import { allThreads, count, duration, plural } from "./format";
 import type { Kept } from "./link";
 import { MANY } from "./picture";
 import { download, table } from "./save";
@@ -267,7 +267,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
           </button>
         )}
         <button class={chosen ? "toggle on" : "toggle"} onClick={() => setFilter({})} title="Choose threads by name, time blocked or lock (s)">
-          {chosen ? `${chosen.size} of ${plural(json.threads.length, "thread")}` : json.threads.length === 1 ? "The only thread" : `All ${json.threads.length} threads`} …
+          {chosen ? `${chosen.size} of ${plural(json.threads.length, "thread")}` : allThreads(json.threads.length)} …
         </button>
         <div class="grow" />
         <div class="legend">

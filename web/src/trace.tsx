@@ -2,7 +2,7 @@
 // The call tree: every recorded call with its arguments and its result, below the call that made it.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Call, filterCalls, linkCalls, methods, parseTime, timeFault, TraceJson, types, values } from "./calls";
-import { count, duration, moment, plural, split } from "./format";
+import { allThreads, count, duration, moment, plural, split } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
@@ -87,7 +87,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
           <input type="search" placeholder="Method ( / )" aria-label="Method: a part of its name, or a pattern with *" value={filter.text} onInput={(e) => keep({ cm: e.currentTarget.value, call: "" })} />
         </div>
         <select aria-label="Thread" value={filter.thread} onChange={(e) => keep({ ct: e.currentTarget.value, call: "" })}>
-          <option value="">{threads.length === 1 ? "The only thread" : `All ${threads.length} threads`}</option>
+          <option value="">{allThreads(threads.length)}</option>
           {threads.map((t) => <option key={t} value={t}>{t.slice(0, 80) || "?"}</option>)}
         </select>
         <label class="field">

@@ -67,6 +67,13 @@ def test_a_program_that_records_nothing(tmp_path):
     assert (done.returncode, out.read_bytes(), done.stderr) == (1, b"of before", none)
     done = lab.jvmscope("run", "-o", out, "--", "sh", "-c", "exit 3")
     assert (done.returncode, done.stderr) == (3, none)
+    for jdk_8, n in ((lab.Jdk(8), 1023), (lab.Jdk(8), 1024)):
+        def started(pattern):
+            return run(jdk_8, out, "java", "-cp", lab.compiled("Exits"), "Exits", 0, flags=("--trace", pattern))
+        said = started("a.B").stderr.split("Picked up JAVA_TOOL_OPTIONS: ")[1].split("\n")[0]
+        done = started("a.B" + "x" * (n - len(said)))
+        why = "" if n == 1023 else "the program started no VM that took the agent; JDK 8 takes no more than 1023 characters of JAVA_TOOL_OPTIONS, and it had 1024\n"
+        assert done.returncode == 1 and ("no recording was written" in done.stderr) == (n == 1024) and done.stderr.endswith(why), done.stderr
     bad = tmp_path / "bad.jfc"
     bad.write_text("<configuration>")
     done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=(f"--jfr={bad}",))
