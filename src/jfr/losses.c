@@ -86,6 +86,8 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
                               "already in progress when the recording began"},
     [LOSS_WAITS_AGAIN] = {"threads", "waits",
                           "more were in progress at once than a ring repeats in each chunk"},
+    [LOSS_THREADS_AGAIN] = {"threads", "threads",
+                            "more existed at once than a ring repeats in each chunk"},
     [LOSS_BUDGET_WAITS] = {"threads", "waits",
                            "shorter than 1 ms, and the budget of the recording was spent"},
     [LOSS_BUDGET_WAKES] = {"threads", "wake-ups", "the budget of the recording was spent"},

@@ -233,6 +233,7 @@ bool jfr_writer_ring(struct jfr_writer *w, struct jfr_ring_state *ret)
                              ? (uint64_t)(uint32_t)atomic_load(&w->chunk.region->bump) * JFR_BLOCK
                              : 0;
     *ret = (struct jfr_ring_state){.size = atomic_load(&w->bytes),
+                                   .segment = g->segment_bytes,
                                    .used = now_bytes,
                                    .written = g->done_bytes + now_bytes,
                                    .since_ns = UINT64_MAX};

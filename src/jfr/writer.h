@@ -173,6 +173,7 @@ uint64_t jfr_writer_ticks(const struct jfr_writer *w, uint64_t ns);
 /* What a ring holds now. Times are now_ns()'s. */
 struct jfr_ring_state {
     uint64_t size;     /* of the file */
+    uint64_t segment;  /* bytes of a segment, which holds one chunk */
     uint64_t used;     /* bytes of the chunks that it holds */
     uint64_t written;  /* bytes of all chunks so far */
     uint64_t since_ns; /* when the oldest chunk in it began */

@@ -9,10 +9,10 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * Does, as fast as it can, what costs a recorder most, compared with what it costs the program. "waits N": N threads want a monitor that each
  * holds for a moment; "parks N": N threads park without waiting; "requests N": N threads call a method that counts as a request and does
- * little; "threads N": N threads do nothing while four others use a monitor; "hands 2": two threads wake each other by notify; "reads N": N threads read from sockets whose other ends
- * answer after 200 us; "quiet N": no
- * bomb, but requests that N threads begin every 200 ms. Prints "did WORK CPU" each second: how much it has done and
- * its CPU time in ms; with a third argument it ends after so many seconds and prints "all WORK".
+ * little; "served N": the same, but N threads together 100,000 times a second; "threads N": N threads do nothing while four others use a
+ * monitor; "hands 2": two threads wake each other by notify; "reads N": N threads read from sockets whose other ends answer after 200 us;
+ * "quiet N": no bomb, but requests that N threads begin every 200 ms. Prints "did WORK CPU" each second: how much it has done and its CPU
+ * time in ms; with a third argument it ends after so many seconds and prints "all WORK".
  */
 public class Bomb {
     static final class Count {
@@ -27,6 +27,29 @@ public class Bomb {
         for (int i = 0; i < 20; i++)
             n = n * 31 + (n >>> 7);
         return n;
+    }
+
+    static int pause;
+
+    static long spin(long n, int times) {
+        for (int i = 0; i < times; i++)
+            n = n * 31 + (n >>> 7);
+        return n;
+    }
+
+    /** How often spin has to calculate for a thread to make its part of 100,000 requests a second; without a clock while it does. */
+    static int pauseOf(int threads) {
+        long best = Long.MAX_VALUE;
+        for (int i = 0; i < 200; i++) {
+            long began = System.nanoTime();
+            shared = spin(i, 20_000);
+            best = Math.min(best, System.nanoTime() - began);
+        }
+        return (int) (20_000 * threads * 10_000L / best);
+    }
+
+    static void serve(long n) {
+        shared = spin(request(n), pause);
     }
 
     static void nap() {
@@ -48,14 +71,14 @@ public class Bomb {
         }
     }
 
-    /** Each of the two ends of a connection, on a thread of its own, answers the other one after 200 us. */
+    /** Each of the two ends of a connection, on a thread of its own, answers the other one after 200 us, to the end of the program. */
     static SocketChannel connected() {
         try {
             ServerSocketChannel server = ServerSocketChannel.open().bind(new InetSocketAddress("127.0.0.1", 0));
             SocketChannel one = SocketChannel.open(server.getLocalAddress()), other = server.accept();
             server.close();
             start("answers", () -> {
-                while (!over)
+                for (;;)
                     read(other);
             });
             one.write(ByteBuffer.allocate(1));
@@ -93,6 +116,8 @@ public class Bomb {
             }
             if (mode.equals("requests") || mode.equals("quiet"))
                 shared = request(n);
+            if (mode.equals("served"))
+                serve(n);
             if (mode.equals("quiet"))
                 nap();
             if (mode.equals("hands"))
@@ -123,6 +148,7 @@ public class Bomb {
         Count[] counts = new Count[sitting ? 4 : n];
         for (int i = 0; sitting && i < n; i++)
             start("sits-" + i, LockSupport::park);
+        pause = args[0].equals("served") ? pauseOf(n) : 0;
         Thread[] workers = new Thread[counts.length];
         for (int i = 0; i < counts.length; i++) {
             Count c = counts[i] = new Count();

@@ -8,6 +8,7 @@
 #include "agent/capture.h"
 #include "agent/capture/vm/vm.h"
 #include "agent/session/fault.h"
+#include "agent/session/pace.h"
 #include "agent/session/session.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
@@ -23,7 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MAX = 512, CHECK_EVERY = 10 };
+enum { TEXT_MAX = 512 };
+
+#define CHECK_EVERY_NS NS_PER_SECOND
 
 static const struct jfr_type event_type = {
     .name = "jvmscope.VmEvent",
@@ -52,9 +55,9 @@ static struct {
     _Atomic bool active;
     bool frees; /* are reported */
     _Atomic uint64_t written, lost;
-    unsigned rounds;
+    uint64_t checked_ns; /* when the threads' names were last compared */
     jclass not_found, linkage;
-    jfieldID message;
+    jfieldID message, name;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* May run at a safepoint: no JNI, no lock. */
@@ -100,7 +103,6 @@ static const struct thread_listener listener = {thread_started, thread_ended};
  */
 static VEC(struct renamed {
     uint32_t serial;
-    bool seen; /* in this round; those of threads that have ended are forgotten */
     char *name;
 }) renamed;
 
@@ -110,10 +112,8 @@ static void report_if_renamed(struct thread *t, const char *now)
     size_t i = 0;
     while (i < renamed.len && renamed.data[i].serial != t->serial)
         i++;
-    if (i < renamed.len) {
+    if (i < renamed.len)
         before = renamed.data[i].name;
-        renamed.data[i].seen = true;
-    }
     if (!before || strcmp(before, now) == 0)
         return;
     report("thread name", before, now);
@@ -121,7 +121,7 @@ static void report_if_renamed(struct thread *t, const char *now)
     if (copy && i < renamed.len) {
         free(renamed.data[i].name);
         renamed.data[i].name = copy;
-    } else if (copy && vec_push(&renamed, ((struct renamed){t->serial, true, copy})) < 0) {
+    } else if (copy && vec_push(&renamed, ((struct renamed){t->serial, copy})) < 0) {
         free(copy);
     }
 }
@@ -131,14 +131,45 @@ static void forget_ended(void)
     size_t n = 0;
     for (size_t i = 0; i < renamed.len; i++) {
         struct renamed r = renamed.data[i];
-        if (!r.seen) {
+        const struct thread *t = threads_by_serial(r.serial);
+        if (t && !atomic_load(&t->ended_ns))
+            renamed.data[n++] = r;
+        else
             free(r.name);
-            continue;
-        }
-        r.seen = false;
-        renamed.data[n++] = r;
     }
     renamed.len = n;
+}
+
+/*
+ * Copies a thread's name, cut off if it is too long. GetThreadInfo would search the VM's list of
+ * all threads; before JDK 9 the field may be an array, and there is no other way.
+ */
+static bool read_name(JNIEnv *jni, jthread thread, char *ret, size_t size)
+{
+    jvmtiThreadInfo info = {0};
+    if (all.name) {
+        jstring name = (*jni)->GetObjectField(jni, thread, all.name);
+        bool fits = name && (size_t)(*jni)->GetStringUTFLength(jni, name) < size;
+        if (fits)
+            (*jni)->GetStringUTFRegion(jni, name, 0, (*jni)->GetStringLength(jni, name), ret);
+        if (fits)
+            ret[(*jni)->GetStringUTFLength(jni, name)] = 0;
+        if (name)
+            (*jni)->DeleteLocalRef(jni, name);
+        if (fits)
+            return true;
+    }
+    if ((*vm.ti)->GetThreadInfo(vm.ti, thread, &info) != JVMTI_ERROR_NONE)
+        return false;
+    if (info.name)
+        snprintf(ret, size, "%s", info.name);
+    bool there = info.name;
+    vm_free(info.name);
+    if (info.thread_group)
+        (*jni)->DeleteLocalRef(jni, info.thread_group);
+    if (info.context_class_loader)
+        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+    return there;
 }
 
 static void report_renamed(JNIEnv *jni)
@@ -148,17 +179,10 @@ static void report_renamed(JNIEnv *jni)
     if (vm_all_threads(&n, &list) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++) {
-        jvmtiThreadInfo info = {0};
+        char name[1024];
         struct thread *t = threads_find(jni, list[i]);
-        if (t && !t->own && (*vm.ti)->GetThreadInfo(vm.ti, list[i], &info) == JVMTI_ERROR_NONE) {
-            if (info.name)
-                report_if_renamed(t, info.name);
-            vm_free(info.name);
-            if (info.thread_group)
-                (*jni)->DeleteLocalRef(jni, info.thread_group);
-            if (info.context_class_loader)
-                (*jni)->DeleteLocalRef(jni, info.context_class_loader);
-        }
+        if (t && !t->own && read_name(jni, list[i], name, sizeof(name)))
+            report_if_renamed(t, name);
         (*jni)->DeleteLocalRef(jni, list[i]);
     }
     vm_free(list);
@@ -356,6 +380,7 @@ static int events_start(struct session *s, JNIEnv *jni, struct buf *why)
         all.not_found ? all.not_found : vm_class(jni, "java/lang/ClassNotFoundException");
     all.linkage = all.linkage ? all.linkage : vm_class(jni, "java/lang/LinkageError");
     all.message = vm_field(jni, "java/lang/Throwable", "detailMessage", "Ljava/lang/String;");
+    all.name = vm_field(jni, "java/lang/Thread", "name", "Ljava/lang/String;");
     keep_loaded(jni);
     /*
      * Enabled once and never disabled. Since JDK 16, changing an event mode makes the VM report
@@ -387,8 +412,12 @@ static void events_stop(struct session *s, JNIEnv *jni)
 
 static void events_flush(struct session *s, JNIEnv *jni)
 {
-    if (all.rounds++ % CHECK_EVERY == 0 && !vm.dying)
-        report_renamed(jni);
+    static struct pace pace;
+    if (now_ns() - all.checked_ns < CHECK_EVERY_NS || vm.dying || !pace_begins(&pace))
+        return;
+    all.checked_ns = now_ns();
+    report_renamed(jni);
+    pace_ends(&pace);
 }
 
 static void events_status(struct session *s, struct buf *out)

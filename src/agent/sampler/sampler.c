@@ -624,6 +624,16 @@ void sampler_work(void)
     find_contexts();
 }
 
+void sampler_cost(uint64_t *ret_handler_ns, uint64_t *ret_later_ns)
+{
+    uint64_t measured = sampler.measured;
+    *ret_handler_ns =
+        measured
+            ? (uint64_t)((double)sampler.measured_ns / (double)measured * (double)sampler.calls)
+            : 0;
+    *ret_later_ns = later.ns;
+}
+
 void sampler_counters(struct sampler_counters *ret)
 {
     *ret = (struct sampler_counters){
@@ -633,11 +643,8 @@ void sampler_counters(struct sampler_counters *ret)
         .coalesced = sampler.coalesced,
         .handler_measured = sampler.measured,
         .handler_max_ns = sampler.max_ns,
-        .later_ns = later.ns,
     };
-    if (ret->handler_measured)
-        ret->handler_ns = (uint64_t)((double)sampler.measured_ns / (double)ret->handler_measured *
-                                     (double)sampler.calls);
+    sampler_cost(&ret->handler_ns, &ret->later_ns);
     for (int i = 0; i < WALK_FAILURES; i++)
         ret->failed[i] = sampler.failed[i];
     for (int i = 0; i < COST_BUCKETS; i++)

@@ -19,6 +19,13 @@ void session_round_due(void);
 /* The recording needs its rounds, of which there are ten a second, also of an idle program. */
 void session_need_rounds(void);
 /*
+ * To stay within the budget, rounds are one_of times as long: a flush every 100 ms times one_of and
+ * a drain every 50 ms times one_of, but at most 200 ms, which is what buffers have room for. A
+ * recording that needs its rounds has at most twice as long ones.
+ */
+void session_keep_rounds(unsigned one_of);
+unsigned session_rounds_of(void);
+/*
  * Wakes the agent's thread at once instead of after up to a twentieth of a second; for a capture's
  * flush and drain.
  */

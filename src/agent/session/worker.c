@@ -11,6 +11,8 @@
  */
 enum {
     WORK_MS = 100,
+    DRAIN_MOST_MS = 200,
+    NEEDED_ROUNDS_OF = 2,
     DRAIN_MS = SESSION_DRAIN_MS,
     SOON_MS = 1,
     DISMISS_MS = 20,
@@ -23,10 +25,9 @@ static pthread_cond_t worker_due;
 static bool worker_there, worker_stop;
 static atomic_bool drain_soon; /* the worker's next round is due at once */
 static atomic_bool rests, needs_rounds;
+static atomic_uint rounds_of = 1;
 
 struct waker session_waker;
-
-/* the recording is a ring */
 
 void session_drain_soon(void)
 {
@@ -44,6 +45,17 @@ void session_need_rounds(void)
     atomic_store(&needs_rounds, true);
 }
 
+void session_keep_rounds(unsigned one_of)
+{
+    atomic_store(&rounds_of, one_of);
+}
+
+unsigned session_rounds_of(void)
+{
+    unsigned of = atomic_load(&rounds_of);
+    return atomic_load(&needs_rounds) ? MIN(of, (unsigned)NEEDED_ROUNDS_OF) : of;
+}
+
 /*
  * Returns whether a recording that is always on may leave out rounds: what a round finds comes with
  * CPU time.
@@ -53,7 +65,8 @@ static bool is_idle(const struct session *s)
     static uint64_t at_ns, used_ns;
     static bool idle;
     uint64_t now = now_ns();
-    if (!option_always(&s->options) || atomic_load(&needs_rounds))
+    /* Slower rounds are as rare; and to read the time the kernel looks at each thread. */
+    if (!option_always(&s->options) || atomic_load(&needs_rounds) || session_rounds_of() > 1)
         return false;
     if (now - at_ns >= NS_PER_SECOND) {
         uint64_t used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -89,9 +102,9 @@ static void call_worker(void)
 }
 
 /*
- * The agent's thread. It flushes ten times a second, drains twice as often, has the recording's
- * file grow when events need it, ends the session when its duration is over, and exits when there
- * is no session.
+ * The agent's thread. It flushes ten times a second, drains twice as often, both less often if the
+ * budget requires it, has the recording's file grow when events need it, ends the session when its
+ * duration is over, and exits when there is no session.
  */
 static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
@@ -101,7 +114,9 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
         bool at_once = atomic_exchange(&drain_soon, false);
         bool rest = !at_once && can_grow && is_idle(session_now);
         atomic_store(&rests, rest);
-        bool low = wait_for_work(at_once ? SOON_MS : rest ? IDLE_MS : DRAIN_MS, can_grow);
+        unsigned of = session_rounds_of();
+        long drain_ms = MIN((long)DRAIN_MS * of, (long)DRAIN_MOST_MS), work_ms = (long)WORK_MS * of;
+        bool low = wait_for_work(at_once ? SOON_MS : rest ? IDLE_MS : drain_ms, can_grow);
         atomic_store(&rests, false);
         struct session *s = session_now;
         if (worker_stop || vm.dying || !s)
@@ -111,9 +126,10 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
             break;
         }
         can_grow = !low || !s->out.jfr || jfr_writer_work(s->out.jfr) == 0;
-        if (low && !at_once && now_ns() - s->last_drain_ns < DRAIN_MS * NS_PER_MS)
+        uint64_t now = now_ns(), drain_ns = (uint64_t)drain_ms * NS_PER_MS;
+        if (low && !at_once && now - s->last_drain_ns < drain_ns)
             continue;
-        if (now_ns() - s->last_work_ns + DRAIN_MS * NS_PER_MS / 2 < WORK_MS * NS_PER_MS)
+        if (now - s->last_work_ns + drain_ns / 2 < (uint64_t)work_ms * NS_PER_MS)
             session_drain_rows(s, jni);
         else
             session_flush_rows(s, jni);

@@ -67,9 +67,11 @@ struct thread *threads_next(struct thread *after)
 enum { PLACES_LOG2 = 15 };
 
 static _Atomic uint32_t places[1 << PLACES_LOG2];
-/* The same by the number that Java gave a thread: thousands may be looked up one after the other.
+/*
+ * The same by the number that Java gave a thread and by the serial: thousands may be looked up one
+ * after the other.
  */
-static _Atomic uint32_t id_places[1 << PLACES_LOG2];
+static _Atomic uint32_t id_places[1 << PLACES_LOG2], serial_places[1 << PLACES_LOG2];
 
 at_each_sample struct thread *threads_by_env(JNIEnv *env)
 {
@@ -90,9 +92,15 @@ at_each_sample struct thread *threads_by_env(JNIEnv *env)
 struct thread *threads_by_serial(uint32_t serial)
 {
     uint32_t used = atomic_load(&table_used);
+    _Atomic uint32_t *place = &serial_places[serial % ARRAY_SIZE(serial_places)];
+    uint32_t last = atomic_load_explicit(place, memory_order_relaxed);
+    if (likely(last < used && atomic_load(&table[last].serial) == serial))
+        return &table[last];
     for (uint32_t i = 0; i < used; i++)
-        if (atomic_load(&table[i].serial) == serial)
+        if (atomic_load(&table[i].serial) == serial) {
+            atomic_store_explicit(place, i, memory_order_relaxed);
             return &table[i];
+        }
     return NULL;
 }
 
@@ -145,6 +153,8 @@ static struct thread *enter_thread(JNIEnv *env, bool *ret_new)
     t->own = false;
     atomic_store(&t->counted, false);
     atomic_store(&t->env, env);
+    atomic_store_explicit(&serial_places[next_serial % ARRAY_SIZE(serial_places)], i,
+                          memory_order_relaxed);
     atomic_store(&t->serial, next_serial++);
     if (i == used)
         atomic_store(&table_used, used + 1);
@@ -336,9 +346,8 @@ struct thread *threads_self(JNIEnv *jni)
     return t;
 }
 
-struct thread *threads_find(JNIEnv *jni, jthread thread)
+struct thread *threads_by_java_id(uint64_t id)
 {
-    uint64_t id = tid_field ? (uint64_t)(*jni)->GetLongField(jni, thread, tid_field) : 0;
     _Atomic uint32_t *place = &id_places[id % ARRAY_SIZE(id_places)];
     uint32_t i = atomic_load(place);
     struct thread *t = NULL;
@@ -352,6 +361,12 @@ struct thread *threads_find(JNIEnv *jni, jthread thread)
     if (t)
         atomic_store(place, thread_index(t));
     return t;
+}
+
+struct thread *threads_find(JNIEnv *jni, jthread thread)
+{
+    return threads_by_java_id(tid_field ? (uint64_t)(*jni)->GetLongField(jni, thread, tid_field)
+                                        : 0);
 }
 
 void threads_add_existing(JNIEnv *jni)

@@ -62,6 +62,8 @@ uint32_t thread_index(const struct thread *t);
 /* All entries that were ever used have indices below this. Any thread. */
 uint32_t threads_used(void);
 struct thread *threads_by_serial(uint32_t serial);
+/* The entry of a live thread with this Java id; NULL when it has none. */
+struct thread *threads_by_java_id(uint64_t id);
 /* The entry of any live thread; NULL when it has none. */
 struct thread *threads_find(JNIEnv *jni, jthread thread);
 /* Async-signal-safe; searches live entries. NULL when there is none. */

@@ -21,6 +21,7 @@
 #include "agent/capture/alloc/sites_private.h"
 #include "agent/capture/alloc/vm_sampler.h"
 #include "agent/capture/budget/budget.h"
+#include "agent/session/pace.h"
 #include "agent/vm/lambda.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
@@ -318,10 +319,20 @@ static uint64_t write_allocated(struct session *s, uint64_t bytes)
     return 1;
 }
 
-static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
+static uint64_t save_now(struct session *s)
 {
     uint64_t bytes;
     return vm_sampler_counted(&bytes) ? write_allocated(s, bytes) : 0;
+}
+
+static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
+{
+    static struct pace reading;
+    if (!pace_begins(&reading))
+        return 0;
+    uint64_t written = save_now(s);
+    pace_ends(&reading);
+    return written;
 }
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
@@ -339,8 +350,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 
 static void stop(struct session *s, JNIEnv *jni)
 {
-    bool all;
-    (void)save(s, jni, &all);
+    (void)save_now(s);
     threads_unlisten(&alloc_samples_threads);
 }
 

@@ -9,35 +9,39 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-_Atomic uint64_t budget_costs[COST_CALLBACKS], budget_calls[COST_CALLBACKS];
+_Atomic uint64_t budget_costs[COST_CALLBACKS], budget_measured[COST_CALLBACKS];
 __thread uint32_t budget_countdown;
-
-/* The calls of a thread that are measured. */
-static __thread struct {
-    uint64_t last_ns; /* the thread's CPU time at the last one; 0: there was none */
-    uint32_t mean;    /* the mean distance between two of them */
-    uint32_t drawn;   /* the distance from the last one to the next one */
-    uint32_t stands;  /* the number of calls that the last one stands for */
-} measured;
-
-/*
- * While less CPU time than this lies between the measured calls of a thread, their mean distance
- * grows, up to SELDOM times BUDGET_MEASURED_OF.
- */
-enum { APART_NS = 200000, SELDOM = 8 };
-
 _Atomic uint32_t budget_stacks_of = 1, budget_waits_of = 1, budget_wakes_of = 1,
                  budget_times_of = 1;
 
 /*
- * How much a pair of clock readings adds to the time that it measures, in 1/16 ns. It is the mean
- * of the values found while calls were measured, because the caches are cold then.
+ * Calls are measured with a clock that takes some nanoseconds, because a reading of the thread's
+ * CPU time takes more than most calls do, and makes what follows it slower. That clock goes on
+ * while the thread does not run. A time that is longer than LONG_NS therefore counts as LONG_NS
+ * only, and for the next AFTER_LONG measured calls, the CPU time of those that are long is read as
+ * well.
  */
-static _Atomic uint64_t clock_cost;
+enum { AFTER_LONG = 64, PAIRS = 101, RATE_SHIFT = 20 };
 
-enum { CLOCK_COST_UNIT = 16, CLOCK_MEASURED_OF = 8 };
+#define LONG_NS UINT64_C(50000)
+#define RATE_NS (2 * NS_PER_MS) /* a rate is taken from at least that long */
+
+static _Atomic uint64_t clock_pair; /* what two readings in a row differ by, in ticks */
+static _Atomic uint64_t clock_rate; /* ns in 2^RATE_SHIFT ticks */
+static atomic_int long_left;        /* so many measured calls also read the CPU time */
+static __thread uint64_t cpu_start; /* of the call that is measured; 0: not read */
+
+static inline uint64_t ticks(void)
+{
+#ifdef __x86_64__
+    return __builtin_ia32_rdtsc();
+#else
+    return now_ns();
+#endif
+}
 
 /* ---- on threads of the program ---- */
 
@@ -51,23 +55,6 @@ uint64_t budget_random(void)
     return state ^= state << 17;
 }
 
-/* Draws the distance to the next measured call. */
-static void draw(uint64_t now)
-{
-    uint64_t apart = now - measured.last_ns;
-    if (measured.last_ns && apart < APART_NS)
-        measured.mean = MIN(2 * measured.mean, (uint32_t)SELDOM * BUDGET_MEASURED_OF);
-    else if (measured.last_ns && apart > 4 * APART_NS)
-        measured.mean = MAX(measured.mean / 2, (uint32_t)BUDGET_MEASURED_OF);
-    measured.last_ns = now;
-    measured.stands = measured.drawn;
-    /*
-     * The distances between measured calls are random, because different kinds of calls may
-     * alternate.
-     */
-    budget_countdown = measured.drawn = 1 + (uint32_t)(budget_random() % (2 * measured.mean - 1));
-}
-
 uint64_t budget_due(void)
 {
     /*
@@ -75,32 +62,74 @@ uint64_t budget_due(void)
      * that make few calls count as well.
      */
     if (!budget_countdown) {
-        measured.mean = measured.drawn = BUDGET_MEASURED_OF;
         budget_countdown = 1 + (uint32_t)(budget_random() % BUDGET_MEASURED_OF);
         if (budget_countdown > 1) {
             budget_countdown--;
             return 0;
         }
     }
-    uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    draw(start);
-    if (budget_random() % CLOCK_MEASURED_OF)
-        return start;
-    uint64_t again = clock_ns(CLOCK_THREAD_CPUTIME_ID),
-             mean = atomic_load_explicit(&clock_cost, memory_order_relaxed);
-    mean = mean - mean / CLOCK_COST_UNIT + (again - start);
-    atomic_store_explicit(&clock_cost, mean, memory_order_relaxed);
-    return again;
+    /*
+     * The distances between measured calls are random, because different kinds of calls may
+     * alternate.
+     */
+    budget_countdown = 1 + (uint32_t)(budget_random() % (2 * BUDGET_MEASURED_OF - 1));
+    cpu_start = 0;
+    if (unlikely(atomic_load_explicit(&long_left, memory_order_relaxed) > 0)) {
+        atomic_fetch_sub_explicit(&long_left, 1, memory_order_relaxed);
+        cpu_start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    }
+    return ticks();
 }
 
 void budget_count(enum budget_cost cost, uint64_t start)
 {
-    uint64_t ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start,
-             pair = atomic_load_explicit(&clock_cost, memory_order_relaxed) / CLOCK_COST_UNIT;
-    atomic_fetch_add_explicit(&budget_calls[cost], measured.stands, memory_order_relaxed);
-    atomic_fetch_add_explicit(&budget_costs[cost],
-                              (ns - MIN(pair, ns)) * measured.stands + 2 * pair,
-                              memory_order_relaxed);
+    uint64_t took = ticks() - start, pair = atomic_load_explicit(&clock_pair, memory_order_relaxed),
+             rate = atomic_load_explicit(&clock_rate, memory_order_relaxed);
+    /* Clocks of two processors may differ by a little. */
+    took = (int64_t)took < (int64_t)pair ? 0 : took - pair;
+    uint64_t ns = took > UINT32_MAX ? LONG_NS : took * rate >> RATE_SHIFT;
+    if (unlikely(ns >= LONG_NS)) {
+        ns = cpu_start ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_start : LONG_NS;
+        atomic_store_explicit(&long_left, AFTER_LONG, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&budget_measured[cost], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&budget_costs[cost], ns * BUDGET_MEASURED_OF, memory_order_relaxed);
+}
+
+/* ---- the clock ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The time since the last call that had at least RATE_NS of it gives the clock's rate. */
+static void measure_rate(void)
+{
+    static uint64_t last_ns, last_ticks;
+    uint64_t now = now_ns(), at = ticks();
+    if (last_ns && now - last_ns >= RATE_NS && at > last_ticks)
+        atomic_store(&clock_rate, (uint64_t)((double)(now - last_ns) / (double)(at - last_ticks) *
+                                             (double)(UINT32_C(1) << RATE_SHIFT)));
+    last_ns = now;
+    last_ticks = at;
+}
+
+/* The median of pairs of readings, because some pairs are interrupted; and a first rate. */
+static void measure_clock(void)
+{
+    uint64_t pairs[PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        uint64_t start = ticks();
+        pairs[i] = ticks() - start;
+    }
+    qsort(pairs, PAIRS, sizeof(*pairs), by_value);
+    atomic_store(&clock_pair, pairs[PAIRS / 2]);
+    measure_rate();
+    for (uint64_t until = now_ns() + 2 * RATE_NS; !atomic_load(&clock_rate) && now_ns() < until;)
+        ;
+    measure_rate();
 }
 
 /* ---- what is left out ---- */
@@ -142,6 +171,7 @@ static const struct reduction {
     void (*set)(unsigned level);
     bool (*can)(void); /* NULL: always */
 } reductions[] = {
+    {"rounds of the agent", 3, 1, 0.25, OWN_THREADS, session_keep_rounds},
     {"stacks of short waits", 1, 4, 0.25, OWN_WAITS, set_stacks},
     {"sampled allocations", 4, 2, 0.25, OWN_ALLOCATIONS, alloc_samples_reduce},
     {"CPU samples", 4, 1, 0.25, OWN_SAMPLES, set_samples, sampler_can_thin},
@@ -198,7 +228,7 @@ static struct {
     struct own_cost before;
     double part_means[OWN_PARTS], allowed_mean; /* ns per second */
     double call_means[COST_CALLBACKS];          /* calls per second */
-    uint64_t calls[COST_CALLBACKS];
+    uint64_t measured[COST_CALLBACKS];
     unsigned checks;              /* so far */
     uint64_t cost_ns, allowed_ns; /* of the last second */
     uint64_t over_seconds, changes;
@@ -315,6 +345,7 @@ static unsigned mean_seconds(enum own_cost_part part)
 static void check(uint64_t now)
 {
     struct own_cost all;
+    measure_rate();
     own_cost_read(&all);
     uint64_t process = all.process_ns - budget.before.process_ns;
     budget.cost_ns = 0;
@@ -327,9 +358,10 @@ static void check(uint64_t now)
     uint64_t least = (now - budget.checked_ns) * LEAST_CPU / 100;
     budget.allowed_ns = (uint64_t)(budget.share * (double)MAX(process, least));
     for (int i = 0; i < COST_CALLBACKS; i++) {
-        uint64_t calls = atomic_load(&budget_calls[i]);
-        add_to_mean(&budget.call_means[i], (double)(calls - budget.calls[i]), MEAN_SECONDS);
-        budget.calls[i] = calls;
+        uint64_t measured = atomic_load(&budget_measured[i]);
+        add_to_mean(&budget.call_means[i],
+                    (double)(measured - budget.measured[i]) * BUDGET_MEASURED_OF, MEAN_SECONDS);
+        budget.measured[i] = measured;
     }
     add_to_mean(&budget.allowed_mean, (double)budget.allowed_ns, FEW_SECONDS);
     budget.before = all;
@@ -368,20 +400,6 @@ static int load(struct session *s, struct buf *why)
     return jfr_declare(s->out.jfr, &budget_type, 1, &budget.type);
 }
 
-/*
- * Used for the first calls: the shortest of several pairs of readings, because some pairs are
- * interrupted.
- */
-static uint64_t cost_of_clock(void)
-{
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 100; i++) {
-        uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        least = MIN(least, clock_ns(CLOCK_THREAD_CPUTIME_ID) - start);
-    }
-    return least;
-}
-
 static void keep_all(void)
 {
     for (unsigned i = 0; i < REDUCTIONS; i++)
@@ -399,13 +417,13 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     memset(budget.part_means, 0, sizeof(budget.part_means));
     memset(budget.call_means, 0, sizeof(budget.call_means));
     for (int i = 0; i < COST_CALLBACKS; i++)
-        budget.calls[i] = atomic_load(&budget_calls[i]);
+        budget.measured[i] = atomic_load(&budget_measured[i]);
     budget.allowed_mean = 0;
     budget.checks = 0;
     budget.credit_ns = CREDIT_START_NS;
     budget.back_ns = 0;
     budget.patience = PATIENCE;
-    atomic_store(&clock_cost, cost_of_clock() * CLOCK_COST_UNIT);
+    measure_clock();
     own_cost_read(&budget.before);
     return 0;
 }

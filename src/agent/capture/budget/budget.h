@@ -2,10 +2,9 @@
 /*
  * The budget of a recording that is always on (budget=): what the captures cost the threads of the
  * program, and what the captures leave out to cost less. Callbacks enclose their work in
- * budget_begin and budget_end. On average one call in BUDGET_MEASURED_OF is measured, and stands
- * for all of them; on threads that make calls in quick succession fewer are measured, because
- * reading the clock of a thread takes longer than most callbacks. The capture (budget.c) reads
- * these costs once a second and decides what is left out.
+ * budget_begin and budget_end, which also enclose the steps by which a callback enters and leaves.
+ * On average one call in BUDGET_MEASURED_OF is measured, and stands for all of them. The capture
+ * (budget.c) reads these costs once a second and decides what is left out.
  */
 #pragma once
 
@@ -21,8 +20,8 @@ enum { BUDGET_MEASURED_OF = 61 };
 
 /* CPU time in ns that callbacks have used since the process began, by kind of callback. */
 extern _Atomic uint64_t budget_costs[COST_CALLBACKS];
-/* The number of calls for which the measured ones stand. */
-extern _Atomic uint64_t budget_calls[COST_CALLBACKS];
+/* The number of calls that were measured for it. */
+extern _Atomic uint64_t budget_measured[COST_CALLBACKS];
 /*
  * How many calls of this thread remain until one is measured; 0: the thread has made no call yet.
  */

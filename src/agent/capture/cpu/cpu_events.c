@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/cpu/cpu.h"
 
+#include "agent/session/pace.h"
 #include "agent/vm/virtual_lives.h"
 #include "base/clock.h"
 #include "base/hex.h"
@@ -243,11 +244,15 @@ void cpu_events_report_times(const struct session *s, bool end)
     enum { LEAST_NS = 1000000 };
 
     uint64_t now = now_ns();
-    if (!s->out.format->events || cpu.wall || (!end && now - events.checked_ns < CHECK_EVERY_NS))
+    static struct pace pace;
+    if (!s->out.format->events || cpu.wall ||
+        (!end && (now - events.checked_ns < CHECK_EVERY_NS || now < pace.due_ns)))
         return;
     events.checked_ns = now;
+    pace_begins(&pace);
     report_java();
     tasks_report(end ? 0 : LEAST_NS, cpu_events_report_time);
+    pace_ends(&pace);
 }
 
 int cpu_events_start(struct jfr_writer *w)

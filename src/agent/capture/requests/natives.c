@@ -126,6 +126,7 @@ NATIVE(jint, name)(JNIEnv *jni, jclass probe, jint kind, jstring method, jstring
     enum { METHOD = 32, PATH = 512, ROUTE = 0x100 };
 
     char method_text[3 * METHOD + 1] = "", path_text[3 * PATH + 1] = "", text[REQUEST_NAME_SIZE];
+    uint64_t cost = budget_begin();
     if (!path || !inside_enter(&follow_inside))
         return 0;
     copy_text(jni, method, method_text, METHOD);
@@ -139,19 +140,20 @@ NATIVE(jint, name)(JNIEnv *jni, jclass probe, jint kind, jstring method, jstring
         request_name_example(number, path_text);
     remember(key, number);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
     return (jint)number;
 }
 
 NATIVE(jlong, begin)(JNIEnv *jni, jclass probe, jint kind, jint name, jlong java_id)
 {
     uint64_t token = 0;
+    uint64_t cost = budget_begin();
     if (kind < 0 || !inside_enter(&follow_inside))
         return 0;
-    uint64_t cost = budget_begin();
     token =
         follow_request_begin(jni, (enum request_kind)kind, (unsigned)name, (uint64_t)java_id, 0);
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
     return (jlong)token;
 }
 
@@ -159,21 +161,22 @@ NATIVE(void, end)
 
 (JNIEnv *jni, jclass probe, jlong token, jlong java_id, jint status, jclass exception)
 {
+    uint64_t cost = budget_begin();
     if (!token || TOKEN_SESSION((uint64_t)token) != follow.session || !inside_enter(&follow_inside))
         return;
-    uint64_t cost = budget_begin();
     uint64_t now = now_ns();
     follow_end_if((uint64_t)java_id, follow_is_entry, (uint64_t)token, now);
     struct request *r = follow_request((uint64_t)token);
     if (r)
         follow_request_end(jni, r, (uint64_t)token, status, exception, now, (uint64_t)java_id);
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(void, rename)(JNIEnv *jni, jclass probe, jlong token, jint name)
 {
     struct request *r;
+    uint64_t cost = budget_begin();
     if (!token || !inside_enter(&follow_inside))
         return;
     if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)) &&
@@ -182,26 +185,31 @@ NATIVE(void, rename)(JNIEnv *jni, jclass probe, jlong token, jint name)
         r->name = (unsigned)name;
     }
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(void, status)(JNIEnv *jni, jclass probe, jlong token, jint status)
 {
     struct request *r;
+    uint64_t cost = budget_begin();
     if (!token || !inside_enter(&follow_inside))
         return;
     if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)))
         r->status = status;
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(void, bytes)(JNIEnv *jni, jclass probe, jlong token, jlong n)
 {
     struct request *r;
+    uint64_t cost = budget_begin();
     if (!token || !inside_enter(&follow_inside))
         return;
     if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)))
         r->bytes = n;
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong key)
@@ -210,6 +218,7 @@ NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong
 
     char method[REQUEST_NAME_SIZE] = "", given[3 * ROUTE_LENGTH + 1], text[REQUEST_NAME_SIZE];
     struct request *r;
+    uint64_t cost = budget_begin();
     if (!token || !route || !inside_enter(&follow_inside))
         return;
     if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)) &&
@@ -225,6 +234,7 @@ NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong
         remember(key, r->name);
     }
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 /*
@@ -262,6 +272,7 @@ NATIVE(void, trace)(JNIEnv *jni, jclass probe, jlong token, jstring header)
 {
     char text[3 * HEADER_LENGTH + 1] = "";
     struct request *r;
+    uint64_t cost = budget_begin();
     if (!token || !header || !inside_enter(&follow_inside))
         return;
     copy_text(jni, header, text, HEADER_LENGTH);
@@ -273,14 +284,17 @@ NATIVE(void, trace)(JNIEnv *jni, jclass probe, jlong token, jstring header)
         r->trace[TRACE_ID] = r->span[SPAN_ID] = 0;
     }
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(void, pause)(JNIEnv *jni, jclass probe, jlong token, jlong java_id)
 {
+    uint64_t cost = budget_begin();
     if (!token || !inside_enter(&follow_inside))
         return;
     follow_end_if((uint64_t)java_id, follow_is_entry, (uint64_t)token, now_ns());
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(jlong, work)
@@ -288,48 +302,48 @@ NATIVE(jlong, work)
 (JNIEnv *jni, jclass probe, jlong java_id, jlong token, jint way, jlong time, jlong by)
 {
     uint64_t number = 0;
+    uint64_t cost = budget_begin();
     if (!token || !inside_enter(&follow_inside))
         return 0;
-    uint64_t cost = budget_begin();
     number = follow_hand(jni, (uint64_t)java_id, (uint64_t)token, (enum request_way)way,
                          (uint64_t)time, (uint64_t)by);
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
     return (jlong)number;
 }
 
 NATIVE(void, workEnd)(JNIEnv *jni, jclass probe, jlong number, jlong java_id)
 {
+    uint64_t cost = budget_begin();
     if (!number || !inside_enter(&follow_inside))
         return;
-    uint64_t cost = budget_begin();
     follow_work_end((uint64_t)java_id, (uint64_t)number);
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(void, taskEnd)(JNIEnv *jni, jclass probe, jlong java_id, jclass exception)
 {
+    uint64_t cost = budget_begin();
     if (!java_id || !inside_enter(&follow_inside))
         return;
-    uint64_t cost = budget_begin();
     follow_task_end(jni, (uint64_t)java_id, exception);
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(jlong, taskBegin)(JNIEnv *jni, jclass probe, jobject task, jlong java_id, jlong due)
 {
     uint64_t token = 0;
+    uint64_t cost = budget_begin();
     if (!task || !inside_enter(&follow_inside))
         return 0;
-    uint64_t cost = budget_begin();
     unsigned name;
     if (task_name(jni, task, &name))
         token =
             follow_request_begin(jni, REQUEST_TASK, name, (uint64_t)java_id, (uint64_t)MAX(due, 0));
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
     return (jlong)token;
 }
 
@@ -337,22 +351,22 @@ NATIVE(void, withdraw)
 
 (JNIEnv *jni, jclass probe, jlong java_id, jlong token, jlong time, jlong by)
 {
+    uint64_t cost = budget_begin();
     if (!token || !inside_enter(&follow_inside))
         return;
-    uint64_t cost = budget_begin();
     follow_cancel(jni, (uint64_t)java_id, (uint64_t)token, (uint64_t)time, (uint64_t)by);
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)
 {
+    uint64_t cost = budget_begin();
     if (!java_id || !inside_enter(&follow_inside))
         return;
-    uint64_t cost = budget_begin();
     follow_leave(jni, (uint64_t)java_id, drop);
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 /* ---- what a request does elsewhere ---- */
@@ -363,6 +377,7 @@ NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key
     enum { LENGTH = 2000, SHOWN = 300 };
 
     char given[3 * LENGTH + 1] = "", folded[SHOWN];
+    uint64_t cost = budget_begin();
     if (!text || !inside_enter(&follow_inside))
         return 0;
     copy_text(jni, text, given, LENGTH);
@@ -374,6 +389,7 @@ NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key
     int number = constant ? text_number(constant) : 0;
     remember(key, (unsigned)number);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
     return number;
 }
 
@@ -381,9 +397,9 @@ NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key
 NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, jint text)
 {
     uint64_t number = 0;
+    uint64_t cost = budget_begin();
     if (kind < 0 || !inside_enter(&follow_inside))
         return 0;
-    uint64_t cost = budget_begin();
     struct slot s = follow_slot((uint64_t)java_id);
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
     if (w && !w->child.start) {
@@ -395,8 +411,8 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
                                           .kind = (enum request_child_kind)kind};
         number = atomic_load(&w->number);
     }
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
     return (jlong)number;
 }
 
@@ -440,6 +456,7 @@ NATIVE(void, childLater)
 NATIVE(void, calls)(JNIEnv *jni, jclass probe, jlong java_id, jstring header)
 {
     char text[3 * HEADER_LENGTH + 1] = "";
+    uint64_t cost = budget_begin();
     if (!header || !inside_enter(&follow_inside))
         return;
     copy_text(jni, header, text, HEADER_LENGTH);
@@ -451,15 +468,16 @@ NATIVE(void, calls)(JNIEnv *jni, jclass probe, jlong java_id, jstring header)
         read_hex(span, sizeof(w->child.span), w->child.span);
     }
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 NATIVE(void, childEnd)
 
 (JNIEnv *jni, jclass probe, jlong number, jlong java_id, jlong rows, jclass exception)
 {
+    uint64_t cost = budget_begin();
     if (!number || !inside_enter(&follow_inside))
         return;
-    uint64_t cost = budget_begin();
     struct work *w =
         follow_find(follow_slot((uint64_t)java_id), follow_is_number, (uint64_t)number);
     if (w && w->child.start) {
@@ -471,6 +489,6 @@ NATIVE(void, childEnd)
         follow_keep(w->request, &(struct piece){.is_child = true, .child = w->child});
         w->child.start = 0;
     }
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }

@@ -65,14 +65,14 @@ static jfieldID field_of(JNIEnv *jni, struct fd_field *f)
 static void io_begins(JNIEnv *jni)
 {
     struct wait how = {0};
+    uint64_t cost = budget_begin();
     if (!threads_natives_enter())
         return;
-    uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
         wait_begin(w, WAIT_IO, &how);
-    budget_end(COST_WAITS, cost);
     threads_natives_leave();
+    budget_end(COST_WAITS, cost);
 }
 
 static int fd_of(JNIEnv *jni, jobject descriptor)
@@ -233,8 +233,8 @@ static void io_resume(JNIEnv *jni, jthrowable pending)
             put_io(w, &was, ns, operation, fd, descriptor, pending ? 0 : (int64_t)(result)); \
             io_resume(jni, pending);                                                         \
         }                                                                                    \
-        budget_end(COST_WAITS, cost);                                                        \
         threads_natives_leave();                                                             \
+        budget_end(COST_WAITS, cost);                                                        \
     }
 
 /* Defines one replacement: its parameters and the arguments of the original. */

@@ -181,22 +181,26 @@ void lifetimes_off(void)
         vm_events_off(&virtual_events);
 }
 
-uint64_t lifetimes_put_existing(JNIEnv *jni)
+uint64_t lifetimes_put_existing(JNIEnv *jni, uint32_t most)
 {
+    static uint32_t next; /* each chunk goes on where the one before has ended */
     uint64_t now = now_ns();
     jthread *list = NULL;
     jint n = 0;
     if (vm_all_threads(&n, &list) != JVMTI_ERROR_NONE)
         return now;
-    for (jint i = 0; i < n; i++) {
-        uint64_t id = thread_record_id(waiters_java_id(jni, list[i]));
-        struct thread *t = id && id < VIRTUAL_THREAD ? threads_by_serial((uint32_t)id) : NULL;
-        if (t && !t->own)
+    uint32_t first = (uint32_t)n > most ? next++ * most % (uint32_t)n : 0;
+    for (uint32_t i = 0; i < (uint32_t)n; i++) {
+        jthread thread = list[(first + i) % (uint32_t)n];
+        struct thread *t = i < most ? threads_find(jni, thread) : NULL;
+        if (t && !t->own) {
             recording_keep_thread(thread_capture.jfr, t);
-        if (t && !t->own)
-            put_thread_object(jni, id, list[i], now, t->parent_group, 0);
-        (*jni)->DeleteLocalRef(jni, list[i]);
+            put_thread_object(jni, t->serial, thread, now, t->parent_group, 0);
+        }
+        (*jni)->DeleteLocalRef(jni, thread);
     }
     vm_free(list);
+    if ((uint32_t)n > most)
+        jfr_lose(thread_capture.jfr, LOSS_THREADS_AGAIN, (uint32_t)n - most);
     return now;
 }

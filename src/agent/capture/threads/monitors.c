@@ -41,9 +41,10 @@ void threads_put_monitor_enter(uint64_t thread, const struct wait *how, uint64_t
 
 static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object)
 {
+    uint64_t cost = budget_begin();
     /* called first, because it may end an earlier wait */
     struct waiter *w = waiter_self(jni, thread);
-    uint64_t since = now_ns(), cost = budget_begin();
+    uint64_t since = now_ns();
     if (!w)
         return;
     struct wait how = {.start = since, .plain = wait_is_plain(w)};
@@ -65,9 +66,9 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
  */
 static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object)
 {
+    uint64_t ns, cost = budget_begin();
     struct waiter *w = waiter_self(jni, thread);
     struct wait was;
-    uint64_t ns, cost = budget_begin();
     if (!w || !wait_end(w, WAIT_ENTER, &was, &ns))
         return;
     if (w->late.mounted)
@@ -81,9 +82,10 @@ static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobjec
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
                             jlong timeout)
 {
+    uint64_t cost = budget_begin();
     /* called first, because it may end an earlier wait */
     struct waiter *w = waiter_self(jni, thread);
-    uint64_t since = now_ns(), cost = budget_begin();
+    uint64_t since = now_ns();
     if (!w)
         return;
     struct wait how = {.start = since, .timeout = timeout, .plain = wait_is_plain(w)};
@@ -114,10 +116,10 @@ static void put_monitor_wait(uint64_t thread, const struct wait *was, uint64_t n
 static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
                               jboolean timed_out)
 {
+    uint64_t ns, cost = budget_begin();
     at_start_timed_out(timed_out);
     struct waiter *w = waiter_self(jni, thread);
     struct wait was;
-    uint64_t ns, cost = budget_begin();
     at_start_timed_out(false);
     if (!w || !wait_end(w, WAIT_OBJECT, &was, &ns))
         return;

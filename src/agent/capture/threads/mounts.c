@@ -128,9 +128,9 @@ static uint64_t deadline_of(JNIEnv *jni, const struct waiter *w, jthread thread)
 
 static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
+    uint64_t cost = budget_begin();
     if (!threads_natives_enter())
         return;
-    uint64_t cost = budget_begin();
     struct waiter *w = waiter_self(jni, thread);
     if (w) {
         atomic_store(&w->ready, 0);
@@ -157,8 +157,8 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         thread_carries(jni, 0);
         delays_mount(carrier, w->id, now_ns());
     }
-    budget_end(COST_WAITS, cost);
     threads_natives_leave();
+    budget_end(COST_WAITS, cost);
 }
 
 /*
@@ -196,9 +196,9 @@ static void mounted(JNIEnv *jni, struct waiter *w, jthread thread)
 
 static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
+    uint64_t cost = budget_begin();
     if (!threads_natives_enter())
         return;
-    uint64_t cost = budget_begin();
     struct waiter *w = waiter_self(jni, thread);
     struct waiter *carrier = w ? waiter_self(jni, NULL) : NULL;
     if (carrier) {
@@ -207,8 +207,8 @@ static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     }
     if (w)
         mounted(jni, w, thread);
-    budget_end(COST_WAITS, cost);
     threads_natives_leave();
+    budget_end(COST_WAITS, cost);
 }
 
 static bool listen(jint event, jvmtiExtensionEvent callback)

@@ -65,15 +65,15 @@ static void interaction_on(JNIEnv *jni, jobject object, bool all)
         threads_interaction_left_out();
         return;
     }
+    uint64_t cost = budget_begin();
     if (!threads_natives_enter())
         return;
-    uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
         threads_put_interaction(TYPE_NOTIFY, w, stack_here(jni, w), object_class(jni, object),
                                 object_identity(object), 0, all);
-    budget_end(COST_WAITS, cost);
     threads_natives_leave();
+    budget_end(COST_WAITS, cost);
 }
 
 static void JNICALL our_notify(JNIEnv *jni, jobject object)
@@ -230,7 +230,6 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
     struct waiter *w = waiter_self(jni, thread);
     if (!w)
         return;
-    uint64_t cost = budget_begin();
     struct wait how = {.timeout = absolute ? 0 : time, .plain = wait_is_plain(w)};
     jobject blocker = thread && !how.plain
                           ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker)
@@ -246,7 +245,6 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
         how.timeout = MAX(left, 1);
     }
     wait_begin(w, WAIT_PARK, &how);
-    budget_end(COST_WAITS, cost);
 }
 
 /* How far the coarse clock may lag. */
@@ -255,6 +253,7 @@ static uint64_t tick_ns;
 /* Returns false when the park has to be timed, and does nothing then. */
 static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong time)
 {
+    uint64_t cost = budget_begin();
     struct waiter *w = waiter_untimed(jni);
     if (likely(!w))
         return false;
@@ -262,7 +261,9 @@ static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong t
     struct wait was, how = {.start = start + tick_ns, .plain = true};
     w->run.since = 0; /* how long it ran before is not known either */
     wait_begin(w, WAIT_PARK, &how);
+    budget_end(COST_WAITS, cost);
     real.park(jni, unsafe, absolute, time);
+    cost = budget_begin();
     if (likely(clock_ns(CLOCK_MONOTONIC_COARSE) - start < 2 * tick_ns)) {
         seqlock_stamp_set(&w->waits[WAIT_PARK].start, 0);
         waiter_leaves_out(&w->parks_left_out, LOSS_BUDGET_WAITS);
@@ -271,6 +272,7 @@ static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong t
             threads_put_park(w->id, &was, ns, absolute, time);
         threads_natives_leave();
     }
+    budget_end(COST_WAITS, cost);
     return true;
 }
 
@@ -278,23 +280,26 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
 {
     if (park_untimed(jni, unsafe, absolute, time))
         return;
+    uint64_t cost = budget_begin();
     jobject thread = real.current ? real.current(jni, NULL) : NULL;
     if (threads_natives_enter()) {
         park_begins(jni, thread, absolute, time);
         threads_natives_leave();
     }
+    budget_end(COST_WAITS, cost);
     real.park(jni, unsafe, absolute, time);
+    cost = budget_begin();
     if (threads_natives_enter()) {
         struct waiter *w = waiter_self(jni, thread);
         struct wait was;
-        uint64_t ns, cost = budget_begin();
+        uint64_t ns;
         if (w && wait_end(w, WAIT_PARK, &was, &ns) && !wait_left_out(&was, ns))
             threads_put_park(w->id, &was, ns, absolute, time);
-        budget_end(COST_WAITS, cost);
         threads_natives_leave();
     }
     if (thread)
         (*jni)->DeleteLocalRef(jni, thread);
+    budget_end(COST_WAITS, cost);
 }
 
 void threads_put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since,
@@ -323,20 +328,22 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 {
     if (!budget_keeps(&budget_wakes_of)) {
         real.unpark(jni, unsafe, thread);
+        uint64_t cost = budget_begin();
         threads_interaction_left_out();
+        budget_end(COST_WAITS, cost);
         return;
     }
     uint64_t since = now_ns();
     real.unpark(jni, unsafe, thread);
     uint64_t until = now_ns();
+    uint64_t cost = budget_begin();
     if (!thread || !threads_natives_enter())
         return;
-    uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
         threads_put_unpark(jni, w, thread, since, until);
-    budget_end(COST_WAITS, cost);
     threads_natives_leave();
+    budget_end(COST_WAITS, cost);
 }
 
 /*

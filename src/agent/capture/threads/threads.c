@@ -19,6 +19,7 @@
 #include "agent/capture/threads/waiters.h"
 #include "agent/capture/threads/waiting.h"
 #include "agent/capture/threads/wake_cost.h"
+#include "agent/session/pace.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 
@@ -196,12 +197,12 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     struct waiter *self_waits = waiter_self(jni, NULL);
     if (self_waits)
         delays_run_begins(self_waits, now_ns(), 0);
-    uint64_t since = lifetimes_put_existing(jni);
+    uint64_t since = lifetimes_put_existing(jni, UINT32_MAX);
     put_analysis(s->options.v[OPT_LOCKS].text);
     int r = lifetimes_on();
     if (r == 0) {
         /* Threads that started since the first call have posted no event. */
-        lifetimes_put_existing(jni);
+        lifetimes_put_existing(jni, UINT32_MAX);
         r = vm_events_on(&thread_monitor_events);
     }
     if (r == 0 && thread_capture.virtual_too)
@@ -223,18 +224,31 @@ static void drain(struct session *s, JNIEnv *jni)
 
 static void flush(struct session *s, JNIEnv *jni)
 {
+    static struct pace pace;
     at_start_flush(jni);
+    if (!pace_begins(&pace))
+        return;
     waiting_report_all(now_ns() - WAITING_REPORT);
+    pace_ends(&pace);
 }
 
-/* Writes again which threads exist, and what they wait for. */
+/*
+ * Writes again which threads exist, and what they wait for: so many of each that they fill about a
+ * quarter of the chunk. If they filled it, each chunk would consist of nothing else.
+ */
 static void restate(struct session *s, JNIEnv *jni)
 {
+    enum { EACH = 512 };
+
+    struct jfr_ring_state ring;
+    uint32_t most = jfr_writer_ring(s->out.jfr, &ring)
+                        ? (uint32_t)MIN(ring.segment / EACH, (uint64_t)UINT32_MAX)
+                        : UINT32_MAX;
     objects_forget();
     put_analysis(s->options.v[OPT_LOCKS].text);
-    lifetimes_put_existing(jni);
+    lifetimes_put_existing(jni, most);
     at_start_restate();
-    waiting_report_again();
+    waiting_report_again(most);
 }
 
 /* Waits in progress refer to their stacks by id. */

@@ -25,14 +25,14 @@ void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jo
         threads_interaction_left_out();
         return;
     }
+    uint64_t cost = budget_begin();
     if (!thread || !threads_natives_enter())
         return;
-    uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
         threads_put_unpark(jni, w, thread, 0, 0);
-    budget_end(COST_WAITS, cost);
     threads_natives_leave();
+    budget_end(COST_WAITS, cost);
 }
 
 EXPORT void JNICALL Java_java_lang_JvmscopeThreads_ready(JNIEnv *jni, jclass class, jobject thread);

@@ -227,9 +227,9 @@ bool waiter_has_come(uint64_t id)
 
 uint64_t thread_record_id(uint64_t id)
 {
-    for (struct thread *t = NULL; (t = threads_next(t));)
-        if (t->java_id == id)
-            return t->serial;
+    const struct thread *t = threads_by_java_id(id);
+    if (t)
+        return t->serial;
     struct shard *s = &shards[id % SHARDS];
     pthread_mutex_lock(&s->lock);
     bool known = map_get(&s->waiters, id) != NULL;

@@ -58,8 +58,8 @@ enum { AGAIN_MAX = 10000 };
 
 struct waits_report {
     uint64_t before; /* waits that began then or earlier */
-    bool again;      /* including waits that were already reported */
-    unsigned reported;
+    bool again;      /* including waits that were already reported, but at most so many: */
+    uint32_t most, reported;
     uint64_t left; /* not reported because there were too many */
 };
 
@@ -73,7 +73,7 @@ static void report_waiting(struct waiter *w, jthread thread, void *arg)
         uint64_t start = seqlock_stamp(&at->start);
         if (!start || start > t->before || (at->reported && !t->again))
             continue;
-        if (t->again && t->reported == AGAIN_MAX) {
+        if (t->again && t->reported >= t->most) {
             t->left++;
             continue;
         }
@@ -97,9 +97,10 @@ void waiting_report_all(uint64_t before)
     waiters_visit(NULL, report_waiting, &t);
 }
 
-void waiting_report_again(void)
+void waiting_report_again(uint32_t most)
 {
-    struct waits_report t = {.before = UINT64_MAX, .again = true};
+    struct waits_report t = {
+        .before = UINT64_MAX, .again = true, .most = MIN(most, (uint32_t)AGAIN_MAX)};
     waiters_visit(NULL, report_waiting, &t);
     jfr_lose(thread_capture.jfr, LOSS_WAITS_AGAIN, t.left);
 }

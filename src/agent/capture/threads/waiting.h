@@ -12,8 +12,11 @@ bool threads_put_waiting(uint64_t thread, enum wait_kind kind, const struct wait
  */
 void waiting_init(struct jfr_writer *jfr);
 void waiting_report_all(uint64_t before);
-/* The same for all waits, whether they were reported or not, up to a limit. */
-void waiting_report_again(void);
+/*
+ * The same for all waits, whether they were reported or not, up to a limit, which is `most` or
+ * less. The rest is counted as lost.
+ */
+void waiting_report_again(uint32_t most);
 /*
  * Keep the stack of one wait, and the stacks of all waits in progress; see keep_stacks in
  * capture.h.

@@ -3,6 +3,7 @@
 #include "agent/capture/vm/vm.h"
 
 #include "agent/capture/vm/cgroup.h"
+#include "agent/session/pace.h"
 #include "agent/vm/counters.h"
 
 #include <dirent.h>
@@ -52,6 +53,7 @@ static const char *const counter_names[COUNTERS] = {
 static struct {
     const int64_t *counters[COUNTERS], *old[OLD_SPACES];
     struct cgroup cgroup;
+    struct pace pace; /* of reading the times of the process */
     uint64_t due_ns, read_ns;
     uint64_t user_ticks, system_ticks, machine_ticks, busy_ticks;
     int64_t files;
@@ -304,9 +306,14 @@ void figures_flush(uint64_t now, bool at_once)
     }
     all.due_ns = now + NS_PER_SECOND;
     put_counters(now);
-    if (read_ticks(&t)) {
-        put_load(now, &t);
-        put_process(now, &t);
+    /* To say what the process has used, the kernel looks at each thread. */
+    if (at_once || now >= all.pace.due_ns) {
+        pace_begins(&all.pace);
+        if (read_ticks(&t)) {
+            put_load(now, &t);
+            put_process(now, &t);
+        }
+        pace_ends(&all.pace);
     }
     put_container(now);
 }

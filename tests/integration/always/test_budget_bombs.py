@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Programs that do nothing but what costs a recorder most: the budget holds from five seconds after their start on, according to the kernel's
+account of threads and to perf's samples.
+"""
+import contextlib
+import json
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+import lab
+from always_lab import status
+from perf_shares import shares
+
+THREADS = 10_000
+
+
+@contextlib.contextmanager
+def bomb(jdk, tmp_path, mode, n, budget):
+    """The program Bomb, five seconds after its start."""
+    words = f"always=y,maxsize=16m,budget={budget},file={tmp_path}/{mode}-{budget[:-1]}.ring" + (",requests=Bomb.request" if mode in ("served", "requests") else "")
+    process = jdk.start_java("Bomb", mode, n, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(5):
+            assert process.stdout.readline().startswith("did ")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def reduced(now):
+    return {now[key]: now[key.replace("what", "one_of")] for key in now if key.startswith("budget.") and key.endswith(".what")}
+
+
+def cost_of_agents_threads(pid, seconds):
+    """CPU time that the threads with the agent's names use in a second, in ms, according to the kernel."""
+    def used():
+        tasks = [t for t in pathlib.Path(f"/proc/{pid}/task").iterdir() if (t / "comm").read_text().startswith("jvmscope")]
+        assert tasks
+        return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks)
+    began, before = time.monotonic(), used()
+    time.sleep(seconds)  # this test is about time
+    return (used() - before) / 1e6 / (time.monotonic() - began)
+
+
+@pytest.mark.jdks(8, 17, 25, daily=1)
+def test_ten_thousand_threads_cost_the_agent_little(jdk, tmp_path):
+    """Each round looked at each of them, and each chunk of a small ring was full of them at once: 240 ms per second."""
+    with bomb(jdk, tmp_path, "threads", THREADS, "1%") as process:
+        cost, now = cost_of_agents_threads(process.pid, 8), status(process.pid)
+        print(cost, reduced(now))
+        assert cost < 40, (cost, now)
+        # The agent's own threads are reduced first, which costs no data.
+        assert reduced(now).get("rounds of the agent", 1) > 1, now
+        part = tmp_path / "part.jfr"
+        assert lab.jvmscope("dump", "-o", part, process.pid).returncode == 0
+    report = json.loads(lab.jvmscope("report", "--json", part).stdout)
+    assert any(r["what"] == "rounds of the agent" and r["one_of"] > 1 for r in report["reduced"]), report["reduced"]
+
+
+def perf_needed():
+    if not lab.perf_permitted():
+        pytest.skip("perf events are not permitted here")
+
+
+@pytest.mark.measured
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("mode, n", (("waits", 8), ("served", 2), ("threads", THREADS)))
+def test_the_budget_holds_under_a_bomb(jdk, tmp_path, mode, n):
+    """As many contended waits a second as the machine can, 100,000 requests, and 10,000 threads. Without the budget, each costs several times as much."""
+    perf_needed()
+    found = {}
+    for budget in ("1%", "100%"):
+        with bomb(jdk, tmp_path, mode, n, budget) as process:
+            all_, own, callbacks = shares(process.pid, 10, tmp_path / "perf.data")
+            found[budget] = (own + callbacks) / all_
+            print(mode, budget, f"{own / all_:.4f} {callbacks / all_:.4f}", reduced(status(process.pid)))
+    # A quarter is for what the samples say by chance and for what callbacks cost outside their own account.
+    assert found["1%"] < 0.0125, found
+    assert found["100%"] > 0.0125, found
+
+
+@pytest.mark.measured
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("mode, n", (("waits", 8), ("served", 2), ("requests", 2), ("parks", 2)))
+def test_the_account_is_what_perf_finds(jdk, tmp_path, mode, n):
+    perf_needed()
+    with bomb(jdk, tmp_path, mode, n, "100%") as process:
+        before = status(process.pid)
+        all_, own, callbacks = shares(process.pid, 20, tmp_path / "perf.data")
+        after = status(process.pid)
+    used = {key: after[key] - before[key] for key in after if key.startswith("cost.")}
+    whole = used.pop("cost.process_ns")
+    said, found = sum(used.values()) / whole, (own + callbacks) / all_
+    print(mode, f"said {said:.4f}, found {found:.4f}")
+    assert said == pytest.approx(found, rel=0.1, abs=0.002)
