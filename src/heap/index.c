@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { VERSION = 7, PAGE = 4096, SMALL = 8 << 20, CHECKED = 256 << 20, FINGERPRINT = 64 << 10 };
+enum { VERSION = 8, PAGE = 4096, SMALL = 8 << 20, CHECKED = 256 << 20, FINGERPRINT = 64 << 10 };
 
 static const char magic[16] = "JVMSCOPE HEAP\n";
 

@@ -403,7 +403,7 @@ static void score(struct heap_dump *d, struct heap_shape *s, const struct heap_g
     *ret = (int64_t)s->agreed - 4 * bad;
 }
 
-int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n)
+int heap_shape_infer(struct heap_dump *d, uint32_t alignment, const struct heap_gap *gaps, size_t n)
 {
     /*
      * Possible headers of instances and arrays: compact (JDK 24+) and 32-bit VMs; compressed class
@@ -412,27 +412,29 @@ int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n)
     static const struct heap_shape shapes[] = {{12, 16, 4, 8}, {8, 12, 4, 8},  {12, 16, 8, 8},
                                                {16, 24, 8, 8}, {16, 20, 8, 8}, {8, 12, 8, 8},
                                                {16, 24, 4, 8}};
-    unsigned shift = d->id_bits ? (unsigned)__builtin_ctzll(d->id_bits) : 3;
-    uint32_t alignment = shift < 3 || shift > 8 ? 8 : 1u << shift;
+    const bool addresses = alignment >= 8;
     int64_t best = 0;
     struct heap_shape found = {.assumed = true};
-    for (size_t i = 0; shift >= 3 && i < ARRAY_SIZE(shapes) * 2; i++) {
-        struct heap_shape s = shapes[i / 2];
-        if (d->header.id_size == 4 && s.reference == 8)
-            continue;
-        int64_t points;
-        s.alignment = alignment;
-        s.old_layout = i % 2;
-        score(d, &s, gaps, n, &points);
-        if (points > best) {
-            best = points;
-            found = s;
+    /* If most objects have the same size, their addresses say too high an alignment. */
+    for (uint32_t a = 8; a <= alignment; a *= 2) {
+        for (size_t i = 0; i < ARRAY_SIZE(shapes) * 2; i++) {
+            struct heap_shape s = shapes[i / 2];
+            if (d->header.id_size == 4 && s.reference == 8)
+                continue;
+            int64_t points;
+            s.alignment = a;
+            s.old_layout = i % 2;
+            score(d, &s, gaps, n, &points);
+            if (points > best) {
+                best = points;
+                found = s;
+            }
         }
     }
     if (found.assumed) {
-        bool wide = d->max_id >> 35 && shift >= 3;
+        bool wide = d->max_id >> 35 && addresses;
         found = wide ? shapes[2] : shapes[d->header.id_size == 4];
-        found.alignment = alignment;
+        found.alignment = 8;
         found.assumed = true;
     }
     d->shape = found;

@@ -11,13 +11,18 @@
 
 /* An object and its distance to the next one in memory. */
 struct heap_gap {
+    uint64_t id;
     uint64_t class_id; /* 0 for a primitive array */
     uint32_t count, gap;
     uint8_t tag, type;
 };
 
-/* Sets d->shape from the gaps; the classes must be finished. */
-int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n) must_check;
+/*
+ * Sets d->shape from the gaps. alignment: the highest alignment that the objects may have, or less
+ * than 8 if ids are not addresses. The classes must be finished.
+ */
+int heap_shape_infer(struct heap_dump *d, uint32_t alignment, const struct heap_gap *gaps,
+                     size_t n) must_check;
 /* Sets the sizes of all classes according to d->shape. */
 void heap_shape_apply(struct heap_dump *d);
 /* Marks the classes that have fields only the VM knows. */

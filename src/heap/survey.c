@@ -6,7 +6,14 @@
 
 #include <stdio.h>
 
-enum { CHUNK = 4 << 20, SAMPLE = 16 << 20, MAX_GAPS = 400000, MAX_GAP = 1 << 20, MAX_THREADS = 16 };
+enum {
+    CHUNK = 4 << 20,
+    SAMPLE = 16 << 20,
+    ARRAY_READ = 4 << 10, /* the most of an array that counts as read: its page */
+    MAX_GAPS = 300000,
+    MAX_GAP = 1 << 20,
+    MAX_THREADS = 16
+};
 
 /* Counts the objects of one class. */
 struct tally {
@@ -180,41 +187,82 @@ static int by_root(const void *a, const void *b)
     return x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-/* Samples the first part of the heap for classes and for distances between neighbours. */
-static int sample(struct heap_dump *d, struct heap_gap *gaps, size_t *ret_n)
+static int by_address(const void *a, const void *b)
 {
-    uint64_t walked = 0, last_id = 0;
-    struct heap_gap *open = NULL;
+    const struct heap_gap *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/*
+ * Determines the highest alignment that nearly all objects have, a power of two; less than 8 if ids
+ * are not addresses. The exceptions are ids that the agent gave to threads.
+ */
+static uint32_t alignment_of(const struct heap_gap *objects, size_t n)
+{
+    size_t aligned[64] = {0}; /* the number of ids by the number of their trailing zeros */
+    for (size_t i = 0; i < n; i++)
+        aligned[objects[i].id ? __builtin_ctzll(objects[i].id) : 63]++;
+    unsigned shift = 0;
+    while (n && shift < 8 && aligned[shift] <= n / 32)
+        shift++;
+    return 1u << shift;
+}
+
+/*
+ * Turns sampled objects into distances to their neighbours, whatever their order in the dump. ZGC's
+ * dumper follows references, for example. Returns the number of distances.
+ */
+static size_t measure_gaps(struct heap_gap *objects, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (objects[i].id % 8 == 0)
+            objects[kept++] = objects[i];
+    }
+    qsort(objects, kept, sizeof(*objects), by_address);
+    n = kept;
+    kept = 0;
+    for (size_t i = 0; i + 1 < n; i++) {
+        uint64_t gap = objects[i + 1].id - objects[i].id;
+        if (!gap || gap >= MAX_GAP)
+            continue;
+        objects[kept] = objects[i];
+        objects[kept++].gap = (uint32_t)gap;
+    }
+    return kept;
+}
+
+/*
+ * Samples the first part of the heap for classes and objects. The contents of arrays are not read,
+ * so that they do not count.
+ */
+static int sample(struct heap_dump *d, struct heap_gap *objects, size_t *ret_n)
+{
+    uint64_t walked = 0;
     size_t n = 0;
     for (size_t i = 0; i < d->segments.len && walked < SAMPLE; i++) {
         struct hprof_items it = heap_chunk_items(d, &d->segments.data[i]);
         struct hprof_item item;
-        const uint8_t *start = it.at;
-        while (hprof_item_next(&it, &item) > 0 && walked + (uint64_t)(it.at - start) < SAMPLE) {
+        while (walked < SAMPLE && hprof_item_next(&it, &item) > 0) {
+            const uint64_t len = (uint64_t)(it.at - item.start);
+            walked += MIN(len, (uint64_t)ARRAY_READ);
             if (item.tag == HPROF_CLASS_DUMP) {
-                int error = heap_dump_add_class(d, item.start, (uint64_t)(it.at - item.start));
+                int error = heap_dump_add_class(d, item.start, len);
                 if (error && error != -EBADMSG)
                     return error;
             }
             if (!hprof_item_is_object(&item))
                 continue;
-            d->id_bits |= last_id ? item.id ^ last_id : 0;
-            if (open && item.id > last_id && item.id - last_id < MAX_GAP)
-                open->gap = (uint32_t)(item.id - last_id);
-            else if (open)
-                n--;
-            open = n < MAX_GAPS ? &gaps[n++] : NULL;
-            if (open)
-                *open = (struct heap_gap){.class_id = item.class_id,
-                                          .count = item.count,
-                                          .tag = item.tag,
-                                          .type = item.type};
-            last_id = item.id;
             d->max_id = MAX(d->max_id, item.id);
+            if (n < MAX_GAPS)
+                objects[n++] = (struct heap_gap){.id = item.id,
+                                                 .class_id = item.class_id,
+                                                 .count = item.count,
+                                                 .tag = item.tag,
+                                                 .type = item.type};
         }
-        walked += (uint64_t)(it.at - start);
     }
-    *ret_n = open ? n - 1 : n;
+    *ret_n = n;
     return 0;
 }
 
@@ -227,7 +275,10 @@ static int infer_shape(struct heap_dump *d)
     int error = sample(d, gaps, &n);
     if (!error)
         error = heap_dump_finish_classes(d);
-    return error ? error : heap_shape_infer(d, gaps, n);
+    if (error)
+        return error;
+    const uint32_t alignment = alignment_of(gaps, n);
+    return heap_shape_infer(d, alignment, gaps, measure_gaps(gaps, n));
 }
 
 /* Adds the classes that come after the sample, in the order of the file. */

@@ -18,7 +18,7 @@ static void add_shape(struct answer *a, const struct heap_dump *d)
     answer_fact_text(a, "sizeRule", "sizes", text);
     if (s->assumed)
         answer_fact_text(a, "sizeRuleSource", "  how known",
-                         "assumed: ids of this dump are not addresses, neighbours say nothing");
+                         "assumed: ids of this dump are not addresses, or neighbours do not agree");
     else {
         snprintf(
             text, sizeof(text),

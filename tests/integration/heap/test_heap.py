@@ -150,6 +150,34 @@ def test_histogram_is_the_vms_of_other_layouts(jdk, tmp_path, options):
     assert compared > 250 and not differ
 
 
+@pytest.mark.parametrize("options", [
+    "-XX:-UseCompressedOops",
+    "-XX:ObjectAlignmentInBytes=16",
+    *(pytest.param(o, marks=pytest.mark.slow) for o in ("", "-Xmx40g", "-XX:+UseZGC", "-XX:+UseCompactObjectHeaders"))])
+def test_sizes_are_the_vms_whoever_dumps(jdk, tmp_path, options):
+    """
+    Dumps of the VM's dumper and of the agent, where large arrays come before most objects, ZGC's dumper follows references, and
+    the agent's ids of threads are no addresses.
+    """
+    if options.endswith("ZGC") and jdk.version < 17 or "Compact" in options and jdk.version < 25:
+        pytest.skip(f"JDK {jdk.version} has no {options}")
+    outputs = {"rewritten.hprof": "heap=dump,format=b", "sites.hprof": "heap=all,format=b", "recording.hprof": "heap=dump,format=r"}
+    taken = {}
+    for name, agent in outputs.items():
+        output = tmp_path / name.replace("recording.hprof", "recording.jfr")
+        with Program(jdk, "HeapSizes", jvm=("-Xmx1g", *options.split(), jdk.agent(f"{agent},file={output}"))) as p:
+            taken[name] = jmap(jdk, p.pid)
+            if name == "recording.hprof":
+                taken["vm.hprof"] = taken[name]
+                take(p, tmp_path / "vm.hprof")
+    for name, vm in taken.items():
+        ours = {c["class"]: (c["objects"], c["shallow"]) for c in heap("histogram", tmp_path / name)["classes"]}
+        for row in ("HeapSizes$Node", "HeapSizes$Edge", "HeapSizes$Node[]", "long[][]"):
+            assert ours[row] == vm[row], (name, row)
+        for row in ("java.lang.String", "java.util.HashMap$Node", "java.lang.Thread", "java.util.ArrayList"):
+            assert ours[row][1] * vm[row][0] == vm[row][1] * ours[row][0], (name, row)
+
+
 def test_dump_leaves_nothing_behind(tmp_path):
     """A VM of our own file system writes next to the output; one with another root writes into its /tmp, from where the file is
     fetched."""
