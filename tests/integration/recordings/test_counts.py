@@ -28,6 +28,18 @@ def test_a_class_defined_without_a_name_is_counted_by_every_capture(jdk, tmp_pat
     assert method(body["by_method"], "run")["hit"]
 
 
+@pytest.mark.jdks(8, 11, 17, 25)
+def test_allocations_of_a_class_of_a_thousand_loaders_are_counted_once(jdk, tmp_path):
+    """The VM also samples what is counted: a sample in one loader's copy of a method is of an object that the place's count has."""
+    out = tmp_path / "t.jfr"
+    done = jdk.java("ManyLoaders", 1000, jvm=(jdk.agent(f"alloc=exact,format=r,file={out}"), "-Xmx256m"))
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    table = lab.read_json("report", "--json", out)["allocations"]
+    rows = [s for s in table["sites"] if s["class"] == "long[]" and "ManyLoaders$Body.one" in "".join(s["trace"][:1])]
+    assert sum(r["objects"] for r in rows) == 100_000 and sum(r["bytes"] for r in rows) == 4_800_000
+    assert not any(r.get("estimated") for r in rows)
+
+
 COUNTED = "cover=y,cpu=times,alloc=exact,exceptions=counts,include=Counted"
 
 

@@ -4,6 +4,8 @@
 
 #include "agent/output/dictionary.h"
 #include "agent/session/ending.h"
+#include "agent/vm/names.h"
+#include "base/hash.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -138,15 +140,24 @@ const char *sites_class_of(uint32_t site)
     return name;
 }
 
-/* A site's class and running method, combined into one number. */
-static uint64_t place_of(uint32_t site)
+/*
+ * A site's class and running method, combined into one number. A method of a class that several
+ * loaders define is one place, because its counter is, too.
+ */
+static uint64_t place_of(JNIEnv *jni, uint32_t site)
 {
     struct site_head head;
     struct site_frame top = {0};
     struct str key = key_of(site, &head);
     if (key.len > sizeof(head))
         memcpy(&top, key.data + sizeof(head), sizeof(top));
-    return top.method * UINT64_C(0x9e3779b97f4a7c15) + head.class;
+    const struct method *m =
+        top.method ? names_method(jni, (jmethodID)(uintptr_t)top.method) : NULL;
+    if (!m)
+        return hash_u64(top.method) + head.class;
+    uint64_t hash = hash_bytes(m->class_name, strlen(m->class_name));
+    hash = hash_u64(hash ^ hash_bytes(m->name, strlen(m->name)));
+    return hash_u64(hash ^ hash_bytes(m->descriptor, strlen(m->descriptor))) + head.class;
 }
 
 /*
@@ -174,19 +185,20 @@ static void cut_live(struct site_row *r)
  * instrumented allocated; their number is an estimate, and so is the number of live objects among
  * those that are counted but could not be tracked.
  */
-static int give_samples(struct site_rows *r)
+static int give_samples(JNIEnv *jni, struct site_rows *r)
 {
+    const unsigned hold = names_hold();
     struct map counted = {0};
     struct site_row *rows = r->rows.data;
     int error = 0;
     for (size_t i = 0; i < r->rows.len && !error; i++) {
         if (rows[i].allocated.objects <= 0)
             continue;
-        error = map_put(&counted, place_of(rows[i].site), 1);
+        error = map_put(&counted, place_of(jni, rows[i].site), 1);
     }
     for (size_t i = 0; i < r->rows.len && !error; i++) {
         const struct site *s = &site_table.sites.data[rows[i].site];
-        bool nowhere = s->allocated.objects <= 0 && !map_get(&counted, place_of(rows[i].site));
+        bool nowhere = s->allocated.objects <= 0 && !map_get(&counted, place_of(jni, rows[i].site));
         if (s->sampled.objects <= 0 || !(nowhere || (s->allocated.objects > 0 && !s->tracked)))
             continue;
         rows[i].sampled = true;
@@ -200,6 +212,7 @@ static int give_samples(struct site_rows *r)
     }
     for (size_t i = 0; i < r->rows.len; i++)
         cut_live(&rows[i]);
+    names_unhold(hold);
     map_release(&counted);
     return error;
 }
@@ -260,7 +273,7 @@ int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct si
                                                       .allocated = s->allocated}));
     }
     if (!error && site_table.exact)
-        error = give_samples(r);
+        error = give_samples(jni, r);
     for (size_t i = 0; i < r->rows.len && !sites_all_tracked(); i++) {
         struct site_row *row = &r->rows.data[i];
         double share = 1 - row->followed / MAX(row->allocated.objects, 1);
