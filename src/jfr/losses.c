@@ -39,6 +39,10 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_EXCEPTION_ROW] = {"exceptions", "exceptions", "the table of places was full"},
     [LOSS_EXCEPTION_PLACE] = {"exceptions", "places", "there were more than can be counted"},
     [LOSS_EXCEPTION_LIMIT] = {"exceptions", "stacks", "the number that --limit allows was reached"},
+    [LOSS_EXCEPTION_HIDDEN] = {"exceptions", "hidden classes",
+                               "no agent may change them: what they throw and catch themselves is "
+                               "not counted, and what leaves one counts as thrown by its caller; "
+                               "--exceptions=stacks records both"},
     [LOSS_CPU_BUFFER] = {"cpu", "samples", "the buffer of samples was full"},
     [LOSS_CPU_TIMER] = {"cpu", "threads",
                         "the system gave no timer, without which nothing is sampled"},

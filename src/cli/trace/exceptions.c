@@ -162,11 +162,20 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
         json_end_object(&j);
     }
     for (size_t i = 0; !as_json && i < n; i++) {
+        if (strcmp(t->rows.data[i].place, "?") == 0) {
+            printf(" ?: compiled code throws an exception of an instruction (NullPointerException "
+                   "and so on) without a stack trace once it has thrown many; "
+                   "-XX:-OmitStackTraceInFastThrow makes the VM create each trace, and "
+                   "--exceptions=stacks has all places\n");
+            break;
+        }
+    }
+    for (size_t i = 0; !as_json && i < n; i++) {
         if (t->rows.data[i].caught && strcmp(t->rows.data[i].caught, "not known") == 0) {
             printf(
                 " not known: the handler has no probe, as in methods that ran when the recording "
-                "began, and in classes left out, or native code was called in between, which may "
-                "have ended the exception\n");
+                "began, in hidden classes and in classes left out, or native code was called in "
+                "between, which may have ended the exception\n");
             break;
         }
     }

@@ -71,6 +71,35 @@ def test_counts_by_probes(jdk, jvmscope, tmp_path):
         ("java.lang.ArithmeticException", f"Throws.divide:{implicit}", None): 8}
 
 
+@pytest.mark.jdks(17, 21, 25)
+def test_throws_of_hidden_classes_and_places_without_a_stack_trace_are_told(jdk, tmp_path):
+    """No agent may change a hidden class: counts say that they lack its throws, and never that nothing caught what it may have
+    caught. Stacks lack nothing."""
+    rows, out = {}, {mode: tmp_path / f"{mode}.jfr" for mode in ("counts", "stacks")}
+    for mode in out:
+        done = jdk.java("HiddenThrows", 200_000 if mode == "counts" else 10, release=17,
+                        jvm=("-Xmx64m", "-Xbatch", jdk.agent(f"format=r,exceptions={mode},file={out[mode]}")))
+        assert (done.returncode, done.stdout) == (0, "left 20\n"), done.stderr
+        table = lab.read_json("trace", "--exceptions", "--json", out[mode])
+        of = {k: [r for r in table["exceptions"] if r["class"] == f"java.lang.{k}Exception"]
+              for k in ("IllegalState", "UnsupportedOperation", "IndexOutOfBounds", "Arithmetic")}
+        rows[mode] = {k: [(r["place"].split(":")[0], (r["caught"] or "nowhere").split(":")[0], r["count"]) for r in v] for k, v in of.items()}
+        hidden = [loss for loss in table["losses"] if loss["what"] == "hidden classes"]
+        said = lab.jvmscope("trace", "--exceptions", out[mode])
+        if mode == "stacks":
+            assert not hidden and " ?: " not in said.stdout
+            continue
+        assert len(hidden) == 1 and hidden[0]["amount"] == 2 and "HiddenThrows$Hidden" in hidden[0]["reason"], table["losses"]
+        assert hidden[0]["sentence"] in said.stderr
+        assert sum(n for place, _, n in rows[mode]["Arithmetic"] if place == "?") > 100_000 and sum(
+            n for *_, n in rows[mode]["Arithmetic"]) == 200_000
+        assert "\n ?: compiled code throws" in said.stdout and "OmitStackTraceInFastThrow" in said.stdout
+        assert not rows[mode]["IllegalState"]
+        assert [(caught, n) for _, caught, n in rows[mode]["IndexOutOfBounds"]] == [("not known", 30)]
+    assert [n for *_, n in rows["stacks"]["IllegalState"]] == [30]
+    assert [n for *_, n in rows["stacks"]["UnsupportedOperation"]] == [20] == [n for *_, n in rows["counts"]["UnsupportedOperation"]]
+
+
 @pytest.mark.jdks(8, 17, 25, daily=1)
 def test_an_exception_on_its_way_while_counts_are_saved_counts_once(jdk, jvmscope, tmp_path):
     """Until its handler begins it counts as not caught, and the counts of that moment are in the recording."""

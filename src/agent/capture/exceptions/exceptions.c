@@ -6,6 +6,7 @@
  * searches for the handler twice.
  */
 #include "agent/capture.h"
+#include "agent/capture/exceptions/hidden.h"
 #include "agent/capture/exceptions/probes.h"
 #include "agent/capture/exceptions/rows.h"
 #include "agent/instrument/guards.h"
@@ -308,7 +309,9 @@ static int exceptions_start(struct session *s, JNIEnv *jni, struct buf *why)
         const char *include = s->options.v[OPT_INCLUDE].text,
                    *exclude = s->options.v[OPT_EXCLUDE].text;
         int r = instrument_choose(include, exclude);
-        return r < 0 ? r : thrown_probes_on(jni, vm.late || include || exclude, why);
+        if (r == 0)
+            r = thrown_probes_on(jni, vm.late || include || exclude, why);
+        return r < 0 ? r : thrown_hidden_on(jni);
     }
     thrown.message = vm_field(jni, "java/lang/Throwable", "detailMessage", "Ljava/lang/String;");
     return vm_events_on(&events);
@@ -322,10 +325,12 @@ static int exceptions_begin(struct session *s, JNIEnv *jni, struct buf *why)
 
 static void exceptions_stop(struct session *s, JNIEnv *jni)
 {
-    if (thrown.with_stacks)
+    if (thrown.with_stacks) {
         vm_events_off(&events);
-    else
-        thrown_probes_off(jni);
+        return;
+    }
+    thrown_hidden_off();
+    thrown_probes_off(jni);
 }
 
 static void exceptions_flush(struct session *s, JNIEnv *jni)

@@ -34,8 +34,8 @@ static struct {
     int64_t tid, backtrace;
     jclass probe;
     _Atomic uint64_t lost, left;
-    atomic_bool off; /* probes that are still in classes must count nothing */
-    bool partial;    /* handlers may run that have no probe; set before `off` is cleared */
+    atomic_bool off;     /* probes that are still in classes must count nothing */
+    atomic_bool partial; /* handlers may run that have no probe */
 
     struct {
         uint64_t thread_and_site;
@@ -260,6 +260,11 @@ int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why)
     int r = probe_define(jni, PROBE, &thrown.probe, why);
     thrown.off = true;
     return r < 0 ? r : instrument_on(&client, jni, why);
+}
+
+void thrown_probes_partial(void)
+{
+    thrown.partial = true;
 }
 
 void thrown_probes_begin(void)

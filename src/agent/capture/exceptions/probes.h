@@ -23,6 +23,8 @@ int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why) must_check;
 /* The probes count from now on: all classes have theirs, so that all count the same time. */
 void thrown_probes_begin(void);
 void thrown_probes_off(JNIEnv *jni);
+/* From now on handlers without a probe may run. */
+void thrown_probes_partial(void);
 /* Throws that were not counted because there were too many rows. */
 uint64_t thrown_probes_lost(void);
 /* Throws and handlers without a probe because there were too many sites. */

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/exceptions/hidden.h"
+
+#include "agent/capture/exceptions/probes.h"
+#include "agent/instrument/instrument.h"
+#include "agent/session/session.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/names.h"
+#include "agent/vm/vm.h"
+#include "base/generated_name.h"
+#include "jfr/losses.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * True for names that end as those of hidden classes do ("p/C.0x1234"), or before JDK 15 those of
+ * Unsafe.defineAnonymousClass ("p/C/1234").
+ */
+static bool is_hidden(struct str name)
+{
+    size_t digits = 0;
+    if (memchr(name.data, '.', name.len))
+        return true;
+    while (digits < name.len && name.data[name.len - 1 - digits] >= '0' &&
+           name.data[name.len - 1 - digits] <= '9')
+        digits++;
+    return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
+}
+
+/* True for classes that the JDK makes for lambdas, switches and so on, which throw nothing. */
+static bool is_made_by_jdk(struct str name)
+{
+    static const char between[] = "$$TypeSwitch";
+    size_t host;
+    return instrument_is_jdk(name) || generated_name_is_lambda(name.data, name.len, &host) ||
+           memmem(name.data, name.len, between, strlen(between));
+}
+
+static bool look_at(void *context, jclass c, struct str name)
+{
+    struct session *s = session_now;
+    char text[512], plain[512];
+    if (!s || !is_hidden(name) || is_made_by_jdk(name))
+        return false;
+    snprintf(plain, sizeof(plain), "%.*s", (int)name.len, name.data);
+    plain[generated_name_normalize(plain, strlen(plain))] = 0;
+    names_dotted(plain, text, sizeof(text));
+    thrown_probes_partial();
+    jfr_lose_named(s->out.jfr, LOSS_EXCEPTION_HIDDEN, 1, text);
+    return false;
+}
+
+static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass c)
+{
+    char *signature = NULL;
+    if ((*ti)->GetClassSignature(ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+        return;
+    size_t len = strlen(signature);
+    if (signature[0] == 'L' && len > 2)
+        (void)look_at(NULL, c, (struct str){signature + 1, len - 2});
+    (*ti)->Deallocate(ti, (unsigned char *)signature);
+}
+
+static const struct vm_callbacks events = {.ti = {.ClassPrepare = on_prepare}};
+
+int thrown_hidden_on(JNIEnv *jni)
+{
+    int r = vm_events_on(&events);
+    if (r == 0 && vm.late)
+        (void)!loaded_classes_each(vm.ti, jni, look_at, NULL);
+    return r;
+}
+
+void thrown_hidden_off(void)
+{
+    vm_events_off(&events);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exceptions=counts: hidden classes, in which no agent can place probes. Those of the program are
+ * reported as losses.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <jni.h>
+
+/*
+ * Reports those that are there already, in a VM that was running, and each that is created. Returns
+ * 0, or the error of vm_events_on.
+ */
+int thrown_hidden_on(JNIEnv *jni) must_check;
+void thrown_hidden_off(void);
