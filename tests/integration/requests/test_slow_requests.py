@@ -222,6 +222,8 @@ def test_waits_for_a_pooled_connection(jdk, tmp_path):
     path = ":".join(map(str, [lab.compiled("RequestPools", jars=JARS), *JARS]))
     done = jdk.run("java", jdk.agent(f"requests=auto,format=r,file={out}"), "-cp", path, "RequestPools", timeout=240)
     assert done.returncode == 0, done.stderr
+    unknown = {r["name"]: r["unknown_share"] for r in json.loads(requests("--json", out))["requests"]}
+    assert {"GET /hikari", "GET /dbcp"} <= set(unknown) and max(unknown.values()) <= 0.03, unknown
     for pool, waited_ns in (line.split() for line in done.stdout.splitlines()):
         group, = json.loads(requests("slow", "--json", "--over", "40ms", "--name", f"GET /{pool}", out))["groups"]
         first = first_of(group["causes"], "pool")
