@@ -40,9 +40,9 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_EXCEPTION_PLACE] = {"exceptions", "places", "there were more than can be counted"},
     [LOSS_EXCEPTION_LIMIT] = {"exceptions", "stacks", "the number that --limit allows was reached"},
     [LOSS_EXCEPTION_HIDDEN] = {"exceptions", "hidden classes",
-                               "no agent may change them: what they throw and catch themselves is "
-                               "not counted, and what leaves one counts as thrown by its caller; "
-                               "--exceptions=stacks records both"},
+                               "no agent may change such a class: what it throws and catches "
+                               "itself is not counted, and what leaves it counts as thrown by its "
+                               "caller; --exceptions=stacks records both"},
     [LOSS_CPU_BUFFER] = {"cpu", "samples", "the buffer of samples was full"},
     [LOSS_CPU_TIMER] = {"cpu", "threads",
                         "the system gave no timer, without which nothing is sampled"},
