@@ -223,6 +223,10 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         if (rows_has(s->loaded, i) && captures[i]->own_stacks)
             own_stack_start(jni, &s->options);
     int r = rows_start(s, jni, why);
+    if (r == 0 && batches_ended()) {
+        buf_string(why, "the VM ended before the recording had begun");
+        r = -ECANCELED;
+    }
     if (r == 0)
         session_begin_span(s);
     s->due_ns = s->options.v[OPT_DURATION].given ? now_ns() + s->options.v[OPT_DURATION].number : 0;
