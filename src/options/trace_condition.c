@@ -406,6 +406,14 @@ const struct cond_test *condition_path(const struct condition *c, unsigned i)
     return NULL;
 }
 
+bool condition_tests_depth(const struct condition *c)
+{
+    bool is = false;
+    for (int n = 0; !is && n < c->logic.count; n++)
+        is = c->logic.nodes[n].kind == LOGIC_TEST && c->tests[n].what == COND_DEPTH;
+    return is;
+}
+
 struct holding {
     const struct condition *c;
     void (*value)(void *context, const struct cond_test *t, struct cond_value *ret);

@@ -75,6 +75,9 @@ void condition_number(struct condition *c, unsigned first);
 /* The i-th test with a path; NULL after the last. */
 const struct cond_test *condition_path(const struct condition *c, unsigned i);
 
+/* Returns whether a test of the condition compares the depth. */
+bool condition_tests_depth(const struct condition *c);
+
 /* A value as seen by a test. */
 struct cond_value {
     bool there, null;

@@ -218,6 +218,27 @@ def test_conditions(jdk, jvmscope, tmp_path, condition, want):
     assert [c["args"][0] for c in found] == want
 
 
+@pytest.mark.jdks(8, 17)
+@pytest.mark.parametrize("condition, want", [("depth == 2 && arg1 == 1", [1]), ("arg1 == 1 && depth > 0", [1]), ("arg1 == 1 && depth < 2", []),
+                                             ("arg1 < 2 && (depth == 3 || time > 1h)", [0]), ("!(depth != 2) && arg1 < 3", [1])])
+def test_a_depth_has_one_meaning(jdk, jvmscope, tmp_path, condition, want):
+    """Calls that do not meet a condition count as enclosing calls, whatever the condition compares besides the depth."""
+    out = tmp_path / "t.jfr"
+    record(jdk, out, "trace=Traced$Calls.recursive", f"if={condition}")
+    done = jvmscope("trace", "--json", "--thread", "main", out)
+    found = json.loads(done.stdout)["calls"] if done.returncode == 0 else []
+    assert [(c["args"][0], c["depth"]) for c in found] == [(n, 3 - n) for n in want]
+
+
+@pytest.mark.jdks(17)
+def test_a_depth_counts_calls_of_other_patterns(jdk, jvmscope, tmp_path):
+    """The depth of one pattern counts calls of another one whose condition their arguments do not meet."""
+    out = tmp_path / "t.jfr"
+    record(jdk, out, "trace=Traced$Calls.catcher", "if=arg1 == -12345", "trace=Traced$Calls.thrower", "if=depth == 1")
+    found = calls(jvmscope, out)
+    assert found and {(c["method"].split("(")[0], c["depth"]) for c in found} == {("Traced$Calls.thrower", 1)}
+
+
 VALUE_CONDITIONS = (
     ("arg2.length == 100", ["many"]), ("return.length > 1000 && thread == 'main'", ["huge"]), ("arg2 == 5", ["int", "opt5"]),
     ("arg2 == 'RED' || arg2 == 'java.lang.String.class'", ["enum", "class"]), ("arg2 == 'Values$Color.RED'", ["enum"]), ("arg2 == 'Values.Color.RED'", ["enum"]), ("arg2.length == 11 || thread == 'other'", ["tree", "treekeys"]),

@@ -152,5 +152,7 @@ bool trace_rules_hold(const struct trace_rules *r, uint64_t set,
 const struct condition *trace_rules_only(const struct trace_rules *r, uint64_t set)
 {
     bool one = set > 1 && (set & (set - 1)) == 0;
+    for (unsigned i = 1; one && i < r->n; i++)
+        one = !condition_tests_depth(r->of[i].condition);
     return one ? r->of[__builtin_ctzll(set)].condition : NULL;
 }

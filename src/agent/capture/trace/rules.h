@@ -54,7 +54,11 @@ bool trace_rules_hold(const struct trace_rules *r, uint64_t set,
                       void (*value)(void *context, const struct cond_test *t,
                                     struct cond_value *ret),
                       void *context);
-/* The only condition of a set; NULL: some calls need none, or there are several. */
+/*
+ * The condition that a call of a set of rules must meet for anything to be known of it; NULL: every
+ * call must be known, because some calls need no condition, there are several, or a condition of
+ * any rule compares the depth, for which calls count that meet no condition.
+ */
 const struct condition *trace_rules_only(const struct trace_rules *r, uint64_t set);
 
 /*
