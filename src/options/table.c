@@ -82,7 +82,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_TOSTRING] = {"tostring", "--to-string", 0, OPTION_TEXT, .separator = ',', .values = "<classes>", .help = "call toString() of these classes' traced objects", .goes_with = CALLS},
     [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, .separator = ';', .values = "<place text>", .help = "values at lines: 'pkg.Class:12 {local} {this.field}; ...'",
                  .gives = GIVES_EVENTS, .shown_by = "trace"},
-    [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, .separator = ':', .values = "<fields>", .help = "reads and writes of pkg.Class.field,...",
+    [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, .separator = ':', .values = "<fields>", .help = "reads and writes of pkg.Class.field,... by bytecode, not by reflection, VarHandle, Unsafe or JNI",
                    .gives = GIVES_EVENTS, .shown_by = "trace"},
     [OPT_EXCEPTIONS] = {"exceptions", "--exceptions", 0, OPTION_WORD, "counts|stacks", "exceptions by class, place and handler; a stack takes some microseconds",
                         .bare = "counts",

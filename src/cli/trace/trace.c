@@ -402,8 +402,8 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     if (status)
         return status;
     /* A change is answered by what it changed; `list` shows all that is traced. */
-    static const char *const changed[] = {"added", "removed", "methods_added", "unmatched_added",
-                                          "partly_traced_added", NULL};
+    static const char *const changed[] = {
+        "added", "removed", "methods_added", "unmatched_added", "partly_traced_added", NULL};
     bool all = operands->count < 3;
     status = target_show(&vm, "trace", buf_str(&message), false, o->json, all ? NULL : changed);
     if (status == 0 && !all && !o->json)
@@ -495,7 +495,8 @@ const struct command command_trace = {
         "braces: 'com.shop.Cart:42 {total} of {this.user.name}, {items.length} in {thread}'; "
         "several are separated by a semicolon. {#1:I} is slot 1 as int, where the class was "
         "compiled without a table of locals. Files are found by source maps (JSR-45) too: "
-        "'cart.jsp:7'. A watch sees what code does with a field, not reflection or native code.",
+        "'cart.jsp:7'. A watch sees the instructions that read and write a field, but not "
+        "reflection, method handles, VarHandle, atomic field updaters, Unsafe and JNI.",
     .examples = "  jvmscope run --trace 'com.shop.Cart.*' -o app.jfr -- java -jar app.jar\n"
                 "  jvmscope run --trace com.shop.Db.query --if 'time > 5ms' -o app.jfr -- java "
                 "-jar app.jar\n"

@@ -77,6 +77,26 @@ def test_reads_and_writes_of_fields(jdk, jvmscope, tmp_path):
     assert statics == {None} and all(re.match(r"Logged(\$Below)?@", e["object"]) for e in events if e["field"] == "Logged.count")
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_what_a_watch_does_not_see_is_said(jdk, jvmscope, tmp_path):
+    """Accesses by reflection leave no row. The help, the document and the end of a recording that has none say so."""
+    def run(*args):
+        out = tmp_path / f"{len(args)}.jfr"
+        done = jdk.run(lab.BUILD / "jvmscope", "run", "--watch", "WatchedUnseen.x", "-o", out, "--", "java", "-cp", lab.compiled("WatchedUnseen"),
+                       "WatchedUnseen", *args)
+        assert done.returncode == 0 and done.stdout == "done\n", done
+        return out, done.stderr
+
+    out, said = run()
+    assert "reflection, VarHandle, Unsafe and JNI are not seen" in said, said
+    out, said = run("abc")
+    assert "not seen" not in said, said
+    listed = jvmscope("trace", "--json", out)
+    assert [(e["write"], e["after"]) for e in json.loads(listed.stdout)["events"]] == [(True, 3)], listed.stdout
+    told = [jvmscope("run", "--help").stdout, (lab.ROOT / "doc" / "trace.md").read_text(), (lab.BUILD / "jvmscope-trace.1").read_text()]
+    assert all(word in re.sub(r"\s+", " ", text) for text in told for word in ("reflection", "VarHandle", "Unsafe", "JNI")), told
+
+
 def compiled(tmp_path, *flags):
     done = lab.Jdk(17).run("javac", "-nowarn", "-Xlint:-options", *flags, "--release", "8", "-d", tmp_path,
                            lab.ROOT / "tests" / "java" / "Logged.java")

@@ -318,7 +318,9 @@ void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field,
 {
     struct field_search s = {class_name, field, false};
     if (loaded_classes_each(vm.ti, jni, has_field, &s) != 0)
-        buf_string(why, "no loaded code reads or writes this field");
+        buf_string(why,
+                   "no loaded code has an instruction that reads or writes this field; reflection, "
+                   "VarHandle, Unsafe and JNI are not seen");
     else if (s.loaded)
         buf_string(why, "the class is loaded and declares no field of this name");
     else
