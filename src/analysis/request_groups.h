@@ -72,7 +72,10 @@ void request_group_release(struct request_group *g);
 struct name_sums {
     uint64_t requests; /* how many have a weight */
     double weight, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
-    /* Half the 95 % intervals of the means, and the number of requests that had the cause. */
+    /*
+     * Half the 95 % intervals of the means, and the number of requests that had the cause. CPU time
+     * that CPU samples do not confirm has an error for that, too.
+     */
     double cpu_error_ns, error_ns[REQUEST_CAUSES];
     uint32_t with[REQUEST_CAUSES];
 };

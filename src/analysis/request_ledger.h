@@ -89,11 +89,22 @@ DEFINE_CLEANUP(struct request_ledger *, request_ledger_free)
 int request_parts(struct request_ledger *l, const struct request *q,
                   struct request_parts *ret) must_check;
 void request_parts_release(struct request_parts *p);
+
 /*
- * Computes the CPU time of all threads that worked for the request, including those that worked
- * concurrently.
+ * The CPU time of all threads that worked for a request, including those that worked concurrently,
+ * until the request ended.
  */
-int request_cpu_ns(struct request_ledger *l, const struct request *q, uint64_t *ret) must_check;
+struct request_cpu {
+    uint64_t ns;
+    /*
+     * Of ns: what threads took that lived long enough to be sampled as often as they ran, and how
+     * many CPU samples they have in their work for the request.
+     */
+    uint64_t sampled_ns, samples;
+};
+
+int request_cpu(struct request_ledger *l, const struct request *q,
+                struct request_cpu *ret) must_check;
 
 /* Finds what the request's own thread did in a part. Returns 0 or -ENOMEM. */
 int request_part_stacks(struct request_ledger *l, const struct request_part *p,

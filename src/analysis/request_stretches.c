@@ -10,7 +10,7 @@
  * samples, the thread was not running: it waited in a way that leaves no event.
  */
 #define UNSEEN_INTERVALS 3
-#define INTERVAL_NS      UINT64_C(20000000) /* used when it is unknown */
+#define INTERVAL_NS      UINT64_C(20000000) /* when it is unknown or shorter */
 
 /* Returns how many of the thread's nodes come before a time. */
 static uint32_t nodes_before(const struct request_ledger *l, uint32_t thread, uint64_t time)
@@ -204,7 +204,7 @@ static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t
 static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                     uint64_t ns)
 {
-    uint64_t interval = l->r->sample_ns ? l->r->sample_ns : INTERVAL_NS;
+    uint64_t interval = MAX(l->r->sample_ns, INTERVAL_NS);
     bool ours = l->t->instrumented != TL_NONE;
     if (ours && (!l->r->sampled || ns < UNSEEN_INTERVALS * interval))
         return true;
@@ -264,7 +264,7 @@ static const struct initializing *init_during(const struct request_ledger *l,
 {
     const struct initializing *best = NULL;
     uint64_t ns = part->end - part->start, most = ns / 2, end = part->end;
-    uint64_t interval = l->r->sample_ns ? l->r->sample_ns : INTERVAL_NS;
+    uint64_t interval = MAX(l->r->sample_ns, INTERVAL_NS);
     size_t after, first = ledger_samples(l, part->thread, part->start, end, &after);
     if (!l->r->sampled || ns < UNSEEN_INTERVALS * interval || (after - first) * interval > ns / 2)
         return NULL;

@@ -2,6 +2,7 @@
 #include "analysis/request_groups.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* What is being estimated of a name: CPU time and then the causes. */
@@ -10,6 +11,11 @@ enum { CPU, FIRST_CAUSE, VALUES = FIRST_CAUSE + REQUEST_CAUSES };
 struct name_estimates {
     struct estimate_sample sample;
     struct estimate values[VALUES];
+    /*
+     * Of the CPU time: what can be compared with CPU samples, and the number of these, with the
+     * requests' weights; and the same with the squares of these.
+     */
+    double sampled_ns, samples, spread_ns, spread;
 };
 
 static void estimates_free(struct name_estimates *of, size_t n)
@@ -52,12 +58,16 @@ static int add_requests(struct request_ledger *l, const struct requests *r,
     int e = 0;
     for (size_t i = 0; e == 0 && i < r->list.len; i++) {
         const struct request *q = &r->list.data[i];
-        uint64_t cpu = 0;
+        struct request_cpu cpu = {0};
         if (!(q->weight > 0))
             continue;
         e = request_parts(l, q, &p);
-        e = e ? e : request_cpu_ns(l, q, &cpu);
-        e = e ? e : add_value(&all[q->name], CPU, q, cpu);
+        e = e ? e : request_cpu(l, q, &cpu);
+        e = e ? e : add_value(&all[q->name], CPU, q, cpu.ns);
+        all[q->name].sampled_ns += (double)q->weight * (double)cpu.sampled_ns;
+        all[q->name].samples += (double)q->weight * (double)cpu.samples;
+        all[q->name].spread_ns += (double)q->weight * (double)q->weight * (double)cpu.sampled_ns;
+        all[q->name].spread += (double)q->weight * (double)q->weight * (double)cpu.samples;
         for (int k = 0; e == 0 && k < REQUEST_CAUSES; k++)
             e = add_value(&all[q->name], FIRST_CAUSE + k, q, p.ns[k]);
         sums[q->name].latency_ns += (double)q->weight * (double)(q->end_ns - q->start_ns);
@@ -66,12 +76,33 @@ static int add_requests(struct request_ledger *l, const struct requests *r,
     return e;
 }
 
-static void set_sums(const struct name_estimates *of, struct name_sums *s)
+/*
+ * Compares the CPU time of a name with what its CPU samples say, which the threads' CPU clocks
+ * take: a time without a processor that was too short to be examined, and a wait within the VM that
+ * leaves no event, look like CPU time and have no samples. If chance explains so few samples in
+ * less than one case of forty, the samples decide; if in less than one of six, the difference is an
+ * error. The number of samples has Poisson's distribution.
+ */
+static void compare_cpu(const struct name_estimates *of, double interval_ns, struct name_sums *s)
+{
+    double beyond = of->sampled_ns - of->samples * interval_ns;
+    double usual = sqrt(of->spread_ns * interval_ns);
+    if (beyond <= usual || !(s->weight > 0))
+        return;
+    double mean = s->weight / (double)s->requests;
+    double error = interval_ns * (mean + 2 * sqrt(of->spread + mean * mean));
+    if (beyond > 2 * usual)
+        s->cpu_ns -= beyond;
+    s->cpu_error_ns += MIN(beyond, error) / s->weight;
+}
+
+static void set_sums(const struct name_estimates *of, double interval_ns, struct name_sums *s)
 {
     s->requests = of->sample.n;
     s->weight = of->sample.weight;
     s->cpu_ns = of->values[CPU].sum;
     s->cpu_error_ns = estimate_error(&of->values[CPU], &of->sample);
+    compare_cpu(of, interval_ns, s);
     for (int k = 0; k < REQUEST_CAUSES; k++) {
         const struct estimate *value = &of->values[FIRST_CAUSE + k];
         s->ns[k] = value->sum;
@@ -87,7 +118,7 @@ int request_sums(struct request_ledger *l, const struct requests *r, struct name
     int e = sums && all ? add_samples(r, all) : -ENOMEM;
     e = e ? e : add_requests(l, r, all, sums);
     for (size_t i = 0; e == 0 && i < r->names.len; i++)
-        set_sums(&all[i], &sums[i]);
+        set_sums(&all[i], (double)r->sample_ns, &sums[i]);
     estimates_free(all, r->names.len);
     if (e < 0)
         free(sums);

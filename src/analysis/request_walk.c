@@ -336,13 +336,24 @@ void request_parts_release(struct request_parts *p)
     vec_release(&p->rows);
 }
 
-int request_cpu_ns(struct request_ledger *l, const struct request *q, uint64_t *ret)
+/* A thread is sampled as often as it runs if it lives for many times the samples' interval. */
+static bool is_sampled(const struct request_ledger *l, uint32_t thread)
+{
+    enum { INTERVALS = 20 };
+
+    const struct tl_thread *t = &l->t->threads[thread];
+    return l->r->sampled && l->r->sample_ns && l->t->instrumented != TL_NONE &&
+           !(t->flags & TL_THREAD_VIRTUAL) &&
+           t->end_ns - t->start_ns >= INTERVALS * l->r->sample_ns;
+}
+
+int request_cpu(struct request_ledger *l, const struct request *q, struct request_cpu *ret)
 {
     struct request_parts *p = &l->scratch;
     struct walk w = {.l = l, .q = q};
     w.whole = (struct request_work){
         .start_ns = q->start_ns, .end_ns = q->end_ns, .thread = q->thread, .owner = REQUEST_NONE};
-    uint64_t cpu = 0;
+    struct request_cpu cpu = {0};
     int e = 0;
     for (uint32_t i = 0; e == 0 && i < work_count(&w); i++) {
         const struct request_work *x = work_at(&w, i);
@@ -350,7 +361,8 @@ int request_cpu_ns(struct request_ledger *l, const struct request *q, uint64_t *
         bool nested = false;
         for (uint32_t k = 0; k < i && !nested; k++)
             nested = work_at(&w, k)->thread == x->thread && work_at(&w, k)->end_ns >= x->end_ns;
-        uint64_t from = ledger_since_origin(l, x->start_ns), at = ledger_since_origin(l, x->end_ns);
+        uint64_t from = ledger_since_origin(l, x->start_ns);
+        uint64_t end = ledger_since_origin(l, MIN(x->end_ns, q->end_ns)), at = end, ns = 0;
         vec_clear(&p->rows);
         while (e == 0 && !nested && thread != TL_NONE && at > from) {
             struct stretch s = ledger_before(l, thread, from, at);
@@ -358,8 +370,15 @@ int request_cpu_ns(struct request_ledger *l, const struct request *q, uint64_t *
             at = s.start;
         }
         for (size_t k = 0; k < p->rows.len; k++)
-            cpu += p->rows.data[k].cause == CAUSE_CPU ? p->rows.data[k].end - p->rows.data[k].start
-                                                      : 0;
+            ns += p->rows.data[k].cause == CAUSE_CPU ? p->rows.data[k].end - p->rows.data[k].start
+                                                     : 0;
+        cpu.ns += ns;
+        if (nested || thread == TL_NONE || from >= end || !is_sampled(l, thread))
+            continue;
+        size_t after, first = ledger_samples(l, thread, from, end, &after);
+        cpu.sampled_ns += ns;
+        for (; first < after; first++)
+            cpu.samples += !(l->sampled[l->r->samples.data[first].stack] & FRAME_CLASS_LOAD);
     }
     *ret = cpu;
     return e;

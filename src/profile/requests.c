@@ -3,9 +3,9 @@
 
 #include "base/hash.h"
 #include "base/latency.h"
-#include "base/parse.h"
 #include "base/pattern.h"
 #include "jfr/reader.h"
+#include "jfr/reader_setting.h"
 #include "profile/frame_role.h"
 
 #include <errno.h>
@@ -417,7 +417,7 @@ static void on_setting(struct reading *r)
 {
     uint64_t ns;
     if (strcmp(rec_string(&r->e->object, "name", ""), "interval") == 0 &&
-        parse_duration(rec_string(&r->e->object, "value", ""), 1000000, &ns) == 0)
+        rec_setting_duration(r->e, &ns) == 0)
         r->out->sample_ns = ns;
 }
 

@@ -191,6 +191,7 @@ static void put_simple(int64_t id, const char *name, double ms, double length)
 static void open_file(bool ours)
 {
     static const char *const names[] = {NULL, "http-1", "pool-1", "compactor"};
+    unlink(file); /* of an earlier call within the same test */
     memcpy(file + sizeof(file) - 7, "XXXXXX", 6);
     int fd = mkstemp(file);
     assert_true(fd >= 0);
@@ -312,10 +313,58 @@ static void a_task_that_was_waited_for_counts_with_its_queue(void **state)
     takes(&f, CAUSE_SLEEP, 40);
     takes(&f, CAUSE_RUNNABLE, 5);
     takes(&f, CAUSE_PARK, 0);
-    uint64_t cpu;
-    assert_int_equal(request_cpu_ns(f.l, requests_find(&f.r, 1), &cpu), 0);
-    assert_int_equal(cpu, (5 + 5 + 5 + 11) * MS);
+    struct request_cpu cpu;
+    assert_int_equal(request_cpu(f.l, requests_find(&f.r, 1), &cpu), 0);
+    assert_int_equal(cpu.ns, (5 + 5 + 5 + 11) * MS);
     done(&f);
+}
+
+/*
+ * A hundred requests of 20 ms, in which the thread seems to run all the time. What its CPU clock
+ * says, by samples, is its CPU time, unless the difference may be chance, which is the error then.
+ * What a thread does after the end of a request does not count.
+ */
+static void cpu_time_is_that_of_the_threads_clock(void **state)
+{
+    static const struct {
+        double every_ms, cpu_ms, error_ms;
+        bool set;
+    } cases[] = {{10, 20, 0, true},
+                 {11, 20, 1.8, true},
+                 {20, 10, 2.11, true},
+                 {5, 20, 0, true},
+                 {20, 20, 0, false}};
+
+    for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+        struct read f;
+        open_file(true);
+        if (cases[k].set) {
+            begin(JFR_ACTIVE_SETTING, 0);
+            for (int field = 0; field < 3; field++) /* duration, thread, stack */
+                jfr_put_long(&event, 0);
+            jfr_put_long(&event, JFR_EXECUTION_SAMPLE);
+            jfr_put_string(&event, "interval");
+            jfr_put_string(&event, "10.0 ms");
+            jfr_commit(&event);
+        }
+        put_sleep(HTTP, 0, 1, 1);
+        for (int i = 0; i < 100; i++) {
+            put_request(1 + i, "GET /", HTTP, 10 + 20 * i, 20, 200);
+            put_work(1 + i, HTTP, 10 + 20 * i, i == 99 ? 500 : 20, 0, 0);
+        }
+        for (double at = 13; at < 2010; at += cases[k].every_ms)
+            put_sample(HTTP, at, 1);
+        put_sleep(HTTP, 2600, 1, 1);
+        read_file(&f, &(struct request_filter){0});
+        struct name_sums *sums;
+        assert_int_equal(request_sums(f.l, &f.r, &sums), 0);
+        assert_int_equal(sums[0].requests, 100);
+        double cpu_ms = sums[0].cpu_ns / 100 / MS, error_ms = sums[0].cpu_error_ns / MS;
+        assert_true(cpu_ms > cases[k].cpu_ms - 0.01 && cpu_ms < cases[k].cpu_ms + 0.01);
+        assert_true(error_ms > cases[k].error_ms - 0.03 && error_ms < cases[k].error_ms + 0.03);
+        free(sums);
+        done(&f);
+    }
 }
 
 /* What a server does after its handler is attributed by means of the thread that ends the
@@ -446,9 +495,9 @@ static void a_task_that_was_cancelled_was_waited_for_in_its_queue(void **state)
         if (f.p.rows.data[i].cause == CAUSE_QUEUE)
             assert_int_equal(request_part_culprits(f.l, &f.p.rows.data[i], &activities), 0);
     assert_int_equal(activities.rows.len, 0); /* the thread of the pool is unknown */
-    uint64_t cpu;
-    assert_int_equal(request_cpu_ns(f.l, requests_find(&f.r, 1), &cpu), 0);
-    assert_int_equal(cpu, 30 * MS);
+    struct request_cpu cpu;
+    assert_int_equal(request_cpu(f.l, requests_find(&f.r, 1), &cpu), 0);
+    assert_int_equal(cpu.ns, 30 * MS);
     done(&f);
 }
 
@@ -880,6 +929,7 @@ int main(void)
                                   remove_file),
         cmocka_unit_test_teardown(a_task_that_another_thread_cancelled_was_waited_for_too,
                                   remove_file),
+        cmocka_unit_test_teardown(cpu_time_is_that_of_the_threads_clock, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
         cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),
