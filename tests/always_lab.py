@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings that are always on: how they are attached, read and asked."""
 import json
+import os
+import pathlib
 import time
 
 import lab
@@ -25,3 +27,16 @@ def status(pid):
 def memory_of(now):
     """What status says that the agent has in memory, in bytes."""
     return now["memory.tables_bytes"] + now["names.bytes"] + now["ring.name_bytes"]
+
+
+def cpu_of_agents_threads(pid):
+    """CPU time in ns of the threads that have the agent's names, according to the kernel."""
+    tasks = [t for t in pathlib.Path(f"/proc/{pid}/task").iterdir() if (t / "comm").read_text().startswith("jvmscope")]
+    assert tasks
+    return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks)
+
+
+def cpu_of(pid):
+    """CPU time of a process in seconds."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

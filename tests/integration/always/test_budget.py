@@ -2,8 +2,6 @@
 """The budget of a recording that is always on: the account is right, what is left out is reported, and the totals are those of the
 program."""
 import json
-import os
-import pathlib
 import re
 import subprocess
 import time
@@ -11,21 +9,8 @@ import time
 import pytest
 
 import lab
-from always_lab import status
+from always_lab import cpu_of, cpu_of_agents_threads, status
 from recording import events
-
-
-def cpu_of_agents_threads(pid):
-    """CPU time in ns of the threads that have the agent's names, according to the kernel."""
-    tasks = [t for t in pathlib.Path(f"/proc/{pid}/task").iterdir() if (t / "comm").read_text().startswith("jvmscope")]
-    assert tasks
-    return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks)
-
-
-def cpu_of(pid):
-    """CPU time of a process in seconds."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def method(rows, name):

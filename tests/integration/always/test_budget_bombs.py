@@ -5,14 +5,13 @@ account of threads and to perf's samples.
 """
 import contextlib
 import json
-import pathlib
 import subprocess
 import time
 
 import pytest
 
 import lab
-from always_lab import status
+from always_lab import cpu_of, cpu_of_agents_threads, status
 from perf_shares import shares
 
 THREADS = 10_000
@@ -39,13 +38,9 @@ def reduced(now):
 
 def cost_of_agents_threads(pid, seconds):
     """CPU time that the threads with the agent's names use in a second, in ms, according to the kernel."""
-    def used():
-        tasks = [t for t in pathlib.Path(f"/proc/{pid}/task").iterdir() if (t / "comm").read_text().startswith("jvmscope")]
-        assert tasks
-        return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks)
-    began, before = time.monotonic(), used()
+    began, before = time.monotonic(), cpu_of_agents_threads(pid)
     time.sleep(seconds)  # this test is about time
-    return (used() - before) / 1e6 / (time.monotonic() - began)
+    return (cpu_of_agents_threads(pid) - before) / 1e6 / (time.monotonic() - began)
 
 
 @pytest.mark.jdks(8, 17, 25, daily=1)
@@ -70,9 +65,9 @@ def perf_needed():
 
 @pytest.mark.measured
 @pytest.mark.jdks(8, 17, 25)
-@pytest.mark.parametrize("mode, n", (("waits", 8), ("served", 2), ("threads", THREADS)))
+@pytest.mark.parametrize("mode, n", (("waits", 8), ("served", 2)))
 def test_the_budget_holds_under_a_bomb(jdk, tmp_path, mode, n):
-    """As many contended waits a second as the machine can, 100,000 requests, and 10,000 threads. Without the budget, each costs several times as much."""
+    """As many contended waits a second as the machine can, and 100,000 requests."""
     perf_needed()
     found = {}
     for budget in ("1%", "100%"):
@@ -83,6 +78,18 @@ def test_the_budget_holds_under_a_bomb(jdk, tmp_path, mode, n):
     # A quarter is for what the samples say by chance and for what callbacks cost outside their own account.
     assert found["1%"] < 0.0125, found
     assert found["100%"] > 0.0125, found
+
+
+@pytest.mark.measured
+@pytest.mark.jdks(8, 17, 25)
+def test_the_budget_holds_with_ten_thousand_threads(jdk, tmp_path):
+    """By the kernel's accounts, because perf cannot open so many threads. What callbacks cost four threads is in the test above."""
+    with bomb(jdk, tmp_path, "threads", THREADS, "1%") as process:
+        before, began = cpu_of(process.pid), time.monotonic()
+        cost = cost_of_agents_threads(process.pid, 10)
+        used = 1000 * (cpu_of(process.pid) - before) / (time.monotonic() - began)
+        print(f"{cost:.1f} of {used:.0f} ms per second", reduced(status(process.pid)))
+    assert cost < 0.0125 * used, (cost, used)
 
 
 @pytest.mark.measured
