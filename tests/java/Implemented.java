@@ -44,12 +44,14 @@ public class Implemented {
         Job[] jobs = {worker, Helper::help, n -> n + 3, (SmallJob) n -> n + 4};
         Task task = n -> n + 5;
         Step step = Helper::help;
+        java.util.function.Predicate<java.util.Optional<?>> present = java.util.Optional::isPresent;
         System.out.println("ready");
         do {
             for (Job job : jobs)
                 job.work(1);
             task.run(1);
             step.step(1);
+            present.test(java.util.Optional.empty());
             worker.plain(1);
             Thread.sleep(1);
         } while (args.length > 0 && System.in.available() == 0);

@@ -113,3 +113,41 @@ void trace_below_put_hint(const struct trace_below *b, struct buf *why)
         buf_printf(why, "%s what a method reference calls%s by its own name, such as %s",
                    *b->lambda ? ", and" : ";", *b->lambda ? "" : " is traced", b->reference);
 }
+
+struct shown_search {
+    const char *shown;
+    struct generated_target target;
+};
+
+static bool see_shown(void *context, jclass c, struct str name)
+{
+    struct shown_search *s = context;
+    char *signature = NULL;
+    if (!memmem(name.data, name.len, "$$Lambda", strlen("$$Lambda")))
+        return false;
+    _cleanup_free_ char *shown = class_signature(c);
+    char *colons = shown ? strstr(shown, "::") : NULL;
+    if (colons) {
+        *colons = '.';
+        memmove(colons + 1, colons + 2, strlen(colons + 2) + 1);
+    }
+    if (!shown || strlen(shown) < 2 ||
+        !choice_is_class((struct str){shown + 1, strlen(shown) - 2}, s->shown) ||
+        (*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+        return false;
+    lambda_target(c, signature, &s->target);
+    vm_free(signature);
+    return true;
+}
+
+bool trace_below_put_lambda(JNIEnv *jni, const char *shown, struct buf *why)
+{
+    struct shown_search s = {.shown = shown};
+    if (loaded_classes_each(vm.ti, jni, see_shown, &s) != 1 || !s.target.pattern[0])
+        return false;
+    dotted_in_place(s.target.pattern, strlen(s.target.pattern));
+    buf_printf(why, "%s is traced as %s",
+               s.target.is_lambda ? "the code of a lambda" : "what a method reference calls",
+               s.target.pattern);
+    return true;
+}

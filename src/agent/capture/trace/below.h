@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes below a type, of which those of lambdas and hidden classes cannot be traced. */
+/*
+ * Classes below a type, of which those of lambdas and hidden classes cannot be traced; and what is
+ * traced instead of a lambda's class.
+ */
 #pragma once
 
 #include "agent/instrument/choice.h"
@@ -22,3 +25,10 @@ void trace_below_find(JNIEnv *jni, const char *type, struct trace_below *ret);
 /* Appends how the code of the lambdas and method references found can be traced, if there are any.
  */
 void trace_below_put_hint(const struct trace_below *b, struct buf *why);
+
+/*
+ * Appends the method that a loaded lambda or method reference runs, as half a sentence. shown: its
+ * class as tables have it, "X$$Lambda[Class::method]", with a dot for the colons. Returns false,
+ * having appended nothing, if there is none.
+ */
+bool trace_below_put_lambda(JNIEnv *jni, const char *shown, struct buf *why);

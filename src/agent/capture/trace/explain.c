@@ -195,26 +195,27 @@ static bool on_loaded(void *context, jclass c, struct str name)
 }
 
 /*
- * Tables show a lambda's class as X$$Lambda[method], with the method's class if it is another, or
- * as X$$Lambda[Class::method]. Puts the method as a pattern names it. Returns false, having put
- * nothing, for other names.
+ * Tables show a lambda's class as X$$Lambda[method], and that of a method reference as
+ * X$$Lambda[Class::method], which reaches this with a dot for the colons. Says under which name the
+ * method is traced. Returns false, having said nothing, for other patterns.
  */
-static bool put_lambda(struct buf *to, const char *shown)
+static bool say_lambda(JNIEnv *jni, const char *pattern, struct buf *why)
 {
-    const char *lambda = strstr(shown, "$$Lambda[");
+    const char *lambda = strstr(pattern, "$$Lambda[");
     const char *end = lambda ? strchr(lambda, ']') : NULL;
-    if (!end)
+    _cleanup_free_ char *class = end ? strndup(pattern, (size_t)(end + 1 - pattern)) : NULL;
+    if (!class)
         return false;
     const char *method = lambda + strlen("$$Lambda[");
     int len = (int)(end - method);
-    const char *colons = memmem(method, (size_t)len, "::", 2);
-    if (colons)
-        buf_printf(to, "%.*s.%.*s", (int)(colons - method), method, (int)(end - colons) - 2,
-                   colons + 2);
-    else if (memchr(method, '.', (size_t)len))
-        buf_printf(to, "%.*s", len, method);
+    if (trace_below_put_lambda(jni, class, why))
+        return true;
+    if (memchr(method, '.', (size_t)len))
+        buf_printf(why, "what a method reference calls is traced as %.*s, with its package", len,
+                   method);
     else
-        buf_printf(to, "%.*s.%.*s", (int)(lambda - shown), shown, len, method);
+        buf_printf(why, "the code of a lambda is traced as %.*s.%.*s", (int)(lambda - pattern),
+                   pattern, len, method);
     return true;
 }
 
@@ -256,10 +257,9 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     s.class[generated_name_normalize(s.class, strlen(s.class))] = 0;
     dotted_in_place(s.class, strlen(s.class));
     dotted_in_place(s.method, strlen(s.method));
-    struct buf lambda = BUF(1024);
-    if (!s.classes && put_lambda(&lambda, pattern))
-        buf_printf(why, "the code of a lambda is traced as %s", buf_str(&lambda));
-    else if (!s.classes)
+    if (!s.classes && say_lambda(jni, pattern, why))
+        return;
+    if (!s.classes)
         say_not_loaded(why, &s.guess);
     else if (!s.methods && s.classes == 1)
         buf_printf(why, "%s is loaded and has no such method", s.class);
@@ -278,7 +278,6 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
         *end = 0;
         add_lambda(jni, s.method, why);
     }
-    buf_release(&lambda);
     buf_release(&s.others);
 }
 
