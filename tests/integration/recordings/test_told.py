@@ -35,10 +35,10 @@ def said(done, status=0):
     return done.stderr
 
 
-def run(jdk, out, *options, program=("Busy", "0.2")):
+def run(jdk, out, *options, program=("Busy", "0.2"), status=0):
     """`jvmscope run` of a short program; its own lines on standard error."""
     done = lab.jvmscope("run", *options, "-o", out, "--", *jdk.command("java", "-Xmx32m", "-cp", lab.compiled(program[0]), *program))
-    return [line for line in said(done).splitlines() if line.startswith("jvmscope: ")]
+    return [line for line in said(done, status).splitlines() if line.startswith("jvmscope: ")]
 
 
 @pytest.mark.jdks(17)
@@ -60,7 +60,7 @@ def test_what_was_asked_for_and_is_not_in_a_recording_is_reported(jdk, tmp_path)
     out, page = tmp_path / "x.jfr", tmp_path / "x.html"
     asked = ("--trace=Busy.nosuch", "--exceptions", "--monitors", "--watch=Busy.sink")
     for path in (out, page):
-        lines = run(jdk, path, *asked)
+        lines = run(jdk, path, *asked, status=1)  # because of the pattern
         assert "jvmscope: Busy.nosuch: the pattern traced nothing: Busy is loaded and has no such method" in lines
         assert f"jvmscope: {path}: holds no exceptions: none was thrown" in lines
         if path == out:  # the reader knows what was recorded too
@@ -255,7 +255,8 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
     """At the end of a run, at attach, and at the end of what was attached."""
     options = ("--locks", "no.Such,java.lang.Object", "--cover", "--include", "Busy*,nono.*", "--exclude", "nana.*,java.*",
                "--trace", "Busy.nosuch", "--to-string", "no.Such,Busy")
-    told = run(jdk, tmp_path / "r.jfr", *options, "--show", "no.Such.f,Busy.nosuch,Busy.sink", "--log", "No:1 x;Busy:1 x", "--watch", "No.f")
+    told = run(jdk, tmp_path / "r.jfr", *options, "--show", "no.Such.f,Busy.nosuch,Busy.sink", "--log", "No:1 x;Busy:1 x", "--watch", "No.f",
+               status=1)
     assert [l for l in told if "matches" in l] == [f"jvmscope: --{o}: nothing that was loaded matches: {p}" for o, p in (
         ("locks", "no.Such"), ("include", "nono.*"), ("exclude", "nana.*"), ("to-string", "no.Such"))]
     assert [l for l in told if "--show" in l] == [f"jvmscope: --show: no class that was loaded has this field: {f}" for f in ("no.Such.f", "Busy.nosuch")]
