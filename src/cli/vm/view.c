@@ -3,8 +3,10 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/parse.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +100,39 @@ static const char *heap_note(const struct vm_activity *v)
     return NULL;
 }
 
+/*
+ * Says how far off the figures may be that add up the whole megabytes of the VM's log, or on JDK 8
+ * the whole regions of G1's counters, if that is more than a tenth of them.
+ */
+static void note_rounding(struct vm_view *w)
+{
+    enum { UNIT = 1 << 20, PART = 10 };
+
+    const bool counters = without_log(&w->v);
+    uint64_t n = 0, freed = 0;
+    char error[24];
+    for (size_t i = 0; i < w->v.collections.len; i++) {
+        const struct vm_collection *c = &w->v.collections.data[i];
+        if (!c->has_heap)
+            continue;
+        if (!c->ours || (!counters && (c->before % UNIT || c->after % UNIT)))
+            return;
+        n++;
+        freed += c->before - MIN(c->after, c->before);
+    }
+    if (w->heap_note || MAX(freed, w->allocated) >= n * UNIT * PART)
+        return;
+    if (counters)
+        snprintf(w->rounding, sizeof(w->rounding),
+                 "freed and allocated are at least that much: G1's counters have whole regions");
+    else
+        snprintf(w->rounding, sizeof(w->rounding),
+                 "freed and allocated come from the VM's log, which has whole megabytes: each "
+                 "collection may add up to 1 MiB too much or too little, together up to %s",
+                 format_size(error, n * UNIT));
+    w->heap_note = w->rounding;
+}
+
 static int group_collections(struct vm_view *w)
 {
     _cleanup_(map_release) struct map m = {0}, p = {0};
@@ -129,6 +164,7 @@ static int group_collections(struct vm_view *w)
         w->pause_longest_ns = MAX(w->pause_longest_ns, q->duration_ns);
     }
     w->heap_note = heap_note(&w->v);
+    note_rounding(w);
     sort_groups(&w->collections, by_time);
     sort_groups(&w->pauses, by_time);
     return 0;

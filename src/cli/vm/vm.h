@@ -34,7 +34,8 @@ struct vm_view {
     struct vm_totals totals; /* of safepoints */
     uint64_t pause_ns, pause_longest_ns;
     uint64_t allocated;    /* bytes between collections that report the use of the heap */
-    const char *heap_note; /* why that and what was freed may be too little; NULL: they are right */
+    const char *heap_note; /* why that and what was freed may be wrong; NULL: they are right */
+    char rounding[256];    /* heap_note, if it has a figure */
 };
 
 /* Computes everything else from `v`. Returns 0 or -ENOMEM. */

@@ -252,6 +252,27 @@ def test_bytes_that_are_not_the_truth_say_so(version, option, note, tmp_path):
         assert 0.6 * n < collections["allocated_bytes"] / (1 << 20) < 2.1 * n and "freed and allocated" not in table, table
 
 
+@pytest.mark.parametrize("version, option", [(8, "G1GC"), (17, "G1GC"), (25, "SerialGC"), (25, "ParallelGC")])
+def test_sums_of_whole_megabytes_say_how_far_off_they_may_be(version, option, tmp_path):
+    """40 collections of about 1 MiB each: the VM's log has whole megabytes, JDK 8's counters of G1 whole regions. The truth is
+    within what the line below the table says."""
+    out, n, each = tmp_path / "vm.jfr", 40, 1_001_600
+    done = lab.Jdk(version).run("java", "-Xmx100m", f"-XX:+Use{option}", f"-agentpath:{lab.BUILD}/libhprof.so=events=y,format=r,file={out}",
+                                "-cp", lab.compiled("SmallCollections"), "SmallCollections", n)
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+    collections = shown(out)["collections"]
+    note, off = collections["heap_note"], abs(collections["allocated_bytes"] - (n - 1) * each)
+    table = lab.output("vm", out)
+    assert note and f"\n {note}\n" in table, (note, table)
+    if version == 8:
+        assert "at least that much: G1's counters have whole regions" in note
+        assert collections["allocated_bytes"] <= n * each and sum(c["freed_bytes"] for c in collections["causes"]) <= n * each
+        return
+    assert "whole megabytes" in note
+    assert float(re.search(r"together up to ([\d.]+) MiB$", note)[1]) == collections["count"] >= n
+    assert off < collections["count"] << 20, (collections["allocated_bytes"], n)
+
+
 def test_a_cycle_that_was_undone_is_no_collection(tmp_path):
     """G1 begins to mark, finds that the arrays are gone, and writes of a "Concurrent Undo Cycle", which collects nothing."""
     log = tmp_path / "gc.log"
