@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MAGIC = 0xcafec0c0, PROLOGUE = 32 };
 
@@ -46,6 +47,16 @@ static char *text_at(struct cursor body, uint32_t offset, uint32_t max)
                        : strndup((const char *)body.at, strnlen((const char *)body.at, room));
 }
 
+/* Returns whether such a text is a name. */
+static bool text_is(struct cursor body, uint32_t offset, uint32_t max, const char *name)
+{
+    size_t len = strlen(name);
+    cursor_skip(&body, offset);
+    size_t room = MIN(cursor_left(&body), max);
+    return !body.failed && room >= len && memcmp(body.at, name, len) == 0 &&
+           (room == len || !body.at[len]);
+}
+
 /* Finds the entry with a name and returns a cursor over it. */
 static bool find(const uint8_t *data, size_t len, const char *name, struct entry *ret,
                  struct cursor *ret_body, bool *ret_little)
@@ -62,8 +73,7 @@ static bool find(const uint8_t *data, size_t len, const char *name, struct entry
         struct cursor body;
         if (!read_entry(&c, little, &e, &body))
             return false;
-        _cleanup_free_ char *found = text_at(body, e.name_offset, e.length);
-        if (found && strcmp(found, name) == 0) {
+        if (text_is(body, e.name_offset, e.length, name)) {
             *ret = e;
             *ret_body = body;
             *ret_little = little;

@@ -24,7 +24,7 @@ static int library_read(void *context, uint64_t address, void *bytes, size_t len
 struct hotspot_image hotspot_image_of_library(void *handle)
 {
     return (struct hotspot_image){
-        .context = handle, .symbol = library_symbol, .read = library_read};
+        .context = handle, .symbol = library_symbol, .read = library_read, .in_place = true};
 }
 
 int image_u64(const struct hotspot_image *image, uint64_t address, uint64_t *ret)
@@ -64,4 +64,11 @@ int image_string(const struct hotspot_image *image, uint64_t address, char *ret,
             return 0;
     }
     return -ENAMETOOLONG;
+}
+
+const char *image_text(const struct hotspot_image *image, uint64_t address, char *copy, size_t size)
+{
+    if (image->in_place)
+        return address ? (const char *)(uintptr_t)address : "";
+    return image_string(image, address, copy, size) == 0 ? copy : NULL;
 }

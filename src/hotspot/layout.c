@@ -4,6 +4,7 @@
 #include "hotspot/tables.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -288,8 +289,8 @@ static const char *contradiction(const struct hotspot_layout *l)
     return NULL;
 }
 
-int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why,
-                        size_t size)
+static int read_layout(const struct hotspot_image *image, struct hotspot_layout *ret, char *why,
+                       size_t size)
 {
     struct search s = {0};
     struct hotspot_layout layout = {0};
@@ -324,6 +325,38 @@ int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout
     return 0;
 }
 
+/* The layout that was read last, with the address of the tables that it is of. */
+static struct {
+    pthread_mutex_t lock;
+    uint64_t tables;
+    struct hotspot_layout layout;
+} last_read = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t tables_of(const struct hotspot_image *image)
+{
+    uint64_t at = 0;
+    return image->in_place && image->symbol(image->context, "gHotSpotVMStructs", &at) == 0 ? at : 0;
+}
+
+int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why,
+                        size_t size)
+{
+    uint64_t tables = tables_of(image);
+    pthread_mutex_lock(&last_read.lock);
+    bool is_known = tables && last_read.tables == tables;
+    if (is_known)
+        *ret = last_read.layout;
+    pthread_mutex_unlock(&last_read.lock);
+    int r = is_known ? 0 : read_layout(image, ret, why, size);
+    if (r < 0 || is_known || !tables)
+        return r;
+    pthread_mutex_lock(&last_read.lock);
+    last_read.tables = tables;
+    last_read.layout = *ret;
+    pthread_mutex_unlock(&last_read.lock);
+    return 0;
+}
+
 void hotspot_layout_visit(const struct hotspot_layout *layout,
                           void (*visit)(void *context, const char *what, const char *type,
                                         const char *field, int64_t value),
@@ -345,14 +378,16 @@ uint64_t hotspot_flag_address(const struct hotspot_layout *layout,
                               const struct hotspot_image *image, const char *name)
 {
     uint64_t table, count, text, address;
-    char found[64];
+    char copy[64];
     if (image_u64(image, layout->flags, &table) < 0 ||
         image_u64(image, layout->flag_count, &count) < 0)
         return 0;
     for (uint64_t i = 0; i < MIN(count, FLAGS_MAX); i++) {
         uint64_t flag = table + i * (uint64_t)layout->sizeof_flag;
-        if (image_u64(image, flag + (uint64_t)layout->flag_name, &text) == 0 &&
-            image_string(image, text, found, sizeof(found)) == 0 && strcmp(found, name) == 0)
+        if (image_u64(image, flag + (uint64_t)layout->flag_name, &text) < 0)
+            continue;
+        const char *found = image_text(image, text, copy, sizeof(copy));
+        if (found && strcmp(found, name) == 0)
             return image_u64(image, flag + (uint64_t)layout->flag_address, &address) == 0 ? address
                                                                                           : 0;
     }

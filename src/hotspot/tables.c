@@ -72,11 +72,38 @@ static int read_form(const struct hotspot_image *image, const struct table *t,
     return 0;
 }
 
+/* The same as read_entry without copies, for an image in place. */
+static int entry_in_place(const struct table *t, const struct entry_form *f, const char *at,
+                          struct table_entry *ret)
+{
+    const char *type, *name = "";
+    int32_t flag = 0, small = 0;
+    int64_t value = 0;
+    memcpy(&type, at + f->name, sizeof(type));
+    if (!type || !*type)
+        return 1;
+    if (t->field) {
+        memcpy(&name, at + f->field, sizeof(name));
+        memcpy(&flag, at + f->is_static, sizeof(flag));
+    }
+    if (t->value_size == 4)
+        memcpy(&small, at + f->value, sizeof(small));
+    else
+        memcpy(&value, at + (flag ? f->where : f->value), sizeof(value));
+    *ret = (struct table_entry){.kind = flag ? TABLE_STATIC : t->kind,
+                                .type = type,
+                                .name = name ? name : "",
+                                .value = t->value_size == 4 ? small : value};
+    return 0;
+}
+
 /* Reads one entry; returns 1 at the end of the table, which is an entry without a name. */
 static int read_entry(const struct hotspot_image *image, const struct table *t,
                       const struct entry_form *f, uint64_t at, char type[NAME_MAX_LEN],
                       char name[NAME_MAX_LEN], struct table_entry *ret)
 {
+    if (image->in_place)
+        return entry_in_place(t, f, (const char *)(uintptr_t)at, ret);
     int r = string_at(image, at + f->name, type);
     if (r < 0)
         return r;

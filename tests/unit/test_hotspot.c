@@ -39,6 +39,39 @@ static void layouts_of_all_versions(void **state)
 }
 
 /*
+ * An image that is read where it is has the same layout, also the second time. In a process of its
+ * own for each, because a process has one libjvm, whose layout is kept.
+ */
+static void a_layout_is_the_same_in_place(void **state)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(versions); i++) {
+        struct image im;
+        struct hotspot_layout l = {0}, again[2] = {0};
+        char why[200] = "";
+        struct hotspot_image image = make_image(&im, versions[i], NULL, NULL, 0);
+        assert_int_equal(hotspot_layout_read(&image, &l, why, sizeof(why)), 0);
+        image.in_place = true;
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            void *there = mmap((void *)(uintptr_t)BASE, IMAGE_SIZE, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+            if (there != (void *)(uintptr_t)BASE)
+                _exit(2);
+            memcpy(there, im.bytes, IMAGE_SIZE);
+            bool same = true;
+            for (int k = 0; k < 2; k++)
+                same = same && hotspot_layout_read(&image, &again[k], why, sizeof(why)) == 0 &&
+                       memcmp(&again[k], &l, sizeof(l)) == 0;
+            _exit(!same);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        free(im.bytes);
+    }
+}
+
+/*
  * A VM whose tables lack or contradict something is refused with the reason, and the result is left
  * unchanged.
  */
@@ -607,6 +640,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts_of_all_versions),
+        cmocka_unit_test(a_layout_is_the_same_in_place),
         cmocka_unit_test(deviations_are_refused),
         cmocka_unit_test(other_vms_are_refused),
         cmocka_unit_test(code_is_found),

@@ -17,4 +17,5 @@ static int read_memory(void *context, uint64_t address, void *bytes, size_t len)
     return memory_read(&process_memory, address, bytes, len) ? 0 : -EFAULT;
 }
 
-const struct hotspot_image vm_image = {.symbol = find_symbol, .read = read_memory};
+const struct hotspot_image vm_image = {
+    .symbol = find_symbol, .read = read_memory, .in_place = true};

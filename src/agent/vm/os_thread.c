@@ -23,7 +23,7 @@ static int match(void *context, const struct table_entry *e)
         layout.os_thread = e->value;
     if (strcmp(e->name, "_thread_id") == 0 && strcmp(e->type, "OSThread") == 0)
         layout.id = e->value;
-    return 0;
+    return layout.os_thread >= 0 && layout.id >= 0;
 }
 
 static void find_layout(void)
