@@ -179,7 +179,7 @@ static void fill(struct patterns *ret, const struct session *s, JNIEnv *jni)
 {
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         split(ret, lists[i], s->options.v[lists[i]].text);
-    if (loaded_classes_each(vm.ti, jni, match, ret) < 0)
+    if (ret->n && loaded_classes_each(vm.ti, jni, match, ret) < 0)
         patterns_release(ret);
 }
 

@@ -94,6 +94,17 @@ bool loaded_may_change(jclass class, struct str name)
     return modifiable && !is_vm_anonymous(name);
 }
 
+/* Returns whether a client is shown every class. */
+static bool calls_on_class(void)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&instrument_clients[i]);
+        if (c && c->on_class)
+            return true;
+    }
+    return false;
+}
+
 static void call_on_class(JNIEnv *jni, jclass class, struct str name)
 {
     for (int i = 0; i < CLIENTS_MAX; i++) {
@@ -113,15 +124,15 @@ static bool to_retransform(jclass class, const struct instrument_client *c, uint
     struct str name;
     if (!class_signature_name(class, &signature, &name))
         return false;
-    bool modifiable = loaded_may_change(class, name);
-    bool back = out_of && instrument_changed_by(name) & out_of, wanted = false;
-    if (!out_of || c) {
-        if (modifiable)
-            call_on_class(vm_jni(), class, name);
-        wanted = instrument_wants(name, c);
-        if (wanted && !modifiable)
-            atomic_fetch_add(&instrument_tally.unmodifiable, 1);
-    }
+    bool back = out_of && instrument_changed_by(name) & out_of, offered = !out_of || c;
+    bool shown = offered && calls_on_class(), modifiable = shown && loaded_may_change(class, name);
+    if (modifiable)
+        call_on_class(vm_jni(), class, name);
+    bool wanted = offered && instrument_wants(name, c);
+    if (!shown && (back || wanted))
+        modifiable = loaded_may_change(class, name);
+    if (wanted && !modifiable)
+        atomic_fetch_add(&instrument_tally.unmodifiable, 1);
     bool is = (back || wanted) && modifiable && batches_may_transform(class, name, back);
     vm_free(signature);
     return is;

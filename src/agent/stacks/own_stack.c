@@ -315,6 +315,8 @@ void own_stack_release(void)
         report_check();
     }
     own.walks = false;
+    if (vm.dying)
+        return;
     memset(own.pairs, 0, sizeof(own.pairs));
     own.walked = own.learnt = own.unlike = 0;
     own.compared = own.different = own.known = own.mistaken = 0;

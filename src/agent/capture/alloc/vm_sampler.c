@@ -218,9 +218,12 @@ static uint64_t counted_of(const struct thread *t, const char *thread)
 
 bool vm_sampler_count(void)
 {
+    static bool used; /* a new table is zero, and clearing it would take 64 pages */
     pthread_mutex_lock(&count.lock);
     count.ended = 0;
-    memset(count.serial, 0, sizeof(count.serial));
+    if (used)
+        memset(count.serial, 0, sizeof(count.serial));
+    used = true;
     for (struct thread *t = NULL; at.env && (t = threads_next(t));) {
         JNIEnv *env = atomic_load(&t->env);
         if (env)

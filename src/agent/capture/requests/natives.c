@@ -47,7 +47,8 @@ void follow_texts_forget(void)
 {
     pthread_mutex_lock(&numbered.lock);
     map_release(&numbered.number);
-    memset(numbered.constant, 0, sizeof(numbered.constant));
+    if (numbered.n)
+        memset(numbered.constant, 0, sizeof(numbered.constant));
     numbered.n = 0;
     pthread_mutex_unlock(&numbered.lock);
 }

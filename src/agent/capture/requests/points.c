@@ -245,10 +245,10 @@ static const struct point points[] = {
 /* A star at the end of a pattern stands for the rest. */
 static bool matches(const char *pattern, struct str name)
 {
-    size_t n = strlen(pattern);
-    if (pattern[n - 1] != '*')
-        return name.len == n && memcmp(name.data, pattern, n) == 0;
-    return name.len >= n - 1 && memcmp(name.data, pattern, n - 1) == 0;
+    size_t i = 0;
+    while (i < name.len && pattern[i] == name.data[i])
+        i++;
+    return pattern[i] == '*' || (!pattern[i] && i == name.len);
 }
 
 /* The probes call methods of the JDK. */

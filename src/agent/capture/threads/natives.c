@@ -445,5 +445,7 @@ void natives_unbind(JNIEnv *jni)
     if (!real.bound)
         return;
     real.bound = false;
-    (void)!bind(jni, false);
+    /* A VM that ends needs none of them back; ours do nothing more than the original. */
+    if (!vm.dying)
+        (void)!bind(jni, false);
 }

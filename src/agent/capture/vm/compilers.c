@@ -23,8 +23,9 @@ static int used;
 
 void compilers_reset(void)
 {
+    if (used) /* it has many pages */
+        memset(traps, 0, sizeof(traps));
     used = 0;
-    memset(traps, 0, sizeof(traps));
 }
 
 /* "java.lang.String::hashCode" as other events write it: java.lang.String.hashCode */
