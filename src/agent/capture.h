@@ -66,6 +66,12 @@ struct capture {
      */
     int (*begin)(struct session *s, JNIEnv *jni, struct buf *why);
     /*
+     * The part of start that the program need not wait for. At the start of a VM the agent's thread
+     * calls it before its first round, or never if the recording ends before that; in a VM that was
+     * running it follows begin.
+     */
+    void (*later)(struct session *s, JNIEnv *jni);
+    /*
      * Called when the recording ends; what happens from now on is not part of it. Rows that record
      * events with times need this, because they would otherwise continue while other rows write
      * their final counts.

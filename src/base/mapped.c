@@ -64,17 +64,6 @@ void *mapped_new_huge(size_t bytes)
     return memory;
 }
 
-void *mapped_new_present(size_t bytes)
-{
-    char *memory = mapped_new_huge(bytes);
-    if (!memory)
-        return NULL;
-    pages_to_write(memory, bytes); /* one system call instead of a fault for each page */
-    for (size_t at = 0; at < bytes; at += 4096)
-        *(volatile char *)(memory + at) = 0;
-    return memory;
-}
-
 void mapped_free(void *memory, size_t bytes)
 {
     if (!memory)

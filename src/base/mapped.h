@@ -14,8 +14,6 @@
 void *mapped_new(size_t bytes) must_check;
 /* The same, aligned to its size, which is a power of two, and in huge pages if it can be. */
 void *mapped_new_huge(size_t bytes) must_check;
-/* The same, with all of its pages allocated. */
-void *mapped_new_present(size_t bytes) must_check;
 /* The size must be the one that the memory was made with. NULL is ignored. */
 void mapped_free(void *memory, size_t bytes);
 /* How many bytes of all that was mapped and not freed are in memory, as the kernel says. */

@@ -2,6 +2,7 @@
 /* Advice to the kernel about large areas of memory. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -20,11 +21,11 @@ static inline void huge_pages(void *from, size_t bytes)
                       MADV_HUGEPAGE);
 }
 
-static inline void pages_advise(const void *from, size_t bytes, int advice)
+/* Returns false where an older Linux does not know the advice, which is only an optimization. */
+static inline bool pages_advise(const void *from, size_t bytes, int advice)
 {
     uintptr_t start = (uintptr_t)from & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-    /* An older Linux refuses some advice; it is only an optimization. */
-    (void)madvise((void *)start, (uintptr_t)from + bytes - start, advice);
+    return madvise((void *)start, (uintptr_t)from + bytes - start, advice) == 0;
 }
 
 /*
@@ -51,11 +52,11 @@ static inline void pages_to_read(const void *from, size_t bytes)
 /*
  * Prefaults memory that will be written, so that a writer that must not block takes no page fault.
  */
-static inline void pages_to_write(const void *from, size_t bytes)
+static inline bool pages_to_write(const void *from, size_t bytes)
 {
     enum { POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE */ };
 
-    pages_advise(from, bytes, POPULATE_WRITE);
+    return pages_advise(from, bytes, POPULATE_WRITE);
 }
 
 /*

@@ -191,7 +191,8 @@ static bool is_low(struct jfr_writer *w)
     const struct region *r = atomic_load_explicit(&w->region, memory_order_acquire);
     uint64_t bump = atomic_load_explicit((_Atomic uint64_t *)&r->bump, memory_order_relaxed);
     uint32_t next = (uint32_t)bump, limit = (uint32_t)(bump >> 32);
-    return next + 4 * w->n_slots > limit && !atomic_load(&w->error);
+    /* A recording that begins small has less room than that. */
+    return next + MIN(4 * w->n_slots, limit / 4) > limit && !atomic_load(&w->error);
 }
 
 bool jfr_begin_growing(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret)

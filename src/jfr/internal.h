@@ -287,6 +287,7 @@ struct jfr_writer {
     pthread_mutex_t dict; /* protects types and their pools */
     struct strpool names; /* of types; the number is the type's number */
     VEC(struct type_info *) types;
+    bool types_held;             /* by jfr_hold_types */
     size_t described;            /* types in the chunk's metadata; 0: none was written */
     struct metadata metadata;    /* used with `work` held */
     VEC(struct pending) pending; /* used by the worker only */
@@ -354,6 +355,10 @@ void region_free(struct region *r);
  * worker.
  */
 int region_grow(struct jfr_writer *w, uint32_t least) must_check;
+/* The number of blocks that a recording begins with. */
+uint32_t region_first(const struct jfr_writer *w);
+/* The block from which on only the worker may take blocks. */
+uint32_t region_limit(const struct region *r);
 /*
  * Makes the pages that will be written next writable; the kernel makes pages read-only again when
  * it has written them to disk. Called by the worker.

@@ -164,9 +164,21 @@ static int extend(struct jfr_writer *w, uint64_t end, uint32_t n)
     return 0;
 }
 
+uint32_t region_first(const struct jfr_writer *w)
+{
+    enum { OTHERS = 24 }; /* metadata and the reserve among them */
+
+    return w->options.begins_small ? MIN(w->n_slots + OTHERS, MIN_STEP) : MIN_STEP;
+}
+
+uint32_t region_limit(const struct region *r)
+{
+    return r->ready - MIN(r->reserve, r->ready / 3);
+}
+
 static void set_limit(struct region *r)
 {
-    uint64_t limit = r->ready > r->reserve ? r->ready - r->reserve : 0;
+    uint64_t limit = region_limit(r);
     uint64_t bump = atomic_load(&r->bump);
     while (!atomic_compare_exchange_weak(&r->bump, &bump, (uint32_t)bump | limit << 32))
         ;
@@ -177,7 +189,8 @@ int region_grow(struct jfr_writer *w, uint32_t least)
     struct region *r = w->chunk.region;
     uint32_t next = (uint32_t)atomic_load(&r->bump);
     w->pace = MAX(next - r->next_at_last_growth, w->pace - w->pace / 4);
-    uint32_t ahead = MIN(MAX(4 * w->pace, MIN_STEP), MAX_STEP);
+    uint32_t ahead =
+        atomic_load(&w->chunks) ? MIN(MAX(4 * w->pace, MIN_STEP), MAX_STEP) : region_first(w);
     uint32_t free_blocks = r->ready - MIN(next, r->ready);
     r->next_at_last_growth = next;
     if (free_blocks >= least + r->reserve && free_blocks >= ahead / 2 + r->reserve)

@@ -142,10 +142,12 @@ static int make_chunk(struct jfr_writer *w, uint32_t segment, uint32_t number, s
         return error;
     set_entry(g, segment, 0);
     g->segment[segment] = (struct ring_segment){0};
-    uint32_t n = MIN(FIRST_BLOCKS + r->reserve, r->max_blocks);
+    uint32_t n =
+        number == 1 && w->options.begins_small ? region_first(w) : FIRST_BLOCKS + r->reserve;
+    n = MIN(n, r->max_blocks);
     region_cover(r, n);
     region_format(r, n);
-    atomic_store(&r->bump, 1 | (uint64_t)(n - r->reserve) << 32);
+    atomic_store(&r->bump, 1 | (uint64_t)region_limit(r) << 32);
     /*
      * The clock may have been set. The reader that extracts events converts all chunks to the
      * newest clock.

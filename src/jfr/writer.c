@@ -328,12 +328,38 @@ int jfr_writer_flush(struct jfr_writer *w)
     return ret;
 }
 
+/* Writes metadata with the types that the last one lacks. */
+static int describe(struct jfr_writer *w)
+{
+    if (w->types_held || w->types.len <= w->described)
+        return 0;
+    int ret = metadata_write(w, &w->chunk);
+    if (ret == -ENOSPC && region_grow(w, 4 * w->n_slots) == 0)
+        ret = metadata_write(w, &w->chunk);
+    return ret;
+}
+
 int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uint32_t *ret_ids)
 {
     pthread_mutex_lock(&w->work);
     int ret = atomic_load(&w->closed) ? -EBADF : dictionary_add_types(w, rows, n, ret_ids);
-    if (!ret && w->types.len > w->described)
-        ret = metadata_write(w, &w->chunk);
+    ret = ret ? ret : describe(w);
+    pthread_mutex_unlock(&w->work);
+    return ret;
+}
+
+void jfr_hold_types(struct jfr_writer *w)
+{
+    pthread_mutex_lock(&w->work);
+    w->types_held = true;
+    pthread_mutex_unlock(&w->work);
+}
+
+int jfr_release_types(struct jfr_writer *w)
+{
+    pthread_mutex_lock(&w->work);
+    w->types_held = false;
+    int ret = describe(w);
     pthread_mutex_unlock(&w->work);
     return ret;
 }

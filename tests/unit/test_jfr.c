@@ -405,23 +405,73 @@ static void rows_are_checked(void **state)
     recording_close(reopen());
 }
 
-/* Captures declare their types again whenever they write; the metadata is written once. */
-static void known_types_are_declared_for_nothing(void **state)
+/* How often the metadata of the recording at `path` was written. */
+static size_t metadata_written(void)
 {
     static const char name[] = "jvmscope.test.Everything";
-    uint32_t again[3];
     uint8_t *bytes;
     size_t len, found = 0;
-    for (int i = 0; i < 100; i++)
-        assert_int_equal(jfr_declare(w, rows, 3, again), 0);
-    assert_memory_equal(again, ids, sizeof(ids));
     recording_close(reopen());
     assert_int_equal(read_file(path, 64 << 20, &bytes, &len), 0);
     const uint8_t *at = bytes;
     for (; (at = memmem(at, (size_t)(bytes + len - at), name, strlen(name))); at++)
         found++;
-    assert_int_equal(found, 1);
     free(bytes);
+    return found;
+}
+
+/* Captures declare their types again whenever they write; the metadata is written once. */
+static void known_types_are_declared_for_nothing(void **state)
+{
+    uint32_t again[3];
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(jfr_declare(w, rows, 3, again), 0);
+    assert_memory_equal(again, ids, sizeof(ids));
+    assert_int_equal(metadata_written(), 1);
+}
+
+enum { MORE = 60 };
+
+static struct jfr_type more[MORE];
+
+static void make_more(void)
+{
+    static char names[MORE][32];
+    for (int i = 0; i < MORE; i++) {
+        snprintf(names[i], sizeof(names[i]), "jvmscope.test.More%d", i);
+        more[i] = rows[2];
+        more[i].name = names[i];
+    }
+}
+
+static void types_that_are_held_are_described_once(void **state)
+{
+    uint32_t id;
+    make_more();
+    jfr_hold_types(w);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(jfr_declare(w, &more[i], 1, &id), 0);
+    assert_int_equal(jfr_release_types(w), 0);
+    assert_int_equal(metadata_written(), 2);
+}
+
+/* Each declaration writes all of the metadata, for which the few blocks do not suffice. */
+static void a_recording_that_begins_small_grows_for_its_types(void **state)
+{
+    struct jfr_writer *second;
+    uint32_t id;
+    char small[80];
+    snprintf(small, sizeof(small), "%s.small", path);
+    struct jfr_writer_options options = {
+        .slots = 1, .trace_bytes = 1 << 20, .waker = &waker, .begins_small = true};
+    assert_int_equal(jfr_writer_open(&second, small, &options), 0);
+    make_more();
+    assert_int_equal(jfr_declare(second, rows, 3, ids), 0);
+    for (int i = 0; i < MORE; i++)
+        assert_int_equal(jfr_declare(second, &more[i], 1, &id), 0);
+    assert_int_equal(jfr_writer_work(second), 0);
+    jfr_writer_free(second);
+    unlink(small);
 }
 
 static void a_recording_can_be_read_while_it_is_written(void **state)
@@ -518,6 +568,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows_are_checked, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(known_types_are_declared_for_nothing, open_writer,
                                         close_writer),
+        cmocka_unit_test_setup_teardown(types_that_are_held_are_described_once, open_writer,
+                                        close_writer),
+        cmocka_unit_test_setup_teardown(a_recording_that_begins_small_grows_for_its_types,
+                                        open_writer, close_writer),
         cmocka_unit_test_setup_teardown(a_recording_can_be_read_while_it_is_written, open_writer,
                                         close_writer),
         cmocka_unit_test_setup_teardown(what_is_no_recording_is_said_so, open_writer, close_writer),

@@ -80,13 +80,14 @@ static int resolve_thread(void *context, uint64_t id, struct jfr_thread *ret)
     return 0;
 }
 
-static void put_property(struct jfr_event *e, const char *name)
+/* Returns a property, which vm_free takes back, or NULL, and adds its length. */
+static char *property(const char *name, size_t *len)
 {
     char *value = NULL;
     if ((*vm.ti)->GetSystemProperty(vm.ti, name, &value) != JVMTI_ERROR_NONE)
-        value = NULL;
-    jfr_put_string(e, value);
-    vm_free(value);
+        return NULL;
+    *len += strlen(value);
+    return value;
 }
 
 static void report_vm(struct jfr_writer *w)
@@ -97,17 +98,23 @@ static void report_vm(struct jfr_writer *w)
     process_vm_arguments(&arguments);
     if (buf_error(&arguments))
         buf_clear(&arguments);
-    if (jfr_begin(w, JFR_JVM_INFORMATION, 65536 + arguments.len, &e)) {
+    size_t len = arguments.len;
+    char *name = property("java.vm.name", &len), *version = property("java.vm.version", &len),
+         *command = property("sun.java.command", &len);
+    if (jfr_begin(w, JFR_JVM_INFORMATION, len + 256, &e)) {
         jfr_put_time(&e, now);
-        put_property(&e, "java.vm.name");
-        put_property(&e, "java.vm.version");
+        jfr_put_string(&e, name);
+        jfr_put_string(&e, version);
         jfr_put_string(&e, arguments.len ? buf_str(&arguments) : NULL);
         jfr_put_string(&e, NULL); /* from a settings file */
-        put_property(&e, "sun.java.command");
+        jfr_put_string(&e, command);
         jfr_put_long(&e, (int64_t)process_start_ms());
         jfr_put_long(&e, getpid());
         jfr_commit(&e);
     }
+    vm_free(name);
+    vm_free(version);
+    vm_free(command);
     struct utsname system;
     if (uname(&system) == 0 && jfr_begin(w, JFR_OS_INFORMATION, 1024, &e)) {
         char text[sizeof(system)];
@@ -156,6 +163,7 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
         .resolver = {.method = resolve_method, .thread = resolve_thread},
         .chunk_bytes = o->v[OPT_CHUNK].number,
         .waker = &session_waker,
+        .begins_small = !vm.live,
     };
     if (option_always(o)) {
         options.ring_bytes = o->v[OPT_MAX_SIZE].number;

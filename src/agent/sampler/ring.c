@@ -2,18 +2,28 @@
 #include "agent/sampler/ring.h"
 
 #include "base/mapped.h"
+#include "base/pages.h"
 
 #include <errno.h>
 
-enum { UNIT = 64 };
+enum { UNIT = 64, FIRST = 64 << 10, PAGE = 4096 };
 
 int ring_open(struct ring *r, uint64_t size)
 {
-    char *memory = mapped_new_present(size);
+    char *memory = mapped_new_huge(size);
     if (!memory)
         return -ENOMEM;
+    if (!pages_to_write(memory, MIN(size, FIRST)))
+        for (uint64_t at = 0; at < size; at += PAGE)
+            *(volatile char *)(memory + at) = 0;
     *r = (struct ring){.memory = memory, .size = size};
     return 0;
+}
+
+void ring_fill(struct ring *r)
+{
+    if (r->size > FIRST)
+        (void)pages_to_write(r->memory + FIRST, r->size - FIRST);
 }
 
 void ring_close(struct ring *r)

@@ -28,7 +28,12 @@ struct ring {
     _Atomic uint64_t read;
 };
 
-int ring_open(struct ring *r, uint64_t size) must_check; /* returns 0 or -ENOMEM */
+/*
+ * Returns 0 or -ENOMEM. Only the first pages are in memory, because all of them take the start of a
+ * program half a millisecond; ring_fill, on another thread, brings the others.
+ */
+int ring_open(struct ring *r, uint64_t size) must_check;
+void ring_fill(struct ring *r);
 void ring_close(struct ring *r);
 
 /*

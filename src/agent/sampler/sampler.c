@@ -618,6 +618,11 @@ bool sampler_can_thin(void)
     return atomic_load(&sampler.on) && o->walk && !o->wall && !o->perf;
 }
 
+void sampler_fill(void)
+{
+    ring_fill(&sampler.ring);
+}
+
 void sampler_work(void)
 {
     slots_work();

@@ -102,6 +102,9 @@ void sampler_settle(void);
 void sampler_release(void);
 /* Passes the samples that were kept to f, outside signal handlers. */
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context);
+/* Takes memory for stacks that are copied, of which sampler_start takes little. */
+void sampler_fill(void);
+
 /*
  * Call ten times a second: removes the timers of threads that are not Java threads, and reports the
  * samples of idle threads.

@@ -35,6 +35,11 @@ int session_worker_start(JNIEnv *jni) must_check;
 /* Makes the worker exit and waits until it has. */
 void session_worker_stop(void);
 /*
+ * Has the worker leave, without the lock, while the thread that ends the VM, which has the lock,
+ * ends the recording.
+ */
+void session_worker_ends(void);
+/*
  * With vm.dying set, at the end of the VM. A wait there lasts for as long as a thread in native
  * code takes to check its deadline, so it must be short for a thread that cannot run, for example
  * because a debugger has stopped it.

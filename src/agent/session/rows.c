@@ -190,7 +190,15 @@ static int each_row(struct session *s, JNIEnv *jni, bool load, struct buf *why)
 int rows_load(struct session *s, struct buf *why)
 {
     int r = ask_basics(why);
-    return r < 0 ? r : each_row(s, NULL, true, why);
+    if (r < 0)
+        return r;
+    /* No event can come before the VM runs. */
+    bool together = s->out.jfr && !vm.live;
+    if (together)
+        jfr_hold_types(s->out.jfr);
+    r = each_row(s, NULL, true, why);
+    int described = together ? jfr_release_types(s->out.jfr) : 0;
+    return r < 0 ? r : described;
 }
 
 /*
@@ -221,7 +229,16 @@ int rows_start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0)
         r = begin_rows(s, jni, why);
     s->running = r == 0;
+    if (r == 0 && vm.late)
+        rows_start_later(s, jni);
     return r;
+}
+
+void rows_start_later(struct session *s, JNIEnv *jni)
+{
+    for (int i = 0; i < captures_count; i++)
+        if (rows_has(s->on, i) && captures[i]->later)
+            captures[i]->later(s, jni);
 }
 
 void rows_stop(struct session *s, JNIEnv *jni)

@@ -19,5 +19,7 @@ static inline bool rows_has(uint64_t rows, int i)
 int rows_check(const struct session *s, struct buf *why) must_check;
 int rows_load(struct session *s, struct buf *why) must_check;
 int rows_start(struct session *s, JNIEnv *jni, struct buf *why) must_check;
+/* Does what rows_start has left for later (capture.h). */
+void rows_start_later(struct session *s, JNIEnv *jni);
 /* Ends everything that was begun, in reverse order. jni may be NULL if nothing was started. */
 void rows_stop(struct session *s, JNIEnv *jni);

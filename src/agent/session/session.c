@@ -425,6 +425,7 @@ void session_vm_death(JNIEnv *jni)
         return;
     }
     vm.dying = true;
+    session_worker_ends();
     if (session_now) {
         session_dump_rows(session_now, jni, DUMP_EXIT);
         finish(session_now, jni);

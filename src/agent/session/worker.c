@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/instrument.h"
 #include "agent/session/private.h"
+#include "agent/session/rows.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 
@@ -23,7 +24,8 @@ enum {
 /* used with the session's lock: the worker has to check worker_stop */
 static pthread_cond_t worker_due;
 static bool worker_there, worker_stop;
-static atomic_bool drain_soon; /* the worker's next round is due at once */
+static atomic_bool vm_ends, worker_left; /* it leaves without the lock once the VM ends */
+static atomic_bool drain_soon;           /* the worker's next round is due at once */
 static atomic_bool rests, needs_rounds;
 static atomic_uint rounds_of = 1;
 
@@ -79,19 +81,23 @@ static bool is_idle(const struct session *s)
 
 /*
  * With the lock held, which it gives up meanwhile: waits for ms, or until the recording's file has
- * to grow, and returns whether it has to. Without can_grow only the time ends the wait.
+ * to grow, and tells whether it has to. Without can_grow only the time ends the wait. Returns
+ * false, and without the lock, if the VM ends.
  */
-static bool wait_for_work(long ms, bool can_grow)
+static bool wait_for_work(long ms, bool can_grow, bool *ret_grow)
 {
+    *ret_grow = false;
     if (!can_grow) {
         struct timespec until = clock_after(CLOCK_MONOTONIC, (uint64_t)ms * NS_PER_MS);
         pthread_cond_timedwait(&worker_due, &session_lock, &until);
-        return false;
+        return true;
     }
     pthread_mutex_unlock(&session_lock);
-    bool woken = waker_wait(&session_waker, (uint64_t)ms * NS_PER_MS);
+    *ret_grow = waker_wait(&session_waker, (uint64_t)ms * NS_PER_MS);
+    if (atomic_load(&vm_ends))
+        return false;
     pthread_mutex_lock(&session_lock);
-    return woken;
+    return true;
 }
 
 /* With the lock held: has the worker check worker_stop and vm.dying. */
@@ -110,13 +116,20 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
     bool can_grow = true;
     pthread_mutex_lock(&session_lock);
+    if (!worker_stop && !vm.dying && session_now && !vm.late)
+        rows_start_later(session_now, jni);
     while (!worker_stop && !vm.dying && session_now) {
         bool at_once = atomic_exchange(&drain_soon, false);
         bool rest = !at_once && can_grow && is_idle(session_now);
         atomic_store(&rests, rest);
         unsigned of = session_rounds_of();
         long drain_ms = MIN((long)DRAIN_MS * of, (long)DRAIN_MOST_MS), work_ms = (long)WORK_MS * of;
-        bool low = wait_for_work(at_once ? SOON_MS : rest ? IDLE_MS : drain_ms, can_grow);
+        bool low;
+        if (!wait_for_work(at_once ? SOON_MS : rest ? IDLE_MS : drain_ms, can_grow, &low)) {
+            atomic_store(&worker_left, true);
+            instrument_restore(jni);
+            return;
+        }
         atomic_store(&rests, false);
         struct session *s = session_now;
         if (worker_stop || vm.dying || !s)
@@ -168,11 +181,19 @@ void session_worker_stop(void)
         pthread_cond_wait(&worker_due, &session_lock);
 }
 
+void session_worker_ends(void)
+{
+    atomic_store(&vm_ends, true);
+    waker_wake(&session_waker);
+}
+
 void session_worker_dismiss(void)
 {
-    struct timespec until = clock_after(CLOCK_MONOTONIC, (uint64_t)DISMISS_MS * NS_PER_MS);
     if (worker_there)
         call_worker();
-    while (worker_there && pthread_cond_timedwait(&worker_due, &session_lock, &until) == 0)
-        ;
+    /* In short waits, because a worker that leaves without the lock tells nobody. */
+    for (int ms = 0; worker_there && !atomic_load(&worker_left) && ms < DISMISS_MS; ms++) {
+        struct timespec until = clock_after(CLOCK_MONOTONIC, NS_PER_MS);
+        (void)pthread_cond_timedwait(&worker_due, &session_lock, &until);
+    }
 }

@@ -58,6 +58,18 @@ static bool wanted(const struct options *o)
     return option_is(o, OPT_ALLOC, "sampled") && vm.version >= 11 && !o->v[OPT_LIVE].text;
 }
 
+/* doc/format.md describes it. */
+static const struct jfr_type allocated_type = {
+    .name = "jvmscope.AllocatedBytes",
+    .label = "Allocated Bytes",
+    .category = "jvmscope",
+    .description = "What the program's threads have allocated since the recording began, by the "
+                   "VM's own counters",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS({"bytes", "Bytes", "long", JFR_BYTES}),
+};
+static uint32_t allocated;
+
 static int load(struct session *s, struct buf *why)
 {
     sites_begin(&s->options, false, false);
@@ -65,7 +77,7 @@ static int load(struct session *s, struct buf *why)
                     ? NULL
                     : s->out.jfr;
     alloc_samples_begin();
-    return 0;
+    return events_to ? jfr_declare(events_to, &allocated_type, 1, &allocated) : 0;
 }
 
 /* under the lock: the level of reduction; each level takes a fourth of the samples */
@@ -295,23 +307,10 @@ static void status(struct session *s, struct buf *out)
 static const struct vm_callbacks events = {
     .ti = {.SampledObjectAlloc = alloc_on_sample, .GarbageCollectionStart = vm_sampler_collection}};
 
-/* doc/format.md describes it. */
-static const struct jfr_type type = {
-    .name = "jvmscope.AllocatedBytes",
-    .label = "Allocated Bytes",
-    .category = "jvmscope",
-    .description = "What the program's threads have allocated since the recording began, by the "
-                   "VM's own counters",
-    .kind = JFR_EVENT,
-    .fields = JFR_FIELDS({"bytes", "Bytes", "long", JFR_BYTES}),
-};
-
 static uint64_t write_allocated(struct session *s, uint64_t bytes)
 {
     struct jfr_event e;
-    uint32_t event_type;
-    if (!events_to || jfr_declare(s->out.jfr, &type, 1, &event_type) < 0 ||
-        !jfr_begin(s->out.jfr, event_type, 0, &e))
+    if (!events_to || !jfr_begin(events_to, allocated, 0, &e))
         return 0;
     jfr_put_time(&e, now_ns());
     jfr_put_long(&e, (int64_t)bytes);

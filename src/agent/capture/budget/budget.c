@@ -116,7 +116,7 @@ static void measure_rate(void)
     last_ticks = at;
 }
 
-/* The median of pairs of readings, because some pairs are interrupted; and a first rate. */
+/* The median of pairs of readings, because some pairs are interrupted. */
 static void measure_clock(void)
 {
     uint64_t pairs[PAIRS];
@@ -126,9 +126,6 @@ static void measure_clock(void)
     }
     qsort(pairs, PAIRS, sizeof(*pairs), by_value);
     atomic_store(&clock_pair, pairs[PAIRS / 2]);
-    measure_rate();
-    for (uint64_t until = now_ns() + 2 * RATE_NS; !atomic_load(&clock_rate) && now_ns() < until;)
-        ;
     measure_rate();
 }
 
@@ -428,6 +425,15 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
+/* The first rate; what is measured before counts as no time. */
+static void later(struct session *s, JNIEnv *jni)
+{
+    if (atomic_load(&clock_rate))
+        return;
+    nanosleep(&(struct timespec){.tv_nsec = RATE_NS}, NULL);
+    measure_rate();
+}
+
 static void flush(struct session *s, JNIEnv *jni)
 {
     uint64_t now = now_ns();
@@ -477,6 +483,7 @@ const struct capture capture_budget = {
     .wanted = wanted,
     .load = load,
     .start = start,
+    .later = later,
     .stop = stop,
     .flush = flush,
     .restate = restate,

@@ -24,7 +24,9 @@ extern struct cpu_capture {
 /* ---- cpu_events.c: recordings ---- */
 
 /* Declares the events. Returns 0 or a negative errno. */
-int cpu_events_start(struct jfr_writer *w) must_check;
+int cpu_events_load(struct jfr_writer *w) must_check;
+/* Begins to record into it. */
+void cpu_events_start(struct jfr_writer *w);
 void cpu_events_release(void);
 /* The sampler's functions (sampler.h); the first runs in the signal handler. */
 bool cpu_events_record(void *context, const struct sample *s);

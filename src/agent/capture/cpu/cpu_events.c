@@ -255,11 +255,8 @@ void cpu_events_report_times(const struct session *s, bool end)
     pace_ends(&pace);
 }
 
-int cpu_events_start(struct jfr_writer *w)
+int cpu_events_load(struct jfr_writer *w)
 {
-    events.jfr = w;
-    events.java_ns = 0;
-    atomic_store(&events.beyond, 0);
     uint32_t ids[ARRAY_SIZE(types)];
     int r = jfr_declare(w, types, ARRAY_SIZE(types), ids);
     if (r < 0)
@@ -273,6 +270,13 @@ int cpu_events_start(struct jfr_writer *w)
     for (int i = 0; i < WALK_FAILURES; i++)
         events.reasons[i] = jfr_define_string(w, walk_failure_names[i]);
     return 0;
+}
+
+void cpu_events_start(struct jfr_writer *w)
+{
+    events.jfr = w;
+    events.java_ns = 0;
+    atomic_store(&events.beyond, 0);
 }
 
 void cpu_events_release(void)

@@ -114,6 +114,11 @@ static bool choose_perf(struct session *s)
 
 static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why);
 
+static int load(struct session *s, struct buf *why)
+{
+    return s->out.format->events ? cpu_events_load(s->out.jfr) : 0;
+}
+
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     const struct options *o = &s->options;
@@ -124,9 +129,9 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     cpu.uncovered_reported = false;
     /* Threads that keep all CPUs busy let a long time pass between the first timer and the last. */
     uint64_t process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    int r = recording ? cpu_events_start(s->out.jfr) : 0;
-    if (r == 0)
-        r = start_sampler(s, jni, why);
+    if (recording)
+        cpu_events_start(s->out.jfr);
+    int r = start_sampler(s, jni, why);
     /* The first recording of an agent that was loaded at VM start covers the whole process. */
     static bool begun;
     if (r == 0 && recording && !cpu.wall)
@@ -168,6 +173,11 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
     r = sampler_start(&options, jni, why);
     cpu.sampling = r == 0;
     return r;
+}
+
+static void later(struct session *s, JNIEnv *jni)
+{
+    sampler_fill();
 }
 
 static void drain(struct session *s, JNIEnv *jni)
@@ -306,7 +316,9 @@ const struct capture capture_cpu_samples = {
                OPTION_BIT(OPT_WALKER),
     .jdk_events = "jdk.ExecutionSample jdk.NativeMethodSample jdk.CPUTimeSample jdk.ActiveSetting ",
     .wanted = wanted,
+    .load = load,
     .start = start,
+    .later = later,
     .stop = stop,
     .release = release,
     .flush = flush,

@@ -146,6 +146,12 @@ static void put_analysis(const char *locks)
     jfr_commit(&e);
 }
 
+static int load(struct session *s, struct buf *why)
+{
+    int r = jfr_declare(s->out.jfr, thread_types, TYPES, thread_capture.types);
+    return r < 0 ? r : deadlock_watch_load(s, why);
+}
+
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = find_fields(jni);
@@ -154,9 +160,6 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         return r;
     }
     r = waiters_init();
-    if (r < 0)
-        return r;
-    r = jfr_declare(s->out.jfr, thread_types, TYPES, thread_capture.types);
     if (r < 0)
         return r;
     waiting_init(s->out.jfr);
@@ -315,7 +318,7 @@ const struct capture capture_threads = {
     .changes_classes = true,
     .likes = {.can_generate_garbage_collection_events = 1, .can_get_monitor_info = 1},
     .wanted = wanted,
-    .load = deadlock_watch_load,
+    .load = load,
     .start = start,
     .begin = begin,
     .stop = stop,

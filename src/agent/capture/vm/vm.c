@@ -130,11 +130,27 @@ static int load(struct session *s, struct buf *why)
     return 0;
 }
 
+/* The first figures read some files in /proc, for which the start of the VM does not wait. */
+static bool figures_are_due;
+
+static void begin_figures(void)
+{
+    if (!figures_are_due)
+        return;
+    figures_are_due = false;
+    figures_reset();
+    figures_flush(now_ns(), true);
+}
+
+static void later(struct session *s, JNIEnv *jni)
+{
+    begin_figures();
+}
+
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     collections_reset();
     compilers_reset();
-    figures_reset();
     pools_reset();
     loaders_reset();
     safepoints_reset();
@@ -144,7 +160,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     else
         collections_count();
     safepoints_begin();
-    figures_flush(now_ns(), true);
+    figures_are_due = true;
     recording_pauses = true;
     return 0;
 }
@@ -187,6 +203,7 @@ static void end_log(struct session *s, JNIEnv *jni)
 static void flush(struct session *s, JNIEnv *jni)
 {
     static unsigned rounds;
+    begin_figures();
     uint64_t now = now_ns();
     if (vm_log_is_open()) {
         flush_log(s, jni);
@@ -226,6 +243,7 @@ static void stop(struct session *s, JNIEnv *jni)
 static void restate(struct session *s, JNIEnv *jni)
 {
     safepoints_totals(true);
+    begin_figures();
     figures_restate();
 }
 
@@ -260,6 +278,7 @@ const struct capture capture_vm = {
     .wanted = wanted,
     .load = load,
     .start = start,
+    .later = later,
     .stop = stop,
     .flush = flush,
     .restate = restate,
