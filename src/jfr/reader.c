@@ -34,7 +34,8 @@ static void chunk_forget(struct rec_chunk *k)
     described_release(&k->types);
     map_release(&k->method_of_key);
     arena_release(&k->decoded);
-    k->constants_read = k->searched = k->ids_known = false;
+    k->constants_read = k->constants_ahead = k->searched = k->ids_known = false;
+    k->chain_why = NULL;
 }
 
 static void chunk_release(struct rec_chunk *k)

@@ -294,6 +294,14 @@ static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uin
     return true;
 }
 
+static void chain_damaged(struct rec_chunk *k, const uint8_t *at, const char *why)
+{
+    if (k->chain_why)
+        return;
+    k->chain_damage = at;
+    k->chain_why = why;
+}
+
 /*
  * Reads the checkpoint event at `at` and stores its distance to the previous one, or 0. Returns
  * false when the chain must not be followed further.
@@ -321,7 +329,7 @@ static bool read_checkpoint(struct rec_chunk *k, const uint8_t *at, int64_t *ret
             return false;
     }
     if (c.failed && chained)
-        recording_damage(k->recording, at, "a checkpoint is damaged");
+        chain_damaged(k, at, "a checkpoint is damaged");
     *ret_back = back;
     return true;
 }
@@ -330,13 +338,12 @@ static void read_chain(struct rec_chunk *k)
 {
     const uint8_t *at =
         k->constants < (size_t)(k->end - k->start) ? k->start + k->constants : k->end;
-    k->constants_read = true;
     if (!k->constants)
         return;
     for (;;) {
         int64_t back = 0;
         if (!read_checkpoint(k, at, &back, true)) {
-            recording_damage(k->recording, at, "a checkpoint is damaged or missing");
+            chain_damaged(k, at, "a checkpoint is damaged or missing");
             return;
         }
         /*
@@ -347,6 +354,25 @@ static void read_chain(struct rec_chunk *k)
             return;
         at += back;
     }
+}
+
+void chunk_constants_ahead(struct rec_chunk *k)
+{
+    if (k->constants_read || k->constants_ahead)
+        return;
+    read_chain(k);
+    k->constants_ahead = true;
+}
+
+/* Makes sure that the constants were read. */
+static void need_constants(struct rec_chunk *k)
+{
+    if (k->constants_read)
+        return;
+    chunk_constants_ahead(k);
+    k->constants_read = true;
+    if (k->chain_why)
+        recording_damage(k->recording, k->chain_damage, k->chain_why);
 }
 
 /*
@@ -371,8 +397,7 @@ static void search_checkpoints(struct rec_chunk *k)
 uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id)
 {
     struct rec_chunk *k = *chunk;
-    if (!k->constants_read)
-        read_chain(k);
+    need_constants(k);
     uint64_t place;
     if (pool_get(*type, id, &place))
         return place;
@@ -391,8 +416,8 @@ uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint
             struct rec_chunk *before = k->recording->chunks.data[i];
             struct type *t =
                 chunk_prepare(before) ? NULL : chunk_type_called(before, (*type)->pub.name);
-            if (t && !before->constants_read)
-                read_chain(before);
+            if (t)
+                need_constants(before);
             if (t && pool_get(t, id, &place)) {
                 *chunk = before;
                 *type = t;

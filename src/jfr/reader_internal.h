@@ -136,6 +136,9 @@ struct rec_chunk {
 
     /* searched: all events were searched for checkpoints outside the chain as well. */
     bool constants_read, searched;
+    bool constants_ahead;     /* they were read before anyone asked for one */
+    const char *chain_why;    /* the first damage met when they were read, in words, or NULL */
+    const uint8_t *chain_damage;
     bool ids_known;           /* the chunk's ids of methods and frame types were compared */
     struct described types;   /* valid when CHUNK_READY */
     struct arena decoded;     /* stacks and packages */
@@ -298,6 +301,11 @@ static inline bool pool_get(const struct type *t, uint64_t id, uint64_t *ret_pla
 
 /* Returns the place of an id behind the map, which is added if it is new; NULL: no memory. */
 struct constant *constant_far(struct type *t, uint64_t id) must_check;
+/*
+ * Reads where the chunk's constants lie before anyone asks for one, which another thread may do
+ * meanwhile for other chunks. Damage is recorded when the first one is asked for.
+ */
+void chunk_constants_ahead(struct rec_chunk *k);
 /* Visits the constants of a pool: *i is 0 at first. Returns false at the end. */
 bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint64_t *ret_place);
 /*

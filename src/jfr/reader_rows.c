@@ -108,6 +108,8 @@ static void fill(struct reader *from, struct batch *b)
     struct rec_chunk *k = rows->r->chunks.data[from->chunk];
     const uint8_t *at = from->at ? from->at : k->start + JFR_CHUNK_HEAD;
     const uint8_t *end = k->state == CHUNK_READY ? k->end : at;
+    if (!from->at && from->threaded && k->state == CHUNK_READY && !rows->wanted.what)
+        chunk_constants_ahead(k);
     const uint8_t *part = at, *begin = at;
     b->n = b->n_parts = b->n_samples = 0;
     b->chunk = k;
