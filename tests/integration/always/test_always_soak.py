@@ -20,6 +20,7 @@ import lab
 from always_lab import memory_of
 
 RATE, THREADS = 30, 10  # rounds per second, each with a loader, and threads of a round
+LAST = 10  # seconds of which the VM's figures are read
 HOUR, MIB = 3600, 1 << 20
 FLAT = {"own": MIB, "tables": MIB, "names": MIB, "ring_names": MIB, "metaspace_beyond_plain": MIB, "code": MIB, "beyond_plain": MIB,
         "methods": 1000, "files": 1, "threads": 1}  # most that a figure may grow in an hour
@@ -44,7 +45,7 @@ class Churn:
 
     def metaspace(self):
         """What the VM's own counter says after a collection, which unloads what nobody refers to; before it, it says nothing of leaks."""
-        for words in (("jcmd", self.pid, "GC.run"), ("jcmd", self.pid, "GC.run"), ("jstat", "-gc", self.pid)):
+        for words in (("jcmd", self.pid, "GC.run"), ("jstat", "-gc", self.pid)):
             done = self.jdk.run(*words)
         names, values = (line.split() for line in done.stdout.splitlines()[:2])
         return round(float(values[names.index("MU")]) * 1024)
@@ -56,7 +57,7 @@ class Churn:
 
 def vm_of(pid, out):
     """What the last seconds of the ring say of the VM."""
-    done = lab.jvmscope("dump", "--last", "10s", "-o", out, pid)
+    done = lab.jvmscope("dump", "--last", f"{LAST}s", "-o", out, pid)
     assert done.returncode == 0, done.stderr
     return lab.read_json("vm", "--json", out)
 
@@ -87,7 +88,8 @@ def growth(rows, name):
 
 
 def churn(jdk, folder, seconds, log):
-    """Runs both programs, writes a row of figures into the log each sixtieth of the time, and returns the rows and the attaches."""
+    """Runs both programs, writes a row of figures into the log each sixtieth of the time, and returns the rows, what the ring says
+    of the VM in its last seconds, and how many rounds these had."""
     recorded, plain = Churn(jdk, f"always=y,keep=1m,maxsize=16m,file={folder}/r.ring"), Churn(jdk)
     began, attaches, rows = time.monotonic(), 0, []
 
@@ -108,11 +110,13 @@ def churn(jdk, folder, seconds, log):
             rows.append(row)
         time.sleep(min(3, seconds / 60))
         return passed >= seconds and len(rows) >= 12
-    lab.wait_for(over, 2 * seconds, "a round of both programs")
-    vm = vm_of(recorded.pid, folder / "end.jfr")
+    lab.wait_for(over, 2 * seconds + 300, "a round of both programs")
+    before = recorded.rounds
+    time.sleep(LAST)
+    vm, made = vm_of(recorded.pid, folder / "end.jfr"), recorded.rounds - before
     for p in (recorded, plain):
         p.process.kill()
-    return rows, vm
+    return rows, vm, made
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -122,7 +126,7 @@ def test_soak_always(jdk, tmp_path):
     path = lab.BUILD / "soak" / f"always-{jdk.version}.txt"
     path.parent.mkdir(exist_ok=True)
     with path.open("w") as log:
-        rows, vm = churn(jdk, tmp_path, seconds, log)
+        rows, vm, made = churn(jdk, tmp_path, seconds, log)
         last, grown = rows[-1], {name: growth(rows, name) for name in FLAT}
         steep = [f"{name} (+{g / MIB:.2f} MiB)" if FLAT[name] == MIB else f"{name} (+{g:.0f})" for name, g in grown.items() if g is not None]
         said = f"JDK {jdk.version}: {last['rounds']} loaders, {THREADS * last['rounds']} threads and {last['attaches']} attaches in " \
@@ -133,6 +137,6 @@ def test_soak_always(jdk, tmp_path):
     assert 2 * MIB < last["own"] < 24 * MIB, last
     # Classes and their loaders go although the recorder has seen them; so does their metadata.
     own = next(c for c in vm["class_loaders"] if c["class"] == "Churns$Loader")
-    assert own["loaded"] > 50 and last["metaspace"] < 48 * MIB, (own, last)
+    assert 0 < made <= 2 * own["loaded"] and last["metaspace"] < 48 * MIB, (made, own, last)
     # What a shorter soak sees grow in an hour may be the start of the VM, such as its compilers' code.
     assert not {name for name, g in grown.items() if g is not None} & {"files", "threads", *(FLAT if seconds >= HOUR else ())}, said
