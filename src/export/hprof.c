@@ -96,8 +96,13 @@ static void note_left_out(struct buf *note, const struct profile_view *v,
 
 static int open_view(struct profile_view *v, const struct export_source *s, struct buf *why)
 {
-    if (profile_metrics[s->metric].unit != UNIT_SAMPLES && s->metric != PROFILE_EXACT) {
-        buf_printf(why, "HPROF has no table for %s", profile_metrics[s->metric].name);
+    bool locks = s->metric == PROFILE_LOCK;
+    if (locks || s->metric == PROFILE_ALLOCATION) {
+        buf_printf(why,
+                   "the table %s of HPROF lists classes and counts, which a profile of %s does not "
+                   "keep; record it with run %s -o FILE.hprof.txt",
+                   locks ? "MONITOR TIME" : "SITES", profile_metrics[s->metric].name,
+                   locks ? "--monitors" : "--alloc=exact");
         return -ENOTSUP;
     }
     return profile_view_init(v, s->profile, s->metric, &s->filter);

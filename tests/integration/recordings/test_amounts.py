@@ -414,7 +414,7 @@ def test_a_recording_that_was_cut_says_so_in_every_verb(jdk, tmp_path):
         for form in formats:
             done = lab.jvmscope("convert", "-o", tmp_path / f"c{form}", cut)
             assert "is cut" in done.stderr, (share, form, done)
-            assert done.returncode == 0 or re.search("holds no |HPROF has no table", done.stderr) and not (tmp_path / f"c{form}").exists(), (share, form, done)
+            assert done.returncode == 0 or re.search("holds no |HPROF lists classes and counts, which a profile of", done.stderr) and not (tmp_path / f"c{form}").exists(), (share, form, done)
         # A part of the rest.
         done = lab.jvmscope("convert", "-o", part, cut)
         assert done.returncode == 0, done.stderr
