@@ -129,7 +129,8 @@ static void put_together(struct activity_reading *r)
         struct vm_collection *c = &v->collections.data[i];
         const struct activity_part *p = activity_part(r, &r->collections, c->id);
         c->has_heap = p && p->has_before && p->has_after;
-        if (c->has_heap) {
+        c->no_before = p && !p->has_before && p->has_after;
+        if (c->has_heap || c->no_before) {
             c->before = p->before;
             c->ours = p->no_address;
             c->after = p->after;

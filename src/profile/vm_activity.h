@@ -44,6 +44,7 @@ struct vm_collection {
     uint64_t duration_ns, pauses_ns, longest_ns;
     uint32_t name, cause;
     bool has_heap, ours; /* ours: from our recorder, which records no addresses */
+    bool no_before;      /* only what the heap held after the collection is known */
     uint64_t before, after, capacity;
 };
 

@@ -88,7 +88,11 @@ static void collections_json(const struct vm_view *w, struct json *j)
         json_key_u64(j, "count", g->n);
         json_key_u64(j, "pause_ns", g->total_ns);
         json_key_u64(j, "longest_pause_ns", g->longest_ns);
-        json_key_u64(j, "freed_bytes", g->freed);
+        json_key(j, "freed_bytes");
+        if (g->with_heap)
+            json_u64(j, g->freed);
+        else
+            json_null(j);
         json_end_object(j);
     }
     json_end_array(j);
@@ -126,8 +130,9 @@ static void collections_json(const struct vm_view *w, struct json *j)
         json_key_u64(j, "longest_pause_ns", c->longest_ns);
         vm_key_text(w, j, "collector", c->name);
         vm_key_text(w, j, "cause", c->cause);
-        if (c->has_heap) {
+        if (c->has_heap)
             json_key_u64(j, "before_bytes", c->before);
+        if (c->has_heap || c->no_before) {
             json_key_u64(j, "after_bytes", c->after);
             json_key_u64(j, "capacity_bytes", c->capacity);
         }

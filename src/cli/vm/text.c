@@ -85,8 +85,9 @@ static void collections_text(const struct vm_view *w)
         char total[24], mean[24], longest[24], freed[24];
         printf("%8" PRIu64 " %10s %10s %10s %10s  %-20s %s\n", g->n,
                format_duration(total, g->total_ns), format_duration(mean, g->total_ns / g->n),
-               format_duration(longest, g->longest_ns), format_size(freed, g->freed),
-               shown(w, g->name), shown(w, g->cause));
+               format_duration(longest, g->longest_ns),
+               g->with_heap ? format_size(freed, g->freed) : "-", shown(w, g->name),
+               shown(w, g->cause));
     }
     more(w->collections.len, w->limit, "causes");
     char text[24];

@@ -87,6 +87,10 @@ static bool without_log(const struct vm_activity *v)
 static const char *heap_note(const struct vm_activity *v)
 {
     bool counters = without_log(v);
+    for (size_t i = 0; i < v->collections.len; i++)
+        if (v->collections.data[i].no_before)
+            return "freed and allocated leave out the collections of which the VM's log does not "
+                   "say what the heap held before them";
     for (size_t i = 0; i < v->collections.len; i++) {
         const struct vm_collection *c = &v->collections.data[i];
         const char *name = vm_text(v, c->name);
@@ -146,8 +150,12 @@ static int group_collections(struct vm_view *w)
         g->n++;
         g->total_ns += c->pauses_ns;
         g->longest_ns = MAX(g->longest_ns, c->longest_ns);
-        if (!c->has_heap)
+        if (!c->has_heap) {
+            after = c->no_before ? c->after : after;
+            known = known || c->no_before;
             continue;
+        }
+        g->with_heap++;
         g->freed += c->before - MIN(c->after, c->before);
         if (known)
             w->allocated += c->before - MIN(after, c->before);

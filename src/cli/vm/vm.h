@@ -9,7 +9,8 @@
 struct vm_group {
     uint32_t name, cause; /* for vm_text */
     uint64_t n, total_ns, sync_ns, longest_ns, longest_sync_ns, freed;
-    bool concurrent; /* phases that run concurrently with the program */
+    uint64_t with_heap; /* the collections of which it is known what they freed */
+    bool concurrent;    /* phases that run concurrently with the program */
 };
 
 struct vm_groups {

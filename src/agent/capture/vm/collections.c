@@ -15,10 +15,11 @@ enum { OPEN_MAX = 8, COLLECTORS = 3 };
 #define QUIET_NS (5 * NS_PER_SECOND) /* after that a collection without a last line has ended */
 
 struct open_collection {
-    bool used, heap_reported;
+    bool used, has_heap, no_before;
     bool undone; /* a marking that G1 prepared and then found unnecessary: it collects nothing */
     struct collection c;
     uint64_t phase_ns; /* where the next phase of the pause begins */
+    uint64_t heap_ns, before, after, capacity;
 };
 
 static struct {
@@ -92,6 +93,10 @@ static void end(struct open_collection *o)
     if (!o->used)
         return;
     o->used = false;
+    if (o->has_heap && !o->no_before)
+        collection_put_heap(o->c.id, o->c.start_ns, "Before GC", o->before, o->capacity);
+    if (o->has_heap)
+        collection_put_heap(o->c.id, o->heap_ns, "After GC", o->after, o->capacity);
     if (!o->undone)
         collection_put(&o->c);
 }
@@ -156,11 +161,25 @@ static bool ends_here(const struct log_gc *g)
     return false;
 }
 
-static void put_heap(struct open_collection *o, const struct log_gc *g, uint64_t ns)
+/*
+ * A collection's first line with the heap has it from before to after. Shenandoah writes one after
+ * marking, by when nothing but regions without live objects is free again, and another one after
+ * evacuation; the first has the heap before and the last the heap after. Since JDK 26 the regions
+ * are free before the first line, so no line has the heap before the collection.
+ */
+static void note_heap(struct open_collection *o, const struct log_gc *g, uint64_t ns)
 {
-    collection_put_heap(o->c.id, o->c.start_ns, "Before GC", g->before, g->capacity);
-    collection_put_heap(o->c.id, ns, "After GC", g->after, g->capacity);
-    o->heap_reported = true;
+    bool cleanup = log_text_starts(g->name, "Concurrent cleanup");
+    if (o->has_heap && !cleanup)
+        return;
+    if (!o->has_heap) {
+        o->before = g->before;
+        o->no_before = cleanup && vm.version > 25;
+    }
+    o->has_heap = true;
+    o->after = g->after;
+    o->capacity = g->capacity;
+    o->heap_ns = ns;
 }
 
 static void on_pause(struct open_collection *o, const struct log_gc *g, uint64_t start)
@@ -204,23 +223,44 @@ static void on_line(const struct log_line *line, const struct log_gc *g)
         o->phase_ns += g->duration_ns;
     }
     /* "Young Generation" of ZGC is a part of a collection, whose own line follows. */
-    if (g->has_heap && !phase && !o->heap_reported)
-        put_heap(o, g, line->ns);
+    if (g->has_heap && !phase)
+        note_heap(o, g, line->ns);
     if (log_text_is(line->tags, "gc") && ends_here(g))
         end(o);
+}
+
+/*
+ * Takes Shenandoah's reason for a collection without its figures, so that equal reasons are equal:
+ * "Free (91266K) is below minimum threshold (13107K)" and "Learning 1 of 5. Free ..." become "Free
+ * is below minimum threshold" and "Learning".
+ */
+static void note_trigger(struct log_text why)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < why.len && n < sizeof(all.trigger) - 1; i++) {
+        char c = why.data[i], next = i + 1 < why.len ? why.data[i + 1] : 0;
+        const char *close = NULL;
+        if (c == '(' && next >= '0' && next <= '9')
+            close = memchr(why.data + i, ')', why.len - i);
+        if (close) {
+            i = (size_t)(close - why.data);
+            n -= n && all.trigger[n - 1] == ' ';
+            continue;
+        }
+        if ((c == '.' && (next == ' ' || !next)) || (c == ' ' && next >= '0' && next <= '9'))
+            break;
+        all.trigger[n++] = c;
+    }
+    all.trigger[n] = 0;
 }
 
 void collections_line(const struct log_line *line)
 {
     struct log_gc g;
-    if (log_gc_read(line->text, &g)) {
+    if (log_gc_read(line->text, &g))
         on_line(line, &g);
-    } else if (log_text_starts(line->text, "Trigger: ")) {
-        struct log_text why = {line->text.data + 9, line->text.len - 9};
-        const char *stop = memchr(why.data, '.', why.len);
-        log_text_copy(all.trigger, sizeof(all.trigger),
-                      stop ? (struct log_text){why.data, (size_t)(stop - why.data)} : why);
-    }
+    else if (log_text_starts(line->text, "Trigger: "))
+        note_trigger((struct log_text){line->text.data + 9, line->text.len - 9});
 }
 
 /* Returns whether a later collection has begun, which Shenandoah does only after the one before. */
