@@ -376,6 +376,13 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
     return r;
 }
 
+static atomic_bool end_waits;
+
+bool session_end_waits(void)
+{
+    return atomic_load_explicit(&end_waits, memory_order_relaxed);
+}
+
 /*
  * Takes the lock for the thread that ends the VM. Returns false if that takes too long: the holder
  * of the lock may wait for a collector that has stopped (after Runtime.halt, which runs no hooks),
@@ -385,14 +392,16 @@ static bool lock_at_end(void)
 {
     static bool in_vain; /* it does not wait a second time */
     uint64_t start = now_ns();
-    while (pthread_mutex_trylock(&session_lock) != 0) {
-        if (in_vain || now_ns() - start > END_MS * NS_PER_MS) {
-            in_vain = true;
-            return false;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    bool locked = pthread_mutex_trylock(&session_lock) == 0;
+    atomic_store(&end_waits, !locked);
+    while (!locked && !in_vain && now_ns() - start < END_MS * NS_PER_MS) {
+        /* Waits in the lock's queue, which a worker with much to write would overtake otherwise. */
+        struct timespec until = clock_after(CLOCK_REALTIME, 20 * NS_PER_MS);
+        locked = pthread_mutex_timedlock(&session_lock, &until) == 0;
     }
-    return true;
+    in_vain = in_vain || !locked;
+    atomic_store(&end_waits, false);
+    return locked;
 }
 
 void session_vm_ending(JNIEnv *jni)
@@ -415,6 +424,7 @@ void session_vm_ending(JNIEnv *jni)
 
 void session_vm_death(JNIEnv *jni)
 {
+    session_shut_floods(); /* threads of the program run on, and may call what is traced */
     ending_stop_collections(false);
     batches_end();
     if (!lock_at_end()) {

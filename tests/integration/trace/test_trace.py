@@ -1301,3 +1301,18 @@ def test_what_the_agent_does_itself_is_no_call(jdk, jvmscope, tmp_path):
     assert not own, own[:3]
     assert any(".loadClass(" in c["method"] and "Traced" in json.dumps(c["args"]) for c in seen)
     assert any(c["method"].startswith("Traced") for c in seen)
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("threads", [2, pytest.param(12, marks=pytest.mark.slow)])
+def test_the_vm_ends_while_threads_call_what_is_traced(jdk, jvmscope, tmp_path, threads):
+    """The end does not wait until the threads have stopped, and the recording is whole up to it, the other captures' too."""
+    out = tmp_path / "t.jfr"
+    done = jvmscope("run", "--trace", "CallsAtEnd.work", "--trace", "CallsAtEnd.hardly", "--alloc=exact", "-o", out, "--",
+                    *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("CallsAtEnd"), "CallsAtEnd", threads, 500))
+    assert done.returncode == 7 and done.stdout == "ends\n", done
+    assert "lacks" not in done.stderr and "never ended" not in done.stderr, done.stderr
+    trace = json.loads(jvmscope("trace", "--json", "--method", "CallsAtEnd.hardly", out).stdout)
+    assert not trace["unended"] and len(trace["calls"]) == 100, (len(trace["calls"]), trace["losses"])
+    report = json.loads(jvmscope("report", "--json", out).stdout)
+    assert not report["unended"], report["losses"]

@@ -49,8 +49,10 @@ static struct {
     _Atomic unsigned shut_rings;
     uint64_t without_ring;
     _Atomic uint64_t round_records; /* that the last finished round read */
-    _Atomic uint64_t since;         /* when the recording began; UINT64_MAX: it has not */
-    struct map names; /* java thread id -> char *, of threads that have or had a ring */
+    uint64_t late_ns; /* when records are no longer written, at the end of the VM; 0: not set */
+    bool late;
+    _Atomic uint64_t since; /* when the recording began; UINT64_MAX: it has not */
+    struct map names;       /* java thread id -> char *, of threads that have or had a ring */
 } drain = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the probe's native methods, which the VM finds by name in the library ---- */
@@ -290,6 +292,8 @@ static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
     return !reader || trace_objects_is_own(r->thread) || reader->record(w, r);
 }
 
+enum { WATCH = 64 }; /* records between two looks at the time */
+
 /* A ring with records to be read. */
 struct place {
     struct trace_cursor cursor;
@@ -311,13 +315,25 @@ static void give_up(struct round *round)
         drain.readers[0]->unmatched(round->w);
 }
 
+/* Whether the VM's end has waited long enough for the rings: other threads run on meanwhile. */
+static bool is_late(uint64_t records)
+{
+    enum { LATE_MS = 2000 };
+
+    if (vm.dying && records % WATCH == 0) {
+        drain.late_ns = drain.late_ns ? drain.late_ns : now_ns() + LATE_MS * NS_PER_MS;
+        drain.late = drain.late || now_ns() > drain.late_ns;
+    }
+    return drain.late;
+}
+
 static void read_one(struct round *round, const struct trace_record *r)
 {
-    enum { WATCH = 64 }; /* records between two looks at the time */
-
     if (++round->records % WATCH == 0 && round->s)
         session_watch_time(round->s);
-    if (!hand_over(round->w, r))
+    if (is_late(round->records) && r->kind >= 0)
+        jfr_lose(round->w, r->kind < RECORD_SITE ? LOSS_TRACE_LATE : LOSS_LOG_LATE, 1);
+    else if (!drain.late && !hand_over(round->w, r))
         give_up(round);
 }
 
@@ -396,13 +412,15 @@ static void drain_rings(struct jfr_writer *w, const struct session *s)
     }
     for (unsigned i = round.n / 2; i-- > 0;)
         sift_down(&round, i);
-    while (round.n) {
+    while (round.n && !(s && session_end_waits())) {
         read_one(&round, places[0].record);
         trace_cursor_next(&places[0].cursor);
         if (!next_record(&round, &places[0]))
             places[0] = places[--round.n];
         sift_down(&round, 0);
     }
+    for (unsigned i = 0; i < round.n; i++)
+        trace_cursor_end(&places[i].cursor);
     drain.round_records = round.records;
     report_lost(w);
 }
