@@ -238,7 +238,8 @@ static void note_trigger(struct log_text why)
 {
     size_t n = 0;
     for (size_t i = 0; i < why.len && n < sizeof(all.trigger) - 1; i++) {
-        char c = why.data[i], next = i + 1 < why.len ? why.data[i + 1] : 0;
+        char c = why.data[i];
+        char next = i + 1 < why.len ? why.data[i + 1] : 0;
         const char *close = NULL;
         if (c == '(' && next >= '0' && next <= '9')
             close = memchr(why.data + i, ')', why.len - i);
