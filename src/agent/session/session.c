@@ -70,6 +70,7 @@ static bool lock_unless_occupied(void)
 }
 
 static atomic_bool always_on;
+atomic_bool session_end_waits;
 
 static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
 {
@@ -376,13 +377,6 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
     return r;
 }
 
-static atomic_bool end_waits;
-
-bool session_end_waits(void)
-{
-    return atomic_load_explicit(&end_waits, memory_order_relaxed);
-}
-
 /*
  * Takes the lock for the thread that ends the VM. Returns false if that takes too long: the holder
  * of the lock may wait for a collector that has stopped (after Runtime.halt, which runs no hooks),
@@ -391,16 +385,16 @@ bool session_end_waits(void)
 static bool lock_at_end(void)
 {
     static bool in_vain; /* it does not wait a second time */
-    uint64_t start = now_ns();
+    uint64_t end = now_ns() + END_MS * NS_PER_MS;
     bool locked = pthread_mutex_trylock(&session_lock) == 0;
-    atomic_store(&end_waits, !locked);
-    while (!locked && !in_vain && now_ns() - start < END_MS * NS_PER_MS) {
-        /* Waits in the lock's queue, which a worker with much to write would overtake otherwise. */
+    atomic_store(&session_end_waits, !locked);
+    while (!locked && !in_vain && now_ns() < end) {
+        /* Waits in the lock's queue: a worker with much to write would be faster than a poll. */
         struct timespec until = clock_after(CLOCK_REALTIME, 20 * NS_PER_MS);
         locked = pthread_mutex_timedlock(&session_lock, &until) == 0;
     }
     in_vain = in_vain || !locked;
-    atomic_store(&end_waits, false);
+    atomic_store(&session_end_waits, false);
     return locked;
 }
 
@@ -409,13 +403,11 @@ void session_vm_ending(JNIEnv *jni)
     batches_end();
     if (!lock_at_end())
         return;
-    struct session *s =
-        session_now && session_now->running && option_on(&session_now->options, OPT_DOE)
-            ? session_now
-            : NULL;
-    if (s)
+    struct session *s = session_now;
+    bool writes = s && s->running && option_on(&s->options, OPT_DOE);
+    if (writes)
         session_flush_rows(s, jni);
-    for (int i = 0; i < captures_count && s; i++)
+    for (int i = 0; i < captures_count && writes; i++)
         if (captures[i]->ending && session_row_reachable(s, i))
             captures[i]->ending(s, jni);
     ending_stop_collections(true);

@@ -32,10 +32,10 @@ unsigned session_rounds_of(void);
 void session_drain_soon(void);
 
 /*
- * Returns whether the thread that ends the VM waits for the session's lock: long work in the
- * agent's thread stops at a point from which that thread can go on with it.
+ * The thread that ends the VM waits for the session's lock: long work in the agent's thread stops
+ * at a point from which that thread can go on with it.
  */
-bool session_end_waits(void);
+extern atomic_bool session_end_waits;
 
 /* Wakes the agent's thread when the recording's file has to grow. */
 extern struct waker session_waker;

@@ -412,7 +412,7 @@ static void drain_rings(struct jfr_writer *w, const struct session *s)
     }
     for (unsigned i = round.n / 2; i-- > 0;)
         sift_down(&round, i);
-    while (round.n && !(s && session_end_waits())) {
+    while (round.n && !(s && atomic_load(&session_end_waits))) {
         read_one(&round, places[0].record);
         trace_cursor_next(&places[0].cursor);
         if (!next_record(&round, &places[0]))
