@@ -5,6 +5,7 @@
 #include "agent/vm/os_thread.h"
 #include "agent/vm/virtual_list.h"
 #include "base/parse.h"
+#include "classfile/classfile.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -318,7 +319,11 @@ static void put_locals(struct inspection *i, jthread t, jint depth, const jvmtiF
     if (!i->have.can_access_local_variables)
         return;
     jobject self = NULL;
-    if ((*i->ti)->GetLocalInstance(i->ti, t, depth, &self) == JVMTI_ERROR_NONE)
+    jint modifiers = ACC_STATIC;
+    (*i->ti)->GetMethodModifiers(i->ti, f->method, &modifiers);
+    /* For a static method JDK 8 returns its first local variable. */
+    if (!(modifiers & ACC_STATIC) &&
+        (*i->ti)->GetLocalInstance(i->ti, t, depth, &self) == JVMTI_ERROR_NONE)
         inspect_put_object_key(i, "this", self);
     if ((*i->ti)->GetLocalVariableTable(i->ti, f->method, &n, &table) != JVMTI_ERROR_NONE)
         return;

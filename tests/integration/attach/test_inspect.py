@@ -214,6 +214,8 @@ def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
         stack = ask(jvmscope, process, "stack", "holder")
         assert any(f.get("locals") for f in stack["frames"] if f["method"] == "waiting"), "JSON has no locals either"
         assert "locals_unknown" not in stack
+        main = ask(jvmscope, process, "stack", "main")["frames"][-1]
+        assert main["method"] == "main" and "this" not in main, main  # a static method
         text = lab.output("inspect", process.pid, "class", "Inspected")
         assert re.search(r"^ +nothing +java\.lang\.Object +static +null$", text, re.M), text
         assert re.search(r"^ +tenth +double +static +0\.1$", text, re.M) and re.search(r"^ +third +float +static +0\.33333334$", text, re.M), text
