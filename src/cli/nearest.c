@@ -38,7 +38,7 @@ void nearest_try(struct nearest *n, const char *candidate)
     unsigned d = distance(n->word, length, candidate, other);
     bool begun = length - strspn(n->word, "-") > 1 && strncmp(candidate, n->word, length) == 0;
     d = begun ? MIN(d, 1U) : d; /* as good as a word with one wrong letter */
-    unsigned limit = MAX((unsigned)length / 3, 2U);
+    unsigned limit = length < 4 ? 1 : MAX((unsigned)length / 3, 2U);
     if (d <= limit && d < length && (!n->best || d < n->distance)) {
         n->best = candidate;
         n->distance = d;

@@ -128,6 +128,9 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
     bool is_text = *p->at == '\'' || *p->at == '"';
     if (t->what == COND_THREAD && !is_text)
         return logic_fail(p, "a thread's name is a text, as in thread == 'main',");
+    if (t->what == COND_THROWN && is_text)
+        return logic_fail(p, "thrown says whether the call threw, as in thrown or !thrown, and is "
+                             "not the exception's text;");
     if ((t->what == COND_TIME || t->what == COND_DEPTH || t->what == COND_THROWN || t->length) &&
         (is_text || strncmp(p->at, "null", 4) == 0))
         return logic_fail(

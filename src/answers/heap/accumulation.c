@@ -6,13 +6,25 @@
 
 enum { CHAIN = 8, MAX_SIDE = 8 };
 
+/* "int[][]" is an array of references, but nothing of the program's. */
+static bool is_of_primitives(const char *name)
+{
+    static const char *const primitives[] = {"boolean", "byte", "char",  "short",
+                                             "int",     "long", "float", "double"};
+    size_t n = strcspn(name, "[");
+    for (size_t i = 0; name[n] && i < ARRAY_SIZE(primitives); i++)
+        if (strlen(primitives[i]) == n && strncmp(name, primitives[i], n) == 0)
+            return true;
+    return false;
+}
+
 bool heap_is_program_class(const struct heap_class *c)
 {
     static const char *const jdk[] = {"java.", "javax.", "jdk.", "sun.", "com.sun."};
     for (size_t i = 0; i < ARRAY_SIZE(jdk); i++)
         if (strncmp(c->name, jdk[i], strlen(jdk[i])) == 0)
             return false;
-    return c->kind != HEAP_PRIMITIVE_ARRAY;
+    return c->kind != HEAP_PRIMITIVE_ARRAY && !is_of_primitives(c->name);
 }
 
 /*

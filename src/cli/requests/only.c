@@ -18,6 +18,14 @@ static bool is_recording(const char *path)
            memcmp(magic, "FLR", sizeof(magic)) == 0 || jfr_is_ring(fd);
 }
 
+/* Returns whether the recording, which can be read, has requests of any name. */
+static bool has_requests(const char *path)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    _cleanup_(requests_release) struct requests r = {0};
+    return requests_load(&r, path, &(struct request_filter){0}, &why) == 0 && r.list.len;
+}
+
 int only_requests_times(const struct only_requests *o, const char *path, struct request_times *ret)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
@@ -30,8 +38,8 @@ int only_requests_times(const struct only_requests *o, const char *path, struct 
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", e);
     if (!r.list.len)
-        return o->name ? complain(path, "no request has this name", o->name)
-                       : requests_missing(path);
+        return o->name && has_requests(path) ? complain(path, "no request has this name", o->name)
+                                             : requests_missing(path);
     if (request_names_check(&r, path, o->name, false))
         return 1;
     e = request_times(&r, o->slowest > 0 ? &slow : NULL, ret);

@@ -223,8 +223,8 @@ int threads_what_if(struct thread_view *v)
     if (!o->lock && !o->method)
         return what_if_of_locks(v, o->factor ? factors[0] : 0.5);
     /* For a misspelt name the answer would be that it gains nothing. */
-    if (selected_by_name(v->path, "no method matches", o->method, method_of_frame, v->t,
-                         v->t->n_frames))
+    if (selected_by_name(v->path, "no method matches on the stacks of waits", o->method,
+                         method_of_frame, v->t, v->t->n_frames))
         return 1;
     struct what_if w = {.lock = o->lock ? lock_selected : NULL,
                         .lock_arg = v,

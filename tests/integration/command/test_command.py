@@ -133,7 +133,7 @@ def test_errors_are_one_line_and_say_what_and_why(jvmscope, tmp_path):
 def test_a_misspelt_word_gets_the_nearest_one(jvmscope):
     for words, meant in ((["reprot"], "report"), (["thread"], "threads"), (["threads", "sumary"], "summary"), (["report", "--limt", "3", "x"], "--limit"),
                          (["run", "--treads", "--", "java"], "--threads"), (["attach", "--mach=x"], "--match"), (["report", "--qqqqqq", "x"], None), (["run", "--tr", "--", "java"], "--trace"),
-                         (["xyzzy"], None), (["report", "-" * 100, "x"], None)):
+                         (["xyzzy"], None), (["foo"], None), (["report", "-" * 100, "x"], None)):
         done = jvmscope(*words)
         assert done.returncode == 2, done
         line = done.stderr.splitlines()[0]

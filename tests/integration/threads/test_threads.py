@@ -644,7 +644,7 @@ def test_tables_are_what_a_new_user_reads(jdk):
 @pytest.mark.jdks(17)
 def test_what_if_of_nothing_and_a_cut_recording_are_reported(jdk, tmp_path):
     path, _ = exported(jdk.version, "4", ".trcxml", tmp_path)
-    for option, what in (("--lock", "no lock's class matches"), ("--method", "no method matches")):
+    for option, what in (("--lock", "no lock's class matches"), ("--method", "no method matches on the stacks of waits")):
         done = lab.jvmscope("threads", "what-if", option, "Misspelt", path)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == f"jvmscope: {path}: {what}: Misspelt\n"
