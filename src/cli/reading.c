@@ -18,7 +18,7 @@
 static const struct arg selection_args[] = {
     {"--thread", 0, ARG_LIST, offsetof(struct selection, filter.thread), "PATTERN",
      "only threads whose name matches (* and ?, or a part of it)"},
-    {"--class", 0, ARG_TEXT, offsetof(struct selection, filter.class_name), "PATTERN",
+    {"--class", 0, ARG_LIST, offsetof(struct selection, filter.class_name), "PATTERN",
      "only stacks with a frame of a class that matches"},
     {"--from", 0, ARG_DURATION, offsetof(struct selection, filter.from_ns), "TIME",
      "only from this time on, counted from the start: 1.5s, 2m"},

@@ -23,8 +23,8 @@
 /* clang-format off */
 #define JSON   {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"}
 #define THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "only threads whose name matches (* and ?, or a part of it)"}
-#define CLASS  {"--class", 0, ARG_TEXT, OPTION(class_name), "PATTERN", "only waits for objects of a class that matches"}, \
-               {"--lock", 0, ARG_TEXT, OPTION(lock), "PATTERN", "the same"}
+#define CLASS  {"--class", 0, ARG_LIST, OPTION(class_name), "PATTERN", "only waits for objects of a class that matches"}, \
+               {"--lock", 0, ARG_LIST, OPTION(lock), "PATTERN", "the same"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only from this time on, counted from the start: 1.5s, 2m"}, \
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only up to this time"}
 #define MIN_   {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are at least this long"}
@@ -44,7 +44,7 @@ static const struct arg path_args[] = {
     JSON, END, TO_THREAD, FROM, IDLE, LIMIT("rows of a table (20)"), {0}};
 static const struct arg what_if_args[] = {
     JSON,
-    {"--lock", 0, ARG_TEXT, OPTION(lock), "PATTERN", "the locks whose sections change"},
+    {"--lock", 0, ARG_LIST, OPTION(lock), "PATTERN", "the locks whose sections change"},
     {"--method", 0, ARG_LIST, OPTION(method), "PATTERN", "the methods that change"},
     {"--factor", 0, ARG_TEXT, OPTION(factor), "F",
      "the factor; 0.5 halves the sections (0.75, 0.5 and 0)"},

@@ -150,7 +150,7 @@ VALUES = {
     "OPTIONS": ("--cpu", ["--no-such-option", "--cpu --cpu=9x", "--cpu " * 99], []),
 }
 # Lists, which most commands continue when they are given again.
-LISTS = {"--base", "--label", "--match", "--method", "--name", "--request", "--thread", "--token"}
+LISTS = {"--base", "--class", "--label", "--lock", "--match", "--method", "--name", "--request", "--thread", "--token"}
 WRONG = {"--push": ["x", "ftp://x/ingest", "http://127.0.0.1:1"], "--to": ["x", "ftp://x"], "--collector": ["x", "ftp://x"], "--store": ["x", "nosuch:x"]}
 GOOD = {"--push": PUSH["--push"], "--to": "http://127.0.0.1:1", "--collector": "http://127.0.0.1:1", "--store": STORE}
 
