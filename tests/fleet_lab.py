@@ -91,11 +91,11 @@ def stacks(**counts):
     return "".join(";".join(f"Main.{f}" for f in path.split("_")) + f" {n}\n" for path, n in counts.items())
 
 
-def form(**parts):
+def form(boundary="x-x", **parts):
     """A multipart body and its type."""
-    body = b"".join(f'--x-x\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
+    body = b"".join(f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
                     for name, data in parts.items())
-    return body + b"--x-x--\r\n", {"Content-Type": "multipart/form-data; boundary=x-x"}
+    return body + f"--{boundary}--\r\n".encode(), {"Content-Type": f"multipart/form-data; boundary={boundary}"}
 
 
 def varint(n):

@@ -109,7 +109,10 @@ int collector_query(struct collector *c, const struct tenant *t, const struct in
                     const char *method, struct intake_reply *reply);
 /* Sets a label, or what it stands for. Returns 0 or -ENOMEM. */
 int upload_origin_set(struct upload_origin *o, const char *key, const char *value) must_check;
-/* Takes a file at path as an upload; content is its hash. Returns the HTTP status. */
+/*
+ * Takes a file at path as an upload; content is its hash, or that of the query of a form, whose
+ * parts are added. Returns the HTTP status.
+ */
 int collector_take(struct collector *c, struct upload_origin *from, const char *path,
                    const struct fleet_hash *content, struct intake_reply *reply);
 /* The hash of a file's contents and of texts before them. */

@@ -23,6 +23,10 @@ static struct upload_origin origin_of(const struct tenant *t, const struct intak
         .content_type = intake_header(q, "Content-Type")};
 }
 
+/*
+ * Names the upload by its bytes and the texts. collector_take adds what is in a form, whose bytes
+ * differ each time it is sent.
+ */
 static int take(struct collector *c, struct upload_origin *o, const struct intake_request *q,
                 const char *const *texts, size_t n, struct intake_reply *reply)
 {
@@ -30,7 +34,8 @@ static int take(struct collector *c, struct upload_origin *o, const struct intak
     char path[64];
     if (q->body < 0)
         return intake_line(reply, 400, "no body");
-    if (collector_hash(q->body, texts, n, &content) < 0)
+    bool form = fleet_reading_is_form(o->format, o->content_type);
+    if (collector_hash(form ? -1 : q->body, texts, n, &content) < 0)
         return intake_line(reply, 500, "cannot read the body");
     snprintf(path, sizeof(path), "/proc/self/fd/%d", q->body);
     return collector_take(c, o, path, &content, reply);
@@ -63,15 +68,19 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
                              "%s", why.len ? buf_str(&why) : strerror(-r));
     } else {
         const char *name = intake_argument(q, "name"), *from = intake_argument(q, "from"),
-                   *until = intake_argument(q, "until");
-        const char *const texts[] = {"ingest", t->name, name ? name : "", from ? from : "",
-                                     until ? until : ""};
+                   *until = intake_argument(q, "until"), *format = intake_argument(q, "format");
+        const char *const texts[] = {"ingest",           t->name,
+                                     name ? name : "",   from ? from : "",
+                                     until ? until : "", format ? format : ""};
+        bool form = fleet_reading_is_form(o.format, o.content_type);
+        /* Other bodies have kept the names that they had before forms had names of their own. */
+        size_t n_texts = ARRAY_SIZE(texts) - !form;
         o.origin.service = buf_str(&ingest.service);
         o.from_ns = (int64_t)ingest.from_ns;
         o.interval_ns = ingest.sample_rate ? NS_PER_SECOND / ingest.sample_rate : 0;
         r = set_labels(&o, &w, ingest.labels);
         status = r < 0 ? intake_line(reply, 500, "out of memory")
-                       : take(c, &o, q, texts, ARRAY_SIZE(texts), reply);
+                       : take(c, &o, q, texts, n_texts, reply);
     }
     pyroscope_ingest_release(&ingest);
     wire_batch_release(&w);

@@ -438,6 +438,17 @@ static void keep_recording(struct collector *c, const struct upload_origin *from
         c->not_kept(c->kept.folder, r);
 }
 
+/* The name of a form: of its query and its parts. */
+static struct fleet_hash hash_form(const struct fleet_hash *query, const struct fleet_hash *parts)
+{
+    struct fleet_sha s;
+    fleet_sha_begin(&s);
+    fleet_sha_add_text(&s, "form", strlen("form"));
+    fleet_sha_add(&s, query->bytes, FLEET_HASH_BYTES);
+    fleet_sha_add(&s, parts->bytes, FLEET_HASH_BYTES);
+    return fleet_sha_end(&s);
+}
+
 int collector_take(struct collector *c, struct upload_origin *from, const char *path,
                    const struct fleet_hash *content, struct intake_reply *reply)
 {
@@ -472,6 +483,8 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
     if (r < 0) {
         status = status_of_reading(c, r, &why, reply);
     } else {
+        if (fleet_reading_is_form(from->format, from->content_type))
+            id = hash_form(&id, &b.parts);
         keep_recording(c, from, &b, &id, path);
         status = store_batches(c, from, &b, &id, &to, reply);
     }

@@ -316,6 +316,22 @@ static int read_packed(struct fleet_batches *to, const char *path, const struct 
     return r < 0 ? r : read_one(to, fd >= 0 ? plain : path, how, why);
 }
 
+/*
+ * Names a form by its parts: the boundary between them is another one each time it is sent. What
+ * follows a damaged part is left out.
+ */
+static struct fleet_hash hash_parts(struct multipart form)
+{
+    struct multipart_part part;
+    struct fleet_sha s;
+    fleet_sha_begin(&s);
+    while (multipart_next(&form, &part)) {
+        fleet_sha_add_text(&s, part.name.data, part.name.len);
+        fleet_sha_add_text(&s, (const char *)part.data, part.len);
+    }
+    return fleet_sha_end(&s);
+}
+
 /* The file in a form: the part called "jfr" or "profile". */
 static int read_form(struct fleet_batches *to, const struct file_map *body,
                      const struct fleet_reading *how, struct buf *why)
@@ -327,6 +343,7 @@ static int read_form(struct fleet_batches *to, const struct file_map *body,
         buf_string(why, "a form without a boundary");
         return -EPROTO;
     }
+    to->parts = hash_parts(form);
     while (multipart_next(&form, &part)) {
         if (!str_is(part.name, "jfr") && !str_is(part.name, "profile"))
             continue;
@@ -366,8 +383,7 @@ static int read_body(struct fleet_batches *to, const char *path, const struct fl
     int r = file_map_open(&body, path);
     if (r < 0)
         return r;
-    bool form = how->format == FLEET_INGEST && how->content_type &&
-                strncasecmp(how->content_type, "multipart/", 10) == 0;
+    bool form = fleet_reading_is_form(how->format, how->content_type);
     r = form                          ? read_form(to, &body, how, why)
         : how->format == FLEET_INGEST ? read_one(to, path, how, why)
                                       : read_messages(to, &body, how, why);
@@ -412,7 +428,7 @@ static uint64_t inherited_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The first byte is 0 or the errno; the batch or the reason follows. */
+/* The first byte is 0 or the errno; the hash of the parts and the batches or the reason follow. */
 _Noreturn static void read_in_child(int to, const struct fleet_reading *how)
 {
     struct fleet_batches b = {0};
@@ -423,6 +439,8 @@ _Noreturn static void read_in_child(int to, const struct fleet_reading *how)
     limit(RLIMIT_CORE, 0);
     int r = fleet_read(&b, how, &why);
     buf_u8(&packed, (uint8_t)-r);
+    if (r == 0)
+        buf_bytes(&packed, b.parts.bytes, FLEET_HASH_BYTES);
     for (size_t i = 0; i < b.list.len; i++)
         batch_pack(&b.list.data[i], &packed);
     if (r < 0)
@@ -459,7 +477,10 @@ static int result_of(struct fleet_batches *ret, const uint8_t *bytes, size_t len
     }
     struct fleet_batches b = {0};
     struct cursor c = cursor_of(bytes + 1, len - 1);
-    int r = 0;
+    const uint8_t *parts = cursor_take(&c, FLEET_HASH_BYTES);
+    int r = parts ? 0 : -EPROTO;
+    if (parts)
+        memcpy(b.parts.bytes, parts, FLEET_HASH_BYTES);
     while (r == 0 && cursor_left(&c)) {
         r = vec_extend(&b.list, 1);
         if (r == 0)

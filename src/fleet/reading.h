@@ -4,6 +4,9 @@
 
 #include "base/buf.h"
 #include "fleet/batch.h"
+#include "fleet/hash.h"
+
+#include <strings.h>
 
 struct reading_limits {
     uint64_t unpacked; /* bytes of the file without compression */
@@ -51,7 +54,15 @@ static inline bool fleet_reading_includes(const struct fleet_reading *how, int64
 /* The contents of an upload: one batch for each program that it is about. */
 struct fleet_batches {
     VEC(struct batch) list;
+    struct fleet_hash parts; /* of a form: the hash of its parts' names and contents */
 };
+
+/* Returns whether an upload is a form, whose bytes differ each time it is sent. */
+static inline bool fleet_reading_is_form(enum fleet_format format, const char *content_type)
+{
+    return format == FLEET_INGEST && content_type &&
+           strncasecmp(content_type, "multipart/", strlen("multipart/")) == 0;
+}
 
 void fleet_batches_release(struct fleet_batches *b);
 

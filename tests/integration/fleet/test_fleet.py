@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import gzip
 import http.client
+import itertools
 import json
 import os
 import random
@@ -203,6 +204,32 @@ def test_an_upload_that_is_sent_again_counts_once(tmp_path, store):
         samples += 7
         assert c.send(stacks(a_b=7), service="s", host="other", **{"from": NOW})["new"]
         assert total(c) == samples + 7
+
+
+def test_a_form_that_is_sent_again_counts_once(tmp_path):
+    """A client makes a new boundary each time it sends a form: what the parts hold names the upload, and not the boundary."""
+    boundaries = itertools.count()
+    with collector(tmp_path) as c:
+        def ingest(parts, packed=None, **query):
+            body, headers = form(f"b{next(boundaries)}", **parts)
+            if packed:
+                body, headers = packed(body), {**headers, "Content-Encoding": "gzip"}
+            status, text, _ = c.request("POST", "/ingest", body, headers, **{"name": "s{region=eu}", "from": NOW, "until": NOW + 10, "format": "folded", **query})
+            assert status == 200, text
+            return json.loads(text)["new"]
+
+        one = stacks(a_b=7).encode()
+        forms = ({"profile": one}, {"jfr": one}, {"profile": gzip.compress(one, mtime=0)}, {"profile": one, "labels": b""},
+                 {"sample_type_config": b"{}", "profile": one}, {"profile": stacks(a_b=8).encode()}, {"labels": b"", "profile": one})
+        queries = ({"name": "s"}, {"name": "s{region=us}"}, {"from": NOW - 60}, {"until": NOW + 20}, {"format": "pprof"})
+        for send in (*((parts, {}) for parts in forms), *((forms[0], query) for query in queries)):
+            assert [ingest(send[0], **send[1]) for _ in range(3)] == [True, False, False], send
+        # Packed as a whole, with another time in its header each time, it is the same form.
+        assert not any(ingest(forms[0], lambda body: gzip.compress(body, mtime=t)) for t in (1, 2))
+        assert total(c) == 7 * (len(forms) - 1) + 8 + 7 * len(queries)
+        assert f"jvmscope_uploads_repeated_total {2 * (len(forms) + len(queries)) + 2}\n" in c.request("GET", "/metrics")[1]
+        # Bytes that move from one part to another make another form.
+        assert ingest({"profile": one, "x": b"ab", "y": b"c"}) and ingest({"profile": one, "x": b"a", "y": b"bc"})
 
 
 def test_a_kill_at_any_moment_loses_and_doubles_nothing(tmp_path, store):
