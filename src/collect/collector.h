@@ -107,6 +107,8 @@ int collector_otlp(struct collector *c, const struct tenant *t, const struct int
 /* POST /querier.v1.QuerierService/METHOD, in querier.c. */
 int collector_query(struct collector *c, const struct tenant *t, const struct intake_request *q,
                     const char *method, struct intake_reply *reply);
+/* Returns what is wrong with the characters of a name, for a message, or NULL. */
+const char *upload_wrong_characters(struct str s);
 /* Sets a label, or what it stands for. Returns 0 or -ENOMEM. */
 int upload_origin_set(struct upload_origin *o, const char *key, const char *value) must_check;
 /*

@@ -59,6 +59,10 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
     _cleanup_(upload_origin_release) struct upload_origin o = origin_of(t, q, FLEET_INGEST);
     struct pyroscope_ingest ingest = {.from_ns = 0};
     struct wire_batch w = {.used = 0};
+    const char *name = intake_argument(q, "name");
+    const char *wrong = name ? upload_wrong_characters((struct str){name, strlen(name)}) : NULL;
+    if (wrong)
+        return intake_line(reply, 400, "name: %s", wrong);
     int status = 0, r = pyroscope_ingest(&ingest, &w, get_argument, q, &why);
     if (r < 0) {
         status = intake_line(reply,
@@ -67,8 +71,8 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
                                             : 400,
                              "%s", why.len ? buf_str(&why) : strerror(-r));
     } else {
-        const char *name = intake_argument(q, "name"), *from = intake_argument(q, "from"),
-                   *until = intake_argument(q, "until"), *format = intake_argument(q, "format");
+        const char *from = intake_argument(q, "from"), *until = intake_argument(q, "until"),
+                   *format = intake_argument(q, "format");
         const char *const texts[] = {"ingest",           t->name,
                                      name ? name : "",   from ? from : "",
                                      until ? until : "", format ? format : ""};

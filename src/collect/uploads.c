@@ -45,21 +45,29 @@ int collector_hash(int fd, const char *const *texts, size_t n, struct fleet_hash
 
 /* ---- whose it is */
 
-static bool has_control(const char *text)
+const char *upload_wrong_characters(struct str s)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return true;
-    return false;
+    enum { UTF8_LONGEST = 4 }; /* modified UTF-8 has longer ones */
+
+    uint32_t v;
+    for (size_t at = 0, n; at < s.len; at += n) {
+        n = utf8_decode(s.data + at, s.len - at, &v);
+        if (!n || n > UTF8_LONGEST)
+            return "not UTF-8";
+        if (v < 0x20 || v == 0x7f)
+            return "control characters";
+    }
+    return NULL;
 }
 
 static int check_text(const struct collector *c, const char *what, const char *text,
                       struct intake_reply *reply)
 {
+    const char *wrong = upload_wrong_characters((struct str){text, strlen(text)});
     if (strlen(text) > c->limits.text)
         return intake_line(reply, 413, "%s: longer than %llu bytes", what,
                            (unsigned long long)c->limits.text);
-    return has_control(text) ? intake_line(reply, 400, "%s: control characters", what) : 0;
+    return wrong ? intake_line(reply, 400, "%s: %s", what, wrong) : 0;
 }
 
 static int compare_labels(const void *left, const void *right)
@@ -305,10 +313,19 @@ static int store_batch(struct collector *c, const struct upload_origin *from, st
     int status = 0, r = 0;
     for (size_t i = 0; i < from->labels.len && r == 0; i++)
         r = vec_push(&own.labels, from->labels.data[i]);
-    for (size_t i = 0; i < b->origin.len && r == 0; i++)
-        r = upload_origin_set(&own, strpool_get(&b->strings, b->origin.data[i].key).data,
-                              strpool_get(&b->strings, b->origin.data[i].value).data);
-    status = r < 0 ? intake_line(reply, 500, "out of memory") : check_origin(c, &own, reply);
+    for (size_t i = 0; i < b->origin.len && r == 0 && status == 0; i++) {
+        struct str key = strpool_get(&b->strings, b->origin.data[i].key),
+                   value = strpool_get(&b->strings, b->origin.data[i].value);
+        /* Here and not only in check_origin, because a NUL would cut off what follows it. */
+        const char *wrong = upload_wrong_characters(key);
+        wrong = wrong ? wrong : upload_wrong_characters(value);
+        if (wrong)
+            status = intake_line(reply, 400, "label: %s", wrong);
+        else
+            r = upload_origin_set(&own, key.data, value.data);
+    }
+    if (status == 0)
+        status = r < 0 ? intake_line(reply, 500, "out of memory") : check_origin(c, &own, reply);
     mend_times(c, b, from, now_s);
     if (status == 0)
         status = check_age(c, b, now_s, reply);

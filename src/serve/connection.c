@@ -2,6 +2,7 @@
 #include "serve/connection.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 void connection_remove(struct connection_list *list, struct connection *g)
@@ -62,6 +63,38 @@ struct connection *connection_of(struct MHD_Connection *c)
     const union MHD_ConnectionInfo *i =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return i ? i->socket_context : NULL;
+}
+
+size_t connection_unescape(void *none, struct MHD_Connection *c, char *text)
+{
+    (void)none;
+    struct connection *g = connection_of(c);
+    size_t len = MHD_http_unescape(text);
+    if (g && strlen(text) != len)
+        g->malformed = true;
+    return len;
+}
+
+/* Receives the address before it is parsed. The return value becomes the request's state. */
+void *connection_address(void *none, const char *address, struct MHD_Connection *c)
+{
+    (void)none;
+    struct connection *g = connection_of(c);
+    if (g) {
+        g->malformed = false;
+        g->address_end = address + strlen(address);
+    }
+    return NULL;
+}
+
+/*
+ * The HTTP version follows the address in the same buffer; bytes between the two are what a NUL in
+ * the address has cut off.
+ */
+bool connection_has_nul(const struct connection *g, const char *version)
+{
+    uintptr_t end = (uintptr_t)g->address_end, next = (uintptr_t)version;
+    return g->malformed || (next > end + 1 && next - end < CONNECTION_MEMORY);
 }
 
 enum MHD_Result connection_respond(struct MHD_Connection *c, int status, struct buf *body,

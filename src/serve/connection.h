@@ -10,6 +10,8 @@
 
 #include <microhttpd.h>
 
+enum { CONNECTION_MEMORY = 32768 }; /* bytes that the head of a request may take */
+
 struct connection {
     struct connection *older, *newer;
     int fd;
@@ -32,6 +34,18 @@ void connection_notice(void *list, struct MHD_Connection *c, void **socket_conte
                        enum MHD_ConnectionNotificationCode what);
 /* Returns NULL if there was no memory for it; its requests are then refused. */
 struct connection *connection_of(struct MHD_Connection *c);
+
+/*
+ * Callbacks of MHD_OPTION_UNESCAPE_CALLBACK and MHD_OPTION_URI_LOG_CALLBACK, without a context.
+ * They note a NUL in the requested address, which would cut off what follows it.
+ */
+size_t connection_unescape(void *none, struct MHD_Connection *c, char *text);
+void *connection_address(void *none, const char *address, struct MHD_Connection *c);
+/*
+ * Returns whether the address of the request that is being handled contains a NUL; version is the
+ * one that the handler was called with.
+ */
+bool connection_has_nul(const struct connection *g, const char *version);
 
 /*
  * Answers with a body, which it takes over, and with headers, of which the last is {NULL}; those

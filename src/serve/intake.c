@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 
 /* DISCARDED_MAX: how much of a body beyond the limit is read, as a multiple of the limit. */
-enum { MEMORY_LIMIT = 32768, PATH_MAX_LEN = 512, DISCARDED_MAX = 4 };
+enum { PATH_MAX_LEN = 512, DISCARDED_MAX = 4 };
 
 struct intake {
     struct intake_options options;
@@ -149,7 +149,7 @@ static enum MHD_Result refuse_size(struct intake *in, struct MHD_Connection *c)
 
 /* Called when the headers have arrived. */
 static enum MHD_Result on_headers(struct intake *in, struct MHD_Connection *c, const char *url,
-                                  const char *method, void **state)
+                                  const char *method, const char *version, void **state)
 {
     struct connection *g = connection_of(c);
     struct intake_reply reply = {.body = BUF(1 << 16)};
@@ -161,6 +161,8 @@ static enum MHD_Result on_headers(struct intake *in, struct MHD_Connection *c, c
     const char *declared = intake_header(&request, MHD_HTTP_HEADER_CONTENT_LENGTH);
     if (declared)
         length = strtoull(declared, NULL, 10);
+    if (connection_has_nul(g, version))
+        return refuse(c, MHD_HTTP_BAD_REQUEST, "a NUL in the address");
     if (strlen(url) >= PATH_MAX_LEN)
         return refuse(c, MHD_HTTP_URI_TOO_LONG, "the path is too long");
     if (!has_body(method) && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
@@ -239,9 +241,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 {
     struct intake *in = context;
     struct upload *u = *state;
-    (void)version;
     if (!u)
-        return on_headers(in, c, url, method, state);
+        return on_headers(in, c, url, method, version, state);
     if (u->status < 0) {
         struct intake_reply reply = {.body = BUF(1 << 10), .retry_after_s = 10};
         buf_string(&reply.body, "the collector is stopping\n");
@@ -314,11 +315,12 @@ int intake_start(struct intake **ret, const struct intake_options *options, uint
         in->daemon = MHD_start_daemon(
             flags, options->port, NULL, NULL, on_request, in, MHD_OPTION_NOTIFY_COMPLETED,
             on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notice, &in->unfinished,
-            MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
-            MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned)INTAKE_CONNECTIONS,
-            MHD_OPTION_CONNECTION_LIMIT, (unsigned)INTAKE_CONNECTIONS,
+            MHD_OPTION_UNESCAPE_CALLBACK, connection_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
+            connection_address, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR,
+            (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE,
+            (unsigned)INTAKE_CONNECTIONS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)INTAKE_CONNECTIONS,
             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)INTAKE_TIMEOUT_S,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_LIMIT, MHD_OPTION_END);
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
     if (!in->daemon) {
         r = r < 0 ? r : errno ? -errno : -EADDRINUSE;
         stop_pool(in);

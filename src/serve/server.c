@@ -14,7 +14,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-enum { HOST_MAX = 300, MEMORY_LIMIT = 32768 };
+enum { HOST_MAX = 300 };
 
 struct server {
     struct server_options options;
@@ -39,17 +39,6 @@ static void welcome(struct server *s, struct MHD_Connection *c, struct connectio
     MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S);
 }
 
-/* The decoded text becomes a C string: a NUL would truncate it. */
-static size_t decode(void *context, struct MHD_Connection *c, char *text)
-{
-    (void)context;
-    struct connection *g = connection_of(c);
-    size_t len = MHD_http_unescape(text);
-    if (g && strlen(text) != len)
-        g->malformed = true;
-    return len;
-}
-
 static const char *header(struct MHD_Connection *c, const char *name)
 {
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
@@ -72,26 +61,6 @@ static bool host_is_ours(const struct server *s, struct MHD_Connection *c)
             return true;
     }
     return false;
-}
-
-/* Receives the address before it is parsed. The return value becomes the request's state. */
-static void *on_address(void *context, const char *address, struct MHD_Connection *c)
-{
-    (void)context;
-    struct connection *g = connection_of(c);
-    if (g)
-        g->address_end = address + strlen(address);
-    return NULL;
-}
-
-/*
- * The HTTP version follows the address in the same buffer; bytes between the two are what a NUL in
- * the address has cut off.
- */
-static bool is_cut(const struct connection *g, const char *version)
-{
-    uintptr_t end = (uintptr_t)g->address_end, next = (uintptr_t)version;
-    return next > end + 1 && next - end < MEMORY_LIMIT;
 }
 
 static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const char *key,
@@ -201,7 +170,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
     struct connection *g = connection_of(c);
     if (!g)
         return MHD_NO;
-    bool malformed = g->malformed || is_cut(g, version);
+    bool malformed = connection_has_nul(g, version);
     if (malformed || !has_one_host(c))
         return refuse(c, MHD_HTTP_BAD_REQUEST,
                       malformed ? "a NUL in the address" : "not exactly one Host header");
@@ -278,12 +247,12 @@ int server_start(struct server **ret, const struct server_options *options, char
             MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME,
             options->port, NULL, NULL, on_request, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
             NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notice, &s->unproven,
-            MHD_OPTION_UNESCAPE_CALLBACK, decode, s, MHD_OPTION_URI_LOG_CALLBACK, on_address, s,
-            MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
-            MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned)SERVER_CONNECTIONS,
-            MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS,
+            MHD_OPTION_UNESCAPE_CALLBACK, connection_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
+            connection_address, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR,
+            (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE,
+            (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS,
             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_LIMIT, MHD_OPTION_END);
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
     if (!s->daemon) {
         r = r < 0 ? r : errno ? -errno : -EADDRINUSE;
         stop_pool(s);

@@ -301,6 +301,45 @@ def test_what_is_damaged_is_refused_and_leaves_nothing(tmp_path, store):
         assert c.send(good, service="s", **{"from": NOW})["samples"] == 500
 
 
+def test_names_that_would_be_cut_or_confused_are_refused(tmp_path):
+    """A NUL would cut off the rest of a name, and names that are not UTF-8 look the same in every answer."""
+    def raw(c, path, query, body, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", c.port, timeout=60)
+        connection.request("POST", f"{path}?{query}", body, headers or {})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    def labels(*pairs):
+        return b"".join(field(1, field(1, key) + field(2, value)) for key, value in pairs)
+
+    body = stacks(a_b=7)
+    with collector(tmp_path) as c:
+        for bad in ("%00", "nul%00tail", "%00tail", "a%0ab", "q%ff", "%fe", "%c0%80", "%ed%a0%80", "%ed%a0%bd%ed%b8%80", "%f4%90%80%80", "%e2%82"):
+            for query in (f"service={bad}", f"service=s&version={bad}", f"service=s&host={bad}", f"service=s&instance={bad}", f"service=s&label=k={bad}",
+                          f"service=s&label={bad}k=v"):
+                status, text = raw(c, "/v1/upload", query, body)
+                assert (status, len(text.splitlines())) == (400, 1) and ("NUL" in text or "control" in text or "UTF-8" in text), (query, text)
+            for name in (bad, f"s{{k={bad}}}", f"s{{{bad}=v}}"):
+                status, text = raw(c, "/ingest", f"name={name.replace('=', '%3d')}&format=folded&from={NOW}&until={NOW + 1}", body)
+                assert status == 400 and ("NUL" in text or "control" in text or "UTF-8" in text), (name, text)
+        assert raw(c, "/v1/upload%00x", "service=s", body)[0] == 400
+        assert raw(c, "/v1/upload", "%00x=1&service=s", body)[0] == 400
+        sample = field(2, field(1, pprof("cpu", "nanoseconds", main_work=10**7)))
+        for pairs in (((b"service_name", b"a\0b"),), ((b"service_name", b"s"), (b"k", b"v\0")), ((b"service_name", b"s"), (b"k\0", b"v"))):
+            status, text = raw(c, "/push.v1.PusherService/Push", "", field(1, labels(*pairs) + sample), {"Content-Type": "application/proto"})
+            assert status == 400 and "control" in text, (pairs, text)
+        # One connection is not refused for what an earlier request on it asked.
+        connection = http.client.HTTPConnection("127.0.0.1", c.port, timeout=60)
+        for query, status in (("service=a%00", 400), (f"service=%c3%a4%f0%9f%98%80&from={NOW}", 200)):
+            connection.request("POST", f"/v1/upload?{query}", body)
+            answer = connection.getresponse()
+            assert (answer.status, bool(answer.read())) == (status, True)
+        connection.close()
+        assert [s["service"] for s in fleet(c, "services")["services"]] == ["ä😀"] and total(c) == 7
+
+
 def test_clocks_that_are_wrong(tmp_path, store):
     """The offset of a sender's clock is subtracted, and nothing is stored in the future; nothing is lost."""
     with collector(tmp_path, store=store) as c:
