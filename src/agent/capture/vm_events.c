@@ -266,7 +266,8 @@ static char *keep_class(JNIEnv *jni, jclass c, uint32_t *ret_loader)
     return copy;
 }
 
-static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass c)
+/* A class that is never linked is loaded all the same, and may keep its loader from going away. */
+static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass c)
 {
     const struct thread *self = threads_self(jni);
     uint32_t loader = 0;
@@ -354,7 +355,7 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 
 /* ---- the capture ---- */
 
-static const struct vm_callbacks events = {.ti = {.ClassPrepare = on_class_prepare,
+static const struct vm_callbacks events = {.ti = {.ClassLoad = on_class_load,
                                                   .GarbageCollectionStart = on_gc_start,
                                                   .GarbageCollectionFinish = on_gc_finish}};
 static const struct vm_callbacks failures = {.ti = {.Exception = on_exception}};

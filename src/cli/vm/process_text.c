@@ -149,6 +149,21 @@ static void share_row(const char *name, const struct vm_figure *f)
                (double)f->low / 1e4, (double)f->high / 1e4, f->sum / (double)f->n / 1e4);
 }
 
+/* The VM's counts reach from the first reading to the last; the rows count before and after too. */
+static void loaders_sum_text(const struct vm_view *w)
+{
+    const struct vm_figure *f = w->v.figures;
+    uint64_t loaded = 0, unloaded = 0;
+    for (size_t i = 0; i < w->v.loaders.len; i++) {
+        loaded += w->v.loaders.data[i].loaded;
+        unloaded += w->v.loaders.data[i].unloaded;
+    }
+    if (w->v.loaders.len && (loaded != vm_grown(&f[VM_CLASSES_LOADED]) ||
+                             unloaded != vm_grown(&f[VM_CLASSES_UNLOADED])))
+        printf(" the rows by loader add up to %" PRIu64 " loaded and %" PRIu64 " unloaded\n",
+               loaded, unloaded);
+}
+
 static void process_text(const struct vm_view *w)
 {
     const struct vm_figure *f = w->v.figures;
@@ -168,6 +183,7 @@ static void process_text(const struct vm_view *w)
                vm_grown(&f[VM_CLASSES_UNLOADED]),
                COUNT_TEXT(vm_grown(&f[VM_THREADS_STARTED]), "threads"));
         counted_text(w, &f[VM_CLASSES_LOADED]);
+        loaders_sum_text(w);
     }
     if (f[VM_FILES_LIMIT].n)
         printf(" at most %" PRIu64 " files may be open\n", f[VM_FILES_LIMIT].last);

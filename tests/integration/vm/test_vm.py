@@ -341,6 +341,24 @@ def test_classes_by_their_loaders(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 25)
+def test_classes_that_are_never_linked(jdk, tmp_path):
+    """A leak of loaders whose classes were only loaded is seen, and where the rows are not what the VM counted, a line says what they add up to."""
+    out = tmp_path / "vm.jfr"
+    done = jdk.run("java", "-Xmx64m", "-XX:+UseSerialGC", f"-agentpath:{lab.BUILD}/libhprof.so=events=y,format=r,file={out}", "-cp", lab.compiled("LoadedOnly"),
+                   "LoadedOnly", "70", "30")
+    assert done.returncode == 0 and done.stdout == "unloaded 100 of 100\n", (done.stdout, done.stderr)
+    answer = shown(out)
+    loading = {c["class"]: c for c in answer["class_loaders"]}
+    # The VM may report the last ones after the program has seen that they are gone.
+    for name, n in (("LoadedOnly$Loading", 70), ("LoadedOnly$Linking", 30)):
+        assert loading[name]["loaded"] == n and n - 5 <= loading[name]["unloaded"] <= n, loading[name]
+    rows = [sum(c[key] for c in loading.values()) for key in ("loaded", "unloaded")]
+    counted = [answer["process"][key]["grown"] for key in ("classes_loaded", "classes_unloaded")]
+    said = re.findall(r"^ the rows by loader add up to (\d+) loaded and (\d+) unloaded$", lab.output("vm", out), re.M)
+    assert said == ([] if rows == counted else [tuple(map(str, rows))]), (said, rows, counted)
+
+
+@pytest.mark.jdks(8, 17, 25)
 def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
     out = tmp_path / "jdk.jfr"
     done = jdk.run("java", "-Xmx100m", "-Xmn16m", f"-XX:StartFlightRecording=filename={out},settings=profile", "-XX:+UseSerialGC",
