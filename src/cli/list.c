@@ -57,12 +57,14 @@ static void print_span(char text[16], double s)
 static void print_where(const struct vm *vm)
 {
     bool known = vm->container_id || vm->container_name;
-    if (vm->other_root && known)
+    if (vm->other_container && known)
         printf("  (container %s%s%s)", vm->container_id ? vm->container_id : "",
                vm->container_id && vm->container_name ? " " : "",
                vm->container_name ? vm->container_name : "");
-    else if (vm->other_root)
+    else if (vm->other_container)
         fputs("  (container)", stdout);
+    else if (vm->other_root)
+        fputs("  (another root)", stdout);
     else if (vm->other_tmp)
         fputs("  (private /tmp)", stdout);
 }
@@ -111,12 +113,13 @@ static void print_json(const struct vm_list *l)
         json_key_u64(&j, "uid", vm->uid);
         json_key_string(&j, "version", vm->version);
         json_key_string(&j, "command", vm->command);
-        json_key_bool(&j, "container", vm->other_root);
+        json_key_bool(&j, "container", vm->other_container);
         json_key_string(&j, "container_id", vm->container_id);
         json_key_string(&j, "container_name", vm->container_name);
         json_key_double(&j, "uptime_s", vm->uptime_s);
         json_key_double(&j, "cpu_s", vm->cpu_s);
         json_key_bool(&j, "private_tmp", vm->other_tmp);
+        json_key_bool(&j, "other_root", vm->other_root);
         json_key_bool(&j, "stopped", vm_is_stopped(vm));
         json_key_bool(&j, "attachable", !vm->attach_disabled && !vm->dies_of_quit && !vm->openj9);
         json_end_object(&j);

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { ID_DIGITS = 64, ID_SHOWN = 12, GROUPS_BYTES = 1 << 20 };
 
@@ -69,19 +71,58 @@ static void read_line(const struct vm *vm, const char *path, char ret[CONTAINER_
     snprintf(ret, CONTAINER_ID_MAX, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-void container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],
+/* The id that a file such as /proc/self/cgroup names; "" for none. */
+static void read_id(const char *path, char ret[CONTAINER_ID_MAX])
+{
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    if (read_file(path, GROUPS_BYTES, &text, &len) < 0 || !text ||
+        !container_of_groups((const char *)text, ret))
+        ret[0] = 0;
+}
+
+static bool is_our_id(const char *id)
+{
+    char ours[CONTAINER_ID_MAX];
+    read_id("/proc/self/cgroup", ours);
+    return strcmp(id, ours) == 0;
+}
+
+static bool is_our_name(const char *name)
+{
+    char ours[CONTAINER_ID_MAX] = "";
+    return gethostname(ours, sizeof(ours) - 1) == 0 && strcmp(name, ours) == 0;
+}
+
+/* True also where it cannot be known. */
+static bool is_our_namespace(const struct vm *vm, const char *kind)
+{
+    char path[64];
+    struct stat ours, its;
+    snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+    if (stat(path, &ours) < 0)
+        return true;
+    snprintf(path, sizeof(path), "/proc/%d/ns/%s", vm->pid, kind);
+    return stat(path, &its) < 0 || ours.st_ino == its.st_ino;
+}
+
+bool container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],
                   char ret_name[CONTAINER_ID_MAX])
 {
     char path[64];
-    _cleanup_free_ uint8_t *text = NULL;
-    size_t len;
-    ret_id[0] = ret_name[0] = 0;
+    ret_name[0] = 0;
     snprintf(path, sizeof(path), "/proc/%d/cgroup", vm->pid);
-    if (read_file(path, GROUPS_BYTES, &text, &len) == 0 && text)
-        (void)container_of_groups((const char *)text, ret_id);
-    if (vm->other_root)
-        read_line(vm, "/etc/hostname", ret_name);
+    read_id(path, ret_id);
+    if (!vm->other_root)
+        return false;
+    read_line(vm, "/etc/hostname", ret_name);
+    if (is_our_id(ret_id) && (!ret_name[0] || is_our_name(ret_name)) &&
+        is_our_namespace(vm, "uts") && is_our_namespace(vm, "pid")) {
+        ret_name[0] = 0;
+        return false;
+    }
     /* Docker's default is the id again. */
     if (ret_id[0] && strncmp(ret_name, ret_id, ID_SHOWN) == 0)
         ret_name[0] = 0;
+    return true;
 }

@@ -16,6 +16,12 @@ enum { CONTAINER_ID_MAX = 128 };
  */
 bool container_of_groups(const char *text, char ret[CONTAINER_ID_MAX]);
 
-/* The id of the VM's container and the name that it has for itself (its host name); "" for none. */
-void container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],
+/*
+ * Returns whether the VM runs in another container than the command: its root is another one, and
+ * it has another id, another host name, or other namespaces of host names or processes. A chroot
+ * and a mount namespace alone are no container. Also the id, which is that of the command's own
+ * container if the VM is in the same, and the name that the container has for itself (its host
+ * name); "" for none.
+ */
+bool container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],
                   char ret_name[CONTAINER_ID_MAX]);

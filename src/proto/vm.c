@@ -310,7 +310,7 @@ static void read_for_list(struct vm *vm)
 {
     char id[CONTAINER_ID_MAX], name[CONTAINER_ID_MAX];
     read_times(vm);
-    container_of(vm, id, name);
+    vm->other_container = container_of(vm, id, name);
     vm->container_id = *id ? strdup(id) : NULL;
     vm->container_name = *name ? strdup(name) : NULL;
 }

@@ -33,6 +33,7 @@ struct vm {
     char *command;
     char *version;        /* such as "25.0.1+8-LTS" or "1.8.0_504"; NULL when not published */
     bool other_root;      /* it has another root folder than we: a container or a chroot */
+    bool other_container; /* in lists: it runs in another container than we */
     bool other_tmp;       /* it has another /tmp than we: a container, or systemd's PrivateTmp= */
     bool attach_disabled; /* -XX:+DisableAttachMechanism */
     bool takes_quit;      /* SIGQUIT, which wakes the attach listener, does not kill it */

@@ -42,9 +42,9 @@ def test_list_shows_version_and_program(jdk, jvmscope, busy):
     vm = vms[process.pid]
     assert vm["command"] == "Busy 30"
     assert vm["version"].startswith("1.8.0" if jdk.version == 8 else str(jdk.version))
-    assert vm["container"] and vm["attachable"]
+    assert vm["other_root"] and not vm["container"] and vm["attachable"]
     line = next(l for l in lab.output("list").splitlines() if l.split()[0] == str(process.pid))
-    assert "Busy 30" in line and "(container" in line
+    assert line.endswith("Busy 30  (another root)")
 
 
 @pytest.mark.jdks(daily=1)

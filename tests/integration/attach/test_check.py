@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import uuid
 
@@ -183,6 +184,24 @@ def test_attach_to_all_that_match(jdk, tmp_path):
     assert attach_each("--match", f"{name}E").returncode == 1
     for words in (["--all", "1"], ["--match", "x", "1"], ["--all", "--match", "x"], []):
         assert attach_each(*words).returncode == 2, words
+
+
+@pytest.mark.jdks(17)
+def test_a_chroot_is_no_container(jdk):
+    """Another root alone is none; a host name or a namespace of host names or of processes that is not the machine's makes one."""
+    host, other = socket.gethostname(), f"not-{socket.gethostname()}"
+    for before, name, shown in (("", host, "another root"), ("unshare --uts", host, f"container {host}"), ("unshare --pid --fork --kill-child", host, f"container {host}"),
+                                ("", other, f"container {other}")):
+        process = jdk.start("sh", "-c", f"f=$(mktemp) && echo {name} >$f && mount --bind $f /etc/hostname && rm $f; "
+                                        f"exec {before} java -Xmx32m -cp {lab.compiled('Busy')} Busy 61", stdout=subprocess.PIPE)
+        assert process.stdout.readline() == "ready\n"
+        [vm] = [vm for vm in lab.read_json("list", "--json") if vm["command"] == "Busy 61"]
+        is_container = shown != "another root"
+        assert vm["other_root"] and (vm["container"], vm["container_name"]) == (is_container, name if is_container else None), vm
+        [line] = [x for x in lab.output("list").splitlines() if "Busy 61" in x]
+        assert line.endswith(f"Busy 61  ({shown})"), line
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.jdks(17)
