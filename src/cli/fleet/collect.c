@@ -106,18 +106,18 @@ static int add_tenant(struct collector *c, const char *name, size_t len, const c
     return 0;
 }
 
-/* "TENANT=TOKEN", or "TOKEN" of the tenant "default". */
+/* What is refused is not repeated in the message: it may be a token. */
 static int add_token(struct collector *c, const char *text)
 {
     const char *equals = strchr(text, '=');
-    size_t len = equals ? (size_t)(equals - text) : strlen("default");
-    const char *name = equals ? text : "default";
-    const char *token = equals ? equals + 1 : text;
-    if (!is_name(name, len))
+    size_t len = equals ? (size_t)(equals - text) : 0;
+    if (!equals)
+        return wrong("--token", "not TENANT=TOKEN: a tenant's name must be in front of its token");
+    if (!is_name(text, len))
         return wrong("--token", "a tenant's name consists of letters, digits, . _ and -");
-    if (!*token)
+    if (!equals[1])
         return wrong("--token", "an empty token");
-    return add_tenant(c, name, len, token);
+    return add_tenant(c, text, len, equals + 1);
 }
 
 static int each_token(struct collector *c, char *text, const char *separators)
@@ -148,6 +148,8 @@ static int read_tokens(struct collector *c, const char *text)
     int status = copy ? each_token(c, copy, ",") : 0;
     if (status)
         return status;
+    if (text && !c->tenants.len)
+        return wrong("--token", "no TENANT=TOKEN in it");
     c->open = c->tenants.len == 0;
     return c->open ? add_tenant(c, "default", strlen("default"), NULL) : 0;
 }

@@ -59,7 +59,16 @@ void sender_release(struct sender *s)
     free(s->authorization);
 }
 
-/* Returns 0, -EAGAIN when it is to be tried again later, or -EBADMSG when it will never be taken.
+/* What is wrong where the server answers 401. */
+static const char *who_asks(const struct sender *s)
+{
+    return s->authorization ? "this token is not known there (--token TOKEN, or @FILE)"
+                            : "a token is needed (--token TOKEN, or @FILE)";
+}
+
+/*
+ * Returns 0, -EAGAIN or, for want of the right token, -EACCES when it is to be tried again later,
+ * or -EBADMSG when it will never be taken.
  */
 static int send_one(struct sender *s, const struct spool *spool, uint64_t number, struct buf *why)
 {
@@ -94,7 +103,7 @@ static int send_one(struct sender *s, const struct spool *spool, uint64_t number
         return -EAGAIN;
     /* 401 and 403 may disappear when the collector's operator corrects its tokens. */
     bool never = answer.status == 400 || answer.status == 413 || answer.status == 404;
-    return answer.status == 200 ? 0 : never ? -EBADMSG : -EAGAIN;
+    return answer.status == 200 ? 0 : never ? -EBADMSG : answer.status == 401 ? -EACCES : -EAGAIN;
 }
 
 void sender_send(struct sender *s, struct spool *spool)
@@ -106,8 +115,10 @@ void sender_send(struct sender *s, struct spool *spool)
         _cleanup_(buf_release) struct buf why = BUF(4096);
         int r = send_one(s, spool, list.numbers.data[i], &why);
         const char *text = send_first_line(&why);
-        if (r == -EAGAIN) {
-            if (!s->complained)
+        if (r == -EAGAIN || r == -EACCES) {
+            if (!s->complained && r == -EACCES)
+                complain(s->url, "profiles wait", who_asks(s));
+            else if (!s->complained)
                 complain(s->url, "cannot be reached; profiles wait", text);
             s->complained = true;
             break;
@@ -135,7 +146,9 @@ int sender_get(const struct sender *s, const char *path, struct buf *answer)
         status = complain(s->url, "cannot be asked", why.len ? buf_str(&why) : strerror(-r));
     } else if (got.status != 200) {
         const char *text = send_first_line(&got.body);
-        status = complain(s->url, "does not answer", *text ? text : http_reason(got.status));
+        text = *text ? text : http_reason(got.status);
+        status = got.status == 401 ? complain(s->url, who_asks(s), NULL)
+                                   : complain(s->url, "does not answer", text);
     } else {
         buf_bytes(answer, got.body.data, got.body.len);
     }

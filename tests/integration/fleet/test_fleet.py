@@ -381,8 +381,16 @@ def test_who_may_send_and_ask(tmp_path):
         url = f"http://127.0.0.1:{c.port}"
         done = lab.jvmscope("fleet", "top", "--json", "--collector", url, "--token", "secret2")
         assert [s["cpu_samples"] for s in json.loads(done.stdout)["services"]] == [2]
-        done = lab.jvmscope("fleet", "top", "--collector", url)
-        assert done.returncode == 1 and "token is needed" in done.stderr and len(done.stderr.splitlines()) == 1
+        for options, said in (((), "a token is needed (--token TOKEN, or @FILE)"), (("--token", "secret"), "this token is not known there (--token TOKEN, or @FILE)")):
+            done = lab.jvmscope("fleet", "top", "--collector", url, *options)
+            assert (done.returncode, done.stderr) == (1, f"jvmscope: {url}: {said}\n"), done
+    # A token without its tenant, which may be the name of a tenant without its token, is not taken for either.
+    tokens.write_text("red=secret1\nsecret3\n")
+    (tmp_path / "none").write_text("\n")
+    for given in ("secret3", "red=secret1,secret3", f"@{tokens}", f"@{tmp_path / 'none'}", ","):
+        done = lab.jvmscope("collect", "--store", store, "--listen", "127.0.0.1:0", "--token", given, timeout=60)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "TENANT=TOKEN" in done.stderr and "secret" not in done.stderr, done
+        assert not (tmp_path / "x.db").exists()
     assert os.stat(tmp_path / "fleet.db").st_mode & 0o077 == 0
 
 
