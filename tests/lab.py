@@ -428,3 +428,10 @@ def control_group(controller, limit, unified_limit, value):
         finally:
             folder.rmdir()
     yield None
+
+
+def go_before_other_groups(folder):
+    """Gives a control group of CPU its time first, so that its limit takes the CPU from it and not the rest of the machine."""
+    for name, most in (("cpu.shares", "262144"), ("cpu.weight", "10000")):
+        if (folder / name).exists():
+            (folder / name).write_text(most)

@@ -101,6 +101,54 @@ static void version_1(void **state)
     assert_int_equal(f.memory_failures, 2);
 }
 
+static double processors(void)
+{
+    char list[128], tree[128];
+    snprintf(list, sizeof(list), "%s/list", root);
+    snprintf(tree, sizeof(tree), "%s/tree", root);
+    return cgroup_processors(list, tree);
+}
+
+/* The groups of "cpuset" and "cpuacct", which are listed first, are not those of "cpu". */
+static void processors_of_version_1(void **state)
+{
+    put("5:name=systemd:/\n3:cpuset:/\n2:cpuacct:/\n1:cpu:/docker/a\n0::/\n", "list");
+    put("-1\n", "tree/cpu/cpu.cfs_quota_us");
+    put("100000\n", "tree/cpu/cpu.cfs_period_us");
+    assert_true(processors() > 1e9); /* no limit */
+    put("50000\n", "tree/cpu/docker/cpu.cfs_quota_us");
+    put("100000\n", "tree/cpu/docker/cpu.cfs_period_us");
+    assert_true(processors() == 0.5);
+    put("10000\n", "tree/cpu/docker/a/cpu.cfs_quota_us");
+    put("50000\n", "tree/cpu/docker/a/cpu.cfs_period_us");
+    assert_true(processors() == 0.2);
+    put("200000\n", "tree/cpu/docker/a/cpu.cfs_quota_us");
+    assert_true(processors() == 0.5); /* of the group around it */
+}
+
+static void processors_of_version_2(void **state)
+{
+    put("0::/pod/app\n", "list");
+    put("max 100000\n", "tree/pod/app/cpu.max");
+    assert_true(processors() > 1e9);
+    put("150000 100000\n", "tree/pod/cpu.max");
+    assert_true(processors() == 1.5);
+    put("25000 100000\n", "tree/pod/app/cpu.max");
+    assert_true(processors() == 0.25);
+    put("0::/path/on/the/host\n", "list");
+    put("20000 100000\n", "tree/cpu.max");
+    assert_true(processors() == 0.2);
+}
+
+/* Where both controllers share a folder that has no link named "cpu". */
+static void processors_of_a_shared_folder(void **state)
+{
+    put("4:cpuset:/\n3:cpuacct,cpu:/a\n", "list");
+    put("30000\n", "tree/cpuacct,cpu/a/cpu.cfs_quota_us");
+    put("60000\n", "tree/cpuacct,cpu/a/cpu.cfs_period_us");
+    assert_true(processors() == 0.5);
+}
+
 /* A container sees its own group as the root, while the list has the path on the host. */
 static void a_path_that_is_not_there(void **state)
 {
@@ -133,6 +181,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(version_2_with_a_limit_around, make_root, remove_root),
         cmocka_unit_test_setup_teardown(version_1, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(processors_of_version_1, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(processors_of_version_2, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(processors_of_a_shared_folder, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_path_that_is_not_there, make_root, remove_root),
         cmocka_unit_test_setup_teardown(nothing_there, make_root, remove_root),
     };

@@ -198,6 +198,25 @@ def test_percentages_are_of_the_limits_of_the_container_and_the_process(jdk, fol
         program.process.wait()
 
 
+@pytest.mark.jdks(8, 17)
+def test_cpu_is_a_percentage_of_the_containers_quota(jdk, folder):
+    """A VM that may use 0.3 of the machine's processors and wants more than one has used all that it may have."""
+    wanted = "cpu > 90% for 3s"
+    options = f"always=y,maxsize=4m,file={folder}/r.ring,before={BEFORE}s,after=0s,onfile={folder}/%r-%t.jfr,on={wanted}"
+    with lab.control_group("cpu", "cpu.cfs_quota_us", "cpu.max", 30000) as group:
+        if not group:
+            pytest.skip("no control group of CPU can be made here (needs root and a writable /sys/fs/cgroup)")
+        lab.go_before_other_groups(group[0])
+        program = Program(jdk, options, jvm=["-Xmx100m"], shell=f"echo $$ >{group[0]}/cgroup.procs;")
+        try:
+            program.do("spin 60")
+            measured = lab.wait_for(lambda: (t := triggers_of(program.process.pid)[wanted])["fired"] and t["measured"], 50, "the trigger")
+        finally:
+            program.process.kill()
+            program.process.wait()
+    assert float(measured.split("%")[0]) < 130, measured
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_the_percentile_of_a_servers_requests(jdk, folder):
     """p99(GET /cart), of the requests of that name alone, although those of another name are slow."""

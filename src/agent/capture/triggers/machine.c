@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/triggers/machine.h"
 
+#include "agent/capture/vm/cgroup.h"
 #include "base/file.h"
 #include "base/macro.h"
 
@@ -16,6 +17,7 @@
 
 enum { PROC_MAX = 1 << 16 };
 
+#define LIST    "/proc/self/cgroup"
 #define CGROUPS "/sys/fs/cgroup"
 
 /* The first number of a file; UINT64_MAX for "max", and for a file that cannot be read. */
@@ -26,51 +28,6 @@ static uint64_t number_in(const char *path)
     if (read_file(path, PROC_MAX, &text, &len) < 0 || !len || text[0] < '0' || text[0] > '9')
         return UINT64_MAX;
     return strtoull((const char *)text, NULL, 10);
-}
-
-/*
- * Finds this process's cgroup below CGROUPS: for a controller of version 1, or with "" in version
- * 2's single hierarchy. Returns false when there is none.
- */
-static bool cgroup_of(const char *controller, char ret[PATH_MAX])
-{
-    _cleanup_free_ uint8_t *text = NULL;
-    size_t len;
-    if (read_file("/proc/self/cgroup", PROC_MAX, &text, &len) < 0)
-        return false;
-    char *line, *rest = (char *)text;
-    /* NUMBER:CONTROLLERS:PATH */
-    while ((line = strsep(&rest, "\n"))) {
-        char *names = strchr(line, ':');
-        char *path = names ? strchr(names + 1, ':') : NULL;
-        if (!path)
-            continue;
-        *path++ = 0;
-        names++;
-        bool is = *controller ? strstr(names, controller) != NULL : !*names;
-        if (is)
-            return snprintf(ret, PATH_MAX, "%s", path) < PATH_MAX;
-    }
-    return false;
-}
-
-/*
- * Calls f for each folder from the cgroup of the process upwards: each of them limits it. A
- * container sees its own cgroup as the root, while its path may be that of the host.
- */
-static void each_cgroup(const char *mount, const char *controller,
-                        void (*f)(const char *folder, void *context), void *context)
-{
-    char path[PATH_MAX], folder[2 * PATH_MAX];
-    if (!cgroup_of(controller, path))
-        return;
-    for (char *end = path + strlen(path); end >= path; end--) {
-        if (*end != '/' && *end != 0)
-            continue;
-        *end = 0;
-        snprintf(folder, sizeof(folder), "%s%s", mount, path);
-        f(folder, context);
-    }
 }
 
 static void least_memory(const char *folder, void *context)
@@ -89,34 +46,8 @@ uint64_t machine_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     uint64_t least = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
-    each_cgroup(CGROUPS, "", least_memory, &least);
-    each_cgroup(CGROUPS "/memory", "memory", least_memory, &least);
+    cgroup_each(LIST, CGROUPS, "memory", least_memory, &least);
     return least == UINT64_MAX ? 0 : least;
-}
-
-static void least_cpus(const char *folder, void *context)
-{
-    double *least = context;
-    char path[2 * PATH_MAX + 32];
-    _cleanup_free_ uint8_t *text = NULL;
-    size_t len;
-    unsigned long long quota = 0, period = 0;
-    snprintf(path, sizeof(path), "%s/cpu.max", folder);
-    if (read_file(path, PROC_MAX, &text, &len) == 0) {
-        if (sscanf((const char *)text, "%llu %llu", &quota, &period) != 2)
-            return;
-    } else {
-        snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", folder);
-        uint64_t q = number_in(path);
-        snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder);
-        uint64_t of = number_in(path);
-        if (q == UINT64_MAX || of == UINT64_MAX)
-            return;
-        quota = q;
-        period = of;
-    }
-    if (quota && period)
-        *least = MIN(*least, (double)quota / (double)period);
 }
 
 double machine_cpus(void)
@@ -126,8 +57,7 @@ double machine_cpus(void)
     double least = online > 0 ? (double)online : 1;
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         least = MIN(least, (double)CPU_COUNT(&set));
-    each_cgroup(CGROUPS, "", least_cpus, &least);
-    each_cgroup(CGROUPS "/cpu", "cpu", least_cpus, &least);
+    least = MIN(least, cgroup_processors(LIST, CGROUPS));
     return least > 0 ? least : 1;
 }
 
@@ -164,8 +94,7 @@ static void least_threads(const char *folder, void *context)
 uint64_t machine_thread_limit(void)
 {
     uint64_t least = UINT64_MAX;
-    each_cgroup(CGROUPS, "", least_threads, &least);
-    each_cgroup(CGROUPS "/pids", "pids", least_threads, &least);
+    cgroup_each(LIST, CGROUPS, "pids", least_threads, &least);
     return least == UINT64_MAX ? 0 : least;
 }
 

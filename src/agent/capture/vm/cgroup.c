@@ -5,10 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Where version 1 has the controller "cpu". */
+static const char *const cpu_folders[] = {"cpu,cpuacct", "cpu", "cpuacct,cpu"};
 
 bool cgroup_small_file(const char *path, char *ret, int size)
 {
@@ -123,7 +127,6 @@ static void settle(char ret[PATH_MAX], const char *root, const char *path, const
 void cgroup_find(struct cgroup *ret, const char *list, const char *root)
 {
     char text[4096], path[PATH_MAX], base[PATH_MAX];
-    static const char *const cpu_folders[] = {"cpu,cpuacct", "cpu", "cpuacct,cpu"};
     *ret = (struct cgroup){0};
     if (!cgroup_small_file(list, text, sizeof(text)))
         return;
@@ -146,6 +149,59 @@ void cgroup_find(struct cgroup *ret, const char *list, const char *root)
     if (n < (int)sizeof(base) && access(base, R_OK) == 0 &&
         path_of(text, "memory", path, sizeof(path)))
         settle(ret->memory, base, path, "memory.limit_in_bytes");
+}
+
+/* Calls f for the group at a path below root, and for each one around it. */
+static void each_upwards(const char *root, char *path, cgroup_visit *f, void *context)
+{
+    char folder[2 * PATH_MAX];
+    for (char *end = path + strlen(path); end >= path; end--) {
+        if (*end != '/' && *end != 0)
+            continue;
+        *end = 0;
+        snprintf(folder, sizeof(folder), "%s%s", root, path);
+        f(folder, context);
+    }
+}
+
+void cgroup_each(const char *list, const char *root, const char *controller, cgroup_visit *f,
+                 void *context)
+{
+    char text[8192], path[PATH_MAX], base[PATH_MAX];
+    if (!cgroup_small_file(list, text, sizeof(text)))
+        return;
+    if (path_of(text, NULL, path, sizeof(path)))
+        each_upwards(root, path, f, context);
+    bool is_cpu = strcmp(controller, "cpu") == 0;
+    for (size_t i = 0; i < (is_cpu ? ARRAY_SIZE(cpu_folders) : 1); i++) {
+        int n = snprintf(base, sizeof(base), "%s/%s", root, is_cpu ? cpu_folders[i] : controller);
+        if (n < (int)sizeof(base) && access(base, R_OK) == 0 &&
+            path_of(text, controller, path, sizeof(path)))
+            each_upwards(base, path, f, context);
+    }
+}
+
+static void least_processors(const char *folder, void *context)
+{
+    double *least = context;
+    char text[64];
+    long long quota = 0, period = 0;
+    if (read_in(folder, "cpu.max", text, sizeof(text))) {
+        if (sscanf(text, "%lld %lld", &quota, &period) != 2)
+            return; /* "max 100000" */
+    } else {
+        quota = number_in(folder, "cpu.cfs_quota_us");
+        period = number_in(folder, "cpu.cfs_period_us");
+    }
+    if (quota > 0 && period > 0)
+        *least = MIN(*least, (double)quota / (double)period);
+}
+
+double cgroup_processors(const char *list, const char *root)
+{
+    double least = HUGE_VAL;
+    cgroup_each(list, root, "cpu", least_processors, &least);
+    return least;
 }
 
 static void read_v2(const struct cgroup *c, struct cgroup_figures *f)

@@ -36,6 +36,18 @@ bool cgroup_read_throttling(const struct cgroup *c, struct cgroup_figures *ret);
  */
 int64_t cgroup_pressure_ns(const struct cgroup *c, const char *what);
 
+/*
+ * Calls f with the folders of the group that a controller such as "cpu" has for the process, in
+ * either version, and of the groups around it, each of which limits it too. list and root are as
+ * for cgroup_find. A container sees its own group as the root, while its path may be that of the
+ * host: folders that do not exist are passed too.
+ */
+typedef void cgroup_visit(const char *folder, void *context);
+void cgroup_each(const char *list, const char *root, const char *controller, cgroup_visit *f,
+                 void *context);
+/* How many processors' worth of time the quotas of all these groups allow; infinite: any. */
+double cgroup_processors(const char *list, const char *root);
+
 /* Reads a small file as text. False and "": there is none. */
 bool cgroup_small_file(const char *path, char *ret, int size);
 /* The number after a word at the beginning of a line ("nr_throttled 12"); -1: there is none. */
