@@ -228,6 +228,17 @@ def test_compilations_and_deoptimizations_are_those_of_the_log(version, tmp_path
     assert vm["compilations"]["count"] >= len(compiled) and vm["compilations"]["code_bytes"] > 0
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_all_compilations_since_the_start_are_counted(jdk, tmp_path):
+    """JDK 8 publishes the counters of its compilers when the agent has long begun."""
+    out = tmp_path / "vm.jfr"
+    done = run(jdk, out, "-XX:+CITime", program=("1.5",))
+    truth = int(re.search(r"Total compiled methods +: +(\d+) methods", done.stdout + done.stderr)[1])
+    compilations = shown(out)["compilations"]
+    assert truth > 20 and abs(compilations["count"] - truth) <= max(10, truth / 10), (compilations, truth)
+    assert compilations["time_ns"] > 0 and compilations["code_bytes"] > 0, compilations
+
+
 def of_arrays(version, out, n, *options):
     """A program that allocates n MiB in arrays of 1 MiB and keeps none."""
     done = lab.Jdk(version).run("java", "-Xmx300m", *options, f"-agentpath:{lab.BUILD}/libhprof.so=events=y,format=r,file={out}",

@@ -55,6 +55,7 @@ static struct {
     struct cgroup cgroup;
     struct pace pace; /* of reading the times of the process */
     uint64_t due_ns, read_ns;
+    uint64_t not_counting_ns; /* when the compilers' counters were first looked for in vain; or 0 */
     uint64_t user_ticks, system_ticks, machine_ticks, busy_ticks;
     int64_t files;
     unsigned rounds;
@@ -64,11 +65,16 @@ static struct {
     struct cgroup_figures throttling;
 } all;
 
+static void find_counters(enum counter from)
+{
+    for (enum counter c = from; c < COUNTERS; c++)
+        all.counters[c] = counter_number(counter_names[c]);
+}
+
 void figures_reset(void)
 {
     memset(&all, 0, sizeof(all));
-    for (int i = 0; i < COUNTERS; i++)
-        all.counters[i] = counter_number(counter_names[i]);
+    find_counters(0);
     for (int i = 0; i < OLD_SPACES; i++) {
         char name[64];
         snprintf(name, sizeof(name), "sun.gc.generation.1.space.%d.used", i);
@@ -140,6 +146,40 @@ static void put_load(uint64_t now, const struct ticks *t)
 
 /* ---- the VM ---- */
 
+/* Writes the compilers' counters, or zeros for a time when they did not count yet. */
+static void put_compilations(uint64_t ns, bool counting)
+{
+    struct jfr_event e;
+    if (!jfr_begin(vm_activity.jfr, JFR_COMPILER_STATISTICS, 0, &e))
+        return;
+    jfr_put_time(&e, ns);
+    for (enum counter c = CI_COMPILES; c <= CI_STANDARD; c++)
+        jfr_put_int(&e, counting ? (int32_t)value(c) : 0);
+    for (enum counter c = CI_OSR_BYTES; c <= CI_CODE_SIZE; c++)
+        jfr_put_long(&e, counting ? value(c) : 0);
+    jfr_put_long(&e, 0); /* the longest one is not counted */
+    jfr_put_long(&e, counting ? value(CI_TIME) / (int64_t)NS_PER_MS : 0);
+    jfr_commit(&e);
+}
+
+/*
+ * JDK 8 starts its compilers, and adds their counters, only after it has reported to the agents
+ * that it is initialized. So they are looked for again; what they count began at 0.
+ */
+static void put_compilers(uint64_t now)
+{
+    if (!all.counters[CI_COMPILES]) {
+        all.not_counting_ns = all.not_counting_ns ? all.not_counting_ns : now;
+        find_counters(CI_COMPILES);
+    }
+    if (!all.counters[CI_COMPILES])
+        return;
+    if (all.not_counting_ns)
+        put_compilations(all.not_counting_ns, false);
+    all.not_counting_ns = 0;
+    put_compilations(now, true);
+}
+
 static void put_counters(uint64_t now)
 {
     struct jfr_event e;
@@ -156,16 +196,7 @@ static void put_counters(uint64_t now)
         jfr_put_long(&e, value(CLASSES_UNLOADED) + value(CLASSES_SHARED_UNLOADED));
         jfr_commit(&e);
     }
-    if (all.counters[CI_COMPILES] && jfr_begin(w, JFR_COMPILER_STATISTICS, 0, &e)) {
-        jfr_put_time(&e, now);
-        for (enum counter c = CI_COMPILES; c <= CI_STANDARD; c++)
-            jfr_put_int(&e, (int32_t)value(c));
-        for (enum counter c = CI_OSR_BYTES; c <= CI_CODE_SIZE; c++)
-            jfr_put_long(&e, value(c));
-        jfr_put_long(&e, 0); /* the longest one is not counted */
-        jfr_put_long(&e, value(CI_TIME) / (int64_t)NS_PER_MS);
-        jfr_commit(&e);
-    }
+    put_compilers(now);
 }
 
 /* ---- the process ---- */
