@@ -217,6 +217,22 @@ def test_cpu_is_a_percentage_of_the_containers_quota(jdk, folder):
     assert float(measured.split("%")[0]) < 130, measured
 
 
+@pytest.mark.jdks(8, 17)
+def test_each_reading_has_the_files_that_are_open_then(jdk, folder):
+    """They used to be counted every ten seconds, and each reading repeated the last count."""
+    program = Program(jdk, f"always=y,maxsize=4m,file={folder}/r.ring")
+    began, out = program.do("files 300"), folder / "all.jfr"
+    done = time.time_ns()
+
+    def readings():
+        take("-o", out, program.process.pid)
+        times = [int(line.split(" ", 3)[1]) for line in events(out, "jvmscope.ProcessFigures")]
+        return list(zip(times, map(int, events(out, "jvmscope.ProcessFigures", get="openFiles")), strict=True))
+    all_of_them = lab.wait_for(lambda: (found := readings()) and max(found)[0] > done and found, 60, "a reading with the files open")
+    assert all(3 <= n < 300 for at, n in all_of_them if at < began * 10**6) and all(n >= 300 for at, n in all_of_them if at > done), all_of_them
+    program.process.kill()
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_the_percentile_of_a_servers_requests(jdk, folder):
     """p99(GET /cart), of the requests of that name alone, although those of another name are slow."""

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { FILES_EVERY = 10, OLD_SPACES = 4 };
+enum { OLD_SPACES = 4 };
 
 /* In the order of the events' fields; jdk.CompilerStatistics has times in milliseconds. */
 enum counter {
@@ -57,8 +57,6 @@ static struct {
     uint64_t due_ns, read_ns;
     uint64_t not_counting_ns; /* when the compilers' counters were first looked for in vain; or 0 */
     uint64_t user_ticks, system_ticks, machine_ticks, busy_ticks;
-    int64_t files;
-    unsigned rounds;
     /* The throttling of the container is read in each round, to find out when it happened. */
     bool has_quota, throttling_written;
     uint64_t throttling_ns;
@@ -226,14 +224,12 @@ static void put_process(uint64_t now, const struct ticks *t)
         jfr_put_long(&e, MAX(cgroup_line_number(text, "VmHWM"), INT64_C(0)) << 10);
         jfr_commit(&e);
     }
-    if (all.rounds++ % FILES_EVERY == 0)
-        all.files = count_files();
     for (int i = 0; i < OLD_SPACES; i++)
         old += counter_value(all.old[i]);
     if (!jfr_begin(vm_activity.jfr, vm_activity.process_type, 0, &e))
         return;
     jfr_put_time(&e, now);
-    jfr_put_long(&e, all.files);
+    jfr_put_long(&e, count_files());
     jfr_put_long(&e, getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY
                          ? -1
                          : (int64_t)limit.rlim_cur);
@@ -337,7 +333,7 @@ void figures_flush(uint64_t now, bool at_once)
     }
     all.due_ns = now + NS_PER_SECOND;
     put_counters(now);
-    /* To say what the process has used, the kernel looks at each thread. */
+    /* The kernel looks at each thread to say what the process used, and we at each open file. */
     if (at_once || now >= all.pace.due_ns) {
         pace_begins(&all.pace);
         if (read_ticks(&t)) {
