@@ -512,6 +512,32 @@ def test_run_says_what_its_triggers_wrote_and_which_never_can(jdk, folder):
                      "jvmscope: note: --on=exception Triggers$Nosuch: no class Triggers$Nosuch was loaded"], said
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_a_command_that_fails_is_reported(jdk, folder):
+    """Whoever mistypes the name of a command must not learn it after the incident."""
+    actions = {"threads > 100": ("exit 3", "exec:exit 3: exit status 3"),
+               "fd > 200": ("/no/such/command", "exec:/no/such/command: exit status 127, for a command that was not found"),
+               "exception Triggers$Lost": ("kill -9 $$", "exec:kill -9 $$: killed by signal 9"), "threads > 99": ("true", None)}
+    words = ",".join(f"on={condition},then=exec:{command}" for condition, (command, _) in actions.items())
+    program = Program(jdk, f"always=y,maxsize=4m,file={folder}/r.ring,after=0s,{words}")
+    try:
+        for cause in ("threads 100", "files 200", "throw 2"):
+            program.do(cause)
+        pid = program.process.pid
+        shown = lab.wait_for(lambda: (t := triggers_of(pid)) and all(t[c]["failed"] for c, (_, why) in actions.items() if why) and t, 60, "failures")
+        assert {c: t.get("error") for c, t in shown.items()} == {c: why for c, (_, why) in actions.items()}, shown
+        assert all(t["failed"] == (actions[c][1] is not None) for c, t in shown.items()) and shown["threads > 99"]["fired"], shown
+        assert "; 1 failed, last exec:exit 3: exit status 3\n" in lab.output("status", pid)
+        program.process.stdin.close()
+        program.wait("end")
+        program.process.wait(60)
+    finally:
+        program.process.kill()
+    said = lab.wait_for(lambda: (text := "".join(program.errors)) and text.count(" failed, ") == 3 and text, 60, "the notes at the end")
+    for condition, (_, why) in actions.items():
+        assert (f"on={condition}: 1 failed, the last: {why}" in said) == bool(why), said
+
+
 @pytest.mark.jdks(8, 25)
 def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
     """The trigger may be right and the class come later, but a wrong name used to be silent until the end."""

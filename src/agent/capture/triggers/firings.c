@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { END_MS = 2000, CHILDREN_MAX = 16 };
@@ -53,6 +54,7 @@ static struct {
 static struct child {
     struct ran ran;
     uint64_t trigger; /* its serial number */
+    char action[160]; /* for the message, if it fails */
 } children[CHILDREN_MAX];
 
 static void firing_free(struct firing *s)
@@ -260,24 +262,77 @@ static int dump_heap(const char *path, JNIEnv *jni, const char **ret_why)
     return r;
 }
 
-static int start_command(const struct firing *s, const char *command, const char *file,
-                         const char **ret_why)
+/* With the lock held. */
+static void store_error(struct trigger *t, const char *what, const char *why)
 {
-    struct child *free_one = NULL;
+    t->failed++;
+    snprintf(t->last_error, sizeof(t->last_error), "%s: %s", what, why);
+}
+
+static void report_result(struct trigger *t, int error, const char *why, const char *what,
+                          const char *file)
+{
+    pthread_mutex_lock(&firings.lock);
+    if (error < 0) {
+        store_error(t, what, why ? why : strerror(-error));
+    } else if (file) {
+        t->written++;
+        snprintf(t->last_file, sizeof(t->last_file), "%s", file);
+    }
+    pthread_mutex_unlock(&firings.lock);
+}
+
+/* With the lock held: tells the trigger, if it has not been removed, that its command failed. */
+static void report_ended(const struct child *c, int status)
+{
+    enum { NOT_FOUND = 127 }; /* of the shell */
+
+    char why[80];
+    struct trigger *t;
+    if (WIFSIGNALED(status))
+        snprintf(why, sizeof(why), "killed by signal %d", WTERMSIG(status));
+    else
+        snprintf(why, sizeof(why), "exit status %d%s", WEXITSTATUS(status),
+                 WEXITSTATUS(status) == NOT_FOUND ? ", for a command that was not found" : "");
+    triggers_enter();
+    for (unsigned i = 0; (t = trigger_at(i)); i++)
+        if (t->serial == c->trigger)
+            store_error(t, c->action, why);
+    triggers_leave();
+}
+
+/* With the lock held: whether the command still runs. Reports the failure of one that has ended. */
+static bool is_running(struct child *c)
+{
+    int status;
+    if (!c->ran.pid || run_is_alive(&c->ran, &status))
+        return c->ran.pid != 0;
+    if (status)
+        report_ended(c, status);
+    return false;
+}
+
+/* With the lock held. */
+static struct child *free_place(uint64_t trigger, const char **ret_why)
+{
+    struct child *found = NULL;
     for (int i = 0; i < CHILDREN_MAX; i++) {
         struct child *c = &children[i];
-        int status;
-        bool ongoing = c->ran.pid && run_is_alive(&c->ran, &status);
-        if (ongoing && c->trigger == s->trigger->serial) {
+        bool running = is_running(c);
+        if (running && c->trigger == trigger) {
             *ret_why = "the previous command is still running";
-            return -EBUSY;
+            return NULL;
         }
-        free_one = ongoing ? free_one : c;
+        found = running ? found : c;
     }
-    if (!free_one) {
+    if (!found)
         *ret_why = "too many commands are still running";
-        return -EBUSY;
-    }
+    return found;
+}
+
+static int start_command(const struct firing *s, const char *action, const char *file,
+                         const char **ret_why)
+{
     char *variables[5] = {0};
     const char *const values[][2] = {{"JVMSCOPE_REASON", s->reason},
                                      {"JVMSCOPE_CONDITION", s->condition},
@@ -289,26 +344,17 @@ static int start_command(const struct firing *s, const char *command, const char
             n++;
     if (asprintf(&variables[n], "JVMSCOPE_PID=%ld", (long)getpid()) >= 0)
         n++;
-    free_one->trigger = s->trigger->serial;
-    int r = run_command(command, variables, n, &free_one->ran);
+    pthread_mutex_lock(&firings.lock);
+    struct child *child = free_place(s->trigger->serial, ret_why);
+    if (child) {
+        child->trigger = s->trigger->serial;
+        snprintf(child->action, sizeof(child->action), "%s", action);
+    }
+    int r = child ? run_command(action + strlen(ACTION_EXEC), variables, n, &child->ran) : -EBUSY;
+    pthread_mutex_unlock(&firings.lock);
     for (size_t i = 0; i < n; i++)
         free(variables[i]);
     return r;
-}
-
-static void report_result(struct trigger *t, int error, const char *why, const char *what,
-                          const char *file)
-{
-    pthread_mutex_lock(&firings.lock);
-    if (error < 0) {
-        t->failed++;
-        snprintf(t->last_error, sizeof(t->last_error), "%s: %s", what,
-                 why ? why : strerror(-error));
-    } else if (file) {
-        t->written++;
-        snprintf(t->last_file, sizeof(t->last_file), "%s", file);
-    }
-    pthread_mutex_unlock(&firings.lock);
 }
 
 static void carry_out(const struct firing *s, JNIEnv *jni)
@@ -328,7 +374,7 @@ static void carry_out(const struct firing *s, JNIEnv *jni)
             r = r < 0 ? r : with_ending(name, ".hprof", path);
             r = r < 0 ? r : dump_heap(path, jni, &why);
         } else {
-            r = start_command(s, action + strlen(ACTION_EXEC), last, &why);
+            r = start_command(s, action, last, &why);
         }
         report_result(s->trigger, r, why, *path ? path : action, r == 0 && *path ? path : NULL);
         if (r == 0 && *path) {
@@ -350,12 +396,11 @@ static void wait_for_firings(void)
     pthread_cond_timedwait(&firings.changed, &firings.lock, &until);
 }
 
+/* With the lock held. */
 static void reap(void)
 {
-    int status;
     for (int i = 0; i < CHILDREN_MAX; i++)
-        if (children[i].ran.pid)
-            (void)run_is_alive(&children[i].ran, &status);
+        (void)is_running(&children[i]);
 }
 
 static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)
@@ -472,6 +517,7 @@ void firings_stop(struct session *session, JNIEnv *jni)
         firing_free(s);
         pthread_mutex_lock(&firings.lock);
     }
+    reap();
     pthread_mutex_unlock(&firings.lock);
 }
 
