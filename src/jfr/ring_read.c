@@ -242,6 +242,8 @@ int jfr_ring_take(int fd, const struct jfr_ring_cut *cut, int to, struct jfr_rin
         r = take_all(t, ret_why);
     if (r == 0)
         *ret = t->part;
+    if (r != -EBADMSG)
+        *ret_why = NULL;
     vec_release(&t->segments);
     map_release(&t->states);
     buf_release(&t->out);

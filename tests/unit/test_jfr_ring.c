@@ -353,6 +353,22 @@ static void a_full_ring_holds_the_newest(void **state)
     release(&n);
 }
 
+/* What writing failed with is no fault of the ring. */
+static void a_disk_without_room_is_the_reason(void **state)
+{
+    const struct jfr_ring_cut all = {.flushed = true};
+    const char *why = "?";
+    struct jfr_ring_part part;
+    assert_int_equal(open_ring(path, 4 << 20, 60 * NS_PER_SECOND), 0);
+    step(now_ns(), 0, "x");
+    assert_int_equal(jfr_writer_flush(w), 0);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    _cleanup_close_ int full = open("/dev/full", O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && full >= 0);
+    assert_int_equal(jfr_ring_take(fd, &all, full, &part, &why), -ENOSPC);
+    assert_null(why);
+}
+
 /* A quiet program uses as many segments as its keep time needs, and they are used again. */
 static void old_segments_are_used_again(void **state)
 {
@@ -615,6 +631,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_part_begins_when_it_shall, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_holds_at_the_beginning_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_ring_holds_the_newest, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_disk_without_room_is_the_reason, set_up, tear_down),
         cmocka_unit_test_setup_teardown(old_segments_are_used_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stacks_of_many_times_their_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_of_the_size, set_up, tear_down),

@@ -538,6 +538,22 @@ def test_a_command_that_fails_is_reported(jdk, folder):
         assert (f"on={condition}: 1 failed, the last: {why}" in said) == bool(why), said
 
 
+@pytest.mark.jdks(8, 17)
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
+def test_a_full_disk_is_the_reason_why_a_trigger_wrote_nothing(jdk, folder):
+    full = folder / "full"
+    full.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", full], check=True)
+    try:
+        program = Program(jdk, f"always=y,maxsize=4m,file={folder}/r.ring,after=0s,onfile={full}/%r-%t.jfr,on=fd > 200")
+        program.do("files 200")
+        failed = lab.wait_for(lambda: (t := triggers_of(program.process.pid)["fd > 200"])["failed"] and t, 60, "a dump that fails")
+        program.process.kill()
+        assert failed["error"].endswith(".jfr: No space left on device") and failed["written"] == 0 and not list(full.iterdir()), failed
+    finally:
+        subprocess.run(["umount", "-l", full], check=True)
+
+
 @pytest.mark.jdks(8, 25)
 def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
     """The trigger may be right and the class come later, but a wrong name used to be silent until the end."""

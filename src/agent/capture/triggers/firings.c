@@ -242,6 +242,8 @@ static int dump_ring(const struct firing *s, const char *path, const char **ret_
     int r = out_file_open_private(&out, path);
     if (r == 0)
         r = jfr_ring_take(s->fd, &cut, out.fd, &part, ret_why);
+    if (r == -EAGAIN)
+        *ret_why = "the ring is overwritten faster than it can be read";
     return r < 0 ? r : out_file_commit(&out);
 }
 
