@@ -206,19 +206,20 @@ static void report_ring(const char *path)
 /*
  * Reads how the agents' recordings ended, and complains about each that is incomplete. Returns 0 or
  * the exit status. *ret_refused: a VM did not start because its agent could not begin, which the
- * agent has reported itself.
+ * agent has reported itself. *ret_any: an agent has reported the end of a recording.
  */
-static int read_outcomes(const struct run *run, bool *ret_refused)
+static int read_outcomes(const struct run *run, bool *ret_refused, bool *ret_any)
 {
     _cleanup_free_ uint8_t *lines = NULL;
     size_t len;
     int status = 0;
-    *ret_refused = false;
+    *ret_refused = *ret_any = false;
     if (run->outcome < 0 || lseek(run->outcome, 0, SEEK_SET) < 0 ||
         read_all(run->outcome, 1 << 24, &lines, &len) < 0)
         return 0;
     for (char *rest = (char *)lines, *line; (line = strsep(&rest, "\n"));) {
         const char *error = strsep(&line, "\t"), *path = strsep(&line, "\t"), *why = line;
+        *ret_any |= path && *path;
         if (path && *path && capture_always(&run->capture))
             report_ring(path);
         if (!why || strcmp(error, "0") == 0)
@@ -252,10 +253,14 @@ static int say_no_recording(const struct run *run)
  */
 static int finish(struct run *run)
 {
-    bool refused;
-    int status = read_outcomes(run, &refused), missing = 0;
-    if (refused || has_no_place(run))
+    bool refused, any;
+    int status = read_outcomes(run, &refused, &any), missing = 0;
+    if (refused)
         return status;
+    if (has_no_place(run))
+        return any ? status
+                   : complain("run", "no end of a ring was reported",
+                              "the program started no VM that took the agent, or it was killed");
     if (!recording_written(run->file, &run->started))
         return say_no_recording(run);
     if (capture_always(&run->capture))

@@ -67,6 +67,10 @@ def test_a_program_that_records_nothing(tmp_path):
     assert (done.returncode, out.read_bytes(), done.stderr) == (1, b"of before", none)
     done = lab.jvmscope("run", "-o", out, "--", "sh", "-c", "exit 3")
     assert (done.returncode, done.stderr) == (3, none)
+    for option in ("--always", "--always=memory"):  # a ring for which the agent finds a place
+        done = lab.jvmscope("run", option, "--", "true")
+        why = "no end of a ring was reported: the program started no VM that took the agent, or it was killed"
+        assert (done.returncode, done.stderr) == (1, f"jvmscope: run: {why}\n")
     for jdk_8, n in ((lab.Jdk(8), 1023), (lab.Jdk(8), 1024)):
         def started(pattern):
             return run(jdk_8, out, "java", "-cp", lab.compiled("Exits"), "Exits", 0, flags=("--trace", pattern))
