@@ -434,7 +434,8 @@ def test_a_wrong_condition_gets_its_place():
     for condition in (f"threads > {most - 1}", f"threads >= {most}", "threads <= 1", "rss > 1M && rss < 2M", "threads > 9 || threads < 9", "rss > 2G && rss < 10%",
                       "!(cpu > 90% for 30s) && cpu > 95%", "cpu > 5% && cpu < 5.0000001%", "p99 > 5ms || p99 <= 5ms", "request > 0ms", "!oom && cpu > 90%",
                       "p99 > 300000h", "cpu > 80% for 10s && !(cpu > 90% for 10s)", "request(a) > 1s && !(request(b) > 1s)"):
-        assert lab.jvmscope("run", "--always", "--on", condition, "--", "true").returncode == 0, condition
+        done = lab.jvmscope("run", "--always", "--on", condition, "--", "true")
+        assert done.returncode == 1 and done.stderr.count("\n") == 1 and "the program started no VM" in done.stderr, (condition, done.stderr)
     for flags, said in ((["--on", "oom", "--then", "exec:"], "dump, heap-dump, exec:COMMAND"), (["--then", "dump"], "changes nothing without --on"),
                         (["--then", "dump", "--on", "oom"], "must follow the --on"), (["--on", "oom", "--on-file", "x.jfr"], "lacks %t"),
                         (["--on", "oom", "--on-file", "x-%t.txt"], "end with .jfr"), (["--on", "oom", "--on-file", "x-%t-%q.jfr"], "%r, %t, %p"),
