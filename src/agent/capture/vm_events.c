@@ -164,11 +164,7 @@ static bool read_name(JNIEnv *jni, jthread thread, char *ret, size_t size)
     if (info.name)
         snprintf(ret, size, "%s", info.name);
     bool there = info.name;
-    vm_free(info.name);
-    if (info.thread_group)
-        (*jni)->DeleteLocalRef(jni, info.thread_group);
-    if (info.context_class_loader)
-        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+    vm_free_thread_info(jni, &info);
     return there;
 }
 

@@ -116,14 +116,10 @@ static void put_thread(struct inspection *i, jthread t)
     json_key_i64(i->out, "frames", frames);
     inspect_put_locks(i, java_id);
     json_end_object(i->out);
-    vm_free(info.name);
+    vm_free_thread_info(i->jni, &info);
     vm_free(group.name);
     if (group.parent)
         (*i->jni)->DeleteLocalRef(i->jni, group.parent);
-    if (info.thread_group)
-        (*i->jni)->DeleteLocalRef(i->jni, info.thread_group);
-    if (info.context_class_loader)
-        (*i->jni)->DeleteLocalRef(i->jni, info.context_class_loader);
 }
 
 static void put_virtual(const struct virtual_there *v, void *arg)
@@ -221,11 +217,7 @@ static bool is_operand(struct inspection *i, jthread t)
     bool is = *i->operand && !*end && inspect_object_number(i, t) == number;
     if (!is && (*i->ti)->GetThreadInfo(i->ti, t, &info) == JVMTI_ERROR_NONE) {
         is = info.name && strcmp(info.name, i->operand) == 0;
-        vm_free(info.name);
-        if (info.thread_group)
-            (*i->jni)->DeleteLocalRef(i->jni, info.thread_group);
-        if (info.context_class_loader)
-            (*i->jni)->DeleteLocalRef(i->jni, info.context_class_loader);
+        vm_free_thread_info(i->jni, &info);
     }
     return is;
 }

@@ -196,13 +196,9 @@ static void describe(struct thread *t, JNIEnv *jni, jthread thread)
         jthreadGroup parent = NULL;
         t->group = group_name(jni, info.thread_group, &parent);
         t->parent_group = group_name(jni, parent, NULL);
-        vm_free(info.name);
+        vm_free_thread_info(jni, &info);
         if (parent)
             (*jni)->DeleteLocalRef(jni, parent);
-        if (info.thread_group)
-            (*jni)->DeleteLocalRef(jni, info.thread_group);
-        if (info.context_class_loader)
-            (*jni)->DeleteLocalRef(jni, info.context_class_loader);
     }
     if (tid_field)
         t->java_id = (uint64_t)(*jni)->GetLongField(jni, thread, tid_field);

@@ -91,6 +91,16 @@ static inline void vm_free(void *memory) /* memory that JVM TI allocated */
         (*vm.ti)->Deallocate(vm.ti, memory);
 }
 
+/* What GetThreadInfo has returned: the name and the local references. */
+static inline void vm_free_thread_info(JNIEnv *jni, const jvmtiThreadInfo *info)
+{
+    vm_free(info->name);
+    if (info->thread_group)
+        (*jni)->DeleteLocalRef(jni, info->thread_group);
+    if (info->context_class_loader)
+        (*jni)->DeleteLocalRef(jni, info->context_class_loader);
+}
+
 /* Clears a pending exception; true when there was one. */
 bool vm_clear_exception(JNIEnv *jni);
 /*

@@ -265,11 +265,7 @@ static void print_name(struct buf *out, JNIEnv *jni, jthread thread)
         return;
     }
     buf_printf(out, "\"%s\"", info.name ? info.name : "");
-    vm_free(info.name);
-    if (info.thread_group)
-        (*jni)->DeleteLocalRef(jni, info.thread_group);
-    if (info.context_class_loader)
-        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+    vm_free_thread_info(jni, &info);
 }
 
 static void print_stack(struct buf *out, JNIEnv *jni, jthread thread)

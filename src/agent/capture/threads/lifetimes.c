@@ -36,11 +36,7 @@ static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, uint64_t
         jfr_put_long(&e, (int64_t)carrier);
         jfr_commit(&e);
     }
-    vm_free(info.name);
-    if (info.thread_group)
-        (*jni)->DeleteLocalRef(jni, info.thread_group);
-    if (info.context_class_loader)
-        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+    vm_free_thread_info(jni, &info);
 }
 
 void threads_put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since)

@@ -77,11 +77,7 @@ static int define_virtual(JNIEnv *jni, jthread thread, uint64_t id)
     struct jfr_thread t = {
         .java_name = info.name ? info.name : "", .java_id = id, .is_virtual = true};
     int r = jfr_define_thread(thread_capture.jfr, VIRTUAL_THREAD | id, &t);
-    vm_free(info.name);
-    if (info.thread_group)
-        (*jni)->DeleteLocalRef(jni, info.thread_group);
-    if (info.context_class_loader)
-        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+    vm_free_thread_info(jni, &info);
     return r;
 }
 
