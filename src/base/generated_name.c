@@ -87,6 +87,12 @@ size_t generated_name_normalize(char *name, size_t len)
     return len;
 }
 
+bool generated_name_is_anonymous(const char *name, size_t len)
+{
+    const char *end = name + len, *slash = memrchr(name, '/', len);
+    return slash && slash + 1 < end && slash + 1 + digits(slash + 1, end, false) == end;
+}
+
 bool generated_name_is_lambda(const char *name, size_t len, size_t *ret_host)
 {
     const char *at = find(name, len, lambda);

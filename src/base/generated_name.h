@@ -25,6 +25,11 @@ size_t generated_name_normalize(char *name, size_t len);
  * is then the length of the name of the class that contains the lambda.
  */
 bool generated_name_is_lambda(const char *name, size_t len, size_t *ret_host);
+/*
+ * True for the internal name of a class that the VM made by Unsafe.defineAnonymousClass, before
+ * hidden classes existed: "p/C/1234". Unlike all other names, theirs end in '/' and a number.
+ */
+bool generated_name_is_anonymous(const char *name, size_t len);
 
 /*
  * True for the name, dotted or internal, of a class that the agent injected into the VM. No result

@@ -437,6 +437,10 @@ static void names_of_made_classes_mean_the_same_in_every_run(void **state)
         assert_string_equal(name, rows[i][1]);
     }
     size_t host = 0;
+    assert_true(generated_name_is_anonymous("a/B/1234", 8));
+    assert_false(generated_name_is_anonymous("a/B/", 4) || generated_name_is_anonymous("1234", 4) ||
+                 generated_name_is_anonymous("a/B12", 5) ||
+                 generated_name_is_anonymous("a/B/0x12", 8));
     assert_true(generated_name_is_lambda("a/B$$Lambda$3/0x12", 18, &host) && host == 3);
     assert_false(generated_name_is_lambda("a/B$$LambdaMaker", 16, &host) ||
                  generated_name_is_lambda("a/B", 3, &host));

@@ -8,6 +8,7 @@
 #include "agent/instrument/scan.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
+#include "base/generated_name.h"
 
 #include <errno.h>
 #include <string.h>
@@ -74,24 +75,14 @@ static void retransform_one(jclass class)
 }
 
 /*
- * Classes that the VM created for lambdas and method handles before hidden classes existed. JDK 8
- * reports them as modifiable, but crashes when it has to write out their constant pools. Unlike all
- * other names, theirs end in '/' and a number.
+ * JDK 8 reports the classes that it created for lambdas and method handles as modifiable, but
+ * crashes when it has to write out their constant pools.
  */
-static bool is_vm_anonymous(struct str name)
-{
-    size_t digits = 0;
-    while (digits < name.len && name.data[name.len - 1 - digits] >= '0' &&
-           name.data[name.len - 1 - digits] <= '9')
-        digits++;
-    return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
-}
-
 bool loaded_may_change(jclass class, struct str name)
 {
     jboolean modifiable = JNI_FALSE;
     (*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable);
-    return modifiable && !is_vm_anonymous(name);
+    return modifiable && !generated_name_is_anonymous(name.data, name.len);
 }
 
 /* Returns whether a client is shown every class. */

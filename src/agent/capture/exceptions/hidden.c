@@ -13,19 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/*
- * True for names that end as those of hidden classes do ("p/C.0x1234"), or before JDK 15 those of
- * Unsafe.defineAnonymousClass ("p/C/1234").
- */
+/* True for hidden classes, "p/C.0x1234", and what JDKs before 15 have instead of them. */
 static bool is_hidden(struct str name)
 {
-    size_t digits = 0;
-    if (memchr(name.data, '.', name.len))
-        return true;
-    while (digits < name.len && name.data[name.len - 1 - digits] >= '0' &&
-           name.data[name.len - 1 - digits] <= '9')
-        digits++;
-    return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
+    return memchr(name.data, '.', name.len) || generated_name_is_anonymous(name.data, name.len);
 }
 
 /* True for classes that the JDK makes for lambdas, switches and so on, which throw nothing. */
