@@ -59,13 +59,9 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     outer = around ? outer : 0;
     if (kind == REQUEST_METHOD && around && around->kind == kind && around->name == name)
         return 0; /* it calls itself */
-    int64_t i = follow_take(&follow.requests);
-    if (i < 0) {
-        atomic_fetch_add(&follow.no_record, 1);
-        if (!s.in->work[s.i])
-            follow_show(s);
+    int64_t i = follow_take_for(s, &follow.requests);
+    if (i < 0)
         return 0;
-    }
     struct request_work how = {.start = now_ns(), .way = WAY_ENTRY};
     uint64_t id = atomic_fetch_add(&follow.begun, 1) + 1;
     bool server = kind < REQUEST_TASK || outer & TOKEN_SERVER;

@@ -198,6 +198,11 @@ struct slot follow_claim(JNIEnv *jni, uint64_t java_id);
  */
 void follow_show(struct slot s);
 void follow_slot_free(struct slot s);
+/*
+ * follow_take for the thread of this entry. When there is no record, that is counted, and the entry
+ * shows what the thread works for without one.
+ */
+int64_t follow_take_for(struct slot s, struct pool *p);
 /* The calling thread begins to work for a request. Returns the work's number; 0: no room. */
 uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how);
 

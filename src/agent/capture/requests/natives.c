@@ -417,16 +417,36 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
     return (jlong)number;
 }
 
+/* Takes the trace and span that a call names to the other server by its header traceparent. */
+static void name_trace(struct request_child *c, JNIEnv *jni, jstring header)
+{
+    char text[3 * HEADER_LENGTH + 1] = "";
+    copy_text(jni, header, text, HEADER_LENGTH);
+    const char *span, *ids = read_traceparent(text, &span);
+    if (!ids)
+        return;
+    read_hex(ids, sizeof(c->trace), c->trace);
+    read_hex(span, sizeof(c->span), c->span);
+}
+
+/* The constant of the class's name in the recording; 0 for NULL. */
+static uint64_t exception_text(jclass exception)
+{
+    char *text = exception ? names_class_text(exception) : NULL;
+    uint64_t constant = text ? request_text(text) : 0;
+    free(text);
+    return constant;
+}
+
 /* A call whose response came later is over; the request may have ended before. */
 NATIVE(void, childLater)
 
 (JNIEnv *jni, jclass probe, jlong token, jlong thread, jlong start, jint text, jstring header,
  jclass exception)
 {
-    char given[3 * HEADER_LENGTH + 1] = "";
+    uint64_t cost = budget_begin();
     if (!token || !inside_enter(&follow_inside))
         return;
-    uint64_t cost = budget_begin();
     if (TOKEN_SESSION((uint64_t)token) == follow.session) {
         struct piece p = {.is_child = true,
                           .child = {.start = (uint64_t)start,
@@ -436,19 +456,12 @@ NATIVE(void, childLater)
                                     .peer = text_constant(text),
                                     .rows = -1,
                                     .kind = CHILD_HTTP}};
-        copy_text(jni, header, given, HEADER_LENGTH);
-        const char *span, *ids = read_traceparent(given, &span);
-        if (ids) {
-            read_hex(ids, sizeof(p.child.trace), p.child.trace);
-            read_hex(span, sizeof(p.child.span), p.child.span);
-        }
-        char *class = exception ? names_class_text(exception) : NULL;
-        p.child.exception = class ? request_text(class) : 0;
-        free(class);
+        name_trace(&p.child, jni, header);
+        p.child.exception = exception_text(exception);
         follow_keep((uint64_t)token, &p);
     }
-    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
+    budget_end(COST_REQUESTS, cost);
 }
 
 /*
@@ -456,18 +469,13 @@ NATIVE(void, childLater)
  */
 NATIVE(void, calls)(JNIEnv *jni, jclass probe, jlong java_id, jstring header)
 {
-    char text[3 * HEADER_LENGTH + 1] = "";
     uint64_t cost = budget_begin();
     if (!header || !inside_enter(&follow_inside))
         return;
-    copy_text(jni, header, text, HEADER_LENGTH);
     struct slot s = follow_slot((uint64_t)java_id);
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
-    const char *span, *ids = read_traceparent(text, &span);
-    if (ids && w && w->child.start && w->child.kind == CHILD_HTTP) {
-        read_hex(ids, sizeof(w->child.trace), w->child.trace);
-        read_hex(span, sizeof(w->child.span), w->child.span);
-    }
+    if (w && w->child.start && w->child.kind == CHILD_HTTP)
+        name_trace(&w->child, jni, header);
     inside_leave(&follow_inside);
     budget_end(COST_REQUESTS, cost);
 }
@@ -482,11 +490,9 @@ NATIVE(void, childEnd)
     struct work *w =
         follow_find(follow_slot((uint64_t)java_id), follow_is_number, (uint64_t)number);
     if (w && w->child.start) {
-        char *text = exception ? names_class_text(exception) : NULL;
         w->child.ns = now_ns() - w->child.start;
         w->child.rows = rows;
-        w->child.exception = text ? request_text(text) : 0;
-        free(text);
+        w->child.exception = exception_text(exception);
         follow_keep(w->request, &(struct piece){.is_child = true, .child = w->child});
         w->child.start = 0;
     }

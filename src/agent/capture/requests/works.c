@@ -36,11 +36,7 @@ static void describe_virtual(JNIEnv *jni, uint64_t java_id)
         .java_name = info.name ? info.name : "", .java_id = java_id, .is_virtual = true};
     if (jfr_define_thread(requests_jfr, THREAD_VIRTUAL | java_id, &t) < 0)
         requests_lose(LOSS_THREAD_NAME, 1);
-    vm_free(info.name);
-    if (info.thread_group)
-        (*jni)->DeleteLocalRef(jni, info.thread_group);
-    if (info.context_class_loader)
-        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+    vm_free_thread_info(jni, &info);
 }
 
 static struct slot find_slot(uint64_t java_id)
@@ -139,17 +135,24 @@ void follow_show(struct slot s)
         follow_slot_free(s);
 }
 
-/* ---- works ---- */
-
-uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how)
+int64_t follow_take_for(struct slot s, struct pool *p)
 {
-    int64_t i = follow_take(&follow.works);
+    int64_t i = follow_take(p);
     if (i < 0) {
         atomic_fetch_add(&follow.no_record, 1);
         if (!s.in->work[s.i])
             follow_show(s);
-        return 0;
     }
+    return i;
+}
+
+/* ---- works ---- */
+
+uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how)
+{
+    int64_t i = follow_take_for(s, &follow.works);
+    if (i < 0)
+        return 0;
     struct work *w = (struct work *)follow.works.records + i;
     uint64_t number = ++w->use << USE_SHIFT | (uint64_t)i;
     w->request = token;
