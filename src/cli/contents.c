@@ -55,8 +55,7 @@ static const struct asked {
      NULL,
      {"jvmscope.FieldAccess", "jvmscope.LogNote"},
      "holds no accesses to the fields of --watch: no instruction of a method made one, and those "
-     "by "
-     "reflection, VarHandle, Unsafe and JNI are not seen"},
+     "by reflection, VarHandle, Unsafe and JNI are not seen"},
     {"exceptions",
      NULL,
      {"jvmscope.ExceptionCount", "jvmscope.ExceptionThrown"},
