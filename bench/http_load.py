@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to a web server on this machine, at fixed times, and how long they took. Used by bench/attach and bench/always."""
+"""Requests to a web server on this machine, at fixed times, and how long they took. Used by
+bench/attach and bench/always.
+"""
 import os
 import pathlib
 import subprocess
@@ -7,13 +9,31 @@ import tempfile
 
 
 class Load:
-    """attach_load at work: requests at fixed times. Once it is over it knows when each was due and how long it took."""
+    """attach_load at work: requests at fixed times. Once it is over it knows when each was due and
+    how long it took.
+    """
 
     def __init__(self, port, rate):
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder, "attach_load")
-            subprocess.run(["gcc", "-O2", "-D_GNU_SOURCE", "-pthread", "-o", program, pathlib.Path(__file__).with_name("attach_load.c")], check=True)
-            self.sender = subprocess.Popen([program, str(port), str(rate)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.run(
+                [
+                    "gcc",
+                    "-O2",
+                    "-D_GNU_SOURCE",
+                    "-pthread",
+                    "-o",
+                    program,
+                    pathlib.Path(__file__).with_name("attach_load.c"),
+                ],
+                check=True,
+            )
+            self.sender = subprocess.Popen(
+                [program, str(port), str(rate)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
 
     def end(self):
         out, _ = self.sender.communicate()
@@ -36,9 +56,9 @@ def preferred():
 
 
 def ahead_of_all(pid):
-    """
-    The server's threads that answer or stop it, and those that collect, run ahead of all that is not ours: what else the machine
-    does is not to count. The JIT's threads do not, for they would hold up the answers as they do on no machine.
+    """The server's threads that answer or stop it, and those that collect, run ahead of all that
+    is not ours: what else the machine does is not to count. The JIT's threads do not, for they
+    would hold up the answers as they do on no machine.
     """
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         name = task.joinpath("comm").read_text()

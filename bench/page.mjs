@@ -1,12 +1,26 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// bench/page [--keep DIR] [SCENARIO...]. The page in headless Chromium against its bounds: weight, time to the first view, frames
-// while zooming. Scenarios: `file`, a million frames in one file; and served, `samples`, a CPU recording of 135 MB; `threads`,
-// 10,000 of them; `events`, ten million; `full`, a hundred million (2.7 GB, an index of 9.5 GB, indexed in some minutes). All but
-// `full` when none is named. The recordings are made by bench/*_generate.c; with --keep they stay in DIR with their indices, for a
-// run that only opens them. Prints a markdown table. Needs cc, chromium and the packages of web/package-lock.json.
+// bench/page [--keep DIR] [SCENARIO...]. The page in headless Chromium against its bounds: weight,
+// time to the first view, frames while zooming. Scenarios: `file`, a million frames in one file;
+// and served, `samples`, a CPU recording of 135 MB; `threads`, 10,000 of them; `events`, ten
+// million; `full`, a hundred million (2.7 GB, an index of 9.5 GB, indexed in some minutes). All but
+// `full` when none is named. The recordings are made by bench/*_generate.c; with --keep they stay
+// in DIR with their indices, for a run that only opens them. Prints a markdown table. Needs cc,
+// chromium and the packages of web/package-lock.json.
 import { spawn, spawnSync } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { get } from "node:http";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -21,7 +35,9 @@ const kept = asked[0] === "--keep" ? asked.splice(0, 2)[1] : null;
 if (kept) mkdirSync(kept, { recursive: true });
 
 function convert(from, to) {
-  const done = spawnSync(join(root, "build/jvmscope"), ["convert", from, "-o", to], { encoding: "utf8" });
+  const done = spawnSync(join(root, "build/jvmscope"), ["convert", from, "-o", to], {
+    encoding: "utf8",
+  });
   if (done.status) throw new Error(done.stderr);
 }
 
@@ -33,7 +49,8 @@ function millionFrames(path) {
   for (let i = 0; i < 62500; i++) {
     let line = "java.lang.Thread.run";
     for (let d = 0; d < 3; d++) line += `;app.Router${Math.floor(random() * 20)}.handle`;
-    for (let d = 0; d < 16; d++) line += `;p${d}.Class${Math.floor(random() * 400)}.method${Math.floor(random() * 8)}`;
+    for (let d = 0; d < 16; d++)
+      line += `;p${d}.Class${Math.floor(random() * 400)}.method${Math.floor(random() * 8)}`;
     writeSync(out, `${line} ${1 + Math.floor(random() * 50)}\n`);
   }
   closeSync(out);
@@ -49,7 +66,20 @@ function generate(name, source, ...args) {
     const done = spawnSync(command, list, { encoding: "utf8" });
     if (done.status) throw new Error(done.stderr);
   };
-  run("cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", `-I${join(root, "src")}`, join(root, `bench/${source}.c`), lib("jfr"), lib("base"), "-lpthread", "-lz", "-o", tool);
+  run(
+    "cc",
+    "-O2",
+    "-std=gnu17",
+    "-D_GNU_SOURCE",
+    `-I${join(root, "src")}`,
+    join(root, `bench/${source}.c`),
+    lib("jfr"),
+    lib("base"),
+    "-lpthread",
+    "-lz",
+    "-o",
+    tool,
+  );
   run(tool, `${file}.part`, ...args);
   renameSync(`${file}.part`, file);
   return file;
@@ -59,7 +89,10 @@ function generate(name, source, ...args) {
 async function index(file) {
   const at = await start(file);
   const begin = performance.now();
-  for (const path of ["ready", "data", "range?from=0&to=1000&threads=0"]) await new Promise((done, failed) => get(`${at.url}${path}`, (r) => r.resume().on("end", done)).on("error", failed));
+  for (const path of ["ready", "data", "range?from=0&to=1000&threads=0"])
+    await new Promise((done, failed) =>
+      get(`${at.url}${path}`, (r) => r.resume().on("end", done)).on("error", failed),
+    );
   const reading = performance.now() - begin;
   at.server.kill("SIGTERM");
   return reading;
@@ -67,7 +100,9 @@ async function index(file) {
 
 async function start(file) {
   const server = spawn(join(root, "build/jvmscope"), ["serve", file]);
-  const url = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(`${String(d).trim()}0/`)));
+  const url = await new Promise((resolve) =>
+    server.stdout.once("data", (d) => resolve(`${String(d).trim()}0/`)),
+  );
   return { server, url };
 }
 
@@ -80,7 +115,16 @@ async function fresh(page) {
     for (let i = 0; i < 40; i++) {
       const t0 = performance.now();
       c.dataset.fresh = "false";
-      c.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true, ctrlKey: true, clientX: box.x + 300 + ((i * 37) % 700), clientY: box.y + 100, deltaY: i % 20 < 12 ? -200 : 300 }));
+      c.dispatchEvent(
+        new WheelEvent("wheel", {
+          bubbles: true,
+          cancelable: true,
+          ctrlKey: true,
+          clientX: box.x + 300 + ((i * 37) % 700),
+          clientY: box.y + 100,
+          deltaY: i % 20 < 12 ? -200 : 300,
+        }),
+      );
       await new Promise((r) => {
         const look = () => (c.dataset.fresh === "true" ? r() : setTimeout(look));
         setTimeout(look);
@@ -97,30 +141,44 @@ async function measure(browser, url, canvas, act, ready) {
   const begin = performance.now();
   await page.goto(url);
   await page.waitForSelector(ready ?? canvas);
-  await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
+  await page.evaluate(
+    () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))),
+  );
   const first = performance.now() - begin;
-  const times = await page.evaluate(async ([selector, what]) => {
-    const c = document.querySelector(selector);
-    const box = c.getBoundingClientRect();
-    const list = [];
-    // Frames that the page asks for are drawn at once: what is measured is the work, not the wait for the screen.
-    const real = window.requestAnimationFrame.bind(window);
-    const frames = [];
-    window.requestAnimationFrame = (f) => frames.push(f);
-    for (let i = 0; i < 120; i++) {
-      const t0 = performance.now();
-      const at = { bubbles: true, cancelable: true, clientX: box.x + box.width * (0.3 + 0.4 * ((i * 37 % 100) / 100)), clientY: box.y + 60 };
-      if (what === "zoom") c.dispatchEvent(new WheelEvent("wheel", { ...at, ctrlKey: true, deltaY: i % 40 < 20 ? -60 : 60 }));
-      c.dispatchEvent(new MouseEvent("mousemove", at));
-      await new Promise((r) => setTimeout(r)); // the page's own rendering
-      for (const f of frames.splice(0)) f(performance.now());
-      c.getContext("2d").getImageData(0, 0, 1, 1); // and the canvas's
-      list.push(performance.now() - t0);
-      await new Promise((r) => real(r));
-    }
-    window.requestAnimationFrame = real;
-    return list.sort((a, b) => a - b);
-  }, [canvas, act]);
+  const times = await page.evaluate(
+    async ([selector, what]) => {
+      const c = document.querySelector(selector);
+      const box = c.getBoundingClientRect();
+      const list = [];
+      // Frames that the page asks for are drawn at once: what is measured is the work, not the wait
+      // for the screen.
+      const real = window.requestAnimationFrame.bind(window);
+      const frames = [];
+      window.requestAnimationFrame = (f) => frames.push(f);
+      for (let i = 0; i < 120; i++) {
+        const t0 = performance.now();
+        const at = {
+          bubbles: true,
+          cancelable: true,
+          clientX: box.x + box.width * (0.3 + 0.4 * (((i * 37) % 100) / 100)),
+          clientY: box.y + 60,
+        };
+        if (what === "zoom")
+          c.dispatchEvent(
+            new WheelEvent("wheel", { ...at, ctrlKey: true, deltaY: i % 40 < 20 ? -60 : 60 }),
+          );
+        c.dispatchEvent(new MouseEvent("mousemove", at));
+        await new Promise((r) => setTimeout(r)); // the page's own rendering
+        for (const f of frames.splice(0)) f(performance.now());
+        c.getContext("2d").getImageData(0, 0, 1, 1); // and the canvas's
+        list.push(performance.now() - t0);
+        await new Promise((r) => real(r));
+      }
+      window.requestAnimationFrame = real;
+      return list.sort((a, b) => a - b);
+    },
+    [canvas, act],
+  );
   const asked = ready ? await fresh(page) : [];
   await page.close();
   return { first, p50: times[60], p95: times[114], fresh50: asked[20], fresh95: asked[38] };
@@ -136,7 +194,14 @@ function weigh() {
 
 const browser = await chromium.launch({
   executablePath: "/usr/bin/chromium",
-  args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"],
+  args: [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+  ],
 });
 
 /** The medians of three looks, each with a server that begins anew; interactions of all of them together. */
@@ -155,7 +220,9 @@ async function looks(url, canvas, ready, file) {
 
 const rowsReady = ".rows canvas[data-fresh=true]";
 const MB = (n) => `${(n / 1e6).toFixed(0)} MB`;
-console.log("## The page\n\nDebian's Chromium, headless, 1440 by 900, painted by the processor. Medians of three visits (least to most); of the 120 interactions of each");
+console.log(
+  "## The page\n\nDebian's Chromium, headless, 1440 by 900, painted by the processor. Medians of three visits (least to most); of the 120 interactions of each",
+);
 console.log("the median and the 95th percentile, from the event to the picture.\n");
 console.log("| page | bound | measured |\n|---|---|---|");
 console.log(`| weight before data | 300 KB | ${(weigh() / 1000).toFixed(0)} KB |`);
@@ -166,31 +233,63 @@ async function oneFile() {
   millionFrames(large);
   convert(large, html);
   const flame = await looks(pathToFileURL(html).href, ".flame canvas");
-  const nodes = JSON.parse(readFileSync(html, "utf8").match(/id="data">([^<]*)/)[1]).metrics[0].nodes;
-  console.log(`| one file, a flame graph of ${nodes.toLocaleString("en-US")} frames (${MB(statSync(html).size)}): first view | 1000 ms | ${flame.first} |`);
-  console.log(`| the same, an interaction | 16 ms | ${flame.p50.toFixed(1)} / ${flame.p95.toFixed(1)} ms |`);
+  const nodes = JSON.parse(readFileSync(html, "utf8").match(/id="data">([^<]*)/)[1]).metrics[0]
+    .nodes;
+  console.log(
+    `| one file, a flame graph of ${nodes.toLocaleString("en-US")} frames (${MB(statSync(html).size)}): first view | 1000 ms | ${flame.first} |`,
+  );
+  console.log(
+    `| the same, an interaction | 16 ms | ${flame.p50.toFixed(1)} / ${flame.p95.toFixed(1)} ms |`,
+  );
 }
 
 async function served(what, file, view, canvas, ready, bound) {
   const reading = await index(file);
   const x = await looks(view, canvas, ready, file);
-  console.log(`| served, ${what} (${MB(statSync(file).size)}): read for the first time | | ${reading > 1000 || !kept ? `${reading.toFixed(0)} ms` : "before"} |`);
+  console.log(
+    `| served, ${what} (${MB(statSync(file).size)}): read for the first time | | ${reading > 1000 || !kept ? `${reading.toFixed(0)} ms` : "before"} |`,
+  );
   console.log(`| the same, opened again by a new server: first view | ${bound} ms | ${x.first} |`);
-  console.log(`| the same, an interaction | 16 ms | ${x.p50.toFixed(1)} / ${x.p95.toFixed(1)} ms |`);
-  if (ready) console.log(`| the same, from a zoom to its own picture | 50 ms | ${x.fresh50.toFixed(1)} / ${x.fresh95.toFixed(1)} ms |`);
-  if (!kept) for (const suffix of ["", ".page", ".timeline", ".view"]) rmSync(file + suffix, { force: true });
+  console.log(
+    `| the same, an interaction | 16 ms | ${x.p50.toFixed(1)} / ${x.p95.toFixed(1)} ms |`,
+  );
+  if (ready)
+    console.log(
+      `| the same, from a zoom to its own picture | 50 ms | ${x.fresh50.toFixed(1)} / ${x.fresh95.toFixed(1)} ms |`,
+    );
+  if (!kept)
+    for (const suffix of ["", ".page", ".timeline", ".view"])
+      rmSync(file + suffix, { force: true });
 }
 
-const threads = (what, name, bound, ...args) => served(what, generate(name, "threads_generate", ...args), "#v=threads", ".rows canvas", rowsReady, bound);
+const threads = (what, name, bound, ...args) =>
+  served(
+    what,
+    generate(name, "threads_generate", ...args),
+    "#v=threads",
+    ".rows canvas",
+    rowsReady,
+    bound,
+  );
 const scenarios = {
   file: oneFile,
-  samples: () => served("5,000,000 samples of 64 threads", generate("samples.jfr", "samples_generate"), "", ".flame canvas", undefined, 1000),
-  threads: () => threads("10,000 threads, 4,000,000 events", "threads.jfr", 1000, "4000000", "10000"),
+  samples: () =>
+    served(
+      "5,000,000 samples of 64 threads",
+      generate("samples.jfr", "samples_generate"),
+      "",
+      ".flame canvas",
+      undefined,
+      1000,
+    ),
+  threads: () =>
+    threads("10,000 threads, 4,000,000 events", "threads.jfr", 1000, "4000000", "10000"),
   events: () => threads("64 threads, 10,000,000 events", "events.jfr", 2000, "10000000"),
   full: () => threads("64 threads, 100,000,000 events", "full.jfr", 2000, "100000000"),
 };
 for (const name of asked.length ? asked : ["file", "samples", "threads", "events"]) {
-  if (!scenarios[name]) throw new Error(`${name}: no such scenario (${Object.keys(scenarios).join(", ")})`);
+  if (!scenarios[name])
+    throw new Error(`${name}: no such scenario (${Object.keys(scenarios).join(", ")})`);
   await scenarios[name]();
 }
 await browser.close();

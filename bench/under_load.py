@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that does the same work all the time and says how much. Used by bench/threads and bench/always."""
+"""A program that does the same work all the time and says how much. Used by bench/threads and
+bench/always.
+"""
 import re
 import subprocess
 import time
@@ -8,13 +10,25 @@ import lab
 
 
 class Server:
-    """tests/java/UnderLoad.java with the arguments `args`; warm: seconds after which it is asked for figures."""
+    """tests/java/UnderLoad.java with the arguments `args`; warm: seconds after which it is asked
+    for figures.
+    """
 
     def __init__(self, jdk, jars, args, warm):
         path = ":".join(map(str, [lab.compiled("UnderLoad"), *jars]))
         quiet = ["-Xlog:disable"] if jdk.version > 8 else []
-        self.program = jdk.start("java", "-Xmx256m", *quiet, "-cp", path, "UnderLoad", *args, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                 stderr=subprocess.DEVNULL)
+        self.program = jdk.start(
+            "java",
+            "-Xmx256m",
+            *quiet,
+            "-cp",
+            path,
+            "UnderLoad",
+            *args,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         self.pid = self.program.pid
         self.ask()
         time.sleep(warm)

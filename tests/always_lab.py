@@ -31,7 +31,11 @@ def memory_of(now):
 
 def cpu_of_agents_threads(pid):
     """CPU time in ns of the threads that have the agent's names, according to the kernel."""
-    tasks = [t for t in pathlib.Path(f"/proc/{pid}/task").iterdir() if (t / "comm").read_text().startswith("jvmscope")]
+    tasks = [
+        t
+        for t in pathlib.Path(f"/proc/{pid}/task").iterdir()
+        if (t / "comm").read_text().startswith("jvmscope")
+    ]
     assert tasks
     return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks)
 

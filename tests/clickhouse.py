@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts ClickHouse servers on free ports of 127.0.0.1, without root: a single one, or several that are the shards of a cluster."""
+"""Starts ClickHouse servers on free ports of 127.0.0.1, without root: a single one, or several that
+are the shards of a cluster.
+"""
 import itertools
 import os
 import pathlib
@@ -49,28 +51,47 @@ class ClickHouse:
         self.http, self.tcp, inter = ports
         for name in ("data", "tmp", "files"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        described = "".join(f"<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>" for port in shards)
-        (self.folder / "config.xml").write_text(CONFIG.format(folder=self.folder, http=self.http, tcp=self.tcp, inter=inter, cluster=CLUSTER,
-                                                              shards=described))
+        described = "".join(
+            f"<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>"
+            for port in shards
+        )
+        (self.folder / "config.xml").write_text(
+            CONFIG.format(
+                folder=self.folder,
+                http=self.http,
+                tcp=self.tcp,
+                inter=inter,
+                cluster=CLUSTER,
+                shards=described,
+            )
+        )
         (self.folder / "users.xml").write_text(USERS)
         self.start()
 
     def start(self):
         with open(self.folder / "out", "a") as out:
-            self.process = subprocess.Popen([SERVER, "--config-file", self.folder / "config.xml"], cwd=self.folder, stdout=out, stderr=out,
-                                            env={**os.environ, "TZ": "UTC"})
+            self.process = subprocess.Popen(
+                [SERVER, "--config-file", self.folder / "config.xml"],
+                cwd=self.folder,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, "TZ": "UTC"},
+            )
 
         def answers():
             try:
                 return self.ask("SELECT 1")
             except OSError:
                 assert self.process.poll() is None, (self.folder / "out").read_text()[-2000:]
+
         lab.wait_for(answers, 120, f"an answer of the server of {self.folder}")
 
     def ask(self, sql, data=b""):
         url = f"http://127.0.0.1:{self.http}/?" + urllib.parse.urlencode({"query": sql})
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, data, method="POST"), timeout=60) as answer:
+            with urllib.request.urlopen(
+                urllib.request.Request(url, data, method="POST"), timeout=60
+            ) as answer:
                 return answer.read().decode()
         except urllib.error.HTTPError as e:
             raise AssertionError(e.read().decode()) from e
@@ -82,17 +103,25 @@ class ClickHouse:
 
 def servers(folder, n):
     ports = free_ports(3 * n)
-    sets = [ports[3 * i:3 * i + 3] for i in range(n)]
+    sets = [ports[3 * i : 3 * i + 3] for i in range(n)]
     return [ClickHouse(folder / f"clickhouse-{i}", sets[i], [s[1] for s in sets]) for i in range(n)]
 
 
 class CurrentClickHouse:
-    """A ClickHouse of today, which anybody may create databases on (tools/setup check installs it)."""
+    """A ClickHouse of today, which anybody may create databases on (tools/setup check installs
+    it).
+    """
 
-    LIBRARY = pathlib.Path("/var/cache/jvmscope/chdb/node_modules/@chdb/lib-linux-x64-gnu/libchdb.so")
+    LIBRARY = pathlib.Path(
+        "/var/cache/jvmscope/chdb/node_modules/@chdb/lib-linux-x64-gnu/libchdb.so"
+    )
 
     def __init__(self, folder):
-        self.process = subprocess.Popen([sys.executable, lab.ROOT / "tests/current_clickhouse.py", self.LIBRARY, folder], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, lab.ROOT / "tests/current_clickhouse.py", self.LIBRARY, folder],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.http = int(self.process.stdout.readline())
 
     def kill(self):
@@ -114,4 +143,6 @@ def new_database():
 
 def address(hosts, database, cluster=False):
     """The store's address for `collect` and `fleet`."""
-    return f"clickhouse://{','.join(f'127.0.0.1:{h.http}' for h in hosts)}/{database}" + (f"?cluster={CLUSTER}" if cluster else "")
+    return f"clickhouse://{','.join(f'127.0.0.1:{h.http}' for h in hosts)}/{database}" + (
+        f"?cluster={CLUSTER}" if cluster else ""
+    )

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test suite: cmocka programs of tests/unit (plain and sanitized) and the tests in tests/integration.
+"""The test suite: cmocka programs of tests/unit (plain and sanitized) and the tests in
+tests/integration.
 
-tests/integration has a folder for each part of the program, with the names of the rooms of src where
-that fits (CONTRIBUTING.md lists them): `make check ARGS=tests/integration/heap` runs one. A test that
-belongs to no part alone is in `command` (what holds for every command), `agent` (for the agent in
-the VM), `recordings` (for every capture and output) or `project` (for the build and the documents).
+tests/integration has a folder for each part of the program, with the names of the rooms of src
+where that fits (CONTRIBUTING.md lists them): `make check ARGS=tests/integration/heap` runs one. A
+test that belongs to no part alone is in `command` (what holds for every command), `agent` (for the
+agent in the VM), `recordings` (for every capture and output) or `project` (for the build and the
+documents).
 
 Markers: slow (make check-all only), soak (make soak only), measured (make check-all only: the test
 compares measured times with a bound, which needs a machine that does nothing else). A test with a
 `jdk` argument runs once under each JDK of the matrix, or under those that it names by
-@pytest.mark.jdks(17, 25); make check takes half of these (see daily_jdks).
-@pytest.mark.jdks(17, 25, slow=(8,)) has further ones for make check-all, which takes them all, and with
+@pytest.mark.jdks(17, 25); make check takes half of these (see daily_jdks). @pytest.mark.jdks(17,
+25, slow=(8,)) has further ones for make check-all, which takes them all, and with
 @pytest.mark.jdks(daily=1) make check takes one, for tests that are long. A test that cannot run is
 skipped; the reason is given, and it is counted.
 
-`make check` runs several tests at once and must pass on a busy machine: a test waits for a condition
-and never for a time, compares CPU time and not elapsed time, or runs its program ahead of all others
-(lab.on_time) where sleeps must end on time.
+`make check` runs several tests at once and must pass on a busy machine: a test waits for a
+condition and never for a time, compares CPU time and not elapsed time, or runs its program ahead of
+all others (lab.on_time) where sleeps must end on time.
 
 There is one place where failed tests are run again, `run_again` below, and the closing lines name
 and count what it let pass. No test repeats itself.
@@ -45,9 +47,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def unique(members):
-    """Reads an object of JSON as a dict, and fails when a key occurs twice, because most readers would see only one of the values."""
+    """Reads an object of JSON as a dict, and fails when a key occurs twice, because most readers
+    would see only one of the values.
+    """
     keys = [key for key, _ in members]
-    assert len(set(keys)) == len(keys), f"JSON with a key twice in one object: {sorted({k for k in keys if keys.count(k) > 1})}"
+    assert len(set(keys)) == len(
+        keys
+    ), f"JSON with a key twice in one object: {sorted({k for k in keys if keys.count(k) > 1})}"
     return dict(members)
 
 
@@ -59,13 +65,16 @@ STARTED = set()  # the process ids of all programs that this process has started
 BEGAN = time.time()
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 OURS = re.compile(r"\.?jvmscope|hs_err|heap|java_pid|core")
-REPOSITORY = re.compile(r"\d{4}(?:_\d\d){5}_(\d+)")  # the folder of the JDK's Flight Recorder in a VM that was killed
+REPOSITORY = re.compile(
+    r"\d{4}(?:_\d\d){5}_(\d+)"
+)  # the folder of the JDK's Flight Recorder in a VM that was killed
 
 
 def count_started(popen=subprocess.Popen.__init__):
     def start(self, *args, **kwargs):
         popen(self, *args, **kwargs)
         STARTED.add(self.pid)
+
     subprocess.Popen.__init__ = start
 
 
@@ -73,10 +82,9 @@ count_started()
 
 
 def left_behind(at_end=True):
-    """
-    Returns the files in shared folders that belong to programs that this process started: their names
-    contain the process id. Files of other runs on the machine are not included. At the end, when no
-    program is running, what a JDK leaves when its VM is killed is removed.
+    """Returns the files in shared folders that belong to programs that this process started: their
+    names contain the process id. Files of other runs on the machine are not included. At the end,
+    when no program is running, what a JDK leaves when its VM is killed is removed.
     """
     left = []
     for entry in (e for folder in SHARED for e in os.scandir(folder)):
@@ -97,7 +105,9 @@ SEEN = {}  # what was left behind at the end of a test, by path: the first such 
 
 
 def pytest_runtest_logfinish(nodeid):
-    """Remembers after which test a file was there. It fails the run only if it is still there at the end, see pytest_sessionfinish."""
+    """Remembers after which test a file was there. It fails the run only if it is still there at
+    the end, see pytest_sessionfinish.
+    """
     if STARTED - pytest_runtest_logfinish.known:
         pytest_runtest_logfinish.known = set(STARTED)
         for path in left_behind(at_end=False):
@@ -108,7 +118,9 @@ pytest_runtest_logfinish.known = set()
 
 
 def still_left():
-    return [f"{path} (first seen after {SEEN.get(path, 'the last test')})" for path in left_behind()]
+    return [
+        f"{path} (first seen after {SEEN.get(path, 'the last test')})" for path in left_behind()
+    ]
 
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
@@ -121,25 +133,38 @@ LEFT = []
 
 
 def pytest_configure(config):
-    # Under nohup or in the background of a script these are ignored, and so they would be in every program that is tested.
+    # Under nohup or in the background of a script these are ignored, and so they would be in every
+    # program that is tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: part of make check-all, not of make check")
     config.addinivalue_line("markers", "soak: part of make soak only")
-    config.addinivalue_line("markers", "measured: compares measured times with a bound; part of make check-all, not of make check")
-    config.addinivalue_line("markers", "jdks(*versions, slow=(), daily=): the JDKs to run under, instead of all; `slow`: "
-                            "in check-all only; `daily`: how many of them make check takes, instead of half")
+    config.addinivalue_line(
+        "markers",
+        "measured: compares measured times with a bound; part of make check-all, not of make check",
+    )
+    config.addinivalue_line(
+        "markers",
+        "jdks(*versions, slow=(), daily=): the JDKs to run under, instead of all; `slow`: "
+        "in check-all only; `daily`: how many of them make check takes, instead of half",
+    )
 
 
 def pytest_addoption(parser):
-    parser.addoption("--run-again", action="store_true", help="give a few failed tests another chance, see run_again")
+    parser.addoption(
+        "--run-again",
+        action="store_true",
+        help="give a few failed tests another chance, see run_again",
+    )
 
 
 FEW = 6  # failed tests of 2,500 are run again; a defect of the program breaks more, or breaks them every time
 
 # What no load of the machine explains: the test is a failure whatever it does when it is run again.
-CRASHES = re.compile(r"SIGSEGV|SIGABRT|SIGBUS|SIGILL|hs_err|fatal error has been detected|Sanitizer|runtime error:"
-                     r"|core dumped|returncode=-(?:4|6|7|8|11)\b")
+CRASHES = re.compile(
+    r"SIGSEGV|SIGABRT|SIGBUS|SIGILL|hs_err|fatal error has been detected|Sanitizer|runtime error:"
+    r"|core dumped|returncode=-(?:4|6|7|8|11)\b"
+)
 
 
 def run_again(failed):
@@ -152,23 +177,37 @@ def run_again(failed):
         return []
     passing = []
     for report in failed:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"{ROOT}/tests/{report.nodeid.removeprefix('tests/')}"]
-        if all(subprocess.run(command, cwd=ROOT, capture_output=True, timeout=1200).returncode == 0 for _ in range(3)):
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            f"{ROOT}/tests/{report.nodeid.removeprefix('tests/')}",
+        ]
+        if all(
+            subprocess.run(command, cwd=ROOT, capture_output=True, timeout=1200).returncode == 0
+            for _ in range(3)
+        ):
             passing.append(report)
     return passing
 
 
 def pytest_runtest_logreport(report):
-    """Names a failed test at once, in the process that reports; its output follows at the end, about 20 minutes later."""
+    """Names a failed test at once, in the process that reports; its output follows at the end,
+    about 20 minutes later.
+    """
     if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
         print(f"\nFAILED {report.nodeid}", flush=True)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session, exitstatus):
-    """
-    Runs in the process that reports the results; the others have no reporter. A run that leaves files of its programs in the
-    shared folders has failed.
+    """Runs in the process that reports the results; the others have no reporter. A run that leaves
+    files of its programs in the shared folders has failed.
     """
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left"] = still_left()
@@ -179,7 +218,12 @@ def pytest_sessionfinish(session, exitstatus):
     if LEFT and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if not session.config.getoption("--run-again") or hasattr(session.config, "workerinput") or not reporter or exitstatus != 1:
+    if (
+        not session.config.getoption("--run-again")
+        or hasattr(session.config, "workerinput")
+        or not reporter
+        or exitstatus != 1
+    ):
         return
     failed = reporter.stats.get("failed", [])
     if reporter.stats.get("error"):
@@ -190,16 +234,70 @@ def pytest_sessionfinish(session, exitstatus):
         session.exitstatus = pytest.ExitCode.OK
 
 
-# The files that take longest, in that order; they are begun first, so that no worker is alone with one of them at the end.
-LONGEST = ("test_page", "test_platforms", "test_base", "test_jvmpi_contract", "test_walker", "test_fleet", "test_live_estimates",
-           "test_reading_costs", "test_attach_hard", "test_trace", "test_span", "test_told", "test_threads", "test_budget", "test_jvmpi",
-           "test_requests", "test_cpu_samples", "test_endings", "test_fleet_recordings", "test_exceptions", "test_amounts",
-           "test_hprof_sites", "test_vm", "test_robust", "test_counts", "test_fleet_vm", "test_files", "test_hprof_differential",
-           "test_trace_hostile", "test_full_disk", "test_convert", "test_slow_requests", "test_heap_hostile", "test_dist", "test_build",
-           "test_times", "test_jfr_reader", "test_fuzz", "test_threads_truth", "test_always", "test_otlp", "test_jfr_writer", "test_start",
-           "test_run", "test_hprof_heap", "test_hostile_texts", "test_times_cycles", "test_heap", "test_agent", "test_fleet_host",
-           "test_attach", "test_triggers", "test_reader_options", "test_options", "test_cpu_time", "test_log", "test_cpu_timers",
-           "test_cds", "test_stalls", "test_made_names")
+# The files that take longest, in that order; they are begun first, so that no worker is alone with
+# one of them at the end.
+LONGEST = (
+    "test_page",
+    "test_platforms",
+    "test_base",
+    "test_jvmpi_contract",
+    "test_walker",
+    "test_fleet",
+    "test_live_estimates",
+    "test_reading_costs",
+    "test_attach_hard",
+    "test_trace",
+    "test_span",
+    "test_told",
+    "test_threads",
+    "test_budget",
+    "test_jvmpi",
+    "test_requests",
+    "test_cpu_samples",
+    "test_endings",
+    "test_fleet_recordings",
+    "test_exceptions",
+    "test_amounts",
+    "test_hprof_sites",
+    "test_vm",
+    "test_robust",
+    "test_counts",
+    "test_fleet_vm",
+    "test_files",
+    "test_hprof_differential",
+    "test_trace_hostile",
+    "test_full_disk",
+    "test_convert",
+    "test_slow_requests",
+    "test_heap_hostile",
+    "test_dist",
+    "test_build",
+    "test_times",
+    "test_jfr_reader",
+    "test_fuzz",
+    "test_threads_truth",
+    "test_always",
+    "test_otlp",
+    "test_jfr_writer",
+    "test_start",
+    "test_run",
+    "test_hprof_heap",
+    "test_hostile_texts",
+    "test_times_cycles",
+    "test_heap",
+    "test_agent",
+    "test_fleet_host",
+    "test_attach",
+    "test_triggers",
+    "test_reader_options",
+    "test_options",
+    "test_cpu_time",
+    "test_log",
+    "test_cpu_timers",
+    "test_cds",
+    "test_stalls",
+    "test_made_names",
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m deselects tests
@@ -210,10 +308,9 @@ def pytest_collection_modifyitems(items):
 
 
 def daily_jdks(name, versions, most):
-    """
-    The JDKs on which `make check` runs a test that `make check-all` runs on all of the versions: every
-    second one, from one that the test's name chooses, so that every JDK runs about half of the tests.
-    most: a limit for their number, or None.
+    """The JDKs on which `make check` runs a test that `make check-all` runs on all of the
+    versions: every second one, from one that the test's name chooses, so that every JDK runs about
+    half of the tests. most: a limit for their number, or None.
     """
     n = len(versions)
     first = zlib.crc32(name.encode()) % n
@@ -221,9 +318,9 @@ def daily_jdks(name, versions, most):
 
 
 def one_jdk_each(items):
-    """
-    For a test with further parameters, `make check` runs each set of them on one of the test's daily JDKs.
-    The parameters decide which one, so every set runs, and every JDK gets some. `make check-all` runs all.
+    """For a test with further parameters, `make check` runs each set of them on one of the test's
+    daily JDKs. The parameters decide which one, so every set runs, and every JDK gets some. `make
+    check-all` runs all.
     """
     sets = collections.defaultdict(list)
     for item in items:
@@ -232,7 +329,7 @@ def one_jdk_each(items):
             sets[item.nodeid.replace(f"jdk{params['jdk']}", "")].append(item)
     for name, alike in sets.items():
         daily = zlib.crc32(name.encode()) % len(alike)
-        for item in alike[:daily] + alike[daily + 1:]:
+        for item in alike[:daily] + alike[daily + 1 :]:
             item.add_marker(pytest.mark.slow)
 
 
@@ -242,12 +339,23 @@ def pytest_generate_tests(metafunc):
         named = sorted(mark.args if mark and mark.args else lab.VERSIONS)
         daily = daily_jdks(metafunc.definition.name, named, mark and mark.kwargs.get("daily"))
         every = sorted({*named, *(mark.kwargs.get("slow", ()) if mark else ())})
-        metafunc.parametrize("jdk", [pytest.param(v, id=f"jdk{v}", marks=[pytest.mark.slow] * (v not in daily)) for v in every], indirect=True)
+        metafunc.parametrize(
+            "jdk",
+            [
+                pytest.param(v, id=f"jdk{v}", marks=[pytest.mark.slow] * (v not in daily))
+                for v in every
+            ],
+            indirect=True,
+        )
 
 
 def pytest_sessionstart(session):
     """In the process that reports, when there are others: they find most programs compiled."""
-    if getattr(session.config.option, "numprocesses", None) and not session.config.option.collectonly and lab.matrix_ready():
+    if (
+        getattr(session.config.option, "numprocesses", None)
+        and not session.config.option.collectonly
+        and lab.matrix_ready()
+    ):
         COMPILING.append(lab.compile_programs())
 
 
@@ -273,7 +381,9 @@ def shards(tmp_path_factory):
 def current_clickhouse(tmp_path_factory):
     """A ClickHouse of today."""
     if not clickhouse.CurrentClickHouse.LIBRARY.exists():
-        pytest.skip(f"no current ClickHouse: {clickhouse.CurrentClickHouse.LIBRARY} is not there (tools/setup check, as root and with npm)")
+        pytest.skip(
+            f"no current ClickHouse: {clickhouse.CurrentClickHouse.LIBRARY} is not there (tools/setup check, as root and with npm)"
+        )
     server = clickhouse.CurrentClickHouse(tmp_path_factory.mktemp("current"))
     yield server
     server.kill()
@@ -281,11 +391,15 @@ def current_clickhouse(tmp_path_factory):
 
 @pytest.fixture
 def jdk(request):
-    """A lab.Jdk: runs programs under one version of the matrix. What still runs at the test's end is killed."""
+    """A lab.Jdk: runs programs under one version of the matrix. What still runs at the test's end
+    is killed.
+    """
     if not lab.matrix_ready():
         pytest.skip(f"JDK {request.param}: the chroot is not there (tools/jdks setup)")
     if request.param not in lab.versions_there():
-        pytest.skip(f"JDK {request.param} is not set up for {lab.ARCH} (tools/jdks setup --arch {lab.ARCH} {request.param})")
+        pytest.skip(
+            f"JDK {request.param} is not set up for {lab.ARCH} (tools/jdks setup --arch {lab.ARCH} {request.param})"
+        )
     version = lab.Jdk(request.param)
     yield version
     version.kill_started()
@@ -293,9 +407,18 @@ def jdk(request):
 
 @pytest.fixture
 def container(jdk):
-    """A control group as container engines name it, and the container's number. What the jdk started must be in it and ends before."""
+    """A control group as container engines name it, and the container's number. What the jdk
+    started must be in it and ends before.
+    """
     digits = uuid.uuid4().hex * 2
-    group = next((g for g in (pathlib.Path("/sys/fs/cgroup"), pathlib.Path("/sys/fs/cgroup/pids")) if (g / "cgroup.procs").exists()), None)
+    group = next(
+        (
+            g
+            for g in (pathlib.Path("/sys/fs/cgroup"), pathlib.Path("/sys/fs/cgroup/pids"))
+            if (g / "cgroup.procs").exists()
+        ),
+        None,
+    )
     if not group or not os.access(group, os.W_OK):
         pytest.skip("no control group can be made here")
     group = group / f"docker-{digits}.scope"
@@ -310,8 +433,10 @@ def container(jdk):
 
 @pytest.fixture
 def on_time():
-    """The test and the programs that it starts run with a higher priority than all others, where that is permitted, so that sleeps
-    end in time and wake-ups happen at once, however busy the machine is."""
+    """The test and the programs that it starts run with a higher priority than all others, where
+    that is permitted, so that sleeps end in time and wake-ups happen at once, however busy the
+    machine is.
+    """
     lab.on_time()
     yield
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
@@ -330,7 +455,9 @@ def pytest_collect_file(parent, file_path):
 
 
 class UnitPrograms(pytest.File):
-    """The cmocka programs that meson lists for each build folder. Each test in one is a test here."""
+    """The cmocka programs that meson lists for each build folder. Each test in one is a test
+    here.
+    """
 
     def collect(self):
         for folder in ("build", "build-san"):
@@ -362,14 +489,30 @@ class UnitProgram(pytest.Collector):
 
     def result(self, name):
         if self.results is None:
-            env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
+            env = dict(
+                os.environ,
+                CMOCKA_MESSAGE_OUTPUT="TAP",
+                UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
+            )
             # In a folder of its own, so that nothing is left of a program that fails or is killed.
             with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp") as folder:
                 (pathlib.Path(folder) / "tests").symlink_to(ROOT / "tests")
-                done = subprocess.run([self.program], capture_output=True, text=True, errors="replace", env=env, timeout=900, cwd=folder)
+                done = subprocess.run(
+                    [self.program],
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    env=env,
+                    timeout=900,
+                    cwd=folder,
+                )
             self.output = done.stdout + done.stderr
-            self.results = {m[2]: m[1] for m in re.finditer(r"^(ok|not ok) \d+ - (\w+)", done.stdout, re.M)}
-            self.crashed = done.returncode < 0 or "ERROR: " in done.stderr or "runtime error" in done.stderr
+            self.results = {
+                m[2]: m[1] for m in re.finditer(r"^(ok|not ok) \d+ - (\w+)", done.stdout, re.M)
+            }
+            self.crashed = (
+                done.returncode < 0 or "ERROR: " in done.stderr or "runtime error" in done.stderr
+            )
         return self.results.get(name), self.crashed, self.output
 
 
@@ -387,12 +530,16 @@ def longest_files(stats):
     """The files whose tests took longest, with their seconds: LONGEST should begin with these."""
     seconds = collections.Counter()
     for report in (r for reports in stats.values() for r in reports if hasattr(r, "duration")):
-        seconds[report.nodeid.split("::")[0].rpartition("/")[2].removesuffix(".py")] += report.duration
+        seconds[
+            report.nodeid.split("::")[0].rpartition("/")[2].removesuffix(".py")
+        ] += report.duration
     return ", ".join(f"{name} {spent:.0f} s" for name, spent in seconds.most_common(len(LONGEST)))
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Reports what was skipped and what was run again. The failures of tests that passed in the end are printed above."""
+    """Reports what was skipped and what was run again. The failures of tests that passed in the end
+    are printed above.
+    """
     stats = terminalreporter.stats
     if getattr(config.option, "numprocesses", None):
         terminalreporter.write_line(f"longest files: {longest_files(stats)}")
@@ -402,14 +549,18 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(f"SKIPPED {report.nodeid}: {reason}")
     again = stats.pop("again", [])
     for report in again:
-        terminalreporter.write_line(f"FAILED ONCE {report.nodeid}: it then passed three times in a row, alone")
+        terminalreporter.write_line(
+            f"FAILED ONCE {report.nodeid}: it then passed three times in a row, alone"
+        )
         stats["failed"].remove(report)
         stats.setdefault("passed", []).append(report)
     terminalreporter.write_line(f"run again: {len(again)}")
     for path in LEFT:
         terminalreporter.write_line(f"LEFT BEHIND {path}")
     failed = len(stats.get("failed", [])) + len(stats.get("error", [])) + len(LEFT)
-    config.closing_line = f"{len(stats.get('passed', []))} passed, {failed} failed, {len(skipped)} skipped"
+    config.closing_line = (
+        f"{len(stats.get('passed', []))} passed, {failed} failed, {len(skipped)} skipped"
+    )
 
 
 @pytest.hookimpl(trylast=True)

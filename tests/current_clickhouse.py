@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A current ClickHouse, which npm's package chdb has as a library, behind the HTTP interface that a store uses. It has no cluster.
+"""A current ClickHouse, which npm's package chdb has as a library, behind the HTTP interface that a
+store uses. It has no cluster.
 
 Usage: current_clickhouse.py LIBRARY FOLDER: keeps its data in the folder and prints its port.
 """
@@ -27,12 +28,16 @@ class Library:
             function = getattr(lib, f"chdb_{name}")
             function.restype, function.argtypes = result, arguments
         words = [b"clickhouse", b"--path=" + folder.encode()]
-        self.connection = pointer.from_address(lib.chdb_connect(len(words), (text * len(words))(*words)))
+        self.connection = pointer.from_address(
+            lib.chdb_connect(len(words), (text * len(words))(*words))
+        )
         self.lock = threading.Lock()
 
     def run(self, sql):
         """What is answered, and the error or None."""
-        result = self.lib.chdb_query_n(self.connection, sql, len(sql), b"TabSeparated", len("TabSeparated"))
+        result = self.lib.chdb_query_n(
+            self.connection, sql, len(sql), b"TabSeparated", len("TabSeparated")
+        )
         error = self.lib.chdb_result_error(result)
         length = self.lib.chdb_result_length(result)
         answer = ctypes.string_at(self.lib.chdb_result_buffer(result), length) if length else b""
@@ -40,7 +45,9 @@ class Library:
         return answer, error
 
     def ask(self, database, sql, data):
-        """data: what an INSERT takes, or None. It comes from a file, because white space at the end of a statement is removed."""
+        """data: what an INSERT takes, or None. It comes from a file, because white space at the end
+        of a statement is removed.
+        """
         with self.lock, tempfile.NamedTemporaryFile() as file:
             if data is not None:
                 file.write(data)
@@ -56,7 +63,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         arguments = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
-        sql, data = (arguments["query"], body) if "query" in arguments else (body.decode("utf-8", "surrogateescape"), None)
+        sql, data = (
+            (arguments["query"], body)
+            if "query" in arguments
+            else (body.decode("utf-8", "surrogateescape"), None)
+        )
         answer, error = library.ask(arguments.get("database", "default"), sql, data)
         answer = error + b"\n" if error else answer
         self.send_response(500 if error else 200)

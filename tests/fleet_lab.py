@@ -18,8 +18,20 @@ class Collector:
 
     def __init__(self, folder, *options, store=None):
         self.store = store or f"sqlite:{folder / 'fleet.db'}"
-        self.process = subprocess.Popen([lab.BUILD / "jvmscope", "collect", "--store", self.store, "--listen", "127.0.0.1:0", *options],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [
+                lab.BUILD / "jvmscope",
+                "collect",
+                "--store",
+                self.store,
+                "--listen",
+                "127.0.0.1:0",
+                *options,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read()
         self.port = urllib.parse.urlsplit(line.strip()).port
@@ -28,7 +40,12 @@ class Collector:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         labels = query.pop("labels", {})
         pairs = [*query.items(), *(("label", f"{k}={v}") for k, v in labels.items())]
-        connection.request(method, path + ("?" + urllib.parse.urlencode(pairs) if pairs else ""), body, headers or {})
+        connection.request(
+            method,
+            path + ("?" + urllib.parse.urlencode(pairs) if pairs else ""),
+            body,
+            headers or {},
+        )
         answer = connection.getresponse()
         text = answer.read().decode()
         connection.close()
@@ -71,31 +88,47 @@ def collector(folder, *options, store=None):
 
 
 def fleet(c, verb, *options):
-    """The answer of `jvmscope fleet`, read from the store itself. One that holds nothing says why, and its status is 1."""
+    """The answer of `jvmscope fleet`, read from the store itself. One that holds nothing says why,
+    and its status is 1.
+    """
     store = c.store if isinstance(c, Collector) else c
     done = lab.jvmscope("fleet", verb, "--json", "--store", store, *options)
     assert done.stdout, done.stderr
     answer = json.loads(done.stdout)
     nothing = answer.get("nothing")
-    assert (done.returncode, done.stderr) == ((1, f"jvmscope: fleet: {nothing}\n") if nothing else (0, "")), done.stderr
+    assert (done.returncode, done.stderr) == (
+        (1, f"jvmscope: fleet: {nothing}\n") if nothing else (0, "")
+    ), done.stderr
     return answer
 
 
 def total(c, *options):
     answer = fleet(c, "top", *options)
-    return answer["cpu_samples"] if "methods" in answer else sum(s["cpu_samples"] for s in answer["services"])
+    return (
+        answer["cpu_samples"]
+        if "methods" in answer
+        else sum(s["cpu_samples"] for s in answer["services"])
+    )
 
 
 def stacks(**counts):
     """Collapsed stacks: `main_work=5` is five samples of Main.main;Main.work."""
-    return "".join(";".join(f"Main.{f}" for f in path.split("_")) + f" {n}\n" for path, n in counts.items())
+    return "".join(
+        ";".join(f"Main.{f}" for f in path.split("_")) + f" {n}\n" for path, n in counts.items()
+    )
 
 
 def form(boundary="x-x", **parts):
     """A multipart body and its type."""
-    body = b"".join(f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
-                    for name, data in parts.items())
-    return body + f"--{boundary}--\r\n".encode(), {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+    body = b"".join(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode()
+        + data
+        + b"\r\n"
+        for name, data in parts.items()
+    )
+    return body + f"--{boundary}--\r\n".encode(), {
+        "Content-Type": f"multipart/form-data; boundary={boundary}"
+    }
 
 
 def varint(n):
@@ -113,18 +146,33 @@ def field(number, data):
 def pprof(kind, unit, **weights):
     """A pprof profile of one type: `main_work=5` weighs the stack Main.main;Main.work with 5."""
     names = sorted({f for path in weights for f in path.split("_")})
-    def number(n, value): return varint(n << 3) + varint(value)
+
+    def number(n, value):
+        return varint(n << 3) + varint(value)
+
     out = field(1, number(1, 1) + number(2, 2))
     for path, weight in weights.items():
-        out += field(2, field(1, b"".join(varint(names.index(f) + 1) for f in reversed(path.split("_")))) + field(2, varint(weight)))
+        out += field(
+            2,
+            field(1, b"".join(varint(names.index(f) + 1) for f in reversed(path.split("_"))))
+            + field(2, varint(weight)),
+        )
     for i in range(1, len(names) + 1):
-        out += field(4, number(1, i) + field(4, number(1, i))) + field(5, number(1, i) + number(2, i + 2))
-    return out + b"".join(field(6, text.encode()) for text in ("", kind, unit, *(f"Main.{f}" for f in names)))
+        out += field(4, number(1, i) + field(4, number(1, i))) + field(
+            5, number(1, i) + number(2, i + 2)
+        )
+    return out + b"".join(
+        field(6, text.encode()) for text in ("", kind, unit, *(f"Main.{f}" for f in names))
+    )
 
 
 def children_of(pid):
     """The processes that a process has started, by any of its threads."""
-    return [int(p) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for p in (task / "children").read_text().split()]
+    return [
+        int(p)
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+        for p in (task / "children").read_text().split()
+    ]
 
 
 def peak_mb(pid):

@@ -12,16 +12,24 @@ import lab
 
 
 class FrontEnd:
-    """Listens, runs Serves with the agent connected, and collects the stream. Only one at a time, so that a failed test leaves
-    none behind."""
+    """Listens, runs Serves with the agent connected, and collects the stream. Only one at a time,
+    so that a failed test leaves none behind.
+    """
+
     last = None
 
     def __init__(self, jdk, options, read=True, arguments=()):
         FrontEnd.leave()
         self.server = socket.create_server(("127.0.0.1", 0))
         port = self.server.getsockname()[1]
-        self.process = jdk.start_java("Serves", *arguments, jvm=[jdk.agent(f"net=127.0.0.1:{port},{options}"), "-Xmx128m"],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = jdk.start_java(
+            "Serves",
+            *arguments,
+            jvm=[jdk.agent(f"net=127.0.0.1:{port},{options}"), "-Xmx128m"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         FrontEnd.last = self.process
         self.server.settimeout(30)
         self.socket, _ = self.server.accept()
@@ -58,22 +66,34 @@ class FrontEnd:
         def come():
             self.take()
             return condition(self.stream)
+
         lab.wait_for(come, seconds, "the answer")
 
     def samples(self, at_least=1, cutoff=0.0):
-        """CPU SAMPLES by command, once there are enough, because the machine may be busy with other things."""
+        """CPU SAMPLES by command, once there are enough, because the machine may be busy with other
+        things.
+        """
+
         def asked():
             known = len(self.stream.samples)
             self.send(7, struct.pack(">Hf", 0, cutoff))
             self.wait(lambda s: len(s.samples) > known)
             return self.stream.samples[-1][0] >= at_least and self.stream.samples[-1]
+
         return lab.wait_for(asked, 60, f"{at_least} samples")
 
     def drain(self):
-        """Reads standard output and error in the background, for a program whose thread dumps would fill the pipes."""
+        """Reads standard output and error in the background, for a program whose thread dumps would
+        fill the pipes.
+        """
         self.drained = {}
-        self.drains = [threading.Thread(target=lambda n=n: self.drained.update({n: getattr(self.process, n).read()}), daemon=True)
-                       for n in ("stdout", "stderr")]
+        self.drains = [
+            threading.Thread(
+                target=lambda n=n: self.drained.update({n: getattr(self.process, n).read()}),
+                daemon=True,
+            )
+            for n in ("stdout", "stderr")
+        ]
         for t in self.drains:
             t.start()
 

@@ -13,14 +13,20 @@ def traces(text):
 
 def rows(text):
     """Returns [(self percent, count, [method, ...])] of the last section."""
-    section = text[text.rindex("CPU TIME (ms) BEGIN"):text.rindex("CPU TIME (ms) END")]
+    section = text[text.rindex("CPU TIME (ms) BEGIN") : text.rindex("CPU TIME (ms) END")]
     by = traces(text)
-    return [(float(m[2]), int(m[3]), by[int(m[4])])
-            for m in re.finditer(r"^\s*(\d+)\s+(-?[\d.]+)%\s+-?[\d.]+%\s+(\d+)\s+(\d+) (.*)$", section, re.M)]
+    return [
+        (float(m[2]), int(m[3]), by[int(m[4])])
+        for m in re.finditer(
+            r"^\s*(\d+)\s+(-?[\d.]+)%\s+-?[\d.]+%\s+(\d+)\s+(\d+) (.*)$", section, re.M
+        )
+    ]
 
 
 def calls(text, prefix):
-    """Returns {(method, caller ...): count} for the traces whose running method begins with the prefix."""
+    """Returns {(method, caller ...): count} for the traces whose running method begins with the
+    prefix.
+    """
     out = {}
     for _, count, frames in rows(text):
         if frames and frames[0].startswith(prefix):
@@ -76,13 +82,15 @@ def _expected(jdk, n):
 
 
 def _short(name):
-    name = name[len("TimesTruth"):] if name.startswith("TimesTruth") else name
+    name = name[len("TimesTruth") :] if name.startswith("TimesTruth") else name
     name = name[1:] if name.startswith(".") else name
     return "lambda$threads" if name.startswith("lambda$threads") else name
 
 
 def wrong_counts(text, jdk, n):
-    """The calls of TimesTruth, with n rounds, whose counts in a text are not what they should be: {(callee, caller): (found, expected)}."""
+    """The calls of TimesTruth, with n rounds, whose counts in a text are not what they should be:
+    {(callee, caller): (found, expected)}.
+    """
     found = {}
     for (callee, *caller), count in calls(text, "TimesTruth").items():
         key = (_short(callee), _short(caller[0]) if caller else "")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses HPROF's binary stream by the tables of its specification. An unknown tag or a length that does not fit is an error."""
+"""Parses HPROF's binary stream by the tables of its specification. An unknown tag or a length that
+does not fit is an error.
+"""
 import collections
 import struct
 
@@ -23,19 +25,22 @@ class Stream:
             if len(self.data) < 31:
                 return
             magic, self.ids, self.ms = self.data[:19], *struct.unpack(">IQ", self.data[19:31])
-            assert magic in (b"JAVA PROFILE 1.0.1\0", b"JAVA PROFILE 1.0.2\0") and self.ids in (4, 8)
+            assert magic in (b"JAVA PROFILE 1.0.1\0", b"JAVA PROFILE 1.0.2\0") and self.ids in (
+                4,
+                8,
+            )
             self.header, self.data = magic, self.data[31:]
         at = 0
         while len(self.data) - at >= 9:
             tag, time, length = struct.unpack_from(">BII", self.data, at)
             if len(self.data) - at < 9 + length:
                 break
-            self.record(Record(tag, time, self.data[at + 9:at + 9 + length]))
+            self.record(Record(tag, time, self.data[at + 9 : at + 9 + length]))
             at += 9 + length
         self.data = self.data[at:]
 
     def id(self, body, at):
-        return int.from_bytes(body[at:at + self.ids], "big")
+        return int.from_bytes(body[at : at + self.ids], "big")
 
     def record(self, r):
         self.records.append(r)
@@ -47,8 +52,12 @@ class Stream:
             self.classes[struct.unpack(">I", b[:4])[0]] = self.strings[self.id(b, 8 + n)]
         elif r.tag == 0x04:
             assert len(b) == 8 + 4 * n
-            serial, line = struct.unpack(">Ii", b[4 * n:])
-            self.frames[self.id(b, 0)] = (self.classes.get(serial, ""), self.strings[self.id(b, n)], line)
+            serial, line = struct.unpack(">Ii", b[4 * n :])
+            self.frames[self.id(b, 0)] = (
+                self.classes.get(serial, ""),
+                self.strings[self.id(b, n)],
+                line,
+            )
         elif r.tag == 0x05:
             serial, thread, count = struct.unpack(">III", b[:12])
             assert len(b) == 12 + count * n
@@ -56,18 +65,20 @@ class Stream:
         elif r.tag == 0x06:
             flags, cutoff, lb, lo, ab, ao, count = struct.unpack(">HfIIQQI", b[:34])
             assert len(b) == 34 + 25 * count
-            rows = [struct.unpack(">BIIIIII", b[34 + 25 * i:59 + 25 * i]) for i in range(count)]
+            rows = [struct.unpack(">BIIIIII", b[34 + 25 * i : 59 + 25 * i]) for i in range(count)]
             self.sites.append((flags, cutoff, (lb, lo, ab, ao), rows))
         elif r.tag == 0x07:
             self.summaries.append(struct.unpack(">IIQQ", b))
         elif r.tag == 0x0A:
-            serial, = struct.unpack(">I", b[:4])
+            (serial,) = struct.unpack(">I", b[:4])
             assert len(b) == 8 + 4 * n
             self.threads[serial] = (self.strings[self.id(b, 8 + n)], self.id(b, 4))
         elif r.tag == 0x0D:
             total, count = struct.unpack(">II", b[:8])
             assert len(b) == 8 + 8 * count
-            self.samples.append((total, [struct.unpack(">II", b[8 + 8 * i:16 + 8 * i]) for i in range(count)]))
+            self.samples.append(
+                (total, [struct.unpack(">II", b[8 + 8 * i : 16 + 8 * i]) for i in range(count)])
+            )
         elif r.tag == 0x0E:
             self.settings.append(struct.unpack(">IH", b))
         elif r.tag == 0x1C:
@@ -80,7 +91,7 @@ class Stream:
             assert r.tag in (0x03, 0x0B) and len(b) == 4, hex(r.tag)
 
     def typed(self, b, at, name):
-        count, = struct.unpack(">H", b[at:at + 2])
+        (count,) = struct.unpack(">H", b[at : at + 2])
         at += 2
         for _ in range(count):
             at += name + 1 + (SIZES[b[at + name]] or self.ids)
@@ -93,19 +104,19 @@ class Stream:
             tag = b[at]
             at += 1
             if tag == 0x21:
-                length, = struct.unpack(">I", b[at + 2 * n + 4:at + 2 * n + 8])
+                (length,) = struct.unpack(">I", b[at + 2 * n + 4 : at + 2 * n + 8])
                 self.instances[self.id(b, at + n + 4)] += 1
                 at += 2 * n + 8 + length
             elif tag == 0x22:
-                length, = struct.unpack(">I", b[at + n + 4:at + n + 8])
+                (length,) = struct.unpack(">I", b[at + n + 4 : at + n + 8])
                 at += 2 * n + 8 + length * n
             elif tag == 0x23:
-                length, = struct.unpack(">I", b[at + n + 4:at + n + 8])
+                (length,) = struct.unpack(">I", b[at + n + 4 : at + n + 8])
                 at += n + 9 + length * SIZES[b[at + n + 8]]
             elif tag == 0x20:
                 at = self.typed(b, at + 7 * n + 8, 2)
                 at = self.typed(b, at, n)
-                at += 2 + struct.unpack(">H", b[at:at + 2])[0] * (n + 1)
+                at += 2 + struct.unpack(">H", b[at : at + 2])[0] * (n + 1)
             else:
                 at += n + sum(n if x == "i" else 4 for x in (ROOTS[tag] or ""))
         assert at == len(b), "a sub-record is split"

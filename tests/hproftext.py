@@ -1,29 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses HPROF text, ours and the original agent's, line by line. A line that matches no rule of the grammar is an error."""
+"""Parses HPROF text, ours and the original agent's, line by line. A line that matches no rule of
+the grammar is an error.
+"""
 import collections
 import re
 
 DATE = r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}"
 PERCENT = r"[ \d]+\.\d\d%"
-FRAME = re.compile(r"\t(?P<method>.+)\((?P<source>[^():]*|Unknown Source):(?P<line>\d+|Unknown line|Compiled method)\)$")
+FRAME = re.compile(
+    r"\t(?P<method>.+)\((?P<source>[^():]*|Unknown Source):(?P<line>\d+|Unknown line|Compiled method)\)$"
+)
 RANKED = re.compile(rf" *(\d+) +({PERCENT}) +({PERCENT}) +(\d+) +(\d+) (.+)$")
 SITE = re.compile(rf" *(\d+) +({PERCENT}) +({PERCENT}) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) (.+)$")
-ROOT = re.compile(r"ROOT [0-9a-f]+ \(kind=<(thread|JNI global ref|JNI local ref|Java stack|native stack|system class|busy monitor|"
-                  r"thread block|unknown)>(, (id|thread|trace|frame|name)=[^,()]+)*\)$")
-HEAP_LINE = re.compile(r"\t(super|loader|signers|domain)\t\t[0-9a-f]+$|\tstatic [^\t]+\t[0-9a-f]+$|"
-                       r"\tconstant pool entry \d+\t[0-9a-f]+$|\t[^\t]+\t{1,2}[0-9a-f]+$")
+ROOT = re.compile(
+    r"ROOT [0-9a-f]+ \(kind=<(thread|JNI global ref|JNI local ref|Java stack|native stack|system class|busy monitor|"
+    r"thread block|unknown)>(, (id|thread|trace|frame|name)=[^,()]+)*\)$"
+)
+HEAP_LINE = re.compile(
+    r"\t(super|loader|signers|domain)\t\t[0-9a-f]+$|\tstatic [^\t]+\t[0-9a-f]+$|"
+    r"\tconstant pool entry \d+\t[0-9a-f]+$|\t[^\t]+\t{1,2}[0-9a-f]+$"
+)
 OBJECT = re.compile(r"OBJ ([0-9a-f]+) \(sz=(\d+), trace=(\d+), class=(.+)@([0-9a-f]+)\)$")
-ARRAY = re.compile(r"ARR ([0-9a-f]+) \(sz=(\d+), trace=(\d+), nelems=(\d+), elem type=(.+?)(?:@([0-9a-f]+))?\)$")
+ARRAY = re.compile(
+    r"ARR ([0-9a-f]+) \(sz=(\d+), trace=(\d+), nelems=(\d+), elem type=(.+?)(?:@([0-9a-f]+))?\)$"
+)
 CLASS = re.compile(r"CLS ([0-9a-f]+) \(name=(.+), trace=(\d+)\)$")
 
 Row = collections.namedtuple("Row", "rank self accum count trace name")
-Site = collections.namedtuple("Site", "rank self accum live_bytes live_objects alloc_bytes alloc_objects trace name")
+Site = collections.namedtuple(
+    "Site", "rank self accum live_bytes live_objects alloc_bytes alloc_objects trace name"
+)
 Heap = collections.namedtuple("Heap", "objects bytes roots classes instances arrays references")
 Call = collections.namedtuple("Call", "count callee caller ms")
 
 
 class Text:
-    """threads: serial -> name; traces: serial -> [(method, source, line)]; ranked: title -> [dump][rows]; and so on."""
+    """threads: serial -> name; traces: serial -> [(method, source, line)]; ranked: title ->
+    [dump][rows]; and so on.
+    """
 
     def __init__(self, path):
         lines = open(path, encoding="utf-8", errors="replace").read().split("\n")
@@ -38,20 +52,25 @@ class Text:
         self.wall = False
         if lines[0] != "count callee caller time":
             assert re.fullmatch(rf"JAVA PROFILE 1\.0\.1, created {DATE}", lines[0]), lines[0]
-            lines = lines[lines.index("--------") + 1:]
+            lines = lines[lines.index("--------") + 1 :]
             assert lines.pop(0) == ""
         self.lines = collections.deque(lines)
         while self.lines:
             self.item(self.lines.popleft())
 
     def item(self, line):
-        if m := re.fullmatch(r'THREAD START \(obj=([0-9a-f]+), id = (\d+), name="(.*)", group="(.*)"\)', line):
+        if m := re.fullmatch(
+            r'THREAD START \(obj=([0-9a-f]+), id = (\d+), name="(.*)", group="(.*)"\)', line
+        ):
             self.threads[int(m[2])] = m[3]
         elif m := re.fullmatch(r"THREAD END \(id = (\d+)\)", line):
             self.ended.append(int(m[1]))
         elif m := re.fullmatch(r"TRACE (\d+):(?: \(thread=(\d+)\))?", line):
             self.trace(int(m[1]), m[2])
-        elif m := re.fullmatch(rf"(CPU SAMPLES|CPU TIME \(ms\)|MONITOR TIME) BEGIN \(total = (\d+)( ms)?\) {DATE}", line):
+        elif m := re.fullmatch(
+            rf"(CPU SAMPLES|CPU TIME \(ms\)|MONITOR TIME) BEGIN \(total = (\d+)( ms)?\) {DATE}",
+            line,
+        ):
             self.table(m[1], int(m[2]))
         elif line == "SAMPLES OF ELAPSED TIME (cpu=wall), waiting threads included:":
             assert self.lines[0].startswith("CPU SAMPLES BEGIN ")
@@ -65,7 +84,10 @@ class Text:
             self.live_error_table()
         elif m := re.fullmatch(rf"HEAP DUMP BEGIN \((\d+) objects, (\d+) bytes\) {DATE}", line):
             self.heap(int(m[1]), int(m[2]))
-        elif m := re.fullmatch(r"(WAIT|WAITED): MONITOR (\S+), (?:timeout|time_waited)=(\d+), (?:thread (\d+)|<unknown thread>)", line):
+        elif m := re.fullmatch(
+            r"(WAIT|WAITED): MONITOR (\S+), (?:timeout|time_waited)=(\d+), (?:thread (\d+)|<unknown thread>)",
+            line,
+        ):
             self.waits.append((m[1], m[2], int(m[3]), int(m[4] or 0)))
         elif line == "MONITOR DUMP BEGIN":
             self.monitors()
@@ -102,38 +124,59 @@ class Text:
         assert self.lines.popleft() == f"rank   self  accum   count trace {what}"
         for line in self.until(f"{title} END"):
             # Ours alone: a time that the probes' own cost exceeds (doc/hprof-differences.md).
-            m = RANKED.fullmatch(re.sub(r"^( *\d+ +)-(\d)", r"\1\2", line) if title == "CPU TIME (ms)" else line)
+            m = RANKED.fullmatch(
+                re.sub(r"^( *\d+ +)-(\d)", r"\1\2", line) if title == "CPU TIME (ms)" else line
+            )
             assert m, line
-            rows.append(Row(int(m[1]), float(m[2][:-1]), float(m[3][:-1]), int(m[4]), int(m[5]), m[6]))
-            assert rows[-1].trace in self.traces, f"trace {rows[-1].trace} is not told before its table"
+            rows.append(
+                Row(int(m[1]), float(m[2][:-1]), float(m[3][:-1]), int(m[4]), int(m[5]), m[6])
+            )
+            assert (
+                rows[-1].trace in self.traces
+            ), f"trace {rows[-1].trace} is not told before its table"
         assert [r.rank for r in rows] == list(range(1, len(rows) + 1))
         self.ranked[title].append(rows)
         self.totals[title].append(total)
 
     def site_table(self):
         rows = []
-        assert self.lines.popleft() == "          percent          live          alloc'ed  stack class"
-        assert self.lines.popleft() == " rank   self  accum     bytes objs     bytes  objs trace name"
+        assert (
+            self.lines.popleft() == "          percent          live          alloc'ed  stack class"
+        )
+        assert (
+            self.lines.popleft() == " rank   self  accum     bytes objs     bytes  objs trace name"
+        )
         for line in self.until("SITES END"):
             m = SITE.fullmatch(line)
             assert m, line
-            rows.append(Site(int(m[1]), float(m[2][:-1]), float(m[3][:-1]), *map(int, m.groups()[3:8]), m[9]))
+            rows.append(
+                Site(
+                    int(m[1]), float(m[2][:-1]), float(m[3][:-1]), *map(int, m.groups()[3:8]), m[9]
+                )
+            )
             assert rows[-1].trace in self.traces
         self.sites.append(rows)
 
     def uncounted(self):
         """Returns a section of ours as (bytes, objects), or None if they are unknown."""
-        line, = self.until("NOT COUNTED END")
+        (line,) = self.until("NOT COUNTED END")
         m = re.fullmatch(r"estimated from samples: (\d+) bytes in (\d+) objects?", line)
         assert m or line == "unknown: no samples were taken", line
         self.not_counted.append((int(m[1]), int(m[2])) if m else None)
 
     def live_error_table(self):
-        """Returns a section of ours as {rank: (bytes, objects)}, and the standard error of all live bytes."""
+        """Returns a section of ours as {rank: (bytes, objects)}, and the standard error of all live
+        bytes.
+        """
         assert self.lines.popleft() == " rank     bytes objs"
         *rows, last = self.until("LIVE ERRORS END")
-        assert re.fullmatch(r"of all live bytes: \d+; below the error and ranked last: \d+ sites?, with together \d+ bytes?", last)
-        self.live_errors.append({int(rank): (int(size), int(objects)) for rank, size, objects in map(str.split, rows)})
+        assert re.fullmatch(
+            r"of all live bytes: \d+; below the error and ranked last: \d+ sites?, with together \d+ bytes?",
+            last,
+        )
+        self.live_errors.append(
+            {int(rank): (int(size), int(objects)) for rank, size, objects in map(str.split, rows)}
+        )
 
     def heap(self, objects, size):
         h = Heap(objects, size, collections.Counter(), {}, {}, {}, collections.Counter())
@@ -160,13 +203,18 @@ class Text:
     def monitors(self):
         threads, monitors = {}, []
         for line in self.until("MONITOR DUMP END"):
-            if m := re.fullmatch(r"    THREAD (\d+), trace (\d+), status: ((?:S\||intr\||native\|)*(?:NS|ZO|CW|SL|MW|P|R)(?:\|INTR)?)", line):
+            if m := re.fullmatch(
+                r"    THREAD (\d+), trace (\d+), status: ((?:S\||intr\||native\|)*(?:NS|ZO|CW|SL|MW|P|R)(?:\|INTR)?)",
+                line,
+            ):
                 threads[int(m[1])] = (int(m[2]), m[3])
                 assert int(m[2]) in self.traces
             elif m := re.fullmatch(r"    MONITOR (\S+)( unowned)?", line):
                 owner = None
                 if not m[2]:
-                    o = re.fullmatch(r"\towner: thread (\d+), entry count: (\d+)", self.lines.popleft())
+                    o = re.fullmatch(
+                        r"\towner: thread (\d+), entry count: (\d+)", self.lines.popleft()
+                    )
                     owner = int(o[1])
                 lists = []
                 for what in ("enter", "be notified"):

@@ -16,17 +16,22 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JDKS = ROOT / "tools" / "jdks"
-# make check-arm sets this to aarch64: the programs under test are those of build-aarch64/, or of the folder that
-# JVMSCOPE_TEST_BUILD names, on arm64's JDKs, in an emulator.
+# make check-arm sets this to aarch64: the programs under test are those of build-aarch64/, or of
+# the folder that JVMSCOPE_TEST_BUILD names, on arm64's JDKs, in an emulator.
 ARCH = os.environ.get("JVMSCOPE_TEST_ARCH", "")
 FOREIGN = pathlib.Path(f"/var/cache/jvmscope/libraries-{ARCH}")  # tools/setup cross-aarch64
 VERSIONS = (8, 11, 17, 21, 25, 27)
-# Commands of a shell that make the folders that everyone may write to read-only, in a mount namespace.
-READ_ONLY = "for d in /tmp /var/tmp /dev/shm; do mount --bind $d $d && mount -o remount,ro,bind $d; done"
+# Commands of a shell that make the folders that everyone may write to read-only, in a mount
+# namespace.
+READ_ONLY = (
+    "for d in /tmp /var/tmp /dev/shm; do mount --bind $d $d && mount -o remount,ro,bind $d; done"
+)
 
 
 def _emulated():
-    """A folder like build/ in which the command is a script that runs the real one in the emulator."""
+    """A folder like build/ in which the command is a script that runs the real one in the
+    emulator.
+    """
     build = ROOT / os.environ.get("JVMSCOPE_TEST_BUILD", f"build-{ARCH}")
     folder = build / "emulated"
     folder.mkdir(exist_ok=True)
@@ -34,7 +39,9 @@ def _emulated():
         if not (folder / name).is_symlink():
             (folder / name).symlink_to(build / name)
     script = folder / "jvmscope.new"
-    script.write_text(f'#!/bin/sh\nexec qemu-{ARCH} -L /usr/{ARCH}-linux-gnu "{build}/jvmscope" "$@"\n')
+    script.write_text(
+        f'#!/bin/sh\nexec qemu-{ARCH} -L /usr/{ARCH}-linux-gnu "{build}/jvmscope" "$@"\n'
+    )
     script.chmod(0o755)
     script.rename(folder / "jvmscope")
     return folder
@@ -47,14 +54,28 @@ def _matrix(verb, *args, arch=ARCH):
     """The arguments of tools/jdks for the architecture under test."""
     return [str(JDKS), verb, *(["--arch", arch] if arch else []), *map(str, args)]
 
-_STOPPING = {"Serial": ["-XX:+UseSerialGC"], "Parallel": ["-XX:+UseParallelGC"], "G1": ["-XX:+UseG1GC"]}
-_OTHER = {name: ["-XX:+UnlockExperimentalVMOptions", *flags] for name, flags in {
-    "ZGC": ["-XX:+UseZGC"], "Shenandoah": ["-XX:+UseShenandoahGC"], "Epsilon": ["-XX:+UseEpsilonGC"]}.items()}
+
+_STOPPING = {
+    "Serial": ["-XX:+UseSerialGC"],
+    "Parallel": ["-XX:+UseParallelGC"],
+    "G1": ["-XX:+UseG1GC"],
+}
+_OTHER = {
+    name: ["-XX:+UnlockExperimentalVMOptions", *flags]
+    for name, flags in {
+        "ZGC": ["-XX:+UseZGC"],
+        "Shenandoah": ["-XX:+UseShenandoahGC"],
+        "Epsilon": ["-XX:+UseEpsilonGC"],
+    }.items()
+}
 _CMS = {"CMS": ["-XX:+UseConcMarkSweepGC"]}
 _GENERATIONAL_ZGC = {"generational ZGC": ["-XX:+UseZGC", "-XX:+ZGenerational"]}
-_GENERATIONAL_SHENANDOAH = {"generational Shenandoah": [*_OTHER["Shenandoah"], "-XX:ShenandoahGCMode=generational"]}
+_GENERATIONAL_SHENANDOAH = {
+    "generational Shenandoah": [*_OTHER["Shenandoah"], "-XX:ShenandoahGCMode=generational"]
+}
 
-# Every collector that each JDK of the matrix has, with the flags that choose it. From 24 on ZGC is generational.
+# Every collector that each JDK of the matrix has, with the flags that choose it. From 24 on ZGC is
+# generational.
 COLLECTORS = {
     8: {**_STOPPING, **_CMS},
     11: {**_STOPPING, **_CMS, **_OTHER},
@@ -67,51 +88,72 @@ COLLECTORS = {
 
 @functools.cache
 def matrix_ready():
-    return all(subprocess.run(_matrix("check", arch=a), capture_output=True).returncode == 0 for a in {"", ARCH})
+    return all(
+        subprocess.run(_matrix("check", arch=a), capture_output=True).returncode == 0
+        for a in {"", ARCH}
+    )
 
 
 @functools.cache
 def versions_there():
     """The JDKs that are set up: all of the matrix, or those of arm64 that were asked for."""
-    return tuple(map(int, subprocess.run(_matrix("list"), capture_output=True, text=True).stdout.split()))
+    return tuple(
+        map(int, subprocess.run(_matrix("list"), capture_output=True, text=True).stdout.split())
+    )
 
 
 @functools.cache
 def chroot():
     """The folder of the matrix's chroot, as seen from outside."""
-    return pathlib.Path(subprocess.run([JDKS, "root"], capture_output=True, text=True, check=True).stdout.strip())
+    return pathlib.Path(
+        subprocess.run([JDKS, "root"], capture_output=True, text=True, check=True).stdout.strip()
+    )
 
 
 @functools.cache
 def home(version):
     """JAVA_HOME of a version, as seen inside."""
-    return subprocess.run(_matrix("home", version), capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        _matrix("home", version), capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 @functools.cache
 def jni_headers():
     """The folders of jni.h and of what it includes."""
-    java_home = pathlib.Path(subprocess.run([ROOT / "tools" / "java-home"], capture_output=True, text=True, check=True).stdout.strip())
+    java_home = pathlib.Path(
+        subprocess.run(
+            [ROOT / "tools" / "java-home"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
     return java_home / "include", java_home / "include" / "linux"
 
 
 def c_libraries(folder):
-    """For glibc and musl, the words of the compiler and what stands in front of a program. A file of the compiler's is put into
-    the folder."""
+    """For glibc and musl, the words of the compiler and what stands in front of a program. A file
+    of the compiler's is put into the folder.
+    """
     if not ARCH:
         return {"glibc": (["gcc"], []), "musl": (["musl-gcc"], [])}
     specs = musl_libc().with_name("musl-gcc.specs").read_text()
     (folder / "specs").write_text(specs.replace("/usr/", f"{FOREIGN}/usr/"))
     compiler = f"{ARCH}-linux-gnu-gcc"
-    return {"glibc": ([compiler], [f"qemu-{ARCH}", "-L", f"/usr/{ARCH}-linux-gnu"]),
-            "musl": ([compiler, f"-specs={folder / 'specs'}", "-mno-outline-atomics"], [f"qemu-{ARCH}", musl_libc()])}
+    return {
+        "glibc": ([compiler], [f"qemu-{ARCH}", "-L", f"/usr/{ARCH}-linux-gnu"]),
+        "musl": (
+            [compiler, f"-specs={folder / 'specs'}", "-mno-outline-atomics"],
+            [f"qemu-{ARCH}", musl_libc()],
+        ),
+    }
 
 
 def musl_libc():
     """musl's library, which is its loader too (package musl)."""
     if ARCH:
         return FOREIGN / "usr" / "lib" / f"{ARCH}-linux-musl" / "libc.so"
-    return next(pathlib.Path("/lib").glob("*-linux-musl/libc.so"), None) or next(pathlib.Path("/usr/lib").glob("*-linux-musl/libc.so"))
+    return next(pathlib.Path("/lib").glob("*-linux-musl/libc.so"), None) or next(
+        pathlib.Path("/usr/lib").glob("*-linux-musl/libc.so")
+    )
 
 
 def jars():
@@ -126,7 +168,9 @@ def jars():
 def perf_permitted():
     """Whether perf_event's clock with kernel frames is permitted: opens one, as the agent does."""
     number = {"x86_64": 298, "aarch64": 241}[platform.machine()]
-    clock = struct.pack("IIQQ", 1, 112, 0, 10**9).ljust(112, b"\0")  # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK
+    clock = struct.pack("IIQQ", 1, 112, 0, 10**9).ljust(
+        112, b"\0"
+    )  # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK
     fd = ctypes.CDLL(None).syscall(number, clock, 0, -1, -1, 0)
     if fd >= 0:
         os.close(fd)
@@ -134,9 +178,8 @@ def perf_permitted():
 
 
 def on_time():
-    """
-    Gives the calling process priority over all others where that is permitted, so that sleeps end on time however busy the
-    machine is. For preexec_fn; child processes inherit it.
+    """Gives the calling process priority over all others where that is permitted, so that sleeps
+    end on time however busy the machine is. For preexec_fn; child processes inherit it.
     """
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
@@ -148,9 +191,8 @@ def on_time():
 
 
 def wait_for(condition, limit, what):
-    """
-    Waits until the condition is true, and returns its value. limit: seconds after which the test fails, far more than a busy
-    machine needs. what: names in the failure what did not happen.
+    """Waits until the condition is true, and returns its value. limit: seconds after which the
+    test fails, far more than a busy machine needs. what: names in the failure what did not happen.
     """
     deadline = time.monotonic() + limit
     while not (value := condition()):
@@ -162,7 +204,9 @@ def wait_for(condition, limit, what):
 
 
 def read_until(stream, text):
-    """Reads a text stream up to the first line with the text and returns the lines; it is an error if the stream ends first."""
+    """Reads a text stream up to the first line with the text and returns the lines; it is an error
+    if the stream ends first.
+    """
     lines = []
     while not lines or text not in lines[-1]:
         lines.append(stream.readline())
@@ -184,7 +228,11 @@ def cpu_seconds(pid):
 def run_times(jdk, *command):
     """Time and CPU time, in seconds, of a program that runs to its end without an error."""
     begin = time.monotonic()
-    process = subprocess.Popen([str(c) for c in jdk.command(*command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [str(c) for c in jdk.command(*command)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     _, status, used = os.wait4(process.pid, 0)
     took = time.monotonic() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -194,7 +242,11 @@ def run_times(jdk, *command):
 
 def thread_named(pid, name):
     """The system's number of a thread of a process."""
-    return next(int(t.name) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() if (t / "comm").read_text().startswith(name))
+    return next(
+        int(t.name)
+        for t in pathlib.Path(f"/proc/{pid}/task").iterdir()
+        if (t / "comm").read_text().startswith(name)
+    )
 
 
 @contextlib.contextmanager
@@ -213,16 +265,28 @@ def thread_stopped(tid):
 
 
 def use_cpu(process, seconds):
-    """Waits until a process has used this much more CPU time, however long that takes on a busy machine."""
+    """Waits until a process has used this much more CPU time, however long that takes on a busy
+    machine.
+    """
     until = cpu_seconds(process.pid) + seconds
-    wait_for(lambda: process.poll() is not None or cpu_seconds(process.pid) >= until, 120, f"{seconds} s of CPU time")
+    wait_for(
+        lambda: process.poll() is not None or cpu_seconds(process.pid) >= until,
+        120,
+        f"{seconds} s of CPU time",
+    )
 
 
 def jvmscope(*args, **kwargs):
     """Runs the command outside the chroot, with output captured as text."""
     kwargs.setdefault("timeout", 120)
     try:
-        return subprocess.run([BUILD / "jvmscope", *map(str, args)], capture_output=True, text=True, errors="replace", **kwargs)
+        return subprocess.run(
+            [BUILD / "jvmscope", *map(str, args)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            **kwargs,
+        )
     except subprocess.TimeoutExpired:
         tell_stacks()  # it may wait for a program
         raise
@@ -230,7 +294,10 @@ def jvmscope(*args, **kwargs):
 
 def copy_for_all(folder):
     """Copies the command to where every user may run it."""
-    subprocess.run(["install", "-D", "-m", "755", "-t", folder, BUILD / "jvmscope", BUILD / "libhprof.so"], check=True)
+    subprocess.run(
+        ["install", "-D", "-m", "755", "-t", folder, BUILD / "jvmscope", BUILD / "libhprof.so"],
+        check=True,
+    )
     for parent in (folder, *list(folder.parents)[:-2]):
         parent.chmod(parent.stat().st_mode | 0o055)
     return folder / "jvmscope"
@@ -240,7 +307,11 @@ def no_page(recording):
     """A page of this recording would be empty, so none is made."""
     page = recording.with_suffix(".html")
     done = jvmscope("convert", recording, "-o", page)
-    assert (done.returncode, done.stdout) == (1, "") and "holds nothing that a page shows" in done.stderr and not page.exists(), done
+    assert (
+        (done.returncode, done.stdout) == (1, "")
+        and "holds nothing that a page shows" in done.stderr
+        and not page.exists()
+    ), done
 
 
 def output(*args, **kwargs):
@@ -256,31 +327,55 @@ def read_json(*args, **kwargs):
 
 
 def lost(text):
-    """Returns the lines that report a loss, except that of methods that were running when the recording began, which every attach
-    has."""
-    return [line for line in text.splitlines() if " lost " in line and "ran when the recording began" not in line]
+    """Returns the lines that report a loss, except that of methods that were running when the
+    recording began, which every attach has.
+    """
+    return [
+        line
+        for line in text.splitlines()
+        if " lost " in line and "ran when the recording began" not in line
+    ]
 
 
 def stacks(pid):
-    """What each thread of a process does: its name, its state, what it waits for in the kernel, and its stack as gdb sees it."""
+    """What each thread of a process does: its name, its state, what it waits for in the kernel, and
+    its stack as gdb sees it.
+    """
     text = []
     for task in sorted(pathlib.Path(f"/proc/{pid}/task").glob("*"), key=lambda t: int(t.name)):
         with contextlib.suppress(OSError):
             state = (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
-            text.append(f"{task.name} {(task / 'comm').read_text().strip()}: {state} {(task / 'wchan').read_text()}")
+            text.append(
+                f"{task.name} {(task / 'comm').read_text().strip()}: {state} {(task / 'wchan').read_text()}"
+            )
     # A VM sees other libraries than gdb does: those of its chroot.
-    commands = ["set pagination off", "set auto-load safe-path /", f"attach {pid}", f"set sysroot /proc/{pid}/root", "thread apply all bt 40"]
+    commands = [
+        "set pagination off",
+        "set auto-load safe-path /",
+        f"attach {pid}",
+        f"set sysroot /proc/{pid}/root",
+        "thread apply all bt 40",
+    ]
     try:
-        done = subprocess.run(["gdb", "-nx", "-batch", *(word for c in commands for word in ("-ex", c))], capture_output=True, text=True,
-                              errors="replace", stdin=subprocess.DEVNULL, timeout=120)
-        text.append(done.stdout[done.stdout.find("\nThread ") + 1:] or done.stderr)
+        done = subprocess.run(
+            ["gdb", "-nx", "-batch", *(word for c in commands for word in ("-ex", c))],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
+        text.append(done.stdout[done.stdout.find("\nThread ") + 1 :] or done.stderr)
     except (OSError, subprocess.TimeoutExpired) as e:
         text.append(f"no stacks: {e}")
     return "\n".join(text)
 
 
 class Program(subprocess.Popen):
-    """A program that Jdk.start began. One that does not end in time says what its threads do, in the output of the failed test."""
+    """A program that Jdk.start began. One that does not end in time says what its threads do, in
+    the output of the failed test.
+    """
+
     USUAL = 5  # seconds; the end of a shorter wait may be what a test expects
     all = []
 
@@ -304,36 +399,64 @@ class Program(subprocess.Popen):
 
 
 def tell_stacks():
-    """Prints what the threads of all programs do that Jdk.start began and that still run: something did not happen in time."""
+    """Prints what the threads of all programs do that Jdk.start began and that still run: something
+    did not happen in time.
+    """
     for process in Program.all:
         if process.poll() is None:
             print(f"threads of {' '.join(map(str, process.args))}\n{stacks(process.pid)}")
 
 
 def _classes(name, release):
-    """The sources of a program in tests/java, and the folder for its classes: in /var/tmp, under a name from their contents."""
+    """The sources of a program in tests/java, and the folder for its classes: in /var/tmp, under a
+    name from their contents.
+    """
     source = ROOT / "tests" / "java" / f"{name}.java"
-    sources = [source] if source.exists() else sorted((ROOT / "tests" / "java" / name).rglob("*.java"))
+    sources = (
+        [source] if source.exists() else sorted((ROOT / "tests" / "java" / name).rglob("*.java"))
+    )
     assert sources, f"no tests/java/{name}"
-    digest = hashlib.sha256(b"".join(s.read_bytes() for s in sources) + str(release).encode()).hexdigest()[:16]
-    return sources, pathlib.Path(f"/var/tmp/jvmscope-test-classes-{os.getuid()}") / f"{name}-{release}-{digest}"
+    digest = hashlib.sha256(
+        b"".join(s.read_bytes() for s in sources) + str(release).encode()
+    ).hexdigest()[:16]
+    return (
+        sources,
+        pathlib.Path(f"/var/tmp/jvmscope-test-classes-{os.getuid()}")
+        / f"{name}-{release}-{digest}",
+    )
 
 
 JAVAC = ("-nowarn", "-Xlint:-options", "-g", "--release")
 
 
 def compiled(name, release=8, jars=()):
-    """The class path of tests/java/NAME.java (or the folder tests/java/NAME), compiled once for the release given, against jars.
+    """The class path of tests/java/NAME.java (or the folder tests/java/NAME), compiled once for the
+    release given, against jars.
 
-    Compiled by JDK 17 of the matrix, or JDK 27 for a release beyond 17, with -g. The folder appears with all its classes.
+    Compiled by JDK 17 of the matrix, or JDK 27 for a release beyond 17, with -g. The folder appears
+    with all its classes.
     """
     sources, out = _classes(name, release)
     if not out.exists():
         out.parent.mkdir(exist_ok=True)
         new = pathlib.Path(tempfile.mkdtemp(prefix="new-", dir=out.parent))
         new.chmod(0o755)
-        subprocess.run([JDKS, "run", str(17 if release <= 17 else 27), "javac", *JAVAC, str(release), "-cp", ":".join(map(str, jars)) or new, "-d", new,
-                        *sources], check=True)
+        subprocess.run(
+            [
+                JDKS,
+                "run",
+                str(17 if release <= 17 else 27),
+                "javac",
+                *JAVAC,
+                str(release),
+                "-cp",
+                ":".join(map(str, jars)) or new,
+                "-d",
+                new,
+                *sources,
+            ],
+            check=True,
+        )
         try:
             new.rename(out)
         except OSError:  # another test has compiled it meanwhile
@@ -342,20 +465,28 @@ def compiled(name, release=8, jars=()):
 
 
 def compile_programs():
+    """Starts to compile all programs of one file that compile for release 8, in one VM, which
+    takes a tenth of the time that a compiler for each would. A test does not wait for it: it
+    compiles what it needs and is not there yet. Returns the process.
     """
-    Starts to compile all programs of one file that compile for release 8, in one VM, which takes a tenth of the time that a
-    compiler for each would. A test does not wait for it: it compiles what it needs and is not there yet. Returns the process.
-    """
-    programs = [_classes(source.stem, 8) for source in sorted((ROOT / "tests" / "java").glob("*.java"))]
+    programs = [
+        _classes(source.stem, 8) for source in sorted((ROOT / "tests" / "java").glob("*.java"))
+    ]
     wanted = [f"{sources[0]} {out}\n" for sources, out in programs if not out.exists()]
-    process = subprocess.Popen([JDKS, "run", "17", "java", ROOT / "tests" / "tools" / "CompileAll.java", *JAVAC, "8"], stdin=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [JDKS, "run", "17", "java", ROOT / "tests" / "tools" / "CompileAll.java", *JAVAC, "8"],
+        stdin=subprocess.PIPE,
+        text=True,
+    )
     process.stdin.write("".join(wanted))
     process.stdin.close()
     return process
 
 
 class Jdk:
-    """One JDK of the matrix. Paths under /tmp, /var/tmp and the checkout are the same inside and outside."""
+    """One JDK of the matrix. Paths under /tmp, /var/tmp and the checkout are the same inside and
+    outside.
+    """
 
     def __init__(self, version):
         self.version = int(version)
@@ -367,8 +498,16 @@ class Jdk:
 
     def run(self, *args, **kwargs):
         """Runs a command inside to its end; output captured as text."""
-        timeout, check, given = kwargs.pop("timeout", 300), kwargs.pop("check", False), kwargs.pop("input", None)
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **({} if given is None else {"stdin": subprocess.PIPE})}
+        timeout, check, given = (
+            kwargs.pop("timeout", 300),
+            kwargs.pop("check", False),
+            kwargs.pop("input", None),
+        )
+        pipes = {
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            **({} if given is None else {"stdin": subprocess.PIPE}),
+        }
         with self.start(*args, **{**pipes, **kwargs}) as process:
             try:
                 out, err = process.communicate(given, timeout)
@@ -387,10 +526,9 @@ class Jdk:
         return process
 
     def kill_started(self):
-        """
-        Kills the programs that start() began and that are still running, as after a failed test. A VM that
-        was always recording leaves its last minutes to explain its end. Tests do not need them, so they
-        are removed.
+        """Kills the programs that start() began and that are still running, as after a failed
+        test. A VM that was always recording leaves its last minutes to explain its end. Tests do
+        not need them, so they are removed.
         """
         for process in self.started:
             if process.poll() is None:
@@ -413,7 +551,9 @@ class Jdk:
 
 @contextlib.contextmanager
 def control_group(controller, limit, unified_limit, value):
-    """A control group of either version with a limit: its folder, and the file of the limit. None where none can be made."""
+    """A control group of either version with a limit: its folder, and the file of the limit. None
+    where none can be made.
+    """
     for root, name in ((f"/sys/fs/cgroup/{controller}", limit), ("/sys/fs/cgroup", unified_limit)):
         folder = pathlib.Path(root) / f"jvmscope-test-{os.getpid()}"
         try:
@@ -431,7 +571,9 @@ def control_group(controller, limit, unified_limit, value):
 
 
 def go_before_other_groups(folder):
-    """Gives a control group of CPU its time first, so that its limit takes the CPU from it and not the rest of the machine."""
+    """Gives a control group of CPU its time first, so that its limit takes the CPU from it and not
+    the rest of the machine.
+    """
     for name, most in (("cpu.shares", "262144"), ("cpu.weight", "10000")):
         if (folder / name).exists():
             (folder / name).write_text(most)

@@ -11,17 +11,33 @@ import lab
 OPTIONS_READ = lab.BUILD / "tests" / "unit" / "options_read"
 
 # Commands that ask a VM, with what stands behind its process id.
-ASKING = {"heap dump": [], "check": [], "top": [], "status": [], "dump": [], "stop": [], "inspect": ["threads"], "control": ["list"]}
-# Commands that record, with their operands: the options here are those that are not the agent's (test_options.py).
+ASKING = {
+    "heap dump": [],
+    "check": [],
+    "top": [],
+    "status": [],
+    "dump": [],
+    "stop": [],
+    "inspect": ["threads"],
+    "control": ["list"],
+}
+# Commands that record, with their operands: the options here are those that are not the agent's
+# (test_options.py).
 OWN = {"run": ["--", "/no/such/program"], "attach": [os.getpid()], "slow": [os.getpid()]}
 
 
 @functools.cache
 def table():
-    """Returns the rows that are flags of the command, without the output and the time, which the command keeps to itself."""
-    lines = subprocess.run([OPTIONS_READ, "table"], capture_output=True, text=True, check=True).stdout.splitlines()
+    """Returns the rows that are flags of the command, without the output and the time, which the
+    command keeps to itself.
+    """
+    lines = subprocess.run(
+        [OPTIONS_READ, "table"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     rows = [json.loads(line) for line in lines]
-    return [r for r in rows if r["flag"] and not r["hidden"] and r["name"] not in ("file", "duration")]
+    return [
+        r for r in rows if r["flag"] and not r["hidden"] and r["name"] not in ("file", "duration")
+    ]
 
 
 def verbs():

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Weights:
-    """A method counts once in `total`, however often it occurs in a stack. Marks in brackets are not methods."""
+    """A method counts once in `total`, however often it occurs in a stack. Marks in brackets are
+    not methods.
+    """
+
     sum: int = 0
     own: collections.Counter = field(default_factory=collections.Counter)
     total: collections.Counter = field(default_factory=collections.Counter)
@@ -38,11 +41,19 @@ def numbers(data):
 
 def page(path):
     """The data of a page."""
-    return json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', pathlib.Path(path).read_text(), re.S)[1])
+    return json.loads(
+        re.search(
+            r'<script[^>]*type="application/json"[^>]*>(.*?)</script>',
+            pathlib.Path(path).read_text(),
+            re.S,
+        )[1]
+    )
 
 
 def page_weights(data, metric):
-    """Returns what the page shows of a metric at first: without idle threads and without those of the VM."""
+    """Returns what the page shows of a metric at first: without idle threads and without those of
+    the VM.
+    """
     nodes, tree = [(0, "")], iter(base64.b64decode(metric["tree"]))
 
     def one():
@@ -96,7 +107,7 @@ def fields(data):
         value = one()
         if key & 7 == 2:
             at += value
-            value = data[at - value:at]
+            value = data[at - value : at]
         yield key >> 3, value
 
 
@@ -122,7 +133,13 @@ def pprof(path):
             comments += repeated(value)
     found = Weights()
     for sample in samples:
-        stack = [strings[names[f]] for n, v in fields(sample) if n == 1 for at in repeated(v) for f in lines[at]]
+        stack = [
+            strings[names[f]]
+            for n, v in fields(sample)
+            if n == 1
+            for at in repeated(v)
+            for f in lines[at]
+        ]
         found.add(stack, [w for n, v in fields(sample) if n == 2 for w in repeated(v)][0])
     return found, [strings[c] for c in comments]
 

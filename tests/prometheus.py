@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads Prometheus' text format, version 0.0.4, and accepts nothing that the format's description does not allow."""
+"""Reads Prometheus' text format, version 0.0.4, and accepts nothing that the format's description
+does not allow.
+"""
 import re
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -19,7 +21,9 @@ def labels_of(text):
 
 
 def parse(text):
-    """Returns {name: {labels: value}} and {name: type}. The lines of a metric stand together, behind its HELP and TYPE."""
+    """Returns {name: {labels: value}} and {name: type}. The lines of a metric stand together,
+    behind its HELP and TYPE.
+    """
     assert text.endswith("\n")
     values, types, helped = {}, {}, set()
     current = None

@@ -26,10 +26,12 @@ def events(path, *types, get=None):
 
 
 def window(path):
-    """Returns when a recording begins and ends, in ns since 1970, according to the headers of its chunks."""
+    """Returns when a recording begins and ends, in ns since 1970, according to the headers of its
+    chunks.
+    """
     data, at, start, end = path.read_bytes(), 0, None, 0
     while at < len(data):
-        assert data[at:at + 4] == b"FLR\0"
-        size, _, _, begun, lasts = struct.unpack(">5q", data[at + 8:at + 48])
+        assert data[at : at + 4] == b"FLR\0"
+        size, _, _, begun, lasts = struct.unpack(">5q", data[at + 8 : at + 48])
         start, end, at = start or begun, max(end, begun + lasts), at + size
     return start, end

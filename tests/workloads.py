@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real programs to profile: javac over generated sources, H2 under SQL, Tomcat, Lucene. Used by tests and bench."""
+"""Real programs to profile: javac over generated sources, H2 under SQL, Tomcat, Lucene. Used by
+tests and bench.
+"""
 import pathlib
 import subprocess
 import textwrap
@@ -10,7 +12,9 @@ H2_JAR = pathlib.Path("/usr/share/java/h2.jar")
 
 
 def javac_sources(folder, classes=60):
-    """Writes `classes` source files with generics, lambdas, switches and inner classes; answers their paths."""
+    """Writes `classes` source files with generics, lambdas, switches and inner classes; answers
+    their paths.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for c in range(classes):
@@ -58,7 +62,15 @@ def javac_command(folder, jvm=()):
     """javac as one VM, over sources of javac_sources."""
     out = folder / "out"
     out.mkdir(exist_ok=True)
-    return ["javac", "-J-Xmx256m", *(f"-J{a}" for a in jvm), "-nowarn", "-d", out, *sorted(folder.glob("C*.java"))]
+    return [
+        "javac",
+        "-J-Xmx256m",
+        *(f"-J{a}" for a in jvm),
+        "-nowarn",
+        "-d",
+        out,
+        *sorted(folder.glob("C*.java")),
+    ]
 
 
 def h2_command(rows=60000, jvm=()):
@@ -71,14 +83,17 @@ HELD = ("h2", "javac", "tomcat", "lucene")
 
 def jars(name):
     """The jars of a program that tools/jars knows."""
-    done = subprocess.run([lab.ROOT / "tools" / "jars", name], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [lab.ROOT / "tools" / "jars", name], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
 def held_command(program, jdk, folder, jvm=("-Xmx256m",)):
-    """The command line of one of HELD, which prints READY when its work is done and keeps its heap until its standard input
-    ends."""
+    """The command line of one of HELD, which prints READY when its work is done and keeps its heap
+    until its standard input ends.
+    """
     if program == "h2":
         name, args, path, given = "SqlRows", (20000,), [H2_JAR], ()
     elif program == "javac":
@@ -92,7 +107,11 @@ def held_command(program, jdk, folder, jvm=("-Xmx256m",)):
     else:
         # Tomcat 10 wants JDK 11. The program knows nothing that differs between the two.
         folder.mkdir(parents=True, exist_ok=True)
-        name, args, path = "ServesFiles", (folder, 4000), jars("tomcat10" if jdk.version >= 11 else "tomcat9")
+        name, args, path = (
+            "ServesFiles",
+            (folder, 4000),
+            jars("tomcat10" if jdk.version >= 11 else "tomcat9"),
+        )
         given = jars("tomcat10")
     path = [lab.compiled("Ready"), lab.compiled(name, jars=given), *path]
     return ["java", *jvm, "-cp", ":".join(map(str, path)), "Ready", name, *args]

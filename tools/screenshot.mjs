@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of the page in headless Chromium: tools/screenshot.mjs FILE.html|URL OUT.png [light|dark] [FRAGMENT]. What doc/ shows is
-// made by `tools/screenshot.mjs --doc`: it records a shop on an h2 database (Debian's libh2-java) and takes a picture of each view.
+// Pictures of the page in headless Chromium: tools/screenshot.mjs FILE.html|URL OUT.png
+// [light|dark] [FRAGMENT]. What doc/ shows is made by `tools/screenshot.mjs --doc`: it records a
+// shop on an h2 database (Debian's libh2-java) and takes a picture of each view.
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -25,15 +26,52 @@ async function record() {
   const home = spawnSync(join(root, "tools/java-home"), { encoding: "utf8" }).stdout.trim();
   const jar = "/usr/share/java/h2.jar";
   const shop = [join(home, "bin/java"), "-Xmx256m", "-cp", `${folder}:${jar}`, "SqlLoad"];
-  run(join(home, "bin/javac"), "-g", "-nowarn", "-cp", jar, "-d", folder, join(root, "tests/java/SqlLoad.java"), ...["HeapPage", "ThreadPrograms"].map((p) => join(root, `tests/java/${p}.java`)));
+  run(
+    join(home, "bin/javac"),
+    "-g",
+    "-nowarn",
+    "-cp",
+    jar,
+    "-d",
+    folder,
+    join(root, "tests/java/SqlLoad.java"),
+    ...["HeapPage", "ThreadPrograms"].map((p) => join(root, `tests/java/${p}.java`)),
+  );
   run(jvmscope, "run", "--cpu", "--threads", "-o", "h2.jfr", "--", ...shop, "8");
-  run(jvmscope, "run", "--threads", "-o", "pipeline.jfr", "--", join(home, "bin/java"), "-cp", folder, "ThreadPrograms", "7");
+  run(
+    jvmscope,
+    "run",
+    "--threads",
+    "-o",
+    "pipeline.jfr",
+    "--",
+    join(home, "bin/java"),
+    "-cp",
+    folder,
+    "ThreadPrograms",
+    "7",
+  );
   run(jvmscope, "run", "--trace", "SqlLoad*", "-o", "calls.jfr", "--", ...shop, "2");
-  run(jvmscope, "run", "--cover", "--include", "SqlLoad*", "-o", "coverage.jfr", "--", ...shop, "2");
+  run(
+    jvmscope,
+    "run",
+    "--cover",
+    "--include",
+    "SqlLoad*",
+    "-o",
+    "coverage.jfr",
+    "--",
+    ...shop,
+    "2",
+  );
   run(join(home, "bin/java"), "-cp", folder, "HeapPage", join(folder, "sessions.hprof"));
   const files = ["h2.jfr", "pipeline.jfr", "calls.jfr", "coverage.jfr", "sessions.hprof"];
-  const server = spawn(jvmscope, ["serve", "--sources", join(root, "tests/java"), ...files], { cwd: folder });
-  const url = await new Promise((resolve) => server.stdout.once("data", (d) => resolve(String(d).trim())));
+  const server = spawn(jvmscope, ["serve", "--sources", join(root, "tests/java"), ...files], {
+    cwd: folder,
+  });
+  const url = await new Promise((resolve) =>
+    server.stdout.once("data", (d) => resolve(String(d).trim())),
+  );
   return { server, at: (name) => `${url}${files.indexOf(name)}/` };
 }
 
@@ -48,7 +86,12 @@ const doc = [
   ["sessions.hprof", "doc/heap-dominators.png", "dark", "ht=tree"],
   ["sessions.hprof", "doc/heap-classes.png", "light", "ht=classes&ho=HeapPage$Session"],
   ["sessions.hprof", "doc/heap-suspects.png", "light", "ht=suspects"],
-  ["sessions.hprof", "doc/heap-query.png", "light", "ht=query&hs=SELECT+id%2C+class%2C+retained%2C+value+FROM+objects+ORDER+BY+retained+DESC+LIMIT+50"],
+  [
+    "sessions.hprof",
+    "doc/heap-query.png",
+    "light",
+    "ht=query&hs=SELECT+id%2C+class%2C+retained%2C+value+FROM+objects+ORDER+BY+retained+DESC+LIMIT+50",
+  ],
 ];
 
 /** A picture of an address, after a click into the threads where one is given, by pixels from the left and number of row. */
@@ -61,7 +104,10 @@ async function shoot(browser, [from, to, colorScheme = "light", fragment = "", c
   if (click) {
     const rows = page.locator(".rows canvas");
     const box = await rows.boundingBox();
-    await page.mouse.click(box.x + click[0], box.y + 24 + (click[1] + 0.5) * Number(await rows.getAttribute("data-row")));
+    await page.mouse.click(
+      box.x + click[0],
+      box.y + 24 + (click[1] + 0.5) * Number(await rows.getAttribute("data-row")),
+    );
     await page.waitForTimeout(500);
   }
   await page.screenshot({ path: resolve(root, to) });
@@ -71,12 +117,21 @@ async function shoot(browser, [from, to, colorScheme = "light", fragment = "", c
 const args = process.argv.slice(2);
 const jobs = args[0] === "--doc" ? doc : args.length >= 2 ? [args] : null;
 if (!jobs) {
-  console.error("usage: tools/screenshot.mjs FILE.html|URL OUT.png [light|dark] [FRAGMENT] | --doc");
+  console.error(
+    "usage: tools/screenshot.mjs FILE.html|URL OUT.png [light|dark] [FRAGMENT] | --doc",
+  );
   process.exit(2);
 }
 const browser = await chromium.launch({
   executablePath: "/usr/bin/chromium",
-  args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"],
+  args: [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+  ],
 });
 const made = jobs === doc ? await record() : null;
 for (const [from, ...job] of jobs) await shoot(browser, [made ? made.at(from) : from, ...job]);

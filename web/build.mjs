@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bundles the page of a recording (src/main.tsx) and that of a collector (src/fleet/main.tsx), each with its style, and writes
-// them as C: node build.mjs OUT.c
+// Bundles the page of a recording (src/main.tsx) and that of a collector (src/fleet/main.tsx), each
+// with its style, and writes them as C: node build.mjs OUT.c
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { build } from "esbuild";
@@ -24,7 +24,8 @@ async function bundle(entry) {
 
 const hash = (s) => `'sha256-${createHash("sha256").update(s).digest("base64")}'`;
 
-// Only this very script and style run; nothing is loaded from anywhere but, when served, from the page's own server.
+// Only this very script and style run; nothing is loaded from anywhere but, when served, from the
+// page's own server.
 const policy = ({ script, style }) =>
   `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'`;
 
@@ -57,7 +58,9 @@ const literal = (s) => {
 
 const recording = await bundle("src/main.tsx");
 const fleet = await bundle("src/fleet/main.tsx");
-writeFileSync(process.argv[2], `/* Made by web/build.mjs. */
+writeFileSync(
+  process.argv[2],
+  `/* Made by web/build.mjs. */
 #include "page/page.h"
 
 const char page_head[] =
@@ -68,4 +71,5 @@ const char page_of_fleet[] =
     ${literal(head(fleet) + tail(fleet))};
 const char page_policy_of_fleet[] =
     ${literal(policy(fleet))};
-`);
+`,
+);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strip of the VM's pauses below the threads, against what the command prints of the same recording.
+// The strip of the VM's pauses below the threads, against what the command prints of the same
+// recording.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -16,8 +17,32 @@ let vm;
 
 before(async () => {
   const { command, classes } = java("VmDoings", "Interactions");
-  jvmscope("run", "--threads", "--events", "--cpu", "-o", recording, "--", command, "-Xmx64m", "-cp", classes, "VmDoings", "1");
-  jvmscope("run", "--threads", "-o", join(folder, "without.jfr"), "--", command, "-cp", classes, "Interactions");
+  jvmscope(
+    "run",
+    "--threads",
+    "--events",
+    "--cpu",
+    "-o",
+    recording,
+    "--",
+    command,
+    "-Xmx64m",
+    "-cp",
+    classes,
+    "VmDoings",
+    "1",
+  );
+  jvmscope(
+    "run",
+    "--threads",
+    "-o",
+    join(folder, "without.jfr"),
+    "--",
+    command,
+    "-cp",
+    classes,
+    "Interactions",
+  );
   jvmscope("convert", recording, "-o", html);
   jvmscope("convert", join(folder, "without.jfr"), "-o", without);
   vm = JSON.parse(jvmscope("vm", "--json", "-n", "100000", recording));
@@ -31,11 +56,14 @@ after(async () => {
 
 /** The bands of a kind, decoded here. */
 async function decoded(page, kind) {
-  const text = await page.evaluate((k) => JSON.parse(document.getElementById("data").textContent).timeline.bands[k], kind);
+  const text = await page.evaluate(
+    (k) => JSON.parse(document.getElementById("data").textContent).timeline.bands[k],
+    kind,
+  );
   const bytes = Buffer.from(text, "base64");
   const bands = [];
   const fields = ["start", "length", "stopped", "way", "events", "name"];
-  for (let i = 0, start = 0; i < bytes.length; ) {
+  for (let i = 0, start = 0; i < bytes.length;) {
     const band = {};
     for (const f of fields) {
       let [v, scale] = [0, 1];
@@ -58,7 +86,10 @@ test("the strip has the pauses and safepoints that the command counts", async ()
   const safepoints = await decoded(page, "safepoints");
   assert.equal(sum(safepoints, "events"), vm.safepoints.each_known);
   assert.ok(vm.collections.pauses >= 30, `${vm.collections.pauses} pauses`);
-  assert.match(await page.textContent(".bands p"), new RegExp(`^Collections: ${vm.collections.pauses.toLocaleString("en-US")} times, `));
+  assert.match(
+    await page.textContent(".bands p"),
+    new RegExp(`^Collections: ${vm.collections.pauses.toLocaleString("en-US")} times, `),
+  );
   assert.deepEqual(page.problems, []);
 });
 
@@ -85,7 +116,9 @@ test("keys and the pointer show a pause in words", async () => {
 
 test("the strip fits and is accessible at each width, and is not there without data", async () => {
   for (const width of [1400, 1024, 390]) {
-    const page = await open(browser, `${pathToFileURL(html)}#v=threads`, { viewport: { width, height: 800 } });
+    const page = await open(browser, `${pathToFileURL(html)}#v=threads`, {
+      viewport: { width, height: 800 },
+    });
     const box = await page.locator(".bands canvas").boundingBox();
     assert.ok(box.x >= 0 && box.x + box.width <= width, JSON.stringify(box));
     assert.ok(box.height >= 36, JSON.stringify(box));

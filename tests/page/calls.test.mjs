@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call tree and the coverage views: their numbers are those of trace --json and coverage --json.
+// The call tree and the coverage views: their numbers are those of trace --json and coverage
+// --json.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -18,9 +19,28 @@ let coverage;
 before(async () => {
   const { command, classes } = java("Traced", "Covered");
   jvmscope("run", "--trace", "Traced*", "-o", traced, "--", command, "-cp", classes, "Traced");
-  jvmscope("run", "--cover", "--include", "Covered*", "-o", covered, "--", command, "-cp", classes, "Covered");
+  jvmscope(
+    "run",
+    "--cover",
+    "--include",
+    "Covered*",
+    "-o",
+    covered,
+    "--",
+    command,
+    "-cp",
+    classes,
+    "Covered",
+  );
   jvmscope("convert", traced, "-o", traced.replace(/jfr$/, "html"));
-  jvmscope("convert", "--sources", join(root, "tests/java"), covered, "-o", covered.replace(/jfr$/, "html"));
+  jvmscope(
+    "convert",
+    "--sources",
+    join(root, "tests/java"),
+    covered,
+    "-o",
+    covered.replace(/jfr$/, "html"),
+  );
   ({ calls } = JSON.parse(jvmscope("trace", "--json", traced)));
   coverage = JSON.parse(jvmscope("coverage", "--json", covered));
   browser = await launch();
@@ -30,16 +50,39 @@ after(() => browser.close());
 test("every call is in the tree, with what it was given and what came back", async () => {
   const page = await open(browser, pageOf(traced));
   await page.waitForSelector(".virtual tbody tr[data-row]");
-  assert.equal(Number(await page.getAttribute(".virtual table", "aria-rowcount")), calls.length + 1);
+  assert.equal(
+    Number(await page.getAttribute(".virtual table", "aria-rowcount")),
+    calls.length + 1,
+  );
   const row = (text) => page.locator(`.virtual tr[data-row]:has-text("${text}")`).first();
-  assert.match(await row("Calls.doubles").first().textContent(), /Traced\$Calls\.doubles\(1\.5, 2\.0\) = 3\.0/);
-  assert.match(await row("Calls.ints").textContent(), /Traced\$Calls\.ints\(-1, 300, 'c', 70000, true\) = 70399/);
+  assert.match(
+    await row("Calls.doubles").first().textContent(),
+    /Traced\$Calls\.doubles\(1\.5, 2\.0\) = 3\.0/,
+  );
+  assert.match(
+    await row("Calls.ints").textContent(),
+    /Traced\$Calls\.ints\(-1, 300, 'c', 70000, true\) = 70399/,
+  );
   // Strings and characters as in Java, other objects as their text.
-  assert.match(await row("Calls.strings").textContent(), /Traced\$Calls\.strings\("café \\"quoted\\"", java\.util\.ArrayList\(\d+\)@[0-9a-f]+[^)]*\) = "café \\"quoted\\"!"/);
+  assert.match(
+    await row("Calls.strings").textContent(),
+    /Traced\$Calls\.strings\("café \\"quoted\\"", java\.util\.ArrayList\(\d+\)@[0-9a-f]+[^)]*\) = "café \\"quoted\\"!"/,
+  );
   // Starts are seconds with six digits, which tell calls of one millisecond apart.
-  const starts = await page.$$eval(".virtual tr[data-row] td:nth-child(2)", (cells) => cells.map((c) => c.textContent.trim()));
-  assert.ok(starts.length > 5 && starts.every((t) => /^\d+\.\d{6}\u00a0s$/.test(t)), starts.slice(0, 3).join());
-  for (const [i, c] of calls.slice(0, 5).entries()) assert.ok(Math.abs(parseFloat(starts[i]) - parseFloat(starts[0]) - (c.start_ns - calls[0].start_ns) / 1e9) < 2.1e-6, starts[i]);
+  const starts = await page.$$eval(".virtual tr[data-row] td:nth-child(2)", (cells) =>
+    cells.map((c) => c.textContent.trim()),
+  );
+  assert.ok(
+    starts.length > 5 && starts.every((t) => /^\d+\.\d{6}\u00a0s$/.test(t)),
+    starts.slice(0, 3).join(),
+  );
+  for (const [i, c] of calls.slice(0, 5).entries())
+    assert.ok(
+      Math.abs(
+        parseFloat(starts[i]) - parseFloat(starts[0]) - (c.start_ns - calls[0].start_ns) / 1e9,
+      ) < 2.1e-6,
+      starts[i],
+    );
   await page.fill("input[type=search]", "thrower");
   const throwers = calls.filter((c) => /\.thrower\(/.test(c.method));
   await page.waitForSelector(`output:has-text("${throwers.length} of")`);
@@ -50,8 +93,11 @@ test("every call is in the tree, with what it was given and what came back", asy
   // "n" and "N" go from one call that matches to the next, past those that only lead there.
   await page.locator(".virtual").focus();
   await page.keyboard.press("Home");
-  const chosen = () => page.getAttribute(".virtual tr[aria-selected=true]", "data-row").then(Number);
-  const matching = await page.$$eval(".virtual tr[data-row]:not(.context)", (rows) => rows.map((r) => Number(r.dataset.row)));
+  const chosen = () =>
+    page.getAttribute(".virtual tr[aria-selected=true]", "data-row").then(Number);
+  const matching = await page.$$eval(".virtual tr[data-row]:not(.context)", (rows) =>
+    rows.map((r) => Number(r.dataset.row)),
+  );
   await page.keyboard.press("n");
   await page.waitForSelector(`.virtual tr[data-row="${matching[0]}"][aria-selected=true]`);
   assert.equal(await chosen(), matching[0]);
@@ -72,13 +118,22 @@ test("every call is in the tree, with what it was given and what came back", asy
 test("numbers are shown as the recording has them", async () => {
   const { build } = createRequire(join(root, "web/package.json"))("esbuild");
   const outfile = join(folder, "calls.mjs");
-  await build({ entryPoints: [join(root, "web/src/calls.ts")], outfile, format: "esm", bundle: true });
+  await build({
+    entryPoints: [join(root, "web/src/calls.ts")],
+    outfile,
+    format: "esm",
+    bundle: true,
+  });
   const { values } = await import(pathToFileURL(outfile).href);
-  const recorded = '[1.0,1e300, -0.0,7,"a,]\\"[1.0,",{"object":"x{1.0,2}"},{"number":"NaN"},null,true]';
+  const recorded =
+    '[1.0,1e300, -0.0,7,"a,]\\"[1.0,",{"object":"x{1.0,2}"},{"number":"NaN"},null,true]';
   const shown = ["1.0", "1e300", "-0.0", "7", '"a,]\\"[1.0,"', "x{1.0,2}", "NaN", "null", "true"];
   assert.deepEqual(values(recorded), shown);
   assert.deepEqual(values("[1.0,1e300]", ["java.lang.Object", "double"]), ["1.0", "1e300"]);
-  assert.deepEqual([values("1e300"), values("[]"), values("no JSON")], [["1e300"], [], ["no JSON"]]);
+  assert.deepEqual(
+    [values("1e300"), values("[]"), values("no JSON")],
+    [["1e300"], [], ["no JSON"]],
+  );
 });
 
 test("the tree by keyboard; its methods add up; it is saved as CSV", async () => {
@@ -88,35 +143,64 @@ test("the tree by keyboard; its methods add up; it is saved as CSV", async () =>
   await page.waitForSelector(".virtual tr[data-row='0'][aria-selected=true]");
   const before = Number(await page.getAttribute(".virtual table", "aria-rowcount"));
   await page.keyboard.press("ArrowLeft");
-  await page.waitForFunction((n) => Number(document.querySelector(".virtual table").getAttribute("aria-rowcount")) < n, before);
+  await page.waitForFunction(
+    (n) => Number(document.querySelector(".virtual table").getAttribute("aria-rowcount")) < n,
+    before,
+  );
   await page.keyboard.press("ArrowRight");
-  await page.waitForFunction((n) => Number(document.querySelector(".virtual table").getAttribute("aria-rowcount")) === n, before);
+  await page.waitForFunction(
+    (n) => Number(document.querySelector(".virtual table").getAttribute("aria-rowcount")) === n,
+    before,
+  );
   await page.keyboard.press("Escape");
   await page.waitForSelector(".side table");
-  const counts = await page.$$eval(".side tbody tr", (rows) => Object.fromEntries(rows.map((r) => [r.cells[0].textContent, Number(r.cells[1].textContent)])));
+  const counts = await page.$$eval(".side tbody tr", (rows) =>
+    Object.fromEntries(rows.map((r) => [r.cells[0].textContent, Number(r.cells[1].textContent)])),
+  );
   const truth = {};
   for (const c of calls) {
     const name = c.method.replace(/\(.*/s, "");
     truth[name] = (truth[name] ?? 0) + 1;
   }
   assert.deepEqual(counts, truth);
-  const [file] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('Save CSV')")]);
+  const [file] = await Promise.all([
+    page.waitForEvent("download"),
+    page.click("button:has-text('Save CSV')"),
+  ]);
   assert.equal(readFileSync(await file.path(), "utf8").split("\r\n").length, calls.length + 2);
   assert.deepEqual(page.problems, []);
 });
 
 test("coverage: the table's numbers, and the colours of the source's lines", async () => {
   const page = await open(browser, pageOf(covered));
-  const shown = await page.$$eval("section[aria-label=Classes] tbody tr", (rows) => rows.map((r) => [...r.cells].map((c) => c.textContent)));
+  const shown = await page.$$eval("section[aria-label=Classes] tbody tr", (rows) =>
+    rows.map((r) => [...r.cells].map((c) => c.textContent)),
+  );
   assert.equal(shown.length, coverage.classes.length);
   for (const c of coverage.classes) {
     const row = shown.find((r) => r[0] === c.class);
-    assert.deepEqual([row[2], row[3], row[4], row[5], row[7]].map(Number), [c.lines_hit, c.lines - c.lines_hit, c.methods_hit, c.methods - c.methods_hit, c.branches - c.branches_hit], c.class);
+    assert.deepEqual(
+      [row[2], row[3], row[4], row[5], row[7]].map(Number),
+      [
+        c.lines_hit,
+        c.lines - c.lines_hit,
+        c.methods_hit,
+        c.methods - c.methods_hit,
+        c.branches - c.branches_hit,
+      ],
+      c.class,
+    );
   }
   await page.click("section[aria-label=Classes] tr:has-text('Covered') >> nth=1");
   await page.waitForSelector(".lines");
   // The program says of each of its lines what ran: R, N, taken/all.
-  const lines = await page.$$eval(".lines > div", (divs) => divs.map((d) => [d.className, d.querySelector("code").textContent, d.querySelector(".hit").textContent]));
+  const lines = await page.$$eval(".lines > div", (divs) =>
+    divs.map((d) => [
+      d.className,
+      d.querySelector("code").textContent,
+      d.querySelector(".hit").textContent,
+    ]),
+  );
   let told = 0;
   for (const [kind, text, mark] of lines) {
     const m = text.match(/\/\/ ([RN])( (\d)\/(\d))?$/);
@@ -131,7 +215,11 @@ test("coverage: the table's numbers, and the colours of the source's lines", asy
 
 test("no serious fault for assistive technology, in light and dark", async () => {
   for (const colorScheme of ["light", "dark"]) {
-    for (const url of [pageOf(traced), `${pageOf(traced)}#call=3`, `${pageOf(covered)}#kl=Covered`]) {
+    for (const url of [
+      pageOf(traced),
+      `${pageOf(traced)}#call=3`,
+      `${pageOf(covered)}#kl=Covered`,
+    ]) {
       const page = await open(browser, url, { colorScheme });
       assert.deepEqual(await faults(page), [], `${colorScheme} ${url}`);
     }

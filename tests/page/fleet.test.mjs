@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of a collector: its figures are those of `jvmscope fleet --json` of the same store, by mouse and by keyboard.
+// The page of a collector: its figures are those of `jvmscope fleet --json` of the same store, by
+// mouse and by keyboard.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -14,30 +15,76 @@ let collector;
 let url;
 let recorded;
 
-const fleet = (verb, ...args) => JSON.parse(jvmscope("fleet", verb, "--json", "--store", store, ...args));
+const fleet = (verb, ...args) =>
+  JSON.parse(jvmscope("fleet", verb, "--json", "--store", store, ...args));
 
 /** A minute of an instance, as collapsed stacks; of 100 samples, `slow` are in Price.sum. */
 async function send(service, version, host, ago, slow, more = "") {
   const from = Math.floor(Date.now() / 1000) - ago;
-  const q = new URLSearchParams({ service, version, host, instance: `${host}:1`, from: String(from) });
+  const q = new URLSearchParams({
+    service,
+    version,
+    host,
+    instance: `${host}:1`,
+    from: String(from),
+  });
   const body = `java.lang.Thread.run;Shop.serve;Price.sum ${slow}\njava.lang.Thread.run;Shop.serve;Store.read ${100 - slow}\n${more}`;
   // A connection that is kept would be closed while jvmscope() below blocks this process.
-  const r = await fetch(`${url}v1/upload?${q}`, { method: "POST", body, headers: { connection: "close" } });
+  const r = await fetch(`${url}v1/upload?${q}`, {
+    method: "POST",
+    body,
+    headers: { connection: "close" },
+  });
   assert.equal(r.status, 200, await r.text());
 }
 
 before(async () => {
-  collector = spawn(join(root, "build/jvmscope"), ["collect", "--store", store, "--listen", "127.0.0.1:0", "--recordings", join(folder, "kept")]);
-  url = await new Promise((resolve) => collector.stdout.once("data", (d) => resolve(String(d).trim())));
-  for (const [version, slow] of [["1.7", 20], ["1.8", 60]])
-    for (let i = 0; i < 8; i++) await send("shop", version, `web${i % 4}`, (version === "1.7" ? 1200 : 600) - 60 * i, slow + (i % 3));
+  collector = spawn(join(root, "build/jvmscope"), [
+    "collect",
+    "--store",
+    store,
+    "--listen",
+    "127.0.0.1:0",
+    "--recordings",
+    join(folder, "kept"),
+  ]);
+  url = await new Promise((resolve) =>
+    collector.stdout.once("data", (d) => resolve(String(d).trim())),
+  );
+  for (const [version, slow] of [
+    ["1.7", 20],
+    ["1.8", 60],
+  ])
+    for (let i = 0; i < 8; i++)
+      await send(
+        "shop",
+        version,
+        `web${i % 4}`,
+        (version === "1.7" ? 1200 : 600) - 60 * i,
+        slow + (i % 3),
+      );
   await send("invoices-of-all-countries-and-of-all-their-branches", "1", "web1", 300, 5);
   await send("mail", "2", "mx", 300, 0, `${hostile};Price.sum 7\n`);
   const { command, classes } = java("RequestCauses");
   const recording = join(folder, "requests.jfr");
-  jvmscope("run", "--requests", "--events", "-o", recording, "--", command, "-Xmx512m", "-cp", classes, "RequestCauses");
+  jvmscope(
+    "run",
+    "--requests",
+    "--events",
+    "-o",
+    recording,
+    "--",
+    command,
+    "-Xmx512m",
+    "-cp",
+    classes,
+    "RequestCauses",
+  );
   recorded = readFileSync(recording);
-  const r = await fetch(`${url}v1/upload?service=causes&version=1&host=web9`, { method: "POST", body: recorded });
+  const r = await fetch(`${url}v1/upload?service=causes&version=1&host=web9`, {
+    method: "POST",
+    body: recorded,
+  });
   assert.equal(r.status, 200, await r.text());
   browser = await launch();
 });
@@ -53,7 +100,10 @@ test("services by cost, and from one to its profile and back", async () => {
   const page = await open(browser, url);
   await rows(page).nth(3).waitFor();
   const { services } = fleet("top");
-  assert.deepEqual((await texts(page, "tbody td:nth-child(1)")).sort(), services.map((s) => s.service).sort());
+  assert.deepEqual(
+    (await texts(page, "tbody td:nth-child(1)")).sort(),
+    services.map((s) => s.service).sort(),
+  );
   const names = await texts(page, "tbody td:nth-child(1)");
   const versions = await texts(page, "tbody td:nth-child(2)");
   const samples = await texts(page, "tbody td:nth-child(5)");
@@ -61,20 +111,28 @@ test("services by cost, and from one to its profile and back", async () => {
     const at = names.findIndex((n, i) => n === s.service && versions[i] === s.version);
     assert.equal(Number(samples[at].replace(/\D/g, "")), s.cpu_samples);
     // Collapsed stacks do not say how much time a sample is.
-    const [cpu, share] = await texts(page, `tbody tr:nth-child(${at + 1}) td:is(:nth-child(3), :nth-child(4))`);
+    const [cpu, share] = await texts(
+      page,
+      `tbody tr:nth-child(${at + 1}) td:is(:nth-child(3), :nth-child(4))`,
+    );
     assert.deepEqual([cpu === "unknown", share === "unknown"], [!s.cpu_ns, !s.cpu_ns], s.service);
   }
   await page.getByLabel("Price of an hour").fill("3600");
   await page.keyboard.press("Tab");
   await page.waitForSelector("th:has-text('Cost')");
-  await rows(page).filter({ has: page.locator("td:nth-child(2)", { hasText: /^1\.8$/ }) }).focus();
+  await rows(page)
+    .filter({ has: page.locator("td:nth-child(2)", { hasText: /^1\.8$/ }) })
+    .focus();
   await page.keyboard.press("Enter");
   await page.waitForSelector(".flame canvas");
   assert.match(page.url(), /service=shop/);
   const methods = fleet("top", "--service", "shop", "--version", "1.8").methods;
   assert.equal(methods[0].method, "Price.sum");
   await page.waitForSelector(`tr[data-row='0'] td.method[title='Price.sum']`);
-  assert.match(await page.locator(".tools b").textContent(), new RegExp(`^${fleet("top", "--service", "shop", "--version", "1.8").cpu_samples} samples`));
+  assert.match(
+    await page.locator(".tools b").textContent(),
+    new RegExp(`^${fleet("top", "--service", "shop", "--version", "1.8").cpu_samples} samples`),
+  );
   assert.deepEqual(await faults(page), []);
   await page.goBack();
   await page.waitForSelector("th:has-text('Hosts')");
@@ -82,10 +140,26 @@ test("services by cost, and from one to its profile and back", async () => {
 });
 
 test("what a version changed, and no change where there is none", async () => {
-  const page = await open(browser, `${url}#v=difference&service=shop&version=1.8&base=version%3D1.7`);
+  const page = await open(
+    browser,
+    `${url}#v=difference&service=shop&version=1.8&base=version%3D1.7`,
+  );
   await rows(page).first().waitFor();
-  const changed = fleet("diff", "--service", "shop", "--version", "1.8", "--base", "version=1.7", "--from", "24h").methods.filter((m) => m.self.verdict !== "no change" || m.total.verdict !== "no change");
-  assert.deepEqual((await texts(page, "tbody td:last-child")).sort(), changed.map((m) => m.method).sort());
+  const changed = fleet(
+    "diff",
+    "--service",
+    "shop",
+    "--version",
+    "1.8",
+    "--base",
+    "version=1.7",
+    "--from",
+    "24h",
+  ).methods.filter((m) => m.self.verdict !== "no change" || m.total.verdict !== "no change");
+  assert.deepEqual(
+    (await texts(page, "tbody td:last-child")).sort(),
+    changed.map((m) => m.method).sort(),
+  );
   assert.ok(changed.some((m) => m.method === "Price.sum"));
   assert.match(await page.textContent("[role=status]"), /methods? changed/);
   await page.goto(`${url}#v=difference&service=shop&version=1.8&base=host%3Dweb1&host=web2`);
@@ -98,11 +172,20 @@ test("what got slower with a version leads to the difference", async () => {
   await page.waitForSelector("main p:has-text('compared')");
   const { findings, compared } = fleet("findings", "--service", "shop", "--from", "24h");
   assert.equal(compared.length, 1);
-  assert.match(await page.textContent("main"), /One new version was .* at most 1\.00\s% of the cases/);
-  assert.deepEqual((await texts(page, "tbody td:last-child")).sort(), findings.map((f) => f.method).sort());
+  assert.match(
+    await page.textContent("main"),
+    /One new version was .* at most 1\.00\s% of the cases/,
+  );
+  assert.deepEqual(
+    (await texts(page, "tbody td:last-child")).sort(),
+    findings.map((f) => f.method).sort(),
+  );
   assert.ok(findings.some((f) => f.method === "Price.sum"));
   // Collapsed stacks do not say how much time a sample is.
-  assert.deepEqual(await texts(page, "tbody td:nth-child(2)"), findings.map(() => "unknown"));
+  assert.deepEqual(
+    await texts(page, "tbody td:nth-child(2)"),
+    findings.map(() => "unknown"),
+  );
   await rows(page).filter({ hasText: "Price.sum" }).focus();
   await page.keyboard.press("Enter");
   await page.waitForURL(/v=difference.*version=1\.8/);
@@ -116,8 +199,13 @@ test("requests with their latencies over time", async () => {
   const page = await open(browser, `${url}#v=requests&service=causes`);
   await rows(page).first().waitFor();
   const { requests } = fleet("requests", "--service", "causes");
-  assert.deepEqual((await texts(page, "tbody td:nth-child(2)")).sort(), requests.map((r) => r.request).sort());
-  await page.waitForFunction(() => /: [1-9]\d* of/.test(document.querySelector(".heat canvas").getAttribute("aria-label")));
+  assert.deepEqual(
+    (await texts(page, "tbody td:nth-child(2)")).sort(),
+    requests.map((r) => r.request).sort(),
+  );
+  await page.waitForFunction(() =>
+    /: [1-9]\d* of/.test(document.querySelector(".heat canvas").getAttribute("aria-label")),
+  );
   await page.waitForSelector("main[aria-busy=false]");
   assert.equal(await page.locator(".note.lost").count(), 0, "each request is in one column");
   await rows(page).filter({ hasText: "GET /lock" }).focus();
@@ -145,18 +233,28 @@ test("causes of requests, findings and figures of the VM", async () => {
   const { requests } = fleet("requests", "--service", "causes");
   for (const r of requests) {
     const cells = rows(page).filter({ hasText: r.request }).locator("td");
-    const { cause } = r.causes.reduce((a, b) => (b.slow_ns - b.typical_ns > a.slow_ns - a.typical_ns ? b : a));
+    const { cause } = r.causes.reduce((a, b) =>
+      b.slow_ns - b.typical_ns > a.slow_ns - a.typical_ns ? b : a,
+    );
     assert.match(await cells.nth(-2).textContent(), new RegExp(`^${r.causes[0].cause} `));
     assert.match(await cells.last().textContent(), new RegExp(`^${cause} `));
   }
   await page.goto(`${url}#v=findings&service=causes`);
   const reported = page.locator("section[aria-label='What recordings report'] tbody tr");
   await reported.first().waitFor();
-  assert.deepEqual((await texts(page, "section[aria-label='What recordings report'] td:nth-child(3)")).sort(), fleet("findings", "--service", "causes").reported.map((f) => f.text).sort());
+  assert.deepEqual(
+    (await texts(page, "section[aria-label='What recordings report'] td:nth-child(3)")).sort(),
+    fleet("findings", "--service", "causes")
+      .reported.map((f) => f.text)
+      .sort(),
+  );
   await page.goto(`${url}#v=vm&service=causes`);
   await rows(page).first().waitFor();
   const { services } = fleet("vm", "--service", "causes");
-  assert.deepEqual((await texts(page, "tbody td:nth-child(3)")).map((t) => Number(t.replace(/\D/g, ""))), services.map((s) => s.pauses.count));
+  assert.deepEqual(
+    (await texts(page, "tbody td:nth-child(3)")).map((t) => Number(t.replace(/\D/g, ""))),
+    services.map((s) => s.pauses.count),
+  );
   assert.deepEqual(await faults(page), []);
   assert.deepEqual(page.problems, []);
 });
@@ -164,7 +262,9 @@ test("causes of requests, findings and figures of the VM", async () => {
 test("an answer that holds nothing says which filter chose nothing", async () => {
   for (const view of ["services", "profile", "requests", "vm"]) {
     const page = await open(browser, `${url}#v=${view}&service=shop&label=zone%3Dnowhere`);
-    await page.waitForSelector("main .empty:has-text('Label zone=nowhere chooses nothing'), p.empty:has-text('Label zone=nowhere chooses nothing')");
+    await page.waitForSelector(
+      "main .empty:has-text('Label zone=nowhere chooses nothing'), p.empty:has-text('Label zone=nowhere chooses nothing')",
+    );
     assert.deepEqual(page.problems, []);
     await page.context().close();
   }
@@ -172,11 +272,20 @@ test("an answer that holds nothing says which filter chose nothing", async () =>
 
 test("who calls a method; names are text, whatever they hold", async () => {
   const page = await open(browser, `${url}#v=method&q=Price.sum`);
-  const places = "section[aria-label='Services that call it'] tbody td:first-child", callers = "section[aria-label='Callers'] tbody td:first-child";
+  const places = "section[aria-label='Services that call it'] tbody td:first-child",
+    callers = "section[aria-label='Callers'] tbody td:first-child";
   await page.locator(callers).first().waitFor();
   const answer = fleet("query", "--method", "*Price.sum*", "--from", "24h");
-  assert.deepEqual((await texts(page, places)).sort(), ["invoices-of-all-countries-and-of-all-their-branches 1", "mail 2", "shop 1.7", "shop 1.8"]);
-  assert.deepEqual((await texts(page, callers)).sort(), answer.callers.map((r) => r.caller || "(none)").sort());
+  assert.deepEqual((await texts(page, places)).sort(), [
+    "invoices-of-all-countries-and-of-all-their-branches 1",
+    "mail 2",
+    "shop 1.7",
+    "shop 1.8",
+  ]);
+  assert.deepEqual(
+    (await texts(page, callers)).sort(),
+    answer.callers.map((r) => r.caller || "(none)").sort(),
+  );
   await page.goto(`${url}#service=mail&v=profile`);
   await page.waitForSelector(".flame canvas");
   assert.equal(await page.title(), "jvmscope fleet");
@@ -194,23 +303,56 @@ function misplaced() {
     if (row.bottom > place.bottom) bad.push(`no row is in sight: ${name}`);
     const titles = [...table.querySelectorAll("thead th")].filter((th) => th.checkVisibility());
     const beyond = titles.filter((th) => th.getBoundingClientRect().right > place.right + 1);
-    if (beyond.some((th) => th.classList.contains("name"))) bad.push(`a name lies beyond the edge: ${name}`);
-    if (beyond.length && (innerWidth > 900 || !titles.some((th) => getComputedStyle(th).left === "0px"))) bad.push(`${beyond.length} columns beyond the edge: ${name}`);
-    for (const th of titles) if (th.scrollWidth > th.clientWidth + 1) bad.push(`a title is cut: ${th.textContent}`);
+    if (beyond.some((th) => th.classList.contains("name")))
+      bad.push(`a name lies beyond the edge: ${name}`);
+    if (
+      beyond.length &&
+      (innerWidth > 900 || !titles.some((th) => getComputedStyle(th).left === "0px"))
+    )
+      bad.push(`${beyond.length} columns beyond the edge: ${name}`);
+    for (const th of titles)
+      if (th.scrollWidth > th.clientWidth + 1) bad.push(`a title is cut: ${th.textContent}`);
   }
   return bad;
 }
 
-for (const [width, height] of [[1400, 900], [1024, 700], [390, 800]])
+for (const [width, height] of [
+  [1400, 900],
+  [1024, 700],
+  [390, 800],
+])
   test(`nothing is off the screen at ${width} pixels`, async () => {
-    for (const view of ["services", "profile", "difference", "requests", "vm", "findings", "method"]) {
-      const page = await open(browser, `${url}#v=${view}&service=${{ services: "", requests: "causes", vm: "causes" }[view] ?? "shop"}&version=${view === "difference" ? "1.8" : ""}&q=${view === "method" ? "Price" : ""}`, { viewport: { width, height } });
-      await page.waitForFunction(() => !document.getElementById("app").textContent.includes("Asking the store"));
-      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${view} is wider than the screen`);
-      if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${view}-${width}.png`) });
+    for (const view of [
+      "services",
+      "profile",
+      "difference",
+      "requests",
+      "vm",
+      "findings",
+      "method",
+    ]) {
+      const page = await open(
+        browser,
+        `${url}#v=${view}&service=${{ services: "", requests: "causes", vm: "causes" }[view] ?? "shop"}&version=${view === "difference" ? "1.8" : ""}&q=${view === "method" ? "Price" : ""}`,
+        { viewport: { width, height } },
+      );
+      await page.waitForFunction(
+        () => !document.getElementById("app").textContent.includes("Asking the store"),
+      );
+      assert.ok(
+        (await page.evaluate(() => document.documentElement.scrollWidth)) <= width,
+        `${view} is wider than the screen`,
+      );
+      if (process.env.SHOTS)
+        await page.screenshot({ path: join(process.env.SHOTS, `${view}-${width}.png`) });
       assert.deepEqual(await page.evaluate(misplaced), [], `${view} at ${width}`);
-      const ends = await page.locator(".tools :is(input, select, button)").evaluateAll((all) => all.map((e) => e.getBoundingClientRect().right));
-      assert.ok(Math.max(...ends) <= width, `a field of ${view} ends at ${Math.max(...ends)} of ${width}`);
+      const ends = await page
+        .locator(".tools :is(input, select, button)")
+        .evaluateAll((all) => all.map((e) => e.getBoundingClientRect().right));
+      assert.ok(
+        Math.max(...ends) <= width,
+        `a field of ${view} ends at ${Math.max(...ends)} of ${width}`,
+      );
       assert.deepEqual(page.problems, [], view);
       await page.context().close();
     }

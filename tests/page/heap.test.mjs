@@ -41,12 +41,17 @@ test("classes: counts and sizes are those of heap histogram", async () => {
   for (const url of [file, served]) {
     const page = await open(browser, `${url}#ht=classes`);
     await page.waitForSelector(".sortable tbody tr");
-    const rows = await page.$$eval(".sortable tbody tr", (trs) => trs.map((r) => [...r.cells].map((c) => c.textContent)));
+    const rows = await page.$$eval(".sortable tbody tr", (trs) =>
+      trs.map((r) => [...r.cells].map((c) => c.textContent)),
+    );
     for (const c of truth.slice(0, 200)) {
       const row = rows.find((r) => r[0] === c.class);
       assert.ok(row, c.class);
       assert.equal(Number(row[1].replace(/\D/g, "")), c.objects, c.class);
-      assert.ok(near(size(row[2]), c.shallow) && near(size(row[3]), c.retained), `${c.class}: ${row}`);
+      assert.ok(
+        near(size(row[2]), c.shallow) && near(size(row[3]), c.retained),
+        `${c.class}: ${row}`,
+      );
     }
     assert.deepEqual(page.problems, []);
   }
@@ -56,7 +61,9 @@ test("the tree of dominators opens level by level, by keyboard too", async () =>
   const page = await open(browser, `${served}#ht=tree`);
   const top = ask("dominators", "--children", "root", "--limit", "3", dump).dominators;
   await page.waitForSelector(".virtual tr[data-row]");
-  const cells = await page.$$eval(".virtual tr[data-row='0'] td", (t) => t.map((c) => c.textContent));
+  const cells = await page.$$eval(".virtual tr[data-row='0'] td", (t) =>
+    t.map((c) => c.textContent),
+  );
   assert.ok(near(size(cells[1]), top[0].retained), cells.join());
   const before = Number(await page.getAttribute(".virtual table", "aria-rowcount"));
   await page.locator(".virtual").focus();
@@ -64,7 +71,10 @@ test("the tree of dominators opens level by level, by keyboard too", async () =>
   await page.waitForSelector(".inspector");
   await page.keyboard.press("ArrowRight");
   await page.waitForSelector(".virtual tr[data-row='0'][aria-expanded=true]");
-  assert.equal(Number(await page.getAttribute(".virtual table", "aria-rowcount")), before + top[0].children);
+  assert.equal(
+    Number(await page.getAttribute(".virtual table", "aria-rowcount")),
+    before + top[0].children,
+  );
   await page.keyboard.press("ArrowLeft");
   await page.waitForSelector(".virtual tr[data-row='0'][aria-expanded=false]");
   assert.deepEqual(page.problems, []);
@@ -78,14 +88,23 @@ test("an object: what it holds, who refers to it, why it lives; its text is text
   await page.waitForSelector(".inspector .path li");
   assert.ok(near(size(await page.textContent(".inspector p")), truth.retained));
   assert.equal(await page.locator(".inspector .path li").count(), path.length);
-  assert.equal(await page.locator(".inspector table").nth(0).locator("tbody tr").count(), truth.fields.length);
-  assert.equal(await page.locator(".inspector table").nth(1).locator("tbody tr").count(), truth.incoming.length);
+  assert.equal(
+    await page.locator(".inspector table").nth(0).locator("tbody tr").count(),
+    truth.fields.length,
+  );
+  assert.equal(
+    await page.locator(".inspector table").nth(1).locator("tbody tr").count(),
+    truth.incoming.length,
+  );
   assert.match(await page.textContent(".inspector"), /<img src=x onerror=/);
   assert.equal(await page.locator("img").count(), 0);
   // Along a reference and into the list.
   await page.click(".inspector table >> nth=0 >> button.link:has-text('ArrayList')");
   await page.waitForSelector(".inspector h2:has-text('java.util.ArrayList')");
-  await page.waitForFunction((id) => location.hash.includes("ho=0x") && !location.hash.includes(id), session.object);
+  await page.waitForFunction(
+    (id) => location.hash.includes("ho=0x") && !location.hash.includes(id),
+    session.object,
+  );
   assert.equal(await page.title(), "sessions.hprof — jvmscope");
   assert.deepEqual(page.problems, []);
 });
@@ -98,7 +117,10 @@ test("leak suspects are said in the command's sentences", async () => {
     assert.equal(await page.locator(".suspects article").count(), truth.suspects.length);
     const text = await page.textContent(".suspects");
     for (const s of truth.suspects) {
-      assert.ok(text.includes(s.class === "java.lang.Class" ? `class ${s.value}` : s.class), s.text);
+      assert.ok(
+        text.includes(s.class === "java.lang.Class" ? `class ${s.value}` : s.class),
+        s.text,
+      );
       assert.ok(text.includes(s.percent.toFixed(1)));
     }
     await page.click(".suspects article button >> nth=0");
@@ -111,7 +133,9 @@ test("the map by mouse and keyboard; links lead into it", async () => {
   for (const url of [file, served]) {
     const page = await open(browser, url);
     const canvas = page.locator(".map canvas");
-    await page.waitForFunction(() => document.querySelector(".heapmap .sr")?.textContent.includes("keeps"));
+    await page.waitForFunction(() =>
+      document.querySelector(".heapmap .sr")?.textContent.includes("keeps"),
+    );
     await canvas.focus();
     await page.keyboard.press("Space");
     await page.waitForSelector(".inspector h2:has-text('HeapPage')");
@@ -137,21 +161,43 @@ test("a query in SQL, its answer as a table; a wrong one is answered in a senten
   await page.fill("textarea", sql);
   await page.keyboard.press("Control+Enter");
   await page.waitForSelector(".query tbody tr");
-  const rows = await page.$$eval(".query tbody tr", (trs) => trs.map((r) => [...r.cells].map((c) => c.textContent)));
-  assert.deepEqual(rows, truth.rows.map((r) => r.map(String)));
+  const rows = await page.$$eval(".query tbody tr", (trs) =>
+    trs.map((r) => [...r.cells].map((c) => c.textContent)),
+  );
+  assert.deepEqual(
+    rows,
+    truth.rows.map((r) => r.map(String)),
+  );
   await page.fill("textarea", "SELECT nonsense FROM nowhere");
   await page.click("button:has-text('Run')");
   await page.waitForSelector(".note[role=alert]:has-text('no such table')");
-  assert.deepEqual(page.problems.filter((p) => !/400/.test(p)), []);
+  assert.deepEqual(
+    page.problems.filter((p) => !/400/.test(p)),
+    [],
+  );
 });
 
 test("reports: every table of the verbs", async () => {
   const page = await open(browser, `${served}#ht=reports`);
-  for (const verb of ["threads", "strings", "collections", "arrays", "references", "classes", "components", "unreachable"]) {
+  for (const verb of [
+    "threads",
+    "strings",
+    "collections",
+    "arrays",
+    "references",
+    "classes",
+    "components",
+    "unreachable",
+  ]) {
     await page.selectOption("select[aria-label=Report]", verb);
     const truth = ask(verb, dump);
-    const tables = Object.entries(truth).filter(([, v]) => Array.isArray(v) && v.length && typeof v[0] === "object");
-    await page.waitForFunction((n) => document.querySelectorAll(".suspects .sortable").length === n, tables.length);
+    const tables = Object.entries(truth).filter(
+      ([, v]) => Array.isArray(v) && v.length && typeof v[0] === "object",
+    );
+    await page.waitForFunction(
+      (n) => document.querySelectorAll(".suspects .sortable").length === n,
+      tables.length,
+    );
   }
   assert.deepEqual(page.problems, []);
 });
@@ -193,8 +239,14 @@ test("one file stays small, and no serious fault for assistive technology", asyn
   assert.ok(readFileSync(html).length < 7 << 20);
   for (const colorScheme of ["light", "dark"]) {
     // In the dark the colours alone differ: where most of them are.
-    for (const view of colorScheme === "dark" ? ["ht=suspects"] : ["", "ht=tree", "ht=classes", "ht=suspects", "ht=reports", "ht=query"]) {
-      const page = await open(browser, `${["ht=query", "ht=reports"].includes(view) ? served : file}#${view}`, { colorScheme });
+    for (const view of colorScheme === "dark"
+      ? ["ht=suspects"]
+      : ["", "ht=tree", "ht=classes", "ht=suspects", "ht=reports", "ht=query"]) {
+      const page = await open(
+        browser,
+        `${["ht=query", "ht=reports"].includes(view) ? served : file}#${view}`,
+        { colorScheme },
+      );
       await page.waitForSelector(".heap");
       await page.waitForTimeout(150);
       assert.deepEqual(await faults(page), [], `${colorScheme} ${view}`);
@@ -207,10 +259,18 @@ test("one file stays small, and no serious fault for assistive technology", asyn
 });
 
 test("a query that takes long holds up nobody else, nor do many of them", async () => {
-  // Each takes its two seconds, one after the other; there are more of them than threads that answer.
+  // Each takes its two seconds, one after the other; there are more of them than threads that
+  // answer.
   let answered = 0;
-  const endless = encodeURIComponent("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n");
-  for (let i = 0; i < 6; i++) fetch(`${served}heap/query?sql=${endless}`).then(() => answered++, () => {});
-  for (const path of ["", "data", "ready", "", "data"]) assert.equal((await fetch(`${served}${path}`)).status, 200, path);
+  const endless = encodeURIComponent(
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+  );
+  for (let i = 0; i < 6; i++)
+    fetch(`${served}heap/query?sql=${endless}`).then(
+      () => answered++,
+      () => {},
+    );
+  for (const path of ["", "data", "ready", "", "data"])
+    assert.equal((await fetch(`${served}${path}`)).status, 200, path);
   assert.ok(answered < 3, `${answered} of them came first`);
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that would be markup, 64 KiB of one, what is not text, recordings and dumps that are cut: shown as text, as far as they go.
+// Names that would be markup, 64 KiB of one, what is not text, recordings and dumps that are cut:
+// shown as text, as far as they go.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
@@ -15,7 +16,20 @@ let tools;
 
 before(async () => {
   tools = java("HostileNames", "HeapPage");
-  jvmscope("run", "--threads", "--cpu", "--trace", "HostileNames.say", "-o", recording, "--", tools.command, "-cp", tools.classes, "HostileNames");
+  jvmscope(
+    "run",
+    "--threads",
+    "--cpu",
+    "--trace",
+    "HostileNames.say",
+    "-o",
+    recording,
+    "--",
+    tools.command,
+    "-cp",
+    tools.classes,
+    "HostileNames",
+  );
   jvmscope("convert", recording, "-o", join(folder, "hostile.html"));
   browser = await launch();
 });
@@ -25,17 +39,24 @@ test("hostile thread names are text in every view, and none is lost", async () =
   const { threads } = JSON.parse(jvmscope("threads", "monitors", "--json", recording));
   const markup = threads.find((t) => t.name.startsWith("<img src=x"));
   const long = threads.find((t) => t.name.startsWith("long-x"));
-  assert.ok(markup && long && long.name.length === 65536, threads.map((t) => t.name.slice(0, 30)).join());
+  assert.ok(
+    markup && long && long.name.length === 65536,
+    threads.map((t) => t.name.slice(0, 30)).join(),
+  );
   for (const view of ["threads", "monitors", "trace", "profile"]) {
     const page = await open(browser, `${url("hostile.html")}#v=${view}`);
     await page.waitForTimeout(300);
     assert.equal(await page.locator("img").count(), 0, view);
     assert.equal(await page.title(), "hostile.jfr — jvmscope", view);
     if (view === "monitors") {
-      const names = await page.$$eval(".columns section:nth-of-type(1) tbody tr td:first-child", (c) => c.map((x) => x.textContent));
+      const names = await page.$$eval(
+        ".columns section:nth-of-type(1) tbody tr td:first-child",
+        (c) => c.map((x) => x.textContent),
+      );
       for (const t of threads) assert.ok(names.includes(t.name || "?"), t.name.slice(0, 40));
     }
-    if (view === "trace") assert.match(await page.textContent(".virtual"), /say.*<img src=x onerror=/s);
+    if (view === "trace")
+      assert.match(await page.textContent(".virtual"), /say.*<img src=x onerror=/s);
     if (view === "threads") {
       await page.locator(".rows canvas").focus();
       await page.keyboard.press("s");
@@ -74,7 +95,8 @@ test("what a recording lacks is said with what records it", async () => {
   const page = await open(browser, `${url("empty.html")}#v=threads`);
   await page.waitForSelector(".nothing:has-text('jvmscope run --threads')");
   const text = await page.textContent(".nothing");
-  for (const option of ["--alloc", "--requests", "--cover", "heap dump"]) assert.ok(text.includes(option), text);
+  for (const option of ["--alloc", "--requests", "--cover", "heap dump"])
+    assert.ok(text.includes(option), text);
   await page.keyboard.press("?");
   await page.waitForSelector("dialog .missing:has-text('Coverage')");
   assert.deepEqual(page.problems, []);

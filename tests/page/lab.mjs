@@ -18,8 +18,14 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs the command; its standard output, or an error with what it said. */
 export function jvmscope(...args) {
-  const done = spawnSync(join(root, "build/jvmscope"), args, { encoding: "utf8", maxBuffer: 1 << 28 });
-  if (done.status !== 0) throw new Error(`jvmscope ${args.join(" ")}: ${done.error ?? done.signal ?? `exit ${done.status}`}: ${done.stderr}`);
+  const done = spawnSync(join(root, "build/jvmscope"), args, {
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+  });
+  if (done.status !== 0)
+    throw new Error(
+      `jvmscope ${args.join(" ")}: ${done.error ?? done.signal ?? `exit ${done.status}`}: ${done.stderr}`,
+    );
   return done.stdout;
 }
 
@@ -27,10 +33,15 @@ export function jvmscope(...args) {
 export function java(...programs) {
   const home = spawnSync(join(root, "tools/java-home"), { encoding: "utf8" }).stdout.trim();
   const compiled = JSON.parse(process.env.JVMSCOPE_TEST_CLASSES ?? "{}");
-  if (programs.every((p) => compiled[p])) return { command: join(home, "bin/java"), classes: programs.map((p) => compiled[p]).join(":") };
+  if (programs.every((p) => compiled[p]))
+    return { command: join(home, "bin/java"), classes: programs.map((p) => compiled[p]).join(":") };
   const classes = join(folder, "classes");
   mkdirSync(classes, { recursive: true });
-  const done = spawnSync(join(home, "bin/javac"), ["-g", "-nowarn", "-d", classes, ...programs.map((p) => join(root, `tests/java/${p}.java`))], { encoding: "utf8" });
+  const done = spawnSync(
+    join(home, "bin/javac"),
+    ["-g", "-nowarn", "-d", classes, ...programs.map((p) => join(root, `tests/java/${p}.java`))],
+    { encoding: "utf8" },
+  );
   if (done.status !== 0) throw new Error(done.stderr);
   return { command: join(home, "bin/java"), classes };
 }
@@ -38,7 +49,10 @@ export function java(...programs) {
 /** `jvmscope serve` of these files, and the address that it prints. */
 export async function serve(...files) {
   const server = spawn(join(root, "build/jvmscope"), ["serve", ...files]);
-  return [server, await new Promise((resolve) => server.stdout.once("data", (d) => resolve(String(d).trim())))];
+  return [
+    server,
+    await new Promise((resolve) => server.stdout.once("data", (d) => resolve(String(d).trim()))),
+  ];
 }
 
 /** The JSON that a served page asks for. */
@@ -49,8 +63,16 @@ export async function served(url) {
 export const launch = () =>
   chromium.launch({
     executablePath: "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-      "--disable-component-update", "--disable-sync"],
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
   });
 
 // A page that nobody looks at any more still draws and runs its timers.
@@ -62,7 +84,11 @@ afterEach(() => Promise.all(opened.splice(0).map((context) => context.close())))
  * closed after the test.
  */
 export async function open(browser, url, options = {}, first = () => {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    acceptDownloads: true,
+    ...options,
+  });
   opened.push(context);
   const page = await context.newPage();
   await page.addInitScript(first);
@@ -71,7 +97,16 @@ export async function open(browser, url, options = {}, first = () => {}) {
   page.on("console", (m) => m.type() === "error" && page.problems.push(m.text()));
   page.on("request", (r) => {
     const u = r.url();
-    if (!u.startsWith(url.split("#")[0].replace(/\?.*/, "").replace(/[^/]*$/, "")) && !/^(data|blob):/.test(u)) page.problems.push(`request ${u}`);
+    if (
+      !u.startsWith(
+        url
+          .split("#")[0]
+          .replace(/\?.*/, "")
+          .replace(/[^/]*$/, ""),
+      ) &&
+      !/^(data|blob):/.test(u)
+    )
+      page.problems.push(`request ${u}`);
   });
   await page.goto(url);
   await page.waitForSelector("#app > *");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one-file page of convert -o x.html: its numbers are those of report --json, it runs nothing but itself, keys do all.
+// The one-file page of convert -o x.html: its numbers are those of report --json, it runs nothing
+// but itself, keys do all.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,14 +20,21 @@ before(async () => {
   const lines = new Map();
   for (let i = 0; i < 3000; i++) {
     const path = ["java.lang.Thread.run_[j]"];
-    for (let d = 0; d < 2 + random() * 12; d++) path.push(`p${Math.floor(random() * 3)}.C${Math.floor(random() * 6)}.m${Math.floor(random() * 4)}${random() < 0.5 ? "_[i]" : ""}`);
+    for (let d = 0; d < 2 + random() * 12; d++)
+      path.push(
+        `p${Math.floor(random() * 3)}.C${Math.floor(random() * 6)}.m${Math.floor(random() * 4)}${random() < 0.5 ? "_[i]" : ""}`,
+      );
     lines.set(path.join(";"), Math.ceil(random() * 40));
   }
   lines.set(`java.lang.Thread.run;${hostile}.m`, 5000);
   lines.set(`java.lang.Thread.run;</script><script>document.title='owned'</script>.m`, 300);
   lines.set("java.lang.Thread.run;[not walkable: x]", 77);
   lines.set(`java.lang.Thread.run;${"x".repeat(65536)}.long`, 33);
-  const bytes = Buffer.concat([Buffer.from([...lines].map(([k, v]) => `${k} ${v}\n`).join("")), Buffer.from([0x61, 0xff, 0xfe, 0xc3]), Buffer.from(".broken 11\n")]);
+  const bytes = Buffer.concat([
+    Buffer.from([...lines].map(([k, v]) => `${k} ${v}\n`).join("")),
+    Buffer.from([0x61, 0xff, 0xfe, 0xc3]),
+    Buffer.from(".broken 11\n"),
+  ]);
   writeFileSync(stacks, bytes);
   jvmscope("convert", stacks, "-o", html);
   browser = await launch();
@@ -48,7 +56,12 @@ async function table(page) {
       return b.querySelector(`tr[data-row="${i}"]`);
     });
     for (const r of await page.$$eval("tbody tr[data-row]", (trs) =>
-      trs.map((tr) => ({ method: tr.querySelector("td.method").title, self: tr.cells[1].textContent, total: tr.cells[3].textContent }))))
+      trs.map((tr) => ({
+        method: tr.querySelector("td.method").title,
+        self: tr.cells[1].textContent,
+        total: tr.cells[3].textContent,
+      })),
+    ))
       rows.set(r.method, r);
   }
   return rows;
@@ -67,7 +80,10 @@ test("the table's numbers are those of report --json", async () => {
     assert.equal(number(row.self), m.self, m.method.slice(0, 80));
     assert.equal(number(row.total), m.total, m.method.slice(0, 80));
   }
-  assert.match(await page.textContent(".facts"), new RegExp(String(samples.total).replace(/\B(?=(\d{3})+$)/g, ".")));
+  assert.match(
+    await page.textContent(".facts"),
+    new RegExp(String(samples.total).replace(/\B(?=(\d{3})+$)/g, ".")),
+  );
   assert.deepEqual(page.problems, []);
 });
 
@@ -96,7 +112,11 @@ test("search, inverted view, callers and callees", async () => {
   const { samples } = JSON.parse(jvmscope("report", "--json", stacks));
   const truth = samples.methods.find((m) => m.method === "p1.C2.m3");
   const share = ((100 * truth.total) / samples.total).toFixed(2);
-  assert.ok((await page.textContent("output")).startsWith(Number(share) >= 10 ? Number(share).toFixed(1) : share));
+  assert.ok(
+    (await page.textContent("output")).startsWith(
+      Number(share) >= 10 ? Number(share).toFixed(1) : share,
+    ),
+  );
   await page.keyboard.press("Escape");
   await page.keyboard.press("i");
   await page.waitForSelector("button:has-text('Inverted')[aria-pressed=true]");
@@ -106,7 +126,9 @@ test("search, inverted view, callers and callees", async () => {
   await page.waitForSelector(".sandwich");
   assert.equal(await page.locator(".sandwich canvas").count(), 2);
   const heading = await page.textContent(".sandwich h2");
-  assert.ok(heading.includes("p1.C2.m3") && heading.replace(/\D/g, "").includes(String(truth.total)));
+  assert.ok(
+    heading.includes("p1.C2.m3") && heading.replace(/\D/g, "").includes(String(truth.total)),
+  );
   await page.keyboard.press("Escape");
   await page.waitForSelector(".split");
   assert.deepEqual(page.problems, []);
@@ -144,7 +166,15 @@ test("frames by keyboard and mouse, links keep the zoom", async () => {
   const page = await open(browser, url);
   const canvas = page.locator(".flame canvas");
   await canvas.focus();
-  const said = (test, arg) => page.waitForFunction(([code, a]) => new Function("text", "a", `return ${code}`)(document.querySelector(".flame .sr").textContent, a), [test, arg]);
+  const said = (test, arg) =>
+    page.waitForFunction(
+      ([code, a]) =>
+        new Function("text", "a", `return ${code}`)(
+          document.querySelector(".flame .sr").textContent,
+          a,
+        ),
+      [test, arg],
+    );
   await page.keyboard.press("ArrowDown");
   await said("/^java\\.lang\\.Thread\\.run: 100\\.0/.test(text)");
   await page.keyboard.press("ArrowDown");
@@ -175,7 +205,10 @@ test("sorting, and what is saved", async () => {
   await page.waitForSelector("tr[data-row='0'] td.method[title='java.lang.Thread.run']");
   const save = async (name) => {
     await page.click("summary");
-    const [file] = await Promise.all([page.waitForEvent("download"), page.click(`.save button:has-text("${name}")`)]);
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.click(`.save button:has-text("${name}")`),
+    ]);
     return readFileSync(await file.path(), "utf8");
   };
   const { samples } = JSON.parse(jvmscope("report", "--json", stacks));

@@ -14,12 +14,30 @@ let shown;
 before(async () => {
   const { command, classes } = java("RequestCauses");
   const recording = join(folder, "requests.jfr");
-  jvmscope("run", "--requests", "-o", recording, "--", command, "-Xmx512m", "-cp", classes, "RequestCauses");
+  jvmscope(
+    "run",
+    "--requests",
+    "-o",
+    recording,
+    "--",
+    command,
+    "-Xmx512m",
+    "-cp",
+    classes,
+    "RequestCauses",
+  );
   jvmscope("convert", recording, "-o", join(folder, "requests.html"));
   table = JSON.parse(jvmscope("requests", "--json", recording)).requests;
-  const { groups } = JSON.parse(jvmscope("requests", "slow", "--json", "--name", "GET /lock", recording));
-  // Of the slowest, one that waited for the lock: on a busy machine another may have waited for a processor for even longer.
-  const slowest = groups[0].slowest.map((id) => ({ id, sentence: groups[0].sentence, ...JSON.parse(jvmscope("requests", "show", "--json", String(id), recording)) }));
+  const { groups } = JSON.parse(
+    jvmscope("requests", "slow", "--json", "--name", "GET /lock", recording),
+  );
+  // Of the slowest, one that waited for the lock: on a busy machine another may have waited for a
+  // processor for even longer.
+  const slowest = groups[0].slowest.map((id) => ({
+    id,
+    sentence: groups[0].sentence,
+    ...JSON.parse(jvmscope("requests", "show", "--json", String(id), recording)),
+  }));
   shown = slowest.find((r) => r.parts.some((p) => p.cause === "lock")) ?? slowest[0];
   url = pathToFileURL(join(folder, "requests.html")).href;
   browser = await launch();
@@ -31,7 +49,10 @@ const text = (page, selector) => page.locator(selector).allTextContents();
 test("names, and why the slow ones of a name are slow", async () => {
   const page = await open(browser, `${url}#v=requests`);
   const names = page.locator("section[aria-label=Names] tbody tr");
-  assert.deepEqual(await text(page, "section[aria-label=Names] tbody td:first-child"), table.map((r) => r.name));
+  assert.deepEqual(
+    await text(page, "section[aria-label=Names] tbody td:first-child"),
+    table.map((r) => r.name),
+  );
   await names.filter({ hasText: "GET /lock" }).focus();
   await page.keyboard.press("Enter");
   assert.match(await page.locator(".why p").first().textContent(), /GET|requests took/);
@@ -69,8 +90,14 @@ test("a time and a range of latencies are chosen by keyboard, and by mouse", asy
 test("the waterfall of a request has its parts", async () => {
   const page = await open(browser, `${url}#v=requests&rn=GET+%2Flock&ri=${shown.id}`);
   const rows = page.locator(".waterfall tbody tr");
-  assert.equal(await rows.count(), shown.parts.length + (shown.works.length > 1 ? shown.works.length : 0) + shown.calls.length);
-  assert.match((await text(page, ".waterfall tbody td:last-child")).join(" "), /lock: RequestCauses\$Store/);
+  assert.equal(
+    await rows.count(),
+    shown.parts.length + (shown.works.length > 1 ? shown.works.length : 0) + shown.calls.length,
+  );
+  assert.match(
+    (await text(page, ".waterfall tbody td:last-child")).join(" "),
+    /lock: RequestCauses\$Store/,
+  );
   assert.deepEqual(await faults(page), []);
   assert.deepEqual(page.problems, []);
 });

@@ -30,7 +30,20 @@ function get(path, headers = {}, method = "GET") {
 
 before(async () => {
   const { command, classes } = java("ThreadPrograms");
-  jvmscope("run", "--threads", "--cpu", "-o", recording, "--", command, "-Xmx64m", "-cp", classes, "ThreadPrograms", "4");
+  jvmscope(
+    "run",
+    "--threads",
+    "--cpu",
+    "-o",
+    recording,
+    "--",
+    command,
+    "-Xmx64m",
+    "-cp",
+    classes,
+    "ThreadPrograms",
+    "4",
+  );
   writeFileSync(hostile, "a.B.c;d.E.f 3\n");
   writeFileSync(other, "a.B.c;d.E.f 2\na.B.c;x.Y.z 5\n");
   [server, url] = await serve(recording, hostile, other);
@@ -55,7 +68,10 @@ test("files are chosen in the page, their names are text", async () => {
   await page.waitForSelector(".methods");
   assert.equal(await page.locator("img").count(), 0);
   assert.equal(await page.locator("tbody tr[data-row]").count(), 2);
-  assert.deepEqual(page.problems.filter((p) => !/request/.test(p)), []);
+  assert.deepEqual(
+    page.problems.filter((p) => !/request/.test(p)),
+    [],
+  );
 });
 
 test("two recordings beside each other: the changes are those of jvmscope diff", async () => {
@@ -63,7 +79,9 @@ test("two recordings beside each other: the changes are those of jvmscope diff",
   await page.selectOption("select[aria-label='Compare with']", "2");
   await page.waitForSelector(".compared tbody tr");
   const { samples } = JSON.parse(jvmscope("diff", "--json", other, hostile));
-  const shown = await page.$$eval(".compared tbody tr", (rows) => rows.map((r) => [r.cells[4].textContent, r.cells[0].textContent]));
+  const shown = await page.$$eval(".compared tbody tr", (rows) =>
+    rows.map((r) => [r.cells[4].textContent, r.cells[0].textContent]),
+  );
   assert.equal(shown.length, samples.methods.length);
   for (const [name, change] of shown) {
     const m = samples.methods.find((x) => x.method === name);
@@ -73,19 +91,42 @@ test("two recordings beside each other: the changes are those of jvmscope diff",
   const names = shown.map(([name]) => name);
   const part = names.at(-1).slice(-6);
   await page.locator("input[aria-label='Search methods']").fill(part);
-  await page.waitForFunction((n) => document.querySelectorAll(".compared tbody tr").length === n, names.filter((n) => n.includes(part)).length);
+  await page.waitForFunction(
+    (n) => document.querySelectorAll(".compared tbody tr").length === n,
+    names.filter((n) => n.includes(part)).length,
+  );
   await page.locator("input[aria-label='Search methods']").fill("");
-  assert.deepEqual(page.problems.filter((p) => !/request/.test(p)), []);
+  assert.deepEqual(
+    page.problems.filter((p) => !/request/.test(p)),
+    [],
+  );
 });
 
 test("the what-if slider shows what the command says", async () => {
   const page = await open(browser, `${url}0/#v=monitors`);
   assert.equal(await page.inputValue(".whatif select"), "java.lang.Object");
-  const shown = (ns) => (ns >= 1e9 ? `${(ns / 1e9).toFixed(2)}\u00a0s` : `${(ns / 1e6).toFixed(ns >= 1e8 ? 0 : 1)}\u00a0ms`);
+  const shown = (ns) =>
+    ns >= 1e9
+      ? `${(ns / 1e9).toFixed(2)}\u00a0s`
+      : `${(ns / 1e6).toFixed(ns >= 1e8 ? 0 : 1)}\u00a0ms`;
   for (const factor of [0, 75, 200]) {
     await page.locator(".whatif input").fill(String(factor));
-    const [truth] = JSON.parse(jvmscope("threads", "what-if", "--json", "--lock", "java.lang.Object", "--factor", String(factor / 100), recording));
-    await page.waitForFunction((text) => document.querySelector(".whatif output").textContent.startsWith(text), shown(truth.after_ns));
+    const [truth] = JSON.parse(
+      jvmscope(
+        "threads",
+        "what-if",
+        "--json",
+        "--lock",
+        "java.lang.Object",
+        "--factor",
+        String(factor / 100),
+        recording,
+      ),
+    );
+    await page.waitForFunction(
+      (text) => document.querySelector(".whatif output").textContent.startsWith(text),
+      shown(truth.after_ns),
+    );
   }
   assert.deepEqual(page.problems, []);
 });
@@ -119,15 +160,41 @@ test("what is not the reader's own request is refused, and the server goes on", 
   assert.equal((await get(`${at.pathname}0/`, { Origin: "http://evil.example" })).status, 403);
   assert.equal((await get(`${at.pathname}0/`, { "Sec-Fetch-Site": "cross-site" })).status, 403);
   // Every question of the page is guarded alike.
-  for (const path of ["0/data", "0/weights", "0/range?from=0&to=1000", "0/node?i=0", "0/monitors", "0/calls", "0/heap/summary", "0/what-if?class=a&factor=1"]) {
+  for (const path of [
+    "0/data",
+    "0/weights",
+    "0/range?from=0&to=1000",
+    "0/node?i=0",
+    "0/monitors",
+    "0/calls",
+    "0/heap/summary",
+    "0/what-if?class=a&factor=1",
+  ]) {
     assert.equal((await get(`/${"0".repeat(32)}/${path}`)).status, 403, path);
     assert.equal((await get(`${at.pathname}${path}`, { Host: "evil.example" })).status, 403, path);
-    assert.equal((await get(`${at.pathname}${path}`, { Origin: "https://evil.example" })).status, 403, path);
+    assert.equal(
+      (await get(`${at.pathname}${path}`, { Origin: "https://evil.example" })).status,
+      403,
+      path,
+    );
     assert.equal((await get(`${at.pathname}${path}`, { Origin: "null" })).status, 403, path);
-    assert.equal((await get(`${at.pathname}${path}`, { "Sec-Fetch-Site": "same-site" })).status, 403, path);
+    assert.equal(
+      (await get(`${at.pathname}${path}`, { "Sec-Fetch-Site": "same-site" })).status,
+      403,
+      path,
+    );
   }
   assert.equal((await get(`${at.pathname}0/`, {}, "POST")).status, 405);
-  for (const path of ["../../etc/passwd", "0/../../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "9/", "0/x", "-1/", "0/what-if?factor=x", "99999999999999999999/"]) {
+  for (const path of [
+    "../../etc/passwd",
+    "0/../../../etc/passwd",
+    "%2e%2e/%2e%2e/etc/passwd",
+    "9/",
+    "0/x",
+    "-1/",
+    "0/what-if?factor=x",
+    "99999999999999999999/",
+  ]) {
     const r = await get(`${at.pathname}${path}`);
     assert.ok(r.status === 404 || r.status === 400 || r.status === 403, `${path}: ${r.status}`);
     assert.ok(!r.body.includes("root:"));
@@ -141,7 +208,8 @@ test("what is not the reader's own request is refused, and the server goes on", 
 
 test("slow connections fill their bound and no more", async () => {
   const at = new URL(url);
-  const resident = () => Number(readFileSync(`/proc/${server.pid}/status`, "utf8").match(/VmRSS:\s+(\d+)/)[1]);
+  const resident = () =>
+    Number(readFileSync(`/proc/${server.pid}/status`, "utf8").match(/VmRSS:\s+(\d+)/)[1]);
   const before = resident();
   const sockets = [];
   for (let i = 0; i < 2000; i++) {

@@ -9,14 +9,29 @@ import { pathToFileURL } from "node:url";
 import { folder, java, jvmscope, launch, root } from "./lab.mjs";
 
 const require = createRequire(join(root, "web/package.json"));
-const speedscope = join(dirname(require.resolve("speedscope/package.json")), "dist/release/index.html");
+const speedscope = join(
+  dirname(require.resolve("speedscope/package.json")),
+  "dist/release/index.html",
+);
 const exported = join(folder, "threads.json");
 let browser;
 
 before(async () => {
   const { command, classes } = java("ThreadPrograms");
   const recording = join(folder, "threads.jfr");
-  jvmscope("run", "--threads", "-o", recording, "--", command, "-Xmx64m", "-cp", classes, "ThreadPrograms", "4");
+  jvmscope(
+    "run",
+    "--threads",
+    "-o",
+    recording,
+    "--",
+    command,
+    "-Xmx64m",
+    "-cp",
+    classes,
+    "ThreadPrograms",
+    "4",
+  );
   jvmscope("convert", recording, "-o", exported);
   browser = await launch();
 });
@@ -25,10 +40,16 @@ after(() => browser.close());
 /** As speedscope's own command does it: a script that hands the file over. */
 async function openProfile(file) {
   const script = join(folder, "profile.js");
-  writeFileSync(script, `speedscope.loadFileFromBase64("threads.json", ${JSON.stringify(readFileSync(file).toString("base64"))})`);
+  writeFileSync(
+    script,
+    `speedscope.loadFileFromBase64("threads.json", ${JSON.stringify(readFileSync(file).toString("base64"))})`,
+  );
   const page = await (await browser.newContext()).newPage();
   page.problems = [];
-  page.on("dialog", (d) => { page.problems.push(d.message()); d.dismiss(); });
+  page.on("dialog", (d) => {
+    page.problems.push(d.message());
+    d.dismiss();
+  });
   page.on("pageerror", (e) => page.problems.push(e.message));
   await page.goto(`${pathToFileURL(speedscope).href}#localProfilePath=${script}`);
   return page;
@@ -36,13 +57,20 @@ async function openProfile(file) {
 
 test("speedscope shows the threads of the export", async () => {
   const page = await openProfile(exported);
-  await page.waitForFunction(() => /tid 1\) \(1\/\d+\)/.test(document.body.innerText), null, { timeout: 30000 });
+  await page.waitForFunction(() => /tid 1\) \(1\/\d+\)/.test(document.body.innerText), null, {
+    timeout: 30000,
+  });
   const events = JSON.parse(readFileSync(exported, "utf8")).traceEvents;
   const threads = new Set(events.filter((e) => e.ph === "X" || e.ph === "B").map((e) => e.tid));
   await page.waitForFunction(() => document.title === "threads.json - speedscope");
-  // Threads are numbered in the order in which the recording names them: the VM's own may come before main.
+  // Threads are numbered in the order in which the recording names them: the VM's own may come
+  // before main.
   const first = events.find((e) => e.name === "thread_name" && e.tid === 1).args.name;
-  assert.ok((await page.evaluate(() => document.body.innerText)).includes(`${first} (pid 1, tid 1) (1/${threads.size})`));
+  assert.ok(
+    (await page.evaluate(() => document.body.innerText)).includes(
+      `${first} (pid 1, tid 1) (1/${threads.size})`,
+    ),
+  );
   assert.ok(events.some((e) => e.name === "thread_name" && e.args.name === "main"));
   assert.deepEqual(page.problems, []);
 });

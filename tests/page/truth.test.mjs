@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every view reports what a recording lost; what is idle is hidden by default with its sum, and shown by a switch.
+// Every view reports what a recording lost; what is idle is hidden by default with its sum, and
+// shown by a switch.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -28,17 +29,34 @@ async function until(condition) {
 
 before(async () => {
   const { command, classes } = java("Traced", "ThreadPrograms", "Ticks");
-  const run = (options, name, ...program) => jvmscope("run", ...options, "-o", file(name), "--", command, "-Xmx64m", "-cp", classes, ...program);
+  const run = (options, name, ...program) =>
+    jvmscope(
+      "run",
+      ...options,
+      "-o",
+      file(name),
+      "--",
+      command,
+      "-Xmx64m",
+      "-cp",
+      classes,
+      ...program,
+    );
   run(["--trace", "Traced*", "--limit", "20", "--cpu", "--threads"], "lost.jfr", "Traced");
   run(["--cpu=wall"], "wall.jfr", "ThreadPrograms", "7");
   run(["--threads"], "threads.jfr", "ThreadPrograms", "7");
   run(["--cpu=times"], "times.jfr", "ThreadPrograms", "7");
   const agent = `-agentpath:${join(root, "build/libhprof.so")}=format=r,alloc=exact,cover=y,include=Ticks,file=${file("killed.jfr")}`;
   const program = spawn(command, [agent, "-Xmx64m", "-cp", classes, "Ticks"], { stdio: "ignore" });
-  await until(() => JSON.parse(jvmscope("report", "--json", file("killed.jfr"))).allocations.sites.some((s) => s.trace[0]?.startsWith("Ticks.")));
+  await until(() =>
+    JSON.parse(jvmscope("report", "--json", file("killed.jfr"))).allocations.sites.some((s) =>
+      s.trace[0]?.startsWith("Ticks."),
+    ),
+  );
   program.kill("SIGKILL");
   await once(program, "exit");
-  for (const name of recordings) jvmscope("convert", file(name), "-o", file(name).replace("jfr", "html"));
+  for (const name of recordings)
+    jvmscope("convert", file(name), "-o", file(name).replace("jfr", "html"));
   [server, base] = await serve(...recordings.map(file));
   browser = await launch();
 });
@@ -48,7 +66,10 @@ after(async () => {
 });
 
 /** In one file and served. */
-const both = (i) => [pathToFileURL(file(recordings[i]).replace("jfr", "html")).href, `${base}${i}/`];
+const both = (i) => [
+  pathToFileURL(file(recordings[i]).replace("jfr", "html")).href,
+  `${base}${i}/`,
+];
 const plain = (text) => text.replace(/[\u00a0\u202f]/g, " ");
 
 test("what was lost is told in every view, by how much and of which capture", async () => {
@@ -59,7 +80,11 @@ test("what was lost is told in every view, by how much and of which capture", as
       const page = await open(browser, `${url}#v=${view}`);
       const told = plain(await page.locator(".lost").first().textContent());
       assert.match(told, new RegExp(`trace.*\\b${lost} calls`), `${url} ${view}`);
-      assert.equal(await page.locator(".lost:has-text('Lost here')").count(), view === "trace" ? 1 : 0, view);
+      assert.equal(
+        await page.locator(".lost:has-text('Lost here')").count(),
+        view === "trace" ? 1 : 0,
+        view,
+      );
       if (view === "trace") assert.ok(told.includes(losses[0].reason), told);
       assert.deepEqual(page.problems, []);
       await page.context().close();
@@ -76,8 +101,18 @@ test("samples of threads with nothing to do are hidden, with their sum; a switch
   assert.ok(wall.idle > 0 && wall.total > 0 && all.total === wall.total + wall.idle);
   for (const url of both(1)) {
     const page = await open(browser, url);
-    const total = async () => Number(plain(await page.textContent(".facts b")).match(/^([\d ]+) samples?/)[1].replace(/ /g, ""));
-    const first = () => page.locator(".methods tbody tr[data-row]").first().locator("td.method").getAttribute("title");
+    const total = async () =>
+      Number(
+        plain(await page.textContent(".facts b"))
+          .match(/^([\d ]+) samples?/)[1]
+          .replace(/ /g, ""),
+      );
+    const first = () =>
+      page
+        .locator(".methods tbody tr[data-row]")
+        .first()
+        .locator("td.method")
+        .getAttribute("title");
     assert.equal(await total(), wall.total);
     assert.equal(await first(), wall.methods[0].method);
     const button = page.locator("button:has-text('idle')");
@@ -100,7 +135,11 @@ test("idle waits are hidden in monitor statistics as in threads monitors, with t
   assert.ok(idle > 0 && all.waits.length > without.waits.length);
   for (const url of both(2)) {
     const page = await open(browser, `${url}#v=monitors`);
-    const rows = (n) => page.waitForFunction((n) => document.querySelectorAll(".columns section:nth-of-type(4) tbody tr").length === n, n);
+    const rows = (n) =>
+      page.waitForFunction(
+        (n) => document.querySelectorAll(".columns section:nth-of-type(4) tbody tr").length === n,
+        n,
+      );
     await rows(without.waits.length);
     const button = page.locator("button:has-text('idle wait')");
     assert.match(plain(await button.textContent()), new RegExp(`^Include ${idle} idle wait`));
@@ -114,11 +153,19 @@ test("idle waits are hidden in monitor statistics as in threads monitors, with t
 
 test("times that are not known are marked and stand behind the others, and calls are shown, as in report", async () => {
   const { methods } = JSON.parse(jvmscope("report", "--json", file("times.jfr"))).times;
-  const known = new Map(methods.map((m) => [m.method, m.self_ns_95 !== null && m.self_ns_95[0] > 0]));
+  const known = new Map(
+    methods.map((m) => [m.method, m.self_ns_95 !== null && m.self_ns_95[0] > 0]),
+  );
   const calls = new Map(methods.map((m) => [m.method, m.calls]));
   for (const url of both(3)) {
     const page = await open(browser, `${url}#m=times`);
-    const rows = await page.$$eval(".methods tbody tr[data-row]", (list) => list.map((r) => [r.querySelector("td.method").title, r.cells[0].textContent, r.querySelector("td.calls").textContent]));
+    const rows = await page.$$eval(".methods tbody tr[data-row]", (list) =>
+      list.map((r) => [
+        r.querySelector("td.method").title,
+        r.cells[0].textContent,
+        r.querySelector("td.calls").textContent,
+      ]),
+    );
     const marked = rows.map(([, self]) => self.includes("~") || self === "-");
     assert.ok(marked.includes(true), "a program of half a second has methods of few readings");
     rows.forEach(([method, , count], i) => {
@@ -138,7 +185,11 @@ test("a recording of a killed program says in every view of when its counts are"
     for (const view of ["profile", "coverage"]) {
       const page = await open(browser, `${url}#v=${view}`);
       const told = plain(await page.locator(".lost").first().textContent());
-      assert.match(told, /never ended: what came after .* is missing; the counts of .*(alloc|coverage).* those of [\d.]+ m?s\.$/, `${url} ${view}`);
+      assert.match(
+        told,
+        /never ended: what came after .* is missing; the counts of .*(alloc|coverage).* those of [\d.]+ m?s\.$/,
+        `${url} ${view}`,
+      );
       assert.ok(told.includes("alloc") && told.includes("coverage"), told);
       assert.deepEqual(page.problems, []);
       await page.context().close();

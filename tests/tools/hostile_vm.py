@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that looks like a Java VM to the command, and answers attach requests as an attacker who owns a VM would.
+"""A process that looks like a Java VM to the command, and answers attach requests as an attacker
+who owns a VM would.
 
-hostile_vm.py FOLDER ATTACK SECRET: maps files named libjvm.so and libhprof.so in FOLDER, listens on /tmp/.java_pidN, and
-writes "ready". ATTACK says what it does where the command looks:
-  link    every file that it is asked to write is a symbolic link to SECRET
-  pipe    ... is a named pipe that nobody writes to
-  other   ... is a file of its own that is not a recording
-  named   a recording that it says to have written lies at the path SECRET itself
-  deaf    it does not listen at all, and SIGQUIT stays pending
+hostile_vm.py FOLDER ATTACK SECRET: maps files named libjvm.so and libhprof.so in FOLDER, listens on
+/tmp/.java_pidN, and writes "ready". ATTACK says what it does where the command looks: link    every
+file that it is asked to write is a symbolic link to SECRET pipe    ... is a named pipe that nobody
+writes to other   ... is a file of its own that is not a recording named   a recording that it says
+to have written lies at the path SECRET itself deaf    it does not listen at all, and SIGQUIT stays
+pending
 """
 import mmap
 import os

@@ -38,7 +38,8 @@ export function App({ page }: { page: PageJson }) {
     return () => removeEventListener("hashchange", f);
   }, []);
   useEffect(() => {
-    // Not at every step of a zoom, because browsers allow only a few changes of the address per second.
+    // Not at every step of a zoom, because browsers allow only a few changes of the address per
+    // second.
     const wait = setTimeout(() => {
       if (location.hash !== known.current || newest.current !== state) return; // a link was followed just now
       const hash = encode(state);
@@ -49,11 +50,14 @@ export function App({ page }: { page: PageJson }) {
   }, [state]);
 
   const cache = useRef(new Map<string, Metric>());
-  const json = page.metrics.find((m) => m.name === (state.metric || page.metric)) ?? page.metrics[0];
+  const json =
+    page.metrics.find((m) => m.name === (state.metric || page.metric)) ?? page.metrics[0];
 
-  useLayoutEffect(() => { // a key pressed at once after another one finds the state that the first one made
+  useLayoutEffect(() => {
+    // a key pressed at once after another one finds the state that the first one made
     const onKey = (e: KeyboardEvent) => {
-      const typing = e.target instanceof HTMLInputElement || e.target instanceof HTMLTextAreaElement;
+      const typing =
+        e.target instanceof HTMLInputElement || e.target instanceof HTMLTextAreaElement;
       if (e.ctrlKey || e.metaKey || e.altKey) return;
       if (e.key === "Escape") {
         if (typing) (e.target as HTMLElement).blur();
@@ -63,7 +67,8 @@ export function App({ page }: { page: PageJson }) {
         return;
       }
       if (typing) return;
-      if (e.key === "/") document.querySelector<HTMLInputElement>(".tools input[type=search]")?.focus();
+      if (e.key === "/")
+        document.querySelector<HTMLInputElement>(".tools input[type=search]")?.focus();
       else if (e.key === "?") setHelp(true);
       else if (e.key === "i") change({ inverted: !state.inverted, zoom: "" });
       else if (e.key === "f") change({ upwards: !state.upwards });
@@ -77,8 +82,8 @@ export function App({ page }: { page: PageJson }) {
 
   const source = useMemo(() => (page.timeline ? sourceOf(page.timeline) : null), [page]);
   const row = views.find((v) => v.name === state.view);
-  // The address may name a view that the recording lacks: then the page says so, and what would record it. Without a name the
-  // first view is shown.
+  // The address may name a view that the recording lacks: then the page says so, and what would
+  // record it. Without a name the first view is shown.
   const asked = row ? !row.has(page) : state.view === "method" && !json;
   const shown = asked ? undefined : (row ?? (json ? undefined : views.find((v) => v.has(page))));
   const view = shown?.name ?? (asked || state.view === "method" ? state.view : "profile");
@@ -86,7 +91,11 @@ export function App({ page }: { page: PageJson }) {
   const [filled, setFilled] = useState<string | null>(null); // or why not
   const isWaiting = inProfile && json && isEmpty(json);
   useEffect(() => {
-    if (isWaiting) page.fill!().then(() => setFilled(""), (e: Error) => setFilled(e.message));
+    if (isWaiting)
+      page.fill!().then(
+        () => setFilled(""),
+        (e: Error) => setFilled(e.message),
+      );
   }, [isWaiting]);
   const metric = useMemo(() => {
     if (!json || !inProfile || isWaiting) return null;
@@ -94,11 +103,30 @@ export function App({ page }: { page: PageJson }) {
     if (!m) cache.current.set(json.name, (m = decodeMetric(json)));
     return m;
   }, [json, inProfile, isWaiting]);
-  const dialog = help && <Help page={page} isDark={dark} view={view} metric={json?.name ?? ""} onClose={() => setHelp(false)} />;
-  const kept = { kept: state.more, keep: (part: Record<string, string>) => setState((s) => ({ ...s, more: { ...s.more, ...part } })) };
+  const dialog = help && (
+    <Help
+      page={page}
+      isDark={dark}
+      view={view}
+      metric={json?.name ?? ""}
+      onClose={() => setHelp(false)}
+    />
+  );
+  const kept = {
+    kept: state.more,
+    keep: (part: Record<string, string>) =>
+      setState((s) => ({ ...s, more: { ...s.more, ...part } })),
+  };
   const name = page.file.replace(/\.[^.]*$/, "");
   const facts = (children: preact.ComponentChildren) => (
-    <Header page={page} metric={null} state={{ ...state, view }} change={change} dark={dark} onHelp={() => setHelp(true)}>
+    <Header
+      page={page}
+      metric={null}
+      state={{ ...state, view }}
+      change={change}
+      dark={dark}
+      onHelp={() => setHelp(true)}
+    >
       {children}
     </Header>
   );
@@ -126,7 +154,12 @@ export function App({ page }: { page: PageJson }) {
         {facts(null)}
         <main class="nothing">
           <h1>{asked ? "Not in this recording" : "Nothing to see in this recording"}</h1>
-          {!asked && <p>It contains no samples, thread activity, calls, coverage or heap dump. A recording can contain:</p>}
+          {!asked && (
+            <p>
+              It contains no samples, thread activity, calls, coverage or heap dump. A recording can
+              contain:
+            </p>
+          )}
           <Missing page={page} view={asked ? state.view : undefined} />
         </main>
         {dialog}
@@ -158,17 +191,41 @@ interface ProfileProps {
   help: preact.ComponentChild;
 }
 
-function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, help }: ProfileProps) {
+function Profile({
+  page,
+  metric: all,
+  state,
+  change,
+  dark,
+  searchBox,
+  onHelp,
+  help,
+}: ProfileProps) {
   const withAside = state.more.id === "1";
   const metric = withAside ? all : (all.plain ?? all);
   const { labels } = page;
-  const threads = useMemo(() => (state.threads.length ? new Set(state.threads) : null), [state.threads.join()]);
-  const window = !metric.untimed && state.window && state.window[1] <= metric.cells.buckets ? state.window : null;
-  const tree = useMemo(() => select(metric.shape, metric.cells, { threads, window }), [metric, threads, window?.join()]);
-  const shownTree = useMemo(() => (state.inverted ? invert(tree, labels.length) : tree), [tree, state.inverted]);
+  const threads = useMemo(
+    () => (state.threads.length ? new Set(state.threads) : null),
+    [state.threads.join()],
+  );
+  const window =
+    !metric.untimed && state.window && state.window[1] <= metric.cells.buckets
+      ? state.window
+      : null;
+  const tree = useMemo(
+    () => select(metric.shape, metric.cells, { threads, window }),
+    [metric, threads, window?.join()],
+  );
+  const shownTree = useMemo(
+    () => (state.inverted ? invert(tree, labels.length) : tree),
+    [tree, state.inverted],
+  );
   const rows = useMemo(() => withCalls(rank(tree, labels.length), metric.calls), [tree]);
   const match = useMemo(() => search(labels, state.search), [labels, state.search]);
-  const shownRows = useMemo(() => (match ? rows.filter((r) => match[r.label]) : rows), [rows, match]);
+  const shownRows = useMemo(
+    () => (match ? rows.filter((r) => match[r.label]) : rows),
+    [rows, match],
+  );
   const selected = useMemo(() => labels.indexOf(state.selected), [state.selected]);
   const whole = tree.total[0];
   const lost = useMemo(() => unattributed(tree, labels), [tree, labels]);
@@ -180,12 +237,27 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
   const onSelect = (label: number) => change({ selected: label < 0 ? "" : labels[label] });
   const onOpen = (label: number) => change({ view: "method", selected: labels[label] });
   const name = page.file.replace(/\.[^.]*$/, "");
-  const comparing = !!page.site && state.compare >= 0 && state.compare < page.site.files.length && state.compare !== page.site.at;
+  const comparing =
+    !!page.site &&
+    state.compare >= 0 &&
+    state.compare < page.site.files.length &&
+    state.compare !== page.site.at;
   const saves: [string, () => void][] = [
-    ["Flame graph, SVG", () => download(`${name}.svg`, "image/svg+xml", svg(shownTree, labels, page.file, state.upwards, dark))],
+    [
+      "Flame graph, SVG",
+      () =>
+        download(
+          `${name}.svg`,
+          "image/svg+xml",
+          svg(shownTree, labels, page.file, state.upwards, dark),
+        ),
+    ],
     ["Flame graph, PNG", () => png(`${name}.png`)],
     ["Table, CSV", () => download(`${name}.csv`, "text/csv", csv(shownRows, labels))],
-    ["Stacks, collapsed", () => download(`${name}.collapsed`, "text/plain", collapsed(tree, labels))],
+    [
+      "Stacks, collapsed",
+      () => download(`${name}.collapsed`, "text/plain", collapsed(tree, labels)),
+    ],
   ];
   return (
     <>
@@ -200,48 +272,103 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
             {percent(lost, whole)} without a method
           </span>
         )}
-        {metric.threadsMerged && <span title="There are too many stacks of different threads for one page; convert --thread PATTERN makes a page of selected threads">all threads together</span>}
-        {metric.pruned > 0 && <span title="The smallest stacks are added to their callers">{plural(metric.pruned, "tiny stack")} merged</span>}
+        {metric.threadsMerged && (
+          <span title="There are too many stacks of different threads for one page; convert --thread PATTERN makes a page of selected threads">
+            all threads together
+          </span>
+        )}
+        {metric.pruned > 0 && (
+          <span title="The smallest stacks are added to their callers">
+            {plural(metric.pruned, "tiny stack")} merged
+          </span>
+        )}
       </Header>
-      {!metric.untimed && metric.cells.buckets > 1 && <Ruler metric={metric} threads={threads} window={window} onWindow={(w) => change({ window: w, zoom: "" })} />}
+      {!metric.untimed && metric.cells.buckets > 1 && (
+        <Ruler
+          metric={metric}
+          threads={threads}
+          window={window}
+          onWindow={(w) => change({ window: w, zoom: "" })}
+        />
+      )}
       <div class="tools" role="toolbar" aria-label="View">
         {state.view === "method" && selected >= 0 ? (
           <button onClick={() => change({ view: "profile" })}>← Flame graph</button>
         ) : (
           <>
             <div class="seg" role="group" aria-label="Order">
-              <button aria-pressed={!state.inverted} onClick={() => change({ inverted: false, zoom: "" })} title="Callers first, what they call next to them">
+              <button
+                aria-pressed={!state.inverted}
+                onClick={() => change({ inverted: false, zoom: "" })}
+                title="Callers first, what they call next to them"
+              >
                 Top down
               </button>
-              <button aria-pressed={state.inverted} onClick={() => change({ inverted: true, zoom: "" })} title="The running methods first, their callers next to them (i)">
+              <button
+                aria-pressed={state.inverted}
+                onClick={() => change({ inverted: true, zoom: "" })}
+                title="The running methods first, their callers next to them (i)"
+              >
                 Inverted
               </button>
             </div>
             <div class="seg" role="group" aria-label="Direction">
-              <button aria-pressed={!state.upwards} onClick={() => change({ upwards: false })} title="Grows downwards (f)">
+              <button
+                aria-pressed={!state.upwards}
+                onClick={() => change({ upwards: false })}
+                title="Grows downwards (f)"
+              >
                 Icicle
               </button>
-              <button aria-pressed={state.upwards} onClick={() => change({ upwards: true })} title="Grows upwards (f)">
+              <button
+                aria-pressed={state.upwards}
+                onClick={() => change({ upwards: true })}
+                title="Grows upwards (f)"
+              >
                 Flame
               </button>
             </div>
           </>
         )}
-        {!metric.threadsMerged && <ThreadPicker metric={metric} names={page.threads} chosen={threads} onChoose={(s) => change({ threads: s ? [...s] : [], zoom: "" })} />}
+        {!metric.threadsMerged && (
+          <ThreadPicker
+            metric={metric}
+            names={page.threads}
+            chosen={threads}
+            onChoose={(s) => change({ threads: s ? [...s] : [], zoom: "" })}
+          />
+        )}
         {page.site && page.site.files.length > 1 && (
-          <select aria-label="Compare with" value={state.compare} onChange={(e) => change({ compare: Number(e.currentTarget.value) })}>
+          <select
+            aria-label="Compare with"
+            value={state.compare}
+            onChange={(e) => change({ compare: Number(e.currentTarget.value) })}
+          >
             <option value={-1}>{comparing ? "No comparison" : "Compare with …"}</option>
-            {page.site.files.map((f, i) => i !== page.site!.at && <option value={i}>{state.compare === i ? "Compared with " : ""}{f.replace(/^.*\//, "")}</option>)}
+            {page.site.files.map(
+              (f, i) =>
+                i !== page.site!.at && (
+                  <option value={i}>
+                    {state.compare === i ? "Compared with " : ""}
+                    {f.replace(/^.*\//, "")}
+                  </option>
+                ),
+            )}
           </select>
         )}
         {all.aside > 0 && (
-          <button class="toggle switch" aria-pressed={withAside} onClick={() => change({ more: { ...state.more, id: withAside ? "" : "1" }, zoom: "" })}
+          <button
+            class="toggle switch"
+            aria-pressed={withAside}
+            onClick={() => change({ more: { ...state.more, id: withAside ? "" : "1" }, zoom: "" })}
             title={
               all.name === "wall"
                 ? "Samples of threads that wait for something to do: idle pool threads, timers, threads of the VM"
                 : "CPU time of threads that run no Java code, by the kernel's count: compilers, collectors, the VM"
-            }>
-            Include {weightLong(all, all.aside)} {all.name === "wall" ? "idle" : "of the VM's threads"}
+            }
+          >
+            Include {weightLong(all, all.aside)}{" "}
+            {all.name === "wall" ? "idle" : "of the VM's threads"}
           </button>
         )}
         <div class="search">
@@ -254,16 +381,24 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
             value={state.search}
             onInput={(e) => change({ search: e.currentTarget.value })}
           />
-          <output aria-live="polite">{match ? `${percent(matched(tree, match), whole)} in ${plural(shownRows.length, "method")}` : ""}</output>
+          <output aria-live="polite">
+            {match
+              ? `${percent(matched(tree, match), whole)} in ${plural(shownRows.length, "method")}`
+              : ""}
+          </output>
         </div>
         <div class="grow" />
-        {comparing ? <CompareLegend file={page.site!.files[state.compare]} /> : <div class="legend">
-          {used.map((k) => (
-            <span key={k}>
-              <i style={{ background: colour(k, 3, dark) }} /> {kindTitles[kinds[k]]}
-            </span>
-          ))}
-        </div>}
+        {comparing ? (
+          <CompareLegend file={page.site!.files[state.compare]} />
+        ) : (
+          <div class="legend">
+            {used.map((k) => (
+              <span key={k}>
+                <i style={{ background: colour(k, 3, dark) }} /> {kindTitles[kinds[k]]}
+              </span>
+            ))}
+          </div>
+        )}
         <details class="save">
           <summary title="Save what is shown">Save ▾</summary>
           <div class="pop">
@@ -282,9 +417,27 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
         </details>
       </div>
       {comparing ? (
-        <Compare page={page} metric={metric} aside={state.more.id === "1"} at={state.compare} text={state.search} match={match} selected={selected} onSelect={onSelect} />
+        <Compare
+          page={page}
+          metric={metric}
+          aside={state.more.id === "1"}
+          at={state.compare}
+          text={state.search}
+          match={match}
+          selected={selected}
+          onSelect={onSelect}
+        />
       ) : state.view === "method" && selected >= 0 ? (
-        <Method page={page} metric={metric} tree={tree} label={selected} whole={whole} match={match} onSelect={onSelect} onOpen={onOpen} />
+        <Method
+          page={page}
+          metric={metric}
+          tree={tree}
+          label={selected}
+          whole={whole}
+          match={match}
+          onSelect={onSelect}
+          onOpen={onOpen}
+        />
       ) : (
         <main class="split">
           <section aria-label="Flame graph" style={{ maxHeight: flameHeight(shownTree) }}>
@@ -305,7 +458,15 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
           </section>
           <Splitter />
           <section aria-label="Ranked methods">
-            <MethodTable rows={shownRows} labels={labels} metric={metric} whole={whole} selected={selected} onSelect={onSelect} onOpen={onOpen} />
+            <MethodTable
+              rows={shownRows}
+              labels={labels}
+              metric={metric}
+              whole={whole}
+              selected={selected}
+              onSelect={onSelect}
+              onOpen={onOpen}
+            />
           </section>
         </main>
       )}
@@ -331,7 +492,10 @@ function Header(p: HeaderProps) {
       <Bar {...p} />
       {p.page.warning && <p class="note">Read as far as possible: {p.page.warning}.</p>}
       {p.page.whole && (
-        <p class="note">Only the samples are limited to the selected part. These cover the whole recording: {p.page.whole}.</p>
+        <p class="note">
+          Only the samples are limited to the selected part. These cover the whole recording:{" "}
+          {p.page.whole}.
+        </p>
       )}
       <Losses page={p.page} view={p.state.view} metric={p.metric?.name ?? ""} />
     </>
@@ -346,7 +510,11 @@ function Bar({ page, metric, state, change, dark, onHelp, children }: HeaderProp
       <div class="brand">
         <Mark />
         {page.site && page.site.files.length > 1 ? (
-          <select aria-label="File" value={page.site.at} onChange={(e) => (location.href = `../${e.currentTarget.value}/`)}>
+          <select
+            aria-label="File"
+            value={page.site.at}
+            onChange={(e) => (location.href = `../${e.currentTarget.value}/`)}
+          >
             {page.site.files.map((f, i) => (
               <option key={i} value={i}>
                 {f.replace(/^.*\//, "")}
@@ -362,21 +530,34 @@ function Bar({ page, metric, state, change, dark, onHelp, children }: HeaderProp
       <div class="views">
         <nav class="tabs" aria-label="Views">
           {page.metrics.map((m) => (
-            <button key={m.name} aria-current={current(inProfile && m.name === metric?.name)} onClick={() => change({ view: "profile", metric: m.name, zoom: "", window: null })}>
+            <button
+              key={m.name}
+              aria-current={current(inProfile && m.name === metric?.name)}
+              onClick={() => change({ view: "profile", metric: m.name, zoom: "", window: null })}
+            >
               {m.title}
             </button>
           ))}
           {views
             .filter((v) => v.has(page))
             .map((v) => (
-              <button key={v.name} aria-current={current(state.view === v.name)} onClick={() => change({ view: v.name })}>
+              <button
+                key={v.name}
+                aria-current={current(state.view === v.name)}
+                onClick={() => change({ view: v.name })}
+              >
                 {v.title}
               </button>
             ))}
         </nav>
         <div class="facts">{children}</div>
       </div>
-      <button class="icon" onClick={() => setTheme(isDark() ? "light" : "dark")} aria-label="Light or dark" title="Light or dark (d)">
+      <button
+        class="icon"
+        onClick={() => setTheme(isDark() ? "light" : "dark")}
+        aria-label="Light or dark"
+        title="Light or dark (d)"
+      >
         {dark ? "☀" : "☾"}
       </button>
       <button class="icon" onClick={onHelp} aria-label="Help" title="Help (?)">
@@ -404,13 +585,22 @@ function Method(p: {
 }) {
   const { labels } = p.page;
   const s = useMemo(() => sandwich(p.tree, p.label, labels.length), [p.tree, p.label]);
-  const common = { labels, metric: p.metric, whole: p.whole, match: p.match, selected: p.label, onSelect: p.onSelect, onOpen: p.onOpen };
+  const common = {
+    labels,
+    metric: p.metric,
+    whole: p.whole,
+    match: p.match,
+    selected: p.label,
+    onSelect: p.onSelect,
+    onOpen: p.onOpen,
+  };
   return (
     <main class="sandwich">
       <h2>
         <span class="cut">{labels[p.label]}</span>
         <small>
-          total {percent(s.weight, p.whole)} · {weightLong(p.metric, s.weight)} — self {percent(s.self, p.whole)} · {weightLong(p.metric, s.self)}
+          total {percent(s.weight, p.whole)} · {weightLong(p.metric, s.weight)} — self{" "}
+          {percent(s.self, p.whole)} · {weightLong(p.metric, s.self)}
         </small>
       </h2>
       <section aria-label="Callers">

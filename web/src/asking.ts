@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests pictures of threads: the visible part of time with a margin on either side. Only one request is in flight; of those
-// made meanwhile, only the last is sent.
+// Requests pictures of threads: the visible part of time with a margin on either side. Only one
+// request is in flight; of those made meanwhile, only the last is sent.
 import { Picture } from "./picture";
 import type { Source } from "./timeline";
 
@@ -19,7 +19,10 @@ export class Asking {
   private asked: Wanted | null = null;
   private next: Wanted | null = null;
 
-  constructor(private source: Source, private onPicture: () => void) {}
+  constructor(
+    private source: Source,
+    private onPicture: () => void,
+  ) {}
 
   /** Returns whether the picture shows these rows, in this part of time and at its resolution. */
   covers(view: [number, number], pixel: number, threads: number[]): boolean {
@@ -31,9 +34,19 @@ export class Asking {
   want(view: [number, number], pixel: number, threads: number[]) {
     const { asked } = this;
     this.next = null;
-    if (asked && holds(asked.from, asked.to, asked.pixel, view, pixel) && threads.every((t) => asked.threads.includes(t))) return;
+    if (
+      asked &&
+      holds(asked.from, asked.to, asked.pixel, view, pixel) &&
+      threads.every((t) => asked.threads.includes(t))
+    )
+      return;
     const around = (view[1] - view[0]) * MARGIN;
-    this.next = { from: Math.max(0, Math.floor(view[0] - around)), to: Math.ceil(view[1] + around), pixel, threads };
+    this.next = {
+      from: Math.max(0, Math.floor(view[0] - around)),
+      to: Math.ceil(view[1] + around),
+      pixel,
+      threads,
+    };
     if (!asked) this.ask();
   }
 
@@ -53,5 +66,10 @@ export class Asking {
   }
 }
 
-const holds = (from: number, to: number, pixelThere: number, view: [number, number], pixel: number) =>
-  from <= view[0] && to >= view[1] && Math.abs(pixelThere / pixel - 1) < 0.02;
+const holds = (
+  from: number,
+  to: number,
+  pixelThere: number,
+  view: [number, number],
+  pixel: number,
+) => from <= view[0] && to >= view[1] && Math.abs(pixelThere / pixel - 1) < 0.02;

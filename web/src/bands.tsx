@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strip below the threads: when the VM stopped all threads and when the container was out of CPU (src/page/bands.c).
+// The strip below the threads: when the VM stopped all threads and when the container was out of
+// CPU (src/page/bands.c).
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Varints } from "./data";
 import { duration, moment, plural } from "./format";
@@ -27,9 +28,16 @@ interface Lane {
 export function decodeBands(text: string, names: string[]): Band[] {
   const v = new Varints(text);
   const bands: Band[] = [];
-  for (let start = 0; v.more; ) {
+  for (let start = 0; v.more;) {
     start += v.next();
-    bands.push({ start, end: start + v.next(), stopped: v.next(), way: v.next(), events: v.next(), name: names[v.next()] ?? "" });
+    bands.push({
+      start,
+      end: start + v.next(),
+      stopped: v.next(),
+      way: v.next(),
+      events: v.next(),
+      name: names[v.next()] ?? "",
+    });
   }
   return bands;
 }
@@ -37,7 +45,12 @@ export function decodeBands(text: string, names: string[]): Band[] {
 /** What a band says in words. */
 export function bandText(what: string, b: Band): string {
   const way = b.way ? `, ${duration(b.way)} of it until all threads had stopped` : "";
-  const span = b.events > 1 ? `${plural(b.events, what)} in ${duration(b.end - b.start)}, ${duration(b.stopped)} together` : b.stopped < b.end - b.start ? `${what}, ${duration(b.stopped)} of ${duration(b.end - b.start)}` : `${what}, ${duration(b.stopped)}`;
+  const span =
+    b.events > 1
+      ? `${plural(b.events, what)} in ${duration(b.end - b.start)}, ${duration(b.stopped)} together`
+      : b.stopped < b.end - b.start
+        ? `${what}, ${duration(b.stopped)} of ${duration(b.end - b.start)}`
+        : `${what}, ${duration(b.stopped)}`;
   return `${moment(b.start)}: ${span}${way}${b.name ? `; ${b.events > 1 ? "the longest: " : ""}${b.name}` : ""}`;
 }
 
@@ -52,7 +65,8 @@ export function bandAt(bands: Band[], time: number, near: number): number {
   }
   const before = lo - 1;
   if (before >= 0 && time <= bands[before].end) return before;
-  const far = (i: number) => (bands[i] ? Math.max(bands[i].start - time, time - bands[i].end) : Infinity);
+  const far = (i: number) =>
+    bands[i] ? Math.max(bands[i].start - time, time - bands[i].end) : Infinity;
   const nearest = far(before) <= far(lo) ? before : lo;
   return far(nearest) <= near ? nearest : -1;
 }
@@ -60,11 +74,20 @@ export function bandAt(bands: Band[], time: number, near: number): number {
 const LANE = 18;
 
 export const lanesOf = (json: BandsJson): Lane[] =>
-  ([
-    ["Collections", "collection pause", ["#7b4fa3", "#b58be0"], json.collections],
-    ["Safepoints", "safepoint", ["#b3261e", "#ff8b80"], json.safepoints],
-    ["Out of CPU", "time out of CPU", ["#d98880", "#a5564d"], json.throttled],
-  ] as [string, string, [string, string], string][]).map(([title, what, colour, list]) => ({ title, what, colour, bands: decodeBands(list, json.names) })).filter((l) => l.bands.length);
+  (
+    [
+      ["Collections", "collection pause", ["#7b4fa3", "#b58be0"], json.collections],
+      ["Safepoints", "safepoint", ["#b3261e", "#ff8b80"], json.safepoints],
+      ["Out of CPU", "time out of CPU", ["#d98880", "#a5564d"], json.throttled],
+    ] as [string, string, [string, string], string][]
+  )
+    .map(([title, what, colour, list]) => ({
+      title,
+      what,
+      colour,
+      bands: decodeBands(list, json.names),
+    }))
+    .filter((l) => l.bands.length);
 
 interface Props {
   json: BandsJson;
@@ -91,7 +114,9 @@ export function Bands({ json, view, onView, drawer }: Props) {
     const ctx = c.getContext("2d")!;
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     ctx.clearRect(0, 0, width, height);
-    lanes.forEach((l, i) => paintLane(ctx, l, i, view.current, width, dark, picked?.lane === i ? picked.band : -1));
+    lanes.forEach((l, i) =>
+      paintLane(ctx, l, i, view.current, width, dark, picked?.lane === i ? picked.band : -1),
+    );
   };
   drawer.current = draw;
   useEffect(draw);
@@ -102,7 +127,8 @@ export function Bands({ json, view, onView, drawer }: Props) {
     if (!b) return;
     pick({ lane, band });
     const [from, to] = view.current;
-    if (b.end < from || b.start > to) onView([b.start - (to - from) / 2, b.start + (to - from) / 2]);
+    if (b.end < from || b.start > to)
+      onView([b.start - (to - from) / 2, b.start + (to - from) / 2]);
   };
   const onKey = (e: KeyboardEvent) => {
     const p = picked ?? { lane: 0, band: -1 };
@@ -142,7 +168,9 @@ export function Bands({ json, view, onView, drawer }: Props) {
         onPointerMove={(e) => e.pointerType === "mouse" && !e.buttons && hit(e)}
       />
       <p class="note small-note" aria-live="polite">
-        {of ? bandText(of.what, of.bands[picked.band]) : lanes.map((l) => `${l.title}: ${summary(l)}`).join(" · ")}
+        {of
+          ? bandText(of.what, of.bands[picked.band])
+          : lanes.map((l) => `${l.title}: ${summary(l)}`).join(" · ")}
       </p>
     </div>
   );
@@ -162,18 +190,31 @@ function summary(l: Lane): string {
 export function sharesOf(bands: Band[], view: [number, number], columns: number): Float64Array {
   const share = new Float64Array(columns);
   const scale = columns / (view[1] - view[0]);
-  for (let k = Math.max(0, bandAt(bands, view[0], Infinity) - 1); k < bands.length && bands[k].start <= view[1]; k++) {
+  for (
+    let k = Math.max(0, bandAt(bands, view[0], Infinity) - 1);
+    k < bands.length && bands[k].start <= view[1];
+    k++
+  ) {
     const b = bands[k];
     if (b.end < view[0]) continue;
     const from = Math.max(0, (b.start - view[0]) * scale);
     const to = Math.min(columns, Math.max((b.end - view[0]) * scale, from + 1e-6));
     const dense = b.end > b.start ? Math.min(1, b.stopped / (b.end - b.start)) : 1;
-    for (let c = Math.floor(from); c < to && c < columns; c++) share[c] = Math.min(1, share[c] + (Math.min(to, c + 1) - Math.max(from, c)) * dense);
+    for (let c = Math.floor(from); c < to && c < columns; c++)
+      share[c] = Math.min(1, share[c] + (Math.min(to, c + 1) - Math.max(from, c)) * dense);
   }
   return share;
 }
 
-function paintLane(ctx: CanvasRenderingContext2D, l: Lane, i: number, view: [number, number], width: number, dark: boolean, picked: number) {
+function paintLane(
+  ctx: CanvasRenderingContext2D,
+  l: Lane,
+  i: number,
+  view: [number, number],
+  width: number,
+  dark: boolean,
+  picked: number,
+) {
   const left = gutter(width);
   const scale = (width - left) / (view[1] - view[0]);
   const top = i * LANE;

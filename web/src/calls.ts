@@ -35,7 +35,13 @@ export interface Call extends CallJson {
 /** Calls are ordered by their start; on one thread the caller of a call is the last one before it that is less deep. */
 export function linkCalls(json: TraceJson): Call[] {
   const open = new Map<string, number[]>();
-  const calls: Call[] = json.calls.map((c) => ({ ...c, parent: -1, children: 0, self: c.ns, name: c.method.replace(/\(.*$/s, "") }));
+  const calls: Call[] = json.calls.map((c) => ({
+    ...c,
+    parent: -1,
+    children: 0,
+    self: c.ns,
+    name: c.method.replace(/\(.*$/s, ""),
+  }));
   calls.forEach((c, i) => {
     const key = c.thread ?? "";
     let stack = open.get(key);
@@ -60,7 +66,9 @@ export function values(json: string, of: string[] = []): string[] {
   try {
     const list: unknown = JSON.parse(json);
     const written = texts(json);
-    return (Array.isArray(list) ? list : [list]).map((v, i) => show(v, of[i], Array.isArray(list) ? written[i] : json));
+    return (Array.isArray(list) ? list : [list]).map((v, i) =>
+      show(v, of[i], Array.isArray(list) ? written[i] : json),
+    );
   } catch {
     return [json];
   }
@@ -82,21 +90,37 @@ function texts(json: string): string[] {
   return list;
 }
 
-// Objects and numbers that JSON cannot express are recorded as {"object": text} and {"number": text}.
+// Objects and numbers that JSON cannot express are recorded as {"object": text} and {"number":
+// text}.
 function show(v: unknown, type: string | undefined, written: string): string {
-  const named = v && typeof v === "object" ? ((v as Record<string, unknown>).object ?? (v as Record<string, unknown>).number) : undefined;
+  const named =
+    v && typeof v === "object"
+      ? ((v as Record<string, unknown>).object ?? (v as Record<string, unknown>).number)
+      : undefined;
   if (typeof named === "string") return named;
-  if (type === "char") return `'${JSON.stringify(v).slice(1, -1).replace(/'/g, "\\'").replace(/\\"/g, '"')}'`;
+  if (type === "char")
+    return `'${JSON.stringify(v).slice(1, -1).replace(/'/g, "\\'").replace(/\\"/g, '"')}'`;
   return typeof v === "number" ? written.trim() : JSON.stringify(v);
 }
 
-const primitives: Record<string, string> = { B: "byte", C: "char", D: "double", F: "float", I: "int", J: "long", S: "short", Z: "boolean", V: "void" };
+const primitives: Record<string, string> = {
+  B: "byte",
+  C: "char",
+  D: "double",
+  F: "float",
+  I: "int",
+  J: "long",
+  S: "short",
+  Z: "boolean",
+  V: "void",
+};
 
 /** The types in "name(II[Ljava/lang/String;)V": those of the parameters and of the result. */
 export function types(method: string): { parameters: string[]; result: string } {
   const list: string[] = [];
   const d = method.slice(method.indexOf("("));
-  for (const m of d.matchAll(/(\[*)(?:([BCDFIJSZV])|L([^;]*);)/g)) list.push((m[2] ? primitives[m[2]] : m[3].replace(/\//g, ".")) + "[]".repeat(m[1].length));
+  for (const m of d.matchAll(/(\[*)(?:([BCDFIJSZV])|L([^;]*);)/g))
+    list.push((m[2] ? primitives[m[2]] : m[3].replace(/\//g, ".")) + "[]".repeat(m[1].length));
   return { result: list.pop() ?? "", parameters: list };
 }
 
@@ -110,7 +134,15 @@ export interface CallFilter {
 export function filterCalls(calls: Call[], f: CallFilter): Uint8Array {
   const hits = new Uint8Array(calls.length);
   const text = f.text.toLowerCase();
-  const glob = /[*?]/.test(text) ? new RegExp(`^${text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*+/g, ".*").replace(/\?/g, ".")}$`, "s") : null;
+  const glob = /[*?]/.test(text)
+    ? new RegExp(
+        `^${text
+          .replace(/[.+^${}()|[\]\\]/g, "\\$&")
+          .replace(/\*+/g, ".*")
+          .replace(/\?/g, ".")}$`,
+        "s",
+      )
+    : null;
   calls.forEach((c, i) => {
     const name = c.name.toLowerCase();
     if (text && !(glob ? glob.test(name) : name.includes(text))) return;
@@ -120,18 +152,36 @@ export function filterCalls(calls: Call[], f: CallFilter): Uint8Array {
   return hits;
 }
 
-const units: Record<string, number> = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, m: 6e10, min: 6e10, h: 3.6e12, d: 8.64e13 };
+const units: Record<string, number> = {
+  ns: 1,
+  us: 1e3,
+  µs: 1e3,
+  ms: 1e6,
+  s: 1e9,
+  m: 6e10,
+  min: 6e10,
+  h: 3.6e12,
+  d: 8.64e13,
+};
 
 /** Converts "1.5ms" or "200us" to nanoseconds, as the command does; NaN for anything else, also for a number without a unit. */
 export function parseTime(text: string): number {
   const m = text.trim().match(/^([\d.]+)\s*([a-zµ]*)$/);
-  return !text.trim() ? 0 : m && (units[m[2]] || Number(m[1]) === 0) ? Number(m[1]) * (units[m[2]] ?? 1) : NaN;
+  return !text.trim()
+    ? 0
+    : m && (units[m[2]] || Number(m[1]) === 0)
+      ? Number(m[1]) * (units[m[2]] ?? 1)
+      : NaN;
 }
 
 /** What is wrong with a time that was typed; "" for nothing. */
 export function timeFault(text: string): string {
   const t = text.trim();
-  return !Number.isNaN(parseTime(t)) ? "" : Number.isNaN(Number(t)) ? `${t} is not a time such as 1.5ms or 200us` : `${t} needs a unit: ${t}s, ${t}ms, ${t}us`;
+  return !Number.isNaN(parseTime(t))
+    ? ""
+    : Number.isNaN(Number(t))
+      ? `${t} is not a time such as 1.5ms or 200us`
+      : `${t} needs a unit: ${t}s, ${t}ms, ${t}us`;
 }
 
 export interface MethodRow {

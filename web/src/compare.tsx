@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares this recording with another by shares of the whole, so that runs of different lengths can be compared.
+// Compares this recording with another by shares of the whole, so that runs of different lengths
+// can be compared.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ask, decodeMetric, Metric, PageJson } from "./data";
 import { Flame, flameHeight } from "./flame";
@@ -43,7 +44,8 @@ function matchPaths(now: Side, other: Side): Float64Array {
 
 const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
 
-// Orange means more than in the other recording, blue less; colour-blind readers can tell these apart.
+// Orange means more than in the other recording, blue less; colour-blind readers can tell these
+// apart.
 function tintOf(change: number, dark: boolean): string {
   const strength = Math.min(1, Math.abs(change) * 12);
   return `hsl(${change > 0 ? 28 : 212} ${(85 * strength).toFixed(0)}% ${((dark ? 26 : 90) + (dark ? 16 : -26) * strength).toFixed(0)}%)`;
@@ -54,9 +56,15 @@ export function CompareLegend({ file }: { file: string }) {
   const name = file.replace(/^.*\//, "");
   return (
     <div class="legend">
-      <span><i style={{ background: tintOf(1, dark) }} /> a larger share than in {name}</span>
-      <span><i style={{ background: tintOf(0, dark) }} /> the same share</span>
-      <span><i style={{ background: tintOf(-1, dark) }} /> a smaller share than in {name}</span>
+      <span>
+        <i style={{ background: tintOf(1, dark) }} /> a larger share than in {name}
+      </span>
+      <span>
+        <i style={{ background: tintOf(0, dark) }} /> the same share
+      </span>
+      <span>
+        <i style={{ background: tintOf(-1, dark) }} /> a smaller share than in {name}
+      </span>
     </div>
   );
 }
@@ -72,7 +80,16 @@ interface CompareProps {
   onSelect: (label: number) => void;
 }
 
-export function Compare({ page, metric, aside, at, text, match, onSelect, selected }: CompareProps) {
+export function Compare({
+  page,
+  metric,
+  aside,
+  at,
+  text,
+  match,
+  onSelect,
+  selected,
+}: CompareProps) {
   const isDark = useDark();
   const [other, setOther] = useState<PageJson | string | null>(null);
   useEffect(() => {
@@ -84,7 +101,10 @@ export function Compare({ page, metric, aside, at, text, match, onSelect, select
     return () => stop.abort();
   }, [at]);
   const now = useMemo(() => sideOf(page, metric.name, aside)!, [page, metric]);
-  const base = useMemo(() => (other && typeof other !== "string" ? sideOf(other, metric.name, aside) : null), [other, metric]);
+  const base = useMemo(
+    () => (other && typeof other !== "string" ? sideOf(other, metric.name, aside) : null),
+    [other, metric],
+  );
   const before = useMemo(() => (base ? matchPaths(now, base) : null), [now, base]);
   const rows = useMemo(() => {
     if (!base) return [];
@@ -99,30 +119,61 @@ export function Compare({ page, metric, aside, at, text, match, onSelect, select
     };
     add(base, 0);
     add(now, 1);
-    return [...shares].map(([name, [b, a, bt, t]]) => [a - b, b, a, t - bt, name] as const)
-      .sort((x, y) => Math.abs(y[0]) - Math.abs(x[0])).map((cells, key) => ({ key, cells: [...cells] }));
+    return [...shares]
+      .map(([name, [b, a, bt, t]]) => [a - b, b, a, t - bt, name] as const)
+      .sort((x, y) => Math.abs(y[0]) - Math.abs(x[0]))
+      .map((cells, key) => ({ key, cells: [...cells] }));
   }, [now, base]);
   const shown = useMemo(() => {
-    const found = search(rows.map((r) => String(r.cells[4])), text);
+    const found = search(
+      rows.map((r) => String(r.cells[4])),
+      text,
+    );
     return found ? rows.filter((r) => found[r.key]) : rows;
   }, [rows, text]);
   if (typeof other === "string") return <p class="note">{other}</p>;
   if (!other) return <p class="note">Reading the other recording …</p>;
-  if (!base || !before) return <p class="note">The other recording holds no {metric.title.toLowerCase()}.</p>;
+  if (!base || !before)
+    return <p class="note">The other recording holds no {metric.title.toLowerCase()}.</p>;
   const whole = now.tree.total[0] || 1;
   const wholeBase = base.tree.total[0] || 1;
-  const tint = (node: number) => tintOf(now.tree.total[node] / whole - before[node] / wholeBase, isDark);
+  const tint = (node: number) =>
+    tintOf(now.tree.total[node] / whole - before[node] / wholeBase, isDark);
   const change = { numeric: true, format: signed };
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   return (
     <main class="split">
       <section aria-label="Differential flame graph" style={{ maxHeight: flameHeight(now.tree) }}>
-        <Flame tree={now.tree} labels={now.labels} metric={metric} whole={whole} upwards={false} match={match} selected={selected} title="Differential flame graph: orange is more than in the other recording, blue is less"
-          onSelect={onSelect} onOpen={() => {}} tint={tint} />
+        <Flame
+          tree={now.tree}
+          labels={now.labels}
+          metric={metric}
+          whole={whole}
+          upwards={false}
+          match={match}
+          selected={selected}
+          title="Differential flame graph: orange is more than in the other recording, blue is less"
+          onSelect={onSelect}
+          onOpen={() => {}}
+          tint={tint}
+        />
       </section>
       <section class="compared" aria-label="Methods by change">
-        <SortableTable caption="Methods by change of their share" rows={shown} selected={new Set()} onSelect={(s) => onSelect(now.labels.indexOf(String(rows[[...s][0]]?.cells[4] ?? "")))} limit={500}
-          by={0} columns={[{ title: "Change of self", ...change }, { title: "Self there", ...share, minor: true }, { title: "Self here", ...share, minor: true }, { title: "Change of total", ...change, minor: true }, { title: "Method", name: true, code: "method" }]} />
+        <SortableTable
+          caption="Methods by change of their share"
+          rows={shown}
+          selected={new Set()}
+          onSelect={(s) => onSelect(now.labels.indexOf(String(rows[[...s][0]]?.cells[4] ?? "")))}
+          limit={500}
+          by={0}
+          columns={[
+            { title: "Change of self", ...change },
+            { title: "Self there", ...share, minor: true },
+            { title: "Self here", ...share, minor: true },
+            { title: "Change of total", ...change, minor: true },
+            { title: "Method", name: true, code: "method" },
+          ]}
+        />
       </section>
     </main>
   );

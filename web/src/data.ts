@@ -20,8 +20,8 @@ export interface MetricJson {
   from_ns: number;
   threads_merged: boolean; // too many stacks of too many threads: weights are of all of them
   aside: number; // weight of threads with nothing to do, or of the VM's own; not 0: the lowest bit of a cell's node says which cells are of it
-  // Counted calls: label, calls, the readings of the clock for its own and for its whole time, which of these times are known (1, 2), and so on.
-  // by_readings: times rest on readings.
+  // Counted calls: label, calls, the readings of the clock for its own and for its whole time,
+  // which of these times are known (1, 2), and so on. by_readings: times rest on readings.
   calls?: number[];
   by_readings?: boolean;
   estimated?: number[]; // of exact allocations: labels of methods whose own bytes samples show
@@ -100,7 +100,16 @@ export async function ask(base: string, weights: boolean, signal?: AbortSignal):
 export const isEmpty = (m: MetricJson) => Array.isArray(m.cells);
 
 /** Frame kinds in the order of enum frame_kind. */
-export const kinds = ["java", "interpreted", "compiled", "inlined", "native", "kernel", "stub", "mark"] as const;
+export const kinds = [
+  "java",
+  "interpreted",
+  "compiled",
+  "inlined",
+  "native",
+  "kernel",
+  "stub",
+  "mark",
+] as const;
 export const MARK = 7;
 
 /** A tree of methods; node 0 is the root, and a parent's number is smaller than its children's. */
@@ -241,7 +250,12 @@ function counted<T>(list: number[] | undefined, of: (row: number[]) => T): Map<n
 /** The cells without a mark. */
 function without(c: Cells, marked: Uint8Array): Cells {
   const keep = marked.reduce((n, m) => n + 1 - m, 0);
-  const part = { bucket: new Int32Array(keep), thread: new Int32Array(keep), node: new Int32Array(keep), weight: new Float64Array(keep) };
+  const part = {
+    bucket: new Int32Array(keep),
+    thread: new Int32Array(keep),
+    node: new Int32Array(keep),
+    weight: new Float64Array(keep),
+  };
   for (let i = 0, k = 0; i < c.n; i++) {
     if (marked[i]) continue;
     part.bucket[k] = c.bucket[i];
@@ -269,7 +283,12 @@ export function decodeMetric(m: MetricJson): Metric {
     shape: decodeShape(m),
     cells: decodeCells(m, aside),
     estimated: new Set(m.estimated ?? []),
-    readings: m.by_readings ? counted(m.calls, ([, own, whole, known]) => ({ of: [own, whole], known: [!!(known & 1), !!(known & 2)] })) : null,
+    readings: m.by_readings
+      ? counted(m.calls, ([, own, whole, known]) => ({
+          of: [own, whole],
+          known: [!!(known & 1), !!(known & 2)],
+        }))
+      : null,
     calls: counted(m.calls, ([calls]) => calls),
     aside: m.aside ?? 0,
   };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A flame graph (or, growing downwards, an icicle) on a canvas: zooming, selecting, the keyboard. flamepaint.ts draws it.
+// A flame graph (or, growing downwards, an icicle) on a canvas: zooming, selecting, the keyboard.
+// flamepaint.ts draws it.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kinds, MARK, Metric } from "./data";
 import { percent, plural, short, weightLong } from "./format";
@@ -81,7 +82,10 @@ export function Flame(p: Props) {
   const [cursor, setCursor] = useState(0);
   const [zoom, setZoom] = useState(0);
   const start = useMemo(() => starts(tree), [tree]);
-  const seeds = useMemo(() => labels.map((l) => seedOf(l.slice(0, l.lastIndexOf(".") + 1))), [labels]);
+  const seeds = useMemo(
+    () => labels.map((l) => seedOf(l.slice(0, l.lastIndexOf(".") + 1))),
+    [labels],
+  );
   const shades = useMemo(() => kindPixels(isDark), [isDark]);
   const height = (tree.depth + 1) * ROW;
 
@@ -100,20 +104,38 @@ export function Flame(p: Props) {
     const fitted = (names.current ??= new Names(ctx));
     const ground = pixel(isDark ? "#2b3535" : "#e3eae9");
     const found = pixel(isDark ? "#b14a8f" : "#e58ac6");
-    painter.current.paint(ctx, {
-      tree, start, view: view.current, width: w, height: h, top: scroller.current!.scrollTop, full: Math.max(height, h),
-      upwards: p.upwards, selected: p.selected, cursor: document.activeElement === c ? cursor : -1, isDark,
-      colourOf: (node) => {
-        if (node === 0) return ground;
-        if (p.match?.[tree.label[node]]) return found;
-        return p.tint ? pixel(p.tint(node)) : shades[tree.kind[node] * 7 + (seeds[tree.label[node]] % 7)];
+    painter.current.paint(
+      ctx,
+      {
+        tree,
+        start,
+        view: view.current,
+        width: w,
+        height: h,
+        top: scroller.current!.scrollTop,
+        full: Math.max(height, h),
+        upwards: p.upwards,
+        selected: p.selected,
+        cursor: document.activeElement === c ? cursor : -1,
+        isDark,
+        colourOf: (node) => {
+          if (node === 0) return ground;
+          if (p.match?.[tree.label[node]]) return found;
+          return p.tint
+            ? pixel(p.tint(node))
+            : shades[tree.kind[node] * 7 + (seeds[tree.label[node]] % 7)];
+        },
+        alphaOf: (node, partly) =>
+          partly ? 140 : p.match && !(node > 0 && p.match[tree.label[node]]) ? 102 : 255,
+        textOf: (node, room) => {
+          const name = node
+            ? labels[tree.label[node]]
+            : `all: ${weightLong(metric, tree.total[0])}`;
+          return fitted.fit(name, () => (node ? short(name) : name), room);
+        },
       },
-      alphaOf: (node, partly) => (partly ? 140 : p.match && !(node > 0 && p.match[tree.label[node]]) ? 102 : 255),
-      textOf: (node, room) => {
-        const name = node ? labels[tree.label[node]] : `all: ${weightLong(metric, tree.total[0])}`;
-        return fitted.fit(name, () => (node ? short(name) : name), room);
-      },
-    }, ratio);
+      ratio,
+    );
   };
 
   const moveTo = (from: number, to: number, animate: boolean) => {
@@ -144,9 +166,11 @@ export function Flame(p: Props) {
     const n = nodeAt(tree, p.zoomed ?? "");
     setCursor(n);
     zoomTo(n, false);
-    if (scroller.current) scroller.current.scrollTop = p.upwards ? scroller.current.scrollHeight : 0;
+    if (scroller.current)
+      scroller.current.scrollTop = p.upwards ? scroller.current.scrollHeight : 0;
   }, [tree, p.upwards]);
-  // Not redrawn for the tooltip, because the frame under the pointer changes nothing in the picture.
+  // Not redrawn for the tooltip, because the frame under the pointer changes nothing in the
+  // picture.
   useEffect(draw, [tree, labels, size, p.match, p.selected, cursor, isDark, p.upwards, zoom]);
 
   const hitAt = (e: MouseEvent): number | null => {
@@ -203,13 +227,16 @@ export function Flame(p: Props) {
   };
 
   // "n" and "N" anywhere, or Enter and Shift+Enter in the search box, go through the matches. The
-  // listener is replaced before anything is painted, so that a key pressed at once after another one
-  // starts from the frame that is shown.
+  // listener is replaced before anything is painted, so that a key pressed at once after another
+  // one starts from the frame that is shown.
   useLayoutEffect(() => {
     if (!p.match) return;
     const found = p.match;
     const next = (e: KeyboardEvent) => {
-      const inSearch = e.target instanceof HTMLInputElement && e.target.type === "search" && !!e.target.closest(".tools");
+      const inSearch =
+        e.target instanceof HTMLInputElement &&
+        e.target.type === "search" &&
+        !!e.target.closest(".tools");
       const typing = /^(INPUT|TEXTAREA|SELECT)$/.test((e.target as HTMLElement).tagName);
       const isKey = inSearch ? e.key === "Enter" : !typing && (e.key === "n" || e.key === "N");
       if (!isKey || e.ctrlKey || e.metaKey || e.altKey) return;
@@ -272,7 +299,9 @@ export function Flame(p: Props) {
         />
         <div style={{ height: `${Math.max(0, height - size[1])}px` }} />
       </div>
-      <div class="sr" aria-live="polite">{say(cursor)}</div>
+      <div class="sr" aria-live="polite">
+        {say(cursor)}
+      </div>
       {zoom > 0 && (
         <button class="zoom-out" onClick={() => zoomTo(0)} title="Show everything again (Home)">
           ⤺ All
@@ -289,7 +318,9 @@ export function Flame(p: Props) {
               self {percent(tree.self[hovered], p.whole)} · {weightLong(metric, tree.self[hovered])}
             </span>
           )}
-          {metric.calls?.has(tree.label[hovered]) && <span>{plural(metric.calls.get(tree.label[hovered])!, "call")} from all stacks</span>}
+          {metric.calls?.has(tree.label[hovered]) && (
+            <span>{plural(metric.calls.get(tree.label[hovered])!, "call")} from all stacks</span>
+          )}
           <span class="dim">{kindTitles[kinds[tree.kind[hovered]]]}</span>
         </div>
       )}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a tree of frames. Each row is one line of pixels that is repeated, so that the cost depends on pixels, not on frames.
+// Draws a tree of frames. Each row is one line of pixels that is repeated, so that the cost depends
+// on pixels, not on frames.
 import { pixel } from "./palette";
 import type { Tree } from "./tree";
 
@@ -51,7 +52,13 @@ function firstBehind(t: Tree, start: Float64Array, node: number, weight: number)
 }
 
 /** Finds the frame at a depth and a weight from the left; -1 for several that are too small to tell apart, null for none. */
-export function frameAt(t: Tree, start: Float64Array, depth: number, weight: number, minWeight: number): number | null {
+export function frameAt(
+  t: Tree,
+  start: Float64Array,
+  depth: number,
+  weight: number,
+  minWeight: number,
+): number | null {
   if (weight < 0 || weight >= t.total[0]) return null;
   let node = 0;
   for (let d = 0; d < depth; d++) {
@@ -110,7 +117,8 @@ export class FlamePainter {
       if (depth >= top) {
         const x0 = Math.max(0, (start[node] - v0) * scale);
         const x1 = Math.min(s.width, (start[node] + total[node] - v0) * scale);
-        const partly = node > 0 && (start[node] < v0 - 1e-9 || start[node] + total[node] > v1 + 1e-9);
+        const partly =
+          node > 0 && (start[node] < v0 - 1e-9 || start[node] + total[node] > v1 + 1e-9);
         const from = Math.round(x0 * ratio);
         const to = Math.round(x1 * ratio);
         const value = ((s.colourOf(node) & 0xffffff) | (s.alphaOf(node, partly) << 24)) >>> 0;
@@ -127,13 +135,26 @@ export class FlamePainter {
         if (total[c] * scale < MIN_WIDTH) {
           // All remaining children are smaller still; one grey box represents them.
           const end = Math.min(s.width, (start[node] + total[node] - tree.self[node] - v0) * scale);
-          if (depth + 1 >= top && end - Math.max(0, x) > 0.5) line(depth + 1).fill(small, Math.round(Math.max(0, x) * ratio), Math.round(end * ratio));
+          if (depth + 1 >= top && end - Math.max(0, x) > 0.5)
+            line(depth + 1).fill(
+              small,
+              Math.round(Math.max(0, x) * ratio),
+              Math.round(end * ratio),
+            );
           break;
         }
         stack.push(c, depth + 1);
       }
     }
-    lines.forEach((l, i) => this.repeat(l, Math.round(yOf(i + Math.max(0, top)) * ratio), Math.round((ROW - 1) * ratio), w, h));
+    lines.forEach((l, i) =>
+      this.repeat(
+        l,
+        Math.round(yOf(i + Math.max(0, top)) * ratio),
+        Math.round((ROW - 1) * ratio),
+        w,
+        h,
+      ),
+    );
   }
 
   /** Copies a line of pixels into the rows from y on that are inside the picture. */
@@ -159,7 +180,9 @@ function outline(ctx: CanvasRenderingContext2D, s: Scene, marked: Named[]) {
   ctx.strokeStyle = s.isDark ? "#fff" : "#000";
   ctx.lineWidth = 1;
   ctx.beginPath();
-  for (const m of marked) if (m.node && s.tree.label[m.node] === s.selected) ctx.rect(m.x + 0.5, m.y + 0.5, Math.max(m.w - 2, 1), ROW - 2);
+  for (const m of marked)
+    if (m.node && s.tree.label[m.node] === s.selected)
+      ctx.rect(m.x + 0.5, m.y + 0.5, Math.max(m.w - 2, 1), ROW - 2);
   ctx.stroke();
   const at = marked.find((m) => m.node === s.cursor);
   if (!at) return;
@@ -176,7 +199,8 @@ export class Names {
 
   private measure(text: string): number {
     let w = this.width.get(text);
-    if (w === undefined) this.width.set(text, (w = this.ctx.measureText(text.slice(0, 1000)).width));
+    if (w === undefined)
+      this.width.set(text, (w = this.ctx.measureText(text.slice(0, 1000)).width));
     return w;
   }
 

@@ -2,13 +2,20 @@
 import type { Metric, Unit } from "./data";
 
 export function duration(ns: number): string {
-  const units: [number, string][] = [[3600e9, "h"], [60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
+  const units: [number, string][] = [
+    [3600e9, "h"],
+    [60e9, "min"],
+    [1e9, "s"],
+    [1e6, "ms"],
+    [1e3, "µs"],
+  ];
   for (const [size, name] of units) if (ns >= size) return `${digits(ns / size)}\u00a0${name}`;
   return `${Math.round(ns)}\u00a0ns`;
 }
 
 /** A percentile. One that is only known to be less than a microsecond sorts right below a microsecond. */
-export const percentile = (ns: number, key: string, bounds: string[]) => (bounds.includes(key) ? BELOW : ns);
+export const percentile = (ns: number, key: string, bounds: string[]) =>
+  bounds.includes(key) ? BELOW : ns;
 const BELOW = 999.5;
 export const percentileText = (ns: number) => (ns === BELOW ? "<\u00a01\u00a0µs" : duration(ns));
 
@@ -18,8 +25,17 @@ export const moment = (ns: number) => `${(ns / 1e9).toFixed(6)}\u00a0s`;
 /** Formats a time on an axis with just enough digits to distinguish it from the next one. */
 export function axisTime(ns: number, step: number): string {
   if (!ns) return "0";
-  const [size, name] = ([[60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]] as [number, string][]).find(([u]) => ns >= u) ?? [1, "ns"];
-  if (name === "min") return `${Math.floor(ns / size)}:${((ns % size) / 1e9).toFixed(Math.max(0, -Math.floor(Math.log10(step / 1e9) + 1e-9))).padStart(2, "0")}\u00a0min`;
+  const [size, name] = (
+    [
+      [60e9, "min"],
+      [1e9, "s"],
+      [1e6, "ms"],
+      [1e3, "µs"],
+      [1, "ns"],
+    ] as [number, string][]
+  ).find(([u]) => ns >= u) ?? [1, "ns"];
+  if (name === "min")
+    return `${Math.floor(ns / size)}:${((ns % size) / 1e9).toFixed(Math.max(0, -Math.floor(Math.log10(step / 1e9) + 1e-9))).padStart(2, "0")}\u00a0min`;
   return `${(ns / size).toFixed(Math.max(0, -Math.floor(Math.log10(step / size) + 1e-9)))}\u00a0${name}`;
 }
 
@@ -40,8 +56,10 @@ export const count = (n: number) => grouped.format(n);
 
 /** "1 thread", "2 threads". */
 /** What is chosen when no thread is. */
-export const allThreads = (n: number) => (n === 1 ? "The only thread" : `All ${plural(n, "thread")}`);
-export const plural = (n: number, one: string, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+export const allThreads = (n: number) =>
+  n === 1 ? "The only thread" : `All ${plural(n, "thread")}`;
+export const plural = (n: number, one: string, many = `${one}s`) =>
+  `${count(n)} ${n === 1 ? one : many}`;
 
 export function weight(unit: Unit, n: number): string {
   return unit === "bytes" ? bytes(n) : unit === "ns" ? duration(n) : count(n);
@@ -61,7 +79,8 @@ export function percent(part: number, whole: number): string {
 
 /** Splits "p.q.Class.method" into package, class and method. */
 export function split(label: string): { pkg: string; cls: string; name: string } {
-  // The name of a native library ends at .so and its version; that of a symbol may have dots as well.
+  // The name of a native library ends at .so and its version; that of a symbol may have dots as
+  // well.
   const native = label.match(/^(\S*\.so(?:\.\d+)*)\.(?=[^.\d])(.+)$/);
   if (native) return { pkg: "", cls: native[1], name: native[2] };
   const paren = label.indexOf("(");

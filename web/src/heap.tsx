@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A heap dump: what occupies the memory as areas and as a tree, classes, suspects, queries; next to them the chosen object.
+// A heap dump: what occupies the memory as areas and as a tree, classes, suspects, queries; next to
+// them the chosen object.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bytes, count, percent, plural } from "./format";
-import { asker, Ask, ClassRow, HeapJson, HeapObject, QueryAnswer, simple, Suspect, Summary, useAnswer } from "./heapdata";
+import {
+  asker,
+  Ask,
+  ClassRow,
+  HeapJson,
+  HeapObject,
+  QueryAnswer,
+  simple,
+  Suspect,
+  Summary,
+  useAnswer,
+} from "./heapdata";
 import { HeapMap } from "./heapmap";
 import { Inspector, Why } from "./heapobject";
 import type { Kept } from "./link";
@@ -11,7 +23,14 @@ import { SortableTable } from "./sortable";
 import { VirtualTable } from "./virtual";
 import type { View } from "./view";
 
-const tabs = [["map", "Map"], ["tree", "Dominators"], ["classes", "Classes"], ["suspects", "Leak suspects"], ["reports", "Reports"], ["query", "Query"]] as const;
+const tabs = [
+  ["map", "Map"],
+  ["tree", "Dominators"],
+  ["classes", "Classes"],
+  ["suspects", "Leak suspects"],
+  ["reports", "Reports"],
+  ["query", "Query"],
+] as const;
 
 interface Props extends Kept {
   json: HeapJson;
@@ -25,36 +44,94 @@ export function HeapView({ json, kept, keep, name, file }: Props) {
   const tab = tabs.find(([t]) => t === kept.ht)?.[0] ?? "map";
   const choose = (object: string) => keep({ ho: object });
   const chosen = kept.ho ?? "";
-  if (error) return <main class="nothing"><Why error={error} /></main>;
-  if (!summary) return <main class="nothing"><p>Reading the heap …</p></main>;
+  if (error)
+    return (
+      <main class="nothing">
+        <Why error={error} />
+      </main>
+    );
+  if (!summary)
+    return (
+      <main class="nothing">
+        <p>Reading the heap …</p>
+      </main>
+    );
   return (
     <main class="heap">
       <div class="tools" role="toolbar" aria-label="Heap">
         <div class="seg" role="group" aria-label="View">
           {tabs.map(([t, title]) => (
-            <button key={t} aria-pressed={tab === t} onClick={() => keep({ ht: t === "map" ? "" : t })}>
+            <button
+              key={t}
+              aria-pressed={tab === t}
+              onClick={() => keep({ ht: t === "map" ? "" : t })}
+            >
               {title}
             </button>
           ))}
         </div>
         <span class="dim">
           {plural(summary.objects, "object")}, {bytes(summary.bytes)}
-          {summary.reachableBytes < summary.bytes && `; ${bytes(summary.bytes - summary.reachableBytes)} of it not reachable`}
+          {summary.reachableBytes < summary.bytes &&
+            `; ${bytes(summary.bytes - summary.reachableBytes)} of it not reachable`}
         </span>
         <div class="grow" />
       </div>
-      {summary.notes?.filter((n) => n.trim()).map((n) => <p class="note">{n}</p>)}
+      {summary.notes
+        ?.filter((n) => n.trim())
+        .map((n) => (
+          <p class="note">{n}</p>
+        ))}
       <div class="panes">
         <section class="fill" aria-label={tabs.find(([t]) => t === tab)![1]}>
-          {tab === "map" && <HeapMap ask={ask} summary={summary} chosen={chosen} zoom={kept.hz ?? ""} onChoose={choose} onZoom={(hz) => keep({ hz })} />}
+          {tab === "map" && (
+            <HeapMap
+              ask={ask}
+              summary={summary}
+              chosen={chosen}
+              zoom={kept.hz ?? ""}
+              onChoose={choose}
+              onZoom={(hz) => keep({ hz })}
+            />
+          )}
           {tab === "tree" && <Tree ask={ask} summary={summary} chosen={chosen} onChoose={choose} />}
-          {tab === "classes" && <Classes ask={ask} text={kept.hq ?? ""} onText={(hq) => keep({ hq })} chosen={chosen} onChoose={choose} name={name} />}
+          {tab === "classes" && (
+            <Classes
+              ask={ask}
+              text={kept.hq ?? ""}
+              onText={(hq) => keep({ hq })}
+              chosen={chosen}
+              onChoose={choose}
+              name={name}
+            />
+          )}
           {tab === "suspects" && <Suspects ask={ask} onChoose={choose} />}
-          {tab === "reports" && <Reports ask={ask} verb={kept.hr ?? ""} onVerb={(hr) => keep({ hr })} onChoose={choose} />}
-          {tab === "query" && <Query ask={ask} served={!json.answers} sql={kept.hs ?? ""} onSql={(hs) => keep({ hs })} onChoose={choose} name={name} file={file} />}
+          {tab === "reports" && (
+            <Reports
+              ask={ask}
+              verb={kept.hr ?? ""}
+              onVerb={(hr) => keep({ hr })}
+              onChoose={choose}
+            />
+          )}
+          {tab === "query" && (
+            <Query
+              ask={ask}
+              served={!json.answers}
+              sql={kept.hs ?? ""}
+              onSql={(hs) => keep({ hs })}
+              onChoose={choose}
+              name={name}
+              file={file}
+            />
+          )}
         </section>
         <aside class={chosen ? "side" : "side about"} aria-label="Object" aria-live="polite">
-          {chosen ? <Inspector ask={ask} object={chosen} onChoose={choose} /> : <Facts summary={summary} />}
+          {chosen ? (
+            <Inspector ask={ask} object={chosen} onChoose={choose} />
+          ) : (
+            <Facts summary={summary} />
+          )}
         </aside>
       </div>
     </main>
@@ -66,11 +143,28 @@ function Facts({ summary }: { summary: Summary }) {
     <>
       <h2>This heap</h2>
       <dl class="facts-list">
-        <dt>objects</dt><dd>{count(summary.objects)}, {bytes(summary.bytes)}</dd>
-        <dt>reachable</dt><dd>{count(summary.reachable)}, {bytes(summary.reachableBytes)}</dd>
-        <dt>classes</dt><dd>{count(summary.classes)}</dd>
-        {typeof summary.weakReferences === "string" && <><dt>weak references</dt><dd>{summary.weakReferences}</dd></>}
-        {typeof summary.sizeRule === "string" && <><dt>sizes</dt><dd>{summary.sizeRule}</dd></>}
+        <dt>objects</dt>
+        <dd>
+          {count(summary.objects)}, {bytes(summary.bytes)}
+        </dd>
+        <dt>reachable</dt>
+        <dd>
+          {count(summary.reachable)}, {bytes(summary.reachableBytes)}
+        </dd>
+        <dt>classes</dt>
+        <dd>{count(summary.classes)}</dd>
+        {typeof summary.weakReferences === "string" && (
+          <>
+            <dt>weak references</dt>
+            <dd>{summary.weakReferences}</dd>
+          </>
+        )}
+        {typeof summary.sizeRule === "string" && (
+          <>
+            <dt>sizes</dt>
+            <dd>{summary.sizeRule}</dd>
+          </>
+        )}
       </dl>
       <h2>GC roots</h2>
       <table class="small">
@@ -84,7 +178,9 @@ function Facts({ summary }: { summary: Summary }) {
           ))}
         </tbody>
       </table>
-      <p class="dim">Choose an object to see what is in it, who refers to it and why it is alive.</p>
+      <p class="dim">
+        Choose an object to see what is in it, who refers to it and why it is alive.
+      </p>
     </>
   );
 }
@@ -94,9 +190,21 @@ interface Node {
   level: number;
 }
 
-function Tree({ ask, summary, chosen, onChoose }: { ask: Ask; summary: Summary; chosen: string; onChoose: (o: string) => void }) {
+function Tree({
+  ask,
+  summary,
+  chosen,
+  onChoose,
+}: {
+  ask: Ask;
+  summary: Summary;
+  chosen: string;
+  onChoose: (o: string) => void;
+}) {
   const [open, setOpen] = useState<Record<string, HeapObject[] | Error>>({});
-  const { answer, error } = useAnswer<{ dominators: HeapObject[] }>(ask, "dominators", { children: "root" });
+  const { answer, error } = useAnswer<{ dominators: HeapObject[] }>(ask, "dominators", {
+    children: "root",
+  });
   const rows = useMemo(() => {
     const list: Node[] = [];
     const add = (objects: HeapObject[], level: number) => {
@@ -110,7 +218,10 @@ function Tree({ ask, summary, chosen, onChoose }: { ask: Ask; summary: Summary; 
     return list;
   }, [answer, open]);
   if (error) return <Why error={error} />;
-  const [cursor, setCursor] = [rows.findIndex((r) => r.o.object === chosen), (i: number) => onChoose(rows[i].o.object)];
+  const [cursor, setCursor] = [
+    rows.findIndex((r) => r.o.object === chosen),
+    (i: number) => onChoose(rows[i].o.object),
+  ];
   const toggle = (o: HeapObject) => {
     if (open[o.object]) return setOpen(({ [o.object]: _, ...rest }) => rest);
     ask<{ dominators: HeapObject[] }>("dominators", { children: o.object })
@@ -123,50 +234,139 @@ function Tree({ ask, summary, chosen, onChoose }: { ask: Ask; summary: Summary; 
     if (e.key === "ArrowRight" && o.children && !isOpen) toggle(o);
     else if (e.key === "ArrowRight" && isOpen && rows[i + 1]) setCursor(i + 1);
     else if (e.key === "ArrowLeft" && isOpen) toggle(o);
-    else if (e.key === "ArrowLeft" && level > 1) setCursor(rows.slice(0, i).map((r) => r.level).lastIndexOf(level - 1));
+    else if (e.key === "ArrowLeft" && level > 1)
+      setCursor(
+        rows
+          .slice(0, i)
+          .map((r) => r.level)
+          .lastIndexOf(level - 1),
+      );
     else return false;
     return true;
   };
   return (
-    <VirtualTable label="Dominators" count={rows.length} cursor={cursor} onCursor={setCursor} onKey={onKey} level={(i) => rows[i].level}
+    <VirtualTable
+      label="Dominators"
+      count={rows.length}
+      cursor={cursor}
+      onCursor={setCursor}
+      onKey={onKey}
+      level={(i) => rows[i].level}
       expanded={(i) => (rows[i].o.children ? Array.isArray(open[rows[i].o.object]) : undefined)}
-      columns={[{ title: "Object" }, { title: "Retained", numeric: true, width: "100px" }, { title: "Share", numeric: true, width: "80px", minor: true }, { title: "Itself", numeric: true, width: "90px", minor: true }]}
+      columns={[
+        { title: "Object" },
+        { title: "Retained", numeric: true, width: "100px" },
+        { title: "Share", numeric: true, width: "80px", minor: true },
+        { title: "Itself", numeric: true, width: "90px", minor: true },
+      ]}
       cells={(i) => {
         const { o, level } = rows[i];
         return [
-          <span class="call" style={{ paddingLeft: `${(Math.min(level, 40) - 1) * 16}px` }} title={`${o.class} @ ${o.object}`}>
+          <span
+            class="call"
+            style={{ paddingLeft: `${(Math.min(level, 40) - 1) * 16}px` }}
+            title={`${o.class} @ ${o.object}`}
+          >
             {o.children ? (
-              <button class="fold" tabIndex={-1} aria-hidden="true" onClick={(e) => (e.stopPropagation(), toggle(o))}>{Array.isArray(open[o.object]) ? "▾" : "▸"}</button>
+              <button
+                class="fold"
+                tabIndex={-1}
+                aria-hidden="true"
+                onClick={(e) => (e.stopPropagation(), toggle(o))}
+              >
+                {Array.isArray(open[o.object]) ? "▾" : "▸"}
+              </button>
             ) : (
               <span class="fold" />
             )}
             <b>{simple(o.class)}</b> <span class="value">{o.value?.slice(0, 200) ?? ""}</span>
-            {open[o.object] instanceof Error && <span class="dim"> (its contents are not in this file)</span>}
+            {open[o.object] instanceof Error && (
+              <span class="dim"> (its contents are not in this file)</span>
+            )}
           </span>,
-          bytes(o.retained), percent(o.retained, summary.reachableBytes), bytes(o.shallow),
+          bytes(o.retained),
+          percent(o.retained, summary.reachableBytes),
+          bytes(o.shallow),
         ];
-      }} />
+      }}
+    />
   );
 }
 
-function Classes(p: { ask: Ask; text: string; onText: (t: string) => void; chosen: string; onChoose: (o: string) => void; name: string }) {
-  const { answer, error } = useAnswer<{ classes: ClassRow[] }>(p.ask, "histogram", { retained: "1" });
-  const rows = useMemo(() => (answer?.classes ?? []).map((c, key) => ({ key, cells: [c.class, c.objects, c.shallow, c.retained ?? 0] })), [answer]);
-  const shown = useMemo(() => rows.filter((r) => String(r.cells[0]).toLowerCase().includes(p.text.toLowerCase())), [rows, p.text]);
+function Classes(p: {
+  ask: Ask;
+  text: string;
+  onText: (t: string) => void;
+  chosen: string;
+  onChoose: (o: string) => void;
+  name: string;
+}) {
+  const { answer, error } = useAnswer<{ classes: ClassRow[] }>(p.ask, "histogram", {
+    retained: "1",
+  });
+  const rows = useMemo(
+    () =>
+      (answer?.classes ?? []).map((c, key) => ({
+        key,
+        cells: [c.class, c.objects, c.shallow, c.retained ?? 0],
+      })),
+    [answer],
+  );
+  const shown = useMemo(
+    () => rows.filter((r) => String(r.cells[0]).toLowerCase().includes(p.text.toLowerCase())),
+    [rows, p.text],
+  );
   if (error) return <Why error={error} />;
   const size = { numeric: true, format: bytes };
   const at = rows.findIndex((r) => r.cells[0] === p.chosen);
   return (
     <>
       <div class="tools inner">
-        <input type="search" placeholder="Class" aria-label="Class" value={p.text} onInput={(e) => p.onText(e.currentTarget.value)} />
-        <output aria-live="polite">{p.text ? `${shown.length} of ${plural(rows.length, "class", "classes")}` : plural(rows.length, "class", "classes")}</output>
+        <input
+          type="search"
+          placeholder="Class"
+          aria-label="Class"
+          value={p.text}
+          onInput={(e) => p.onText(e.currentTarget.value)}
+        />
+        <output aria-live="polite">
+          {p.text
+            ? `${shown.length} of ${plural(rows.length, "class", "classes")}`
+            : plural(rows.length, "class", "classes")}
+        </output>
         <div class="grow" />
-        <button onClick={() => download(`${p.name}-classes.csv`, "text/csv", table(["class", "objects", "shallow", "retained"], shown.map((r) => r.cells)))}>Save CSV</button>
+        <button
+          onClick={() =>
+            download(
+              `${p.name}-classes.csv`,
+              "text/csv",
+              table(
+                ["class", "objects", "shallow", "retained"],
+                shown.map((r) => r.cells),
+              ),
+            )
+          }
+        >
+          Save CSV
+        </button>
       </div>
-      <SortableTable caption="Classes" by={2} limit={1000} rows={shown} selected={new Set(at >= 0 ? [at] : [])} totals
-        onSelect={(s) => p.onChoose(String(rows[[...s].find((k) => k !== at) ?? -1]?.cells[0] ?? ""))}
-        columns={[{ title: "Class", name: true, code: "class" }, { title: "Count", numeric: true, format: count }, { title: "Shallow", ...size }, { title: "Retained", ...size }]} />
+      <SortableTable
+        caption="Classes"
+        by={2}
+        limit={1000}
+        rows={shown}
+        selected={new Set(at >= 0 ? [at] : [])}
+        totals
+        onSelect={(s) =>
+          p.onChoose(String(rows[[...s].find((k) => k !== at) ?? -1]?.cells[0] ?? ""))
+        }
+        columns={[
+          { title: "Class", name: true, code: "class" },
+          { title: "Count", numeric: true, format: count },
+          { title: "Shallow", ...size },
+          { title: "Retained", ...size },
+        ]}
+      />
     </>
   );
 }
@@ -177,18 +377,31 @@ function Suspects({ ask, onChoose }: { ask: Ask; onChoose: (o: string) => void }
   if (!answer) return null;
   return (
     <div class="suspects">
-      {!answer.suspects.length && <p>Nothing holds a tenth of the heap and 2 MiB or more: no suspect.</p>}
+      {!answer.suspects.length && (
+        <p>Nothing holds a tenth of the heap and 2 MiB or more: no suspect.</p>
+      )}
       {answer.suspects.map((s, i) => (
         <article key={s.object} aria-label={`Suspect ${i + 1}`}>
           <h2>
-            <span class="rank">{i + 1}</span> {bytes(s.retained)} <small>{s.percent.toFixed(1)} % of the heap</small>
+            <span class="rank">{i + 1}</span> {bytes(s.retained)}{" "}
+            <small>{s.percent.toFixed(1)} % of the heap</small>
           </h2>
-          <div class="gauge wide" aria-hidden="true"><i style={{ width: `${s.percent}%` }} /></div>
-          {sentences(s).map((t) => <p>{t}</p>)}
+          <div class="gauge wide" aria-hidden="true">
+            <i style={{ width: `${s.percent}%` }} />
+          </div>
+          {sentences(s).map((t) => (
+            <p>{t}</p>
+          ))}
           <div class="row">
             <button onClick={() => onChoose(s.object)}>What holds it: {simple(s.class)}</button>
-            {s.accumulator && s.accumulator !== s.object && <button onClick={() => onChoose(s.accumulator!)}>Where it piles up: {simple(s.accumulatorClass ?? "object")}</button>}
-            {s.accumulates && <button onClick={() => onChoose(s.accumulates!)}>All {simple(s.accumulates)}</button>}
+            {s.accumulator && s.accumulator !== s.object && (
+              <button onClick={() => onChoose(s.accumulator!)}>
+                Where it piles up: {simple(s.accumulatorClass ?? "object")}
+              </button>
+            )}
+            {s.accumulates && (
+              <button onClick={() => onChoose(s.accumulates!)}>All {simple(s.accumulates)}</button>
+            )}
           </div>
         </article>
       ))}
@@ -198,13 +411,21 @@ function Suspects({ ask, onChoose }: { ask: Ask; onChoose: (o: string) => void }
 
 /** The sentences about a suspect, as the command prints them. */
 function sentences(s: Suspect): string[] {
-  return s.text.split("\n").map((t) => t.trim()).filter(Boolean);
+  return s.text
+    .split("\n")
+    .map((t) => t.trim())
+    .filter(Boolean);
 }
 
 const reports = [
-  ["threads", "Threads, their stacks and what they hold"], ["strings", "Texts that occur more than once"], ["collections", "How full the collections are"],
-  ["arrays", "Arrays that are empty, sparse or oversized"], ["references", "What weak and other references hold"], ["classes", "Class loaders, and classes loaded twice"],
-  ["components", "What packages and loaders retain"], ["unreachable", "Objects that no root leads to"],
+  ["threads", "Threads, their stacks and what they hold"],
+  ["strings", "Texts that occur more than once"],
+  ["collections", "How full the collections are"],
+  ["arrays", "Arrays that are empty, sparse or oversized"],
+  ["references", "What weak and other references hold"],
+  ["classes", "Class loaders, and classes loaded twice"],
+  ["components", "What packages and loaders retain"],
+  ["unreachable", "Objects that no root leads to"],
 ] as const;
 
 /** How the numbers under a key of an answer are shown, where that is not as they are. */
@@ -214,50 +435,101 @@ function formatOf(key: string): { format?: (v: number) => string } {
 }
 
 /** The answer of any verb: its facts, its notes and its tables. */
-function Reports({ ask, verb, onVerb, onChoose }: { ask: Ask; verb: string; onVerb: (v: string) => void; onChoose: (o: string) => void }) {
+function Reports({
+  ask,
+  verb,
+  onVerb,
+  onChoose,
+}: {
+  ask: Ask;
+  verb: string;
+  onVerb: (v: string) => void;
+  onChoose: (o: string) => void;
+}) {
   const at = reports.find(([v]) => v === verb)?.[0] ?? "threads";
   const { answer, error } = useAnswer<Record<string, unknown>>(ask, at, {});
   const parts = Object.entries(answer ?? {});
-  const tables = parts.filter((e): e is [string, Record<string, unknown>[]] => Array.isArray(e[1]) && e[1].every((r) => r && typeof r === "object"));
+  const tables = parts.filter(
+    (e): e is [string, Record<string, unknown>[]] =>
+      Array.isArray(e[1]) && e[1].every((r) => r && typeof r === "object"),
+  );
   const notes = (answer?.notes as string[] | undefined) ?? [];
   return (
     <div class="suspects">
       <select aria-label="Report" value={at} onChange={(e) => onVerb(e.currentTarget.value)}>
-        {reports.map(([v, title]) => <option key={v} value={v}>{title}</option>)}
+        {reports.map(([v, title]) => (
+          <option key={v} value={v}>
+            {title}
+          </option>
+        ))}
       </select>
       {error && <Why error={error} />}
       {!answer && !error && <p class="dim">…</p>}
-      {notes.filter((n) => n.trim()).map((n) => <p>{n}</p>)}
+      {notes
+        .filter((n) => n.trim())
+        .map((n) => (
+          <p>{n}</p>
+        ))}
       {parts.some(([, v]) => typeof v !== "object") && (
         <dl class="facts-list">
-          {parts.filter(([, v]) => v !== null && typeof v !== "object").map(([k, v]) => (
-            <>
-              <dt>{words(k)}</dt>
-              <dd>{typeof v === "number" && /bytes|size|wasted|shallow|retained/i.test(k) ? bytes(v) : typeof v === "number" ? count(v) : String(v)}</dd>
-            </>
-          ))}
+          {parts
+            .filter(([, v]) => v !== null && typeof v !== "object")
+            .map(([k, v]) => (
+              <>
+                <dt>{words(k)}</dt>
+                <dd>
+                  {typeof v === "number" && /bytes|size|wasted|shallow|retained/i.test(k)
+                    ? bytes(v)
+                    : typeof v === "number"
+                      ? count(v)
+                      : String(v)}
+                </dd>
+              </>
+            ))}
         </dl>
       )}
-      {tables.filter(([, rows]) => rows.length).map(([name, rows]) => {
-        const keys = Object.keys(rows[0]);
-        return (
-          <section key={`${at} ${name}`} aria-label={words(name)}>
-            <h2>{words(name)}</h2>
-            <SortableTable caption={words(name)} natural limit={500} rows={rows.map((r, key) => ({ key, cells: keys.map((k) => (typeof r[k] === "number" ? (r[k] as number) : String(r[k] ?? ""))) }))} selected={new Set()}
-              columns={keys.map((k) => ({ title: words(k), numeric: rows.some((r) => typeof r[k] === "number"), ...formatOf(k) }))}
-              onSelect={(s) => {
-                const id = Object.values(rows[[...s][0]] ?? {}).find((v) => typeof v === "string" && /^0x[0-9a-f]+$/.test(v));
-                if (typeof id === "string") onChoose(id);
-              }} />
-          </section>
-        );
-      })}
+      {tables
+        .filter(([, rows]) => rows.length)
+        .map(([name, rows]) => {
+          const keys = Object.keys(rows[0]);
+          return (
+            <section key={`${at} ${name}`} aria-label={words(name)}>
+              <h2>{words(name)}</h2>
+              <SortableTable
+                caption={words(name)}
+                natural
+                limit={500}
+                rows={rows.map((r, key) => ({
+                  key,
+                  cells: keys.map((k) =>
+                    typeof r[k] === "number" ? (r[k] as number) : String(r[k] ?? ""),
+                  ),
+                }))}
+                selected={new Set()}
+                columns={keys.map((k) => ({
+                  title: words(k),
+                  numeric: rows.some((r) => typeof r[k] === "number"),
+                  ...formatOf(k),
+                }))}
+                onSelect={(s) => {
+                  const id = Object.values(rows[[...s][0]] ?? {}).find(
+                    (v) => typeof v === "string" && /^0x[0-9a-f]+$/.test(v),
+                  );
+                  if (typeof id === "string") onChoose(id);
+                }}
+              />
+            </section>
+          );
+        })}
     </div>
   );
 }
 
 /** Turns "retainedBytes" into "Retained bytes". */
-const words = (key: string) => (key.charAt(0).toUpperCase() + key.slice(1)).replace(/[A-Z]/g, (c, i) => (i ? ` ${c.toLowerCase()}` : c));
+const words = (key: string) =>
+  (key.charAt(0).toUpperCase() + key.slice(1)).replace(/[A-Z]/g, (c, i) =>
+    i ? ` ${c.toLowerCase()}` : c,
+  );
 
 const examples = [
   "SELECT class, count(*) AS objects, sum(shallow) AS bytes FROM objects GROUP BY class ORDER BY bytes DESC LIMIT 50",
@@ -266,9 +538,21 @@ const examples = [
   'SELECT object, size, threshold FROM "java.util.HashMap" WHERE size > 100 LIMIT 50',
 ];
 
-function Query(p: { ask: Ask; served: boolean; sql: string; onSql: (s: string) => void; onChoose: (o: string) => void; name: string; file: string }) {
+function Query(p: {
+  ask: Ask;
+  served: boolean;
+  sql: string;
+  onSql: (s: string) => void;
+  onChoose: (o: string) => void;
+  name: string;
+  file: string;
+}) {
   const [text, setText] = useState(p.sql || examples[0]);
-  const [state, setState] = useState<{ busy: boolean; answer: QueryAnswer | null; error: string }>({ busy: false, answer: null, error: "" });
+  const [state, setState] = useState<{ busy: boolean; answer: QueryAnswer | null; error: string }>({
+    busy: false,
+    answer: null,
+    error: "",
+  });
   const stop = useRef<AbortController | null>(null);
   const run = async () => {
     stop.current?.abort();
@@ -279,7 +563,8 @@ function Query(p: { ask: Ask; served: boolean; sql: string; onSql: (s: string) =
       const answer = await p.ask<QueryAnswer>("query", { sql: text }, mine.signal);
       if (stop.current === mine) setState({ busy: false, answer, error: "" });
     } catch (e) {
-      if (stop.current === mine) setState({ busy: false, answer: null, error: String((e as Error).message ?? e) });
+      if (stop.current === mine)
+        setState({ busy: false, answer: null, error: String((e as Error).message ?? e) });
     }
   };
   useEffect(() => {
@@ -289,44 +574,96 @@ function Query(p: { ask: Ask; served: boolean; sql: string; onSql: (s: string) =
   if (!p.served)
     return (
       <p class="empty">
-        A query needs the dump itself: <code>jvmscope serve {p.file}</code>, or <code>jvmscope heap query {p.file} 'SELECT …'</code>.
+        A query needs the dump itself: <code>jvmscope serve {p.file}</code>, or{" "}
+        <code>jvmscope heap query {p.file} 'SELECT …'</code>.
       </p>
     );
   const { answer } = state;
   return (
     <div class="query">
-      <textarea aria-label="Query in SQL. Control and Enter runs it." spellcheck={false} rows={4} value={text} onInput={(e) => setText(e.currentTarget.value)}
+      <textarea
+        aria-label="Query in SQL. Control and Enter runs it."
+        spellcheck={false}
+        rows={4}
+        value={text}
+        onInput={(e) => setText(e.currentTarget.value)}
         onKeyDown={(e) => {
           if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
             run();
             e.preventDefault();
           }
-        }} />
+        }}
+      />
       <div class="tools inner">
-        <button class="on" onClick={run} title="Run (Ctrl + Enter)">Run</button>
-        <select aria-label="Examples" value="" onChange={(e) => e.currentTarget.value && setText(e.currentTarget.value)}>
+        <button class="on" onClick={run} title="Run (Ctrl + Enter)">
+          Run
+        </button>
+        <select
+          aria-label="Examples"
+          value=""
+          onChange={(e) => e.currentTarget.value && setText(e.currentTarget.value)}
+        >
           <option value="">Examples …</option>
-          {examples.map((q) => <option key={q} value={q}>{q.slice(0, 70)}</option>)}
+          {examples.map((q) => (
+            <option key={q} value={q}>
+              {q.slice(0, 70)}
+            </option>
+          ))}
         </select>
         <output aria-live="polite">
-          {state.busy ? "…" : answer ? `${plural(answer.rows.length, "row")}${answer.truncated ? ", and more" : ""}${answer.seconds !== undefined ? ` in ${(answer.seconds * 1000).toFixed(0)} ms` : ""}` : ""}
+          {state.busy
+            ? "…"
+            : answer
+              ? `${plural(answer.rows.length, "row")}${answer.truncated ? ", and more" : ""}${answer.seconds !== undefined ? ` in ${(answer.seconds * 1000).toFixed(0)} ms` : ""}`
+              : ""}
         </output>
         <div class="grow" />
-        {answer && <button onClick={() => download(`${p.name}-query.csv`, "text/csv", table(answer.columns, answer.rows.map((r) => r.map((v) => v ?? ""))))}>Save CSV</button>}
+        {answer && (
+          <button
+            onClick={() =>
+              download(
+                `${p.name}-query.csv`,
+                "text/csv",
+                table(
+                  answer.columns,
+                  answer.rows.map((r) => r.map((v) => v ?? "")),
+                ),
+              )
+            }
+          >
+            Save CSV
+          </button>
+        )}
       </div>
-      {state.error && <p class="note" role="alert">{state.error}</p>}
+      {state.error && (
+        <p class="note" role="alert">
+          {state.error}
+        </p>
+      )}
       {!answer && !state.error && !state.busy && (
         <p class="empty">
-          Run shows the rows here. The tables are objects, classes, fields, refs, strings, retained, roots, and each class by its name in double quotes.
+          Run shows the rows here. The tables are objects, classes, fields, refs, strings, retained,
+          roots, and each class by its name in double quotes.
         </p>
       )}
       {answer && (
-        <SortableTable caption="Answer" limit={2000} natural rows={answer.rows.map((r, i) => ({ key: i, cells: r.map((v) => v ?? "") }))} selected={new Set()}
-          columns={answer.columns.map((title, i) => ({ title, numeric: answer.rows.some((r) => typeof r[i] === "number") }))}
+        <SortableTable
+          caption="Answer"
+          limit={2000}
+          natural
+          rows={answer.rows.map((r, i) => ({ key: i, cells: r.map((v) => v ?? "") }))}
+          selected={new Set()}
+          columns={answer.columns.map((title, i) => ({
+            title,
+            numeric: answer.rows.some((r) => typeof r[i] === "number"),
+          }))}
           onSelect={(s) => {
-            const id = answer.rows[[...s][0]]?.find((v) => typeof v === "string" && /^0x[0-9a-f]+$/.test(v));
+            const id = answer.rows[[...s][0]]?.find(
+              (v) => typeof v === "string" && /^0x[0-9a-f]+$/.test(v),
+            );
             if (typeof id === "string") p.onChoose(id);
-          }} />
+          }}
+        />
       )}
     </div>
   );
@@ -344,13 +681,22 @@ export const heapView: View = {
   name: "heap",
   title: "Heap",
   has: (p) => !!p.heap,
-  missing: { title: "Heap", is: "what holds the memory", by: "jvmscope heap dump -o app.hprof PID" },
+  missing: {
+    title: "Heap",
+    is: "what holds the memory",
+    by: "jvmscope heap dump -o app.hprof PID",
+  },
   losses: /^(heap|recording)$/,
-  show: ({ page, name, kept }) => <HeapView json={page.heap!} name={name} file={page.file} {...kept} />,
+  show: ({ page, name, kept }) => (
+    <HeapView json={page.heap!} name={name} file={page.file} {...kept} />
+  ),
   help: (
-      <p>
-        An object <b>retains</b> what would be freed if it were gone. Each box of the map is an object with all that it retains; a large box contains the boxes of the objects that it keeps alive. The tree of dominators shows the same in rows. Choose an object to see what is in it, who refers to it and the path from a GC root that keeps it alive.
-      </p>
-    ),
+    <p>
+      An object <b>retains</b> what would be freed if it were gone. Each box of the map is an object
+      with all that it retains; a large box contains the boxes of the objects that it keeps alive.
+      The tree of dominators shows the same in rows. Choose an object to see what is in it, who
+      refers to it and the path from a GC root that keeps it alive.
+    </p>
+  ),
   keys: heapKeys,
 };

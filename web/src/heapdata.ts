@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about a heap dump. The server answers them with the output of `jvmscope heap VERB --json`; a page of one file
-// contains a set of answers.
+// Questions about a heap dump. The server answers them with the output of `jvmscope heap VERB
+// --json`; a page of one file contains a set of answers.
 import { useEffect, useState } from "preact/hooks";
 
 declare module "./data" {
@@ -51,9 +51,21 @@ export interface Inspected {
   root?: string;
   dominator?: string; // described
   dominatorObject?: string; // its id; none for the GC roots together
-  fields?: { field: string; type: string; object: string | null; retained: number | null; value: string | null }[];
+  fields?: {
+    field: string;
+    type: string;
+    object: string | null;
+    retained: number | null;
+    value: string | null;
+  }[];
   incomingCount?: number;
-  incoming?: { object: string; via: string; retained: number; class: string; value: string | null }[];
+  incoming?: {
+    object: string;
+    via: string;
+    retained: number;
+    class: string;
+    value: string | null;
+  }[];
   notes?: string[];
 }
 
@@ -87,13 +99,22 @@ export interface QueryAnswer {
   truncated?: boolean;
 }
 
-export type Ask = <T>(verb: string, parameters?: Record<string, string>, signal?: AbortSignal) => Promise<T>;
+export type Ask = <T>(
+  verb: string,
+  parameters?: Record<string, string>,
+  signal?: AbortSignal,
+) => Promise<T>;
 
 export class NotInPage extends Error {}
 
 /** The key of an answer in a page of one file; src/answers/heap/ask.c computes the same one. */
 export const key = (verb: string, parameters: Record<string, string>) =>
-  [verb, ...Object.keys(parameters).sort().map((k) => `${k}=${parameters[k]}`)].join(" ");
+  [
+    verb,
+    ...Object.keys(parameters)
+      .sort()
+      .map((k) => `${k}=${parameters[k]}`),
+  ].join(" ");
 
 export function asker(json: HeapJson): Ask {
   const known = new Map<string, Promise<unknown>>();
@@ -105,10 +126,12 @@ export function asker(json: HeapJson): Ask {
     }
     const old = known.get(k);
     if (old) return old as Promise<T>;
-    const asked = fetch(`heap/${verb}?${new URLSearchParams(parameters)}`, { signal }).then(async (r) => {
-      if (!r.ok) throw new Error((await r.text()).trim());
-      return (await r.json()) as T;
-    });
+    const asked = fetch(`heap/${verb}?${new URLSearchParams(parameters)}`, { signal }).then(
+      async (r) => {
+        if (!r.ok) throw new Error((await r.text()).trim());
+        return (await r.json()) as T;
+      },
+    );
     // Recent answers are kept, failures are not.
     known.set(k, asked);
     if (known.size > 200) known.delete(known.keys().next().value!);
@@ -118,8 +141,17 @@ export function asker(json: HeapJson): Ask {
 }
 
 /** The answer to a question, or null until it arrives. */
-export function useAnswer<T>(ask: Ask, verb: string, parameters: Record<string, string>, when = true): { answer: T | null; error: Error | null } {
-  const [state, setState] = useState<{ k: string; answer: T | null; error: Error | null }>({ k: "", answer: null, error: null });
+export function useAnswer<T>(
+  ask: Ask,
+  verb: string,
+  parameters: Record<string, string>,
+  when = true,
+): { answer: T | null; error: Error | null } {
+  const [state, setState] = useState<{ k: string; answer: T | null; error: Error | null }>({
+    k: "",
+    answer: null,
+    error: null,
+  });
   const k = when ? key(verb, parameters) : "";
   useEffect(() => {
     if (!when) return;
@@ -134,4 +166,5 @@ export function useAnswer<T>(ask: Ask, verb: string, parameters: Record<string, 
 
 /** Removes the package from "com.example.Outer$Inner". */
 export const simple = (name: string) => name.replace(/^.*\.(?=[^.]+$)/, "");
-export const titleOf = (o: { class: string; value: string | null }) => (o.value ? `${simple(o.class)} ${o.value}` : simple(o.class));
+export const titleOf = (o: { class: string; value: string | null }) =>
+  o.value ? `${simple(o.class)} ${o.value}` : simple(o.class);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heap as areas: each box is an object with everything that it keeps alive; a large box contains the objects that it
-// dominates.
+// The heap as areas: each box is an object with everything that it keeps alive; a large box
+// contains the objects that it dominates.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Names } from "./flamepaint";
 import { bytes, percent } from "./format";
@@ -27,7 +27,8 @@ const HEAD = 18;
 
 /** A colour for a package, the same for all its classes, with enough contrast for text. */
 export const hue = (name: string) => (seedOf(name.replace(/[^.]*$/, "")) * 47) % 360;
-const fillOf = (name: string, dark: boolean, level: number) => `hsl(${hue(name)} ${dark ? 32 : 46}% ${dark ? 24 + 7 * level : 84 - 9 * level}%)`;
+const fillOf = (name: string, dark: boolean, level: number) =>
+  `hsl(${hue(name)} ${dark ? 32 : 46}% ${dark ? 24 + 7 * level : 84 - 9 * level}%)`;
 
 export function HeapMap(p: Props) {
   const dark = useDark();
@@ -40,7 +41,9 @@ export function HeapMap(p: Props) {
   const [cursor, setCursor] = useState(0);
   const [trail, setTrail] = useState<HeapObject[]>([]);
   const here = p.zoom.split(".").pop() ?? "";
-  const wholeOf = here ? (trail.find((o) => o.object === here)?.retained ?? top.reduce((a, o) => a + o.retained, 0)) : p.summary.reachableBytes;
+  const wholeOf = here
+    ? (trail.find((o) => o.object === here)?.retained ?? top.reduce((a, o) => a + o.retained, 0))
+    : p.summary.reachableBytes;
   useEffect(() => {
     let gone = false;
     setCursor(0);
@@ -48,9 +51,20 @@ export function HeapMap(p: Props) {
       async ({ dominators }) => {
         if (gone) return;
         setTop(dominators);
-        const large = dominators.filter((o) => o.children && o.retained > 0.04 * dominators.reduce((a, x) => a + x.retained, 0)).slice(0, 14);
-        const lists = await Promise.all(large.map((o) => p.ask<{ dominators: HeapObject[] }>("dominators", { children: o.object }).catch(() => ({ dominators: [] }))));
-        if (!gone) setInner(Object.fromEntries(large.map((o, i) => [o.object, lists[i].dominators])));
+        const large = dominators
+          .filter(
+            (o) => o.children && o.retained > 0.04 * dominators.reduce((a, x) => a + x.retained, 0),
+          )
+          .slice(0, 14);
+        const lists = await Promise.all(
+          large.map((o) =>
+            p
+              .ask<{ dominators: HeapObject[] }>("dominators", { children: o.object })
+              .catch(() => ({ dominators: [] })),
+          ),
+        );
+        if (!gone)
+          setInner(Object.fromEntries(large.map((o, i) => [o.object, lists[i].dominators])));
       },
       () => gone || setTop([]),
     );
@@ -64,7 +78,9 @@ export function HeapMap(p: Props) {
     (async () => {
       const known: HeapObject[] = [];
       for (let i = 0; i < ids.length; i++) {
-        const { dominators } = await p.ask<{ dominators: HeapObject[] }>("dominators", { children: i ? ids[i - 1] : "root" });
+        const { dominators } = await p.ask<{ dominators: HeapObject[] }>("dominators", {
+          children: i ? ids[i - 1] : "root",
+        });
         const o = dominators.find((x) => x.object === ids[i]);
         if (o) known.push(o);
       }
@@ -73,12 +89,31 @@ export function HeapMap(p: Props) {
     return () => void (gone = true);
   }, [p.zoom]);
   const areas = useMemo<Area[]>(() => {
-    const whole = Math.max(wholeOf, top.reduce((a, o) => a + o.retained, 0), 1);
-    return squarify(top.map((o) => ({ size: o.retained, item: o })), whole, 0, 0, size[0], size[1]).map((a) => ({
+    const whole = Math.max(
+      wholeOf,
+      top.reduce((a, o) => a + o.retained, 0),
+      1,
+    );
+    return squarify(
+      top.map((o) => ({ size: o.retained, item: o })),
+      whole,
+      0,
+      0,
+      size[0],
+      size[1],
+    ).map((a) => ({
       ...a,
-      inner: a.w > 60 && a.h > HEAD + 24 && inner[a.item.object]
-        ? squarify(inner[a.item.object].map((o) => ({ size: o.retained, item: o })), a.item.retained, a.x + 2, a.y + HEAD, a.w - 4, a.h - HEAD - 2)
-        : [],
+      inner:
+        a.w > 60 && a.h > HEAD + 24 && inner[a.item.object]
+          ? squarify(
+              inner[a.item.object].map((o) => ({ size: o.retained, item: o })),
+              a.item.retained,
+              a.x + 2,
+              a.y + HEAD,
+              a.w - 4,
+              a.h - HEAD - 2,
+            )
+          : [],
     }));
   }, [top, inner, size, wholeOf]);
   useEffect(() => {
@@ -106,7 +141,11 @@ export function HeapMap(p: Props) {
   });
   const hit = (e: MouseEvent): { o: HeapObject; parent: HeapObject | null } | null => {
     const r = canvas.current!.getBoundingClientRect();
-    const inside = (b: Box<HeapObject>) => e.clientX - r.left >= b.x && e.clientX - r.left < b.x + b.w && e.clientY - r.top >= b.y && e.clientY - r.top < b.y + b.h;
+    const inside = (b: Box<HeapObject>) =>
+      e.clientX - r.left >= b.x &&
+      e.clientX - r.left < b.x + b.w &&
+      e.clientY - r.top >= b.y &&
+      e.clientY - r.top < b.y + b.h;
     const a = areas.find(inside);
     const b = a?.inner.find(inside);
     return a ? { o: b ? b.item : a.item, parent: b ? a.item : null } : null;
@@ -121,9 +160,14 @@ export function HeapMap(p: Props) {
   const onKey = (e: KeyboardEvent) => {
     const o = areas[cursor]?.item;
     const acts: Record<string, () => void> = {
-      ArrowRight: () => setCursor(Math.min(areas.length - 1, cursor + 1)), ArrowDown: () => setCursor(Math.min(areas.length - 1, cursor + 1)),
-      ArrowLeft: () => setCursor(Math.max(0, cursor - 1)), ArrowUp: () => setCursor(Math.max(0, cursor - 1)),
-      Home: () => p.onZoom(""), Enter: () => o && into(o, null), " ": () => o && p.onChoose(o.object), Backspace: out,
+      ArrowRight: () => setCursor(Math.min(areas.length - 1, cursor + 1)),
+      ArrowDown: () => setCursor(Math.min(areas.length - 1, cursor + 1)),
+      ArrowLeft: () => setCursor(Math.max(0, cursor - 1)),
+      ArrowUp: () => setCursor(Math.max(0, cursor - 1)),
+      Home: () => p.onZoom(""),
+      Enter: () => o && into(o, null),
+      " ": () => o && p.onChoose(o.object),
+      Backspace: out,
     };
     if (!acts[e.key] || (e.key === "Backspace" && !p.zoom)) return;
     acts[e.key]();
@@ -135,13 +179,19 @@ export function HeapMap(p: Props) {
   return (
     <div class="heapmap">
       <nav class="crumbs" aria-label="Where in the tree of dominators">
-        <button onClick={() => p.onZoom("")} disabled={!p.zoom}>Heap {bytes(p.summary.reachableBytes)}</button>
+        <button onClick={() => p.onZoom("")} disabled={!p.zoom}>
+          Heap {bytes(p.summary.reachableBytes)}
+        </button>
         {steps.map((id, i) => {
           const x = trail.find((y) => y.object === id);
           return (
             <>
               <span aria-hidden="true">›</span>
-              <button disabled={i === steps.length - 1} title={x ? titleOf(x) : id} onClick={() => p.onZoom(steps.slice(0, i + 1).join("."))}>
+              <button
+                disabled={i === steps.length - 1}
+                title={x ? titleOf(x) : id}
+                onClick={() => p.onZoom(steps.slice(0, i + 1).join("."))}
+              >
                 {x ? `${simple(x.class)} ${bytes(x.retained)}` : id}
               </button>
             </>
@@ -149,9 +199,15 @@ export function HeapMap(p: Props) {
         })}
       </nav>
       <div class="map" ref={box}>
-        <canvas ref={canvas} tabIndex={0} role="application" aria-roledescription="treemap"
+        <canvas
+          ref={canvas}
+          tabIndex={0}
+          role="application"
+          aria-roledescription="treemap"
           aria-label="What holds the memory, as areas. Arrow keys move from larger to smaller, Enter goes into one, Backspace out, Space inspects it."
-          style={{ width: `${size[0]}px`, height: `${size[1]}px` }} onKeyDown={onKey} onFocus={() => setCursor((c) => c)}
+          style={{ width: `${size[0]}px`, height: `${size[1]}px` }}
+          onKeyDown={onKey}
+          onFocus={() => setCursor((c) => c)}
           onMouseMove={(e) => {
             const h = hit(e);
             setHover(h ? { o: h.o, x: e.clientX, y: e.clientY } : null);
@@ -164,24 +220,47 @@ export function HeapMap(p: Props) {
           onDblClick={(e) => {
             const h = hit(e);
             if (h) into(h.o, h.parent);
-          }} />
+          }}
+        />
       </div>
-      <div class="sr" aria-live="polite">{o ? `${titleOf(o)} keeps ${bytes(o.retained)}, ${percent(o.retained, p.summary.reachableBytes)} of the heap` : ""}</div>
+      <div class="sr" aria-live="polite">
+        {o
+          ? `${titleOf(o)} keeps ${bytes(o.retained)}, ${percent(o.retained, p.summary.reachableBytes)} of the heap`
+          : ""}
+      </div>
       {hover && (
-        <div class="tip" style={{ left: `${Math.min(hover.x + 14, innerWidth - 420)}px`, top: `${Math.min(hover.y + 16, innerHeight - 110)}px` }}>
+        <div
+          class="tip"
+          style={{
+            left: `${Math.min(hover.x + 14, innerWidth - 420)}px`,
+            top: `${Math.min(hover.y + 16, innerHeight - 110)}px`,
+          }}
+        >
           <b>{hover.o.class}</b>
           {hover.o.value && <span class="break">{hover.o.value.slice(0, 200)}</span>}
           <span>
-            keeps {bytes(hover.o.retained)} · {percent(hover.o.retained, p.summary.reachableBytes)} of the heap
+            keeps {bytes(hover.o.retained)} · {percent(hover.o.retained, p.summary.reachableBytes)}{" "}
+            of the heap
           </span>
-          <span class="dim">{hover.o.children ? "click: what it is; double click: what it holds" : "click: what it is"}</span>
+          <span class="dim">
+            {hover.o.children
+              ? "click: what it is; double click: what it holds"
+              : "click: what it is"}
+          </span>
         </div>
       )}
     </div>
   );
 }
 
-function paint(ctx: CanvasRenderingContext2D, b: Box<HeapObject>, dark: boolean, level: number, chosen: string, head: boolean) {
+function paint(
+  ctx: CanvasRenderingContext2D,
+  b: Box<HeapObject>,
+  dark: boolean,
+  level: number,
+  chosen: string,
+  head: boolean,
+) {
   const { item: o } = b;
   ctx.fillStyle = fillOf(o.class, dark, level);
   ctx.fillRect(b.x, b.y, Math.max(b.w - 1, 0.6), Math.max(b.h - 1, 0.6));
@@ -198,10 +277,18 @@ function paint(ctx: CanvasRenderingContext2D, b: Box<HeapObject>, dark: boolean,
   ctx.fillStyle = dark ? "#eef2f2" : "#12211f";
   ctx.font = `${level ? "" : "600 "}12px system-ui, sans-serif`;
   const title = titleOf(o).slice(0, 120);
-  ctx.fillText(new Names(ctx).fit(`${title}${head ? `  ${bytes(o.retained)}` : ""}`, () => title, b.w - 9), b.x + 5, b.y + 9.5);
+  ctx.fillText(
+    new Names(ctx).fit(`${title}${head ? `  ${bytes(o.retained)}` : ""}`, () => title, b.w - 9),
+    b.x + 5,
+    b.y + 9.5,
+  );
   if (!head && b.h > 32) {
     ctx.font = "11px system-ui, sans-serif";
-    ctx.fillText(new Names(ctx).fit(bytes(o.retained), () => "", b.w - 9), b.x + 5, b.y + 25);
+    ctx.fillText(
+      new Names(ctx).fit(bytes(o.retained), () => "", b.w - 9),
+      b.x + 5,
+      b.y + 25,
+    );
   }
   ctx.restore();
 }

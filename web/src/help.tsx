@@ -26,25 +26,41 @@ const always: [string, string][] = [
   ["?", "this help"],
 ];
 
-export function Help(p: { page: PageJson; onClose: () => void; isDark: boolean; view: string; metric: string }) {
+export function Help(p: {
+  page: PageJson;
+  onClose: () => void;
+  isDark: boolean;
+  view: string;
+  metric: string;
+}) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
-  const of = views.find((v) => v.name === p.view) ?? { help: <Profile isDark={p.isDark} metric={p.metric} />, keys };
+  const of = views.find((v) => v.name === p.view) ?? {
+    help: <Profile isDark={p.isDark} metric={p.metric} />,
+    keys,
+  };
   return (
-    <dialog ref={dialog} onClose={p.onClose} onClick={(e) => e.target === dialog.current && dialog.current!.close()} aria-label="Help">
+    <dialog
+      ref={dialog}
+      onClose={p.onClose}
+      onClick={(e) => e.target === dialog.current && dialog.current!.close()}
+      aria-label="Help"
+    >
       <div class="help">
         <h2>How to read this page</h2>
         {of.help}
         <h2>Keys</h2>
         <dl>
-          {[...of.keys, ...always.filter(([k]) => !of.keys.some(([o]) => o === k))].map(([k, what]) => (
-            <>
-              <dt>
-                <kbd>{k}</kbd>
-              </dt>
-              <dd>{what}</dd>
-            </>
-          ))}
+          {[...of.keys, ...always.filter(([k]) => !of.keys.some(([o]) => o === k))].map(
+            ([k, what]) => (
+              <>
+                <dt>
+                  <kbd>{k}</kbd>
+                </dt>
+                <dd>{what}</dd>
+              </>
+            ),
+          )}
         </dl>
         <h2>Not in this recording</h2>
         <Missing page={p.page} />
@@ -67,13 +83,15 @@ function Profile({ isDark, metric }: { isDark: boolean; metric: string }) {
   return (
     <>
       <p>
-        Each box is a method; below it (above it, in a flame) is what it called. The wider a box, the more {what} in it and in what it
-        called. The order from left to right is by weight, not by the order of the calls. <b>Self</b> counts {own}, <b>total</b> what it
-        called as well; a method that calls itself is counted once.
+        Each box is a method; below it (above it, in a flame) is what it called. The wider a box,
+        the more {what} in it and in what it called. The order from left to right is by weight, not
+        by the order of the calls. <b>Self</b> counts {own}, <b>total</b> what it called as well; a
+        method that calls itself is counted once.
       </p>
       <p>
-        The colour says how the VM ran the method: interpreted, compiled, or inlined into a compiled method that called it. Not every
-        recording or event tells: such methods are <b>{kindTitles.java}</b>.
+        The colour says how the VM ran the method: interpreted, compiled, or inlined into a compiled
+        method that called it. Not every recording or event tells: such methods are{" "}
+        <b>{kindTitles.java}</b>.
       </p>
       <div class="legend">
         {kinds.map((k, i) => (

@@ -39,7 +39,11 @@ export function encode(s: State): string {
 
 export function decode(fragment: string): State {
   const q = new URLSearchParams(fragment.replace(/^#/, ""));
-  const numbers = (text: string | null, by: string) => (text ?? "").split(by).filter((x) => /^\d+$/.test(x)).map(Number);
+  const numbers = (text: string | null, by: string) =>
+    (text ?? "")
+      .split(by)
+      .filter((x) => /^\d+$/.test(x))
+      .map(Number);
   const w = numbers(q.get("w"), "-");
   return {
     metric: q.get("m") ?? "",

@@ -7,16 +7,31 @@ import { views } from "./views";
 /** The captures whose losses make the view incomplete; for the profile, by metric. */
 const captureOf = (view: string, metric: string) =>
   views.find((v) => v.name === view)?.losses ??
-  (/alloc|live/.test(metric) ? /^(alloc|recording)$/ : /lock/.test(metric) ? /^(locks|monitors|recording)$/ : /^(cpu|times|recording)$/);
+  (/alloc|live/.test(metric)
+    ? /^(alloc|recording)$/
+    : /lock/.test(metric)
+      ? /^(locks|monitors|recording)$/
+      : /^(cpu|times|recording)$/);
 
-const amountOf = (l: Loss) => [plural(l.amount, l.what, l.what), ...(l.with ?? []).map((w, i) => `${i ? "and" : "with"} ${plural(w.amount, w.what, w.what)}`)].join(" ");
+const amountOf = (l: Loss) =>
+  [
+    plural(l.amount, l.what, l.what),
+    ...(l.with ?? []).map((w, i) => `${i ? "and" : "with"} ${plural(w.amount, w.what, w.what)}`),
+  ].join(" ");
 
 /** "; the counts of alloc and times are those of 7.5 s" */
 function counts(page: PageJson) {
   const of = new Map<number, string[]>();
-  for (const c of page.counted ?? []) of.set(c.until_ns, [...(of.get(c.until_ns) ?? []), c.capture]);
+  for (const c of page.counted ?? [])
+    of.set(c.until_ns, [...(of.get(c.until_ns) ?? []), c.capture]);
   const list = (names: string[]) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
-  return [...of].map(([ns, names], i) => (i ? `, of ${list(names)} those of ${duration(ns)}` : `; the counts of ${list(names)} are those of ${duration(ns)}`)).join("");
+  return [...of]
+    .map(([ns, names], i) =>
+      i
+        ? `, of ${list(names)} those of ${duration(ns)}`
+        : `; the counts of ${list(names)} are those of ${duration(ns)}`,
+    )
+    .join("");
 }
 
 export function Losses({ page, view, metric }: { page: PageJson; view: string; metric: string }) {
@@ -25,10 +40,16 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
   const others = losses.filter((l) => !mine.includes(l));
   return (
     <>
-      {page.unended && <p class="note lost">This recording was never ended: what came after {duration(page.duration_ns)} is missing{counts(page)}.</p>}
+      {page.unended && (
+        <p class="note lost">
+          This recording was never ended: what came after {duration(page.duration_ns)} is missing
+          {counts(page)}.
+        </p>
+      )}
       {(page.before ?? []).map((b) => (
         <p class="note lost">
-          {b.capture}: some was recorded up to {duration(b.ns)} before the recording began, while classes were changed.
+          {b.capture}: some was recorded up to {duration(b.ns)} before the recording began, while
+          classes were changed.
         </p>
       ))}
       {mine.map((l) => (
@@ -36,7 +57,9 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
       ))}
       {others.length > 0 && (
         <details class="note lost">
-          <summary>Losses of other captures: {others.map((l) => `${l.capture} ${amountOf(l)}`).join(", ")}</summary>
+          <summary>
+            Losses of other captures: {others.map((l) => `${l.capture} ${amountOf(l)}`).join(", ")}
+          </summary>
           {others.map((l) => (
             <p>{l.sentence}.</p>
           ))}

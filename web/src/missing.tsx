@@ -15,8 +15,20 @@ const metric = (name: RegExp) => (p: PageJson) => p.metrics.some((m) => name.tes
 
 function parts(): Part[] {
   const all: Part[] = [
-    { views: ["profile", "method"], title: "CPU profile", is: "which methods the time goes to", by: "jvmscope run --cpu -o app.jfr -- java ...", has: metric(/samples|wall|times/) },
-    { views: [], title: "Allocation", is: "which methods allocate the memory", by: "jvmscope run --alloc -o app.jfr -- java ...", has: metric(/alloc/) },
+    {
+      views: ["profile", "method"],
+      title: "CPU profile",
+      is: "which methods the time goes to",
+      by: "jvmscope run --cpu -o app.jfr -- java ...",
+      has: metric(/samples|wall|times/),
+    },
+    {
+      views: [],
+      title: "Allocation",
+      is: "which methods allocate the memory",
+      by: "jvmscope run --alloc -o app.jfr -- java ...",
+      has: metric(/alloc/),
+    },
   ];
   for (const v of views) {
     const same = all.find((p) => p.title === v.missing.title);
@@ -27,7 +39,16 @@ function parts(): Part[] {
 }
 
 /** A command, which is broken between its words alone: dashes are part of them. */
-const Command = ({ line }: { line: string }) => <code>{line.split(" ").map((word, i) => <>{i > 0 && " "}<span>{word}</span></>)}</code>;
+const Command = ({ line }: { line: string }) => (
+  <code>
+    {line.split(" ").map((word, i) => (
+      <>
+        {i > 0 && " "}
+        <span>{word}</span>
+      </>
+    ))}
+  </code>
+);
 
 /** The list of what is missing, starting with the view that was asked for. */
 export function Missing({ page, view }: { page: PageJson; view?: string }) {

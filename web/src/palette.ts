@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours by frame kind. The hues also differ in lightness, so that colour-blind readers and printouts can tell them apart.
-// The names written on each have a contrast of 4.5 at least (tests/page/views.test.mjs).
+// Colours by frame kind. The hues also differ in lightness, so that colour-blind readers and
+// printouts can tell them apart. The names written on each have a contrast of 4.5 at least
+// (tests/page/views.test.mjs).
 import { kinds } from "./data";
 
 type Hsl = [number, number, number];
@@ -60,7 +61,9 @@ export function pixel(css: string): number {
   let v = values.get(css);
   if (v === undefined) {
     if (values.size > 20000) values.clear();
-    const [r, g, b] = css.startsWith("#") ? [1, 3, 5].map((i) => parseInt(css.slice(i, i + 2), 16)) : fromHsl(css);
+    const [r, g, b] = css.startsWith("#")
+      ? [1, 3, 5].map((i) => parseInt(css.slice(i, i + 2), 16))
+      : fromHsl(css);
     v = (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
     values.set(css, v);
   }
@@ -69,7 +72,9 @@ export function pixel(css: string): number {
 
 /** The colours of kinds by seed modulo 7, as pixels: pixels[kind * 7 + seed % 7]. */
 export function kindPixels(isDark: boolean): Uint32Array {
-  return Uint32Array.from({ length: kinds.length * 7 }, (_, i) => pixel(colour(Math.floor(i / 7), i % 7, isDark)));
+  return Uint32Array.from({ length: kinds.length * 7 }, (_, i) =>
+    pixel(colour(Math.floor(i / 7), i % 7, isDark)),
+  );
 }
 
 function fromHsl(css: string): number[] {

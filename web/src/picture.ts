@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the thread view shows of a part of time, computed by the server (src/timeline/view.c) or from the states in this
-// file.
+// What the thread view shows of a part of time, computed by the server (src/timeline/view.c) or
+// from the states in this file.
 
 export const MANY = 255; // kind of a run that is a pixel of many states
 
@@ -27,14 +27,24 @@ export class Picture {
   arrowEvery = 1; // one in this many is in `arrows`
   path: PathRun[] = [];
 
-  constructor(public from: number, public to: number) {}
+  constructor(
+    public from: number,
+    public to: number,
+  ) {}
 
   /** Empties it for another part of time and keeps its memory. */
   begin(from: number, to: number): this {
     this.rows.clear();
     this.arrows = [];
     this.path = [];
-    [this.from, this.to, this.runs, this.marks, this.arrowsInAll, this.arrowEvery] = [from, to, 0, 0, 0, 1];
+    [this.from, this.to, this.runs, this.marks, this.arrowsInAll, this.arrowEvery] = [
+      from,
+      to,
+      0,
+      0,
+      0,
+      1,
+    ];
     return this;
   }
 
@@ -146,7 +156,16 @@ export function decodeAcross(v: Numbers, p: Picture) {
     time += v.next();
     const cause = time - v.next();
     const [node, waker, thread, by, edge] = [v.next(), v.next(), v.next(), v.next(), v.next()];
-    p.arrows.push({ time, cause, node, waker, thread, from: by, edge: edge & 15, inferred: edge > 15 });
+    p.arrows.push({
+      time,
+      cause,
+      node,
+      waker,
+      thread,
+      from: by,
+      edge: edge & 15,
+      inferred: edge > 15,
+    });
   }
   let start = 0;
   for (let n = v.next(); n > 0; n--) {

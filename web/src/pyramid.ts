@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads in a page of one file that contains pictures of them instead of each state change, as written by
-// src/page/pyramid.c.
+// Threads in a page of one file that contains pictures of them instead of each state change, as
+// written by src/page/pyramid.c.
 import { Varints } from "./data";
 import { decodeAcross, decodeRows, MANY, Picture } from "./picture";
-import { Cause, decodeContexts, decodePath, Known, NodeDetails, nothing, PyramidJson, SegmentDetails, segmentBehind, Source, TimelineJson } from "./timeline";
+import {
+  Cause,
+  decodeContexts,
+  decodePath,
+  Known,
+  NodeDetails,
+  nothing,
+  PyramidJson,
+  SegmentDetails,
+  segmentBehind,
+  Source,
+  TimelineJson,
+} from "./timeline";
 
 interface Named {
   time: number;
@@ -34,13 +46,32 @@ export class Pyramid implements Source {
     this.known = decodeContexts(json);
     this.path = decodePath(json);
     const v = new Varints(this.pyramid.nodes);
-    for (let i = 0; v.more; ) {
+    for (let i = 0; v.more;) {
       i += v.next();
       const time = v.next();
       const end = time + v.next();
-      const [kind, edge, thread, waker, context, before, after] = [v.next(), v.next(), v.next(), v.next(), v.next(), v.next(), v.next()];
+      const [kind, edge, thread, waker, context, before, after] = [
+        v.next(),
+        v.next(),
+        v.next(),
+        v.next(),
+        v.next(),
+        v.next(),
+        v.next(),
+      ];
       const place = (distance: number) => (distance ? i + distance : -1);
-      this.named.set(i, { time, end, kind, edge: edge & 15, inferred: ((edge >> 4) & 1) === 1, thread, waker: place(-waker), context, before: place(-before), after: place(after) });
+      this.named.set(i, {
+        time,
+        end,
+        kind,
+        edge: edge & 15,
+        inferred: ((edge >> 4) & 1) === 1,
+        thread,
+        waker: place(-waker),
+        context,
+        before: place(-before),
+        after: place(after),
+      });
     }
   }
 
@@ -59,7 +90,10 @@ export class Pyramid implements Source {
     if (group < 0) decodeAcross(new Varints(parts[part].across), p);
     else {
       const first = group * this.pyramid.group;
-      const threads = Array.from({ length: Math.min(this.pyramid.group, this.json.threads.length - first) }, (_, k) => first + k);
+      const threads = Array.from(
+        { length: Math.min(this.pyramid.group, this.json.threads.length - first) },
+        (_, k) => first + k,
+      );
       decodeRows(new Varints(parts[part].rows[group]), p, threads);
     }
     if (this.parts.size > 400) this.parts.clear();
@@ -80,7 +114,13 @@ export class Pyramid implements Source {
     for (const thread of threads) {
       const first = out.runs;
       const firstMark = out.marks;
-      for (let part = lo; part <= hi; part++) copyRow(this.part(level, part, Math.floor(thread / this.pyramid.group)), out, shares, thread);
+      for (let part = lo; part <= hi; part++)
+        copyRow(
+          this.part(level, part, Math.floor(thread / this.pyramid.group)),
+          out,
+          shares,
+          thread,
+        );
       out.rows.set(thread, { lo: first, hi: out.runs, markLo: firstMark, markHi: out.marks });
     }
     out.shares = Uint8Array.from(shares);
@@ -90,7 +130,8 @@ export class Pyramid implements Source {
       out.arrowsInAll += p.arrowsInAll;
       out.arrowEvery = Math.max(out.arrowEvery, p.arrowEvery);
       for (const a of p.arrows) if (shown.has(a.thread) || shown.has(a.from)) out.arrows.push(a);
-      for (const s of p.path) if (!out.path.length || out.path[out.path.length - 1].index < s.index) out.path.push(s);
+      for (const s of p.path)
+        if (!out.path.length || out.path[out.path.length - 1].index < s.index) out.path.push(s);
     }
     return out;
   }
@@ -99,7 +140,12 @@ export class Pyramid implements Source {
     const n = this.named.get(i);
     if (!n || n.kind >= this.firstInstant || !n.edge) return null;
     const by = this.named.get(n.waker);
-    return { edge: n.edge, inferred: n.inferred, node: by ? n.waker : -1, ...(by ? { thread: by.thread, frames: this.framesOf(by) } : {}) };
+    return {
+      edge: n.edge,
+      inferred: n.inferred,
+      node: by ? n.waker : -1,
+      ...(by ? { thread: by.thread, frames: this.framesOf(by) } : {}),
+    };
   }
 
   private framesOf(n: Named) {
@@ -112,14 +158,35 @@ export class Pyramid implements Source {
     const context = this.known.contexts[n.context] ?? nothing;
     const isState = n.kind < this.firstInstant;
     let segment = segmentBehind(this.path, n.time);
-    while (segment < this.path.length && this.path[segment].start < Math.max(n.end, n.time + 1) && this.path[segment].thread !== n.thread) segment++;
+    while (
+      segment < this.path.length &&
+      this.path[segment].start < Math.max(n.end, n.time + 1) &&
+      this.path[segment].thread !== n.thread
+    )
+      segment++;
     if (this.path[segment]?.thread !== n.thread) segment = -1;
     const woken: NodeDetails["woken"] = [];
-    if (!isState) for (const [k, w] of this.named) if (w.waker === i && w.kind < this.firstInstant) woken.push({ node: k, thread: w.thread, time: w.time });
+    if (!isState)
+      for (const [k, w] of this.named)
+        if (w.waker === i && w.kind < this.firstInstant)
+          woken.push({ node: k, thread: w.thread, time: w.time });
     const has = (k: number) => (this.named.has(k) ? k : -1);
     return {
-      node: i, thread: n.thread, kind: n.kind, start: n.time, end: n.end, lock: this.known.classOf[context.object] ?? null, other: context.other, timeout_ms: context.timeout,
-      before: has(n.before), after: has(n.after), frames: this.framesOf(n), cause: this.causeOf(i), ended: isState ? this.causeOf(n.after) : null, segment, ...(isState ? {} : { woken }),
+      node: i,
+      thread: n.thread,
+      kind: n.kind,
+      start: n.time,
+      end: n.end,
+      lock: this.known.classOf[context.object] ?? null,
+      other: context.other,
+      timeout_ms: context.timeout,
+      before: has(n.before),
+      after: has(n.after),
+      frames: this.framesOf(n),
+      cause: this.causeOf(i),
+      ended: isState ? this.causeOf(n.after) : null,
+      segment,
+      ...(isState ? {} : { woken }),
     };
   }
 
@@ -131,7 +198,8 @@ export class Pyramid implements Source {
     const p = this.part(level, part, Math.floor(thread / this.pyramid.group));
     const row = p.rows.get(thread);
     for (let k = row?.lo ?? 0; row && k < row.hi; k++)
-      if (p.runFrom[k] <= time && time < p.runTo[k]) return p.runKind[k] === MANY ? null : this.node(p.runNode[k]);
+      if (p.runFrom[k] <= time && time < p.runTo[k])
+        return p.runKind[k] === MANY ? null : this.node(p.runNode[k]);
     return null;
   }
 
@@ -149,5 +217,6 @@ function copyRow(p: Picture, out: Picture, shares: number[], thread: number) {
     out.addRun(p.runFrom[k], p.runTo[k], p.runKind[k], p.runNode[k], shares.length, p.runKinds[k]);
     for (let n = 0; n < 2 * p.runKinds[k]; n++) shares.push(p.shares[p.runShare[k] + n]);
   }
-  for (let k = row.markLo; k < row.markHi; k++) out.addMark(p.markTime[k], p.markKind[k], p.markNode[k]);
+  for (let k = row.markLo; k < row.markHi; k++)
+    out.addMark(p.markTime[k], p.markKind[k], p.markNode[k]);
 }

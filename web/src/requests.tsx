@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests: when they arrived and how long they took, what the slow ones waited for, and the details of one of them.
+// Requests: when they arrived and how long they took, what the slow ones waited for, and the
+// details of one of them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { count, duration, moment, percent, percentile, percentileText, plural } from "./format";
 import type { Kept } from "./link";
@@ -99,8 +100,20 @@ export interface Box {
 }
 
 const hues: Record<string, [number, number]> = {
-  cpu: [132, 40], runnable: [60, 60], throttled: [8, 70], lock: [350, 62], park: [320, 48], queue: [28, 80], pool: [14, 62], io: [208, 58],
-  fault: [190, 40], sleep: [262, 36], gc: [48, 88], safepoint: [40, 50], "class-load": [172, 42], unknown: [220, 6],
+  cpu: [132, 40],
+  runnable: [60, 60],
+  throttled: [8, 70],
+  lock: [350, 62],
+  park: [320, 48],
+  queue: [28, 80],
+  pool: [14, 62],
+  io: [208, 58],
+  fault: [190, 40],
+  sleep: [262, 36],
+  gc: [48, 88],
+  safepoint: [40, 50],
+  "class-load": [172, 42],
+  unknown: [220, 6],
 };
 const causeColour = (cause: string, dark: boolean) => {
   const [h, s] = hues[cause] ?? hues.unknown;
@@ -111,56 +124,194 @@ const leastOf = (row: number, ofTen: number) => 1000 * 10 ** (row / ofTen);
 
 const readBox = (text: string): Box | null => {
   const n = text.split(".").map(Number);
-  return n.length === 4 && n.every((x) => Number.isInteger(x) && x >= 0) ? { c0: Math.min(n[0], n[1]), c1: Math.max(n[0], n[1]), r0: Math.min(n[2], n[3]), r1: Math.max(n[2], n[3]) } : null;
+  return n.length === 4 && n.every((x) => Number.isInteger(x) && x >= 0)
+    ? {
+        c0: Math.min(n[0], n[1]),
+        c1: Math.max(n[0], n[1]),
+        r0: Math.min(n[2], n[3]),
+        r1: Math.max(n[2], n[3]),
+      }
+    : null;
 };
 
-export function RequestsView({ json, kept, keep, name }: Kept & { json: RequestsJson; name: string }) {
+export function RequestsView({
+  json,
+  kept,
+  keep,
+  name,
+}: Kept & { json: RequestsJson; name: string }) {
   const dark = useDark();
   const chosenName = json.names.findIndex((n) => n.name === kept.rn);
   const box = useMemo(() => readBox(kept.rb ?? ""), [kept.rb]);
   const chosen = json.requests.find((r) => String(r.id) === kept.ri);
-  const group = json.groups.find((g) => g.name === (chosenName >= 0 ? json.names[chosenName].name : json.groups[0]?.name));
+  const group = json.groups.find(
+    (g) => g.name === (chosenName >= 0 ? json.names[chosenName].name : json.groups[0]?.name),
+  );
   const inBox = useMemo(() => {
-    const column = (r: OneRequest) => Math.min(json.columns - 1, Math.floor((r.at / json.end_ns) * json.columns));
-    const row = (r: OneRequest) => Math.min(json.rows - 1, r.ns < 1000 ? 0 : Math.floor(Math.log10(r.ns / 1000) * json.rows_of_ten));
-    return json.requests.filter((r) => (chosenName < 0 || r.name === chosenName) && (!box || (column(r) >= box.c0 && column(r) <= box.c1 && row(r) >= box.r0 && row(r) <= box.r1)));
+    const column = (r: OneRequest) =>
+      Math.min(json.columns - 1, Math.floor((r.at / json.end_ns) * json.columns));
+    const row = (r: OneRequest) =>
+      Math.min(
+        json.rows - 1,
+        r.ns < 1000 ? 0 : Math.floor(Math.log10(r.ns / 1000) * json.rows_of_ten),
+      );
+    return json.requests.filter(
+      (r) =>
+        (chosenName < 0 || r.name === chosenName) &&
+        (!box ||
+          (column(r) >= box.c0 && column(r) <= box.c1 && row(r) >= box.r0 && row(r) <= box.r1)),
+    );
   }, [json, chosenName, box]);
   const names = useMemo(
-    () => json.names.map((n, key) => ({ key, cells: [n.name, n.count, n.rate, n.errors, percentile(n.p50_ns, "p50_ns", n.upper_bounds), percentile(n.p90_ns, "p90_ns", n.upper_bounds), percentile(n.p99_ns, "p99_ns", n.upper_bounds), percentile(n.p999_ns, "p999_ns", n.upper_bounds), n.max_ns, n.cpu_ns, n.uncertain.includes(n.most) ? `${n.most} (uncertain)` : n.most] })),
+    () =>
+      json.names.map((n, key) => ({
+        key,
+        cells: [
+          n.name,
+          n.count,
+          n.rate,
+          n.errors,
+          percentile(n.p50_ns, "p50_ns", n.upper_bounds),
+          percentile(n.p90_ns, "p90_ns", n.upper_bounds),
+          percentile(n.p99_ns, "p99_ns", n.upper_bounds),
+          percentile(n.p999_ns, "p999_ns", n.upper_bounds),
+          n.max_ns,
+          n.cpu_ns,
+          n.uncertain.includes(n.most) ? `${n.most} (uncertain)` : n.most,
+        ],
+      })),
     [json],
   );
-  const list = useMemo(() => inBox.map((r) => ({ key: r.id, cells: [r.ns, r.at, json.names[r.name].name, r.status || "", largest(json, r)] })), [inBox]);
+  const list = useMemo(
+    () =>
+      inBox.map((r) => ({
+        key: r.id,
+        cells: [r.ns, r.at, json.names[r.name].name, r.status || "", largest(json, r)],
+      })),
+    [inBox],
+  );
   const time = { numeric: true, format: duration };
   const rank = { numeric: true, format: percentileText };
   return (
     <main class="requests">
       <div class="tools" role="toolbar" aria-label="Requests">
         <span>
-          <b>{plural(json.names.reduce((a, n) => a + n.count, 0), "request")}</b>
+          <b>
+            {plural(
+              json.names.reduce((a, n) => a + n.count, 0),
+              "request",
+            )}
+          </b>
           {json.names.some((n) => !n.exact) && <> whose details were kept, of more</>}
           {chosenName >= 0 && <> · shown: {json.names[chosenName].name}</>}
           {box && <> · chosen: {axis(json, box)}</>}
         </span>
-        {(chosenName >= 0 || box) && <button onClick={() => keep({ rn: "", rb: "", ri: "" })}>Show all</button>}
+        {(chosenName >= 0 || box) && (
+          <button onClick={() => keep({ rn: "", rb: "", ri: "" })}>Show all</button>
+        )}
         <div class="grow" />
-        <button title="The table of names, as CSV" onClick={() => download(`${name}-requests.csv`, "text/csv", table(["name", "count", "errors", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "cpu_ns", "cpu_error_ns", "most"],
-          json.names.map((n) => [n.name, n.count, n.errors, n.p50_ns, n.p90_ns, n.p99_ns, n.p999_ns, n.max_ns, n.cpu_ns, n.cpu_error_ns, n.most])))}>Save CSV</button>
+        <button
+          title="The table of names, as CSV"
+          onClick={() =>
+            download(
+              `${name}-requests.csv`,
+              "text/csv",
+              table(
+                [
+                  "name",
+                  "count",
+                  "errors",
+                  "p50_ns",
+                  "p90_ns",
+                  "p99_ns",
+                  "p999_ns",
+                  "max_ns",
+                  "cpu_ns",
+                  "cpu_error_ns",
+                  "most",
+                ],
+                json.names.map((n) => [
+                  n.name,
+                  n.count,
+                  n.errors,
+                  n.p50_ns,
+                  n.p90_ns,
+                  n.p99_ns,
+                  n.p999_ns,
+                  n.max_ns,
+                  n.cpu_ns,
+                  n.cpu_error_ns,
+                  n.most,
+                ]),
+              ),
+            )
+          }
+        >
+          Save CSV
+        </button>
       </div>
       <div class="scroll">
-        <HeatMap json={json} only={chosenName} box={box} dark={dark} onBox={(b) => keep({ rb: b ? [b.c0, b.c1, b.r0, b.r1].join(".") : "", ri: "" })} />
+        <HeatMap
+          json={json}
+          only={chosenName}
+          box={box}
+          dark={dark}
+          onBox={(b) => keep({ rb: b ? [b.c0, b.c1, b.r0, b.r1].join(".") : "", ri: "" })}
+        />
         <section aria-label="Names">
           <h2>Names</h2>
-          <SortableTable caption="Names of requests" natural limit={200} rows={names} selected={new Set(chosenName >= 0 ? [chosenName] : [])}
-            onSelect={(s) => keep({ rn: json.names[[...s].find((k) => k !== chosenName) ?? -1]?.name ?? "", ri: "" })}
-            columns={[{ title: "Name", name: true }, { title: "Count", numeric: true, format: count }, { title: "per s", numeric: true, minor: true, format: (v) => v.toFixed(1) }, { title: "Errors", numeric: true, minor: true, format: count }, { title: "p50", ...rank }, { title: "p90", ...rank, minor: true }, { title: "p99", ...rank }, { title: "p99.9", ...rank, minor: true }, { title: "Max", ...time, minor: true }, { title: "CPU", ...time, minor: true }, { title: "Most", minor: true }]} />
+          <SortableTable
+            caption="Names of requests"
+            natural
+            limit={200}
+            rows={names}
+            selected={new Set(chosenName >= 0 ? [chosenName] : [])}
+            onSelect={(s) =>
+              keep({
+                rn: json.names[[...s].find((k) => k !== chosenName) ?? -1]?.name ?? "",
+                ri: "",
+              })
+            }
+            columns={[
+              { title: "Name", name: true },
+              { title: "Count", numeric: true, format: count },
+              { title: "per s", numeric: true, minor: true, format: (v) => v.toFixed(1) },
+              { title: "Errors", numeric: true, minor: true, format: count },
+              { title: "p50", ...rank },
+              { title: "p90", ...rank, minor: true },
+              { title: "p99", ...rank },
+              { title: "p99.9", ...rank, minor: true },
+              { title: "Max", ...time, minor: true },
+              { title: "CPU", ...time, minor: true },
+              { title: "Most", minor: true },
+            ]}
+          />
         </section>
         {group && <Group group={group} dark={dark} />}
         <section aria-label="Chosen requests">
-          <h2>{box || chosenName >= 0 ? "Chosen requests" : "Requests"} <small>{plural(inBox.length, "request")} of which the details are in this page; {count(json.total)} in the recording</small></h2>
+          <h2>
+            {box || chosenName >= 0 ? "Chosen requests" : "Requests"}{" "}
+            <small>
+              {plural(inBox.length, "request")} of which the details are in this page;{" "}
+              {count(json.total)} in the recording
+            </small>
+          </h2>
           <Causes json={json} chosen={inBox} all={json.requests} dark={dark} />
-          <SortableTable caption="Requests" by={0} limit={100} rows={list} selected={new Set(chosen ? [chosen.id] : [])}
+          <SortableTable
+            caption="Requests"
+            by={0}
+            limit={100}
+            rows={list}
+            selected={new Set(chosen ? [chosen.id] : [])}
             onSelect={(s) => keep({ ri: String([...s].find((k) => k !== chosen?.id) ?? "") })}
-            columns={[{ title: "Latency", ...time }, { title: "At", numeric: true, format: moment, minor: true }, { title: "Name", name: true }, { title: "Status", minor: true }, { title: "Most" }]} />
+            columns={[
+              { title: "Latency", ...time },
+              { title: "At", numeric: true, format: moment, minor: true },
+              { title: "Name", name: true },
+              { title: "Status", minor: true },
+              { title: "Most" },
+            ]}
+          />
         </section>
         {chosen && <Waterfall json={json} request={chosen} dark={dark} />}
       </div>
@@ -177,7 +328,8 @@ function largest(json: RequestsJson, r: OneRequest): string {
 
 function sumsOf(json: RequestsJson, list: OneRequest[]): number[] {
   const sums = json.causes.map(() => 0);
-  for (const r of list) for (let i = 0; i < r.parts.length; i += 5) sums[r.parts[i + 2]] += r.parts[i + 1];
+  for (const r of list)
+    for (let i = 0; i < r.parts.length; i += 5) sums[r.parts[i + 2]] += r.parts[i + 1];
   return sums;
 }
 
@@ -213,13 +365,19 @@ export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
     const all = new Map<number, number>();
     json.heat.forEach((list, n) => {
       if (only >= 0 && n !== only) return;
-      for (let i = 0; i < list.length; i += 3) all.set(list[i] * json.rows + list[i + 1], (all.get(list[i] * json.rows + list[i + 1]) ?? 0) + list[i + 2]);
+      for (let i = 0; i < list.length; i += 3)
+        all.set(
+          list[i] * json.rows + list[i + 1],
+          (all.get(list[i] * json.rows + list[i + 1]) ?? 0) + list[i + 2],
+        );
     });
     return all;
   }, [json, only]);
   const [low, high] = useMemo(() => {
     const used = [...cells.keys()].map((k) => k % json.rows);
-    return used.length ? [Math.max(0, Math.min(...used) - 1), Math.min(json.rows - 1, Math.max(...used) + 1)] : [0, json.rows - 1];
+    return used.length
+      ? [Math.max(0, Math.min(...used) - 1), Math.min(json.rows - 1, Math.max(...used) + 1)]
+      : [0, json.rows - 1];
   }, [cells]);
   const most = useMemo(() => Math.max(1, ...cells.values()), [cells]);
   const cw = Math.max(0, width - LEFT) / json.columns;
@@ -237,23 +395,37 @@ export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
     ctx.font = "11px system-ui, sans-serif";
     ctx.textBaseline = "middle";
     ctx.fillStyle = ink(dark);
-    for (let r = Math.ceil(low / json.rows_of_ten) * json.rows_of_ten; r <= high; r += json.rows_of_ten) {
+    for (
+      let r = Math.ceil(low / json.rows_of_ten) * json.rows_of_ten;
+      r <= high;
+      r += json.rows_of_ten
+    ) {
       const y = (high - r + 1) * ch;
       ctx.globalAlpha = 0.15;
       ctx.fillRect(LEFT, y, width - LEFT, 1);
       ctx.globalAlpha = 1;
       ctx.textAlign = "right";
-      ctx.fillText(duration(Math.round(leastOf(r, json.rows_of_ten))), LEFT - 6, Math.max(6, Math.min(y, height - BOTTOM - 6)));
+      ctx.fillText(
+        duration(Math.round(leastOf(r, json.rows_of_ten))),
+        LEFT - 6,
+        Math.max(6, Math.min(y, height - BOTTOM - 6)),
+      );
     }
     const steps = width < 600 ? 2 : 5;
     for (let i = 0; i <= steps; i++) {
       ctx.textAlign = i === 0 ? "left" : i === steps ? "right" : "center";
-      ctx.fillText(i ? duration((i / steps) * json.end_ns) : "0", LEFT + (i / steps) * (width - LEFT), height - BOTTOM / 2);
+      ctx.fillText(
+        i ? duration((i / steps) * json.end_ns) : "0",
+        LEFT + (i / steps) * (width - LEFT),
+        height - BOTTOM / 2,
+      );
     }
     for (const [k, n] of cells) {
       const [x, y] = place(Math.floor(k / json.rows), k % json.rows);
       const heat = 0.25 + 0.75 * (Math.log1p(n) / Math.log1p(most));
-      ctx.fillStyle = dark ? `hsl(${190 - 150 * heat} 70% ${22 + 40 * heat}%)` : `hsl(${205 - 190 * heat} 70% ${82 - 40 * heat}%)`;
+      ctx.fillStyle = dark
+        ? `hsl(${190 - 150 * heat} 70% ${22 + 40 * heat}%)`
+        : `hsl(${205 - 190 * heat} 70% ${82 - 40 * heat}%)`;
       ctx.fillRect(x, y, Math.max(cw, 1), Math.max(ch - 0.5, 1));
     }
     ctx.lineWidth = 2;
@@ -271,15 +443,31 @@ export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
   const hit = (e: PointerEvent): [number, number] => {
     const r = canvas.current!.getBoundingClientRect();
     const clamp = (v: number, a: number, b: number) => Math.max(a, Math.min(b, v));
-    return [clamp(Math.floor((e.clientX - r.left - LEFT) / cw), 0, json.columns - 1), clamp(high - Math.floor((e.clientY - r.top) / ch), low, high)];
+    return [
+      clamp(Math.floor((e.clientX - r.left - LEFT) / cw), 0, json.columns - 1),
+      clamp(high - Math.floor((e.clientY - r.top) / ch), low, high),
+    ];
   };
-  const span = (a: [number, number], b: [number, number]): Box => ({ c0: Math.min(a[0], b[0]), c1: Math.max(a[0], b[0]), r0: Math.min(a[1], b[1]), r1: Math.max(a[1], b[1]) });
+  const span = (a: [number, number], b: [number, number]): Box => ({
+    c0: Math.min(a[0], b[0]),
+    c1: Math.max(a[0], b[0]),
+    r0: Math.min(a[1], b[1]),
+    r1: Math.max(a[1], b[1]),
+  });
   const onKey = (e: KeyboardEvent) => {
     const from = at.current ?? [0, high];
-    const move: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+    const move: Record<string, [number, number]> = {
+      ArrowLeft: [-1, 0],
+      ArrowRight: [1, 0],
+      ArrowUp: [0, 1],
+      ArrowDown: [0, -1],
+    };
     const m = move[e.key];
     if (m) {
-      setCursor([Math.max(0, Math.min(json.columns - 1, from[0] + m[0])), Math.max(low, Math.min(high, from[1] + m[1]))]);
+      setCursor([
+        Math.max(0, Math.min(json.columns - 1, from[0] + m[0])),
+        Math.max(low, Math.min(high, from[1] + m[1])),
+      ]);
       if (!e.shiftKey) anchor.current = null;
       else onBox(span((anchor.current ??= from), at.current!));
     } else if (e.key === "Enter" || e.key === " ") onBox(span((anchor.current = from), from));
@@ -292,9 +480,14 @@ export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
   return (
     <section aria-label="Latencies over time" class="heat">
       <div ref={frame}>
-        <canvas ref={canvas} style={{ width: "100%", height: `${height}px` }} tabIndex={0} role="img"
+        <canvas
+          ref={canvas}
+          style={{ width: "100%", height: `${height}px` }}
+          tabIndex={0}
+          role="img"
           aria-label={`Latencies over time: ${cells.size} of ${json.columns} by ${json.rows} fields have requests. Arrow keys move, Enter chooses.`}
-          onFocus={() => setCursor(at.current ?? [0, high])} onKeyDown={onKey}
+          onFocus={() => setCursor(at.current ?? [0, high])}
+          onKeyDown={onKey}
           onPointerDown={(e) => {
             drag.current = hit(e);
             canvas.current!.setPointerCapture(e.pointerId);
@@ -306,17 +499,25 @@ export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
           onPointerUp={(e) => {
             if (drag.current) onBox(span(drag.current, hit(e)));
             drag.current = null;
-          }} />
+          }}
+        />
       </div>
-      <output aria-live="polite">{cursor ? `${plural(n, "request")} from ${axis(json, span(cursor, cursor))}` : "Drag, or move with the arrow keys and choose with Enter."}</output>
+      <output aria-live="polite">
+        {cursor
+          ? `${plural(n, "request")} from ${axis(json, span(cursor, cursor))}`
+          : "Drag, or move with the arrow keys and choose with Enter."}
+      </output>
     </section>
   );
 }
 
-const estimate = (ns: number, error: number) => (error > 0 ? `${duration(ns)} ± ${duration(error)}` : duration(ns));
+const estimate = (ns: number, error: number) =>
+  error > 0 ? `${duration(ns)} ± ${duration(error)}` : duration(ns);
 
 function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
-  const shown = group.causes.filter((c) => Math.abs(c.share) >= 0.002 || c.slow_ns > 0.002 * group.slow.mean_ns);
+  const shown = group.causes.filter(
+    (c) => Math.abs(c.share) >= 0.002 || c.slow_ns > 0.002 * group.slow.mean_ns,
+  );
   const most = Math.max(group.slow.mean_ns, 1);
   return (
     <section aria-label="Why the slow ones are slow" class="why">
@@ -326,9 +527,15 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
         <caption class="sr">Causes of a slow and of a typical request</caption>
         <thead>
           <tr>
-            <th scope="col" class="num">Slow</th>
-            <th scope="col" class="num">Typical</th>
-            <th scope="col" class="num">Share</th>
+            <th scope="col" class="num">
+              Slow
+            </th>
+            <th scope="col" class="num">
+              Typical
+            </th>
+            <th scope="col" class="num">
+              Share
+            </th>
             <th scope="col">Cause</th>
           </tr>
         </thead>
@@ -337,16 +544,33 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
             <tr key={i}>
               <td class="num">{estimate(c.slow_ns, c.slow_error_ns)}</td>
               <td class="num">{estimate(c.typical_ns, c.typical_error_ns)}</td>
-              <td class="num">{percent(c.share, 1)}{c.share_error > 0 && ` ± ${percent(c.share_error, 1)}`}</td>
+              <td class="num">
+                {percent(c.share, 1)}
+                {c.share_error > 0 && ` ± ${percent(c.share_error, 1)}`}
+              </td>
               <td>
-                <span class="gauge wide" aria-hidden="true"><i style={{ width: `${(100 * c.slow_ns) / most}%`, background: causeColour(c.cause, dark) }} /></span>
-                {c.uncertain && <b title="Too few of the requests whose details were kept show it">uncertain: </b>}
+                <span class="gauge wide" aria-hidden="true">
+                  <i
+                    style={{
+                      width: `${(100 * c.slow_ns) / most}%`,
+                      background: causeColour(c.cause, dark),
+                    }}
+                  />
+                </span>
+                {c.uncertain && (
+                  <b title="Too few of the requests whose details were kept show it">uncertain: </b>
+                )}
                 {c.sentence}
                 {c.share >= 0.1 && (c.waiting_frames.length > 0 || c.thread) && (
                   <details>
                     <summary>Stacks</summary>
-                    <Stack title={c.cause === "cpu" ? "Where they ran" : "Where they waited"} frames={c.waiting_frames} />
-                    {c.thread && <Stack title={`What thread ${c.thread} did meanwhile`} frames={c.frames} />}
+                    <Stack
+                      title={c.cause === "cpu" ? "Where they ran" : "Where they waited"}
+                      frames={c.waiting_frames}
+                    />
+                    {c.thread && (
+                      <Stack title={`What thread ${c.thread} did meanwhile`} frames={c.frames} />
+                    )}
                   </details>
                 )}
               </td>
@@ -362,22 +586,55 @@ function Stack({ title, frames }: { title: string; frames: string[] }) {
   return frames.length ? (
     <div class="stack">
       <h3>{title}</h3>
-      <ol>{frames.slice(0, 40).map((f, i) => <li key={i}>{f}</li>)}</ol>
+      <ol>
+        {frames.slice(0, 40).map((f, i) => (
+          <li key={i}>{f}</li>
+        ))}
+      </ol>
     </div>
   ) : null;
 }
 
 /** What the chosen requests spent their time on, compared with all requests in the page. */
-function Causes({ json, chosen, all, dark }: { json: RequestsJson; chosen: OneRequest[]; all: OneRequest[]; dark: boolean }) {
+function Causes({
+  json,
+  chosen,
+  all,
+  dark,
+}: {
+  json: RequestsJson;
+  chosen: OneRequest[];
+  all: OneRequest[];
+  dark: boolean;
+}) {
   const bar = (list: OneRequest[], label: string) => {
     const sums = sumsOf(json, list);
     const whole = list.reduce((a, r) => a + r.ns, 0);
     if (!whole) return null;
     return (
       <div class="causes">
-        <span class="dim">{label}: {duration(whole / list.length)} on average</span>
-        <div class="stacked" role="img" aria-label={`${label}: ${json.causes.map((c, i) => [c, sums[i]] as const).filter(([, v]) => v > 0).map(([c, v]) => `${c} ${percent(v, whole)}`).join(", ")}`}>
-          {json.causes.map((c, i) => sums[i] > 0 && <i key={c} title={`${c} ${percent(sums[i], whole)}`} style={{ width: `${(100 * sums[i]) / whole}%`, background: causeColour(c, dark) }} />)}
+        <span class="dim">
+          {label}: {duration(whole / list.length)} on average
+        </span>
+        <div
+          class="stacked"
+          role="img"
+          aria-label={`${label}: ${json.causes
+            .map((c, i) => [c, sums[i]] as const)
+            .filter(([, v]) => v > 0)
+            .map(([c, v]) => `${c} ${percent(v, whole)}`)
+            .join(", ")}`}
+        >
+          {json.causes.map(
+            (c, i) =>
+              sums[i] > 0 && (
+                <i
+                  key={c}
+                  title={`${c} ${percent(sums[i], whole)}`}
+                  style={{ width: `${(100 * sums[i]) / whole}%`, background: causeColour(c, dark) }}
+                />
+              ),
+          )}
         </div>
       </div>
     );
@@ -386,40 +643,93 @@ function Causes({ json, chosen, all, dark }: { json: RequestsJson; chosen: OneRe
   return (
     <>
       {bar(chosen, chosen.length < all.length ? "chosen" : "all")}
-      {chosen.length < all.length && bar(all.filter((r) => !chosen.includes(r)), "the others")}
+      {chosen.length < all.length &&
+        bar(
+          all.filter((r) => !chosen.includes(r)),
+          "the others",
+        )}
       <p class="legend">
-        {json.causes.map((c, i) => sums[i] > 0 && <span key={c}><i style={{ background: causeColour(c, dark) }} />{c}</span>)}
+        {json.causes.map(
+          (c, i) =>
+            sums[i] > 0 && (
+              <span key={c}>
+                <i style={{ background: causeColour(c, dark) }} />
+                {c}
+              </span>
+            ),
+        )}
       </p>
     </>
   );
 }
 
-function Waterfall({ json, request, dark }: { json: RequestsJson; request: OneRequest; dark: boolean }) {
+function Waterfall({
+  json,
+  request,
+  dark,
+}: {
+  json: RequestsJson;
+  request: OneRequest;
+  dark: boolean;
+}) {
   const text = (n: number) => (n < 0 ? "" : json.texts[n]);
   const rows: { at: number; ns: number; thread: string; what: string; colour: string }[] = [];
   for (let i = 0; i < request.parts.length; i += 5) {
     const [at, ns, cause, thread, object] = request.parts.slice(i, i + 5);
-    rows.push({ at, ns, thread: text(thread), what: [json.causes[cause], text(object)].filter(Boolean).join(": "), colour: causeColour(json.causes[cause], dark) });
+    rows.push({
+      at,
+      ns,
+      thread: text(thread),
+      what: [json.causes[cause], text(object)].filter(Boolean).join(": "),
+      colour: causeColour(json.causes[cause], dark),
+    });
   }
   const works: typeof rows = [];
   for (let i = 0; i < request.works.length && request.works.length > 4; i += 4) {
     const [at, ns, queued, thread] = request.works.slice(i, i + 4);
-    works.push({ at, ns, thread: text(thread), what: queued ? `worked for it, after ${duration(queued)} in the queue` : "worked for it", colour: dark ? "#5b6b6b" : "#9fb0ae" });
+    works.push({
+      at,
+      ns,
+      thread: text(thread),
+      what: queued ? `worked for it, after ${duration(queued)} in the queue` : "worked for it",
+      colour: dark ? "#5b6b6b" : "#9fb0ae",
+    });
   }
   const box = useRef<HTMLElement>(null);
   useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), [request.id]);
-  const calls = request.calls.map((c) => ({ at: c.at, ns: c.ns, thread: "", what: `${c.kind}: ${c.name}`, colour: causeColour(c.kind === "jdbc" ? "io" : c.kind === "pool" ? "pool" : "io", dark) }));
+  const calls = request.calls.map((c) => ({
+    at: c.at,
+    ns: c.ns,
+    thread: "",
+    what: `${c.kind}: ${c.name}`,
+    colour: causeColour(c.kind === "jdbc" ? "io" : c.kind === "pool" ? "pool" : "io", dark),
+  }));
   return (
     <section aria-label="Waterfall" class="waterfall" ref={box}>
-      <h2>Request {request.id}: {json.names[request.name].name}, {duration(request.ns)} <small>at {moment(request.at)}{request.status ? `, status ${request.status}` : ""}{request.exception ? `, ${request.exception}` : ""}</small></h2>
+      <h2>
+        Request {request.id}: {json.names[request.name].name}, {duration(request.ns)}{" "}
+        <small>
+          at {moment(request.at)}
+          {request.status ? `, status ${request.status}` : ""}
+          {request.exception ? `, ${request.exception}` : ""}
+        </small>
+      </h2>
       <table class="wide-text">
         <caption class="sr">Parts of the request in order of time</caption>
         <thead>
           <tr>
-            <th scope="col" class="num">At</th>
-            <th scope="col" class="num">Time</th>
-            <th scope="col" class="bars"><span class="sr">When</span></th>
-            <th scope="col" class="minor">Thread</th>
+            <th scope="col" class="num">
+              At
+            </th>
+            <th scope="col" class="num">
+              Time
+            </th>
+            <th scope="col" class="bars">
+              <span class="sr">When</span>
+            </th>
+            <th scope="col" class="minor">
+              Thread
+            </th>
             <th scope="col">What</th>
           </tr>
         </thead>
@@ -428,14 +738,26 @@ function Waterfall({ json, request, dark }: { json: RequestsJson; request: OneRe
             <tr key={i} class={i === rows.length || i === rows.length + works.length ? "next" : ""}>
               <td class="num">{duration(r.at)}</td>
               <td class="num">{duration(r.ns)}</td>
-              <td class="bars"><i style={{ marginLeft: `${Math.min(99, (100 * r.at) / request.ns)}%`, width: `${Math.max(0.6, Math.min(100, (100 * r.ns) / request.ns))}%`, background: r.colour }} /></td>
-              <td class="minor" title={r.thread}>{r.thread}</td>
+              <td class="bars">
+                <i
+                  style={{
+                    marginLeft: `${Math.min(99, (100 * r.at) / request.ns)}%`,
+                    width: `${Math.max(0.6, Math.min(100, (100 * r.ns) / request.ns))}%`,
+                    background: r.colour,
+                  }}
+                />
+              </td>
+              <td class="minor" title={r.thread}>
+                {r.thread}
+              </td>
               <td>{r.what}</td>
             </tr>
           ))}
         </tbody>
       </table>
-      {request.short_ns > 0 && <p class="dim">{duration(request.short_ns)} in parts that are too short to be shown.</p>}
+      {request.short_ns > 0 && (
+        <p class="dim">{duration(request.short_ns)} in parts that are too short to be shown.</p>
+      )}
     </section>
   );
 }
@@ -444,15 +766,30 @@ export const requestsView: View = {
   name: "requests",
   title: "Requests",
   has: (p) => !!p.requests,
-  missing: { title: "Requests", is: "which requests a server handled, and why the slow ones are slow", by: "jvmscope run --requests -o app.jfr -- java ..." },
+  missing: {
+    title: "Requests",
+    is: "which requests a server handled, and why the slow ones are slow",
+    by: "jvmscope run --requests -o app.jfr -- java ...",
+  },
   losses: /^(requests|threads|locks|monitors|io|recording)$/,
-  facts: (p) => <span><b>{plural(p.requests!.names.length, "name")}</b></span>,
+  facts: (p) => (
+    <span>
+      <b>{plural(p.requests!.names.length, "name")}</b>
+    </span>
+  ),
   show: ({ page, name, kept }) => <RequestsView json={page.requests!} name={name} {...kept} />,
   help: (
-      <p>
-        Each field of the picture is a time and a latency; the more requests, the darker it is. Drag over fields, or choose a name, to compare what these requests waited for with the others. The <b>typical</b> requests are the middle half of a name, the <b>slow</b> ones its
-        slowest hundredth. Choose a request for its waterfall: the parts add up to its latency.
-      </p>
-    ),
-  keys: [["← ↑ → ↓", "in the picture: move; with Shift choose more"], ["Enter", "choose the field, or the row"], ["↑ ↓", "move between rows"], ["Escape", "choose nothing"]],
+    <p>
+      Each field of the picture is a time and a latency; the more requests, the darker it is. Drag
+      over fields, or choose a name, to compare what these requests waited for with the others. The{" "}
+      <b>typical</b> requests are the middle half of a name, the <b>slow</b> ones its slowest
+      hundredth. Choose a request for its waterfall: the parts add up to its latency.
+    </p>
+  ),
+  keys: [
+    ["← ↑ → ↓", "in the picture: move; with Shift choose more"],
+    ["Enter", "choose the field, or the row"],
+    ["↑ ↓", "move between rows"],
+    ["Escape", "choose nothing"],
+  ],
 };

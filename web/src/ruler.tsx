@@ -31,7 +31,8 @@ export function Ruler(p: Props) {
   const weights = useMemo(() => {
     const w = new Float64Array(buckets);
     const c = metric.cells;
-    for (let i = 0; i < c.n; i++) if (!p.threads || p.threads.has(c.thread[i])) w[c.bucket[i]] += c.weight[i];
+    for (let i = 0; i < c.n; i++)
+      if (!p.threads || p.threads.has(c.thread[i])) w[c.bucket[i]] += c.weight[i];
     return w;
   }, [metric, p.threads]);
   const shown = drag ? ([Math.min(...drag), Math.max(...drag) + 1] as [number, number]) : p.window;
@@ -60,7 +61,8 @@ export function Ruler(p: Props) {
     for (let t = 0; t <= span; t += step) {
       const x = (t / span) * width;
       ctx.fillRect(x, HEIGHT - 13, 1, 4);
-      if (x < width - 36) ctx.fillText(t + metric.fromNs ? duration(t + metric.fromNs) : "0", x + 3, HEIGHT - 3);
+      if (x < width - 36)
+        ctx.fillText(t + metric.fromNs ? duration(t + metric.fromNs) : "0", x + 3, HEIGHT - 3);
     }
     if (shown) {
       ctx.strokeStyle = isDark ? "#8cc8ff" : "#0b57d0";
@@ -71,7 +73,10 @@ export function Ruler(p: Props) {
 
   const bucketAt = (e: PointerEvent) => {
     const r = canvas.current!.getBoundingClientRect();
-    return Math.max(0, Math.min(buckets - 1, Math.floor(((e.clientX - r.left) / r.width) * buckets)));
+    return Math.max(
+      0,
+      Math.min(buckets - 1, Math.floor(((e.clientX - r.left) / r.width) * buckets)),
+    );
   };
   const onKey = (e: KeyboardEvent) => {
     const w = p.window ?? [0, buckets];
@@ -79,8 +84,12 @@ export function Ruler(p: Props) {
     const clamp = (v: number) => Math.max(0, Math.min(buckets, v));
     let to: [number, number] | null = null;
     if (e.key === "Escape") p.onWindow(null);
-    else if (e.key === "ArrowRight") to = e.shiftKey ? [w[0], clamp(w[1] + step)] : [clamp(w[0] + step), clamp(w[1] + (p.window ? step : 0))];
-    else if (e.key === "ArrowLeft") to = e.shiftKey ? [w[0], clamp(w[1] - step)] : [clamp(w[0] - step), clamp(w[1] - step)];
+    else if (e.key === "ArrowRight")
+      to = e.shiftKey
+        ? [w[0], clamp(w[1] + step)]
+        : [clamp(w[0] + step), clamp(w[1] + (p.window ? step : 0))];
+    else if (e.key === "ArrowLeft")
+      to = e.shiftKey ? [w[0], clamp(w[1] - step)] : [clamp(w[0] - step), clamp(w[1] - step)];
     else return;
     e.preventDefault();
     e.stopPropagation();
@@ -107,13 +116,18 @@ export function Ruler(p: Props) {
         }}
         onPointerMove={(e) => drag && setDrag([drag[0], bucketAt(e)])}
         onPointerUp={() => {
-          if (drag) p.onWindow(drag[0] === drag[1] ? null : [Math.min(...drag), Math.max(...drag) + 1]);
+          if (drag)
+            p.onWindow(drag[0] === drag[1] ? null : [Math.min(...drag), Math.max(...drag) + 1]);
           setDrag(null);
         }}
         onKeyDown={onKey}
       />
       {p.window && (
-        <button class="chip" onClick={() => p.onWindow(null)} title="Select the whole recording (Escape)">
+        <button
+          class="chip"
+          onClick={() => p.onWindow(null)}
+          title="Select the whole recording (Escape)"
+        >
           {text} ✕
         </button>
       )}

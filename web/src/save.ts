@@ -20,7 +20,11 @@ function field(text: string): string {
 }
 
 export function table(titles: string[], rows: (string | number)[][]): string {
-  return [titles.join(","), ...rows.map((r) => r.map((v) => (typeof v === "number" ? String(v) : field(v))).join(",")), ""].join("\r\n");
+  return [
+    titles.join(","),
+    ...rows.map((r) => r.map((v) => (typeof v === "number" ? String(v) : field(v))).join(",")),
+    "",
+  ].join("\r\n");
 }
 
 export function csv(rows: Row[], labels: string[]): string {
@@ -45,9 +49,18 @@ const WIDTH = 1600;
 const ROW = 18;
 
 /** The whole flame graph as SVG, with frames of half a pixel or more. */
-export function svg(t: Tree, labels: string[], title: string, upwards: boolean, isDark: boolean): string {
+export function svg(
+  t: Tree,
+  labels: string[],
+  title: string,
+  upwards: boolean,
+  isDark: boolean,
+): string {
   const height = (t.depth + 1) * ROW + 30;
-  const escape = (s: string) => s.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b-\u001f]/g, "\ufffd");
+  const escape = (s: string) =>
+    s
+      .replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`)
+      .replace(/[\u0000-\u0008\u000b-\u001f]/g, "\ufffd");
   const out: string[] = [];
   const scale = WIDTH / (t.total[0] || 1);
   const stack: [number, number, number][] = [[0, 0, 0]];
@@ -56,11 +69,18 @@ export function svg(t: Tree, labels: string[], title: string, upwards: boolean, 
     const w = t.total[node] * scale;
     const y = 30 + (upwards ? t.depth - depth : depth) * ROW;
     const name = node ? labels[t.label[node]] : "all";
-    const fill = node ? colour(t.kind[node], seedOf(name.slice(0, name.lastIndexOf(".") + 1)), isDark) : isDark ? "#2b3535" : "#e3eae9";
+    const fill = node
+      ? colour(t.kind[node], seedOf(name.slice(0, name.lastIndexOf(".") + 1)), isDark)
+      : isDark
+        ? "#2b3535"
+        : "#e3eae9";
     const room = Math.floor((w - 6) / 6.6);
     const label = room > 2 ? (name.length <= room ? name : short(name).slice(0, room)) : "";
-    out.push(`<g><title>${escape(name)}: ${t.total[node]}</title><rect x="${x.toFixed(2)}" y="${y}" width="${Math.max(w - 0.5, 0.2).toFixed(2)}" height="${ROW - 1}" fill="${fill}"/>` +
-      (label ? `<text x="${(x + 3).toFixed(2)}" y="${y + 12.5}">${escape(label)}</text>` : "") + "</g>");
+    out.push(
+      `<g><title>${escape(name)}: ${t.total[node]}</title><rect x="${x.toFixed(2)}" y="${y}" width="${Math.max(w - 0.5, 0.2).toFixed(2)}" height="${ROW - 1}" fill="${fill}"/>` +
+        (label ? `<text x="${(x + 3).toFixed(2)}" y="${y + 12.5}">${escape(label)}</text>` : "") +
+        "</g>",
+    );
     let cx = x;
     for (let c = t.firstChild[node]; c; c = t.nextSibling[c]) {
       if (t.total[c] * scale < 0.5) break;
@@ -68,6 +88,8 @@ export function svg(t: Tree, labels: string[], title: string, upwards: boolean, 
       cx += t.total[c] * scale;
     }
   }
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="11.5">` +
-    `<rect width="100%" height="100%" fill="${isDark ? "#101616" : "#fff"}"/><g fill="${ink(isDark)}"><text x="4" y="19" font-size="15">${escape(title)}</text>${out.join("")}</g></svg>\n`;
+  return (
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="11.5">` +
+    `<rect width="100%" height="100%" fill="${isDark ? "#101616" : "#fff"}"/><g fill="${ink(isDark)}"><text x="4" y="19" font-size="15">${escape(title)}</text>${out.join("")}</g></svg>\n`
+  );
 }

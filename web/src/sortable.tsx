@@ -37,25 +37,33 @@ export function SortableTable(p: Props) {
   const [limit, setLimit] = useState(p.limit ?? 1000);
   const rows = useMemo(
     () =>
-      sort.by < 0 ? p.rows : [...p.rows].sort((a, b) => {
-        const x = a.cells[sort.by];
-        const y = b.cells[sort.by];
-        const c = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
-        const tie = p.ties === undefined ? 0 : Number(b.cells[p.ties]) - Number(a.cells[p.ties]);
-        return (sort.down ? -c : c) || tie || a.key - b.key;
-      }),
+      sort.by < 0
+        ? p.rows
+        : [...p.rows].sort((a, b) => {
+            const x = a.cells[sort.by];
+            const y = b.cells[sort.by];
+            const c =
+              typeof x === "number" && typeof y === "number"
+                ? x - y
+                : String(x).localeCompare(String(y));
+            const tie =
+              p.ties === undefined ? 0 : Number(b.cells[p.ties]) - Number(a.cells[p.ties]);
+            return (sort.down ? -c : c) || tie || a.key - b.key;
+          }),
     [p.rows, sort],
   );
   const shown = rows.slice(0, limit);
   const pick = (i: number, e: { shiftKey: boolean }) => {
     const s = new Set(p.selected);
-    if (e.shiftKey && anchor >= 0) for (let k = Math.min(i, anchor); k <= Math.max(i, anchor); k++) s.add(rows[k].key);
+    if (e.shiftKey && anchor >= 0)
+      for (let k = Math.min(i, anchor); k <= Math.max(i, anchor); k++) s.add(rows[k].key);
     else if (!s.delete(rows[i].key)) s.add(rows[i].key);
     setAnchor(i);
     p.onSelect(s);
   };
   const counted = p.selected.size ? rows.filter((r) => p.selected.has(r.key)) : rows;
-  const format = (c: Column, v: string | number) => (c.format && typeof v === "number" ? c.format(v) : String(v));
+  const format = (c: Column, v: string | number) =>
+    c.format && typeof v === "number" ? c.format(v) : String(v);
   return (
     <div class="sortable">
       <table>
@@ -63,8 +71,15 @@ export function SortableTable(p: Props) {
         <thead>
           <tr>
             {p.columns.map((c, i) => (
-              <th scope="col" key={c.title} class={cellClass(c)} aria-sort={sort.by === i ? (sort.down ? "descending" : "ascending") : "none"}>
-                <button onClick={() => setSort({ by: i, down: sort.by === i ? !sort.down : !!c.numeric })}>
+              <th
+                scope="col"
+                key={c.title}
+                class={cellClass(c)}
+                aria-sort={sort.by === i ? (sort.down ? "descending" : "ascending") : "none"}
+              >
+                <button
+                  onClick={() => setSort({ by: i, down: sort.by === i ? !sort.down : !!c.numeric })}
+                >
                   {c.title}
                   <span aria-hidden="true">{sort.by === i ? (sort.down ? " ↓" : " ↑") : ""}</span>
                 </button>
@@ -92,7 +107,11 @@ export function SortableTable(p: Props) {
             >
               {p.columns.map((c, k) => (
                 <td key={k} class={cellClass(c)} title={c.numeric ? undefined : String(r.cells[k])}>
-                  {c.code ? <Parts code={c.code} label={String(r.cells[k])} /> : format(c, r.cells[k])}
+                  {c.code ? (
+                    <Parts code={c.code} label={String(r.cells[k])} />
+                  ) : (
+                    format(c, r.cells[k])
+                  )}
                 </td>
               ))}
             </tr>
@@ -100,7 +119,10 @@ export function SortableTable(p: Props) {
           {rows.length > shown.length && (
             <tr>
               <td colSpan={p.columns.length} class="dim">
-                … and {rows.length - shown.length} more <button class="link" onClick={() => setLimit(limit + 1000)}>Show more</button>
+                … and {rows.length - shown.length} more{" "}
+                <button class="link" onClick={() => setLimit(limit + 1000)}>
+                  Show more
+                </button>
               </td>
             </tr>
           )}
@@ -110,7 +132,14 @@ export function SortableTable(p: Props) {
             <tr>
               {p.columns.map((c, k) => (
                 <td key={k} class={cellClass(c)}>
-                  {k === 0 && !c.numeric ? `${p.selected.size ? "chosen" : "all"}: ${counted.length}` : c.numeric && /count|blocks|waits|blocked|waited|total|shallow/i.test(c.title) ? format(c, counted.reduce((s, r) => s + Number(r.cells[k]), 0)) : ""}
+                  {k === 0 && !c.numeric
+                    ? `${p.selected.size ? "chosen" : "all"}: ${counted.length}`
+                    : c.numeric && /count|blocks|waits|blocked|waited|total|shallow/i.test(c.title)
+                      ? format(
+                          c,
+                          counted.reduce((s, r) => s + Number(r.cells[k]), 0),
+                        )
+                      : ""}
                 </td>
               ))}
             </tr>

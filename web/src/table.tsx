@@ -30,18 +30,26 @@ export function MethodTable(p: Props) {
   const height = useSize(box)[1] || 400;
   const isDark = useDark();
   // Own (0) or total (1) time that is not known is marked, and never ranked above known times.
-  const few = (r: Row, of: 0 | 1) => !!p.metric.readings && !p.metric.readings.get(r.label)?.known[of];
+  const few = (r: Row, of: 0 | 1) =>
+    !!p.metric.readings && !p.metric.readings.get(r.label)?.known[of];
   const why = (r: Row, of: 0 | 1) =>
-    few(r, of) ? `From ${plural(p.metric.readings!.get(r.label)?.of[of] ?? 0, "reading")} of the clock: not known, as the cost of counting may be all of it`
-    : of === 0 && r.self && p.metric.estimated.has(r.label) ? "Estimated from samples: the VM itself or code that cannot be changed allocated this" : "";
-  const isUnread = (r: Row, of: 0 | 1) => !!p.metric.readings && !p.metric.readings.get(r.label)?.of[of];
-  const mark = (r: Row, of: 0 | 1, text: string) => (why(r, of) ? <span title={why(r, of)}>{isUnread(r, of) ? "-" : `~${text}`}</span> : text);
+    few(r, of)
+      ? `From ${plural(p.metric.readings!.get(r.label)?.of[of] ?? 0, "reading")} of the clock: not known, as the cost of counting may be all of it`
+      : of === 0 && r.self && p.metric.estimated.has(r.label)
+        ? "Estimated from samples: the VM itself or code that cannot be changed allocated this"
+        : "";
+  const isUnread = (r: Row, of: 0 | 1) =>
+    !!p.metric.readings && !p.metric.readings.get(r.label)?.of[of];
+  const mark = (r: Row, of: 0 | 1, text: string) =>
+    why(r, of) ? <span title={why(r, of)}>{isUnread(r, of) ? "-" : `~${text}`}</span> : text;
   const callsOf = (r: Row) => p.metric.calls?.get(r.label) ?? 0;
   const rows = useMemo(() => {
     const k = sort.down ? 1 : -1;
     const by = {
-      self: (a: Row, b: Row) => Number(few(a, 0)) - Number(few(b, 0)) || b.self - a.self || b.total - a.total,
-      total: (a: Row, b: Row) => Number(few(a, 1)) - Number(few(b, 1)) || b.total - a.total || b.self - a.self,
+      self: (a: Row, b: Row) =>
+        Number(few(a, 0)) - Number(few(b, 0)) || b.self - a.self || b.total - a.total,
+      total: (a: Row, b: Row) =>
+        Number(few(a, 1)) - Number(few(b, 1)) || b.total - a.total || b.self - a.self,
       calls: (a: Row, b: Row) => callsOf(b) - callsOf(a) || b.self - a.self,
       method: (a: Row, b: Row) => (p.labels[b.label] > p.labels[a.label] ? 1 : -1),
     }[sort.by];
@@ -55,7 +63,11 @@ export function MethodTable(p: Props) {
   const first = Math.max(0, Math.floor(top / ROW) - 5);
   const last = Math.min(rows.length, Math.ceil((top + height) / ROW) + 5);
   const header = (by: Column, title: string, cls = "") => (
-    <th scope="col" class={cls} aria-sort={sort.by === by ? (sort.down ? "descending" : "ascending") : "none"}>
+    <th
+      scope="col"
+      class={cls}
+      aria-sort={sort.by === by ? (sort.down ? "descending" : "ascending") : "none"}
+    >
       <button onClick={() => setSort({ by, down: sort.by === by ? !sort.down : by !== "method" })}>
         {title}
         <span aria-hidden="true">{sort.by === by ? (sort.down ? " ↓" : " ↑") : ""}</span>
@@ -63,14 +75,22 @@ export function MethodTable(p: Props) {
     </th>
   );
   const step = (e: KeyboardEvent, i: number) => {
-    const to = { ArrowDown: i + 1, ArrowUp: i - 1, Home: 0, End: rows.length - 1, PageDown: i + 15, PageUp: i - 15 }[e.key];
+    const to = {
+      ArrowDown: i + 1,
+      ArrowUp: i - 1,
+      Home: 0,
+      End: rows.length - 1,
+      PageDown: i + 15,
+      PageUp: i - 15,
+    }[e.key];
     if (e.key === "Enter") p.onOpen(rows[i].label);
     else if (to !== undefined && rows.length) {
       const n = Math.max(0, Math.min(rows.length - 1, to));
       const b = box.current!;
       const y = n * ROW;
       if (y < b.scrollTop) b.scrollTop = y;
-      else if (y + 2 * ROW > b.scrollTop + b.clientHeight - ROW) b.scrollTop = y + 3 * ROW - b.clientHeight;
+      else if (y + 2 * ROW > b.scrollTop + b.clientHeight - ROW)
+        b.scrollTop = y + 3 * ROW - b.clientHeight;
       setTop(b.scrollTop);
       p.onSelect(rows[n].label);
       setTimeout(() => b.querySelector<HTMLElement>(`tr[data-row="${n}"]`)?.focus(), 30);
@@ -123,14 +143,19 @@ export function MethodTable(p: Props) {
                 {p.metric.calls && <td class="num calls">{count(callsOf(r))}</td>}
                 <td class="method" title={p.labels[r.label]}>
                   <div>
-                    <i style={{ background: colour(r.kind, 3, isDark) }} title={kindTitles[kinds[r.kind]]} />
+                    <i
+                      style={{ background: colour(r.kind, 3, isDark) }}
+                      title={kindTitles[kinds[r.kind]]}
+                    />
                     <Parts code="method" label={p.labels[r.label]} />
                   </div>
                 </td>
               </tr>
             );
           })}
-          {last < rows.length && <tr aria-hidden="true" style={{ height: `${(rows.length - last) * ROW}px` }} />}
+          {last < rows.length && (
+            <tr aria-hidden="true" style={{ height: `${(rows.length - last) * ROW}px` }} />
+          )}
         </tbody>
       </table>
       {!rows.length && <p class="empty">No method matches.</p>}

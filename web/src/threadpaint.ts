@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws threads over time: states as pixels, then the critical path, arrows, marks, names and the axis on top.
+// Draws threads over time: states as pixels, then the critical path, arrows, marks, names and the
+// axis on top.
 import { Names } from "./flamepaint";
 import { axisTime } from "./format";
 import { pixel } from "./palette";
@@ -12,9 +13,11 @@ const ROW_MAX = 2.5 * ROW;
 export const AXIS = 24;
 
 /** The height of each of `rows` rows that have `height` pixels together with the axis. */
-export const rowHeight = (rows: number, height: number) => Math.max(ROW, Math.min(ROW_MAX, Math.floor((height - AXIS) / Math.max(rows, 1))));
+export const rowHeight = (rows: number, height: number) =>
+  Math.max(ROW, Math.min(ROW_MAX, Math.floor((height - AXIS) / Math.max(rows, 1))));
 /** CSS's height of an element with this many rows: as much as they need, and for few of them up to half of the window. */
-export const rowsHeight = (rows: number) => `max(${rows * ROW + AXIS}px, min(${rows * ROW_MAX + AXIS}px, 50vh))`;
+export const rowsHeight = (rows: number) =>
+  `max(${rows * ROW + AXIS}px, min(${rows * ROW_MAX + AXIS}px, 50vh))`;
 
 /** The width of the names to the left of a timeline; on a phone, time gets most of the room. */
 export const gutter = (width: number) => Math.min(190, Math.max(96, Math.round(width * 0.27)));
@@ -67,7 +70,13 @@ export const stateTitles: Record<string, string> = {
 export const QUIET = "nothing recorded";
 
 export const edgeTitles: Record<string, string> = {
-  start: "start", join: "join", notify: "notify", "notify-all": "notifyAll", handoff: "lock hand-off", interrupt: "interrupt", unpark: "unpark",
+  start: "start",
+  join: "join",
+  notify: "notify",
+  "notify-all": "notifyAll",
+  handoff: "lock hand-off",
+  interrupt: "interrupt",
+  unpark: "unpark",
 };
 
 export const edgeColours: Record<string, [string, string]> = {
@@ -89,7 +98,8 @@ export const markColours: Record<string, [string, string]> = {
   release: ["#b3261e", "#ff8b80"],
 };
 
-export const colourOf = (table: Record<string, [string, string]>, key: string, dark: boolean) => (table[key] ?? ["#999999", "#888888"])[dark ? 1 : 0];
+export const colourOf = (table: Record<string, [string, string]>, key: string, dark: boolean) =>
+  (table[key] ?? ["#999999", "#888888"])[dark ? 1 : 0];
 
 export interface Line {
   thread: number; // -1: heading of a group
@@ -119,7 +129,8 @@ export interface Scene {
 }
 
 /** The height of a state: states that cost the program time are higher. */
-const thinOf = (kind: string) => (kind === "run" || kind === "wait-lock" || kind === "reacquire" || kind === "deadlock" ? 0 : 4);
+const thinOf = (kind: string) =>
+  kind === "run" || kind === "wait-lock" || kind === "reacquire" || kind === "deadlock" ? 0 : 4;
 
 /** The styles of rows by number of kind, made once per theme. */
 interface Look {
@@ -141,12 +152,27 @@ function lookOf(kinds: string[], dark: boolean, row: number): Look {
     if (!markColours[k]) return { colour: 0, half: 0, from: 0, to: 0 };
     const whole = k === "timeout" || k === "notify-all";
     const upper = k === "notify" || k === "acquire";
-    return { colour: pixel(colourOf(markColours, k, dark)), half: whole ? 2 : 1, from: whole ? 3 : upper ? 2 : row - 8, to: whole ? row - 3 : upper ? 8 : row - 2 };
+    return {
+      colour: pixel(colourOf(markColours, k, dark)),
+      half: whole ? 2 : 1,
+      from: whole ? 3 : upper ? 2 : row - 8,
+      to: whole ? row - 3 : upper ? 8 : row - 2,
+    };
   };
   return {
-    dark, row, paper: pixel(dark ? "#0f1515" : "#ffffff"), stripe: pixel(dark ? "#131b1b" : "#f7faf9"), ink: pixel(dark ? "#ffffff" : "#111111"),
-    colours: Uint32Array.from(kinds, (k) => pixel(k === "dead" ? (dark ? "#9db0b0" : "#333333") : colourOf(stateColours, k, dark))),
-    thin: Uint8Array.from(kinds, thinOf), titles: kinds.map((k) => (k === "run" ? "" : (stateTitles[k] ?? k))), dead: kinds.indexOf("dead"), quiet: kinds.indexOf("sleep"), marks: kinds.map(mark),
+    dark,
+    row,
+    paper: pixel(dark ? "#0f1515" : "#ffffff"),
+    stripe: pixel(dark ? "#131b1b" : "#f7faf9"),
+    ink: pixel(dark ? "#ffffff" : "#111111"),
+    colours: Uint32Array.from(kinds, (k) =>
+      pixel(k === "dead" ? (dark ? "#9db0b0" : "#333333") : colourOf(stateColours, k, dark)),
+    ),
+    thin: Uint8Array.from(kinds, thinOf),
+    titles: kinds.map((k) => (k === "run" ? "" : (stateTitles[k] ?? k))),
+    dead: kinds.indexOf("dead"),
+    quiet: kinds.indexOf("sleep"),
+    marks: kinds.map(mark),
   };
 }
 
@@ -172,14 +198,23 @@ export class ThreadPainter {
       this.image = new ImageData(width, height);
       this.pixels = new Uint32Array(this.image.data.buffer);
     }
-    if (this.look?.dark !== s.dark || this.look.row !== s.row) this.look = lookOf(s.json.kinds, s.dark, s.row);
+    if (this.look?.dark !== s.dark || this.look.row !== s.row)
+      this.look = lookOf(s.json.kinds, s.dark, s.row);
     const left = Math.round(gutter(s.w) * ratio);
-    const place: Place = { left, width, height, ratio, from: s.view[0], scale: ((s.w - gutter(s.w)) * ratio) / (s.view[1] - s.view[0]) };
+    const place: Place = {
+      left,
+      width,
+      height,
+      ratio,
+      from: s.view[0],
+      scale: ((s.w - gutter(s.w)) * ratio) / (s.view[1] - s.view[0]),
+    };
     const first = Math.max(0, Math.floor(s.top / s.row));
     const last = Math.min(s.lines.length, Math.ceil((s.top + s.h) / s.row));
     const names: Name[] = [];
     const below = AXIS + s.lines.length * s.row - s.top; // where there are no rows any more
-    if (below < s.h) this.pixels.fill(this.look.paper, Math.max(0, Math.round(below * ratio)) * width);
+    if (below < s.h)
+      this.pixels.fill(this.look.paper, Math.max(0, Math.round(below * ratio)) * width);
     for (let i = first; i < last; i++) this.row(s, i, this.look, place, names);
     if (s.options.path) this.path(s, this.look, place);
     ctx.setTransform(1, 0, 0, 1, 0, 0);
@@ -193,7 +228,8 @@ export class ThreadPainter {
     ctx.font = "11px system-ui, sans-serif";
     ctx.fillStyle = s.dark ? "#f3f7f6" : "#14211f";
     for (const n of names) ctx.fillText(n.text, n.x, n.y);
-    const x = (time: number) => gutter(s.w) + ((time - s.view[0]) * (s.w - gutter(s.w))) / (s.view[1] - s.view[0]);
+    const x = (time: number) =>
+      gutter(s.w) + ((time - s.view[0]) * (s.w - gutter(s.w))) / (s.view[1] - s.view[0]);
     const y = (row: number) => AXIS + row * s.row - s.top;
     paintArrows(ctx, s, x, y);
     if (s.picked) paintPicked(ctx, s, x, y);
@@ -214,52 +250,111 @@ export class ThreadPainter {
   private row(s: Scene, i: number, look: Look, place: Place, names: Name[]) {
     const { left, width, ratio } = place;
     const top = AXIS + i * s.row - s.top;
-    const yOf = (offset: number) => Math.max(0, Math.min(place.height, Math.round((top + offset) * ratio)));
+    const yOf = (offset: number) =>
+      Math.max(0, Math.min(place.height, Math.round((top + offset) * ratio)));
     this.pixels.fill(i % 2 ? look.stripe : look.paper, yOf(0) * width, yOf(s.row) * width); // names and axis are painted over it
     const row = s.picture.rows.get(s.lines[i].thread);
     if (!row) return;
     const { runFrom, runTo, runKind } = s.picture;
     const quiet = s.json.threads[s.lines[i].thread].quiet;
-    const [thickFrom, thickTo, thinFrom, thinTo] = [yOf(5), yOf(s.row - 5), yOf(s.row * 0.35), yOf(s.row * 0.65)];
-    for (let k = firstBehind(runTo, row.lo, row.hi, s.view[0]); k < row.hi && runFrom[k] < s.view[1]; k++) {
+    const [thickFrom, thickTo, thinFrom, thinTo] = [
+      yOf(5),
+      yOf(s.row - 5),
+      yOf(s.row * 0.35),
+      yOf(s.row * 0.65),
+    ];
+    for (
+      let k = firstBehind(runTo, row.lo, row.hi, s.view[0]);
+      k < row.hi && runFrom[k] < s.view[1];
+      k++
+    ) {
       const x0 = xOf(place, runFrom[k]);
       const x1 = Math.min(width, Math.max(xOf(place, runTo[k]), x0 + 1));
       const kind = quiet ? look.quiet : runKind[k];
       if (kind === MANY) this.many(s.picture, k, look.colours, x0, x1, thickFrom, thickTo, width);
-      else if (kind === look.dead) this.fill(Math.max(left, x0 - 1), yOf(4), Math.min(width, x0 + 1), yOf(s.row - 4), look.colours[kind], width);
+      else if (kind === look.dead)
+        this.fill(
+          Math.max(left, x0 - 1),
+          yOf(4),
+          Math.min(width, x0 + 1),
+          yOf(s.row - 4),
+          look.colours[kind],
+          width,
+        );
       else {
         const thin = look.thin[kind];
-        this.fill(x0, thin ? thinFrom : thickFrom, x1, thin ? thinTo : thickTo, look.colours[kind], width);
-        if (x1 - x0 > 150 * ratio && look.titles[kind]) names.push({ text: quiet ? QUIET : look.titles[kind], x: x0 / ratio + 6, y: top + s.row / 2 + 0.5 });
+        this.fill(
+          x0,
+          thin ? thinFrom : thickFrom,
+          x1,
+          thin ? thinTo : thickTo,
+          look.colours[kind],
+          width,
+        );
+        if (x1 - x0 > 150 * ratio && look.titles[kind])
+          names.push({
+            text: quiet ? QUIET : look.titles[kind],
+            x: x0 / ratio + 6,
+            y: top + s.row / 2 + 0.5,
+          });
       }
     }
     if (s.options.marks) this.marks(s, row.markLo, row.markHi, look, place, yOf);
   }
 
   /** Draws a pixel of many states: one above the other, by their shares. */
-  private many(p: Picture, k: number, colours: Uint32Array, x0: number, x1: number, y0: number, y1: number, width: number) {
+  private many(
+    p: Picture,
+    k: number,
+    colours: Uint32Array,
+    x0: number,
+    x1: number,
+    y0: number,
+    y1: number,
+    width: number,
+  ) {
     const { shares } = p;
     const { pixels } = this;
     let from = y1;
     for (let n = p.runKinds[k], at = p.runShare[k]; n > 0; n--, at += 2) {
-      const to = n === 1 ? y0 : Math.max(y0, from - (((y1 - y0) * shares[at + 1] + 127) / 255 | 0));
+      const to =
+        n === 1 ? y0 : Math.max(y0, from - ((((y1 - y0) * shares[at + 1] + 127) / 255) | 0));
       const colour = colours[shares[at]];
-      if (x1 - x0 === 1) for (let i = to * width + x0, end = from * width; i < end; i += width) pixels[i] = colour;
+      if (x1 - x0 === 1)
+        for (let i = to * width + x0, end = from * width; i < end; i += width) pixels[i] = colour;
       else this.fill(x0, to, x1, from, colour, width);
       from = to;
     }
   }
 
-  private marks(s: Scene, lo: number, hi: number, look: Look, place: Place, yOf: (o: number) => number) {
+  private marks(
+    s: Scene,
+    lo: number,
+    hi: number,
+    look: Look,
+    place: Place,
+    yOf: (o: number) => number,
+  ) {
     const { markTime, markKind } = s.picture;
     const { left, width } = place;
     const from = look.marks.map((m) => yOf(m.from));
     const to = look.marks.map((m) => yOf(m.to));
-    for (let k = firstBehind(markTime, lo, hi, s.view[0] - 1); k < hi && markTime[k] <= s.view[1]; k++) {
+    for (
+      let k = firstBehind(markTime, lo, hi, s.view[0] - 1);
+      k < hi && markTime[k] <= s.view[1];
+      k++
+    ) {
       const { colour, half } = look.marks[markKind[k]];
       if (!colour) continue;
       const x = xOf(place, markTime[k]);
-      this.fill(Math.max(left - half, x - half), from[markKind[k]], Math.min(width, x + half), to[markKind[k]], colour, width);
+      this.fill(
+        Math.max(left - half, x - half),
+        from[markKind[k]],
+        Math.min(width, x + half),
+        to[markKind[k]],
+        colour,
+        width,
+      );
     }
   }
 
@@ -269,7 +364,8 @@ export class ThreadPainter {
     const dense = s.picture.path.length > 250; // then the ways between rows stand back: they would hide the rows
     const thick = Math.max(2, Math.round(2.5 * ratio));
     const wide = dense ? 1 : thick;
-    const yOf = (row: number) => Math.round((AXIS + row * s.row + s.row - 3 - s.top) * ratio) - (thick >> 1);
+    const yOf = (row: number) =>
+      Math.round((AXIS + row * s.row + s.row - 3 - s.top) * ratio) - (thick >> 1);
     const clamp = (y: number) => Math.max(0, Math.min(height, y));
     let before: number | undefined;
     for (const p of s.picture.path) {
@@ -277,15 +373,40 @@ export class ThreadPainter {
       if (row !== undefined && p.end >= s.view[0] && p.start <= s.view[1]) {
         const x = xOf(place, p.start);
         if (before !== undefined && before !== row && p.start >= s.view[0])
-          this.link(Math.max(place.left, x - (wide >> 1)), Math.min(width, x + wide - (wide >> 1)), clamp(Math.min(yOf(before), yOf(row))), clamp(Math.max(yOf(before), yOf(row)) + thick), look.ink, width, dense ? 0.2 : 1, p.inferred ? Math.round(ratio) : 0);
-        this.fill(x, clamp(yOf(row)), Math.min(width, Math.max(xOf(place, p.end), x + 1)), clamp(yOf(row) + thick), look.ink, width);
+          this.link(
+            Math.max(place.left, x - (wide >> 1)),
+            Math.min(width, x + wide - (wide >> 1)),
+            clamp(Math.min(yOf(before), yOf(row))),
+            clamp(Math.max(yOf(before), yOf(row)) + thick),
+            look.ink,
+            width,
+            dense ? 0.2 : 1,
+            p.inferred ? Math.round(ratio) : 0,
+          );
+        this.fill(
+          x,
+          clamp(yOf(row)),
+          Math.min(width, Math.max(xOf(place, p.end), x + 1)),
+          clamp(yOf(row) + thick),
+          look.ink,
+          width,
+        );
       }
       before = row;
     }
   }
 
   /** Draws a vertical line, translucent by its weight, and dashed (4 of 7) where requested. */
-  private link(x0: number, x1: number, y0: number, y1: number, value: number, width: number, weight: number, dash: number) {
+  private link(
+    x0: number,
+    x1: number,
+    y0: number,
+    y1: number,
+    value: number,
+    width: number,
+    weight: number,
+    dash: number,
+  ) {
     if (weight === 1 && !dash) return this.fill(x0, y0, x1, y1, value, width);
     const { pixels } = this;
     const share = Math.round(256 * weight);
@@ -296,7 +417,10 @@ export class ThreadPainter {
       if (dash && (y - y0) % (7 * dash) >= 4 * dash) continue;
       for (let at = y * width + x0; at < y * width + x1; at++) {
         const p = pixels[at];
-        pixels[at] = 0xff000000 | (((Math.imul(p & 0xff00ff, rest) + odd) >>> 8) & 0xff00ff) | ((Math.imul((p >> 8) & 255, rest) + even) & 0xff00);
+        pixels[at] =
+          0xff000000 |
+          (((Math.imul(p & 0xff00ff, rest) + odd) >>> 8) & 0xff00ff) |
+          ((Math.imul((p >> 8) & 255, rest) + even) & 0xff00);
       }
     }
   }
@@ -323,29 +447,55 @@ export function firstBehind(ends: Float64Array, lo: number, hi: number, time: nu
   return lo;
 }
 
-function paintPicked(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
+function paintPicked(
+  ctx: CanvasRenderingContext2D,
+  s: Scene,
+  x: (t: number) => number,
+  y: (row: number) => number,
+) {
   const row = s.rowOf.get(s.picked!.thread);
   if (row === undefined) return;
   ctx.strokeStyle = s.dark ? "#8cc8ff" : "#0b57d0";
   ctx.lineWidth = 2;
   const from = Math.max(x(s.picked!.start), -10);
-  ctx.strokeRect(from, y(row) + 3, Math.max(3, Math.min(x(s.picked!.end), s.w + 10) - from), s.row - 6);
+  ctx.strokeRect(
+    from,
+    y(row) + 3,
+    Math.max(3, Math.min(x(s.picked!.end), s.w + 10) - from),
+    s.row - 6,
+  );
 }
 
 /** Draws the visible arrows: from the waker to what it woke, dashed where the cause was inferred. */
 export function arrowsOf(s: Scene) {
-  return s.picture.arrows.filter((a) => a.time >= s.view[0] && a.cause <= s.view[1] && !s.options.hidden.has(s.json.edges[a.edge]) && s.rowOf.has(a.thread) && s.rowOf.has(a.from));
+  return s.picture.arrows.filter(
+    (a) =>
+      a.time >= s.view[0] &&
+      a.cause <= s.view[1] &&
+      !s.options.hidden.has(s.json.edges[a.edge]) &&
+      s.rowOf.has(a.thread) &&
+      s.rowOf.has(a.from),
+  );
 }
 
 /** With more visible arrows than this, lines would hide the states: only the selected thread's arrows have theirs, the others their heads. */
 export const CROWDED = 120;
-const isWhole = (s: Scene, a: Arrow, crowded: boolean) => !crowded || a.from === s.picked?.thread || a.thread === s.picked?.thread;
+const isWhole = (s: Scene, a: Arrow, crowded: boolean) =>
+  !crowded || a.from === s.picked?.thread || a.thread === s.picked?.thread;
 
 /** Arrows of one style are drawn together, so that thousands cost little more than one. */
-function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
+function paintArrows(
+  ctx: CanvasRenderingContext2D,
+  s: Scene,
+  x: (t: number) => number,
+  y: (row: number) => number,
+) {
   const arrows = arrowsOf(s);
   const crowded = arrows.length > CROWDED;
-  const looks = new Map<string, { edge: number; inferred: boolean; whole: boolean; lines: Path2D; heads: Path2D }>();
+  const looks = new Map<
+    string,
+    { edge: number; inferred: boolean; whole: boolean; lines: Path2D; heads: Path2D }
+  >();
   for (const a of arrows) {
     const from = s.rowOf.get(a.from)!;
     const to = s.rowOf.get(a.thread)!;
@@ -357,7 +507,17 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
     const whole = isWhole(s, a, crowded);
     const key = `${a.edge}/${a.inferred}/${whole}`;
     let look = looks.get(key);
-    if (!look) looks.set(key, (look = { edge: a.edge, inferred: a.inferred, whole, lines: new Path2D(), heads: new Path2D() }));
+    if (!look)
+      looks.set(
+        key,
+        (look = {
+          edge: a.edge,
+          inferred: a.inferred,
+          whole,
+          lines: new Path2D(),
+          heads: new Path2D(),
+        }),
+      );
     // A line that runs far outside the view is cut there; its slope is kept.
     const cut = (at: number) => Math.max(-60, Math.min(s.h + 60, at));
     const along = (at: number) => (y1 === y0 ? x1 : x0 + ((x1 - x0) * (at - y0)) / (y1 - y0));
@@ -383,7 +543,13 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
   ctx.globalAlpha = 1;
 }
 
-function paintGutter(ctx: CanvasRenderingContext2D, s: Scene, first: number, last: number, y: (row: number) => number) {
+function paintGutter(
+  ctx: CanvasRenderingContext2D,
+  s: Scene,
+  first: number,
+  last: number,
+  y: (row: number) => number,
+) {
   const { dark } = s;
   ctx.fillStyle = dark ? "#161e1e" : "#f5f8f7";
   ctx.fillRect(0, AXIS, gutter(s.w) - 1, s.h);
@@ -397,9 +563,20 @@ function paintGutter(ctx: CanvasRenderingContext2D, s: Scene, first: number, las
     const l = s.lines[i];
     const heading = l.thread < 0;
     ctx.font = `${heading ? "600 " : ""}12px system-ui, sans-serif`;
-    ctx.fillStyle = heading || (s.picked && s.picked.thread === l.thread) ? (dark ? "#fff" : "#000") : dark ? "#c3cfcd" : "#3a4947";
+    ctx.fillStyle =
+      heading || (s.picked && s.picked.thread === l.thread)
+        ? dark
+          ? "#fff"
+          : "#000"
+        : dark
+          ? "#c3cfcd"
+          : "#3a4947";
     const at = heading ? 8 : 14;
-    ctx.fillText(new Names(ctx).fit(l.title, () => l.title, gutter(s.w) - 8 - at), at, y(i) + s.row / 2);
+    ctx.fillText(
+      new Names(ctx).fit(l.title, () => l.title, gutter(s.w) - 8 - at),
+      at,
+      y(i) + s.row / 2,
+    );
   }
   ctx.restore();
 }
@@ -431,24 +608,43 @@ function paintAxis(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => nu
 
 /** For a pixel of many states: kinds and their shares. */
 const sharesOf = (p: Picture, k: number): [number, number][] =>
-  Array.from({ length: p.runKinds[k] }, (_, n) => [p.shares[p.runShare[k] + 2 * n], p.shares[p.runShare[k] + 2 * n + 1] / 255]);
+  Array.from({ length: p.runKinds[k] }, (_, n) => [
+    p.shares[p.runShare[k] + 2 * n],
+    p.shares[p.runShare[k] + 2 * n + 1] / 255,
+  ]);
 
 /** The visible rows as SVG. */
 export function threadsSvg(s: Scene, title: string): string {
-  const escape = (t: string) => t.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b-\u001f]/g, "\ufffd");
-  const x = (time: number) => Math.max(gutter(s.w), Math.min(s.w, gutter(s.w) + ((time - s.view[0]) * (s.w - gutter(s.w))) / (s.view[1] - s.view[0])));
-  const rows = s.lines.map((l, i) => ({ l, i })).filter(({ i }) => (i + 1) * ROW > s.top && i * ROW < s.top + s.h - AXIS);
+  const escape = (t: string) =>
+    t
+      .replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`)
+      .replace(/[\u0000-\u0008\u000b-\u001f]/g, "\ufffd");
+  const x = (time: number) =>
+    Math.max(
+      gutter(s.w),
+      Math.min(
+        s.w,
+        gutter(s.w) + ((time - s.view[0]) * (s.w - gutter(s.w))) / (s.view[1] - s.view[0]),
+      ),
+    );
+  const rows = s.lines
+    .map((l, i) => ({ l, i }))
+    .filter(({ i }) => (i + 1) * ROW > s.top && i * ROW < s.top + s.h - AXIS);
   const y = (row: number) => AXIS + row * ROW - (rows[0]?.i ?? 0) * ROW;
   const ink = s.dark ? "#c3cfcd" : "#3a4947";
   const out: string[] = [];
   for (const { l, i } of rows) {
-    out.push(`<text x="${l.thread < 0 ? 8 : 14}" y="${y(i) + 17}">${escape(l.title.slice(0, 26))}</text>`);
+    out.push(
+      `<text x="${l.thread < 0 ? 8 : 14}" y="${y(i) + 17}">${escape(l.title.slice(0, 26))}</text>`,
+    );
     const row = s.picture.rows.get(l.thread);
     for (let k = row?.lo ?? 0; row && k < row.hi; k++) {
       if (s.picture.runTo[k] < s.view[0] || s.picture.runFrom[k] > s.view[1]) continue;
       const [x0, x1] = [x(s.picture.runFrom[k]), x(s.picture.runTo[k])];
       const rect = (kind: string, y0: number, h: number) =>
-        out.push(`<rect x="${x0.toFixed(2)}" y="${y0.toFixed(2)}" width="${Math.max(x1 - x0, 0.7).toFixed(2)}" height="${h.toFixed(2)}" fill="${colourOf(stateColours, kind, s.dark)}"/>`);
+        out.push(
+          `<rect x="${x0.toFixed(2)}" y="${y0.toFixed(2)}" width="${Math.max(x1 - x0, 0.7).toFixed(2)}" height="${h.toFixed(2)}" fill="${colourOf(stateColours, kind, s.dark)}"/>`,
+        );
       if (s.picture.runKind[k] !== MANY) {
         const kind = s.json.threads[l.thread].quiet ? "sleep" : s.json.kinds[s.picture.runKind[k]];
         if (kind !== "dead") rect(kind, y(i) + 5 + thinOf(kind), ROW - 10 - 2 * thinOf(kind));
@@ -467,13 +663,20 @@ export function threadsSvg(s: Scene, title: string): string {
   for (const a of arrows) {
     const [from, to] = [s.rowOf.get(a.from)!, s.rowOf.get(a.thread)!];
     if ((!seen.has(from) && !seen.has(to)) || !isWhole(s, a, arrows.length > CROWDED)) continue;
-    out.push(`<line x1="${x(a.cause).toFixed(2)}" y1="${y(from) + ROW / 2}" x2="${x(a.time).toFixed(2)}" y2="${y(to) + ROW / 2}" stroke="${colourOf(edgeColours, s.json.edges[a.edge], s.dark)}"${a.inferred ? ' stroke-dasharray="4 3"' : ""}/>`);
+    out.push(
+      `<line x1="${x(a.cause).toFixed(2)}" y1="${y(from) + ROW / 2}" x2="${x(a.time).toFixed(2)}" y2="${y(to) + ROW / 2}" stroke="${colourOf(edgeColours, s.json.edges[a.edge], s.dark)}"${a.inferred ? ' stroke-dasharray="4 3"' : ""}/>`,
+    );
   }
   const marks = ticks(s.view, s.w - gutter(s.w));
-  for (const t of marks) out.push(`<text x="${(x(t) + 4).toFixed(1)}" y="15" font-size="11">${axisTime(t, marks.length > 1 ? marks[1] - marks[0] : t)}</text>`);
+  for (const t of marks)
+    out.push(
+      `<text x="${(x(t) + 4).toFixed(1)}" y="15" font-size="11">${axisTime(t, marks.length > 1 ? marks[1] - marks[0] : t)}</text>`,
+    );
   const height = AXIS + rows.length * ROW + 10;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${s.w} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="${ink}"><title>${escape(title)}</title>` +
-    `<rect width="100%" height="100%" fill="${s.dark ? "#0f1515" : "#fff"}"/>${out.join("")}</svg>\n`;
+  return (
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${s.w} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="${ink}"><title>${escape(title)}</title>` +
+    `<rect width="100%" height="100%" fill="${s.dark ? "#0f1515" : "#fff"}"/>${out.join("")}</svg>\n`
+  );
 }
 
 /** Lists the visible states, and for pixels of many states the share of each kind. */
@@ -486,7 +689,9 @@ export function threadsRows(s: Scene): (string | number)[][] {
       const [from, to] = [Math.max(runFrom[k], s.view[0]), Math.min(runTo[k], s.view[1])];
       if (from > to) continue;
       if (runKind[k] !== MANY) out.push([l.title, from, to, s.json.kinds[runKind[k]], 1]);
-      else for (const [kind, share] of sharesOf(s.picture, k)) out.push([l.title, from, to, s.json.kinds[kind], Number(share.toFixed(3))]);
+      else
+        for (const [kind, share] of sharesOf(s.picture, k))
+          out.push([l.title, from, to, s.json.kinds[kind], Number(share.toFixed(3))]);
     }
   }
   return out;

@@ -40,7 +40,11 @@ export function ThreadPicker(p: Props) {
     p.onChoose(s.size ? s : null);
   };
   const rows = ranked.filter(([t]) => name(t).toLowerCase().includes(text.toLowerCase()));
-  const title = !p.chosen ? allThreads(ranked.length) : p.chosen.size === 1 ? name([...p.chosen][0]) : `${p.chosen.size} threads`;
+  const title = !p.chosen
+    ? allThreads(ranked.length)
+    : p.chosen.size === 1
+      ? name([...p.chosen][0])
+      : `${p.chosen.size} threads`;
   return (
     <div
       class="picker"
@@ -53,15 +57,29 @@ export function ThreadPicker(p: Props) {
         }
       }}
     >
-      <button ref={button} class={p.chosen ? "on" : ""} aria-expanded={open} aria-haspopup="dialog" onClick={() => setOpen(!open)}>
+      <button
+        ref={button}
+        class={p.chosen ? "on" : ""}
+        aria-expanded={open}
+        aria-haspopup="dialog"
+        onClick={() => setOpen(!open)}
+      >
         <span class="cut">{title}</span> ▾
       </button>
       {open && (
         <div class="pop" role="dialog" aria-label="Threads">
-          <input type="search" placeholder="Filter threads" aria-label="Filter threads" value={text} onInput={(e) => setText(e.currentTarget.value)} />
+          <input
+            type="search"
+            placeholder="Filter threads"
+            aria-label="Filter threads"
+            value={text}
+            onInput={(e) => setText(e.currentTarget.value)}
+          />
           <div class="row">
             <button onClick={() => p.onChoose(null)}>All</button>
-            <button onClick={() => p.onChoose(rows.length ? new Set(rows.map((r) => r[0])) : null)}>Those shown</button>
+            <button onClick={() => p.onChoose(rows.length ? new Set(rows.map((r) => r[0])) : null)}>
+              Those shown
+            </button>
           </div>
           <ul>
             {rows.slice(0, SHOWN).map(([t, w]) => (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row per thread: its states, the interactions as arrows, the critical path through the rows. Pictures are requested by
-// part of time and rows; threadpaint.ts draws them.
+// One row per thread: its states, the interactions as arrows, the critical path through the rows.
+// Pictures are requested by part of time and rows; threadpaint.ts draws them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Asking } from "./asking";
 import { Bands } from "./bands";
@@ -10,7 +10,25 @@ import { MANY } from "./picture";
 import { download, table } from "./save";
 import { Details, PathSummary } from "./threaddetails";
 import { ThreadFilter } from "./threadfilter";
-import { AXIS, arrowsOf, colourOf, CROWDED, edgeColours, edgeTitles, gutter, Line, Options, rowHeight, rowsHeight, Scene, stateColours, stateTitles, ThreadPainter, threadsRows, threadsSvg } from "./threadpaint";
+import {
+  AXIS,
+  arrowsOf,
+  colourOf,
+  CROWDED,
+  edgeColours,
+  edgeTitles,
+  gutter,
+  Line,
+  Options,
+  rowHeight,
+  rowsHeight,
+  Scene,
+  stateColours,
+  stateTitles,
+  ThreadPainter,
+  threadsRows,
+  threadsSvg,
+} from "./threadpaint";
 import { useSize } from "./size";
 import { useDark } from "./theme";
 import type { NodeDetails, SegmentDetails, Source, TimelineJson } from "./timeline";
@@ -34,7 +52,12 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   const whole: [number, number] = [0, Math.max(1, json.end_ns)];
   const chosen = useMemo(() => (kept.th ? new Set(list(kept.th).map(Number)) : null), [kept.th]);
   const options: Options = useMemo(
-    () => ({ grouped: kept.tg === "1", hidden: new Set(list(kept.te)), path: kept.tp !== "0", marks: kept.tm !== "0" }),
+    () => ({
+      grouped: kept.tg === "1",
+      hidden: new Set(list(kept.te)),
+      path: kept.tp !== "0",
+      marks: kept.tm !== "0",
+    }),
     [kept.tg, kept.te, kept.tp, kept.tm],
   );
   const [picked, setShown] = useState<Picked | null>(null);
@@ -47,13 +70,17 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   const arrowNote = useRef<HTMLParagraphElement>(null);
   const finestNote = useRef<HTMLParagraphElement>(null);
   const drag = useRef<{ x: number; view: [number, number]; moved: boolean } | null>(null);
-  // Keys and answers arrive faster than renderings, so each acts on the state that the one before has left.
+  // Keys and answers arrive faster than renderings, so each acts on the state that the one before
+  // has left.
   const latest = useRef<Picked | null>(null);
   const turn = useRef<Promise<unknown>>(Promise.resolve());
   const { view: latestView, set: setView } = useView(kept, keep, whole, () => redraw());
   const ofVm = useMemo(() => json.threads.filter((t) => t.system).length, [json]);
   const withVm = kept.ty === "1" || !ofVm || ofVm === json.threads.length;
-  const lines = useMemo(() => layout(json, options.grouped, chosen, withVm), [json, options.grouped, chosen, withVm]);
+  const lines = useMemo(
+    () => layout(json, options.grouped, chosen, withVm),
+    [json, options.grouped, chosen, withVm],
+  );
   const rowOf = useMemo(() => {
     const rows = new Map<number, number>();
     lines.forEach((l, i) => l.thread >= 0 && rows.set(l.thread, i));
@@ -81,8 +108,22 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     top.current = box.current!.scrollTop;
   };
   const scene = (): Scene => ({
-    json, lines, rowOf, picture: asking.shown, view: latestView.current, options, dark, w: size[0], h: size[1], row: rowH, top: top.current,
-    picked: picked && { thread: picked.node.thread, start: picked.node.start, end: picked.node.end },
+    json,
+    lines,
+    rowOf,
+    picture: asking.shown,
+    view: latestView.current,
+    options,
+    dark,
+    w: size[0],
+    h: size[1],
+    row: rowH,
+    top: top.current,
+    picked: picked && {
+      thread: picked.node.thread,
+      start: picked.node.start,
+      end: picked.node.end,
+    },
   });
   /** Requests what is visible unless it is there or has been requested. */
   const want = (): boolean => {
@@ -92,7 +133,9 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const pixel = (view[1] - view[0]) / (w - gutter(w));
     const rows = (around: number) => {
       const first = Math.floor(top.current / rowH) - around;
-      return lines.slice(Math.max(0, first), Math.ceil((top.current + h) / rowH) + around).flatMap((l) => (l.thread < 0 ? [] : [l.thread]));
+      return lines
+        .slice(Math.max(0, first), Math.ceil((top.current + h) / rowH) + around)
+        .flatMap((l) => (l.thread < 0 ? [] : [l.thread]));
     };
     const fresh = asking.covers(view, pixel, rows(0));
     if (!fresh) asking.want(view, pixel, rows(ROWS_AROUND));
@@ -112,14 +155,21 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     painter.current.paint(c.getContext("2d")!, scene(), ratio);
     drawBands.current();
     if (c.dataset.fresh !== fresh) c.dataset.fresh = fresh;
-    if (source.finest !== undefined) finestNote.current?.classList.toggle("warn", (latestView.current[1] - latestView.current[0]) / (w - gutter(w)) < source.finest * 0.9);
+    if (source.finest !== undefined)
+      finestNote.current?.classList.toggle(
+        "warn",
+        (latestView.current[1] - latestView.current[0]) / (w - gutter(w)) < source.finest * 0.9,
+      );
   };
-  // Moving in time and scrolling send requests at once, draw at most once per frame, and render nothing. A picture that arrives
-  // before that frame is drawn instead.
+  // Moving in time and scrolling send requests at once, draw at most once per frame, and render
+  // nothing. A picture that arrives before that frame is drawn instead.
   const onPicture = () => {
     const { arrowEvery, arrowsInAll } = asking.shown;
     const every = arrowEvery > 1 ? `: one arrow of ${count(arrowEvery)} is drawn` : "";
-    const drawn = arrowsOf(scene()).length > CROWDED ? `${every || ": each arrow is drawn"} as its head alone. Choose a thread for its arrows, or zoom in.` : `${every}${every && ". Zoom in for each of them"}.`;
+    const drawn =
+      arrowsOf(scene()).length > CROWDED
+        ? `${every || ": each arrow is drawn"} as its head alone. Choose a thread for its arrows, or zoom in.`
+        : `${every}${every && ". Zoom in for each of them"}.`;
     const text = `${arrowsInAll ? count(arrowsInAll) : "No"} interaction${arrowsInAll === 1 ? "" : "s"} in sight${drawn}`;
     if (!arrowNote.current) return; // the view has changed since this was asked for
     if (arrowNote.current.textContent !== text) arrowNote.current.textContent = text;
@@ -147,7 +197,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     if (b && row !== undefined) {
       const y = row * rowH;
       if (y < top.current) scrollTo(y);
-      else if (y + rowH + AXIS > top.current + b.clientHeight) scrollTo(y + rowH + AXIS - b.clientHeight);
+      else if (y + rowH + AXIS > top.current + b.clientHeight)
+        scrollTo(y + rowH + AXIS - b.clientHeight);
     }
     const [from, to] = latestView.current;
     const at = p.segment ? p.segment.start : p.node.start;
@@ -167,7 +218,22 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     if (segment.node >= 0) return show(segment.node, segment);
     // Where nothing is known about a time, only the segment is shown.
     const { thread, start, end, index } = segment;
-    const node = { node: -1, thread, kind: -1, start, end, lock: null, other: -1, timeout_ms: 0, before: -1, after: -1, frames: [], cause: null, ended: null, segment: index };
+    const node = {
+      node: -1,
+      thread,
+      kind: -1,
+      start,
+      end,
+      lock: null,
+      other: -1,
+      timeout_ms: 0,
+      before: -1,
+      after: -1,
+      frames: [],
+      cause: null,
+      ended: null,
+      segment: index,
+    };
     pick({ node, segment });
     reveal({ node, segment });
   };
@@ -183,7 +249,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     }
   };
   useEffect(() => {
-    if (kept.tn && !latest.current) turn.current = turn.current.then(() => show(Number(kept.tn))).catch(() => {});
+    if (kept.tn && !latest.current)
+      turn.current = turn.current.then(() => show(Number(kept.tn))).catch(() => {});
   }, [source]);
 
   const hitAt = (e: MouseEvent): { thread: number; node: number; time: number } | null => {
@@ -196,15 +263,24 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const p = asking.shown;
     const row = p.rows.get(line.thread);
     for (let k = row?.markLo ?? 0; options.marks && row && k < row.markHi; k++)
-      if (Math.abs(p.markTime[k] - time) < 2.5 * perPixel && ["timeout", "notify-all"].includes(json.kinds[p.markKind[k]])) return { thread: line.thread, node: p.markNode[k], time };
+      if (
+        Math.abs(p.markTime[k] - time) < 2.5 * perPixel &&
+        ["timeout", "notify-all"].includes(json.kinds[p.markKind[k]])
+      )
+        return { thread: line.thread, node: p.markNode[k], time };
     for (let k = row?.lo ?? 0; row && k < row.hi; k++)
-      if (p.runFrom[k] <= time && time < p.runTo[k] && p.runKind[k] !== MANY) return { thread: line.thread, node: p.runNode[k], time };
+      if (p.runFrom[k] <= time && time < p.runTo[k] && p.runKind[k] !== MANY)
+        return { thread: line.thread, node: p.runNode[k], time };
     return { thread: line.thread, node: -1, time };
   };
   const onKey = (e: KeyboardEvent) => {
     const now: Record<string, () => unknown> = {
-      "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), "0": () => setView(whole),
-      a: () => pan(-0.25), d: () => pan(0.25),
+      "+": () => zoom(0.5),
+      "=": () => zoom(0.5),
+      "-": () => zoom(2),
+      "0": () => setView(whole),
+      a: () => pan(-0.25),
+      d: () => pan(0.25),
       c: () => keep({ tp: options.path ? "0" : "" }),
       g: () => keep({ tg: options.grouped ? "" : "1" }),
       m: () => keep({ tm: options.marks ? "0" : "" }),
@@ -215,7 +291,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const inTurn: Record<string, (p: Picked | null) => unknown> = {
       ArrowRight: (p) => (p ? show(p.node.after) : pan(0.25)),
       ArrowLeft: (p) => (p ? show(p.node.before) : pan(-0.25)),
-      ArrowDown: () => other(1), ArrowUp: () => other(-1),
+      ArrowDown: () => other(1),
+      ArrowUp: () => other(-1),
       w: (p) => p?.node.cause && show(p.node.cause.node),
       e: (p) => p?.node.ended && show(p.node.ended.node),
       n: (p) => showSegment(p?.segment ? p.segment.index + 1 : 0),
@@ -235,39 +312,93 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   };
   const name = file.replace(/\.[^.]*$/, "");
   const saves: [string, () => void][] = [
-    ["Picture, PNG", () => canvas.current!.toBlob((b) => b && download(`${name}-threads.png`, "image/png", b))],
-    ["Picture, SVG", () => download(`${name}-threads.svg`, "image/svg+xml", threadsSvg(scene(), file))],
-    ["States in sight, CSV", () => download(`${name}-threads.csv`, "text/csv", table(["thread", "from_ns", "to_ns", "state", "share"], threadsRows(scene())))],
+    [
+      "Picture, PNG",
+      () => canvas.current!.toBlob((b) => b && download(`${name}-threads.png`, "image/png", b)),
+    ],
+    [
+      "Picture, SVG",
+      () => download(`${name}-threads.svg`, "image/svg+xml", threadsSvg(scene(), file)),
+    ],
+    [
+      "States in sight, CSV",
+      () =>
+        download(
+          `${name}-threads.csv`,
+          "text/csv",
+          table(["thread", "from_ns", "to_ns", "state", "share"], threadsRows(scene())),
+        ),
+    ],
   ];
   return (
     <main class="threads">
       <div class="tools" role="toolbar" aria-label="Timeline">
         <div class="seg" role="group" aria-label="Zoom">
-          <button onClick={() => zoom(0.5)} title="Zoom in (+)" aria-label="Zoom in">+</button>
-          <button onClick={() => zoom(2)} title="Zoom out (-)" aria-label="Zoom out">−</button>
-          <button onClick={() => setView(whole)} title="Everything (0)">All</button>
+          <button onClick={() => zoom(0.5)} title="Zoom in (+)" aria-label="Zoom in">
+            +
+          </button>
+          <button onClick={() => zoom(2)} title="Zoom out (-)" aria-label="Zoom out">
+            −
+          </button>
+          <button onClick={() => setView(whole)} title="Everything (0)">
+            All
+          </button>
         </div>
-        <button aria-pressed={options.path} class="toggle" onClick={() => keep({ tp: options.path ? "0" : "" })} title="The chain of activities that the time depends on (c)">
+        <button
+          aria-pressed={options.path}
+          class="toggle"
+          onClick={() => keep({ tp: options.path ? "0" : "" })}
+          title="The chain of activities that the time depends on (c)"
+        >
           <i style={{ background: dark ? "#fff" : "#111" }} /> Critical path
         </button>
         {usedEdges.map((e) => (
-          <button key={e} aria-pressed={!options.hidden.has(e)} class="toggle" onClick={() => toggle(e)} title={`Arrows: ${edgeTitles[e]}`}>
+          <button
+            key={e}
+            aria-pressed={!options.hidden.has(e)}
+            class="toggle"
+            onClick={() => toggle(e)}
+            title={`Arrows: ${edgeTitles[e]}`}
+          >
             <i style={{ background: colourOf(edgeColours, e, dark) }} /> {edgeTitles[e]}
           </button>
         ))}
-        <button aria-pressed={options.marks} class="toggle" onClick={() => keep({ tm: options.marks ? "0" : "" })} title="Timeouts, notify, notifyAll, locks acquired and released (m)">
+        <button
+          aria-pressed={options.marks}
+          class="toggle"
+          onClick={() => keep({ tm: options.marks ? "0" : "" })}
+          title="Timeouts, notify, notifyAll, locks acquired and released (m)"
+        >
           Marks
         </button>
-        <button aria-pressed={options.grouped} class="toggle" onClick={() => keep({ tg: options.grouped ? "" : "1" })} title="Group the rows by thread group (g)">
+        <button
+          aria-pressed={options.grouped}
+          class="toggle"
+          onClick={() => keep({ tg: options.grouped ? "" : "1" })}
+          title="Group the rows by thread group (g)"
+        >
           Groups
         </button>
         {ofVm > 0 && ofVm < json.threads.length && (
-          <button aria-pressed={withVm} class="toggle" disabled={!!chosen} onClick={() => keep({ ty: withVm ? "" : "1" })} title="Rows of the VM's own threads, such as the Finalizer (v)">
+          <button
+            aria-pressed={withVm}
+            class="toggle"
+            disabled={!!chosen}
+            onClick={() => keep({ ty: withVm ? "" : "1" })}
+            title="Rows of the VM's own threads, such as the Finalizer (v)"
+          >
             {ofVm} of the VM
           </button>
         )}
-        <button class={chosen ? "toggle on" : "toggle"} onClick={() => setFilter({})} title="Choose threads by name, time blocked or lock (s)">
-          {chosen ? `${chosen.size} of ${plural(json.threads.length, "thread")}` : allThreads(json.threads.length)} …
+        <button
+          class={chosen ? "toggle on" : "toggle"}
+          onClick={() => setFilter({})}
+          title="Choose threads by name, time blocked or lock (s)"
+        >
+          {chosen
+            ? `${chosen.size} of ${plural(json.threads.length, "thread")}`
+            : allThreads(json.threads.length)}{" "}
+          …
         </button>
         <div class="grow" />
         <div class="legend">
@@ -281,10 +412,13 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
           <summary title="Save what is shown">Save ▾</summary>
           <div class="pop">
             {saves.map(([title, save]) => (
-              <button key={title} onClick={(e) => {
-                save();
-                e.currentTarget.closest("details")!.open = false;
-              }}>
+              <button
+                key={title}
+                onClick={(e) => {
+                  save();
+                  e.currentTarget.closest("details")!.open = false;
+                }}
+              >
                 {title}
               </button>
             ))}
@@ -293,15 +427,27 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
       </div>
       {source.finest !== undefined && (
         <p class="note" ref={finestNote}>
-          This file holds pictures of {count(json.n_nodes)} state changes, down to {duration(source.finest)} a column. Below that, and for what lies in a column of many states, open the recording with{" "}
-          <code>jvmscope serve</code>; <code>convert --from --to</code> makes a file of a part.
+          This file holds pictures of {count(json.n_nodes)} state changes, down to{" "}
+          {duration(source.finest)} a column. Below that, and for what lies in a column of many
+          states, open the recording with <code>jvmscope serve</code>;{" "}
+          <code>convert --from --to</code> makes a file of a part.
         </p>
       )}
-      {json.lost > 0 && <p class="note">{count(json.lost)} event{json.lost === 1 ? " was" : "s were"} lost while recording; waits around them have no known cause.</p>}
-      <div class="rows" style={{ flexBasis: rowsHeight(lines.length) }} ref={box} onScroll={() => {
-        top.current = box.current!.scrollTop;
-        redraw();
-      }}>
+      {json.lost > 0 && (
+        <p class="note">
+          {count(json.lost)} event{json.lost === 1 ? " was" : "s were"} lost while recording; waits
+          around them have no known cause.
+        </p>
+      )}
+      <div
+        class="rows"
+        style={{ flexBasis: rowsHeight(lines.length) }}
+        ref={box}
+        onScroll={() => {
+          top.current = box.current!.scrollTop;
+          redraw();
+        }}
+      >
         <canvas
           ref={canvas}
           tabIndex={0}
@@ -317,7 +463,12 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
             const v = latestView.current;
             if (e.ctrlKey) {
               e.preventDefault();
-              zoom(Math.exp(e.deltaY * 0.004), v[0] + ((e.clientX - r.left - gutter(size[0])) / (size[0] - gutter(size[0]))) * (v[1] - v[0]));
+              zoom(
+                Math.exp(e.deltaY * 0.004),
+                v[0] +
+                  ((e.clientX - r.left - gutter(size[0])) / (size[0] - gutter(size[0]))) *
+                    (v[1] - v[0]),
+              );
             } else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) {
               e.preventDefault();
               pan((e.deltaX || e.deltaY) / size[0]);
@@ -340,7 +491,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
             if (!hit) return;
             turn.current = turn.current
               .then(async () => {
-                const node = hit.node >= 0 ? hit.node : ((await source.at(hit.thread, hit.time))?.node ?? -1);
+                const node =
+                  hit.node >= 0 ? hit.node : ((await source.at(hit.thread, hit.time))?.node ?? -1);
                 await show(node);
               })
               .catch(() => {});
@@ -348,22 +500,46 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         />
         <div style={{ height: `${Math.max(0, height - size[1])}px` }} />
       </div>
-      {json.bands && <Bands json={json.bands} view={latestView} onView={setView} drawer={drawBands} />}
+      {json.bands && (
+        <Bands json={json.bands} view={latestView} onView={setView} drawer={drawBands} />
+      )}
       <p class="note small-note" ref={arrowNote} />
       {picked ? (
-        <Details json={json} node={picked.node} segment={picked.segment} onShow={(n) => (turn.current = turn.current.then(() => show(n)).catch(() => {}))} onLock={(lock) => setFilter({ lock })} onClose={() => pick(null)} />
+        <Details
+          json={json}
+          node={picked.node}
+          segment={picked.segment}
+          onShow={(n) => (turn.current = turn.current.then(() => show(n)).catch(() => {}))}
+          onLock={(lock) => setFilter({ lock })}
+          onClose={() => pick(null)}
+        />
       ) : (
-        <PathSummary json={json} onFirst={() => (turn.current = turn.current.then(() => showSegment(0)))} file={file} />
+        <PathSummary
+          json={json}
+          onFirst={() => (turn.current = turn.current.then(() => showSegment(0)))}
+          file={file}
+        />
       )}
       {filter && (
-        <ThreadFilter json={json} chosen={chosen} onChoose={(s) => keep({ th: s ? [...s].join(",") : "" })} lock={filter.lock} onClose={() => setFilter(null)} />
+        <ThreadFilter
+          json={json}
+          chosen={chosen}
+          onChoose={(s) => keep({ th: s ? [...s].join(",") : "" })}
+          lock={filter.lock}
+          onClose={() => setFilter(null)}
+        />
       )}
     </main>
   );
 }
 
 /** The visible part of time. It moves at once; the address, for links, follows when it rests. */
-function useView(kept: Kept["kept"], keep: Kept["keep"], whole: [number, number], onMove: () => void) {
+function useView(
+  kept: Kept["kept"],
+  keep: Kept["keep"],
+  whole: [number, number],
+  onMove: () => void,
+) {
   const keptKey = useRef<string | null>(null); // the key kept last
   const view = useRef(whole);
   const later = useRef(0);
@@ -371,7 +547,10 @@ function useView(kept: Kept["kept"], keep: Kept["keep"], whole: [number, number]
   const key = `${kept.tf ?? ""} ${kept.tt ?? ""}`;
   if (key !== keptKey.current) {
     keptKey.current = key;
-    view.current = kept.tf || kept.tt ? within(Number(kept.tf) || 0, Number(kept.tt) || whole[1], whole[1]) : whole;
+    view.current =
+      kept.tf || kept.tt
+        ? within(Number(kept.tf) || 0, Number(kept.tt) || whole[1], whole[1])
+        : whole;
   }
   useEffect(() => () => pending.current?.(), []);
   const set = (v: [number, number]) => {
@@ -381,7 +560,10 @@ function useView(kept: Kept["kept"], keep: Kept["keep"], whole: [number, number]
       pending.current = null;
       const [from, to] = view.current;
       const all = from <= 0 && to >= whole[1];
-      const part = { tf: all ? "" : String(Math.floor(from)), tt: all ? "" : String(Math.ceil(to)) };
+      const part = {
+        tf: all ? "" : String(Math.floor(from)),
+        tt: all ? "" : String(Math.ceil(to)),
+      };
       keptKey.current = `${part.tf} ${part.tt}`;
       keep(part);
     };
@@ -405,11 +587,26 @@ function within(from: number, to: number, end: number): [number, number] {
  * The rows: the selected ones, or all except the VM's own, by their first appearance, with headings when grouped. The VM's
  * threads come last.
  */
-function layout(json: TimelineJson, grouped: boolean, chosen: Set<number> | null, withVm: boolean): Line[] {
+function layout(
+  json: TimelineJson,
+  grouped: boolean,
+  chosen: Set<number> | null,
+  withVm: boolean,
+): Line[] {
   const { threads } = json;
-  const all = threads.map((_, i) => i).filter((i) => (chosen ? chosen.has(i) : withVm || !threads[i].system));
-  all.sort((a, b) => Number(threads[a].system) - Number(threads[b].system) || threads[a].start - threads[b].start || a - b);
-  const line = (i: number): Line => ({ thread: i, title: threads[i].name || `thread ${threads[i].id}` });
+  const all = threads
+    .map((_, i) => i)
+    .filter((i) => (chosen ? chosen.has(i) : withVm || !threads[i].system));
+  all.sort(
+    (a, b) =>
+      Number(threads[a].system) - Number(threads[b].system) ||
+      threads[a].start - threads[b].start ||
+      a - b,
+  );
+  const line = (i: number): Line => ({
+    thread: i,
+    title: threads[i].name || `thread ${threads[i].id}`,
+  });
   if (!grouped) return all.map(line);
   const groups = new Map<string, number[]>();
   for (const i of all) {
@@ -441,13 +638,21 @@ export const threadsView: View = {
   missing: noTimeline,
   losses: /^(threads|locks|monitors|io|recording)$/,
   facts: timelineFacts,
-  show: ({ page, source, kept }) => <ThreadView json={page.timeline!} source={source!} file={page.file} {...kept} />,
+  show: ({ page, source, kept }) => (
+    <ThreadView json={page.timeline!} source={source!} file={page.file} {...kept} />
+  ),
   help: (
-      <p>
-        Each row is a thread, each colour a state; narrow bars are waits that cost no processor. Where states are too short to be drawn, a column shows the share of each. An arrow leads from the thread that ended a wait to the one that went on; it is dashed where the cause was inferred. The thick line is the <b>critical path</b>: the chain of activities that the whole time depends on.
-        The program can only get faster where this path does. A yellow box is a wait that timed out, a blue one a notifyAll; ticks above a row are notify and locks acquired, ticks below it locks released. Click a state for its lock, its owner and both stacks. The strip below the threads shows when the VM stopped all of them, for a
-        collection or for another reason, and when the container was out of CPU.
-      </p>
-    ),
+    <p>
+      Each row is a thread, each colour a state; narrow bars are waits that cost no processor. Where
+      states are too short to be drawn, a column shows the share of each. An arrow leads from the
+      thread that ended a wait to the one that went on; it is dashed where the cause was inferred.
+      The thick line is the <b>critical path</b>: the chain of activities that the whole time
+      depends on. The program can only get faster where this path does. A yellow box is a wait that
+      timed out, a blue one a notifyAll; ticks above a row are notify and locks acquired, ticks
+      below it locks released. Click a state for its lock, its owner and both stacks. The strip
+      below the threads shows when the VM stopped all of them, for a collection or for another
+      reason, and when the container was out of CPU.
+    </p>
+  ),
   keys: threadKeys,
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads did, as written by src/page/timeline.c. A served page requests what it shows; a page of one file contains
-// everything.
+// What threads did, as written by src/page/timeline.c. A served page requests what it shows; a page
+// of one file contains everything.
 import { Varints } from "./data";
 import { decodePicture, MANY, Picture } from "./picture";
 import { Pyramid } from "./pyramid";
@@ -19,7 +19,15 @@ export interface TimelineJson {
   used_kinds: number[];
   used_edges: number[];
   path_states: string[];
-  threads: { name: string; group: string; id: number; start: number; end: number; system: boolean; quiet: boolean }[];
+  threads: {
+    name: string;
+    group: string;
+    id: number;
+    start: number;
+    end: number;
+    system: boolean;
+    quiet: boolean;
+  }[];
   bands?: BandsJson; // where the recording has any
   nodes?: string;
   pyramid?: PyramidJson; // instead of all nodes
@@ -162,17 +170,24 @@ export interface Source {
   segment(i: number): Promise<SegmentDetails | null>;
 }
 
-export const sourceOf = (json: TimelineJson): Source => (json.served ? new Served() : json.pyramid ? new Pyramid(json) : new InFile(json));
+export const sourceOf = (json: TimelineJson): Source =>
+  json.served ? new Served() : json.pyramid ? new Pyramid(json) : new InFile(json);
 
 class Served implements Source {
   private pictures = [new Picture(0, 0), new Picture(0, 0)]; // in turns: one is shown
 
   async range(from: number, to: number, width: number, threads: number[]) {
-    const r = await fetch(`range?from=${Math.floor(from)}&to=${Math.ceil(to)}&width=${Math.round(width)}&threads=${threads.join(",")}`);
+    const r = await fetch(
+      `range?from=${Math.floor(from)}&to=${Math.ceil(to)}&width=${Math.round(width)}&threads=${threads.join(",")}`,
+    );
     if (!r.ok) throw new Error(await r.text());
     const bytes = new Uint8Array(await r.arrayBuffer());
     this.pictures.reverse();
-    return decodePicture(new Varints(bytes), this.pictures[0].begin(Math.floor(from), Math.ceil(to)), threads);
+    return decodePicture(
+      new Varints(bytes),
+      this.pictures[0].begin(Math.floor(from), Math.ceil(to)),
+      threads,
+    );
   }
 
   private async get<T>(path: string): Promise<T | null> {
@@ -204,13 +219,20 @@ export function decodeContexts(json: TimelineJson): Known {
   const known: Known = { contexts: [], classOf: [], frames: [] };
   const strings = json.strings!;
   const c = new Varints(json.contexts!);
-  while (c.more) known.contexts.push({ object: c.next() - 1, stack: c.next() - 1, other: c.next() - 1, timeout: c.next() });
+  while (c.more)
+    known.contexts.push({
+      object: c.next() - 1,
+      stack: c.next() - 1,
+      other: c.next() - 1,
+      timeout: c.next(),
+    });
   const o = new Varints(json.objects!);
   while (o.more) known.classOf.push(strings[o.next() - 1] ?? "?");
   const s = new Varints(json.stacks!);
   while (s.more) {
     const frames: Frame[] = [];
-    for (let n = s.next(); n > 0; n--) frames.push({ method: strings[s.next() - 1] ?? "?", line: s.next() });
+    for (let n = s.next(); n > 0; n--)
+      frames.push({ method: strings[s.next() - 1] ?? "?", line: s.next() });
     known.frames.push(frames);
   }
   return known;
@@ -228,7 +250,18 @@ export function decodePath(json: TimelineJson): SegmentDetails[] {
     const state = json.path_states[p.next()];
     const edge = p.next();
     const ran = json.path!.ran[p.next() - 1] ?? null;
-    path.push({ index, start, end, thread, node, state, edge: edge & 15, inferred: (edge & 16) > 0, idle: (edge & 32) > 0, ran });
+    path.push({
+      index,
+      start,
+      end,
+      thread,
+      node,
+      state,
+      edge: edge & 15,
+      inferred: (edge & 16) > 0,
+      idle: (edge & 32) > 0,
+      ran,
+    });
   }
   return path;
 }
@@ -297,7 +330,8 @@ class InFile implements Source {
     this.marks = marks.map((s) => Int32Array.from(s));
     this.states.forEach((s, thread) => {
       const end = Math.max(json.threads[thread].end, s.length ? this.time[s[s.length - 1]] : 0);
-      for (let i = 0; i < s.length; i++) this.next[s[i]] = i + 1 < s.length ? this.time[s[i + 1]] : end;
+      for (let i = 0; i < s.length; i++)
+        this.next[s[i]] = i + 1 < s.length ? this.time[s[i + 1]] : end;
     });
     this.known = decodeContexts(json);
     this.path = decodePath(json);
@@ -328,15 +362,19 @@ class InFile implements Source {
       this.runs(p, shares, thread, pixel);
       const markLo = p.marks;
       const marks = this.marks[thread];
-      for (let i = this.behind(marks, this.time, from - 1); i < marks.length && this.time[marks[i]] < to; ) {
+      for (
+        let i = this.behind(marks, this.time, from - 1);
+        i < marks.length && this.time[marks[i]] < to;
+      ) {
         p.addMark(this.time[marks[i]], this.kind[marks[i]], marks[i]);
-        i = pixel > 1 ? this.behind(marks, this.time, this.time[marks[i]] + 3 * pixel, i + 1) : i + 1;
+        i =
+          pixel > 1 ? this.behind(marks, this.time, this.time[marks[i]] + 3 * pixel, i + 1) : i + 1;
       }
       p.rows.set(thread, { lo, hi: p.runs, markLo, markHi: p.marks });
     }
     p.shares = Uint8Array.from(shares);
     this.arrowsInto(p, new Set(threads));
-    for (let i = this.segmentBehind(from); i < this.path.length && this.path[i].start < to; ) {
+    for (let i = this.segmentBehind(from); i < this.path.length && this.path[i].start < to;) {
       const s = this.path[i];
       p.path.push(s);
       i = s.end - s.start >= pixel ? i + 1 : Math.max(i + 1, this.segmentBehind(s.start + pixel));
@@ -348,7 +386,7 @@ class InFile implements Source {
   private runs(p: Picture, shares: number[], thread: number, pixel: number) {
     const s = this.states[thread];
     let at = p.from;
-    for (let i = this.behind(s, this.next, p.from); i < s.length && this.time[s[i]] < p.to; ) {
+    for (let i = this.behind(s, this.next, p.from); i < s.length && this.time[s[i]] < p.to;) {
       const begin = Math.max(this.time[s[i]], at);
       const end = this.next[s[i]];
       if (end - begin >= pixel || i + 1 === s.length || end <= begin) {
@@ -366,7 +404,8 @@ class InFile implements Source {
         share.set(this.kind[s[k]], (share.get(this.kind[s[k]]) ?? 0) + ns);
       }
       p.addRun(begin, begin + pixel, MANY, -1, shares.length, share.size);
-      for (const [kind, ns] of share) shares.push(kind, Math.min(255, Math.round((255 * ns) / pixel)));
+      for (const [kind, ns] of share)
+        shares.push(kind, Math.min(255, Math.round((255 * ns) / pixel)));
       at = begin + pixel;
       i = Math.max(i + 1, k - 1);
     }
@@ -391,7 +430,16 @@ class InFile implements Source {
     for (let k = 0; k < found.length; k += p.arrowEvery) {
       const i = found[k];
       const w = this.waker[i];
-      p.arrows.push({ time: this.time[i], cause: this.time[w], node: i, waker: w, thread: this.thread[i], from: this.thread[w], edge: this.edge[i], inferred: !!this.inferred[i] });
+      p.arrows.push({
+        time: this.time[i],
+        cause: this.time[w],
+        node: i,
+        waker: w,
+        thread: this.thread[i],
+        from: this.thread[w],
+        edge: this.edge[i],
+        inferred: !!this.inferred[i],
+      });
     }
   }
 
@@ -402,7 +450,12 @@ class InFile implements Source {
   private causeOf(i: number): Cause | null {
     if (i < 0 || !this.isState(i) || !this.edge[i]) return null;
     const node = this.waker[i];
-    return { edge: this.edge[i], inferred: !!this.inferred[i], node, ...(node >= 0 ? { thread: this.thread[node], frames: this.stackOf(node) } : {}) };
+    return {
+      edge: this.edge[i],
+      inferred: !!this.inferred[i],
+      node,
+      ...(node >= 0 ? { thread: this.thread[node], frames: this.stackOf(node) } : {}),
+    };
   }
 
   private stackOf(i: number): Frame[] {
@@ -420,16 +473,36 @@ class InFile implements Source {
     const after = isState ? (s[index + 1] ?? -1) : (s[at] ?? -1);
     const end = isState ? this.next[i] : this.time[i];
     let segment = -1;
-    for (let k = this.segmentBehind(this.time[i]); k < this.path.length && this.path[k].start < Math.max(end, this.time[i] + 1); k++)
+    for (
+      let k = this.segmentBehind(this.time[i]);
+      k < this.path.length && this.path[k].start < Math.max(end, this.time[i] + 1);
+      k++
+    )
       if (this.path[k].thread === thread) {
         segment = k;
         break;
       }
     const woken: NodeDetails["woken"] = [];
-    if (!isState) for (let k = i + 1; k < this.n && woken.length < 1000; k++) if (this.waker[k] === i && this.isState(k)) woken.push({ node: k, thread: this.thread[k], time: this.time[k] });
+    if (!isState)
+      for (let k = i + 1; k < this.n && woken.length < 1000; k++)
+        if (this.waker[k] === i && this.isState(k))
+          woken.push({ node: k, thread: this.thread[k], time: this.time[k] });
     return {
-      node: i, thread, kind: this.kind[i], start: this.time[i], end, lock: this.known.classOf[context.object] ?? null, other: context.other, timeout_ms: context.timeout,
-      before, after, frames: this.stackOf(i), cause: this.causeOf(i), ended: isState ? this.causeOf(after) : null, segment, ...(isState ? {} : { woken }),
+      node: i,
+      thread,
+      kind: this.kind[i],
+      start: this.time[i],
+      end,
+      lock: this.known.classOf[context.object] ?? null,
+      other: context.other,
+      timeout_ms: context.timeout,
+      before,
+      after,
+      frames: this.stackOf(i),
+      cause: this.causeOf(i),
+      ended: isState ? this.causeOf(after) : null,
+      segment,
+      ...(isState ? {} : { woken }),
     };
   }
 

@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call tree: every recorded call with its arguments and its result, below the call that made it.
+// The call tree: every recorded call with its arguments and its result, below the call that made
+// it.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Call, filterCalls, linkCalls, methods, parseTime, timeFault, TraceJson, types, values } from "./calls";
+import {
+  Call,
+  filterCalls,
+  linkCalls,
+  methods,
+  parseTime,
+  timeFault,
+  TraceJson,
+  types,
+  values,
+} from "./calls";
 import { allThreads, count, duration, moment, plural, split } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
@@ -16,7 +27,12 @@ interface Props extends Kept {
 }
 
 export function TraceView({ json, served, kept, keep, name }: Props) {
-  const filter = { text: kept.cm ?? "", thread: kept.ct ?? "", min: kept.cn ?? "", threw: kept.cx === "1" };
+  const filter = {
+    text: kept.cm ?? "",
+    thread: kept.ct ?? "",
+    min: kept.cn ?? "",
+    threw: kept.cx === "1",
+  };
   const minNs = parseTime(filter.min);
   const fault = timeFault(filter.min);
   const [asked, setAsked] = useState<TraceJson | null>(null);
@@ -30,7 +46,9 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
     if (filter.thread) q.set("thread", filter.thread.replace(/[*?[\]\\]/g, "\\$&"));
     if (minNs > 0) q.set("min", String(Math.round(minNs)));
     const wait = setTimeout(() => {
-      fetch(`calls?${q}`, { signal: stop.signal }).then(async (r) => r.ok && setAsked(await r.json())).catch(() => {});
+      fetch(`calls?${q}`, { signal: stop.signal })
+        .then(async (r) => r.ok && setAsked(await r.json()))
+        .catch(() => {});
     }, 150);
     return () => {
       clearTimeout(wait);
@@ -40,7 +58,10 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
   const shown = asked ?? json;
   const calls = useMemo(() => linkCalls(shown), [shown]);
   const threads = useMemo(() => [...new Set(json.calls.map((c) => c.thread ?? ""))].sort(), [json]);
-  const hits = useMemo(() => filterCalls(calls, { ...filter, minNs: fault ? Infinity : minNs }), [calls, filter.text, filter.thread, minNs, filter.threw]);
+  const hits = useMemo(
+    () => filterCalls(calls, { ...filter, minNs: fault ? Infinity : minNs }),
+    [calls, filter.text, filter.thread, minNs, filter.threw],
+  );
   const [closed, setClosed] = useState(new Set<number>());
   const [at, setAt] = useState(-1);
   const filtered = !!(filter.text || filter.thread || minNs > 0 || fault || filter.threw);
@@ -67,64 +88,158 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
   const onKey = (e: KeyboardEvent, row: number) => {
     const i = rows[row];
     if (e.key === "ArrowRight" && closed.has(i)) fold(i, false);
-    else if (e.key === "ArrowRight" && calls[i].children) pick(rows[Math.min(row + 1, rows.length - 1)]);
+    else if (e.key === "ArrowRight" && calls[i].children)
+      pick(rows[Math.min(row + 1, rows.length - 1)]);
     else if (e.key === "ArrowLeft" && calls[i].children && !closed.has(i)) fold(i, true);
     else if (e.key === "ArrowLeft" && calls[i].parent >= 0) reveal(calls[i].parent);
     else if (filtered && (e.key === "n" || e.key === "N")) {
-      const to = (e.key === "n" ? rows.slice(row + 1) : rows.slice(0, row).reverse()).find((k) => hits[k]);
+      const to = (e.key === "n" ? rows.slice(row + 1) : rows.slice(0, row).reverse()).find(
+        (k) => hits[k],
+      );
       if (to !== undefined) pick(to);
     } else if (e.key === "Escape" && at >= 0) pick(-1);
     else return false;
     return true;
   };
   const save = () =>
-    download(`${name}-calls.csv`, "text/csv", table(["start_ns", "ns", "thread", "depth", "method", "arguments", "returned", "threw"],
-      rows.map((i) => [calls[i].start_ns, calls[i].ns, calls[i].thread ?? "", calls[i].depth, calls[i].method, calls[i].args, calls[i].return ?? "", calls[i].exception ?? ""])));
+    download(
+      `${name}-calls.csv`,
+      "text/csv",
+      table(
+        ["start_ns", "ns", "thread", "depth", "method", "arguments", "returned", "threw"],
+        rows.map((i) => [
+          calls[i].start_ns,
+          calls[i].ns,
+          calls[i].thread ?? "",
+          calls[i].depth,
+          calls[i].method,
+          calls[i].args,
+          calls[i].return ?? "",
+          calls[i].exception ?? "",
+        ]),
+      ),
+    );
   return (
     <main class="trace">
       <div class="tools" role="toolbar" aria-label="Calls">
         <div class="search">
-          <input type="search" placeholder="Method ( / )" aria-label="Method: a part of its name, or a pattern with *" value={filter.text} onInput={(e) => keep({ cm: e.currentTarget.value, call: "" })} />
+          <input
+            type="search"
+            placeholder="Method ( / )"
+            aria-label="Method: a part of its name, or a pattern with *"
+            value={filter.text}
+            onInput={(e) => keep({ cm: e.currentTarget.value, call: "" })}
+          />
         </div>
-        <select aria-label="Thread" value={filter.thread} onChange={(e) => keep({ ct: e.currentTarget.value, call: "" })}>
+        <select
+          aria-label="Thread"
+          value={filter.thread}
+          onChange={(e) => keep({ ct: e.currentTarget.value, call: "" })}
+        >
           <option value="">{allThreads(threads.length)}</option>
-          {threads.map((t) => <option key={t} value={t}>{t.slice(0, 80) || "?"}</option>)}
+          {threads.map((t) => (
+            <option key={t} value={t}>
+              {t.slice(0, 80) || "?"}
+            </option>
+          ))}
         </select>
         <label class="field">
           at least
-          <input type="text" size={7} placeholder="1ms" aria-label="Shortest time" aria-invalid={!!fault} value={filter.min} onInput={(e) => keep({ cn: e.currentTarget.value, call: "" })} />
+          <input
+            type="text"
+            size={7}
+            placeholder="1ms"
+            aria-label="Shortest time"
+            aria-invalid={!!fault}
+            value={filter.min}
+            onInput={(e) => keep({ cn: e.currentTarget.value, call: "" })}
+          />
         </label>
-        <button class="toggle" aria-pressed={filter.threw} onClick={() => keep({ cx: filter.threw ? "" : "1", call: "" })}>Threw</button>
-        <output aria-live="polite">{fault ? fault : filtered ? `${count(matches)} of ${plural(shown.total, "call")}` : plural(json.total, "call")}</output>
+        <button
+          class="toggle"
+          aria-pressed={filter.threw}
+          onClick={() => keep({ cx: filter.threw ? "" : "1", call: "" })}
+        >
+          Threw
+        </button>
+        <output aria-live="polite">
+          {fault
+            ? fault
+            : filtered
+              ? `${count(matches)} of ${plural(shown.total, "call")}`
+              : plural(json.total, "call")}
+        </output>
         <div class="grow" />
         <div class="row">
           <div class="seg" role="group" aria-label="Tree">
             <button onClick={() => setClosed(new Set())}>Open all</button>
-            <button onClick={() => setClosed(new Set(calls.map((_, i) => i).filter((i) => calls[i].children)))}>Close all</button>
+            <button
+              onClick={() =>
+                setClosed(new Set(calls.map((_, i) => i).filter((i) => calls[i].children)))
+              }
+            >
+              Close all
+            </button>
           </div>
-          <button onClick={save} title="The calls shown, as CSV">Save CSV</button>
+          <button onClick={save} title="The calls shown, as CSV">
+            Save CSV
+          </button>
         </div>
       </div>
       {shown.total > shown.calls.length && (
         <p class="note">
-          The first {count(shown.calls.length)} of {plural(shown.total, "call")}. {served ? "A filter looks through all of them." : "jvmscope serve looks through all of them, and so does jvmscope trace."}
+          The first {count(shown.calls.length)} of {plural(shown.total, "call")}.{" "}
+          {served
+            ? "A filter looks through all of them."
+            : "jvmscope serve looks through all of them, and so does jvmscope trace."}
         </p>
       )}
       <div class="panes">
-        <VirtualTable label="Calls" count={rows.length} cursor={cursor} onCursor={(r) => pick(rows[r])} onKey={onKey} level={(r) => levelOf(calls, rows[r])}
-          expanded={(r) => (calls[rows[r]].children ? !closed.has(rows[r]) : undefined)} empty={fault || "No call matches."}
-          columns={[{ title: "Call" }, { title: "Start", numeric: true, width: "104px", minor: true }, { title: "Time", numeric: true, width: "92px" }, { title: "Thread", width: "130px", minor: true }]}
+        <VirtualTable
+          label="Calls"
+          count={rows.length}
+          cursor={cursor}
+          onCursor={(r) => pick(rows[r])}
+          onKey={onKey}
+          level={(r) => levelOf(calls, rows[r])}
+          expanded={(r) => (calls[rows[r]].children ? !closed.has(rows[r]) : undefined)}
+          empty={fault || "No call matches."}
+          columns={[
+            { title: "Call" },
+            { title: "Start", numeric: true, width: "104px", minor: true },
+            { title: "Time", numeric: true, width: "92px" },
+            { title: "Thread", width: "130px", minor: true },
+          ]}
           rowClass={(r) => (filtered && !hits[rows[r]] ? "context" : "")}
           cells={(r) => {
             const i = rows[r];
             const c = calls[i];
-            return [<Line c={c} level={levelOf(calls, i)} closed={closed.has(i)} onFold={() => fold(i, !closed.has(i))} />, moment(c.start_ns), duration(c.ns), c.thread ?? "?"];
-          }} />
+            return [
+              <Line
+                c={c}
+                level={levelOf(calls, i)}
+                closed={closed.has(i)}
+                onFold={() => fold(i, !closed.has(i))}
+              />,
+              moment(c.start_ns),
+              duration(c.ns),
+              c.thread ?? "?",
+            ];
+          }}
+        />
         <aside class="side" aria-label="Details" aria-live="polite">
           {at >= 0 && calls[at] ? (
-            <Details c={calls[at]} onParent={() => reveal(calls[at].parent)} onMethod={() => keep({ cm: calls[at].name, call: "" })} onClose={() => pick(-1)} />
+            <Details
+              c={calls[at]}
+              onParent={() => reveal(calls[at].parent)}
+              onMethod={() => keep({ cm: calls[at].name, call: "" })}
+              onClose={() => pick(-1)}
+            />
           ) : (
-            <Summary calls={calls.filter((_, i) => hits[i])} onMethod={(m) => keep({ cm: m, call: "" })} />
+            <Summary
+              calls={calls.filter((_, i) => hits[i])}
+              onMethod={(m) => keep({ cm: m, call: "" })}
+            />
           )}
         </aside>
       </div>
@@ -139,9 +254,16 @@ function levelOf(calls: Call[], i: number): number {
 }
 
 /** Matching calls and those that lead to them, without what is inside a closed one. */
-function visible(calls: Call[], hits: Uint8Array, filtered: boolean, closed: Set<number>): number[] {
+function visible(
+  calls: Call[],
+  hits: Uint8Array,
+  filtered: boolean,
+  closed: Set<number>,
+): number[] {
   const keep = Uint8Array.from(hits);
-  if (filtered) for (let i = calls.length - 1; i >= 0; i--) if (keep[i] && calls[i].parent >= 0) keep[calls[i].parent] = 1;
+  if (filtered)
+    for (let i = calls.length - 1; i >= 0; i--)
+      if (keep[i] && calls[i].parent >= 0) keep[calls[i].parent] = 1;
   const hidden = new Uint8Array(calls.length);
   const rows: number[] = [];
   const children = new Map<number, number[]>();
@@ -161,15 +283,40 @@ function visible(calls: Call[], hits: Uint8Array, filtered: boolean, closed: Set
   return rows;
 }
 
-function Line({ c, level, closed, onFold }: { c: Call; level: number; closed: boolean; onFold: () => void }) {
+function Line({
+  c,
+  level,
+  closed,
+  onFold,
+}: {
+  c: Call;
+  level: number;
+  closed: boolean;
+  onFold: () => void;
+}) {
   const { pkg, cls, name } = split(c.name);
   const t = types(c.method);
   const args = values(c.args, t.parameters).join(", ");
-  const result = c.exception ? ` threw ${c.exception}` : c.return !== undefined ? ` = ${values(c.return, [t.result])[0]}` : "";
+  const result = c.exception
+    ? ` threw ${c.exception}`
+    : c.return !== undefined
+      ? ` = ${values(c.return, [t.result])[0]}`
+      : "";
   return (
-    <span class="call" style={{ paddingLeft: `${(Math.min(level, 40) - 1) * 16}px` }} title={`${c.name}(${args})${result}`.slice(0, 2000)}>
+    <span
+      class="call"
+      style={{ paddingLeft: `${(Math.min(level, 40) - 1) * 16}px` }}
+      title={`${c.name}(${args})${result}`.slice(0, 2000)}
+    >
       {c.children ? (
-        <button class="fold" tabIndex={-1} aria-hidden="true" onClick={(e) => (e.stopPropagation(), onFold())}>{closed ? "▸" : "▾"}</button>
+        <button
+          class="fold"
+          tabIndex={-1}
+          aria-hidden="true"
+          onClick={(e) => (e.stopPropagation(), onFold())}
+        >
+          {closed ? "▸" : "▾"}
+        </button>
       ) : (
         <span class="fold" />
       )}
@@ -177,7 +324,11 @@ function Line({ c, level, closed, onFold }: { c: Call; level: number; closed: bo
       {cls && `${cls}.`}
       <b>{name}</b>
       <span class="dim">({args.slice(0, 300)})</span>
-      {c.exception ? <span class="threw">{result.slice(0, 300)}</span> : <span class="result">{result.slice(0, 300)}</span>}
+      {c.exception ? (
+        <span class="threw">{result.slice(0, 300)}</span>
+      ) : (
+        <span class="result">{result.slice(0, 300)}</span>
+      )}
     </span>
   );
 }
@@ -191,15 +342,25 @@ function Details(p: { c: Call; onParent: () => void; onMethod: () => void; onClo
       <h2 class="break">{c.name}</h2>
       <p>
         {duration(c.ns)}
-        {c.children > 0 && <span class="dim"> of which {duration(Math.max(0, c.self))} in itself; {c.children} recorded call{c.children > 1 ? "s" : ""} below</span>}
+        {c.children > 0 && (
+          <span class="dim">
+            {" "}
+            of which {duration(Math.max(0, c.self))} in itself; {c.children} recorded call
+            {c.children > 1 ? "s" : ""} below
+          </span>
+        )}
       </p>
-      <p class="dim">at {moment(c.start_ns)} on {c.thread ?? "?"}</p>
+      <p class="dim">
+        at {moment(c.start_ns)} on {c.thread ?? "?"}
+      </p>
       <dl class="facts-list">
         {c.this !== undefined && <Fact name="this" type="" value={values(c.this)[0]} />}
         {args.map((v, i) => (
           <Fact key={i} name={`argument ${i + 1}`} type={t.parameters[i] ?? ""} value={v} />
         ))}
-        {c.return !== undefined && <Fact name="returned" type={t.result} value={values(c.return, [t.result])[0]} />}
+        {c.return !== undefined && (
+          <Fact name="returned" type={t.result} value={values(c.return, [t.result])[0]} />
+        )}
         {c.exception && <Fact name="threw" type="" value={c.exception} />}
         {c.caller && <Fact name="called by" type="" value={c.caller.replace(/\(.*$/s, "")} />}
       </dl>
@@ -226,13 +387,34 @@ function Fact({ name, type, value }: { name: string; type: string; value: string
 }
 
 function Summary({ calls, onMethod }: { calls: Call[]; onMethod: (m: string) => void }) {
-  const rows = useMemo(() => methods(calls).map((m, key) => ({ key, cells: [m.name, m.calls, m.self, m.total, m.max, m.threw] })), [calls]);
+  const rows = useMemo(
+    () =>
+      methods(calls).map((m, key) => ({
+        key,
+        cells: [m.name, m.calls, m.self, m.total, m.max, m.threw],
+      })),
+    [calls],
+  );
   const time = { numeric: true, format: duration };
   return (
     <>
       <h2>Methods</h2>
-      <SortableTable caption="Methods by time in themselves" by={2} limit={200} rows={rows} selected={new Set()} onSelect={(s) => onMethod(String(rows[[...s][0]].cells[0]))}
-        columns={[{ title: "Method", name: true, code: "method" }, { title: "Calls", numeric: true }, { title: "Self", ...time }, { title: "Total", ...time }, { title: "Max", ...time, minor: true }, { title: "Threw", numeric: true, minor: true }]} />
+      <SortableTable
+        caption="Methods by time in themselves"
+        by={2}
+        limit={200}
+        rows={rows}
+        selected={new Set()}
+        onSelect={(s) => onMethod(String(rows[[...s][0]].cells[0]))}
+        columns={[
+          { title: "Method", name: true, code: "method" },
+          { title: "Calls", numeric: true },
+          { title: "Self", ...time },
+          { title: "Total", ...time },
+          { title: "Max", ...time, minor: true },
+          { title: "Threw", numeric: true, minor: true },
+        ]}
+      />
     </>
   );
 }
@@ -249,10 +431,24 @@ export const traceView: View = {
   name: "trace",
   title: "Calls",
   has: (p) => !!p.trace,
-  missing: { title: "Calls", is: "the calls of chosen methods with arguments and results", by: "jvmscope run --trace 'com.example.*' -o app.jfr -- java ..." },
+  missing: {
+    title: "Calls",
+    is: "the calls of chosen methods with arguments and results",
+    by: "jvmscope run --trace 'com.example.*' -o app.jfr -- java ...",
+  },
   losses: /^(trace|log|recording)$/,
-  facts: (p) => <span><b>{plural(p.trace!.total, "call")}</b></span>,
-  show: ({ page, name, kept }) => <TraceView json={page.trace!} served={!!page.site} name={name} {...kept} />,
-  help: <p>Each line is a recorded call with its arguments and its result, below the call that made it.</p>,
+  facts: (p) => (
+    <span>
+      <b>{plural(p.trace!.total, "call")}</b>
+    </span>
+  ),
+  show: ({ page, name, kept }) => (
+    <TraceView json={page.trace!} served={!!page.site} name={name} {...kept} />
+  ),
+  help: (
+    <p>
+      Each line is a recorded call with its arguments and its result, below the call that made it.
+    </p>
+  ),
   keys: callKeys,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights over a tree of methods: selection, totals, ranking, inversion, callers and callees of one method.
+// Weights over a tree of methods: selection, totals, ranking, inversion, callers and callees of one
+// method.
 import { Cells, kinds, MARK, Shape } from "./data";
 
 /**
@@ -137,7 +138,11 @@ export function invert(t: Tree, labels: number): Tree {
  * Builds all that a method calls (below it) and all that calls it (above), merged over all its occurrences; of recursive calls
  * the outermost counts.
  */
-export function sandwich(t: Tree, label: number, labels: number): { callers: Tree; callees: Tree; weight: number; self: number } {
+export function sandwich(
+  t: Tree,
+  label: number,
+  labels: number,
+): { callers: Tree; callees: Tree; weight: number; self: number } {
   const down = new Builder(labels);
   const up = new Builder(labels);
   const at = new Int32Array(t.n); // node of `down` where this node lies, 0: not below the method
@@ -188,7 +193,7 @@ export function rank(t: Tree, labels: number): Row[] {
       kind[label] = t.kind[i];
     }
   };
-  for (let n = 0; ; ) {
+  for (let n = 0; ;) {
     if (next[n] < t.first[n + 1]) {
       n = t.child[next[n]++];
       enter(n);
@@ -199,7 +204,9 @@ export function rank(t: Tree, labels: number): Row[] {
     n = t.parent[n];
   }
   const rows: Row[] = [];
-  for (let label = 0; label < labels; label++) if (kind[label] >= 0) rows.push({ label, kind: kind[label], self: self[label], total: total[label] });
+  for (let label = 0; label < labels; label++)
+    if (kind[label] >= 0)
+      rows.push({ label, kind: kind[label], self: self[label], total: total[label] });
   return rows.sort((a, b) => b.self - a.self || b.total - a.total || a.label - b.label);
 }
 
@@ -207,8 +214,13 @@ export function rank(t: Tree, labels: number): Row[] {
 export function withCalls(rows: Row[], calls: Map<number, number> | null): Row[] {
   if (!calls) return rows;
   const ranked = new Set(rows.map((r) => r.label));
-  const others = [...calls].filter(([label, n]) => n && !ranked.has(label)).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
-  return [...rows, ...others.map(([label]) => ({ label, kind: kinds.indexOf("java"), self: 0, total: 0 }))];
+  const others = [...calls]
+    .filter(([label, n]) => n && !ranked.has(label))
+    .sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+  return [
+    ...rows,
+    ...others.map(([label]) => ({ label, kind: kinds.indexOf("java"), self: 0, total: 0 })),
+  ];
 }
 
 /**
@@ -217,14 +229,20 @@ export function withCalls(rows: Row[], calls: Map<number, number> | null): Row[]
  */
 export function unattributed(t: Tree, labels: string[]): number {
   let w = t.self[0];
-  for (let i = 1; i < t.n; i++) if (t.kind[i] === MARK && labels[t.label[i]] !== "[not returned]" && labels[t.label[i]] !== "[jvmscope]") w += t.self[i];
+  for (let i = 1; i < t.n; i++)
+    if (
+      t.kind[i] === MARK &&
+      labels[t.label[i]] !== "[not returned]" &&
+      labels[t.label[i]] !== "[jvmscope]"
+    )
+      w += t.self[i];
   return w;
 }
 
 /** The weight of stacks that contain a matching frame, each counted once. */
 export function matched(t: Tree, match: Uint8Array): number {
   let w = 0;
-  for (let n = t.firstChild[0]; n; ) {
+  for (let n = t.firstChild[0]; n;) {
     const hit = match[t.label[n]];
     if (hit) w += t.total[n];
     else if (t.firstChild[n]) {
@@ -247,7 +265,10 @@ export function search(labels: string[], text: string): Uint8Array | null {
   const hits = new Uint8Array(labels.length);
   let test: (s: string) => boolean;
   if (/[*?]/.test(text)) {
-    const source = text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*+/g, ".*").replace(/\?/g, ".");
+    const source = text
+      .replace(/[.+^${}()|[\]\\]/g, "\\$&")
+      .replace(/\*+/g, ".*")
+      .replace(/\?/g, ".");
     const re = new RegExp(`^${source}$`, fold ? "is" : "s");
     test = (s) => re.test(s);
   } else {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows sizes as areas that are close to squares (after Bruls, Huizing and van Wijk, "Squarified treemaps", 2000).
+// Shows sizes as areas that are close to squares (after Bruls, Huizing and van Wijk, "Squarified
+// treemaps", 2000).
 
 export interface Box<T> {
   x: number;
@@ -10,11 +11,20 @@ export interface Box<T> {
 }
 
 /** Arranges items (largest first) in a rectangle. If sizes add up to less than `whole`, the rest stays free at the end. */
-export function squarify<T>(items: { size: number; item: T }[], whole: number, x: number, y: number, w: number, h: number): Box<T>[] {
+export function squarify<T>(
+  items: { size: number; item: T }[],
+  whole: number,
+  x: number,
+  y: number,
+  w: number,
+  h: number,
+): Box<T>[] {
   const out: Box<T>[] = [];
   const scale = whole > 0 ? (w * h) / whole : 0;
-  const areas = items.map((i) => ({ area: i.size * scale, item: i.item })).filter((a) => a.area > 0);
-  for (let i = 0; i < areas.length && w > 0.5 && h > 0.5; ) {
+  const areas = items
+    .map((i) => ({ area: i.size * scale, item: i.item }))
+    .filter((a) => a.area > 0);
+  for (let i = 0; i < areas.length && w > 0.5 && h > 0.5;) {
     const side = Math.min(w, h);
     let sum = areas[i].area;
     let n = 1;
@@ -30,7 +40,11 @@ export function squarify<T>(items: { size: number; item: T }[], whole: number, x
     let at = 0;
     for (const a of areas.slice(i, i + n)) {
       const length = a.area / depth;
-      out.push(w >= h ? { x, y: y + at, w: depth, h: length, item: a.item } : { x: x + at, y, w: length, h: depth, item: a.item });
+      out.push(
+        w >= h
+          ? { x, y: y + at, w: depth, h: length, item: a.item }
+          : { x: x + at, y, w: length, h: depth, item: a.item },
+      );
       at += length;
     }
     if (w >= h) {

@@ -25,16 +25,26 @@ export interface View {
   keys: [string, string][];
 }
 
-export const noTimeline = { title: "Threads and locks", is: "what each thread did, who waited for whom, the critical path", by: "jvmscope run --threads -o app.jfr -- java ..." };
+export const noTimeline = {
+  title: "Threads and locks",
+  is: "what each thread did, who waited for whom, the critical path",
+  by: "jvmscope run --threads -o app.jfr -- java ...",
+};
 
 export function timelineFacts({ timeline }: PageJson) {
-  return timeline && (
-    <>
-      <span>
-        <b>{plural(timeline.threads.length, "thread")}</b>
-      </span>
-      <span>in {duration(timeline.end_ns)}</span>
-      {!timeline.exact && <span class="warn" title="Record with --threads to have every cause">some causes are not recorded</span>}
-    </>
+  return (
+    timeline && (
+      <>
+        <span>
+          <b>{plural(timeline.threads.length, "thread")}</b>
+        </span>
+        <span>in {duration(timeline.end_ns)}</span>
+        {!timeline.exact && (
+          <span class="warn" title="Record with --threads to have every cause">
+            some causes are not recorded
+          </span>
+        )}
+      </>
+    )
   );
 }

@@ -8,4 +8,11 @@ import { threadsView } from "./threadview";
 import { traceView } from "./trace";
 import type { View } from "./view";
 
-export const views: View[] = [threadsView, monitorsView, requestsView, heapView, traceView, coverageView];
+export const views: View[] = [
+  threadsView,
+  monitorsView,
+  requestsView,
+  heapView,
+  traceView,
+  coverageView,
+];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A long list as a table of which only the visible rows are in the document; one row has the keyboard focus.
+// A long list as a table of which only the visible rows are in the document; one row has the
+// keyboard focus.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useSize } from "./size";
@@ -20,7 +21,8 @@ interface Props {
   empty?: string;
 }
 
-export const cellClass = (c: { numeric?: boolean; minor?: boolean; name?: boolean }) => [c.numeric && "n", c.minor && "minor", c.name && "name"].filter(Boolean).join(" ");
+export const cellClass = (c: { numeric?: boolean; minor?: boolean; name?: boolean }) =>
+  [c.numeric && "n", c.minor && "minor", c.name && "name"].filter(Boolean).join(" ");
 
 export function VirtualTable(p: Props) {
   const box = useRef<HTMLDivElement>(null);
@@ -38,19 +40,44 @@ export function VirtualTable(p: Props) {
   const last = Math.min(p.count, Math.ceil((top + height) / ROW) + 8);
   const onKey = (e: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(height / ROW) - 2);
-    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -p.count, End: p.count };
-    if (steps[e.key] && p.count) p.onCursor(Math.max(0, Math.min(p.count - 1, p.cursor + steps[e.key])));
+    const steps: Record<string, number> = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -p.count,
+      End: p.count,
+    };
+    if (steps[e.key] && p.count)
+      p.onCursor(Math.max(0, Math.min(p.count - 1, p.cursor + steps[e.key])));
     else if (!p.onKey || p.cursor < 0 || !p.onKey(e, p.cursor)) return;
     e.preventDefault();
     e.stopPropagation();
   };
   return (
-    <div class="virtual" ref={box} tabIndex={0} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={onKey} role="group" aria-label={`${p.label}. Arrow keys move.`}>
-      <table role={isTree ? "treegrid" : undefined} aria-rowcount={p.count + 1} aria-label={p.label}>
+    <div
+      class="virtual"
+      ref={box}
+      tabIndex={0}
+      onScroll={(e) => setTop(e.currentTarget.scrollTop)}
+      onKeyDown={onKey}
+      role="group"
+      aria-label={`${p.label}. Arrow keys move.`}
+    >
+      <table
+        role={isTree ? "treegrid" : undefined}
+        aria-rowcount={p.count + 1}
+        aria-label={p.label}
+      >
         <thead>
           <tr>
             {p.columns.map((c) => (
-              <th scope="col" key={c.title} class={cellClass(c)} style={c.width ? { width: c.width } : undefined}>
+              <th
+                scope="col"
+                key={c.title}
+                class={cellClass(c)}
+                style={c.width ? { width: c.width } : undefined}
+              >
                 {c.title}
               </th>
             ))}
@@ -61,15 +88,27 @@ export function VirtualTable(p: Props) {
           {Array.from({ length: Math.max(0, last - first) }, (_, k) => {
             const i = first + k;
             return (
-              <tr key={i} data-row={i} aria-rowindex={i + 2} aria-selected={i === p.cursor} aria-level={p.level?.(i)} aria-expanded={p.expanded?.(i)}
-                class={`${i === p.cursor ? "on " : ""}${p.rowClass?.(i) ?? ""}`} onClick={() => p.onCursor(i)}>
+              <tr
+                key={i}
+                data-row={i}
+                aria-rowindex={i + 2}
+                aria-selected={i === p.cursor}
+                aria-level={p.level?.(i)}
+                aria-expanded={p.expanded?.(i)}
+                class={`${i === p.cursor ? "on " : ""}${p.rowClass?.(i) ?? ""}`}
+                onClick={() => p.onCursor(i)}
+              >
                 {p.cells(i).map((c, n) => (
-                  <td key={n} class={cellClass(p.columns[n])}>{c}</td>
+                  <td key={n} class={cellClass(p.columns[n])}>
+                    {c}
+                  </td>
                 ))}
               </tr>
             );
           })}
-          {last < p.count && <tr aria-hidden="true" style={{ height: `${(p.count - last) * ROW}px` }} />}
+          {last < p.count && (
+            <tr aria-hidden="true" style={{ height: `${(p.count - last) * ROW}px` }} />
+          )}
         </tbody>
       </table>
       {!p.count && <p class="empty">{p.empty ?? "Nothing matches."}</p>}

@@ -30,10 +30,16 @@ def test_samples_and_waits_leave_the_shared_archive_in_use(jdk, tmp_path):
         shared, other = loaded(jdk, tmp_path, options=options)
         assert plain <= shared, (options, sorted(plain - shared)[:5])
         assert len(other) < 60, (options, sorted(other)[:20])
-        # Classes that the agent looks something up in when it first needs it; to initialize these takes up to 20 ms.
-        assert not {"java.net.SocketImpl", "java.util.concurrent.FutureTask"} & (shared | other), options
+        # Classes that the agent looks something up in when it first needs it; to initialize these
+        # takes up to 20 ms.
+        assert not {"java.net.SocketImpl", "java.util.concurrent.FutureTask"} & (
+            shared | other
+        ), options
         # To initialize VirtualThread takes the VM 20 to 40 ms; it is left to the program.
-        assert not any(name.startswith("java.lang.VirtualThread$$Lambda") for name in other), (options, sorted(other))
+        assert not any(name.startswith("java.lang.VirtualThread$$Lambda") for name in other), (
+            options,
+            sorted(other),
+        )
 
 
 @pytest.mark.jdks(17, 25)
@@ -42,32 +48,74 @@ def test_an_archive_of_the_program_stays_in_use(jdk, tmp_path):
     archive, jar = tmp_path / "app.jsa", tmp_path / "app.jar"
     assert jdk.run("jar", "cf", jar, "-C", lab.compiled("Busy"), ".").returncode == 0
     command = ["java", "-cp", jar]
-    assert jdk.run(*command, f"-XX:ArchiveClassesAtExit={archive}", "Busy", "0.1").returncode == 0 and archive.exists()
+    assert (
+        jdk.run(*command, f"-XX:ArchiveClassesAtExit={archive}", "Busy", "0.1").returncode == 0
+        and archive.exists()
+    )
     log = tmp_path / "classes.txt"
     for options in (None, "cpu=samples,threads=y"):
         agent = [jdk.agent(f"format=r,{options},file={tmp_path}/x.jfr")] if options else []
-        done = jdk.run(*command, f"-Xlog:class+load:file={log}", "-Xshare:on", f"-XX:SharedArchiveFile={archive}", *agent, "Busy", "0.1")
+        done = jdk.run(
+            *command,
+            f"-Xlog:class+load:file={log}",
+            "-Xshare:on",
+            f"-XX:SharedArchiveFile={archive}",
+            *agent,
+            "Busy",
+            "0.1",
+        )
         assert done.returncode == 0, done.stderr
         assert re.search(r" Busy source: shared objects file \(top\)", log.read_text()), options
 
 
 @pytest.mark.jdks(25, 27)
 def test_an_aot_cache_stays_in_use(jdk, tmp_path):
-    """With -XX:AOTMode=on a VM that cannot use its cache exits. Here it uses the cache: classes, linked in advance, and modules
-    come from it."""
+    """With -XX:AOTMode=on a VM that cannot use its cache exits. Here it uses the cache: classes,
+    linked in advance, and modules come from it.
+    """
     command, plain = aot_program(jdk, tmp_path), None
-    for options in (None, "cpu=samples,threads=y", "requests=auto", "always=y,cpu=samples,threads=y", "cpu=times"):
+    for options in (
+        None,
+        "cpu=samples,threads=y",
+        "requests=auto",
+        "always=y,cpu=samples,threads=y",
+        "cpu=times",
+    ):
         classes, log = tmp_path / "classes", tmp_path / "log"
-        agent = [jdk.agent(f"{options},file={tmp_path}/{'x.txt' if options == 'cpu=times' else 'x.jfr,format=r'}")] if options else []
-        done = jdk.run(*command, "-XX:AOTMode=on", f"-Xlog:class+load:file={classes}", f"-Xlog:aot*:file={log}", *agent, "Busy", "0.1")
-        assert done.returncode == 0 and "full module graph: enabled" in log.read_text(), (options, done.stderr)
+        agent = (
+            [
+                jdk.agent(
+                    f"{options},file={tmp_path}/{'x.txt' if options == 'cpu=times' else 'x.jfr,format=r'}"
+                )
+            ]
+            if options
+            else []
+        )
+        done = jdk.run(
+            *command,
+            "-XX:AOTMode=on",
+            f"-Xlog:class+load:file={classes}",
+            f"-Xlog:aot*:file={log}",
+            *agent,
+            "Busy",
+            "0.1",
+        )
+        assert done.returncode == 0 and "full module graph: enabled" in log.read_text(), (
+            options,
+            done.stderr,
+        )
         shared = set(re.findall(r" (\S+) source: shared objects file", classes.read_text()))
         plain = plain or shared
-        assert "Busy" in shared and plain <= shared and len(plain) > 300, (options, sorted(plain - shared)[:5])
+        assert "Busy" in shared and plain <= shared and len(plain) > 300, (
+            options,
+            sorted(plain - shared)[:5],
+        )
 
 
 def aot_program(jdk, folder):
-    """Returns the command line that runs Busy with an AOT cache; options, class and arguments are appended to it."""
+    """Returns the command line that runs Busy with an AOT cache; options, class and arguments are
+    appended to it.
+    """
     cache, jar = folder / "app.aot", folder / "app.jar"
     assert jdk.run("jar", "cf", jar, "-C", lab.compiled("Busy"), ".").returncode == 0
     made = jdk.run("java", f"-XX:AOTCacheOutput={cache}", "-cp", jar, "Busy", "0.1")
@@ -78,16 +126,38 @@ def aot_program(jdk, folder):
 @pytest.mark.jdks(8, 17, 25)
 def test_status_says_what_came_from_the_archive(jdk, jvmscope, tmp_path):
     """The number agrees with the VM's own counters; and what disabled the archive is named."""
-    for flags, says in ((["-Xshare:off"], "not in use: the VM was started with -Xshare:off"),
-                        ([], "in use: " if jdk.version > 8 else "not in use: this VM has no archive that it can use")):
-        with jdk.start_java("Busy", 60, jvm=[*flags, jdk.agent(f"format=r,cpu=samples,file={tmp_path}/x.jfr")], stdout=subprocess.PIPE) as process:
+    for flags, says in (
+        (["-Xshare:off"], "not in use: the VM was started with -Xshare:off"),
+        (
+            [],
+            "in use: " if jdk.version > 8 else "not in use: this VM has no archive that it can use",
+        ),
+    ):
+        with jdk.start_java(
+            "Busy",
+            60,
+            jvm=[*flags, jdk.agent(f"format=r,cpu=samples,file={tmp_path}/x.jfr")],
+            stdout=subprocess.PIPE,
+        ) as process:
             assert process.stdout.readline() == "ready\n"
             line = re.search(r"^archive +(.*)$", jvmscope("status", process.pid).stdout, re.M)[1]
             assert line.startswith(says), line
             if line.startswith("in use"):
                 shared, all_classes = map(int, re.search(r"(\d+) of (\d+) classes", line).groups())
-                counted = {k: int(v) for k, v in re.findall(r"java\.cls\.(\w+)=(\d+)", jdk.run("jcmd", process.pid, "PerfCounter.print").stdout)}
-                assert shared <= counted["sharedLoadedClasses"] and 300 < shared <= all_classes <= counted["sharedLoadedClasses"] + counted["loadedClasses"]
+                counted = {
+                    k: int(v)
+                    for k, v in re.findall(
+                        r"java\.cls\.(\w+)=(\d+)",
+                        jdk.run("jcmd", process.pid, "PerfCounter.print").stdout,
+                    )
+                }
+                assert (
+                    shared <= counted["sharedLoadedClasses"]
+                    and 300
+                    < shared
+                    <= all_classes
+                    <= counted["sharedLoadedClasses"] + counted["loadedClasses"]
+                )
             process.kill()
 
 
@@ -96,12 +166,22 @@ def test_status_says_what_came_from_the_archive(jdk, jvmscope, tmp_path):
 @pytest.mark.parametrize("cache", ["archive", "AOT cache"])
 @pytest.mark.jdks(17, 25)
 def test_start_up_takes_at_most_ten_milliseconds_more(jdk, tmp_path, cache, options):
-    """The median of the differences of neighbouring runs, with the VM's archive and with an AOT cache of the program."""
+    """The median of the differences of neighbouring runs, with the VM's archive and with an AOT
+    cache of the program.
+    """
     if cache == "AOT cache" and jdk.version < 25:
         pytest.skip("AOT caches came with JDK 24")
-    command = aot_program(jdk, tmp_path) if cache == "AOT cache" else ["java", "-cp", lab.compiled("Busy")]
+    command = (
+        aot_program(jdk, tmp_path)
+        if cache == "AOT cache"
+        else ["java", "-cp", lab.compiled("Busy")]
+    )
     agent = jdk.agent(f"format=r,{options},file={tmp_path}/x.jfr")
     # CPU time is what a busy machine lengthens least.
-    more = sorted(lab.run_times(jdk, *command, agent, "Busy", "0")[1] - lab.run_times(jdk, *command, "Busy", "0")[1] for _ in range(21))
+    more = sorted(
+        lab.run_times(jdk, *command, agent, "Busy", "0")[1]
+        - lab.run_times(jdk, *command, "Busy", "0")[1]
+        for _ in range(21)
+    )
     print(f"{jdk.version} {cache} {options}: {more[10] * 1000:.1f} ms")
     assert more[10] <= 0.010, more

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent under hard conditions: ends of the VM, full disks, read-only folders, class unloading, attaching in the middle."""
+"""The agent under hard conditions: ends of the VM, full disks, read-only folders, class unloading,
+attaching in the middle.
+"""
 import os
 import pathlib
 import re
@@ -26,10 +28,14 @@ def events(path, name="jdk.ExecutionSample"):
 
 
 def start_hot(jdk, tmp_path, *args, jvm=(), **kwargs):
-    return jdk.start_java("Hot", *args, jvm=jvm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+    return jdk.start_java(
+        "Hot", *args, jvm=jvm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs
+    )
 
 
-@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    "number, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 @pytest.mark.jdks(8, 17, 27)
 def test_end_by_signal(jdk, tmp_path, number, status):
     process = start_hot(jdk, tmp_path, "counted", 120000, jvm=[record(jdk, tmp_path)])
@@ -64,14 +70,25 @@ def test_system_exit_and_halt(jdk, tmp_path):
 def test_uncaught_exception_keeps_status_and_output(jdk, tmp_path):
     plain = jdk.java("Ends", "throw")
     done = jdk.java("Ends", "throw", jvm=[record(jdk, tmp_path)])
-    assert (done.returncode, done.stdout, done.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        plain.returncode,
+        plain.stdout,
+        plain.stderr,
+    )
 
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_class_unloading(jdk, tmp_path):
-    """Classes are loaded, run and unloaded all the time, with collections; names of unloaded classes are known or marked as
-    unknown."""
-    done = jdk.java("Unload", 100_000, 60, jvm=["-Xmx64m", record(jdk, tmp_path, "cpu=samples,interval=1")], timeout=120)
+    """Classes are loaded, run and unloaded all the time, with collections; names of unloaded
+    classes are known or marked as unknown.
+    """
+    done = jdk.java(
+        "Unload",
+        100_000,
+        60,
+        jvm=["-Xmx64m", record(jdk, tmp_path, "cpu=samples,interval=1")],
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
     assert int(re.search(r"unloaded (\d+)", done.stdout)[1]) > 20
     assert events(tmp_path / "out.jfr") >= 100
@@ -86,7 +103,9 @@ def test_full_disk(jdk, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "cpu_ns" in done.stdout
     said = f"hprof: {tmp_path}/out.jfr: File too large: \\d+ events were lost\n"
-    assert re.fullmatch(said, done.stderr) or (done.stderr == "" and (tmp_path / "out.jfr").stat().st_size < limit), done
+    assert re.fullmatch(said, done.stderr) or (
+        done.stderr == "" and (tmp_path / "out.jfr").stat().st_size < limit
+    ), done
     events(tmp_path / "out.jfr")
 
 
@@ -111,14 +130,19 @@ def ready(process):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_attach_in_the_middle(jdk, tmp_path, record_property):
-    """Two recordings of a VM that is busy throughout: each has as many samples as its threads used CPU time during it, by the
-    kernel's count, which test_cpu_time compares with the process's own."""
+    """Two recordings of a VM that is busy throughout: each has as many samples as its threads used
+    CPU time during it, by the kernel's count, which test_cpu_time compares with the process's
+    own.
+    """
     process = ready(start_hot(jdk, tmp_path, "threads", 15000, 200))
     try:
         for name in ("first.jfr", "second.jfr"):
             done = attach(process, "--cpu", "-t", "1500ms", "-o", tmp_path / name)
             assert done.returncode == 0, done.stderr
-            used = lab.read_json("report", "--json", tmp_path / name)["samples"]["cpu_time_ns"]["java"] / 1e9
+            used = (
+                lab.read_json("report", "--json", tmp_path / name)["samples"]["cpu_time_ns"]["java"]
+                / 1e9
+            )
             ratio = events(tmp_path / name) / (used / 0.010)
             record_property(name, f"{ratio:.2f} of the samples expected, of {used:.2f} s")
             assert used > 0.1 and 0.8 <= ratio <= 1.2
@@ -132,8 +156,11 @@ def test_attach_in_the_middle(jdk, tmp_path, record_property):
 
 def figures(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return {"threads": len(os.listdir(f"/proc/{pid}/task")), "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
-            "memory": int(re.search(r"RssAnon:\s+(\d+)", status)[1])}
+    return {
+        "threads": len(os.listdir(f"/proc/{pid}/task")),
+        "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+        "memory": int(re.search(r"RssAnon:\s+(\d+)", status)[1]),
+    }
 
 
 def recording(process, tmp_path):
@@ -143,20 +170,29 @@ def recording(process, tmp_path):
 
 
 def nothing(process, tmp_path):
-    """As many agents as a recording sends messages, because to the VM each message is an agent; these do nothing."""
+    """As many agents as a recording sends messages, because to the VM each message is an agent;
+    these do nothing.
+    """
     for _ in range(3):
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(f"/tmp/.java_pid{process.pid}")
-            s.sendall(f"1\0load\0{lab.BUILD}/tests/agents/libnothing.so\0true\0{'x' * 100}\0".encode())
+            s.sendall(
+                f"1\0load\0{lab.BUILD}/tests/agents/libnothing.so\0true\0{'x' * 100}\0".encode()
+            )
             answer = s.recv(100)
             assert answer.startswith(b"0"), answer
 
 
 def cycles(jdk, tmp_path, warm, n, cycle=recording):
-    """Returns by how much it grows in n cycles, after a recording and `warm` ones. Uses -Xint, so that the memory of the compilers
-    does not count."""
-    process = jdk.start_java("Collects", jvm=["-Xms24m", "-Xmx24m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC", "-Xint"],
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    """Returns by how much it grows in n cycles, after a recording and `warm` ones. Uses -Xint, so
+    that the memory of the compilers does not count.
+    """
+    process = jdk.start_java(
+        "Collects",
+        jvm=["-Xms24m", "-Xmx24m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC", "-Xint"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         ready(process)
         recording(process, tmp_path)
@@ -165,7 +201,11 @@ def cycles(jdk, tmp_path, warm, n, cycle=recording):
             if i == warm - 1:
                 before = figures(process.pid)
         # The agent's threads answer before they end, which on a busy machine is later.
-        after = lab.wait_for(lambda: (now := figures(process.pid))["threads"] <= before["threads"] and now, 60, "the end of the agent's threads")
+        after = lab.wait_for(
+            lambda: (now := figures(process.pid))["threads"] <= before["threads"] and now,
+            60,
+            "the end of the agent's threads",
+        )
     finally:
         process.kill()
         process.wait()
@@ -182,7 +222,9 @@ def test_attach_cycles(jdk, tmp_path, record_property):
 
 @pytest.mark.slow
 def test_a_thousand_attach_cycles(jdk, tmp_path, record_property):
-    """The VM keeps a note of each agent that attach loads: this much is not ours, and is measured separately."""
+    """The VM keeps a note of each agent that attach loads: this much is not ours, and is measured
+    separately.
+    """
     growth = cycles(jdk, tmp_path, 200, 1000)
     alone = cycles(jdk, tmp_path, 200, 1000, nothing)
     record_property("growth", f"{growth}, with agents that do nothing {alone}")
@@ -192,8 +234,12 @@ def test_a_thousand_attach_cycles(jdk, tmp_path, record_property):
 
 @pytest.mark.jdks(21)
 def test_what_hangs_explains_itself(jdk, capsys):
-    """A hang that happens once in thousands of starts leaves the stacks of all threads in the output of the test that failed."""
+    """A hang that happens once in thousands of starts leaves the stacks of all threads in the
+    output of the test that failed.
+    """
     with pytest.raises(subprocess.TimeoutExpired):
         jdk.java("Busy", 60, timeout=lab.Program.USUAL)
     told = capsys.readouterr().out
-    assert re.search(r"^\d+ VM Thread: S ", told, re.M) and "VMThread::" in told and "Busy 60" in told, told[:2000]
+    assert (
+        re.search(r"^\d+ VM Thread: S ", told, re.M) and "VMThread::" in told and "Busy 60" in told
+    ), told[:2000]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a running program is stopped while captures change its classes, by the VM's own log. The bound is that of a hundred
-requests that arrive meanwhile, one is delayed by 5 ms; how long a stop takes depends on the machine, and what follows from it does
-not. `bench/attach` measures a server's latencies."""
+"""How long a running program is stopped while captures change its classes, by the VM's own log. The
+bound is that of a hundred requests that arrive meanwhile, one is delayed by 5 ms; how long a stop
+takes depends on the machine, and what follows from it does not. `bench/attach` measures a server's
+latencies.
+"""
 import re
 import subprocess
 
@@ -10,21 +12,32 @@ import pytest
 import lab
 
 MS = 1_000_000
-CAPTURES = {"exceptions": ("--exceptions", "--include", "java.*"), "live": ("--live", "--include", "java.*"),
-            "times": ("--cpu=times", "--include", "java.util.*"), "trace": ("--trace", "java.util.*")}
+CAPTURES = {
+    "exceptions": ("--exceptions", "--include", "java.*"),
+    "live": ("--live", "--include", "java.*"),
+    "times": ("--cpu=times", "--include", "java.util.*"),
+    "trace": ("--trace", "java.util.*"),
+}
 DAILY = {(17, "exceptions"), (25, "times")}
 AT_ONCE = {11: 4, 17: 128, 25: 128}  # classes
-FELT, LONG, CLASS = 4 * MS, 40 * MS, 30 * MS  # a longer stop counts; its length counts up to this; pauses of a class at most
+FELT, LONG, CLASS = (
+    4 * MS,
+    40 * MS,
+    30 * MS,
+)  # a longer stop counts; its length counts up to this; pauses of a class at most
 
-STOP = re.compile(r'Safepoint "(\w+)", Time since last: (\d+) ns,.* At safepoint: (\d+) ns,.* Total: (\d+) ns'  # since JDK 13
-                  r'|Application time: (?P<since>[\d.]+) seconds'
-                  r'|Entering safepoint region: (?P<operation>\w+)'
-                  r'|Total time for which application threads were stopped: (?P<total>[\d.]+) seconds, Stopping threads took: (?P<way>[\d.]+)')
+STOP = re.compile(
+    r'Safepoint "(\w+)", Time since last: (\d+) ns,.* At safepoint: (\d+) ns,.* Total: (\d+) ns'  # since JDK 13
+    r'|Application time: (?P<since>[\d.]+) seconds'
+    r'|Entering safepoint region: (?P<operation>\w+)'
+    r'|Total time for which application threads were stopped: (?P<total>[\d.]+) seconds, Stopping threads took: (?P<way>[\d.]+)'
+)
 
 
 def batches(text):
-    """Returns for each batch of classes in a part of the log how many there were, for how many ns the VM stopped for it, and how many
-    ns the program then ran before the next batch."""
+    """Returns for each batch of classes in a part of the log how many there were, for how many ns
+    the VM stopped for it, and how many ns the program then ran before the next batch.
+    """
     found, classes, ran, since, operation = [], 0, 0, 0, None
     for line in text.splitlines():
         if "] redefined name=" in line:
@@ -49,27 +62,46 @@ def batches(text):
     return found
 
 
-@pytest.mark.parametrize("version, capture", [pytest.param(v, c, marks=[pytest.mark.slow] * ((v, c) not in DAILY))
-                                              for v in AT_ONCE for c in CAPTURES])
-def test_classes_are_changed_in_small_parts_with_pauses_in_between(version, capture, jvmscope, tmp_path):
+@pytest.mark.parametrize(
+    "version, capture",
+    [
+        pytest.param(v, c, marks=[pytest.mark.slow] * ((v, c) not in DAILY))
+        for v in AT_ONCE
+        for c in CAPTURES
+    ],
+)
+def test_classes_are_changed_in_small_parts_with_pauses_in_between(
+    version, capture, jvmscope, tmp_path
+):
     jdk, log, felt = lab.Jdk(version), tmp_path / "log", 0
-    with jdk.start_java("ServesHttp", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                        jvm=(f"-Xlog:safepoint=info,redefine+class+load=info:file={log}",)) as server:
+    with jdk.start_java(
+        "ServesHttp",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        jvm=(f"-Xlog:safepoint=info,redefine+class+load=info:file={log}",),
+    ) as server:
         try:
             server.stdout.readline()
             for command in (["attach", *CAPTURES[capture], "-o", tmp_path / "x.jfr"], ["stop"]):
                 before = len(log.read_text())
                 done = jvmscope(*command, server.pid)
                 assert done.returncode == 0, done.stderr
-                lab.wait_for(lambda: "restoring" not in jvmscope("status", server.pid).stdout, 120, "the old code of all classes")
+                lab.wait_for(
+                    lambda: "restoring" not in jvmscope("status", server.pid).stdout,
+                    120,
+                    "the old code of all classes",
+                )
                 found = batches(log.read_text()[before:])
                 classes = sum(n for n, _, _ in found)
                 assert len(found) > 1 and max(n for n, _, _ in found) <= AT_ONCE[version], found
                 for _, stopped, ran in found[:-1]:
                     felt += stopped > FELT
-                    # Twice the stop, and 200 times what is felt of it, as long as the pauses do not come to 30 ms per class.
+                    # Twice the stop, and 200 times what is felt of it, as long as the pauses do not
+                    # come to 30 ms per class.
                     counts = min(stopped, LONG)
-                    pause = max(2 * counts, min(200 * (counts - FELT), CLASS * classes // len(found)))
+                    pause = max(
+                        2 * counts, min(200 * (counts - FELT), CLASS * classes // len(found))
+                    )
                     assert ran >= 0.99 * pause - MS, (command[0], stopped, ran, found)
         finally:
             server.kill()

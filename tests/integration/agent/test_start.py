@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How recordings begin: each step of each capture's start fails in turn (the hidden option fail=), in many recordings of one VM."""
+"""How recordings begin: each step of each capture's start fails in turn (the hidden option fail=),
+in many recordings of one VM.
+"""
 import collections
 import re
 import socket
@@ -14,17 +16,38 @@ import lab
 PLACES = "log=Rounds:18 {n},watch=Rounds.field,trace=Rounds.traced,if=arg1 > 5,show=Rounds.field,tostring=Rounds"
 SAMPLED = f"cpu=samples,alloc=sampled,heap=dump,onoom=dump,threads=y,deadlock=y,locks=Rounds,events=y,cover=y,allow-control=y,requests=Rounds.traced(..),{PLACES}"
 EXACT = "cpu=times,alloc=exact,live=exact,heap=all,monitor=y,exceptions=counts,cover=y,trace=Rounds.traced"
-SETS = {SAMPLED: ("session", "cpu", "alloc", "heap", "threads", "events", "cover", "control", "trace", "log", "requests"),
-        EXACT: ("cpu", "alloc", "exceptions")}
+SETS = {
+    SAMPLED: (
+        "session",
+        "cpu",
+        "alloc",
+        "heap",
+        "threads",
+        "events",
+        "cover",
+        "control",
+        "trace",
+        "log",
+        "requests",
+    ),
+    EXACT: ("cpu", "alloc", "exceptions"),
+}
 HPROF = "cpu=times,heap=all,monitor=y,park=y"
 
 
 class Rounds:
-    """Does rounds with a known result for as long as it is observed; at its end it says whether all of them were right."""
+    """Does rounds with a known result for as long as it is observed; at its end it says whether all
+    of them were right.
+    """
 
     def __init__(self, jdk, *jvm):
-        self.process = jdk.start_java("Rounds", jvm=("-Xmx96m", *jvm), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE)
+        self.process = jdk.start_java(
+            "Rounds",
+            jvm=("-Xmx96m", *jvm),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         assert self.process.stdout.readline() == "ready\n", self.process.stderr.read()
 
     def __enter__(self):
@@ -37,7 +60,11 @@ class Rounds:
     def count(self):
         print("?", file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
-        assert answer.endswith(" rounds\n"), (answer, self.process.poll(), self.process.stderr.read() if not answer else "")
+        assert answer.endswith(" rounds\n"), (
+            answer,
+            self.process.poll(),
+            self.process.stderr.read() if not answer else "",
+        )
         return int(answer.split()[0])
 
     def goes_on(self):
@@ -51,7 +78,9 @@ class Rounds:
 
 
 def attach(pid, output, words, fail):
-    return lab.jvmscope("attach", "-o", output, "--agent", f"{words},include=Rounds,fail={fail}", pid, timeout=300)
+    return lab.jvmscope(
+        "attach", "-o", output, "--agent", f"{words},include=Rounds,fail={fail}", pid, timeout=300
+    )
 
 
 def fail_each_step(jdk, folder, sets):
@@ -67,7 +96,11 @@ def fail_each_step(jdk, folder, sets):
                     program.goes_on()
                     if done.returncode == 0:
                         break
-                    assert done.returncode == 1 and "cannot record: " in done.stderr, (capture, step, done.stderr)
+                    assert done.returncode == 1 and "cannot record: " in done.stderr, (
+                        capture,
+                        step,
+                        done.stderr,
+                    )
                     assert not out.exists(), "nothing was recorded, and no file says otherwise"
                     found[capture] += 1
                 assert done.returncode == 0, f"{capture}: a hundred steps: {done.stderr}"
@@ -80,8 +113,10 @@ def fail_each_step(jdk, folder, sets):
 
 @pytest.mark.jdks(25)
 def test_a_start_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_path):
-    """By attach: the capture whose failure has killed servers, after all others; check-all tests the rest, on all JDKs, and locks=,
-    for which every class of the VM is changed and changed back at each step."""
+    """By attach: the capture whose failure has killed servers, after all others; check-all tests
+    the rest, on all JDKs, and locks=, for which every class of the VM is changed and changed back
+    at each step.
+    """
     found = fail_each_step(jdk, tmp_path, {SAMPLED.replace("locks=Rounds,", ""): ("cpu",)})
     assert found["cpu"] >= 3, found
 
@@ -93,7 +128,9 @@ def test_every_step_of_every_start_fails_in_turn(jdk, tmp_path):
 
 
 def fail_at_start_up(jdk, folder, words, captures):
-    """In a VM that is started anew for each step: it is refused in one line, or continues without a recording."""
+    """In a VM that is started anew for each step: it is refused in one line, or continues without a
+    recording.
+    """
     for capture in captures:
         for step in range(1, 100):
             out = folder / f"{capture}-{step}"
@@ -102,10 +139,21 @@ def fail_at_start_up(jdk, folder, words, captures):
             if out.exists():
                 break
             refused = done.returncode in (1, 9) and done.stdout == ""
-            assert refused or (done.returncode, done.stdout) == (0, "ready\ndone\n"), (capture, step, done)
-            told = [l for l in done.stderr.splitlines() if l.startswith("hprof: ") and ("cannot" in l or "nothing is recorded" in l)]
+            assert refused or (done.returncode, done.stdout) == (0, "ready\ndone\n"), (
+                capture,
+                step,
+                done,
+            )
+            told = [
+                l
+                for l in done.stderr.splitlines()
+                if l.startswith("hprof: ") and ("cannot" in l or "nothing is recorded" in l)
+            ]
             assert told or refused, (capture, step, done.stderr)
-        assert done.returncode == 0 and "nothing is recorded" not in done.stderr, (capture, done.stderr)
+        assert done.returncode == 0 and "nothing is recorded" not in done.stderr, (
+            capture,
+            done.stderr,
+        )
         assert done.stdout == "ready\ndone\n"
 
 
@@ -116,12 +164,18 @@ def test_a_start_up_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_pat
 
 @pytest.mark.jdks(8, slow=(27,))
 def test_a_start_up_over_a_socket_that_fails_at_any_step(jdk):
-    """net= has a thread of its own in addition to the worker: neither is waited for, or used, when it could not be started."""
+    """net= has a thread of its own in addition to the worker: neither is waited for, or used, when
+    it could not be started.
+    """
+
     def take(server):
         try:
             while True:
                 connection, _ = server.accept()
-                threading.Thread(target=lambda: [None for _ in iter(lambda: connection.recv(1 << 16), b"")], daemon=True).start()
+                threading.Thread(
+                    target=lambda: [None for _ in iter(lambda: connection.recv(1 << 16), b"")],
+                    daemon=True,
+                ).start()
         except OSError:
             return
 
@@ -130,7 +184,9 @@ def test_a_start_up_over_a_socket_that_fails_at_any_step(jdk):
         threading.Thread(target=take, args=(server,), daemon=True).start()
         for step in range(1, 100):
             options = f"{HPROF},net=127.0.0.1:{server.getsockname()[1]},include=Rounds,fail=session:{step}"
-            done = jdk.java("Rounds", jvm=("-Xmx96m", jdk.agent(options)), stdin=subprocess.DEVNULL, timeout=120)
+            done = jdk.java(
+                "Rounds", jvm=("-Xmx96m", jdk.agent(options)), stdin=subprocess.DEVNULL, timeout=120
+            )
             refused = done.returncode in (1, 9) and done.stdout == ""
             assert refused or (done.returncode, done.stdout) == (0, "ready\ndone\n"), (step, done)
             if "nothing is recorded" not in done.stderr and not refused:
@@ -143,35 +199,64 @@ def test_a_start_up_over_a_socket_that_fails_at_any_step(jdk):
 def test_every_step_of_every_start_up_fails_in_turn(jdk, tmp_path):
     for words, captures in SETS.items():
         fail_at_start_up(jdk, tmp_path, f"format=r,{words}", captures)
-    fail_at_start_up(jdk, tmp_path, f"format=a,{HPROF}", ("session", "cpu", "heap", "monitor", "alloc"))
+    fail_at_start_up(
+        jdk, tmp_path, f"format=a,{HPROF}", ("session", "cpu", "heap", "monitor", "alloc")
+    )
 
 
 @pytest.mark.jdks(17)
 def test_what_cannot_be_recorded_is_said_before_the_vm_is_touched(jdk, tmp_path):
-    """The first two killed servers: samples were on when the exceptions or the condition turned out to be impossible. The command
-    itself refuses, with status 2, what can be seen without a VM."""
-    impossible = {("--exceptions=stacks",): (1, "shows each exception only to an agent that was there when it started"),
-                  ("--trace", "a.B.c", "--if", "arg1 >"): (2, "condition: "),
-                  ("--log", "nowhere"): (2, "nowhere"),
-                  ("--watch", "no-field"): (2, "no-field: names no field: pkg.Class.field")}
+    """The first two killed servers: samples were on when the exceptions or the condition turned out
+    to be impossible. The command itself refuses, with status 2, what can be seen without a VM.
+    """
+    impossible = {
+        ("--exceptions=stacks",): (
+            1,
+            "shows each exception only to an agent that was there when it started",
+        ),
+        ("--trace", "a.B.c", "--if", "arg1 >"): (2, "condition: "),
+        ("--log", "nowhere"): (2, "nowhere"),
+        ("--watch", "no-field"): (2, "no-field: names no field: pkg.Class.field"),
+    }
     with Rounds(jdk) as program:
         for words, (status, why) in impossible.items():
-            done = lab.jvmscope("attach", "--cpu", *words, "-o", tmp_path / "x.jfr", program.process.pid)
-            assert done.returncode == status and why in done.stderr and len(done.stderr.splitlines()) == status, done.stderr
+            done = lab.jvmscope(
+                "attach", "--cpu", *words, "-o", tmp_path / "x.jfr", program.process.pid
+            )
+            assert (
+                done.returncode == status
+                and why in done.stderr
+                and len(done.stderr.splitlines()) == status
+            ), done.stderr
             program.goes_on()
         assert not (tmp_path / "x.jfr").exists()
-        assert lab.jvmscope("attach", "--cpu", "-t", "200ms", "-o", tmp_path / "x.jfr", program.process.pid).returncode == 0
+        assert (
+            lab.jvmscope(
+                "attach", "--cpu", "-t", "200ms", "-o", tmp_path / "x.jfr", program.process.pid
+            ).returncode
+            == 0
+        )
         program.end()
 
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_a_vm_takes_many_recordings(jdk, tmp_path):
-    """Each time a class is passed to the VM again its NaNs double, until the VM hangs at 65,536 constants, which would be after 17
-    recordings."""
+    """Each time a class is passed to the VM again its NaNs double, until the VM hangs at 65,536
+    constants, which would be after 17 recordings.
+    """
     with Rounds(jdk) as program:
         for i in range(20):
-            done = lab.jvmscope("attach", "--exceptions", "--include", "Rounds", "-t", "10ms", "-o", tmp_path / "x.jfr",
-                                program.process.pid)
+            done = lab.jvmscope(
+                "attach",
+                "--exceptions",
+                "--include",
+                "Rounds",
+                "-t",
+                "10ms",
+                "-o",
+                tmp_path / "x.jfr",
+                program.process.pid,
+            )
             assert done.returncode == 0, (i, done.stderr)
             program.goes_on()
         shown = lab.read_json("trace", "--exceptions", "--json", tmp_path / "x.jfr")
@@ -181,12 +266,25 @@ def test_a_vm_takes_many_recordings(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 21, 27)
 def test_another_thread_loads_a_library_while_the_agent_visits_them(jdk, tmp_path):
-    """The VM's compilers load libraries while it starts, and the program does at any time. A callback of the loader's that needed
-    another of its locks kept the VM from starting, about once in thousands of starts."""
+    """The VM's compilers load libraries while it starts, and the program does at any time. A
+    callback of the loader's that needed another of its locks kept the VM from starting, about once
+    in thousands of starts.
+    """
     agents = lab.BUILD / "tests" / "agents"
     agent = jdk.agent(f"requests=auto,trace=TracedNative,format=r,file={tmp_path}/out.jfr")
-    done = jdk.run("env", f"LD_PRELOAD={agents}/libloaderbusy.so", f"LOADER_BUSY={agents}/libnothing.so", "java", agent, "-Xmx64m",
-                   "-cp", lab.compiled("TracedNative"), "TracedNative", agents / "libtracejni.so", timeout=120)
+    done = jdk.run(
+        "env",
+        f"LD_PRELOAD={agents}/libloaderbusy.so",
+        f"LOADER_BUSY={agents}/libnothing.so",
+        "java",
+        agent,
+        "-Xmx64m",
+        "-cp",
+        lab.compiled("TracedNative"),
+        "TracedNative",
+        agents / "libtracejni.so",
+        timeout=120,
+    )
     assert done.returncode == 0, done
     visits = int(re.search(r"^(\d+) visits beside a load$", done.stderr, re.M)[1])
     assert visits >= 10, done.stderr

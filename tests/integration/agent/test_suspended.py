@@ -12,8 +12,14 @@ ROUNDS, OBJECTS = 40, 1000
 
 
 def run(jdk, out, *words, more=""):
-    done = jdk.java("Suspended", lab.BUILD / "tests/agents/libsuspendjni.so", ROUNDS, *words,
-                    jvm=[jdk.agent(f"alloc=exact,format=r,file={out}{more}"), "-Xmx256m"], timeout=60)
+    done = jdk.java(
+        "Suspended",
+        lab.BUILD / "tests/agents/libsuspendjni.so",
+        ROUNDS,
+        *words,
+        jvm=[jdk.agent(f"alloc=exact,format=r,file={out}{more}"), "-Xmx256m"],
+        timeout=60,
+    )
 
     report = lab.read_json("report", "--json", out)
     losses = [loss for loss in report["losses"] if "another tool had stopped" in loss["reason"]]
@@ -24,35 +30,61 @@ def run(jdk, out, *words, more=""):
 
 @pytest.mark.jdks(8, 25, slow=(11, 27))
 def test_a_stopped_thread_does_not_stop_the_others(jdk, tmp_path):
-    """The thread that stops and resumes the others allocates, too: it would wait for a lock whose owner only it can resume. Threads end
-    meanwhile, and what they counted is not lost, whether or not each has rows of its own."""
-    done, ended, losses = run(jdk, tmp_path / "out.jfr", more=",thread=y" if jdk.version == 25 else "")
-    assert (done.returncode, done.stdout) == (0, f"{ROUNDS} stopped, 0 stuck, 0 not ended\n"), done.stderr
+    """The thread that stops and resumes the others allocates, too: it would wait for a lock whose
+    owner only it can resume. Threads end meanwhile, and what they counted is not lost, whether or
+    not each has rows of its own.
+    """
+    done, ended, losses = run(
+        jdk, tmp_path / "out.jfr", more=",thread=y" if jdk.version == 25 else ""
+    )
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"{ROUNDS} stopped, 0 stuck, 0 not ended\n",
+    ), done.stderr
     assert sum(s["objects"] for s in ended) == ROUNDS * OBJECTS, (ended, losses)
 
 
 @pytest.mark.jdks(8, 17, daily=1)
 def test_an_output_without_a_place_for_losses_has_them_told(jdk, tmp_path):
-    """What the others allocated while they did not get the lock is missing from HPROF's text, which was called exact without a word."""
-    done = jdk.java("Suspended", lab.BUILD / "tests/agents/libsuspendjni.so", ROUNDS, timeout=60,
-                    jvm=[jdk.agent(f"heap=sites,cutoff=0,verbose=y,file={tmp_path}/s.txt"), "-Xmx256m"])
-    assert done.stdout == f"{ROUNDS} stopped, 0 stuck, 0 not ended\n" and done.returncode == 0, done.stderr
-    assert re.search(r"^hprof: heap=sites: not counted: \d+ bytes: another tool had stopped the thread ", done.stderr, re.M), done.stderr
+    """What the others allocated while they did not get the lock is missing from HPROF's text, which
+    was called exact without a word.
+    """
+    done = jdk.java(
+        "Suspended",
+        lab.BUILD / "tests/agents/libsuspendjni.so",
+        ROUNDS,
+        timeout=60,
+        jvm=[jdk.agent(f"heap=sites,cutoff=0,verbose=y,file={tmp_path}/s.txt"), "-Xmx256m"],
+    )
+    assert (
+        done.stdout == f"{ROUNDS} stopped, 0 stuck, 0 not ended\n" and done.returncode == 0
+    ), done.stderr
+    assert re.search(
+        r"^hprof: heap=sites: not counted: \d+ bytes: another tool had stopped the thread ",
+        done.stderr,
+        re.M,
+    ), done.stderr
     assert "(allocated as counted, live " in done.stderr, done.stderr
 
 
 @pytest.mark.jdks(17, slow=(21,))
 def test_the_vm_ends_while_a_thread_is_stopped(jdk, tmp_path):
-    """The stopped thread holds the lock of what is counted, which the end of the recording needs: its last part is missing then."""
+    """The stopped thread holds the lock of what is counted, which the end of the recording needs:
+    its last part is missing then.
+    """
     done, ended, losses = run(jdk, tmp_path / "out.jfr", "stays")
-    assert done.stdout == f"{ROUNDS} stopped, 0 stuck, 0 not ended, one held: true\n" and done.returncode == 0, done.stderr
+    assert (
+        done.stdout == f"{ROUNDS} stopped, 0 stuck, 0 not ended, one held: true\n"
+        and done.returncode == 0
+    ), done.stderr
     assert done.stderr.count("alloc: what was recorded last is missing") == 1, done.stderr
-    unsaved, = [loss["amount"] for loss in losses if loss["what"] == "milliseconds at the end"]
+    (unsaved,) = [loss["amount"] for loss in losses if loss["what"] == "milliseconds at the end"]
     objects = sum(s["objects"] for s in ended)
     assert objects > 0 and unsaved > 0, (objects, losses)
 
 
-# write() to a file of this name does not return once the file "hold" is beside it, and makes a file "held".
+# write() to a file of this name does not return once the file "hold" is beside it, and makes a file
+# "held".
 HOLDS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -80,23 +112,45 @@ ssize_t write(int fd, const void *bytes, size_t n)
 
 @pytest.mark.jdks(8, 25, daily=1)
 def test_the_vm_waits_ten_seconds_for_a_stuck_thread_that_has_the_recordings_lock(jdk, tmp_path):
-    """A dump is being written by a thread that does not go on, as one that a debugger has stopped. The VM ends with the program's own
-    status, and one line says what is missing."""
+    """A dump is being written by a thread that does not go on, as one that a debugger has stopped.
+    The VM ends with the program's own status, and one line says what is missing.
+    """
     (tmp_path / "holds.c").write_text(HOLDS)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "holds.so", tmp_path / "holds.c", "-ldl"], check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-o", tmp_path / "holds.so", tmp_path / "holds.c", "-ldl"],
+        check=True,
+    )
     agent = jdk.agent(f"heap=sites,file={tmp_path}/stuck.hprof.txt")
-    vm = jdk.start("env", f"LD_PRELOAD={tmp_path}/holds.so", "java", agent, "-cp", lab.compiled("Endings"), "Endings", "wait",
-                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    vm = jdk.start(
+        "env",
+        f"LD_PRELOAD={tmp_path}/holds.so",
+        "java",
+        agent,
+        "-cp",
+        lab.compiled("Endings"),
+        "Endings",
+        "wait",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert vm.stdout.readline() == "ready\n"
     (tmp_path / "hold").touch()
-    with subprocess.Popen([lab.BUILD / "jvmscope", "dump", str(vm.pid)], stderr=subprocess.PIPE, text=True) as dump:
+    with subprocess.Popen(
+        [lab.BUILD / "jvmscope", "dump", str(vm.pid)], stderr=subprocess.PIPE, text=True
+    ) as dump:
         try:
             lab.wait_for((tmp_path / "held").exists, 60, "the dump")
             began = time.monotonic()
             _, said = vm.communicate("\n\n", timeout=60)
             took = time.monotonic() - began
             assert vm.returncode == 7, said
-            assert said.count("what the agent was doing did not end within 10 s of the VM's end; the output lacks its last part\n") == 1, said
+            assert (
+                said.count(
+                    "what the agent was doing did not end within 10 s of the VM's end; the output lacks its last part\n"
+                )
+                == 1
+            ), said
             assert took >= 10, took
             assert dump.wait(20) == 1 and "ended" in dump.stderr.read()
         finally:

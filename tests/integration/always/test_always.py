@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings that are always on: at every moment, and after every kind of end, the ring holds what the program did."""
+"""Recordings that are always on: at every moment, and after every kind of end, the ring holds what
+the program did.
+"""
 import json
 import os
 import pathlib
@@ -41,7 +43,9 @@ class Steps:
         """Waits for this many more steps."""
         with self.come:
             until = len(self.done) + n
-            assert self.come.wait_for(lambda: len(self.done) >= until, timeout=120), "the program stands still"
+            assert self.come.wait_for(
+                lambda: len(self.done) >= until, timeout=120
+            ), "the program stands still"
 
     def wait_for(self, seconds):
         """Waits until its steps have taken this long by the program's own clock."""
@@ -53,16 +57,26 @@ class Steps:
 
 
 def threads_started(path):
-    return {int(m[1]) for line in events(path, "jdk.ThreadStart", get="thread.javaName") if (m := re.search(r"step-(\d+)", line))}
+    return {
+        int(m[1])
+        for line in events(path, "jdk.ThreadStart", get="thread.javaName")
+        if (m := re.search(r"step-(\d+)", line))
+    }
 
 
 def assert_exact(path, steps, begun=0):
-    """The steps that lie within the time of the recording are in it, and those that ended before it are not. begun: the time in ms
-    at which the recording had certainly begun, if it was attached."""
+    """The steps that lie within the time of the recording are in it, and those that ended before it
+    are not. begun: the time in ms at which the recording had certainly begun, if it was
+    attached.
+    """
     start, end = window(path)
     steps = [step for step in steps if step[1] >= begun or step[2] * 10**6 < start]
     got = threads_started(path)
-    whole = {n for n, since, to in steps if since * 10**6 > start + 2 * 10**6 and (to + 2) * 10**6 < end}
+    whole = {
+        n
+        for n, since, to in steps
+        if since * 10**6 > start + 2 * 10**6 and (to + 2) * 10**6 < end
+    }
     over = {n for n, _, to in steps if (to + 2) * 10**6 < start}
     assert whole and whole <= got, whole - got
     assert not over & got
@@ -71,7 +85,9 @@ def assert_exact(path, steps, begun=0):
 
 @pytest.fixture
 def folder():
-    """A folder that has the same name for VMs inside and outside of the chroot, and that every user may enter."""
+    """A folder that has the same name for VMs inside and outside of the chroot, and that every user
+    may enter.
+    """
     with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp") as name:
         os.chmod(name, 0o755)
         yield pathlib.Path(name)
@@ -79,20 +95,39 @@ def folder():
 
 @pytest.mark.jdks(8, 17, 21, 25, daily=1)
 def test_the_last_seconds_are_exact(jdk, folder):
-    """Recorded from the start through JAVA_TOOL_OPTIONS, with chunks of a second, so that parts begin within a chunk and contain
-    several."""
-    ring, live, dead, whole = (folder / name for name in ("r.ring", "live.jfr", "dead.jfr", "whole.jfr"))
-    # With the whole of the processor as budget, so that no capture is reduced, which would cost it samples.
-    options = f"-agentpath:{lab.BUILD}/libhprof.so=always=y,keep=8s,maxsize=8m,budget=100%,file={ring}"
-    process = jdk.start("java", "-Xmx64m", "-cp", lab.compiled("Always"), "Always", 0, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                        env={**os.environ, "JAVA_TOOL_OPTIONS": options})
+    """Recorded from the start through JAVA_TOOL_OPTIONS, with chunks of a second, so that parts
+    begin within a chunk and contain several.
+    """
+    ring, live, dead, whole = (
+        folder / name for name in ("r.ring", "live.jfr", "dead.jfr", "whole.jfr")
+    )
+    # With the whole of the processor as budget, so that no capture is reduced, which would cost it
+    # samples.
+    options = (
+        f"-agentpath:{lab.BUILD}/libhprof.so=always=y,keep=8s,maxsize=8m,budget=100%,file={ring}"
+    )
+    process = jdk.start(
+        "java",
+        "-Xmx64m",
+        "-cp",
+        lab.compiled("Always"),
+        "Always",
+        0,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "JAVA_TOOL_OPTIONS": options},
+    )
     steps = Steps(process)
     steps.wait_for(4)
     size = ring.stat().st_size
-    assert 7 << 20 < size <= 8 << 20 and ring.stat().st_blocks * 512 >= size, "all of it is allocated"
+    assert (
+        7 << 20 < size <= 8 << 20 and ring.stat().st_blocks * 512 >= size
+    ), "all of it is allocated"
 
     # Two at once, while it goes on.
-    other = threading.Thread(target=take, args=("--last", "1s", "-o", folder / "other.jfr", process.pid))
+    other = threading.Thread(
+        target=take, args=("--last", "1s", "-o", folder / "other.jfr", process.pid)
+    )
     other.start()
     told = take("--last", "2s", "-o", live, process.pid)
     other.join()
@@ -104,24 +139,37 @@ def test_the_last_seconds_are_exact(jdk, folder):
     summary = lab.read_json("threads", "summary", "--json", live)
     rows = {row["name"]: row for row in summary["threads"]}
     for name in ("parked", "waiting"):
-        assert rows[name]["waited_ns"] == summary["end_ns"] == end - start, "it began before and goes on"
+        assert (
+            rows[name]["waited_ns"] == summary["end_ns"] == end - start
+        ), "it began before and goes on"
     assert not summary["lost"]
     assert "Always.spin" in lab.output("report", live)
-    assert "Always.lambda" in lab.jvmscope("report", "--metric", "allocations", live).stdout or jdk.version == 8
+    assert (
+        "Always.lambda" in lab.jvmscope("report", "--metric", "allocations", live).stdout
+        or jdk.version == 8
+    )
 
     now = status(process.pid)
     assert now["ring.size"] == size and 0 < now["ring.used"] <= size and now["ring.chunks"] >= 3
     assert now["ring.from_ms"] < start // 10**6 and now["ring.to_ms"] >= end // 10**6
     assert 0 < now["cost.threads_ns"] < now["cost.process_ns"]
     text = lab.jvmscope("status", process.pid).stdout
-    assert re.search(r"^ring .* to .* in 7.9\d MiB, .*/s$", text, re.M) and re.search(r"^cost .* %", text, re.M), text
-    # The samplers' tables are there from the start; all of it stays within 24 MiB in addition to the ring.
+    assert re.search(r"^ring .* to .* in 7.9\d MiB, .*/s$", text, re.M) and re.search(
+        r"^cost .* %", text, re.M
+    ), text
+    # The samplers' tables are there from the start; all of it stays within 24 MiB in addition to
+    # the ring.
     assert 2 << 20 < now["memory.tables_bytes"] and memory_of(now) < 16 << 20, now
-    assert re.search(r"^memory +\d.* MiB for tables, stacks and names, in addition to the ring$", text, re.M), text
+    assert re.search(
+        r"^memory +\d.* MiB for tables, stacks and names, in addition to the ring$", text, re.M
+    ), text
     for args in (["--always"], ["-t", "1s", "-o", folder / "no.jfr"]):
         refused = lab.jvmscope("attach", *args, process.pid)
         assert refused.returncode == 1 and len(refused.stderr.splitlines()) == 1, refused.stderr
-        assert all(x in refused.stderr for x in ("always on already", str(ring), "dump --last", f"jvmscope stop {process.pid}"))
+        assert all(
+            x in refused.stderr
+            for x in ("always on already", str(ring), "dump --last", f"jvmscope stop {process.pid}")
+        )
 
     steps.wait(20)
     process.kill()
@@ -134,7 +182,14 @@ def test_the_last_seconds_are_exact(jdk, folder):
     # To the event: what of the whole ended in that time, and nothing else.
     start, end = window(dead)
     assert end == window(whole)[1]
-    kinds = "jdk.ThreadStart", "jdk.ThreadEnd", "jdk.ExecutionSample", "jdk.JavaMonitorWait", "jvmscope.VmEvent", "jvmscope.StartCall"
+    kinds = (
+        "jdk.ThreadStart",
+        "jdk.ThreadEnd",
+        "jdk.ExecutionSample",
+        "jdk.JavaMonitorWait",
+        "jvmscope.VmEvent",
+        "jvmscope.StartCall",
+    )
 
     def ended(path, since):
         return sorted(line for line in events(path, *kinds) if event_end(line) >= since)
@@ -146,7 +201,9 @@ def test_the_last_seconds_are_exact(jdk, folder):
         done = jdk.run("jfr", "summary", dead)
         assert done.returncode == 0 and re.search(r"jdk.ThreadStart +[1-9]", done.stdout), done
         done = jdk.run("jfr", "print", "--events", "jdk.ThreadStart", dead)
-        assert done.returncode == 0 and {int(n) for n in re.findall(r'thread = "step-(\d+)"', done.stdout)} == threads_started(dead)
+        assert done.returncode == 0 and {
+            int(n) for n in re.findall(r'thread = "step-(\d+)"', done.stdout)
+        } == threads_started(dead)
 
 
 def event_end(line):
@@ -158,7 +215,9 @@ def event_end(line):
 @pytest.fixture
 def steps(jdk):
     """A running program without an agent."""
-    process = jdk.start_java("Always", 0, jvm=["-Xmx64m"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = jdk.start_java(
+        "Always", 0, jvm=["-Xmx64m"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     steps = Steps(process)
     steps.wait(5)
     yield steps
@@ -168,7 +227,9 @@ def steps(jdk):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_running_vm_goes_on_recording(steps, folder):
-    """The ring is in a named file, in a file that the agent chose, and in memory, one after the other in the same VM."""
+    """The ring is in a named file, in a file that the agent chose, and in memory, one after the
+    other in the same VM.
+    """
     pid, ring, part = steps.process.pid, folder / "r.ring", folder / "part.jfr"
     begun = attach(pid, "--keep", "1m", "--max-size", "4M", "-o", ring)
     assert ring.stat().st_size <= 4 << 20 and ring.stat().st_mode & 0o777 == 0o600
@@ -181,7 +242,11 @@ def test_a_running_vm_goes_on_recording(steps, folder):
     assert needs.returncode == 1 and "-o FILE.jfr" in needs.stderr
     before = list(steps.done)
     stopped = lab.jvmscope("stop", pid)
-    assert stopped.returncode == 0 and str(ring) in stopped.stderr and "dump --last 5m" in stopped.stderr
+    assert (
+        stopped.returncode == 0
+        and str(ring) in stopped.stderr
+        and "dump --last 5m" in stopped.stderr
+    )
     take("-o", part, ring)
     assert_exact(part, before, begun)
     assert "never ended" not in lab.jvmscope("threads", "summary", part).stderr
@@ -190,7 +255,9 @@ def test_a_running_vm_goes_on_recording(steps, folder):
 
     begun = attach(pid, "--max-size", "4M")
     chosen = pathlib.Path(status(pid)["file"])
-    assert re.fullmatch(rf"jvmscope-{pid}-\d+-\d+\.ring", chosen.name) and chosen.is_relative_to("/var/tmp")
+    assert re.fullmatch(rf"jvmscope-{pid}-\d+-\d+\.ring", chosen.name) and chosen.is_relative_to(
+        "/var/tmp"
+    )
     steps.wait(10)
     before = list(steps.done)
     stopped = lab.jvmscope("stop", "-o", part, pid)
@@ -213,11 +280,14 @@ def test_a_running_vm_goes_on_recording(steps, folder):
 
 @pytest.mark.jdks(8, 25)
 def test_names_go_with_what_refers_to_them(jdk, folder):
-    """A program that keeps making classes, methods and threads with new names: the agent keeps only as many names as the ring
-    needs, and it keeps all of those."""
+    """A program that keeps making classes, methods and threads with new names: the agent keeps only
+    as many names as the ring needs, and it keeps all of those.
+    """
     ring, part = folder / "r.ring", folder / "part.jfr"
     options = f"always=y,keep=1s,maxsize=8m,budget=100%,file={ring}"
-    process = jdk.start_java("Churns", 300, jvm=["-Xmx64m", jdk.agent(options)], stdout=subprocess.PIPE)
+    process = jdk.start_java(
+        "Churns", 300, jvm=["-Xmx64m", jdk.agent(options)], stdout=subprocess.PIPE
+    )
     rounds = 0
     while rounds < 1800:
         line = process.stdout.readline()
@@ -225,26 +295,43 @@ def test_names_go_with_what_refers_to_them(jdk, folder):
         rounds = int(line.split()[1]) if line.startswith("rounds ") else rounds
     now = status(process.pid)
     assert 0 < now["names.methods"] < rounds / 2, "each round has a method of its own in its stacks"
-    assert 0 < now["ring.names"] < 3 * rounds, "each round has two threads, a class, its name and a method"
+    assert (
+        0 < now["ring.names"] < 3 * rounds
+    ), "each round has two threads, a class, its name and a method"
     take("-o", part, process.pid)
     process.kill()
     process.wait()
-    waits = [w for w in events(part, "jdk.JavaMonitorWait") if re.search(r'monitorClass=\{[^{}]*\{string="Churns\$M', w)]
+    waits = [
+        w
+        for w in events(part, "jdk.JavaMonitorWait")
+        if re.search(r'monitorClass=\{[^{}]*\{string="Churns\$M', w)
+    ]
     assert len(waits) > 100
     for wait in waits:
         n = int(re.search(r'monitorClass=\{[^{}]*\{string="Churns\$M(\d+)"', wait)[1])
-        assert re.search(rf'javaName="churn-{n}-[01]"', wait) and f'{{string="Churns$M{n:08}"}}' in wait.split("monitorClass")[0], wait
+        assert (
+            re.search(rf'javaName="churn-{n}-[01]"', wait)
+            and f'{{string="Churns$M{n:08}"}}' in wait.split("monitorClass")[0]
+        ), wait
     report = json.loads(lab.jvmscope("threads", "summary", "--json", part).stdout)
     assert not report["lost"], report["losses"]
 
 
 @pytest.mark.jdks(8, 25)
 def test_parts_that_follow_one_another_are_all(jdk, folder):
-    """What the kernel has not signalled of a thread's time is known when the thread ends. The thread was seen long before: as of then
-    the sample would be in neither of two parts of which the second begins two seconds before the end of the first."""
+    """What the kernel has not signalled of a thread's time is known when the thread ends. The
+    thread was seen long before: as of then the sample would be in neither of two parts of which the
+    second begins two seconds before the end of the first.
+    """
     ring, parts = folder / "ring.jfr", [folder / "first.jfr", folder / "second.jfr"]
-    vm = jdk.start_java("Bursts", 100, 25, jvm=[jdk.agent(f"always=y,cpu=samples,interval=10ms,file={ring}")],
-                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    vm = jdk.start_java(
+        "Bursts",
+        100,
+        25,
+        jvm=[jdk.agent(f"always=y,cpu=samples,interval=10ms,file={ring}")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert vm.stdout.readline() == "ready\n"
     vm.stdin.write("\n")
     vm.stdin.flush()
@@ -254,33 +341,49 @@ def test_parts_that_follow_one_another_are_all(jdk, folder):
     vm.communicate("\n", timeout=120)
     take("-o", parts[1], ring)
     until = window(parts[0])[1] - 2 * 10**9
-    times = [sorted(int(t.split("(")[1][:-1]) for t in events(part, "jdk.ExecutionSample", get="startTime")) for part in parts]
+    times = [
+        sorted(
+            int(t.split("(")[1][:-1]) for t in events(part, "jdk.ExecutionSample", get="startTime")
+        )
+        for part in parts
+    ]
     assert len(times[1]) > len(times[0]) > 100
     assert [t for t in times[1] if t < until] == [t for t in times[0] if t < until]
 
 
 @pytest.mark.jdks(8, 17)
 def test_requests_of_the_last_seconds(jdk, folder):
-    """The part contains each event of its time; totals, which count from the start, are not attributed to that time."""
+    """The part contains each event of its time; totals, which count from the start, are not
+    attributed to that time.
+    """
     ring, part = folder / "r.ring", folder / "part.jfr"
-    process = jdk.start_java("ServesHttp", jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=8m,file={ring}")], stdout=subprocess.PIPE)
+    process = jdk.start_java(
+        "ServesHttp",
+        jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=8m,file={ring}")],
+        stdout=subprocess.PIPE,
+    )
     port, asked = int(process.stdout.readline()), []
 
     def ask(n, query="q=1"):
         for _ in range(n):
             since = time.time_ns()
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/cart?{query}", timeout=60) as answer:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{port}/cart?{query}", timeout=60
+            ) as answer:
                 assert answer.status == 200 and answer.read()
             asked.append((since, time.time_ns()))
 
     ask(20)
-    # A request that began before the part and ended in it; again if the machine stood still for a second meanwhile.
+    # A request that began before the part and ended in it; again if the machine stood still for a
+    # second meanwhile.
     for _ in range(40):
         ask(1, "wait=1500")
         ask(6)
         take("--last", "1s", "-o", part, process.pid)
         start, end = window(part)
-        found = [tuple(map(int, line.split(" ", 3)[1:3])) for line in events(part, "jvmscope.Request")]
+        found = [
+            tuple(map(int, line.split(" ", 3)[1:3])) for line in events(part, "jvmscope.Request")
+        ]
         if any(since < start for since, _ in found):
             break
     else:
@@ -300,18 +403,38 @@ def test_requests_of_the_last_seconds(jdk, folder):
 @pytest.mark.jdks(17)
 def test_run_tells_where_the_last_minutes_are(jdk, folder):
     ring, part = folder / "r.ring", folder / "part.jfr"
-    command = [lab.BUILD / "jvmscope", "run", "--always", "--max-size", "4M", "-o", ring, "--",
-               *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Always"), "Always", 20)]
+    command = [
+        lab.BUILD / "jvmscope",
+        "run",
+        "--always",
+        "--max-size",
+        "4M",
+        "-o",
+        ring,
+        "--",
+        *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Always"), "Always", 20),
+    ]
     done = subprocess.run([str(x) for x in command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and len(re.findall("^step ", done.stdout, re.M)) == 20
-    assert f"the last minutes are in {ring}; take them out with: jvmscope dump --last 5m -o FILE.jfr {ring}" in done.stderr
+    assert (
+        f"the last minutes are in {ring}; take them out with: jvmscope dump --last 5m -o FILE.jfr {ring}"
+        in done.stderr
+    )
     take("--last", "5m", "-o", part, ring)
     assert threads_started(part) == set(range(20))
     assert "never ended" not in lab.jvmscope("report", part).stderr
     # Rings that the agent finds a place for do not pile up.
     before = set(pathlib.Path("/var/tmp").glob("jvmscope-*.ring"))
     for _ in range(4):
-        done = jdk.run("java", jdk.agent("always=y,maxsize=4m"), "-Xmx64m", "-cp", lab.compiled("Always"), "Always", 1)
+        done = jdk.run(
+            "java",
+            jdk.agent("always=y,maxsize=4m"),
+            "-Xmx64m",
+            "-cp",
+            lab.compiled("Always"),
+            "Always",
+            1,
+        )
         assert done.returncode == 0
     new = set(pathlib.Path("/var/tmp").glob("jvmscope-*.ring")) - before
     try:
@@ -323,12 +446,18 @@ def test_run_tells_where_the_last_minutes_are(jdk, folder):
 
 @pytest.mark.jdks(17)
 def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
-    """256 MiB are to be taken in 200 ms. The kernel copies all but the last chunk, and nothing looks through the file afterwards."""
+    """256 MiB are to be taken in 200 ms. The kernel copies all but the last chunk, and nothing
+    looks through the file afterwards.
+    """
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not there (tools/setup check)")
     ring, part = folder / "r.ring", folder / "part.jfr"
-    agent = jdk.agent(f"always=y,keep=1h,maxsize=32m,budget=100%,cpu=samples,threads=y,deadlock=y,file={ring}")
-    process = jdk.start_java("Fills", jvm=["-Xmx64m", agent], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    agent = jdk.agent(
+        f"always=y,keep=1h,maxsize=32m,budget=100%,cpu=samples,threads=y,deadlock=y,file={ring}"
+    )
+    process = jdk.start_java(
+        "Fills", jvm=["-Xmx64m", agent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout.readline() == "ready\n"
     while status(process.pid)["ring.used"] < 24 << 20:
         process.stdin.write("50000\n")
@@ -336,11 +465,27 @@ def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
         assert process.stdout.readline() == "done\n"
     process.kill()
     process.wait()
-    done = subprocess.run(["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", lab.BUILD / "jvmscope",
-                           "dump", "--last", "1h", "-o", part, ring], capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            "valgrind",
+            "--tool=cachegrind",
+            "--cache-sim=no",
+            "--cachegrind-out-file=/dev/null",
+            lab.BUILD / "jvmscope",
+            "dump",
+            "--last",
+            "1h",
+            "-o",
+            part,
+            ring,
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0 and "see it with" in done.stderr, done.stderr
     instructions = int(re.search(r"I +refs: +([\d,]+)", done.stderr)[1].replace(",", ""))
-    # It was 7.3 per byte when all was read, and is 1.2 to 2.7 with the last chunk, whose share of the ring differs.
+    # It was 7.3 per byte when all was read, and is 1.2 to 2.7 with the last chunk, whose share of
+    # the ring differs.
     size = part.stat().st_size
     assert size > 20 << 20 and instructions < 4 * size, (instructions, size)
 
@@ -348,27 +493,60 @@ def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("end", ["crash", "oom"])
 def test_the_ring_outlives_its_vm(jdk, end, folder):
-    """After a crash and after the kernel's OOM killer the file has all that the program did, as after `kill -9`."""
+    """After a crash and after the kernel's OOM killer the file has all that the program did, as
+    after `kill -9`.
+    """
     ring, part = folder / "r.ring", folder / "part.jfr"
-    jvm = ["-Xmx64m", f"-XX:ErrorFile={folder}/hs_err.log", jdk.agent(f"always=y,maxsize=8m,file={ring}")]
+    jvm = [
+        "-Xmx64m",
+        f"-XX:ErrorFile={folder}/hs_err.log",
+        jdk.agent(f"always=y,maxsize=8m,file={ring}"),
+    ]
     with lab.control_group("memory", "memory.limit_in_bytes", "memory.max", 400 << 20) as group:
         if end == "oom" and not group:
-            pytest.skip("no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)")
-        enter = f"echo $$ >{group[0]}/cgroup.procs; echo 1000 >/proc/self/oom_score_adj;" if end == "oom" else "ulimit -c 0;"
-        process = jdk.start("sh", "-c", f'{enter} exec "$@"', "-", "java", *jvm, "-cp", lab.compiled("Always"), "Always", 0,
-                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            pytest.skip(
+                "no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)"
+            )
+        enter = (
+            f"echo $$ >{group[0]}/cgroup.procs; echo 1000 >/proc/self/oom_score_adj;"
+            if end == "oom"
+            else "ulimit -c 0;"
+        )
+        process = jdk.start(
+            "sh",
+            "-c",
+            f'{enter} exec "$@"',
+            "-",
+            "java",
+            *jvm,
+            "-cp",
+            lab.compiled("Always"),
+            "Always",
+            0,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         steps = Steps(process)
         steps.wait(30)
         if end == "crash":
             process.send_signal(signal.SIGSEGV)
         else:  # another program of the container takes all the memory
-            subprocess.run(["sh", "-c", f"echo $$ >{group[0]}/cgroup.procs; exec {sys.executable} -c 'bytearray(500 << 20)'"], stderr=subprocess.DEVNULL)
+            subprocess.run(
+                [
+                    "sh",
+                    "-c",
+                    f"echo $$ >{group[0]}/cgroup.procs; exec {sys.executable} -c 'bytearray(500 << 20)'",
+                ],
+                stderr=subprocess.DEVNULL,
+            )
         assert process.wait(120) == (-signal.SIGABRT if end == "crash" else -signal.SIGKILL)
         steps.reader.join()
     take("-o", part, ring)
     assert_exact(part, steps.done)
     end_ns = window(part)[1]
-    assert max(to for _, _, to in steps.done) <= end_ns // 10**6 + 100, "it goes to the last instant"
+    assert (
+        max(to for _, _, to in steps.done) <= end_ns // 10**6 + 100
+    ), "it goes to the last instant"
     told = lab.jvmscope("threads", "summary", part)
     assert told.returncode == 0 and "never ended" in told.stderr
 
@@ -376,36 +554,72 @@ def test_the_ring_outlives_its_vm(jdk, end, folder):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
 def test_without_room_the_program_goes_on(jdk, folder):
-    """A full disk, a read-only one, a limit on file sizes and a missing folder each lead to one line."""
+    """A full disk, a read-only one, a limit on file sizes and a missing folder each lead to one
+    line.
+    """
     small = folder / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", small], check=True)
     try:
-        cases = [(small / "r.ring", [], "No space left on device"), (folder / "no" / "r.ring", [], "No such file or directory"),
-                 (folder / "r.ring", ["prlimit", "--fsize=3000000"], "File too large")]
+        cases = [
+            (small / "r.ring", [], "No space left on device"),
+            (folder / "no" / "r.ring", [], "No such file or directory"),
+            (folder / "r.ring", ["prlimit", "--fsize=3000000"], "File too large"),
+        ]
         if jdk.version == 17:
             cases.append((pathlib.Path("/sys/r.ring"), [], ""))
         for path, prefix, reason in cases:
-            done = subprocess.run([*prefix, *jdk.command("java", jdk.agent(f"always=y,maxsize=4m,file={path}"), "-Xmx64m", "-cp",
-                                                         lab.compiled("Always"), "Always", 2)],
-                                  capture_output=True, text=True, timeout=120)
+            done = subprocess.run(
+                [
+                    *prefix,
+                    *jdk.command(
+                        "java",
+                        jdk.agent(f"always=y,maxsize=4m,file={path}"),
+                        "-Xmx64m",
+                        "-cp",
+                        lab.compiled("Always"),
+                        "Always",
+                        2,
+                    ),
+                ],
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
             lines = [x for x in done.stderr.splitlines() if x.startswith("hprof: ")]
             assert done.returncode == 0 and done.stdout.count("step ") == 2, done
-            assert len(lines) == 1 and reason in lines[0] and str(path) in lines[0] and "the program goes on" in lines[0], done.stderr
+            assert (
+                len(lines) == 1
+                and reason in lines[0]
+                and str(path) in lines[0]
+                and "the program goes on" in lines[0]
+            ), done.stderr
             assert not path.exists()
         if jdk.version == 17:
-            process = jdk.start_java("Always", 0, jvm=["-Xmx64m"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            process = jdk.start_java(
+                "Always", 0, jvm=["-Xmx64m"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
             running = Steps(process)
             running.wait(3)
-            done = lab.jvmscope("attach", "--always", "--max-size", "4M", "-o", small / "r.ring", process.pid)
-            assert done.returncode == 1 and "No space left on device" in done.stderr and len(done.stderr.splitlines()) == 1
+            done = lab.jvmscope(
+                "attach", "--always", "--max-size", "4M", "-o", small / "r.ring", process.pid
+            )
+            assert (
+                done.returncode == 1
+                and "No space left on device" in done.stderr
+                and len(done.stderr.splitlines()) == 1
+            )
             assert not (small / "r.ring").exists()
             attach(process.pid, "--always=memory", "--max-size", "4M")
             running.wait(3)
             # Nor does the disk of what is taken out harm the ring.
             (small / "filler").write_bytes(bytes((3 << 20) - 8192))
             done = lab.jvmscope("dump", "-o", small / "part.jfr", process.pid)
-            assert done.returncode == 1 and "No space left on device" in done.stderr and not (small / "part.jfr").exists()
+            assert (
+                done.returncode == 1
+                and "No space left on device" in done.stderr
+                and not (small / "part.jfr").exists()
+            )
             take("-o", folder / "part.jfr", process.pid)
     finally:
         subprocess.run(["umount", "-l", small], check=True)
@@ -413,7 +627,9 @@ def test_without_room_the_program_goes_on(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps, folder):
-    """Another program may cut the file of a recording at any time. Stores beyond its end raise SIGBUS, which used to end the VM."""
+    """Another program may cut the file of a recording at any time. Stores beyond its end raise
+    SIGBUS, which used to end the VM.
+    """
     pid, ring, file = steps.process.pid, folder / "r.ring", folder / "r.jfr"
     cut = "another program cut the file short while it was being written, which ended the recording"
     for size in (0, 100_000):
@@ -421,10 +637,17 @@ def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps
         steps.wait(5)
         os.truncate(ring, size)
         steps.wait(30)
-        now = lab.wait_for(lambda: (s := status(pid))["state"] == "idle" and s, 60, "the end of the recording")
+        now = lab.wait_for(
+            lambda: (s := status(pid))["state"] == "idle" and s, 60, "the end of the recording"
+        )
         assert now["last_error"] == cut and now["last_file"] == str(ring), now
         done = lab.jvmscope("dump", "--last", "5s", "-o", folder / "part.jfr", pid)
-        assert done.returncode == 1 and cut in done.stderr and str(ring) in done.stderr and len(done.stderr.splitlines()) == 1, done
+        assert (
+            done.returncode == 1
+            and cut in done.stderr
+            and str(ring) in done.stderr
+            and len(done.stderr.splitlines()) == 1
+        ), done
         assert ring.stat().st_size == size
     done = lab.jvmscope("attach", "--threads", "-o", file, pid)
     assert done.returncode == 0, done.stderr
@@ -436,8 +659,13 @@ def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps
     steps.wait(5)
 
     # From the start, in a program whose own SIGBUS the VM turns into an error of Java.
-    program = jdk.start_java("LosesItsFile", jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=4m,file={ring}")], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    program = jdk.start_java(
+        "LosesItsFile",
+        jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=4m,file={ring}")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     lab.read_until(program.stdout, "ready")
     program.stdin.write("x" * 10)
     program.stdin.flush()
@@ -445,24 +673,34 @@ def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps
     os.truncate(ring, 0)
     assert cut in lab.read_until(program.stderr, cut)
     out, said = program.communicate("x" * 200, timeout=120)
-    assert program.returncode == 0 and int(re.search(r"^done (\d+)", out, re.M)[1]) > 100, (out, said)
+    assert program.returncode == 0 and int(re.search(r"^done (\d+)", out, re.M)[1]) > 100, (
+        out,
+        said,
+    )
     assert "hprof: " not in said, said
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_the_ring_of_a_vm_is_its_own(jdk, steps, folder):
-    """A second VM with the same file, as with JAVA_TOOL_OPTIONS, does not take it away; and whatever has become of the file's name,
-    a VM's ring is what that VM writes."""
+    """A second VM with the same file, as with JAVA_TOOL_OPTIONS, does not take it away; and
+    whatever has become of the file's name, a VM's ring is what that VM writes.
+    """
     pid, ring, part = steps.process.pid, folder / "r.ring", folder / "part.jfr"
     begun = attach(pid, "--max-size", "4M", "-o", ring)
     steps.wait(5)
     other = jdk.java("Always", 1, jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=4m,file={ring}")])
     assert other.returncode == 0 and other.stdout.startswith("step "), other
     said = "another VM records to this file; %p in the name keeps them apart; nothing is recorded, and the program goes on"
-    assert [line for line in other.stderr.splitlines() if "hprof" in line] == [f"hprof: {ring}: {said}"], other.stderr
+    assert [line for line in other.stderr.splitlines() if "hprof" in line] == [
+        f"hprof: {ring}: {said}"
+    ], other.stderr
     take("-o", part, pid)
     assert assert_exact(part, steps.done, begun) >= 4
-    for change in (lambda: ring.rename(folder / "moved.ring"), (folder / "moved.ring").unlink, lambda: ring.write_bytes(b"something else")):
+    for change in (
+        lambda: ring.rename(folder / "moved.ring"),
+        (folder / "moved.ring").unlink,
+        lambda: ring.write_bytes(b"something else"),
+    ):
         assert "deleted or replaced" not in lab.output("status", pid) or not ring.exists()
         change()
         steps.wait(3)
@@ -472,8 +710,13 @@ def test_the_ring_of_a_vm_is_its_own(jdk, steps, folder):
     assert lab.jvmscope("stop", "-o", part, pid).returncode == 0
     assert_exact(part, steps.done, begun)
     assert ring.read_bytes() == b"something else"
-    done = lab.jvmscope("run", "--always", "-o", folder / "none" / "r.ring", "--", "java", "-version")
-    assert "nothing is recorded, and the program goes on" in done.stderr and "openjdk" in done.stderr.lower(), done
+    done = lab.jvmscope(
+        "run", "--always", "-o", folder / "none" / "r.ring", "--", "java", "-version"
+    )
+    assert (
+        "nothing is recorded, and the program goes on" in done.stderr
+        and "openjdk" in done.stderr.lower()
+    ), done
 
 
 @pytest.mark.jdks(17)
@@ -482,8 +725,20 @@ def test_a_ring_of_another_users_vm(jdk, folder):
     """The file belongs to the VM's user. A file that is put in its place is not read."""
     os.chown(folder, NOBODY, NOBODY)
     ring, part = folder / "r.ring", folder / "part.jfr"
-    process = jdk.start("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "java", "-Xmx64m", "-cp",
-                        lab.compiled("Always"), "Always", 0, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = jdk.start(
+        "setpriv",
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        "java",
+        "-Xmx64m",
+        "-cp",
+        lab.compiled("Always"),
+        "Always",
+        0,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     running = Steps(process)
     running.wait(3)
     refused = lab.jvmscope("attach", "--always", "-o", "/root/r.ring", process.pid)
@@ -507,14 +762,28 @@ def test_a_ring_of_another_users_vm(jdk, folder):
 
 
 def test_what_does_not_go_together_is_said(tmp_path):
-    for flags, said in ((["--cpu=times"], "--cpu=times"), (["--cover"], ": --cover cannot be combined"), (["--heap=dump"], "--heap=dump"), (["-t", "5s"], "--time=5s cannot be combined"),
-                        (["--alloc=exact"], "--alloc=exact"), (["--exceptions"], ": --exceptions cannot be combined"), (["--live"], ": --live cannot be combined")):
+    for flags, said in (
+        (["--cpu=times"], "--cpu=times"),
+        (["--cover"], ": --cover cannot be combined"),
+        (["--heap=dump"], "--heap=dump"),
+        (["-t", "5s"], "--time=5s cannot be combined"),
+        (["--alloc=exact"], "--alloc=exact"),
+        (["--exceptions"], ": --exceptions cannot be combined"),
+        (["--live"], ": --live cannot be combined"),
+    ):
         done = lab.jvmscope("run", "--always", *flags, "--", "true")
-        assert done.returncode == 2 and "keeps the last minutes" in done.stderr and said in done.stderr, done.stderr
+        assert (
+            done.returncode == 2 and "keeps the last minutes" in done.stderr and said in done.stderr
+        ), done.stderr
         assert len(done.stderr.splitlines()) == 1
-    for flags, said in ((["--keep", "1m"], "changes nothing without --always=y"), (["--max-size", "8M"], "changes nothing without --always=y"),
-                        (["--always", "--max-size", "1M"], "4.00 MiB"), (["--always", "--keep", "0.5s"], "out of range: 1s to 30d"), (["--always", "--keep", "31d"], "out of range: 1s to 30d"),
-                        (["--always=memory", "-o", "x.ring"], "writes no file: --output cannot be combined")):
+    for flags, said in (
+        (["--keep", "1m"], "changes nothing without --always=y"),
+        (["--max-size", "8M"], "changes nothing without --always=y"),
+        (["--always", "--max-size", "1M"], "4.00 MiB"),
+        (["--always", "--keep", "0.5s"], "out of range: 1s to 30d"),
+        (["--always", "--keep", "31d"], "out of range: 1s to 30d"),
+        (["--always=memory", "-o", "x.ring"], "writes no file: --output cannot be combined"),
+    ):
         done = lab.jvmscope("run", *flags, "--", "true")
         assert done.returncode == 2 and said in done.stderr, done.stderr
     plain = tmp_path / "plain"
@@ -523,6 +792,10 @@ def test_what_does_not_go_together_is_said(tmp_path):
     assert done.returncode == 1 and "neither a process id nor the ring" in done.stderr
     plain.write_bytes(b"JVMRING\1" + bytes(10000))
     done = lab.jvmscope("dump", "-o", tmp_path / "x.jfr", plain)
-    assert done.returncode == 1 and "head of the ring is damaged" in done.stderr and not (tmp_path / "x.jfr").exists()
+    assert (
+        done.returncode == 1
+        and "head of the ring is damaged" in done.stderr
+        and not (tmp_path / "x.jfr").exists()
+    )
     done = lab.jvmscope("report", plain)
     assert done.returncode == 1 and "jvmscope dump --last 5m -o FILE.jfr" in done.stderr

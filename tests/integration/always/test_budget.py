@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The budget of a recording that is always on: the account is right, what is left out is reported, and the totals are those of the
-program."""
+"""The budget of a recording that is always on: the account is right, what is left out is reported,
+and the totals are those of the program.
+"""
 import json
 import re
 import subprocess
@@ -21,48 +22,71 @@ def method(rows, name):
 def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     ring, whole = tmp_path / "r.ring", tmp_path / "all.jfr"
     words = f"always=y,file={ring},maxsize=64m,interval=200us,budget=0.2%"
-    process = jdk.start_java("Burns", 3, 200, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE)
+    process = jdk.start_java(
+        "Burns", 3, 200, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE
+    )
     assert process.stdout.readline().strip() == "ready"
     pid, began, used = process.pid, time.monotonic(), cpu_of(process.pid)
 
     def reduced():
         assert process.poll() is None, "it ended with nothing reduced"
         return "one in" in (text := lab.jvmscope("status", pid).stdout) and text
+
     text = lab.wait_for(reduced, 300, "a reduction")
-    assert re.search(r"^budget +0.2 % of the CPU time; .* % in the last second; one in \d+ [a-zA-Z ]+ since 20\d\d-", text, re.M), text
+    assert re.search(
+        r"^budget +0.2 % of the CPU time; .* % in the last second; one in \d+ [a-zA-Z ]+ since 20\d\d-",
+        text,
+        re.M,
+    ), text
     # The kernel's account of the agent's threads, read before and after the agent's own.
     before = cpu_of_agents_threads(pid)
     now = status(pid)
     after = cpu_of_agents_threads(pid)
-    assert 0.9 * before <= now["cost.threads_ns"] <= 1.1 * after, (before, now["cost.threads_ns"], after)
-    # Far above the budget one check per second is needed for each reduction, not for each of its levels. A program that gets little
-    # of the processor uses so little in a second that the agent's own threads exceed the budget, which nothing reduces.
+    assert 0.9 * before <= now["cost.threads_ns"] <= 1.1 * after, (
+        before,
+        now["cost.threads_ns"],
+        after,
+    )
+    # Far above the budget one check per second is needed for each reduction, not for each of its
+    # levels. A program that gets little of the processor uses so little in a second that the
+    # agent's own threads exceed the budget, which nothing reduces.
     had_a_processor = cpu_of(pid) - used > 0.8 * (time.monotonic() - began)
-    assert now["budget.changes"] >= 1 and (now["budget.over_seconds"] <= 8 or not had_a_processor), now
-    cpu, allocated = map(int, re.search(r"cpu (\d+) allocated (\d+)", process.stdout.read()).groups())
+    assert now["budget.changes"] >= 1 and (
+        now["budget.over_seconds"] <= 8 or not had_a_processor
+    ), now
+    cpu, allocated = map(
+        int, re.search(r"cpu (\d+) allocated (\d+)", process.stdout.read()).groups()
+    )
     done = lab.jvmscope("dump", "-o", whole, ring)
     assert done.returncode == 0, done.stderr
     done = lab.jvmscope("report", "--json", whole)
     report = json.loads(done.stdout)
     reduced = {r["what"]: r["one_of"] for r in report["reduced"]}
     assert reduced and "to stay within the budget" in done.stderr, done.stderr
-    # If samples had no weights for those that were left out, there would be only a fraction of these; chance explains a few
-    # percent.
+    # If samples had no weights for those that were left out, there would be only a fraction of
+    # these; chance explains a few percent.
     left_out = reduced.get("CPU samples", 1)
     interval = report["samples"]["interval_ns"]
-    # The kernel looks at the timers every 4 ms: what is recorded or left out are ticks, each of which stands for many intervals.
+    # The kernel looks at the timers every 4 ms: what is recorded or left out are ticks, each of
+    # which stands for many intervals.
     tick = max(interval, 4_000_000)
     chance = 4 * (left_out * cpu / tick) ** 0.5 * tick
     assert chance < 0.8 * cpu
-    assert method(report["samples"]["methods"], "Burns.compute") * interval == pytest.approx(cpu, rel=0.1, abs=chance)
+    assert method(report["samples"]["methods"], "Burns.compute") * interval == pytest.approx(
+        cpu, rel=0.1, abs=chance
+    )
     if jdk.version >= 11:
         found = report["allocations"]
         bound = 0.02 * allocated + 4 * found["standard_error"]
-        assert bound < allocated and method(found["methods"], "Burns.allocate") == pytest.approx(allocated, abs=bound), found["total"]
+        assert bound < allocated and method(found["methods"], "Burns.allocate") == pytest.approx(
+            allocated, abs=bound
+        ), found["total"]
 
 
 def bomb(jdk, tmp_path, mode, *words, seconds=5, budget="0.5%"):
-    """What the program Bomb did in some seconds, according to itself, and the part of it that is in the ring."""
+    """What the program Bomb did in some seconds, according to itself, and the part of it that is in
+    the ring.
+    """
     ring, part = tmp_path / f"{mode}.ring", tmp_path / f"{mode}.jfr"
     agent = jdk.agent(",".join((f"always=y,maxsize=16m,budget={budget}", f"file={ring}", *words)))
     done = jdk.run("java", agent, "-Xmx64m", "-cp", lab.compiled("Bomb"), "Bomb", mode, 2, seconds)
@@ -72,20 +96,32 @@ def bomb(jdk, tmp_path, mode, *words, seconds=5, budget="0.5%"):
 
 
 def reduced_in(part):
-    return {r["what"]: r["one_of"] for r in json.loads(lab.jvmscope("report", "--json", part).stdout)["reduced"]}
+    return {
+        r["what"]: r["one_of"]
+        for r in json.loads(lab.jvmscope("report", "--json", part).stdout)["reduced"]
+    }
 
 
 @pytest.mark.jdks(8, 25)
 def test_what_costs_less_than_counting_it(jdk, tmp_path):
-    """Millions of requests, and of parks, per second: a sample stands for the requests, wake-ups are counted as left out, and both
-    are reported."""
+    """Millions of requests, and of parks, per second: a sample stands for the requests, wake-ups
+    are counted as left out, and both are reported.
+    """
     made, part = bomb(jdk, tmp_path, "requests", "requests=Bomb.request")
-    counted = [int(re.search(r" count=(\d+)", line)[1]) for line in events(part, "jvmscope.RequestTotals") if '"Bomb.request"' in line]
+    counted = [
+        int(re.search(r" count=(\d+)", line)[1])
+        for line in events(part, "jvmscope.RequestTotals")
+        if '"Bomb.request"' in line
+    ]
     # Each counts from the start; the order of events in a file is not that of their times.
     assert max(counted) == pytest.approx(made, rel=0.05)
     assert reduced_in(part)["requests"] >= 4
     made, part = bomb(jdk, tmp_path, "parks")
-    lost = [int(re.search(r" total=(\d+)", line)[1]) for line in events(part, "jvmscope.Lost") if '"wake-ups"' in line]
+    lost = [
+        int(re.search(r" total=(\d+)", line)[1])
+        for line in events(part, "jvmscope.Lost")
+        if '"wake-ups"' in line
+    ]
     assert 0.3 * made < max(lost) <= made
     assert reduced_in(part)["wake-ups"] >= 4
 
@@ -94,7 +130,11 @@ def test_what_costs_less_than_counting_it(jdk, tmp_path):
 def test_waits_of_objects_are_left_out_like_others(jdk, tmp_path):
     # Short waits are the third that is left out, each in a second of its own.
     made, part = bomb(jdk, tmp_path, "hands", seconds=10)
-    lost = [int(re.search(r" total=(\d+)", line)[1]) for line in events(part, "jvmscope.Lost") if '"waits"' in line]
+    lost = [
+        int(re.search(r" total=(\d+)", line)[1])
+        for line in events(part, "jvmscope.Lost")
+        if '"waits"' in line
+    ]
     assert 0.3 * made < max(lost) <= made
     assert reduced_in(part)["short waits"] >= 4
 
@@ -103,7 +143,11 @@ def test_waits_of_objects_are_left_out_like_others(jdk, tmp_path):
 def test_waits_for_sockets_are_in_the_account_and_left_out(jdk, tmp_path):
     """They used to be neither: a server's reads were recorded without a limit."""
     made, part = bomb(jdk, tmp_path, "reads", seconds=10, budget="0.1%")
-    lost = [int(re.search(r" total=(\d+)", line)[1]) for line in events(part, "jvmscope.Lost") if '"waits"' in line]
+    lost = [
+        int(re.search(r" total=(\d+)", line)[1])
+        for line in events(part, "jvmscope.Lost")
+        if '"waits"' in line
+    ]
     # The other end of each connection reads as often.
     assert 0.2 * made < max(lost) <= 2.1 * made
     assert reduced_in(part)["short waits"] >= 4
@@ -111,10 +155,11 @@ def test_waits_for_sockets_are_in_the_account_and_left_out(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_what_the_agents_threads_cost_leaves_no_requests_out(jdk, tmp_path):
-    """The agent's own threads alone exceed so small a budget, after what it grants for the start. Leaving out requests, which cost next
-    to nothing, would not help."""
+    """The agent's own threads alone exceed so small a budget, after what it grants for the start.
+    Leaving out requests, which cost next to nothing, would not help.
+    """
     made, part = bomb(jdk, tmp_path, "quiet", "requests=Bomb.request", seconds=40, budget="0.2%")
-    row, = lab.read_json("requests", "--json", part)["requests"]
+    (row,) = lab.read_json("requests", "--json", part)["requests"]
     assert row["count"] == row["kept"] == made, row
     assert not {"requests", "details of requests"} & set(reduced_in(part))
 
@@ -122,6 +167,9 @@ def test_what_the_agents_threads_cost_leaves_no_requests_out(jdk, tmp_path):
 def test_a_wrong_budget_is_refused():
     for given in ("1", "0%", "101%", "0.001%", "x%", "-1%", "1%%", ""):
         done = lab.jvmscope("run", "--always", f"--budget={given}", "--", "true")
-        assert done.returncode == 2 and "budget" in done.stderr.splitlines()[0], (given, done.stderr)
+        assert done.returncode == 2 and "budget" in done.stderr.splitlines()[0], (
+            given,
+            done.stderr,
+        )
     done = lab.jvmscope("run", "--budget", "1%", "--", "true")
     assert done.returncode == 2 and "changes nothing without --always=y" in done.stderr

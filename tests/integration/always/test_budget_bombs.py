@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-Programs that do nothing but what costs a recorder most: the budget holds from five seconds after their start on, according to the kernel's
-account of threads and to perf's samples.
+""" Programs that do nothing but what costs a recorder most: the budget holds from five seconds
+after their start on, according to the kernel's account of threads and to perf's samples.
 """
 import contextlib
 import json
@@ -20,8 +19,12 @@ THREADS = 10_000
 @contextlib.contextmanager
 def bomb(jdk, tmp_path, mode, n, budget):
     """The program Bomb, five seconds after its start."""
-    words = f"always=y,maxsize=16m,budget={budget},file={tmp_path}/{mode}-{budget[:-1]}.ring" + (",requests=Bomb.request" if mode in ("served", "requests") else "")
-    process = jdk.start_java("Bomb", mode, n, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE)
+    words = f"always=y,maxsize=16m,budget={budget},file={tmp_path}/{mode}-{budget[:-1]}.ring" + (
+        ",requests=Bomb.request" if mode in ("served", "requests") else ""
+    )
+    process = jdk.start_java(
+        "Bomb", mode, n, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         for _ in range(5):
@@ -33,11 +36,17 @@ def bomb(jdk, tmp_path, mode, n, budget):
 
 
 def reduced(now):
-    return {now[key]: now[key.replace("what", "one_of")] for key in now if key.startswith("budget.") and key.endswith(".what")}
+    return {
+        now[key]: now[key.replace("what", "one_of")]
+        for key in now
+        if key.startswith("budget.") and key.endswith(".what")
+    }
 
 
 def cost_of_agents_threads(pid, seconds):
-    """CPU time that the threads with the agent's names use in a second, in ms, according to the kernel."""
+    """CPU time that the threads with the agent's names use in a second, in ms, according to the
+    kernel.
+    """
     began, before = time.monotonic(), cpu_of_agents_threads(pid)
     time.sleep(seconds)  # this test is about time
     return (cpu_of_agents_threads(pid) - before) / 1e6 / (time.monotonic() - began)
@@ -45,7 +54,9 @@ def cost_of_agents_threads(pid, seconds):
 
 @pytest.mark.jdks(8, 17, 25, daily=1)
 def test_ten_thousand_threads_cost_the_agent_little(jdk, tmp_path):
-    """Each round looked at each of them, and each chunk of a small ring was full of them at once: 240 ms per second."""
+    """Each round looked at each of them, and each chunk of a small ring was full of them at once:
+    240 ms per second.
+    """
     with bomb(jdk, tmp_path, "threads", THREADS, "1%") as process:
         cost, now = cost_of_agents_threads(process.pid, 8), status(process.pid)
         print(cost, reduced(now))
@@ -55,7 +66,9 @@ def test_ten_thousand_threads_cost_the_agent_little(jdk, tmp_path):
         part = tmp_path / "part.jfr"
         assert lab.jvmscope("dump", "-o", part, process.pid).returncode == 0
     report = json.loads(lab.jvmscope("report", "--json", part).stdout)
-    assert any(r["what"] == "rounds of the agent" and r["one_of"] > 1 for r in report["reduced"]), report["reduced"]
+    assert any(
+        r["what"] == "rounds of the agent" and r["one_of"] > 1 for r in report["reduced"]
+    ), report["reduced"]
 
 
 def perf_needed():
@@ -74,8 +87,14 @@ def test_the_budget_holds_under_a_bomb(jdk, tmp_path, mode, n):
         with bomb(jdk, tmp_path, mode, n, budget) as process:
             all_, own, callbacks = shares(process.pid, 10, tmp_path / "perf.data")
             found[budget] = (own + callbacks) / all_
-            print(mode, budget, f"{own / all_:.4f} {callbacks / all_:.4f}", reduced(status(process.pid)))
-    # A quarter is for what the samples say by chance and for what callbacks cost outside their own account.
+            print(
+                mode,
+                budget,
+                f"{own / all_:.4f} {callbacks / all_:.4f}",
+                reduced(status(process.pid)),
+            )
+    # A quarter is for what the samples say by chance and for what callbacks cost outside their own
+    # account.
     assert found["1%"] < 0.0125, found
     assert found["100%"] > 0.0125, found
 
@@ -83,7 +102,9 @@ def test_the_budget_holds_under_a_bomb(jdk, tmp_path, mode, n):
 @pytest.mark.measured
 @pytest.mark.jdks(8, 17, 25)
 def test_the_budget_holds_with_ten_thousand_threads(jdk, tmp_path):
-    """By the kernel's accounts, because perf cannot open so many threads. What callbacks cost four threads is in the test above."""
+    """By the kernel's accounts, because perf cannot open so many threads. What callbacks cost four
+    threads is in the test above.
+    """
     with bomb(jdk, tmp_path, "threads", THREADS, "1%") as process:
         before, began = cpu_of(process.pid), time.monotonic()
         cost = cost_of_agents_threads(process.pid, 10)

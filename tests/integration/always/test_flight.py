@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--jfr: the VM's own Flight Recorder records too, into the same file, and nothing is in it twice."""
+"""--jfr: the VM's own Flight Recorder records too, into the same file, and nothing is in it
+twice.
+"""
 import collections
 import datetime
 import json
@@ -14,16 +16,23 @@ import pytest
 import lab
 from recording import JFR_DUMP
 
-OURS = ("cpu=samples", "alloc=sampled", "threads=y", "events=y", "exceptions=stacks", "requests=Amounts.hold")
+OURS = (
+    "cpu=samples",
+    "alloc=sampled",
+    "threads=y",
+    "events=y",
+    "exceptions=stacks",
+    "requests=Amounts.hold",
+)
 
 
 def parts(path):
     """The chunks of our writer, and those of the VM's recorder, each as a recording of its own."""
     data, at, files = path.read_bytes(), 0, {}
     while at < len(data):
-        assert data[at:at + 4] == b"FLR\0", at
+        assert data[at : at + 4] == b"FLR\0", at
         size = struct.unpack_from(">Q", data, at + 8)[0]
-        chunk = data[at:at + size]
+        chunk = data[at : at + size]
         files.setdefault(b"jvmscope.Lost" in chunk, bytearray()).extend(chunk)
         at += size
     assert set(files) == {True, False}, "the file lacks the VM's chunks, or ours"
@@ -35,7 +44,9 @@ def parts(path):
 def counts(path):
     """Events by type."""
     found = {}
-    for line in subprocess.run([JFR_DUMP, path], capture_output=True, text=True, check=True).stdout.splitlines():
+    for line in subprocess.run(
+        [JFR_DUMP, path], capture_output=True, text=True, check=True
+    ).stdout.splitlines():
         kind = line.split(" ", 1)[0]
         if "." in kind:
             found[kind] = found.get(kind, 0) + 1
@@ -43,10 +54,17 @@ def counts(path):
 
 
 def test_both_record_and_nothing_twice(jdk, tmp_path):
-    """With the captures that write the JDK's events; each figure is that of a recording without the VM's events."""
+    """With the captures that write the JDK's events; each figure is that of a recording without the
+    VM's events.
+    """
     out = tmp_path / "both.jfr"
     words = [w for w in OURS if jdk.version >= 11 or w != "alloc=sampled"]
-    done = jdk.java("Amounts", "2000", "20", jvm=("-Xmx128m", jdk.agent(f"jfr=profile,format=r,{','.join(words)},file={out}")))
+    done = jdk.java(
+        "Amounts",
+        "2000",
+        "20",
+        jvm=("-Xmx128m", jdk.agent(f"jfr=profile,format=r,{','.join(words)},file={out}")),
+    )
     assert done.returncode == 0, done.stderr
     ours, theirs = (counts(p) for p in parts(out))
     assert not set(ours) & set(theirs), set(ours) & set(theirs)
@@ -59,47 +77,87 @@ def test_both_record_and_nothing_twice(jdk, tmp_path):
         report.pop("allocations", None)
     assert report == alone
     for verb in (("vm",), ("threads", "summary"), ("trace", "--exceptions"), ("requests",)):
-        both, alone = (lab.jvmscope(*verb, "--json", path) for path in (out, tmp_path / "both-True.jfr"))
+        both, alone = (
+            lab.jvmscope(*verb, "--json", path) for path in (out, tmp_path / "both-True.jfr")
+        )
         assert both.stdout == alone.stdout and both.returncode == alone.returncode, verb
     # The JDK's own reader takes the file as one recording, with the events of both.
     printed = lab.Jdk(25 if jdk.version > 17 else 17).run("jfr", "print", "--stack-depth", "1", out)
     assert printed.returncode == 0, printed.stderr
     kinds = collections.Counter(re.findall(r"^([\w.]+) \{", printed.stdout, re.M))
-    # A stack whose innermost method is not known is an ExecutionSample, too, though the report counts it as unattributed.
-    without_stack = sum(int(re.search(r"^ +samples = (\d+)", e, re.M)[1])
-                        for e in re.findall(r"^jvmscope\.UnattributedSample \{.*?^\}", printed.stdout, re.M | re.S))
+    # A stack whose innermost method is not known is an ExecutionSample, too, though the report
+    # counts it as unattributed.
+    without_stack = sum(
+        int(re.search(r"^ +samples = (\d+)", e, re.M)[1])
+        for e in re.findall(r"^jvmscope\.UnattributedSample \{.*?^\}", printed.stdout, re.M | re.S)
+    )
     assert kinds["jdk.ExecutionSample"] + without_stack == report["samples"]["total"], kinds
     assert without_stack <= report["samples"]["unattributed"]
-    assert set(kinds) >= set(ours) - {"jdk.types.FrameType"} and set(kinds) >= set(theirs), (set(ours) | set(theirs)) - set(kinds)
+    assert set(kinds) >= set(ours) - {"jdk.types.FrameType"} and set(kinds) >= set(theirs), (
+        set(ours) | set(theirs)
+    ) - set(kinds)
     assert not list(tmp_path.glob("*.vm"))
 
 
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_one_clock_for_both(jdk, tmp_path):
-    """Readers of JDK 25 and later convert all times of a file by the clock of its first chunk, which is ours: the VM's events once
-    were ten minutes early there."""
+    """Readers of JDK 25 and later convert all times of a file by the clock of its first chunk,
+    which is ours: the VM's events once were ten minutes early there.
+    """
     out, before = tmp_path / "both.jfr", time.time()
-    done = jdk.java("Amounts", "2000", "20", jvm=("-Xmx128m", jdk.agent(f"jfr=profile,format=r,events=y,file={out}")))
+    done = jdk.java(
+        "Amounts",
+        "2000",
+        "20",
+        jvm=("-Xmx128m", jdk.agent(f"jfr=profile,format=r,events=y,file={out}")),
+    )
     after = time.time()
     assert done.returncode == 0, done.stderr
     data = out.read_bytes()
     second = struct.unpack_from(">Q", data, 8)[0]
-    clocks = {struct.unpack_from(">Q", data, at + 32)[0] - struct.unpack_from(">Q", data, at + 48)[0] for at in (0, second)}
-    assert len(clocks) == 1 and struct.unpack_from(">Q", data, second + 56)[0] == 10 ** 9, clocks
+    clocks = {
+        struct.unpack_from(">Q", data, at + 32)[0] - struct.unpack_from(">Q", data, at + 48)[0]
+        for at in (0, second)
+    }
+    assert len(clocks) == 1 and struct.unpack_from(">Q", data, second + 56)[0] == 10**9, clocks
     for reader in (17, 25, 27) if jdk.version == 25 else (25,):
         printed = lab.Jdk(reader).run("jfr", "print", "--json", "--stack-depth", "1", out)
         assert printed.returncode == 0, printed.stderr
         events = json.loads(printed.stdout)["recording"]["events"]
-        times = [(datetime.datetime.fromisoformat(re.sub(r"\.(\d{1,6})\d*", lambda m: "." + m[1].ljust(6, "0"), e["values"]["startTime"])).timestamp(),
-                  e["type"]) for e in events]
+        times = [
+            (
+                datetime.datetime.fromisoformat(
+                    re.sub(
+                        r"\.(\d{1,6})\d*",
+                        lambda m: "." + m[1].ljust(6, "0"),
+                        e["values"]["startTime"],
+                    )
+                ).timestamp(),
+                e["type"],
+            )
+            for e in events
+        ]
         wrong = [t for t in times if not before - 1 < t[0] < after + 1]
-        assert not wrong and len({kind for _, kind in times}) > 40, (reader, before, after, wrong[:5], len(wrong), len(times))
+        assert not wrong and len({kind for _, kind in times}) > 40, (
+            reader,
+            before,
+            after,
+            wrong[:5],
+            len(wrong),
+            len(times),
+        )
 
 
 @pytest.mark.jdks(8, 17, 27)
 def test_alone_and_attached(jdk, jvmscope, tmp_path):
     """Twice in one VM, and a third time until the program is ended by a signal."""
-    process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jdk.start_java(
+        "TracedForever",
+        jvm=("-Xmx64m",),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         for settings in ("--jfr", "--jfr=profile"):
@@ -108,13 +166,29 @@ def test_alone_and_attached(jdk, jvmscope, tmp_path):
             assert done.returncode == 0, done.stderr
             ours, theirs = (counts(p) for p in parts(out))
             # Samples are not ours here: the VM takes them, and its settings say how often.
-            assert theirs["jdk.ActiveSetting"] and not set(ours) & set(theirs) - {"jdk.ActiveSetting"}
+            assert theirs["jdk.ActiveSetting"] and not set(ours) & set(theirs) - {
+                "jdk.ActiveSetting"
+            }
         out = tmp_path / "ended.jfr"
-        attached = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "--jfr", "-t", "100s", "-o", out, str(process.pid)], stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, text=True)
-        lab.wait_for(lambda: re.search(r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M), 60, "the start of the recording")
+        attached = subprocess.Popen(
+            [lab.BUILD / "jvmscope", "attach", "--jfr", "-t", "100s", "-o", out, str(process.pid)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        lab.wait_for(
+            lambda: re.search(
+                r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M
+            ),
+            60,
+            "the start of the recording",
+        )
         done = lab.jvmscope("dump", "-o", tmp_path / "part.jfr", process.pid)
-        assert done.returncode == 0 and "jvmscope: note: the VM's own events (--jfr) follow when the recording ends\n" in done.stderr, done.stderr
+        assert (
+            done.returncode == 0
+            and "jvmscope: note: the VM's own events (--jfr) follow when the recording ends\n"
+            in done.stderr
+        ), done.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
         said = attached.communicate(timeout=60)[1]
@@ -131,19 +205,44 @@ def test_wrong_settings_are_refused_and_the_program_runs(jdk, tmp_path):
     bad.write_text("<configuration>")
     for settings, why in ((tmp_path / "missing.jfc", "missing.jfc"), (bad, "")):
         out = tmp_path / "no.jfr"
-        done = jdk.java("Amounts", "10", "1", jvm=("-Xmx64m", jdk.agent(f"jfr={settings},format=r,file={out}")))
+        done = jdk.java(
+            "Amounts", "10", "1", jvm=("-Xmx64m", jdk.agent(f"jfr={settings},format=r,file={out}"))
+        )
         assert done.returncode == 0 and not out.exists() and not list(tmp_path.glob("*.vm"))
         line = next(l for l in done.stderr.splitlines() if l.startswith("hprof: "))
-        assert line.startswith(f"hprof: jfr={settings}: the VM's Flight Recorder does not start: ") and why in line, line
+        assert (
+            line.startswith(f"hprof: jfr={settings}: the VM's Flight Recorder does not start: ")
+            and why in line
+        ), line
     # The reason is the agent's alone, and run fails as the recording did.
-    done = lab.jvmscope("run", f"--jfr={bad}", "-o", tmp_path / "no.jfr", "--", *jdk.command("java", "-Xmx64m", "-version"))
-    assert done.returncode == 1 and f"jfr={bad}: the VM's Flight Recorder does not start: " in done.stderr and "no recording was written" not in done.stderr, done.stderr
+    done = lab.jvmscope(
+        "run",
+        f"--jfr={bad}",
+        "-o",
+        tmp_path / "no.jfr",
+        "--",
+        *jdk.command("java", "-Xmx64m", "-version"),
+    )
+    assert (
+        done.returncode == 1
+        and f"jfr={bad}: the VM's Flight Recorder does not start: " in done.stderr
+        and "no recording was written" not in done.stderr
+    ), done.stderr
     for command in (("run", "--", "true"), ("attach", "1")):
         done = lab.jvmscope(command[0], "--jfr=nosuch", *command[1:])
-        assert (done.returncode, done.stdout) == (2, "") and "--jfr=nosuch: allowed: default, profile, a file with a slash or the extension .jfc\n" in done.stderr, done
+        assert (done.returncode, done.stdout) == (
+            2,
+            "",
+        ) and "--jfr=nosuch: allowed: default, profile, a file with a slash or the extension .jfc\n" in done.stderr, (done)
     # A file is looked for before the program starts, in the caller's folder.
-    for words in (("run", "--jfr=no/such", "--", "true"), ("run", f"--jfr={tmp_path}/missing.jfc", "--", "true"), ("attach", "--jfr=nosuch.jfc", "1")):
+    for words in (
+        ("run", "--jfr=no/such", "--", "true"),
+        ("run", f"--jfr={tmp_path}/missing.jfc", "--", "true"),
+        ("attach", "--jfr=nosuch.jfc", "1"),
+    ):
         done = lab.jvmscope(*words)
-        assert done.returncode == 2 and "--jfr cannot read: No such file" in done.stderr, done.stderr
+        assert (
+            done.returncode == 2 and "--jfr cannot read: No such file" in done.stderr
+        ), done.stderr
     done = lab.jvmscope("run", "--jfr", "--always", "--", "true")
     assert done.returncode == 2 and ": --jfr cannot be combined with it" in done.stderr, done.stderr

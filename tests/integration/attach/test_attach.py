@@ -22,14 +22,19 @@ def busy(jdk):
     def start(*jvm, seconds=30, prefix=None):
         if prefix:
             command = prefix + jdk.command("java", *jvm, "-cp", compiled("Busy"), "Busy", seconds)
-            process = subprocess.Popen([str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process = subprocess.Popen(
+                [str(c) for c in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
         else:
-            process = jdk.start_java("Busy", seconds, jvm=jvm, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process = jdk.start_java(
+                "Busy", seconds, jvm=jvm, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
         started.append(process)
         assert process.stdout.readline() == "ready\n"
         return process
 
     from lab import compiled
+
     yield start
     for process in started:
         process.kill()
@@ -52,11 +57,15 @@ def test_what_cannot_be_is_refused_and_the_program_goes_on(jdk, jvmscope, busy):
     process = busy("-Xmx32m", seconds=4)
     pid = process.pid
     done = jvmscope("attach", "-t", "1s", "--agent", "cpu=nosuchthing", pid)
-    assert done.returncode == 2 and done.stderr.startswith("jvmscope: attach: --cpu=nosuchthing: not a value"), done.stderr
+    assert done.returncode == 2 and done.stderr.startswith(
+        "jvmscope: attach: --cpu=nosuchthing: not a value"
+    ), done.stderr
     assert jvmscope("status", pid).returncode == 1
-    for command, message in ((("status", pid), "nothing is being recorded in it"),
-                             (("stop", pid), "nothing is being recorded in it"),
-                             (("attach", "-t", "1s", "--cover", "--include", "y" * 1100, pid), "1,024 bytes")):
+    for command, message in (
+        (("status", pid), "nothing is being recorded in it"),
+        (("stop", pid), "nothing is being recorded in it"),
+        (("attach", "-t", "1s", "--cover", "--include", "y" * 1100, pid), "1,024 bytes"),
+    ):
         done = jvmscope(*command)
         assert done.returncode == 1, command
         assert message in done.stderr and done.stderr.startswith(f"jvmscope: {pid}: "), done.stderr
@@ -66,8 +75,9 @@ def test_what_cannot_be_is_refused_and_the_program_goes_on(jdk, jvmscope, busy):
 
 @pytest.mark.jdks(8, 25)
 def test_an_interruption_at_any_moment_leaves_nothing_recording(jdk, jvmscope, busy, tmp_path):
-    """Ctrl-C before the command asks anything, while the VM starts the recording, and afterwards: in each case the recording has
-    ended, or never began."""
+    """Ctrl-C before the command asks anything, while the VM starts the recording, and afterwards:
+    in each case the recording has ended, or never began.
+    """
     from lab import BUILD
 
     out, process = tmp_path / "i.jfr", busy("-Xmx32m")
@@ -81,20 +91,41 @@ def test_an_interruption_at_any_moment_leaves_nothing_recording(jdk, jvmscope, b
         err = attached.communicate(timeout=60)[1]
         ended.append(attached.returncode)
         assert attached.returncode in (0, -signal.SIGINT), err
-        assert "nothing is being recorded" in jvmscope("status", process.pid).stderr or "idle" in jvmscope("status", process.pid).stdout
+        assert (
+            "nothing is being recorded" in jvmscope("status", process.pid).stderr
+            or "idle" in jvmscope("status", process.pid).stdout
+        )
         assert (attached.returncode == 0) == out.exists()
         if attached.returncode == 0:
-            assert out.read_bytes()[:4] == b"FLR\0" and "never ended" not in jvmscope("report", out).stderr
+            assert (
+                out.read_bytes()[:4] == b"FLR\0"
+                and "never ended" not in jvmscope("report", out).stderr
+            )
     assert 0 in ended, ended
 
 
 def waiting_attach(jdk, out):
     """A program whose end never comes, and an attach that waits for it."""
-    program = jdk.start_java("EndsNever", jvm=("-Xmx32m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program = jdk.start_java(
+        "EndsNever", jvm=("-Xmx32m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert program.stdout.readline() == "ready\n"
-    command = [lab.BUILD / "jvmscope", "attach", "--cpu", "-t", "1000s", "-o", out, str(program.pid)]
+    command = [
+        lab.BUILD / "jvmscope",
+        "attach",
+        "--cpu",
+        "-t",
+        "1000s",
+        "-o",
+        out,
+        str(program.pid),
+    ]
     attached = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    lab.wait_for(lambda: re.search(r"^state +recording$", lab.jvmscope("status", program.pid).stdout, re.M), 60, "the recording")
+    lab.wait_for(
+        lambda: re.search(r"^state +recording$", lab.jvmscope("status", program.pid).stdout, re.M),
+        60,
+        "the recording",
+    )
     lab.use_cpu(program, 0.3)
     return program, attached
 
@@ -119,13 +150,23 @@ def test_a_command_that_waits_for_a_vm_that_never_ends_is_ended_by_a_signal(jdk,
 
 @pytest.mark.jdks(17)
 def test_a_command_whose_vm_gives_no_answer_is_ended_by_the_second_signal(jdk, tmp_path):
-    """Another tool has stopped the one thread by which the VM answers. It used to ignore every SIGTERM."""
+    """Another tool has stopped the one thread by which the VM answers. It used to ignore every
+    SIGTERM.
+    """
     program, attached = waiting_attach(jdk, tmp_path / "x.jfr")
     try:
         with lab.thread_stopped(lab.thread_named(program.pid, "Attach Listener")):
             attached.terminate()
             caught = f"/proc/{attached.pid}/status"
-            lab.wait_for(lambda: not int(re.search(r"SigCgt:\s+(\w+)", pathlib.Path(caught).read_text())[1], 16) >> (signal.SIGTERM - 1) & 1, 60, "the first signal")
+            lab.wait_for(
+                lambda: not int(
+                    re.search(r"SigCgt:\s+(\w+)", pathlib.Path(caught).read_text())[1], 16
+                )
+                >> (signal.SIGTERM - 1)
+                & 1,
+                60,
+                "the first signal",
+            )
             assert attached.poll() is None, "there is no answer, so the recording has not ended"
             attached.terminate()
             attached.communicate(timeout=20)
@@ -134,7 +175,11 @@ def test_a_command_whose_vm_gives_no_answer_is_ended_by_the_second_signal(jdk, t
         attached.kill()
         attached.communicate()
     # The VM gets to what it was asked first.
-    lab.wait_for(lambda: re.search(r"^state +idle$", lab.jvmscope("status", program.pid).stdout, re.M), 60, "the end of the recording")
+    lab.wait_for(
+        lambda: re.search(r"^state +idle$", lab.jvmscope("status", program.pid).stdout, re.M),
+        60,
+        "the end of the recording",
+    )
     assert "EndsNever.main" in lab.output("report", tmp_path / "x.jfr")
 
 
@@ -151,12 +196,15 @@ def test_disabled_attach_and_agents_are_named(jdk, jvmscope, busy):
 
 @pytest.mark.jdks(daily=1)
 def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy, tmp_path):
-    """Code between safepoints is described by means of the VM's flag, without the event of each compilation; afterwards the flag
-    has its old value."""
+    """Code between safepoints is described by means of the VM's flag, without the event of each
+    compilation; afterwards the flag has its old value.
+    """
     pid = busy("-Xmx32m", "-XX:+UnlockDiagnosticVMOptions").pid
 
     def flag():
-        return re.search(r" DebugNonSafepoints +:?= *(\w+)", jdk.run("jcmd", pid, "VM.flags", "-all").stdout)[1]
+        return re.search(
+            r" DebugNonSafepoints +:?= *(\w+)", jdk.run("jcmd", pid, "VM.flags", "-all").stdout
+        )[1]
 
     assert flag() == "false"
     assert jvmscope("attach", pid, cwd=tmp_path).returncode == 0
@@ -166,14 +214,24 @@ def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy
 
 
 # With cpu=old the text has no first line of its own: it begins with whatever section comes first.
-@pytest.mark.parametrize("words,first", [("cpu=times", "JAVA PROFILE 1.0"), ("heap=dump,format=b", "JAVA PROFILE 1.0"),
-                                         ("cpu=old", "count callee caller time"), ("cpu=old,heap=sites", "TRACE 3"),
-                                         ("cpu=old,heap=dump", "TRACE 3"), ("cpu=old,heap=all,thread=y", "TRACE 3"),
-                                         ("cpu=old,heap=all,monitor=y,park=y", "WAIT|TRACE 3")],
-                         ids=lambda v: v.replace("=", " "))
+@pytest.mark.parametrize(
+    "words,first",
+    [
+        ("cpu=times", "JAVA PROFILE 1.0"),
+        ("heap=dump,format=b", "JAVA PROFILE 1.0"),
+        ("cpu=old", "count callee caller time"),
+        ("cpu=old,heap=sites", "TRACE 3"),
+        ("cpu=old,heap=dump", "TRACE 3"),
+        ("cpu=old,heap=all,thread=y", "TRACE 3"),
+        ("cpu=old,heap=all,monitor=y,park=y", "WAIT|TRACE 3"),
+    ],
+    ids=lambda v: v.replace("=", " "),
+)
 @pytest.mark.jdks(8, 25)
 def test_every_output_of_hprof_is_reported_and_fetched(jdk, jvmscope, busy, tmp_path, words, first):
-    """A recording of cpu=old begins with other bytes, and used to be refused as not being a recording."""
+    """A recording of cpu=old begins with other bytes, and used to be refused as not being a
+    recording.
+    """
     pid = busy("-Xmx32m", jdk.agent(f"{words},file={tmp_path}/o.txt")).pid
     done = jvmscope("dump", "-o", tmp_path / "copy.hprof.txt", pid)
     assert done.returncode == 0, done.stderr
@@ -194,7 +252,9 @@ def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy, tmp_path):
     assert "Busy.work" in jvmscope("report", tmp_path / "x.jfr").stdout
     assert jvmscope("status", process.pid).returncode == 0
     os.unlink(path)
-    refused = "it runs with -Xrs and does not take SIGQUIT, and no attach listener has its socket in /tmp"
+    refused = (
+        "it runs with -Xrs and does not take SIGQUIT, and no attach listener has its socket in /tmp"
+    )
     done = jvmscope(*attach)
     assert done.returncode == 1 and refused in done.stderr, done.stderr
     with socket.socket(socket.AF_UNIX) as left:  # as a VM that was killed leaves it: nobody listens
@@ -209,7 +269,11 @@ def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy, tmp_path):
 def test_pids_that_are_no_vm(jvmscope):
     other = subprocess.Popen(["sleep", "20"])
     try:
-        for pid, status, message in ((other.pid, 1, "not a Java VM"), (2 ** 22 + 1, 1, "no such process"), ("x", 2, "process id")):
+        for pid, status, message in (
+            (other.pid, 1, "not a Java VM"),
+            (2**22 + 1, 1, "no such process"),
+            ("x", 2, "process id"),
+        ):
             done = jvmscope("attach", pid)
             assert done.returncode == status and message in done.stderr
     finally:

@@ -11,13 +11,17 @@ import time
 import lab
 import pytest
 
-FULL = ("mount -t tmpfs -o size=256k none /tmp && mount --bind /tmp /dev/shm && "
-        "dd if=/dev/zero of=/tmp/filler bs=4k 2>/dev/null; test -s /tmp/filler")
+FULL = (
+    "mount -t tmpfs -o size=256k none /tmp && mount --bind /tmp /dev/shm && "
+    "dd if=/dev/zero of=/tmp/filler bs=4k 2>/dev/null; test -s /tmp/filler"
+)
 
 
 @pytest.fixture
 def vm(jdk):
-    """Starts Busy under the JDK after a shell command, in a mount namespace of its own; returns the process once it is running."""
+    """Starts Busy under the JDK after a shell command, in a mount namespace of its own; returns the
+    process once it is running.
+    """
     started = []
 
     def start(before=":"):
@@ -34,13 +38,17 @@ def vm(jdk):
 
 
 def refused(process, *command, kept=False):
-    """Returns the one line of a command that must fail. `kept`: another line names where the recording still is, and it is there."""
+    """Returns the one line of a command that must fail. `kept`: another line names where the
+    recording still is, and it is there.
+    """
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and not done.stdout, done
     line, *more = done.stderr.splitlines()
     assert line.startswith("jvmscope: ") and len(more) == kept, done.stderr
     if kept:
-        recording = pathlib.Path(re.match("jvmscope: the recording is still at: ([^:]+)", more[0])[1])
+        recording = pathlib.Path(
+            re.match("jvmscope: the recording is still at: ([^:]+)", more[0])[1]
+        )
         assert recording.stat().st_size > 0
         recording.unlink()
     assert process.poll() is None
@@ -50,13 +58,17 @@ def refused(process, *command, kept=False):
 @pytest.mark.jdks(8, 25)
 def test_read_only_file_systems(vm):
     process = vm(lab.READ_ONLY)
-    assert "read-only" in refused(process, lab.BUILD / "jvmscope", "attach", "-t", "1s", process.pid)
+    assert "read-only" in refused(
+        process, lab.BUILD / "jvmscope", "attach", "-t", "1s", process.pid
+    )
 
 
 @pytest.mark.jdks(8, 25)
 def test_full_tmp_of_the_vm(vm, tmp_path):
     process = vm(FULL)
-    said = refused(process, lab.BUILD / "jvmscope", "attach", "--cpu", "-o", tmp_path / "out.jfr", process.pid)
+    said = refused(
+        process, lab.BUILD / "jvmscope", "attach", "--cpu", "-o", tmp_path / "out.jfr", process.pid
+    )
     assert "No space left" in said or "no space" in said, said
     assert not (tmp_path / "out.jfr").exists()
     # A recording that we wait for may go by way of its /var/tmp.
@@ -67,39 +79,85 @@ def test_full_tmp_of_the_vm(vm, tmp_path):
 @pytest.mark.jdks(17)
 def test_full_disk_of_the_output(vm, tmp_path):
     process = vm()
-    script = (f"mount -t tmpfs -o size=32k none {tmp_path} && exec {lab.BUILD}/jvmscope attach --cpu -t 1s -o {tmp_path}/out.jfr "
-              f"{process.pid}")
-    said = refused(process, "unshare", "--mount", "--propagation", "private", "sh", "-c", script, kept=True)
+    script = (
+        f"mount -t tmpfs -o size=32k none {tmp_path} && exec {lab.BUILD}/jvmscope attach --cpu -t 1s -o {tmp_path}/out.jfr "
+        f"{process.pid}"
+    )
+    said = refused(
+        process, "unshare", "--mount", "--propagation", "private", "sh", "-c", script, kept=True
+    )
     assert f"{tmp_path}/out.jfr" in said and "No space left" in said, said
 
 
 @pytest.mark.jdks(17)
 def test_output_and_vm_of_others(vm, tmp_path):
     process = vm()
-    said = refused(process, lab.BUILD / "jvmscope", "attach", "-t", "1s", "-o", "/proc/no.jfr", process.pid)
+    said = refused(
+        process, lab.BUILD / "jvmscope", "attach", "-t", "1s", "-o", "/proc/no.jfr", process.pid
+    )
     assert "/proc/no.jfr" in said, said
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     library = tmp_path / "bin"
-    said = refused(process, *command, lab.copy_for_all(library), "attach", "-t", "1s", "-o", "/tmp/no.jfr", process.pid)
+    said = refused(
+        process,
+        *command,
+        lab.copy_for_all(library),
+        "attach",
+        "-t",
+        "1s",
+        "-o",
+        "/tmp/no.jfr",
+        process.pid,
+    )
     assert "another user" in said, said
 
 
-PRIVATE_TMP = ("unshare", "--mount", "--propagation", "unchanged", "sh", "-c", 'mount -t tmpfs -o mode=1777 none /tmp && exec "$@"', "-")
+PRIVATE_TMP = (
+    "unshare",
+    "--mount",
+    "--propagation",
+    "unchanged",
+    "sh",
+    "-c",
+    'mount -t tmpfs -o mode=1777 none /tmp && exec "$@"',
+    "-",
+)
 
 
 class Changing:
-    """Runs `attach` to a program with many classes, or `stop`, on a terminal, and returns what it shows while it changes them."""
+    """Runs `attach` to a program with many classes, or `stop`, on a terminal, and returns what it
+    shows while it changes them.
+    """
 
-    def __init__(self, jdk, folder, classes, options=("--cover",), stops=False, before=(), terminal=True):
-        self.program = jdk.start(*before, "java", "-Xmx128m", "-cp", lab.compiled("ManyClasses"), "ManyClasses", classes,
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def __init__(
+        self, jdk, folder, classes, options=("--cover",), stops=False, before=(), terminal=True
+    ):
+        self.program = jdk.start(
+            *before,
+            "java",
+            "-Xmx128m",
+            "-cp",
+            lab.compiled("ManyClasses"),
+            "ManyClasses",
+            classes,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         assert self.program.stdout.readline() == "ready\n"
         words = ["attach", *options, "-t", "100ms", "-o", folder / "x.jfr"]
         if stops:
-            assert lab.jvmscope("attach", *options, "-o", folder / "x.jfr", self.program.pid).returncode == 0
+            assert (
+                lab.jvmscope(
+                    "attach", *options, "-o", folder / "x.jfr", self.program.pid
+                ).returncode
+                == 0
+            )
             words = ["stop", "-o", folder / "x.jfr"] if before else ["stop"]
         self.terminal, child = pty.openpty() if terminal else os.pipe()
-        self.command = subprocess.Popen([str(c) for c in (lab.BUILD / "jvmscope", *words, self.program.pid)], stderr=child)
+        self.command = subprocess.Popen(
+            [str(c) for c in (lab.BUILD / "jvmscope", *words, self.program.pid)], stderr=child
+        )
         os.close(child)
         self.shown = ""
 
@@ -124,8 +182,10 @@ class Changing:
             self.shown += more
 
     def steps(self):
-        return [(int(a.replace(",", "")), int(b.replace(",", "")))
-                for a, b in re.findall(r"changing ([\d,]+) of ([\d,]+) classes", self.shown)]
+        return [
+            (int(a.replace(",", "")), int(b.replace(",", "")))
+            for a, b in re.findall(r"changing ([\d,]+) of ([\d,]+) classes", self.shown)
+        ]
 
 
 @pytest.mark.jdks(8, 25)
@@ -140,12 +200,16 @@ def test_changing_classes_is_done_in_parts_and_shown(jdk, tmp_path):
 
 @pytest.mark.jdks(8)  # a few classes at a time, with pauses, so that this takes half a minute
 def test_the_progress_is_told_in_lines_where_there_is_no_terminal(jdk, tmp_path):
-    """Every five seconds, so that the log of a script shows that the command works and how far it is."""
+    """Every five seconds, so that the log of a script shows that the command works and how far it
+    is.
+    """
     with Changing(jdk, tmp_path, 2000, terminal=False) as changing:
         began = time.monotonic()
         changing.read("\n")
         assert time.monotonic() - began > 4.5
-        assert re.fullmatch(r"jvmscope: changing [\d,]+ of 2,\d+ classes(, about \d+ s to go)?\n", changing.shown), changing.shown
+        assert re.fullmatch(
+            r"jvmscope: changing [\d,]+ of 2,\d+ classes(, about \d+ s to go)?\n", changing.shown
+        ), changing.shown
         [(done, of)] = changing.steps()
         assert 0 < done < of
         changing.program.communicate("end\n", timeout=120)
@@ -154,19 +218,30 @@ def test_the_progress_is_told_in_lines_where_there_is_no_terminal(jdk, tmp_path)
 
 
 @pytest.mark.jdks(8, 17)
-@pytest.mark.parametrize("pattern, classes", [("ManyClasses.m*", 1), ("ManyClasses$M0000*.r*", 10), ("*s$M00012.run", 1),
-                                              ("ManyClasses$M010*.run", 100)])
+@pytest.mark.parametrize(
+    "pattern, classes",
+    [
+        ("ManyClasses.m*", 1),
+        ("ManyClasses$M0000*.r*", 10),
+        ("*s$M00012.run", 1),
+        ("ManyClasses$M010*.run", 100),
+    ],
+)
 def test_classes_that_a_pattern_cannot_mean_are_left_alone(jdk, tmp_path, pattern, classes):
     """A star as the method's name used to make the VM change every class there is."""
     with Changing(jdk, tmp_path, 1500, ("--trace", pattern)) as changing:
         changing.read()
-        assert changing.command.wait() == 0 and "traces nothing" not in changing.shown, changing.shown
+        assert (
+            changing.command.wait() == 0 and "traces nothing" not in changing.shown
+        ), changing.shown
         assert all(of <= classes for _, of in changing.steps()), changing.shown
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
-    """A thread that waits between two parts continues at once; it used to hold up the program for ten seconds."""
+    """A thread that waits between two parts continues at once; it used to hold up the program for
+    ten seconds.
+    """
     with Changing(jdk, tmp_path, 5000) as changing:
         changing.read("changing")
         out, err = changing.program.communicate("end\n", timeout=120)
@@ -174,18 +249,26 @@ def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
         assert "did not end within" not in err
         changing.read()
         assert changing.command.wait() == 1, "nothing was recorded"
-        assert re.search("cannot record: the VM ended before the recording had begun", changing.shown), changing.shown
-        assert "holds no" not in changing.shown and not (tmp_path / "x.jfr").exists(), changing.shown
+        assert re.search(
+            "cannot record: the VM ended before the recording had begun", changing.shown
+        ), changing.shown
+        assert (
+            "holds no" not in changing.shown and not (tmp_path / "x.jfr").exists()
+        ), changing.shown
 
 
 @pytest.mark.jdks(8, slow=(25,))
 @pytest.mark.parametrize("ends", ["by itself", "killed"])
 def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
-    """The command that was stopping the recording gets the file nevertheless, also from mounts that disappeared with the VM."""
+    """The command that was stopping the recording gets the file nevertheless, also from mounts that
+    disappeared with the VM.
+    """
     killed, options = ends == "killed", ("--cover", "--include", "ManyClasses")
     # Enough that a fast machine does not stop before it is killed.
     classes = 4000 if killed and jdk.version > 8 else 700
-    with Changing(jdk, tmp_path, classes, options, stops=True, before=() if killed else PRIVATE_TMP) as changing:
+    with Changing(
+        jdk, tmp_path, classes, options, stops=True, before=() if killed else PRIVATE_TMP
+    ) as changing:
         changing.read("changing")
         if killed:
             changing.program.kill()
@@ -195,50 +278,77 @@ def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
         assert changing.command.wait() == 0, changing.shown
         if killed:
             assert "the VM ended while its recording was being stopped" in changing.shown
-            assert f"wrote {tmp_path}/x.jfr (" in changing.shown, "no longer seen by the VM, but where it says"
+            assert (
+                f"wrote {tmp_path}/x.jfr (" in changing.shown
+            ), "no longer seen by the VM, but where it says"
         shown = lab.jvmscope("coverage", "--json", tmp_path / "x.jfr")
         assert shown.returncode == 0 and "ManyClasses" in shown.stdout, shown
         # main() runs when the recording begins; otherwise the recording is whole.
-        other = [line for line in shown.stderr.splitlines() if "ran when the recording began" not in line and "while classes were changed" not in line]
+        other = [
+            line
+            for line in shown.stderr.splitlines()
+            if "ran when the recording began" not in line
+            and "while classes were changed" not in line
+        ]
         assert killed or not other, other
 
 
 @pytest.mark.jdks(8, 11, 17, 25)
 def test_the_vm_answers_others_while_its_classes_are_changed(jdk, jvmscope, tmp_path):
-    """The VM has one thread for all attach requests: status, jcmd and a second attach used to wait for a minute."""
+    """The VM has one thread for all attach requests: status, jcmd and a second attach used to wait
+    for a minute.
+    """
     with Changing(jdk, tmp_path, 3000) as changing:
         pid = changing.program.pid
         changing.read("changing")
         done = jvmscope("status", pid)
         assert done.returncode == 0 and re.search(r"^state +starting$", done.stdout, re.M), done
         assert re.search(rf"^file +{tmp_path}/x.jfr$", done.stdout, re.M)
-        done, of = map(int, re.search(r"^changing +(\d+) of (\d+) classes$", done.stdout, re.M).groups())
+        done, of = map(
+            int, re.search(r"^changing +(\d+) of (\d+) classes$", done.stdout, re.M).groups()
+        )
         assert 0 < done < of and of > 3000
         done = jdk.run("jcmd", pid, "Thread.print")
         assert done.returncode == 0 and '"main"' in done.stdout, done
         changing.program.send_signal(signal.SIGQUIT)
         done = jvmscope("attach", "--cpu", "-t", "1s", "-o", tmp_path / "y.jfr", pid)
-        assert done.returncode == 1 and f"already recording to {tmp_path}/x.jfr" in done.stderr, done
+        assert (
+            done.returncode == 1 and f"already recording to {tmp_path}/x.jfr" in done.stderr
+        ), done
         assert not (tmp_path / "y.jfr").exists()
         done = jvmscope("inspect", pid, "vm")
         assert done.returncode == 0, done
-        assert changing.command.poll() is None and "state            starting" in jvmscope("status", pid).stdout, "too few classes"
+        assert (
+            changing.command.poll() is None
+            and "state            starting" in jvmscope("status", pid).stdout
+        ), "too few classes"
         lab.read_until(changing.program.stdout, '"main"')  # the thread dump that SIGQUIT asked for
 
 
 @pytest.mark.jdks(8)  # later VMs change the classes too quickly to be stopped meanwhile
 def test_a_recording_that_nobody_waits_for_is_taken_back(jdk, jvmscope, tmp_path):
-    """The command gives up on a VM that is stopped, and says that nothing is recorded; this is true once the VM continues."""
+    """The command gives up on a VM that is stopped, and says that nothing is recorded; this is true
+    once the VM continues.
+    """
     with Changing(jdk, tmp_path, 700, ("--cover", "--include", "ManyClasses")) as changing:
         pid = changing.program.pid
         changing.read("changing")
         changing.program.send_signal(signal.SIGSTOP)
         changing.read()
-        assert changing.command.wait() == 1 and "cannot record: the process is stopped" in changing.shown
+        assert (
+            changing.command.wait() == 1
+            and "cannot record: the process is stopped" in changing.shown
+        )
         changing.program.send_signal(signal.SIGCONT)
-        state = lab.wait_for(lambda: "idle" in (text := jvmscope("status", pid).stdout) and text, 120, "the state idle")
+        state = lab.wait_for(
+            lambda: "idle" in (text := jvmscope("status", pid).stdout) and text,
+            120,
+            "the state idle",
+        )
         assert "last_file" not in state and not (tmp_path / "x.jfr").exists(), state
-        assert jvmscope("attach", "--cpu", "-t", "10ms", "-o", tmp_path / "y.jfr", pid).returncode == 0
+        assert (
+            jvmscope("attach", "--cpu", "-t", "10ms", "-o", tmp_path / "y.jfr", pid).returncode == 0
+        )
 
 
 def changed_by_the_vm(log):
@@ -248,17 +358,37 @@ def changed_by_the_vm(log):
 
 @pytest.mark.jdks(11)  # changes four classes at a time, so that this takes a while
 def test_a_recording_ends_before_its_classes_are_changed_back(jdk, jvmscope, tmp_path):
-    """The command does not wait for the pauses between the batches, and neither does the next recording."""
+    """The command does not wait for the pauses between the batches, and neither does the next
+    recording.
+    """
     log = tmp_path / "log"
-    with jdk.start_java("ServesHttp", stdout=subprocess.PIPE, jvm=(f"-Xlog:redefine+class*=info:file={log}",)) as server:
+    with jdk.start_java(
+        "ServesHttp", stdout=subprocess.PIPE, jvm=(f"-Xlog:redefine+class*=info:file={log}",)
+    ) as server:
         try:
             server.stdout.readline()
             for nth in (1, 2):
-                done = jvmscope("attach", "--exceptions", "--include", "java.util.*,ServesHttp", "-t", "300ms", "-o", tmp_path / f"{nth}.jfr", server.pid)
+                done = jvmscope(
+                    "attach",
+                    "--exceptions",
+                    "--include",
+                    "java.util.*,ServesHttp",
+                    "-t",
+                    "300ms",
+                    "-o",
+                    tmp_path / f"{nth}.jfr",
+                    server.pid,
+                )
                 assert done.returncode == 0, done.stderr
                 after = jvmscope("status", server.pid).stdout
-                assert re.search(r"^state +idle$", after, re.M) and re.search(r"^restoring +(\d+ of \d+ )?classes$", after, re.M), after
-            lab.wait_for(lambda: "restoring" not in jvmscope("status", server.pid).stdout, 120, "the end of it")
+                assert re.search(r"^state +idle$", after, re.M) and re.search(
+                    r"^restoring +(\d+ of \d+ )?classes$", after, re.M
+                ), after
+            lab.wait_for(
+                lambda: "restoring" not in jvmscope("status", server.pid).stdout,
+                120,
+                "the end of it",
+            )
             changes = re.findall(r"\] redefined name=ServesHttp, count=(\d+)", log.read_text())
             assert changes == ["1", "2", "3", "4"], "changed and changed back, twice"
         finally:
@@ -270,15 +400,25 @@ def test_a_recording_ends_before_its_classes_are_changed_back(jdk, jvmscope, tmp
 def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope, tmp_path, capture):
     """Each class that is passed to the VM lengthens the pause, even one that stays unchanged."""
     log, loaded = tmp_path / "log", tmp_path / "loaded"
-    with jdk.start_java("ServesHttp", stdout=subprocess.PIPE,
-                        jvm=(f"-Xlog:redefine+class*=info:file={log}", f"-Xlog:class+load:file={loaded}")) as server:
+    with jdk.start_java(
+        "ServesHttp",
+        stdout=subprocess.PIPE,
+        jvm=(f"-Xlog:redefine+class*=info:file={log}", f"-Xlog:class+load:file={loaded}"),
+    ) as server:
         try:
             server.stdout.readline()
             assert jvmscope("attach", capture, "-o", tmp_path / "x.jfr", server.pid).returncode == 0
             status = lab.read_json("status", "--json", server.pid)
             changed = changed_by_the_vm(log)
-            assert 100 < len(changed) <= status["instrument.classes"] < len(loaded.read_text().splitlines()) * 0.9
-            assert status["instrument.left.native"] > 100, "what stays as it was is told of, in classes that nobody changes too"
+            assert (
+                100
+                < len(changed)
+                <= status["instrument.classes"]
+                < len(loaded.read_text().splitlines()) * 0.9
+            )
+            assert (
+                status["instrument.left.native"] > 100
+            ), "what stays as it was is told of, in classes that nobody changes too"
         finally:
             server.kill()
 
@@ -287,10 +427,17 @@ def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope,
 def test_coverage_of_a_program_leaves_the_classes_of_the_jdk_alone(jdk, jvmscope, tmp_path):
     """None of them is handed to the VM, which would take seconds of pauses for nothing."""
     log = tmp_path / "log"
-    with jdk.start_java("Ticks", stdout=subprocess.PIPE, jvm=(f"-Xlog:redefine+class*=info:file={log}",)) as process:
+    with jdk.start_java(
+        "Ticks", stdout=subprocess.PIPE, jvm=(f"-Xlog:redefine+class*=info:file={log}",)
+    ) as process:
         try:
             process.stdout.readline()
-            assert jvmscope("attach", "--cover", "-t", "300ms", "-o", tmp_path / "x.jfr", process.pid).returncode == 0
+            assert (
+                jvmscope(
+                    "attach", "--cover", "-t", "300ms", "-o", tmp_path / "x.jfr", process.pid
+                ).returncode
+                == 0
+            )
             assert changed_by_the_vm(log) == {"Ticks"}
         finally:
             process.kill()
@@ -316,14 +463,39 @@ long syscall(long n, long a, long b, long c, long d, long e, long f)
 @pytest.mark.jdks(25)
 @pytest.mark.parametrize("error", ["ENOSYS", "ESRCH"])
 def test_the_end_of_the_vm_is_noticed_without_a_descriptor_of_it(vm, tmp_path, error):
-    """A VM that is killed right after the recording has begun has no descriptor, and some systems provide none: attach used to wait for all of -t."""
+    """A VM that is killed right after the recording has begun has no descriptor, and some systems
+    provide none: attach used to wait for all of -t.
+    """
     (tmp_path / "shim.c").write_text(NO_PIDFD % error)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c", "-ldl"], check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c", "-ldl"],
+        check=True,
+    )
     process = vm()
-    attached = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "--cpu", "-t", "600s", "-o", tmp_path / "out.jfr", str(process.pid)],
-                                env=dict(os.environ, LD_PRELOAD=str(tmp_path / "shim.so")), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    attached = subprocess.Popen(
+        [
+            lab.BUILD / "jvmscope",
+            "attach",
+            "--cpu",
+            "-t",
+            "600s",
+            "-o",
+            tmp_path / "out.jfr",
+            str(process.pid),
+        ],
+        env=dict(os.environ, LD_PRELOAD=str(tmp_path / "shim.so")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
-        lab.wait_for(lambda: re.search(r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M), 60, "the start of the recording")
+        lab.wait_for(
+            lambda: re.search(
+                r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M
+            ),
+            60,
+            "the start of the recording",
+        )
         process.kill()
         process.wait()
         said = attached.communicate(timeout=60)[1]

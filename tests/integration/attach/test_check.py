@@ -32,8 +32,15 @@ def start(jdk):
 
 
 def check(process, *prefix):
-    """Returns the checks by name, as (verdict, why), of a command whose exit status says whether recording works."""
-    done = subprocess.run([*prefix, COMMAND, "check", "--json", str(process.pid)], capture_output=True, text=True, timeout=60)
+    """Returns the checks by name, as (verdict, why), of a command whose exit status says whether
+    recording works.
+    """
+    done = subprocess.run(
+        [*prefix, COMMAND, "check", "--json", str(process.pid)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     found = {c["name"]: (c["verdict"], c["why"]) for c in json.loads(done.stdout)["checks"]}
     assert (done.returncode == 0) == (found["record"][0] == "yes"), done
     assert all(why for verdict, why in found.values() if verdict != "yes")
@@ -42,37 +49,76 @@ def check(process, *prefix):
 
 
 def attach(process, folder, *prefix):
-    return subprocess.run([*prefix, COMMAND, "attach", "--cpu", "-t", "50ms", "-o", folder / "x.jfr", str(process.pid)],
-                          capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [
+            *prefix,
+            COMMAND,
+            "attach",
+            "--cpu",
+            "-t",
+            "50ms",
+            "-o",
+            folder / "x.jfr",
+            str(process.pid),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 @pytest.mark.jdks(17)
-@pytest.mark.parametrize("flags, before, cause", [
-    ((), HIDDEN, None),
-    (("-XX:+DisableAttachMechanism",), ":", "-XX:+DisableAttachMechanism"),
-    (("-XX:-UsePerfData", "-XX:+DisableAttachMechanism"), ":", "-XX:+DisableAttachMechanism"),
-    (("-XX:-EnableDynamicAgentLoading",), ":", "-XX:-EnableDynamicAgentLoading"),
-    ((), "export JAVA_TOOL_OPTIONS=-XX:-EnableDynamicAgentLoading", "-XX:-EnableDynamicAgentLoading"),
-    (("-Xrs",), ":", None),
-    ((), lab.READ_ONLY, "read-only"),
-    ((), f"{HIDDEN} && {NOEXEC}", None),
-    ((), f"{HIDDEN} && mount -t tmpfs -o mode=755 none /tmp && chown 1:1 /tmp", None),
-], ids=["works", "attach-disabled", "attach-disabled-unpublished", "no-dynamic-agents", "no-dynamic-agents-by-environment", "xrs",
-        "read-only", "noexec", "tmp-of-another"])
+@pytest.mark.parametrize(
+    "flags, before, cause",
+    [
+        ((), HIDDEN, None),
+        (("-XX:+DisableAttachMechanism",), ":", "-XX:+DisableAttachMechanism"),
+        (("-XX:-UsePerfData", "-XX:+DisableAttachMechanism"), ":", "-XX:+DisableAttachMechanism"),
+        (("-XX:-EnableDynamicAgentLoading",), ":", "-XX:-EnableDynamicAgentLoading"),
+        (
+            (),
+            "export JAVA_TOOL_OPTIONS=-XX:-EnableDynamicAgentLoading",
+            "-XX:-EnableDynamicAgentLoading",
+        ),
+        (("-Xrs",), ":", None),
+        ((), lab.READ_ONLY, "read-only"),
+        ((), f"{HIDDEN} && {NOEXEC}", None),
+        ((), f"{HIDDEN} && mount -t tmpfs -o mode=755 none /tmp && chown 1:1 /tmp", None),
+    ],
+    ids=[
+        "works",
+        "attach-disabled",
+        "attach-disabled-unpublished",
+        "no-dynamic-agents",
+        "no-dynamic-agents-by-environment",
+        "xrs",
+        "read-only",
+        "noexec",
+        "tmp-of-another",
+    ],
+)
 def test_verdict_and_attach_agree(start, tmp_path, flags, before, cause):
     process = start(*flags, before=before)
     verdict, why = check(process)["record"]
     done = attach(process, tmp_path)
-    assert (verdict == "yes") == (done.returncode == 0) == (cause is None), (verdict, why, done.stderr)
+    assert (verdict == "yes") == (done.returncode == 0) == (cause is None), (
+        verdict,
+        why,
+        done.stderr,
+    )
     if cause:
         assert cause in why, why
     if "/tmp &&" in before:  # where no other program makes files
-        assert not [f for f in os.listdir(f"/proc/{process.pid}/root/tmp") if f.startswith(".jvmscope-")]
+        assert not [
+            f for f in os.listdir(f"/proc/{process.pid}/root/tmp") if f.startswith(".jvmscope-")
+        ]
 
 
 @pytest.mark.jdks(8, 25)
 def test_verdict_on_other_jdks(start, jdk, tmp_path):
-    """The checks where everything works, and their texts for a VM that warns and for one that publishes nothing."""
+    """The checks where everything works, and their texts for a VM that warns and for one that
+    publishes nothing.
+    """
     process = start("-XX:-UsePerfData")
     found = check(process)
     assert found["attach"] == ("yes", None) and found["heap dump"] == ("yes", None)
@@ -81,7 +127,9 @@ def test_verdict_on_other_jdks(start, jdk, tmp_path):
     assert attach(process, tmp_path).returncode == 0
     # Its main class and version are found from outside.
     shown = {vm["pid"]: vm for vm in json.loads(lab.jvmscope("list", "--json").stdout)}[process.pid]
-    assert shown["command"] == "Busy 60" and (jdk.version == 8 or shown["version"].startswith("25")), shown
+    assert shown["command"] == "Busy 60" and (
+        jdk.version == 8 or shown["version"].startswith("25")
+    ), shown
 
 
 @pytest.mark.jdks(25)
@@ -110,8 +158,15 @@ def test_missing_rights_are_named(start, tmp_path):
         "another user": ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"],
     }
     for cause, prefix in without.items():
-        done = subprocess.run([*prefix, COMMAND, "check", str(process.pid)], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 1 and cause in done.stderr and len(done.stderr.splitlines()) == 1, done
+        done = subprocess.run(
+            [*prefix, COMMAND, "check", str(process.pid)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (
+            done.returncode == 1 and cause in done.stderr and len(done.stderr.splitlines()) == 1
+        ), done
         assert attach(process, tmp_path, *prefix).returncode == 1
     for cause in ("setuid", "kill"):
         prefix = ["setpriv", f"--inh-caps=-{cause}", f"--bounding-set=-{cause}"]
@@ -127,7 +182,10 @@ def test_missing_rights_are_named(start, tmp_path):
 
 
 LIKE = {
-    "native image": ("__attribute__((section(\".svm_heap\"))) char heap[4096] = {1};", "native image"),
+    "native image": (
+        "__attribute__((section(\".svm_heap\"))) char heap[4096] = {1};",
+        "native image",
+    ),
     "openj9": ("int j9_version(void); int (*heap)(void) = j9_version;", "OpenJ9"),
 }
 
@@ -136,16 +194,31 @@ LIKE = {
 def test_other_vms_are_called_what_they_are(tmp_path, kind):
     """Programs that look like VMs but cannot load an agent of HotSpot's."""
     source, called = LIKE[kind]
-    (tmp_path / "like.c").write_text(source + "\n#include <stdio.h>\n#include <unistd.h>\nint main(void) { puts(\"ready\"); fflush(stdout); return pause(); }\n")
+    (tmp_path / "like.c").write_text(
+        source
+        + "\n#include <stdio.h>\n#include <unistd.h>\nint main(void) { puts(\"ready\"); fflush(stdout); return pause(); }\n"
+    )
     (tmp_path / "j9.c").write_text("int j9_version(void) { return 29; }\n")
-    subprocess.run(["gcc", "-shared", "-o", tmp_path / "libj9vm29.so", tmp_path / "j9.c"], check=True)
-    subprocess.run(["gcc", "-o", tmp_path / "like", tmp_path / "like.c", *([f"-L{tmp_path}", "-lj9vm29", f"-Wl,-rpath,{tmp_path}"] if kind == "openj9" else [])],
-                   check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-o", tmp_path / "libj9vm29.so", tmp_path / "j9.c"], check=True
+    )
+    subprocess.run(
+        [
+            "gcc",
+            "-o",
+            tmp_path / "like",
+            tmp_path / "like.c",
+            *([f"-L{tmp_path}", "-lj9vm29", f"-Wl,-rpath,{tmp_path}"] if kind == "openj9" else []),
+        ],
+        check=True,
+    )
     with subprocess.Popen([tmp_path / "like"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "ready\n"
             for verb in (["check"], ["attach", "-t", "50ms", "-o", tmp_path / "x.jfr"]):
-                done = subprocess.run([COMMAND, *verb, str(process.pid)], capture_output=True, text=True, timeout=60)
+                done = subprocess.run(
+                    [COMMAND, *verb, str(process.pid)], capture_output=True, text=True, timeout=60
+                )
                 assert done.returncode == 1 and called in done.stdout + done.stderr, done
                 assert process.poll() is None
         finally:
@@ -154,24 +227,56 @@ def test_other_vms_are_called_what_they_are(tmp_path, kind):
 
 @pytest.mark.jdks(17)
 def test_attach_to_all_that_match(jdk, tmp_path):
-    """Each VM is recorded into a file of its own; one that cannot be recorded is named; the others are left alone. The names of
-    the classes occur in no other test."""
+    """Each VM is recorded into a file of its own; one that cannot be recorded is named; the others
+    are left alone. The names of the classes occur in no other test.
+    """
     name = f"Match{uuid.uuid4().hex}"
     sources = []
     for which in "ABCD":
         sources.append(tmp_path / f"{name}{which}.java")
-        sources[-1].write_text(f"class {name}{which} {{ static volatile long sink; public static void main(String[] a) throws Exception {{"
-                               f" System.out.println(\"ready\"); long x = 1; for (;;) sink = x = x * 31 + 7; }} }}")
+        sources[-1].write_text(
+            f"class {name}{which} {{ static volatile long sink; public static void main(String[] a) throws Exception {{"
+            f" System.out.println(\"ready\"); long x = 1; for (;;) sink = x = x * 31 + 7; }} }}"
+        )
     assert jdk.run("javac", "-d", tmp_path, *sources).returncode == 0
     flags = {"B": ["-XX:-UsePerfData"], "C": ["-XX:+DisableAttachMechanism"]}
-    vms = {which: jdk.start("java", *flags.get(which, []), "-Xmx32m", "-cp", tmp_path, name + which, "Shop", stdout=subprocess.PIPE) for which in "ABCD"}
+    vms = {
+        which: jdk.start(
+            "java",
+            *flags.get(which, []),
+            "-Xmx32m",
+            "-cp",
+            tmp_path,
+            name + which,
+            "Shop",
+            stdout=subprocess.PIPE,
+        )
+        for which in "ABCD"
+    }
     assert all(vm.stdout.readline() == "ready\n" for vm in vms.values())
 
     def attach_each(*words):
-        return subprocess.run([COMMAND, "attach", "--cpu", "-i", "1ms", "-t", "1s", "-o", tmp_path / "%p.jfr", *words], capture_output=True,
-                              text=True, timeout=120)
+        return subprocess.run(
+            [
+                COMMAND,
+                "attach",
+                "--cpu",
+                "-i",
+                "1ms",
+                "-t",
+                "1s",
+                "-o",
+                tmp_path / "%p.jfr",
+                *words,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
-    done = attach_each("--match", f"{name}A,*{name[5:]}[B]")  # commas separate patterns, and [ is not a wildcard
+    done = attach_each(
+        "--match", f"{name}A,*{name[5:]}[B]"
+    )  # commas separate patterns, and [ is not a wildcard
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in tmp_path.glob("*.jfr")) == [f"{vms['A'].pid}.jfr"]
     done = attach_each("--match", f"{name}[", "--match", f"*{name[5:]}?")
@@ -180,7 +285,9 @@ def test_attach_to_all_that_match(jdk, tmp_path):
     assert {p.name for p in tmp_path.glob("*.jfr")} == {f"{vms[w].pid}.jfr" for w in "ABD"}
     for which in "ABD":
         shown = lab.output("report", tmp_path / f"{vms[which].pid}.jfr")
-        assert f"{name}{which}.main" in shown and f"{name}A.main" not in shown.replace(f"{name}{which}", "")
+        assert f"{name}{which}.main" in shown and f"{name}A.main" not in shown.replace(
+            f"{name}{which}", ""
+        )
     assert attach_each("--match", f"{name}E").returncode == 1
     for words in (["--all", "1"], ["--match", "x", "1"], ["--all", "--match", "x"], []):
         assert attach_each(*words).returncode == 2, words
@@ -188,16 +295,30 @@ def test_attach_to_all_that_match(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_chroot_is_no_container(jdk):
-    """Another root alone is none; a host name or a namespace of host names or of processes that is not the machine's makes one."""
+    """Another root alone is none; a host name or a namespace of host names or of processes that is
+    not the machine's makes one.
+    """
     host, other = socket.gethostname(), f"not-{socket.gethostname()}"
-    for before, name, shown in (("", host, "another root"), ("unshare --uts", host, f"container {host}"), ("unshare --pid --fork --kill-child", host, f"container {host}"),
-                                ("", other, f"container {other}")):
-        process = jdk.start("sh", "-c", f"f=$(mktemp) && echo {name} >$f && mount --bind $f /etc/hostname && rm $f; "
-                                        f"exec {before} java -Xmx32m -cp {lab.compiled('Busy')} Busy 61", stdout=subprocess.PIPE)
+    for before, name, shown in (
+        ("", host, "another root"),
+        ("unshare --uts", host, f"container {host}"),
+        ("unshare --pid --fork --kill-child", host, f"container {host}"),
+        ("", other, f"container {other}"),
+    ):
+        process = jdk.start(
+            "sh",
+            "-c",
+            f"f=$(mktemp) && echo {name} >$f && mount --bind $f /etc/hostname && rm $f; "
+            f"exec {before} java -Xmx32m -cp {lab.compiled('Busy')} Busy 61",
+            stdout=subprocess.PIPE,
+        )
         assert process.stdout.readline() == "ready\n"
         [vm] = [vm for vm in lab.read_json("list", "--json") if vm["command"] == "Busy 61"]
         is_container = shown != "another root"
-        assert vm["other_root"] and (vm["container"], vm["container_name"]) == (is_container, name if is_container else None), vm
+        assert vm["other_root"] and (vm["container"], vm["container_name"]) == (
+            is_container,
+            name if is_container else None,
+        ), vm
         [line] = [x for x in lab.output("list").splitlines() if "Busy 61" in x]
         assert line.endswith(f"Busy 61  ({shown})"), line
         process.kill()
@@ -208,9 +329,14 @@ def test_a_chroot_is_no_container(jdk):
 def test_list_names_the_container(jdk, container):
     """Identified by its control group, as container engines name it, and by its host name."""
     group, digits = container
-    process = jdk.start("sh", "-c", f"echo $$ >{group}/cgroup.procs && echo shop-7 >/tmp/hostname-{digits} && "
-                                    f"mount --bind /tmp/hostname-{digits} /etc/hostname && rm /tmp/hostname-{digits}; "
-                                    f"exec java -Xmx32m -cp {lab.compiled('Busy')} Busy 60", stdout=subprocess.PIPE)
+    process = jdk.start(
+        "sh",
+        "-c",
+        f"echo $$ >{group}/cgroup.procs && echo shop-7 >/tmp/hostname-{digits} && "
+        f"mount --bind /tmp/hostname-{digits} /etc/hostname && rm /tmp/hostname-{digits}; "
+        f"exec java -Xmx32m -cp {lab.compiled('Busy')} Busy 60",
+        stdout=subprocess.PIPE,
+    )
     assert process.stdout.readline() == "ready\n"
     lab.use_cpu(process, 0.2)
     vm = {vm["pid"]: vm for vm in lab.read_json("list", "--json")}[process.pid]

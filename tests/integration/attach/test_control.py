@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jvmscope control: what it does to a thread whose work is known; that it is recorded; and that it is refused without permission."""
+"""jvmscope control: what it does to a thread whose work is known; that it is recorded; and that it
+is refused without permission.
+"""
 import json
 import re
 import subprocess
@@ -13,14 +15,19 @@ WORKER = "the worker"
 
 
 def line_of(text):
-    return SOURCE[:SOURCE.index(text)].count("\n") + 1
+    return SOURCE[: SOURCE.index(text)].count("\n") + 1
 
 
 class Program:
     def __init__(self, jdk, jvmscope, out, *options, attach=False):
         jvm = () if attach else (jdk.agent(f"format=r,file={out}," + ",".join(options)),)
-        self.process = jdk.start_java("Controlled", jvm=("-Xmx64m", *jvm), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE)
+        self.process = jdk.start_java(
+            "Controlled",
+            jvm=("-Xmx64m", *jvm),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.jvmscope = jvmscope
         assert self.process.stdout.readline() == "ready\n"
 
@@ -31,7 +38,10 @@ class Program:
 
     def refused(self, *words):
         done = self.jvmscope("control", self.process.pid, *words)
-        assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1, (words, done)
+        assert done.returncode == 1 and done.stdout == "" and len(done.stderr.splitlines()) == 1, (
+            words,
+            done,
+        )
         return done.stderr
 
     def state(self):
@@ -41,7 +51,9 @@ class Program:
         return int(result), name, int(rounds), interrupted == "true", thrown
 
     def until(self, reached):
-        return lab.wait_for(lambda: reached(state := self.state()) and state, 60, "the state of the program")
+        return lab.wait_for(
+            lambda: reached(state := self.state()) and state, 60, "the state of the program"
+        )
 
     def held(self):
         return lab.wait_for(lambda: self.control("list")["held"], 60, "a thread that is held")[0]
@@ -87,7 +99,10 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
     assert stack["frames"][0]["locals"] == {"n": 7, "doubled": 14}
     program.control("set", WORKER, 0, "doubled", 100)
     program.control("set", WORKER, 0, "#0:I", 8)
-    assert program.control("step", WORKER, "into")["done"] == f"now at Controlled.add:{line_of('int c = a + b')}"
+    assert (
+        program.control("step", WORKER, "into")["done"]
+        == f"now at Controlled.add:{line_of('int c = a + b')}"
+    )
     assert program.control("step", WORKER)["done"] == f"now at Controlled.add:{line_of('return c')}"
     assert program.control("step", WORKER, "out")["done"] == f"now at Controlled.work:{first + 1}"
     assert program.control("step", WORKER, "over")["done"] == f"now at Controlled.work:{first + 2}"
@@ -99,18 +114,43 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
     program.control("clear", "Controlled.named()Ljava/lang/String;")
     assert "not a value of type" in program.refused("return", WORKER, "17")
     program.control("return", WORKER, '"forced"')
-    for place, why in (("Controlled.add(long)", "the class has no such method; there is add(int, int)"), ("Controlled.ad", "the class has no such method"),
-                       ("Controlled:1", "the class has no code of this line"), ("Controlled:99999", "the class has no code of this line"),
-                       ("Controlled$$Lambda[lambda$main$0]:1", "the class was compiled without line numbers"),
-                       (f"Controlled.add:{line_of('int c = a + b')}", f"a line is given with its class alone: Controlled:{line_of('int c = a + b')}"),
-                       ("java.lang.Runnable.run", "the method is abstract and has no code; name one that implements it"),
-                       ("java.lang.Object.hashCode", "the method is native and has no code where a thread could stop"),
-                       ("no.Such.m", "no loaded class of this name"), ("no.Such:7", "no loaded class of this name")):
-        assert program.refused("break", place).rstrip().endswith(f": {place}: {why}"), (place, program.refused("break", place))
-    assert program.refused("clear", "Controlled.work").rstrip().endswith(": Controlled.work: no breakpoint there")
-    assert "Controlled.add(int: " in program.refused("break", "Controlled.add(int") and "no such" not in program.refused("break", "Controlled.add(int")
+    for place, why in (
+        ("Controlled.add(long)", "the class has no such method; there is add(int, int)"),
+        ("Controlled.ad", "the class has no such method"),
+        ("Controlled:1", "the class has no code of this line"),
+        ("Controlled:99999", "the class has no code of this line"),
+        ("Controlled$$Lambda[lambda$main$0]:1", "the class was compiled without line numbers"),
+        (
+            f"Controlled.add:{line_of('int c = a + b')}",
+            f"a line is given with its class alone: Controlled:{line_of('int c = a + b')}",
+        ),
+        (
+            "java.lang.Runnable.run",
+            "the method is abstract and has no code; name one that implements it",
+        ),
+        (
+            "java.lang.Object.hashCode",
+            "the method is native and has no code where a thread could stop",
+        ),
+        ("no.Such.m", "no loaded class of this name"),
+        ("no.Such:7", "no loaded class of this name"),
+    ):
+        assert program.refused("break", place).rstrip().endswith(f": {place}: {why}"), (
+            place,
+            program.refused("break", place),
+        )
+    assert (
+        program.refused("clear", "Controlled.work")
+        .rstrip()
+        .endswith(": Controlled.work: no breakpoint there")
+    )
+    assert "Controlled.add(int: " in program.refused(
+        "break", "Controlled.add(int"
+    ) and "no such" not in program.refused("break", "Controlled.add(int")
     for _ in range(2):
-        assert program.control("break", " Controlled::add (int, int) ")["done"].endswith("stops at 1 place")
+        assert program.control("break", " Controlled::add (int, int) ")["done"].endswith(
+            "stops at 1 place"
+        )
     assert len(program.control("list")["breakpoints"]) == 1
     program.control("resume", WORKER)
     assert program.held()["at"].startswith("Controlled.add:")
@@ -134,7 +174,9 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
     program.until(lambda s: s[4] == "java.lang.IllegalStateException")
     assert program.end() == ""
     events = recorded(tmp_path / "c.jfr")
-    assert [WORKER, "suspend the worker"] == events[0][:2] and events[0][2].startswith("the worker is suspended at")
+    assert [WORKER, "suspend the worker"] == events[0][:2] and events[0][2].startswith(
+        "the worker is suspended at"
+    )
     assert [WORKER, "breakpoint", f"Controlled.work:{first + 1}"] in events
     assert [WORKER, "set the worker 0 doubled 100", "doubled is 100"] in events
     assert [WORKER, "step", f"Controlled.add:{line_of('return c')}"] in events
@@ -144,8 +186,10 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
 def recorded(path):
     """Returns [thread, command, outcome] of each jvmscope.Control event, as JDK 17 reads them."""
     text = lab.Jdk(17).run("jfr", "print", "--events", "jvmscope.Control", path).stdout
-    return [[re.search(rf'{f} = "?(.*?)"?$', e, re.M)[1] for f in ("thread", "command", "outcome")]
-            for e in text.split("jvmscope.Control {")[1:]]
+    return [
+        [re.search(rf'{f} = "?(.*?)"?$', e, re.M)[1] for f in ("thread", "command", "outcome")]
+        for e in text.split("jvmscope.Control {")[1:]
+    ]
 
 
 @pytest.mark.jdks(8, 17, 27)
@@ -153,13 +197,23 @@ def test_classes_are_redefined(jdk, start, tmp_path):
     program = start("allow-control=y")
     source = tmp_path / "Controlled.java"
     source.write_text(SOURCE.replace('return "one"', 'return "two"'))
-    done = lab.Jdk(17).run("javac", "-nowarn", "-Xlint:-options", "-g", "--release", "8", "-d", tmp_path, source)
+    done = lab.Jdk(17).run(
+        "javac", "-nowarn", "-Xlint:-options", "-g", "--release", "8", "-d", tmp_path, source
+    )
     assert done.returncode == 0, done.stderr
     program.until(lambda s: s[1] == "one")
-    assert "it stays so" in program.control("redefine", tmp_path / "Controlled$Renamed.class")["done"]
+    assert (
+        "it stays so" in program.control("redefine", tmp_path / "Controlled$Renamed.class")["done"]
+    )
     program.until(lambda s: s[1] == "two")
-    source.write_text(SOURCE.replace("static String name() {", "static int more() { return 1; } static String name() {"))
-    lab.Jdk(17).run("javac", "-nowarn", "-Xlint:-options", "-g", "--release", "8", "-d", tmp_path, source)
+    source.write_text(
+        SOURCE.replace(
+            "static String name() {", "static int more() { return 1; } static String name() {"
+        )
+    )
+    lab.Jdk(17).run(
+        "javac", "-nowarn", "-Xlint:-options", "-g", "--release", "8", "-d", tmp_path, source
+    )
     assert "METHOD_ADDED" in program.refused("redefine", tmp_path / "Controlled$Renamed.class")
     assert "not a class file" in program.refused("redefine", source)
     assert "no such file" in program.refused("redefine", tmp_path / "none.class")
@@ -168,16 +222,26 @@ def test_classes_are_redefined(jdk, start, tmp_path):
 
 def test_it_is_refused_without_leave_and_ends_with_the_recording(jdk, start, jvmscope, tmp_path):
     program = start("cpu=samples")
-    assert "not allowed; start the program with --allow-control" in program.refused("suspend", WORKER)
+    assert "not allowed; start the program with --allow-control" in program.refused(
+        "suspend", WORKER
+    )
     assert jvmscope("stop", program.process.pid).returncode == 0
     late = tmp_path / "late.jfr"
     done = jvmscope("attach", "--allow-control", "-o", late, program.process.pid)
     assert done.returncode == 0, done.stderr
-    assert "needs --allow-control at the program's start (missing capability: can_pop_frame)" in program.refused("pop", WORKER)
-    for words, message in ((("suspend", "nobody"), "no live thread"), (("fly",), "not a verb; allowed: suspend"),
-                           (("suspend",), "takes THREAD"), (("set", WORKER, "0", "n"), "takes THREAD DEPTH NAME VALUE"),
-                           (("suspend", "jvmscope"), "the agent's own thread"), (("resume", WORKER), "is not held"),
-                           (("verbose", "gc", "loud"), "gc, class or jni")):
+    assert (
+        "needs --allow-control at the program's start (missing capability: can_pop_frame)"
+        in program.refused("pop", WORKER)
+    )
+    for words, message in (
+        (("suspend", "nobody"), "no live thread"),
+        (("fly",), "not a verb; allowed: suspend"),
+        (("suspend",), "takes THREAD"),
+        (("set", WORKER, "0", "n"), "takes THREAD DEPTH NAME VALUE"),
+        (("suspend", "jvmscope"), "the agent's own thread"),
+        (("resume", WORKER), "is not held"),
+        (("verbose", "gc", "loud"), "gc, class or jni"),
+    ):
         assert message in program.refused(*words)
     program.control("suspend", WORKER)
     before = program.state()

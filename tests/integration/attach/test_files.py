@@ -14,12 +14,15 @@ import pytest
 import lab
 import option_tables
 
-# A user without a name and without rights, of this process alone: files of that user in /tmp are of this process's tests.
+# A user without a name and without rights, of this process alone: files of that user in /tmp are of
+# this process's tests.
 NOBODY = 2_000_000 + os.getpid()
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 SECRET = "root's own secret 7f3a"
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who attaches to another user's VM")
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root, who attaches to another user's VM"
+)
 
 
 @pytest.fixture
@@ -41,10 +44,14 @@ def secret(tmp_path):
 
 
 def leftovers(pid):
-    """Returns the names in /tmp that commands and VMs of this process's tests have created for each other."""
+    """Returns the names in /tmp that commands and VMs of this process's tests have created for each
+    other.
+    """
     found = []
     for p in pathlib.Path("/tmp").iterdir():
-        if p.name.startswith((".jvmscope-", "jvmscope-", f".attach_pid{pid}", f".java_pid{pid}")) and not p.name.startswith("jvmscope-test-"):
+        if p.name.startswith(
+            (".jvmscope-", "jvmscope-", f".attach_pid{pid}", f".java_pid{pid}")
+        ) and not p.name.startswith("jvmscope-test-"):
             with contextlib.suppress(FileNotFoundError):  # another test's, removed meanwhile
                 found += [p.name] if p.lstat().st_uid == NOBODY else []
     return found
@@ -65,8 +72,11 @@ def hostile(secret):
     script = (lab.ROOT / "tests" / "tools" / "hostile_vm.py").read_text()
 
     def start(attack, before=()):
-        process = subprocess.Popen([*before, *AS_NOBODY, sys.executable, "-c", script, folder.name, attack, secret], stdout=subprocess.PIPE,
-                                   text=True)
+        process = subprocess.Popen(
+            [*before, *AS_NOBODY, sys.executable, "-c", script, folder.name, attack, secret],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         started.append(process)
         assert process.stdout.readline() == "ready\n"
         return process
@@ -81,13 +91,28 @@ def hostile(secret):
         os.unlink(f"/tmp/{name}")
 
 
-@pytest.mark.parametrize("attack, said", [("link", "symbolic link"), ("pipe", "not a regular file"),
-                                          ("other", "not a recording"), ("named", "Permission denied")])
+@pytest.mark.parametrize(
+    "attack, said",
+    [
+        ("link", "symbolic link"),
+        ("pipe", "not a regular file"),
+        ("other", "not a recording"),
+        ("named", "Permission denied"),
+    ],
+)
 def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, said, secret, tmp_path):
-    """Whatever root fetches from another user's VM is a file that this user owns, or root fetches nothing."""
+    """Whatever root fetches from another user's VM is a file that this user owns, or root fetches
+    nothing.
+    """
     process = hostile(attack)
     before = secret.read_bytes()
-    for command in (["attach", "--cpu", "-t", "100ms"], ["stop"], ["dump"], ["heap", "dump"], ["attach", "-t", "100ms"]):
+    for command in (
+        ["attach", "--cpu", "-t", "100ms"],
+        ["stop"],
+        ["dump"],
+        ["heap", "dump"],
+        ["attach", "-t", "100ms"],
+    ):
         for name in ("out.jfr", "out.collapsed", "out.hprof"):
             output = tmp_path / name
             if attack == "named" and command[0] == "heap":
@@ -117,8 +142,20 @@ def vm(jdk, open_folder):
     started = []
 
     def start(*jvm, before=()):
-        process = jdk.start(*before, *AS_NOBODY, "java", "-Xmx64m", *jvm, "-cp", lab.compiled("Busy"), "Busy", 300,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=open_folder)
+        process = jdk.start(
+            *before,
+            *AS_NOBODY,
+            "java",
+            "-Xmx64m",
+            *jvm,
+            "-cp",
+            lab.compiled("Busy"),
+            "Busy",
+            300,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=open_folder,
+        )
         started.append(process)
         assert process.stdout.readline() == "ready\n", process.stderr.read()
         return process
@@ -133,24 +170,47 @@ def vm(jdk, open_folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_is_recorded_is_for_its_owner_alone_and_nothing_is_left(vm, tmp_path, open_folder):
-    """Root fetches from another user's VM with every command; each file is private, and /tmp is as before."""
+    """Root fetches from another user's VM with every command; each file is private, and /tmp is as
+    before.
+    """
     process = vm()
-    for command in (["attach", "--cpu", "-t", "200ms", "-o", "a.jfr"], ["attach", "--cpu", "-t", "200ms", "-o", "a.hprof"],
-                    ["attach", "--cpu", "-t", "200ms", "-o", "a.hprof.txt"], ["attach", "-t", "200ms", "-o", "a.html"],
-                    ["heap", "dump", "-o", "h.hprof"]):
+    for command in (
+        ["attach", "--cpu", "-t", "200ms", "-o", "a.jfr"],
+        ["attach", "--cpu", "-t", "200ms", "-o", "a.hprof"],
+        ["attach", "--cpu", "-t", "200ms", "-o", "a.hprof.txt"],
+        ["attach", "-t", "200ms", "-o", "a.html"],
+        ["heap", "dump", "-o", "h.hprof"],
+    ):
         for folder in (tmp_path, open_folder):
             done = lab.jvmscope(*command[:-1], folder / command[-1], process.pid)
             assert done.returncode == 0, done
             assert (folder / command[-1]).stat().st_size > 0
             assert (folder / command[-1]).stat().st_mode & 0o777 == 0o600, command
     nothing_is_left(process, f".java_pid{process.pid}")
-    # When the requested output cannot be made of a recording, the message names the output, and the recording is kept.
-    done = lab.jvmscope("attach", "--monitors", "-t", "100ms", "-o", tmp_path / "none.collapsed", process.pid)
+    # When the requested output cannot be made of a recording, the message names the output, and the
+    # recording is kept.
+    done = lab.jvmscope(
+        "attach", "--monitors", "-t", "100ms", "-o", tmp_path / "none.collapsed", process.pid
+    )
     os.unlink(re.search(r"is still at: (/tmp/\S+?\.jfr)", done.stderr)[1])
-    assert done.returncode == 1 and f"jvmscope: {tmp_path}/none.collapsed: holds no samples: " in done.stderr, done
+    assert (
+        done.returncode == 1
+        and f"jvmscope: {tmp_path}/none.collapsed: holds no samples: " in done.stderr
+    ), done
     assert "/proc/self" not in done.stderr
-    assert sorted(p.name for p in open_folder.iterdir()) == ["a.hprof", "a.hprof.txt", "a.html", "a.jfr", "h.hprof"]
-    assert lab.jvmscope("attach", "--cpu", "-i", "1ms", "-o", tmp_path / "b.jfr", process.pid).returncode == 0
+    assert sorted(p.name for p in open_folder.iterdir()) == [
+        "a.hprof",
+        "a.hprof.txt",
+        "a.html",
+        "a.jfr",
+        "h.hprof",
+    ]
+    assert (
+        lab.jvmscope(
+            "attach", "--cpu", "-i", "1ms", "-o", tmp_path / "b.jfr", process.pid
+        ).returncode
+        == 0
+    )
     lab.use_cpu(process, 0.5)
     done = lab.jvmscope("dump", "-o", tmp_path / "c.jfr", process.pid)
     assert done.returncode == 0, done
@@ -170,18 +230,25 @@ def status(process):
     if "nothing is being recorded in it" in done.stderr:
         return {"state": "no agent"}
     assert done.returncode == 0, done
-    return {line.split()[0]: line.split()[1] for line in done.stdout.splitlines() if len(line.split()) > 1}
+    return {
+        line.split()[0]: line.split()[1]
+        for line in done.stdout.splitlines()
+        if len(line.split()) > 1
+    }
 
 
 def start_attach(process, output, *flags):
     command = [lab.BUILD / "jvmscope", "attach", "--cpu", *flags, "-o", output, process.pid]
-    return subprocess.Popen([str(x) for x in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [str(x) for x in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_the_agent_keeps_the_time_of_a_command_that_is_killed(vm, tmp_path, open_folder):
-    """Recorded to where the VM can write and to where it cannot: what it recorded can still be fetched, and the next command
-    cleans up."""
+    """Recorded to where the VM can write and to where it cannot: what it recorded can still be
+    fetched, and the next command cleans up.
+    """
     process = vm()
     for folder in (open_folder, tmp_path):
         command = start_attach(process, folder / "killed.jfr", "-t", "4s")
@@ -197,7 +264,9 @@ def test_the_agent_keeps_the_time_of_a_command_that_is_killed(vm, tmp_path, open
 
 @pytest.mark.jdks(17)
 def test_a_recording_is_not_fetched_onto_itself(vm, open_folder):
-    """The output has the name with which the recording was begun, which is the most natural thing to type."""
+    """The output has the name with which the recording was begun, which is the most natural thing
+    to type.
+    """
     process = vm()
     output = open_folder / "s1.jfr"
     assert lab.jvmscope("attach", "--cpu", "-o", output, process.pid).returncode == 0
@@ -213,19 +282,35 @@ def test_a_recording_is_not_fetched_onto_itself(vm, open_folder):
     assert output.exists() and (open_folder / "s1.collapsed").stat().st_size
 
 
-PRIVATE_TMP = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", 'mount -t tmpfs -o mode=1777 none /tmp && exec "$@"', "-"]
+PRIVATE_TMP = [
+    "unshare",
+    "--mount",
+    "--propagation",
+    "unchanged",
+    "sh",
+    "-c",
+    'mount -t tmpfs -o mode=1777 none /tmp && exec "$@"',
+    "-",
+]
 
 
 def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
-    """As under systemd's PrivateTmp=yes: the same root folder but another /tmp, which has no folder with the output's name."""
+    """As under systemd's PrivateTmp=yes: the same root folder but another /tmp, which has no folder
+    with the output's name.
+    """
     process = vm(before=PRIVATE_TMP)
     inside = pathlib.Path(f"/proc/{process.pid}/root/tmp")
     before = set(p.name for p in inside.iterdir())
-    for command in (["attach", "--cpu", "-t", "500ms", "-o", open_folder / "x.jfr"], ["heap", "dump", "-o", open_folder / "h.hprof"]):
+    for command in (
+        ["attach", "--cpu", "-t", "500ms", "-o", open_folder / "x.jfr"],
+        ["heap", "dump", "-o", open_folder / "h.hprof"],
+    ):
         done = jvmscope(*command, process.pid)
         assert done.returncode == 0 and command[-1].stat().st_size > 0, done
     done = jvmscope("attach", "--cpu", "-o", open_folder / "y.jfr", process.pid)
-    assert re.search(r"recording to /tmp/jvmscope-\S+\.jfr \(as the VM sees it\); end it with: ", done.stderr), done
+    assert re.search(
+        r"recording to /tmp/jvmscope-\S+\.jfr \(as the VM sees it\); end it with: ", done.stderr
+    ), done
     assert "(as the VM sees it)" in jvmscope("dump", process.pid).stderr
     assert jvmscope("stop", "-o", open_folder / "y.jfr", process.pid).returncode == 0
     assert {p.name for p in inside.iterdir()} - before <= {f".java_pid{process.pid}"}
@@ -233,17 +318,24 @@ def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
 
 @pytest.mark.jdks(17)
 def test_paths_of_the_vm_that_lead_elsewhere_are_marked(vm, open_folder, jvmscope):
-    """Each path is checked by itself: a VM with the same /tmp and another root folder may have the same folder there, or a
-    different one."""
+    """Each path is checked by itself: a VM with the same /tmp and another root folder may have the
+    same folder there, or a different one.
+    """
     hidden = open_folder / "hidden"
     hidden.mkdir()
     os.chown(hidden, NOBODY, NOBODY)
     private = [*PRIVATE_TMP[:-2], f'mount -t tmpfs -o mode=1777 none {hidden} && exec "$@"', "-"]
     for folder, marked in ((hidden, True), (open_folder, False)):
-        process = vm(f"-agentpath:{lab.BUILD}/libhprof.so=cpu=samples,format=r,file={folder}/a.jfr", before=private)
+        process = vm(
+            f"-agentpath:{lab.BUILD}/libhprof.so=cpu=samples,format=r,file={folder}/a.jfr",
+            before=private,
+        )
         for verb in ("dump", "stop"):
             done = jvmscope(verb, process.pid)
-            assert done.returncode == 0 and f"wrote {folder}/a.jfr{' (as the VM sees it)' * marked} (" in done.stderr, done
+            assert (
+                done.returncode == 0
+                and f"wrote {folder}/a.jfr{' (as the VM sees it)' * marked} (" in done.stderr
+            ), done
 
 
 def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
@@ -255,33 +347,60 @@ def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path):
-    """Every command that asks a VM: before anybody has attached, when SIGQUIT would wake it, and afterwards, when it listens but never
-    answers."""
+    """Every command that asks a VM: before anybody has attached, when SIGQUIT would wake it, and
+    afterwards, when it listens but never answers.
+    """
     process = vm()
     pid = process.pid
-    commands = (["status", pid], ["attach", "--cpu", "-t", "1s", "-o", tmp_path / "a.jfr", pid], ["heap", "dump", "-o", tmp_path / "h.hprof", pid],
-                ["dump", pid], ["stop", pid], ["inspect", pid, "threads"], ["control", pid, "list"], ["trace", pid, "list"],
-                ["trace", pid, "add", "Busy.work"], ["threads", "deadlocks", pid], ["slow", "-t", "1s", "-o", tmp_path / "s.jfr", pid])
-    asking = {name.split()[0] for name in option_tables.ASKING} - {"top", "check"}  # which need no answer
+    commands = (
+        ["status", pid],
+        ["attach", "--cpu", "-t", "1s", "-o", tmp_path / "a.jfr", pid],
+        ["heap", "dump", "-o", tmp_path / "h.hprof", pid],
+        ["dump", pid],
+        ["stop", pid],
+        ["inspect", pid, "threads"],
+        ["control", pid, "list"],
+        ["trace", pid, "list"],
+        ["trace", pid, "add", "Busy.work"],
+        ["threads", "deadlocks", pid],
+        ["slow", "-t", "1s", "-o", tmp_path / "s.jfr", pid],
+    )
+    asking = {name.split()[0] for name in option_tables.ASKING} - {
+        "top",
+        "check",
+    }  # which need no answer
     assert asking <= {command[0] for command in commands}
     for attached in (False, True):
         if attached:
-            assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "b.jfr", process.pid).returncode == 0
+            assert (
+                lab.jvmscope(
+                    "attach", "--cpu", "-t", "100ms", "-o", tmp_path / "b.jfr", process.pid
+                ).returncode
+                == 0
+            )
         process.send_signal(signal.SIGSTOP)
         lab.wait_for(lambda: lab.is_stopped(process.pid), 60, "the stop")
-        line = next(x for x in lab.jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
+        line = next(
+            x for x in lab.jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid)
+        )
         assert line.endswith("(stopped)"), line
         for command in commands:
             done = lab.jvmscope(*command, timeout=20)
             nothing = not attached and command[0] in ("status", "dump", "stop", "control", "trace")
             assert done.returncode == 1 and not done.stdout, done
-            assert ("nothing is being recorded" if nothing else "is stopped") in done.stderr and len(done.stderr.splitlines()) == 1, done
+            assert (
+                "nothing is being recorded" if nothing else "is stopped"
+            ) in done.stderr and len(done.stderr.splitlines()) == 1, done
         # These go on without an answer, and say what is missing.
         done = lab.jvmscope("check", pid, timeout=20)
         assert done.returncode == 1 and "stopped" in done.stdout, done
         words = ("top", "-n", 1, "-i", "10ms", "--states")
-        assert re.search(r"^states: not known: the process is stopped", lab.output(*words, pid, timeout=20), re.M)
-        assert lab.read_json(*words, "--json", pid, timeout=20)["states_unknown"].startswith("the process is stopped")
+        assert re.search(
+            r"^states: not known: the process is stopped", lab.output(*words, pid, timeout=20), re.M
+        )
+        assert lab.read_json(*words, "--json", pid, timeout=20)["states_unknown"].startswith(
+            "the process is stopped"
+        )
         process.send_signal(signal.SIGCONT)
         lab.use_cpu(process, 0.3)
     assert lab.jvmscope("status", process.pid).returncode == 0
@@ -291,7 +410,9 @@ def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path)
 
 
 def test_a_signal_that_is_pending_keeps_the_file_that_explains_it(hostile, jvmscope):
-    """Without the file, a VM that continues would take the SIGQUIT as a request for a thread dump."""
+    """Without the file, a VM that continues would take the SIGQUIT as a request for a thread
+    dump.
+    """
     process = hostile("deaf")
     trigger = pathlib.Path(f"/tmp/.attach_pid{process.pid}")
     done = jvmscope("attach", "--cpu", "-t", "1s", "-o", "/tmp/jvmscope-never.jfr", process.pid)
@@ -306,18 +427,34 @@ def test_a_signal_that_is_pending_keeps_the_file_that_explains_it(hostile, jvmsc
 
 @pytest.mark.jdks(8, 25)
 def test_what_killed_commands_and_vms_leave_is_removed_by_the_next_command(vm, tmp_path):
-    """A heap dump whose command is killed while the VM writes it, and the socket of a VM that is killed."""
+    """A heap dump whose command is killed while the VM writes it, and the socket of a VM that is
+    killed.
+    """
     process, other = vm(), vm()
-    assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "a.jfr", other.pid).returncode == 0
+    assert (
+        lab.jvmscope(
+            "attach", "--cpu", "-t", "100ms", "-o", tmp_path / "a.jfr", other.pid
+        ).returncode
+        == 0
+    )
     command = [lab.BUILD / "jvmscope", "heap", "dump", "-o", tmp_path / "h.hprof", str(process.pid)]
     killed = subprocess.Popen(command, stderr=subprocess.PIPE)
-    lab.wait_for(lambda: [*pathlib.Path("/tmp").glob(".jvmscope-*.dump")] or killed.poll() is not None, 60, "a heap dump")
+    lab.wait_for(
+        lambda: [*pathlib.Path("/tmp").glob(".jvmscope-*.dump")] or killed.poll() is not None,
+        60,
+        "a heap dump",
+    )
     killed.kill()
     killed.communicate()
     other.kill()
     other.wait()
     assert pathlib.Path(f"/tmp/.java_pid{other.pid}").exists()
-    assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "b.jfr", process.pid).returncode == 0
+    assert (
+        lab.jvmscope(
+            "attach", "--cpu", "-t", "100ms", "-o", tmp_path / "b.jfr", process.pid
+        ).returncode
+        == 0
+    )
     nothing_is_left(process, f".java_pid{process.pid}")
     assert not pathlib.Path(f"/tmp/.java_pid{other.pid}").exists()
     assert {p.name for p in tmp_path.iterdir()} <= {"a.jfr", "b.jfr", "h.hprof"}

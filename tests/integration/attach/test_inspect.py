@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jvmscope inspect and top: what they show of a program whose answers are known, and that the program is not disturbed."""
+"""jvmscope inspect and top: what they show of a program whose answers are known, and that the
+program is not disturbed.
+"""
 import json
 import re
 import subprocess
@@ -11,7 +13,13 @@ import lab
 
 @pytest.fixture
 def program(jdk):
-    process = jdk.start_java("Inspected", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jdk.start_java(
+        "Inspected",
+        jvm=("-Xmx64m",),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert process.stdout.readline() == "ready\n"
     yield process
     process.kill()
@@ -35,11 +43,16 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     assert awaited["hash"] == held[0]["hash"] and awaited["owner"] == threads["holder"]["java_id"]
     assert threads["main"]["cpu_ns"] > 0
 
-    statics = {f["name"]: f["value"] for f in ask(jvmscope, program, "statics", "Inspected")["statics"]}
+    statics = {
+        f["name"]: f["value"] for f in ask(jvmscope, program, "statics", "Inspected")["statics"]
+    }
     owner = ask(jvmscope, program, "object", statics["lock"]["id"])
     assert owner["identity_hash"] == awaited["hash"]
     assert owner["monitor"]["owner"]["id"] == threads["holder"]["id"]
-    assert owner["monitor"]["waiting_to_enter"] == 1 and owner["monitor"]["waiting_to_be_notified"] == 0
+    assert (
+        owner["monitor"]["waiting_to_enter"] == 1
+        and owner["monitor"]["waiting_to_be_notified"] == 0
+    )
 
     def names(groups):
         return [n for g in groups for n in [g["name"], *names(g["groups"])]]
@@ -49,35 +62,71 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     stack = ask(jvmscope, program, "stack", "holder")
     waiting = [f for f in stack["frames"] if f["method"] == "waiting"]
     assert len(waiting) == 4 and all(f["class"] == "Inspected" for f in waiting)
-    assert "locals" not in waiting[0], "HotSpot gives locals to agents that were there from start-up alone"
+    assert (
+        "locals" not in waiting[0]
+    ), "HotSpot gives locals to agents that were there from start-up alone"
     assert "loaded at its start" in stack["locals_unknown"]
-    assert re.search(r"^locals_unknown +the VM reports them only to", lab.output("inspect", program.pid, "stack", "holder"), re.M)
+    assert re.search(
+        r"^locals_unknown +the VM reports them only to",
+        lab.output("inspect", program.pid, "stack", "holder"),
+        re.M,
+    )
 
 
 def test_classes_and_statics(jdk, jvmscope, program):
     loaded = ask(jvmscope, program, "classes")
-    ours = [c["class"] for c in loaded["classes"] if c["class"].startswith(("java.lang.Jvmscope", "jvmscope."))]
+    ours = [
+        c["class"]
+        for c in loaded["classes"]
+        if c["class"].startswith(("java.lang.Jvmscope", "jvmscope."))
+    ]
     assert not ours and loaded["loaded"] == len(loaded["classes"]) > 300, ours
-    assert not [c for c in ask(jvmscope, program, "class", "java.lang.Object")["subclasses"] if "vmscope" in c]
+    assert not [
+        c
+        for c in ask(jvmscope, program, "class", "java.lang.Object")["subclasses"]
+        if "vmscope" in c
+    ]
     assert jvmscope("inspect", program.pid, "class", "java.lang.JvmscopeEnding").returncode == 1
     known = ask(jvmscope, program, "class", "Inspected$Known")
-    assert known["supers"] == ["Inspected$Base", "java.lang.Object"] and known["interfaces"] == ["java.lang.Runnable"]
-    assert known["source"] == "Inspected.java" and known["version"] == 52 and known["status"] == "initialized"
+    assert known["supers"] == ["Inspected$Base", "java.lang.Object"] and known["interfaces"] == [
+        "java.lang.Runnable"
+    ]
+    assert (
+        known["source"] == "Inspected.java"
+        and known["version"] == 52
+        and known["status"] == "initialized"
+    )
     fields = {f["name"]: f for f in known["fields"]}
-    assert fields["counter"]["value"] == 42 and fields["number"]["type"] == "int" and "value" not in fields["number"]
+    assert (
+        fields["counter"]["value"] == 42
+        and fields["number"]["type"] == "int"
+        and "value" not in fields["number"]
+    )
     assert fields["numbers"]["type"] == "int[]"
     hot = next(m for m in known["methods"] if m["name"] == "hot")
-    assert hot["descriptor"] == "(I)I" and hot["runs"] == "compiled" and int(hot["code_address"], 16) > 4096
+    assert (
+        hot["descriptor"] == "(I)I"
+        and hot["runs"] == "compiled"
+        and int(hot["code_address"], 16) > 4096
+    )
     assert hot["bytecode"] == "1b101f682ab4000260ac" or hot["bytecode"].startswith("1b101f682ab4")
     run = next(m for m in known["methods"] if m["name"] == "run")
     assert run["runs"] == "interpreted" and run["lines"][0]["line"] > 10
     assert ask(jvmscope, program, "class", "Inspected$Base")["subclasses"] == ["Inspected$Known"]
 
-    statics = {f["name"]: f.get("value", "absent") for f in ask(jvmscope, program, "statics", "Inspected$Known")["statics"]}
+    statics = {
+        f["name"]: f.get("value", "absent")
+        for f in ask(jvmscope, program, "statics", "Inspected$Known")["statics"]
+    }
     assert statics == {"counter": 42, "RATIO": "NaN"}
     untouched = ask(jvmscope, program, "class", "Inspected$NeverInitialized")
-    assert untouched["status"] != "initialized" and all("value" not in f for f in untouched.get("fields", ()))
-    assert {c["class"] for c in ask(jvmscope, program, "classes", "Inspected*")["classes"]} >= {"Inspected", "Inspected$Known"}
+    assert untouched["status"] != "initialized" and all(
+        "value" not in f for f in untouched.get("fields", ())
+    )
+    assert {c["class"] for c in ask(jvmscope, program, "classes", "Inspected*")["classes"]} >= {
+        "Inspected",
+        "Inspected$Known",
+    }
 
 
 def test_objects_keep_their_numbers_over_collections(jdk, jvmscope, program):
@@ -85,13 +134,19 @@ def test_objects_keep_their_numbers_over_collections(jdk, jvmscope, program):
     assert found["objects"] == 5 and len(found["instances"]) == 5 and found["bytes"] >= 5 * 32
     # Asked again, and after one of them has lost its number, they are the same ones.
     numbers = {o["id"] for o in found["instances"]}
-    assert {o["id"] for o in ask(jvmscope, program, "instances", "Inspected$Known")["instances"]} == numbers and "left_out" not in found
+    assert {
+        o["id"] for o in ask(jvmscope, program, "instances", "Inspected$Known")["instances"]
+    } == numbers and "left_out" not in found
     ask(jvmscope, program, "free", max(numbers))
     again = {o["id"] for o in ask(jvmscope, program, "instances", "Inspected$Known")["instances"]}
     assert len(again) == 5 and len(again & numbers) == 4 and max(numbers) not in again
     texts = ask(jvmscope, program, "instances", "java.lang.String")
     assert len(texts["instances"]) == 200 and texts["left_out"] == texts["objects"] - 200
-    assert re.search(r"^left_out +\d+$", lab.output("inspect", program.pid, "instances", "java.lang.String"), re.M)
+    assert re.search(
+        r"^left_out +\d+$",
+        lab.output("inspect", program.pid, "instances", "java.lang.String"),
+        re.M,
+    )
     number = min(numbers)
     before = ask(jvmscope, program, "object", number)
     values = {f["name"]: f["value"] for f in before["fields"]}
@@ -122,21 +177,40 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
     vm = ask(jvmscope, program, "vm")
     assert "can_tag_objects" in vm["capabilities_to_be_had"] and vm["timer"]["kind"] == "elapsed"
     properties = ask(jvmscope, program, "properties")["properties"]
-    assert properties["java.specification.version"] == ("1.8" if jdk.version == 8 else str(jdk.version))
+    assert properties["java.specification.version"] == (
+        "1.8" if jdk.version == 8 else str(jdk.version)
+    )
     assert properties["path.separator"] == ":" and properties["line.separator"] == "\n"
-    assert properties["java.vendor.url"].startswith("http") and "\\" not in properties["java.vendor.url"]
+    assert (
+        properties["java.vendor.url"].startswith("http")
+        and "\\" not in properties["java.vendor.url"]
+    )
     modules = jvmscope("inspect", "--json", program.pid, "modules")
     if jdk.version == 8:
         assert modules.returncode == 1 and "modules came with JDK 9" in modules.stderr
     else:
         assert "java.base" in {m["name"] for m in json.loads(modules.stdout)["modules"]}
-    for question, message in ((("nonsense",), "not a question"), (("class", "no.such.Class"), "no loaded class"),
-                              (("stack", "nobody"), "no live thread"), (("object", "99999"), "no living object"),
-                              (("object", "x"), "no living object"), (("instances",), "no loaded class")):
+    for question, message in (
+        (("nonsense",), "not a question"),
+        (("class", "no.such.Class"), "no loaded class"),
+        (("stack", "nobody"), "no live thread"),
+        (("object", "99999"), "no living object"),
+        (("object", "x"), "no living object"),
+        (("instances",), "no loaded class"),
+    ):
         done = jvmscope("inspect", program.pid, *question)
-        assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) <= 2, done.stderr
-    for question in (("threads",), ("groups",), ("classes", "java.lang.*"), ("class", "java.lang.String"), ("stack", "main"),
-                     ("vm",), ("properties",)):
+        assert (
+            done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) <= 2
+        ), done.stderr
+    for question in (
+        ("threads",),
+        ("groups",),
+        ("classes", "java.lang.*"),
+        ("class", "java.lang.String"),
+        ("stack", "main"),
+        ("vm",),
+        ("properties",),
+    ):
         done = jvmscope("inspect", program.pid, *question)
         assert done.returncode == 0 and done.stdout and not done.stderr, done.stderr
     program.stdin.close()
@@ -144,7 +218,8 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
 
 
 def test_top_shows_the_counters(jdk, jvmscope, program):
-    # What no collection has made known is not 0. The VM may have collected already, and JDK 8 publishes some figures before.
+    # What no collection has made known is not 0. The VM may have collected already, and JDK 8
+    # publishes some figures before.
     first = lab.read_json("top", "--json", "-n", 1, program.pid)
     collected = sum(c["collections"] for c in first["collectors"])
     assert first["pools"] and all(p["used"] != 0 or collected for p in first["pools"]), first
@@ -152,7 +227,9 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     assert " 0 B " not in table or collected, table
     program.stdin.write("\n")
     program.stdin.flush()
-    assert program.stdout.readline().startswith("collected")  # G1 counts what is used at collections
+    assert program.stdout.readline().startswith(
+        "collected"
+    )  # G1 counts what is used at collections
     done = jvmscope("top", "--json", "--states", "-n", 2, "-i", "200ms", "-r", 200, program.pid)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -160,21 +237,37 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     last = lines[-1]
     assert last["threads"] >= 3 and last["classes_loaded"] > 300 and last["resident"] > 10 << 20
     assert last["states"]["blocked"] == 1 and last["states"]["parked"] >= 1
-    assert any(p["name"] == "metaspace" and p["used"] > 0 for p in last["pools"]) and last["busiest"]
+    assert (
+        any(p["name"] == "metaspace" and p["used"] > 0 for p in last["pools"]) and last["busiest"]
+    )
     # The kernel keeps 15 bytes of a name; the VM, which is asked for states, has the rest.
-    names = {t["tid"]: t["name"] for t in lab.read_json("inspect", "--json", program.pid, "threads")["threads"] if "tid" in t}
+    names = {
+        t["tid"]: t["name"]
+        for t in lab.read_json("inspect", "--json", program.pid, "threads")["threads"]
+        if "tid" in t
+    }
     shown = {t["tid"]: t for t in last["busiest"]}
     assert any(len(name.encode()) > 15 for name in names.values()), names
     assert {tid: (t["name"], t["name_cut"]) for tid, t in shown.items() if tid in names} == {
-        tid: (name, False) for tid, name in names.items() if tid in shown}
-    # Without being asked it is not, and what may be more is marked. (Until JDK 9 threads have the name of the process.)
+        tid: (name, False) for tid, name in names.items() if tid in shown
+    }
+    # Without being asked it is not, and what may be more is marked. (Until JDK 9 threads have the
+    # name of the process.)
     last = lab.read_json("top", "--json", "-n", 1, "-i", "50ms", "-r", 200, program.pid)
     assert {t["name_cut"] for t in last["busiest"]} == {True, False}
-    assert all(t["name_cut"] == (len(t["name"].encode()) >= 15) for t in last["busiest"]), last["busiest"]
+    assert all(t["name_cut"] == (len(t["name"].encode()) >= 15) for t in last["busiest"]), last[
+        "busiest"
+    ]
     done = jvmscope("top", "-i", 0, program.pid)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "jvmscope: top: --interval=0: out of range: 10ms to 100000d\njvmscope: `jvmscope top --help` has details\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "jvmscope: top: --interval=0: out of range: 10ms to 100000d\njvmscope: `jvmscope top --help` has details\n",
+    )
     table = jvmscope("top", "-n", 1, "-i", "100ms", "-r", 200, program.pid)
-    assert re.search(r"^ +\d+ +\S+ %  .{15}\.\.\.$", table.stdout, re.M) and re.search(r"^ +\d+ +\S+ %  java$", table.stdout, re.M)
+    assert re.search(r"^ +\d+ +\S+ %  .{15}\.\.\.$", table.stdout, re.M) and re.search(
+        r"^ +\d+ +\S+ %  java$", table.stdout, re.M
+    )
     assert "POOL" in table.stdout and "\033" not in table.stdout and " 8 B " not in table.stdout
 
 
@@ -184,7 +277,9 @@ def test_tables_are_in_the_words_of_java(jdk, jvmscope, program):
     assert not re.search(r"\([A-Z\[;/a-z]*\)[VIJZ\[L]", methods), methods
     assert lab.output("inspect", program.pid, "deadlocks") == "no deadlocks\n"
     threads = lab.output("inspect", program.pid, "threads")
-    assert re.search(r"^ +\d+ +holder +the group .*alive, waiting, indefinitely, parked", threads, re.M), threads
+    assert re.search(
+        r"^ +\d+ +holder +the group .*alive, waiting, indefinitely, parked", threads, re.M
+    ), threads
 
 
 def scalars(value):
@@ -198,31 +293,74 @@ def scalars(value):
 
 @pytest.mark.jdks(8, 17)
 def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
-    """Covers locals and other nested values too; and no modifier appears that a field or class cannot have."""
-    process = jdk.start_java("Inspected", jvm=("-Xmx64m", jdk.agent(f"allow-control=y,format=r,file={tmp_path / 'i.jfr'}")),
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    """Covers locals and other nested values too; and no modifier appears that a field or class
+    cannot have.
+    """
+    process = jdk.start_java(
+        "Inspected",
+        jvm=("-Xmx64m", jdk.agent(f"allow-control=y,format=r,file={tmp_path / 'i.jfr'}")),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         assert process.stdout.readline() == "ready\n"
-        for question in (("stack", "holder"), ("class", "Inspected"), ("class", "Inspected$Known"), ("statics", "Inspected"), ("groups",)):
+        for question in (
+            ("stack", "holder"),
+            ("class", "Inspected"),
+            ("class", "Inspected$Known"),
+            ("statics", "Inspected"),
+            ("groups",),
+        ):
             answer = ask(jvmscope, process, *question)
             text = lab.output("inspect", process.pid, *question)
-            changing = {str(answer.get("thread", {}).get(key)) for key in ("cpu_ns", "id", "flags")} | {"None"}
-            hexadecimal = {s for s in scalars(answer) if s.isdigit() and f"#{int(s):x}" in text}  # identity hashes
-            # Descriptors are shown as in Java's source code, and the bits of a state by their names.
-            missing = {s for s in scalars(answer) if s[:40] not in text and not re.match(r"\(.*\)[A-Z\[]", s)} - changing - hexadecimal
+            changing = {
+                str(answer.get("thread", {}).get(key)) for key in ("cpu_ns", "id", "flags")
+            } | {"None"}
+            hexadecimal = {
+                s for s in scalars(answer) if s.isdigit() and f"#{int(s):x}" in text
+            }  # identity hashes
+            # Descriptors are shown as in Java's source code, and the bits of a state by their
+            # names.
+            missing = (
+                {
+                    s
+                    for s in scalars(answer)
+                    if s[:40] not in text and not re.match(r"\(.*\)[A-Z\[]", s)
+                }
+                - changing
+                - hexadecimal
+            )
             assert not missing, (question, missing, text)
         stack = ask(jvmscope, process, "stack", "holder")
-        assert any(f.get("locals") for f in stack["frames"] if f["method"] == "waiting"), "JSON has no locals either"
+        assert any(
+            f.get("locals") for f in stack["frames"] if f["method"] == "waiting"
+        ), "JSON has no locals either"
         assert "locals_unknown" not in stack
         main = ask(jvmscope, process, "stack", "main")["frames"][-1]
         assert main["method"] == "main" and "this" not in main, main  # a static method
         text = lab.output("inspect", process.pid, "class", "Inspected")
         assert re.search(r"^ +nothing +java\.lang\.Object +static +null$", text, re.M), text
-        assert re.search(r"^ +tenth +double +static +0\.1$", text, re.M) and re.search(r"^ +third +float +static +0\.33333334$", text, re.M), text
-        for name, bad in (("Inspected$Known", {"strictfp", "super", "synchronized"}), ("java.lang.String", {"strictfp", "super"})):
+        assert re.search(r"^ +tenth +double +static +0\.1$", text, re.M) and re.search(
+            r"^ +third +float +static +0\.33333334$", text, re.M
+        ), text
+        for name, bad in (
+            ("Inspected$Known", {"strictfp", "super", "synchronized"}),
+            ("java.lang.String", {"strictfp", "super"}),
+        ):
             answer = ask(jvmscope, process, "class", name)
             of_fields = {m for f in answer["fields"] for m in f["modifiers"].split()}
-            assert of_fields <= {"public", "private", "protected", "static", "final", "volatile", "transient", "synthetic", "enum"}
+            assert of_fields <= {
+                "public",
+                "private",
+                "protected",
+                "static",
+                "final",
+                "volatile",
+                "transient",
+                "synthetic",
+                "enum",
+            }
             assert not bad & set(answer["modifiers"].split())
     finally:
         process.kill()

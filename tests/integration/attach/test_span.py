@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording that is begun in a running program contains what happened within its span, and nothing of the time in which the
-classes were changed for it."""
+"""A recording that is begun in a running program contains what happened within its span, and
+nothing of the time in which the classes were changed for it.
+"""
 import re
 import struct
 
@@ -19,7 +20,9 @@ def span(recording):
 
 def times(out):
     report = lab.read_json("report", "--json", out)["times"]
-    return [method(report["methods"], f"Ticks.{name}")["calls"] for name in ("tick", "allocate", "fail")]
+    return [
+        method(report["methods"], f"Ticks.{name}")["calls"] for name in ("tick", "allocate", "fail")
+    ]
 
 
 def alloc(out):
@@ -53,7 +56,9 @@ def log(out):
 
 def threads(out):
     """The times that the thread has slept."""
-    main = next(t for t in lab.read_json("threads", "--json", out)["threads"] if t["name"] == "main")
+    main = next(
+        t for t in lab.read_json("threads", "--json", out)["threads"] if t["name"] == "main"
+    )
     return [main["sleeps"]]
 
 
@@ -75,11 +80,15 @@ class Ticking:
     def __init__(self, jdk, path, *jvm):
         self.path = path
         with path.open("w") as stdout:
-            self.process = jdk.start_java("Ticks", CLASSES, jvm=("-Xmx128m", *jvm), stdout=stdout, stderr=-1)
+            self.process = jdk.start_java(
+                "Ticks", CLASSES, jvm=("-Xmx128m", *jvm), stdout=stdout, stderr=-1
+            )
         lab.wait_for(lambda: path.stat().st_size > 2000, 60, "ticks")
 
     def between(self, start_ms, end_ms):
-        """The number of ticks in a span: the fewest and the most that agree with what was printed."""
+        """The number of ticks in a span: the fewest and the most that agree with what was
+        printed.
+        """
         lab.wait_for(lambda: self.ticks()[-1][0] > end_ms + 50, 60, "the end of the span")
         ticks = self.ticks()
         before = [max(n for ms, n in ticks if ms <= at) for at in (start_ms, end_ms)]
@@ -87,17 +96,31 @@ class Ticking:
         return before[1] - after[0], after[1] - before[0]
 
     def ticks(self):
-        return [tuple(map(int, line.split())) for line in self.path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return [
+            tuple(map(int, line.split()))
+            for line in self.path.read_text().splitlines(keepends=True)
+            if line.endswith("\n")
+        ]
 
 
 @pytest.mark.jdks(8, 17, 21, 25, daily=1)
 def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
-    """Each capture alone, and all at once, twice in the same VM: the numbers are those of the program from the beginning to the end
-    that the recording states, and no note says anything else."""
+    """Each capture alone, and all at once, twice in the same VM: the numbers are those of the
+    program from the beginning to the end that the recording states, and no note says anything
+    else.
+    """
     ticking = Ticking(jdk, tmp_path / "said")
-    together = tuple(dict.fromkeys(option for name in ("times", "alloc", "exceptions", "requests") for option in CAPTURES[name][0]))
-    runs = [*((name, options, (counts,)) for name, (options, counts) in CAPTURES.items()),
-            *((f"together {n}", together, (times, alloc, thrown, requests)) for n in (1, 2))]
+    together = tuple(
+        dict.fromkeys(
+            option
+            for name in ("times", "alloc", "exceptions", "requests")
+            for option in CAPTURES[name][0]
+        )
+    )
+    runs = [
+        *((name, options, (counts,)) for name, (options, counts) in CAPTURES.items()),
+        *((f"together {n}", together, (times, alloc, thrown, requests)) for n in (1, 2)),
+    ]
     found, wrong = {}, {}
     for name, options, counts in runs:
         out = tmp_path / f"{name}.jfr"
@@ -106,9 +129,12 @@ def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
         least, most = ticking.between(*span(out))
         numbers = [n for count in counts for n in count(out)]
         found[name] = (round(span(out)[1] - span(out)[0]), least, most, *numbers)
-        # 30 ms: the clocks of the program and the recording are compared to within some milliseconds, and on a busy machine captures
-        # write their counts one after the other.
-        if not all(least - 30 <= n <= most + 30 for n in numbers) or "recorded up to" in done.stderr:
+        # 30 ms: the clocks of the program and the recording are compared to within some
+        # milliseconds, and on a busy machine captures write their counts one after the other.
+        if (
+            not all(least - 30 <= n <= most + 30 for n in numbers)
+            or "recorded up to" in done.stderr
+        ):
             wrong[name] = found[name], done.stderr
     record_property("found", str(found))
     print(found)
@@ -117,23 +143,42 @@ def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_trace_lasts_as_long_as_the_recording(jdk, tmp_path, record_property):
-    """With each other capture, and with all of them: what these do at the end of a recording takes them 17 to 50 ms, in which calls
-    go on. Of the calls, which have times, the first and the last ten are compared with the program's own lines, and each lies in the
-    span."""
+    """With each other capture, and with all of them: what these do at the end of a recording takes
+    them 17 to 50 ms, in which calls go on. Of the calls, which have times, the first and the last
+    ten are compared with the program's own lines, and each lies in the span.
+    """
     ticking, found, wrong = Ticking(jdk, tmp_path / "said"), {}, {}
-    with_trace = [*((name,) for name in CAPTURES if name != "trace"), ("live", "requests"), ("times", "live", "exceptions", "requests")]
+    with_trace = [
+        *((name,) for name in CAPTURES if name != "trace"),
+        ("live", "requests"),
+        ("times", "live", "exceptions", "requests"),
+    ]
     for names in with_trace:
         name, out = "-".join(names), tmp_path / f"{'-'.join(names)}.jfr"
         options = tuple(dict.fromkeys(option for n in names for option in CAPTURES[n][0]))
-        done = lab.jvmscope("attach", "--trace", "Ticks.tick", *options, "-t", "1s", "-o", out, ticking.process.pid)
+        done = lab.jvmscope(
+            "attach", "--trace", "Ticks.tick", *options, "-t", "1s", "-o", out, ticking.process.pid
+        )
         assert done.returncode == 0, (name, done.stderr)
         start, end = span(out)
         least, most = ticking.between(start, end)
         calls, numbers = traced(out), [n for c in names for n in CAPTURES[c][1](out)]
-        found[name] = (round(end - start), least, most, len(calls), round(calls[0][0] - start, 1), round(end - calls[-1][0], 1), *numbers)
+        found[name] = (
+            round(end - start),
+            least,
+            most,
+            len(calls),
+            round(calls[0][0] - start, 1),
+            round(end - calls[-1][0], 1),
+            *numbers,
+        )
         # A line has the ms in which it was printed, after the tick that it counts.
         inside = all(before <= end and after >= start for before, after in calls)
-        if not (inside and least - 3 <= len(calls) <= most + 3 and all(least - 30 <= n <= most + 30 for n in numbers)) or re.search(r"calls? w(as|ere) lost", done.stderr):
+        if not (
+            inside
+            and least - 3 <= len(calls) <= most + 3
+            and all(least - 30 <= n <= most + 30 for n in numbers)
+        ) or re.search(r"calls? w(as|ere) lost", done.stderr):
             wrong[name] = found[name], done.stderr
     record_property("found", str(found))
     print(found)
@@ -142,53 +187,105 @@ def test_a_trace_lasts_as_long_as_the_recording(jdk, tmp_path, record_property):
 
 @pytest.mark.jdks(17)
 def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
-    """This also holds for formats that have no place for coverage, and if only such a format is requested. Some hundred classes are
-    changed each time, so that the time before the recording is long enough to be reported."""
+    """This also holds for formats that have no place for coverage, and if only such a format is
+    requested. Some hundred classes are changed each time, so that the time before the recording is
+    long enough to be reported.
+    """
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "c.jfr"
     include = ("--include", "Ticks*,java.lang.*,java.util.*")
     sentence = ": coverage: some was recorded up to "
 
     def said(stderr):
-        """An output that has no place for coverage names its losses among those of other captures."""
-        return stderr.count(sentence) + len(re.findall(r": losses of other captures: .*coverage", stderr)) == 1
+        """An output that has no place for coverage names its losses among those of other
+        captures.
+        """
+        return (
+            stderr.count(sentence)
+            + len(re.findall(r": losses of other captures: .*coverage", stderr))
+            == 1
+        )
 
-    done = lab.jvmscope("attach", "--cover", "--cpu", *include, "-t", "1s", "-o", out, ticking.process.pid)
+    done = lab.jvmscope(
+        "attach", "--cover", "--cpu", *include, "-t", "1s", "-o", out, ticking.process.pid
+    )
     assert done.returncode == 0 and done.stderr.count(sentence) == 1, done.stderr
     for name in ("c.html", "c.collapsed", "c.pb.gz", "c.otlp", "c.hprof.txt", "d.jfr"):
         done = lab.jvmscope("convert", "-o", tmp_path / name, out)
         assert done.returncode == 0 and said(done.stderr), (name, done.stderr)
     for name in ("a.pb.gz", "a.collapsed"):
-        done = lab.jvmscope("attach", "--cover", "--cpu", *include, "-t", "1s", "-o", tmp_path / name, ticking.process.pid)
+        done = lab.jvmscope(
+            "attach",
+            "--cover",
+            "--cpu",
+            *include,
+            "-t",
+            "1s",
+            "-o",
+            tmp_path / name,
+            ticking.process.pid,
+        )
         assert done.returncode == 0 and said(done.stderr), (name, done.stderr)
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_waits_from_before_count_from_the_start(jdk, tmp_path):
-    """While classes are changed for a recording, it has not begun, but the capture of threads has. Waits that began then count from
-    the recording's start on, which the summary says; waits that ended then are not in the recording."""
+    """While classes are changed for a recording, it has not begun, but the capture of threads has.
+    Waits that began then count from the recording's start on, which the summary says; waits that
+    ended then are not in the recording.
+    """
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
-    done = lab.jvmscope("attach", "--threads", "--alloc=exact", *INCLUDE, "-t", "1s", "-o", out, ticking.process.pid)
+    done = lab.jvmscope(
+        "attach", "--threads", "--alloc=exact", *INCLUDE, "-t", "1s", "-o", out, ticking.process.pid
+    )
     assert done.returncode == 0, done.stderr
     start, _ = span(out)
     found = lab.read_json("threads", "summary", "--json", out)
     assert abs(found["origin_ns"] / 1e6 - start) < 0.001 and found["began_before"] >= 1, found
-    assert max(t["blocked_ns"] + t["waited_ns"] + t["idle_ns"] + t["io_ns"] for t in found["threads"]) <= found["end_ns"], found
+    assert (
+        max(t["blocked_ns"] + t["waited_ns"] + t["idle_ns"] + t["io_ns"] for t in found["threads"])
+        <= found["end_ns"]
+    ), found
     text = lab.output("threads", "summary", out)
-    assert re.search(r"^\d+ waits? began before the recording: counted from its start on$", text, re.M), text
+    assert re.search(
+        r"^\d+ waits? began before the recording: counted from its start on$", text, re.M
+    ), text
 
 
 @pytest.mark.jdks(17)
 def test_the_head_says_how_long_the_selected_part_is(jdk, tmp_path):
-    """With --from and --to, in words and as JSON, also where one of them reaches beyond the recording."""
+    """With --from and --to, in words and as JSON, also where one of them reaches beyond the
+    recording.
+    """
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
-    done = lab.jvmscope("attach", "--cpu", "--interval", "1ms", "--threads", "--events", "--requests=Ticks.request(..)", "-t", "2s", "-o", out,
-                        ticking.process.pid)
+    done = lab.jvmscope(
+        "attach",
+        "--cpu",
+        "--interval",
+        "1ms",
+        "--threads",
+        "--events",
+        "--requests=Ticks.request(..)",
+        "-t",
+        "2s",
+        "-o",
+        out,
+        ticking.process.pid,
+    )
     assert done.returncode == 0, done.stderr
-    whole = {v: lab.read_json(*v.split(), "--json", out)["span_ns"] for v in ("report", "threads summary")}
+    whole = {
+        v: lab.read_json(*v.split(), "--json", out)["span_ns"]
+        for v in ("report", "threads summary")
+    }
     assert all(ns >= 1_990_000_000 for ns in whole.values()), whole
-    for words, of in ((("--from", "500ms", "--to", "1.25s"), lambda end: 750_000_000), (("--from", "1.5s"), lambda end: end - 1_500_000_000),
-                      (("--to", "1s"), lambda end: 1_000_000_000), (("--from", "1s", "--to", "1h"), lambda end: end - 1_000_000_000)):
-        assert {v: lab.read_json(*v.split(), "--json", *words, out)["span_ns"] for v in whole} == {v: of(end) for v, end in whole.items()}
+    for words, of in (
+        (("--from", "500ms", "--to", "1.25s"), lambda end: 750_000_000),
+        (("--from", "1.5s"), lambda end: end - 1_500_000_000),
+        (("--to", "1s"), lambda end: 1_000_000_000),
+        (("--from", "1s", "--to", "1h"), lambda end: end - 1_000_000_000),
+    ):
+        assert {v: lab.read_json(*v.split(), "--json", *words, out)["span_ns"] for v in whole} == {
+            v: of(end) for v, end in whole.items()
+        }
     part = ("--from", "500ms", "--to", "1.25s", out)
     assert ", in 750 ms\n" in lab.output("report", *part)
     assert ": 750 ms of 2." in lab.output("threads", "summary", *part)
@@ -201,10 +298,14 @@ def test_the_head_says_how_long_the_selected_part_is(jdk, tmp_path):
 
 @pytest.mark.jdks(17, 25)
 def test_nothing_is_counted_from_before_the_span(jdk, tmp_path, record_property):
-    """Ten recordings one after the other: allocations that were counted while the counts were cleared would be too many."""
+    """Ten recordings one after the other: allocations that were counted while the counts were
+    cleared would be too many.
+    """
     ticking, out, found = Ticking(jdk, tmp_path / "said"), tmp_path / "a.jfr", []
     for _ in range(10):
-        done = lab.jvmscope("attach", "--alloc=exact", *INCLUDE, "-t", "300ms", "-o", out, ticking.process.pid)
+        done = lab.jvmscope(
+            "attach", "--alloc=exact", *INCLUDE, "-t", "300ms", "-o", out, ticking.process.pid
+        )
         assert done.returncode == 0, done.stderr
         found.append((*ticking.between(*span(out)), *alloc(out)))
     record_property("found", str(found))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The class file rewriter, every kind of code it can insert (tests/unit/rewrite_pack.c), against java.lang.classfile's verifier, and
-running. make check takes a sample of the classes, make check-all takes all of the six JDKs and of the jars that tools/jars fetches.
-What the agent inserts is verified by each VM in test_classfile_vms.py."""
+"""The class file rewriter, every kind of code it can insert (tests/unit/rewrite_pack.c), against
+java.lang.classfile's verifier, and running. make check takes a sample of the classes, make
+check-all takes all of the six JDKs and of the jars that tools/jars fetches. What the agent inserts
+is verified by each VM in test_classfile_vms.py.
+"""
 import re
 import struct
 import subprocess
@@ -10,7 +12,20 @@ import lab
 import pytest
 
 PACK = lab.BUILD / "tests" / "unit" / "rewrite_pack"
-KINDS = ["none", "times", "resume", "lines", "branches", "calls", "allocations", "monitors", "instructions", "locals", "wide", "all"]
+KINDS = [
+    "none",
+    "times",
+    "resume",
+    "lines",
+    "branches",
+    "calls",
+    "allocations",
+    "monitors",
+    "instructions",
+    "locals",
+    "wide",
+    "all",
+]
 LEFT = ("malformed", "too_long", "huge", "pool", "doubt", "other")
 
 
@@ -21,13 +36,24 @@ def counts_of(text):
 def rewrite(kind, pack, out):
     """Rewrites a pack; returns the counts of rewrite_pack."""
     with open(pack, "rb") as source, open(out, "wb") as to:
-        done = subprocess.run([PACK, kind], stdin=source, stdout=to, stderr=subprocess.PIPE, text=True, timeout=600)
+        done = subprocess.run(
+            [PACK, kind], stdin=source, stdout=to, stderr=subprocess.PIPE, text=True, timeout=600
+        )
     assert done.returncode == 0, done.stderr
     return counts_of(done.stderr)
 
 
 def class_pack(version, *args, heap="700m"):
-    done = lab.Jdk(version).run("java", f"-Xmx{heap}", "--add-modules=ALL-SYSTEM", "-cp", lab.compiled("ClassPack", 25), "ClassPack", *args, timeout=1500)
+    done = lab.Jdk(version).run(
+        "java",
+        f"-Xmx{heap}",
+        "--add-modules=ALL-SYSTEM",
+        "-cp",
+        lab.compiled("ClassPack", 25),
+        "ClassPack",
+        *args,
+        timeout=1500,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -41,9 +67,14 @@ def check(pack, tmp_path, verifier=25):
     for kind, line in zip(KINDS, lines):
         counts = counts_of(line)
         assert counts["bad"] == counts["missing"] == counts["exit"] == 0, f"{kind}: {text}"
-        assert counts["unjudged"] <= counts["verified"] / 100, f"{kind}: {text}"  # `old` ones are for the VMs' verifiers
-        assert counts["refused"] == 0 and counts["malformed"] == 0 and counts["other"] == 0, f"{kind}: {text}"
-        # What is left alone: at most one method in a thousand, but for the kinds that make every method several times as long.
+        assert (
+            counts["unjudged"] <= counts["verified"] / 100
+        ), f"{kind}: {text}"  # `old` ones are for the VMs' verifiers
+        assert (
+            counts["refused"] == 0 and counts["malformed"] == 0 and counts["other"] == 0
+        ), f"{kind}: {text}"
+        # What is left alone: at most one method in a thousand, but for the kinds that make every
+        # method several times as long.
         if kind not in ("instructions", "wide"):
             assert sum(counts[why] for why in LEFT) <= counts["methods"] / 1000, f"{kind}: {text}"
     rewrite("none", pack, tmp_path / "none")
@@ -56,22 +87,37 @@ def frames_in_short(path):
     done = lab.Jdk(25).run("javap", "-v", "-p", path)
     assert done.returncode == 0, done.stderr
     text = re.sub(r"^(Classfile|  Last modified|  SHA-256|  MD5).*\n", "", done.stdout, flags=re.M)
-    short = lambda least, name: lambda m: f"frame_type = {least + int(m[1])} /* {name} */" if int(m[1]) < 64 else m[0]
-    text = re.sub(r"frame_type = 251 /\* same_frame_extended \*/\n +offset_delta = (\d+)", short(0, "same"), text)
-    return re.sub(r"frame_type = 247 /\* same_locals_1_stack_item_frame_extended \*/\n +offset_delta = (\d+)",
-                  short(64, "same_locals_1_stack_item"), text)
+    short = (
+        lambda least, name: lambda m: f"frame_type = {least + int(m[1])} /* {name} */"
+        if int(m[1]) < 64
+        else m[0]
+    )
+    text = re.sub(
+        r"frame_type = 251 /\* same_frame_extended \*/\n +offset_delta = (\d+)",
+        short(0, "same"),
+        text,
+    )
+    return re.sub(
+        r"frame_type = 247 /\* same_locals_1_stack_item_frame_extended \*/\n +offset_delta = (\d+)",
+        short(64, "same_locals_1_stack_item"),
+        text,
+    )
 
 
 def check_same_but_frames(before, after, folder):
-    """What is not edited must be unchanged, except for frames that a compiler wrote in a longer form than necessary."""
+    """What is not edited must be unchanged, except for frames that a compiler wrote in a longer
+    form than necessary.
+    """
     i = k = 0
     while i < len(before):
-        a, = struct.unpack_from(">I", before, i)
-        b, = struct.unpack_from(">I", after, k)
-        if before[i:i + 4 + a] != after[k:k + 4 + b]:
-            (folder / "before.class").write_bytes(before[i + 4:i + 4 + a])
-            (folder / "after.class").write_bytes(after[k + 4:k + 4 + b])
-            assert frames_in_short(folder / "before.class") == frames_in_short(folder / "after.class")
+        (a,) = struct.unpack_from(">I", before, i)
+        (b,) = struct.unpack_from(">I", after, k)
+        if before[i : i + 4 + a] != after[k : k + 4 + b]:
+            (folder / "before.class").write_bytes(before[i + 4 : i + 4 + a])
+            (folder / "after.class").write_bytes(after[k + 4 : k + 4 + b])
+            assert frames_in_short(folder / "before.class") == frames_in_short(
+                folder / "after.class"
+            )
         i, k = i + 4 + a, k + 4 + b
     assert k == len(after)
 
@@ -107,9 +153,21 @@ def write_pack(folders, pack):
             out.write(struct.pack(">I", len(data)) + data)
 
 
-# What must have been counted in each of the constructs, and how often: see tests/java/EachConstruct.java.
-FIRES = {"times": "entered", "resume": "entered", "lines": "hits", "branches": "hits", "calls": "hits", "allocations": "objects",
-         "monitors": "objects", "instructions": "hits", "locals": None, "wide": "hits", "all": "objects"}
+# What must have been counted in each of the constructs, and how often: see
+# tests/java/EachConstruct.java.
+FIRES = {
+    "times": "entered",
+    "resume": "entered",
+    "lines": "hits",
+    "branches": "hits",
+    "calls": "hits",
+    "allocations": "objects",
+    "monitors": "objects",
+    "instructions": "hits",
+    "locals": None,
+    "wide": "hits",
+    "all": "objects",
+}
 EACH = """EachConstruct$Initialised.<clinit> EachConstruct$AfterSuper.<init> EachConstruct$Thrown.<init>
     EachConstruct$Shape.byDefault EachConstruct$Shape.ofInterface EachConstruct$Constant$1.body EachConstruct$Abstract.concrete
     EachConstruct.isSynchronized EachConstruct.tableSwitch EachConstruct.lookupSwitch EachConstruct.nestedFinally
@@ -124,8 +182,19 @@ BEFORE_SUPER = "EachConstruct$BeforeSuper.<init>"
 def subroutines(tmp_path_factory):
     """The classes of EachJsr: only old compilers write jsr and ret, this one with an option."""
     folder = tmp_path_factory.mktemp("jsr")
-    done = lab.Jdk(8).run("javac", "-nowarn", "-g", "-source", "1.5", "-target", "1.5", "-XDjsrlimit=0", "-d", folder,
-                          lab.ROOT / "tests" / "java" / "EachJsr.java")
+    done = lab.Jdk(8).run(
+        "javac",
+        "-nowarn",
+        "-g",
+        "-source",
+        "1.5",
+        "-target",
+        "1.5",
+        "-XDjsrlimit=0",
+        "-d",
+        folder,
+        lab.ROOT / "tests" / "java" / "EachJsr.java",
+    )
     assert done.returncode == 0, done.stderr
     assert re.search(r" ret ", lab.Jdk(8).run("javap", "-c", "-cp", folder, "EachJsr").stdout)
     return folder
@@ -133,7 +202,10 @@ def subroutines(tmp_path_factory):
 
 def counted(text):
     """Returns hits, entered, left, objects by method of the pack."""
-    return [dict(zip(("hits", "entered", "left", "objects"), map(int, one.split("/")))) for one in text.split()]
+    return [
+        dict(zip(("hits", "entered", "left", "objects"), map(int, one.split("/"))))
+        for one in text.split()
+    ]
 
 
 def test_probes_fire_in_each_construct_and_change_nothing(jdk, subroutines, tmp_path):
@@ -143,10 +215,17 @@ def test_probes_fire_in_each_construct_and_change_nothing(jdk, subroutines, tmp_
     folders = [lab.compiled(name, release) for name in programs] + [subroutines]
     programs.append("EachJsr")
     write_pack(folders, tmp_path / "none")
-    names = subprocess.run([PACK, "-names"], stdin=open(tmp_path / "none", "rb"), capture_output=True, text=True).stdout.splitlines()
+    names = subprocess.run(
+        [PACK, "-names"], stdin=open(tmp_path / "none", "rb"), capture_output=True, text=True
+    ).stdout.splitlines()
     for kind in FIRES:
         counts = rewrite(kind, tmp_path / "none", tmp_path / kind)
-        assert counts["malformed"] + counts["doubt"] * (kind != "wide") + counts["huge"] * (kind != "instructions") == 0, (kind, counts)
+        assert (
+            counts["malformed"]
+            + counts["doubt"] * (kind != "wide")
+            + counts["huge"] * (kind != "instructions")
+            == 0
+        ), (kind, counts)
     done = jdk.java("Probed", ",".join(programs), *[tmp_path / kind for kind in ["none", *FIRES]])
     plain, *probed = re.findall(r"(.*?)^counts (.*?)$", done.stdout, re.M | re.S)
     assert len(probed) == len(FIRES), done.stderr

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each VM's verifier over what the agent makes of classes, one kind of probe at a time: a sample of the JDK's classes in make check,
-every class of the JDK's own modules and of the jars of tools/jars in make check-all. Each test prints how many methods the classes
-have, how many of them were changed and how many were left alone, by reason (-s shows it)."""
+"""Each VM's verifier over what the agent makes of classes, one kind of probe at a time: a sample of
+the JDK's classes in make check, every class of the JDK's own modules and of the jars of tools/jars
+in make check-all. Each test prints how many methods the classes have, how many of them were changed
+and how many were left alone, by reason (-s shows it).
+"""
 import functools
 import re
 import subprocess
@@ -9,16 +11,38 @@ import subprocess
 import lab
 import pytest
 
-FLAGS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+BytecodeVerificationLocal", "-XX:+BytecodeVerificationRemote", "-Xmx1g"]
+FLAGS = [
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:+BytecodeVerificationLocal",
+    "-XX:+BytecodeVerificationRemote",
+    "-Xmx1g",
+]
 # Holds of no class are looked for: the probes are there all the same.
-PROBES = {"times": "cpu=times", "elapsed": "cpu=times,clock=elapsed", "alloc": "alloc=exact", "cover": "cover=y,include=*",
-          "trace": "trace=*,limit=1", "exceptions": "exceptions=counts", "locks": "cpu=times,locks=no.such.Class"}
+PROBES = {
+    "times": "cpu=times",
+    "elapsed": "cpu=times,clock=elapsed",
+    "alloc": "alloc=exact",
+    "cover": "cover=y,include=*",
+    "trace": "trace=*,limit=1",
+    "exceptions": "exceptions=counts",
+    "locks": "cpu=times,locks=no.such.Class",
+}
 # Reasons for which a method that has code and runs it may be left alone.
-LEFT = ("malformed", "too_long", "too_long_for_jit", "constant_pool_full", "table_full", "unclear", "out_of_memory")
+LEFT = (
+    "malformed",
+    "too_long",
+    "too_long_for_jit",
+    "constant_pool_full",
+    "table_full",
+    "unclear",
+    "out_of_memory",
+)
 
 
 def source(name):
-    """Returns LinkAll's arguments for a source of classes, and the option that restricts the agent to them."""
+    """Returns LinkAll's arguments for a source of classes, and the option that restricts the agent
+    to them.
+    """
     if name == "jdk":
         return (1,), ""
     if name == "sample":
@@ -29,8 +53,14 @@ def source(name):
 def link(version, args, jvm=()):
     """Returns what LinkAll prints, and the agent's counts at that moment."""
     modules = ["--add-modules=ALL-SYSTEM"] if version > 8 and len(args) == 1 else []
-    with lab.Jdk(version).start_java("LinkAll", *args, jvm=[*FLAGS, *modules, *jvm], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                     stderr=subprocess.STDOUT) as process:
+    with lab.Jdk(version).start_java(
+        "LinkAll",
+        *args,
+        jvm=[*FLAGS, *modules, *jvm],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
         said = []
         while not said or not re.match("linked=", said[-1]):
             line = process.stdout.readline()
@@ -38,7 +68,9 @@ def link(version, args, jvm=()):
             said.append(line)
         status = lab.read_json("status", "--json", process.pid) if jvm else {}
         process.kill()  # taking the probes out of thousands of classes again takes JDK 8 minutes
-    return said[-1], {k.removeprefix("instrument."): n for k, n in status.items() if k.startswith("instrument.")}
+    return said[-1], {
+        k.removeprefix("instrument."): n for k, n in status.items() if k.startswith("instrument.")
+    }
 
 
 @functools.cache
@@ -51,9 +83,13 @@ def plain(version, name):
 def check(jdk, name, probe, tmp_path):
     args, chosen = source(name)
     options = PROBES[probe] + chosen
-    said, counts = link(jdk.version, args, [jdk.agent(f"{options},format=r,file={tmp_path / 'out.jfr'}")])
+    said, counts = link(
+        jdk.version, args, [jdk.agent(f"{options},format=r,file={tmp_path / 'out.jfr'}")]
+    )
     left = {why: counts.get(f"left.{why}", 0) for why in LEFT}
-    print(f"JDK {jdk.version}, {name}, {probe}: {said.strip()}; methods {counts['methods']}, left {sum(left.values())}: {left}")
+    print(
+        f"JDK {jdk.version}, {name}, {probe}: {said.strip()}; methods {counts['methods']}, left {sum(left.values())}: {left}"
+    )
     assert said == plain(jdk.version, name)
     assert counts["methods"] > int(re.search(r"linked=(\d+)", said)[1]) / 10, counts
     assert counts["refused_classes"] == 0, counts

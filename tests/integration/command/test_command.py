@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every command: help, manual and completion come from one table, and errors have one form."""
+"""What holds for every command: help, manual and completion come from one table, and errors have
+one form.
+"""
 import concurrent.futures
 import json
 import os
@@ -23,7 +25,9 @@ def flags(text):
 
 
 def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope):
-    assert {"run", "attach", "list", "status", "dump", "stop", "report", "convert", "diff"} <= set(commands())
+    assert {"run", "attach", "list", "status", "dump", "stop", "report", "convert", "diff"} <= set(
+        commands()
+    )
     completion = jvmscope("completion", "bash").stdout
     for command in commands():
         help_text = jvmscope(command, "--help")
@@ -39,18 +43,37 @@ def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope
 
 
 def test_manual_pages_have_the_usual_headings(jvmscope):
-    """In the usual order, each with a text, options where the command has some, and references to other pages that exist."""
+    """In the usual order, each with a text, options where the command has some, and references to
+    other pages that exist.
+    """
     names = set(commands())
     for command in names:
         text = (lab.BUILD / f"jvmscope-{command}.1.scd").read_text()
         parts = dict(re.findall(r"(?ms)^# (.*?)\n(.*?)(?=^# |\Z)", text))
         assert all(part.strip() for part in parts.values()), command
-        order = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "VERBS", "EXAMPLES", "OUTPUT", "EXIT STATUS", "SEE ALSO"]
+        order = [
+            "NAME",
+            "SYNOPSIS",
+            "DESCRIPTION",
+            "OPTIONS",
+            "VERBS",
+            "EXAMPLES",
+            "OUTPUT",
+            "EXIT STATUS",
+            "SEE ALSO",
+        ]
         assert list(parts) == [name for name in order if name in parts], command
         assert {"SYNOPSIS", "DESCRIPTION", "EXIT STATUS"} <= set(parts), command
-        assert all(line.startswith(f"*jvmscope {command}*") for line in parts["SYNOPSIS"].split("\n") if line), command
-        assert ("OPTIONS" in parts) == bool(re.search(r"(?m)^  +(?:-\w, )?--[a-z]", jvmscope(command, "--help").stdout)
-                                            and "VERBS" not in parts or command == "requests"), command
+        assert all(
+            line.startswith(f"*jvmscope {command}*")
+            for line in parts["SYNOPSIS"].split("\n")
+            if line
+        ), command
+        assert ("OPTIONS" in parts) == bool(
+            re.search(r"(?m)^  +(?:-\w, )?--[a-z]", jvmscope(command, "--help").stdout)
+            and "VERBS" not in parts
+            or command == "requests"
+        ), command
         also = re.findall(r"\*jvmscope-?(\w*)\*\(1\)", parts["SEE ALSO"])
         assert also[-1] == "" and also[:-1] and set(also[:-1]) <= names - {command}, command
     assert "write data to" not in jvmscope("run", "--help").stdout
@@ -58,18 +81,33 @@ def test_manual_pages_have_the_usual_headings(jvmscope):
 
 def test_every_format_is_in_help_manual_and_readme(jvmscope):
     """By its extension, as a user writes it."""
-    names = re.findall(r"(?m)^FORMAT\((\w+)\)", (lab.ROOT / "src" / "export" / "format_list.h").read_text())
-    source = "".join((lab.ROOT / "src" / "export" / f).read_text() for f in os.listdir(lab.ROOT / "src" / "export") if f.endswith(".c"))
+    names = re.findall(
+        r"(?m)^FORMAT\((\w+)\)", (lab.ROOT / "src" / "export" / "format_list.h").read_text()
+    )
+    source = "".join(
+        (lab.ROOT / "src" / "export" / f).read_text()
+        for f in os.listdir(lab.ROOT / "src" / "export")
+        if f.endswith(".c")
+    )
     extensions = set(re.findall(r'\.extension = "(\.[a-z.]+)"', source))
-    assert len(extensions) >= len(names) > 7 and {".trcxml", ".pftrace", ".json", ".html"} <= extensions
+    assert (
+        len(extensions) >= len(names) > 7
+        and {".trcxml", ".pftrace", ".json", ".html"} <= extensions
+    )
     page = re.sub(r"\\(f[A-Z]|&)", "", (lab.BUILD / "jvmscope-convert.1").read_text())
-    for where, text in (("help", jvmscope("convert", "--help").stdout), ("manual", page), ("README.md", (lab.ROOT / "README.md").read_text())):
+    for where, text in (
+        ("help", jvmscope("convert", "--help").stdout),
+        ("manual", page),
+        ("README.md", (lab.ROOT / "README.md").read_text()),
+    ):
         missing = {e for e in extensions if not re.search(rf"\{e}(?![\w.])", text)}
         assert not missing, (where, missing)
 
 
 def test_every_verb_has_help_in_each_way(jvmscope):
-    """COMMAND --help lists verbs, and each has its own text by `help COMMAND VERB` and `COMMAND VERB --help`."""
+    """COMMAND --help lists verbs, and each has its own text by `help COMMAND VERB` and `COMMAND
+    VERB --help`.
+    """
     for command in ("threads", "heap", "requests", "fleet"):
         listed = jvmscope("help", command).stdout
         assert listed == jvmscope(command, "--help").stdout
@@ -77,22 +115,34 @@ def test_every_verb_has_help_in_each_way(jvmscope):
         assert len(verbs) >= 2, listed
         for verb in verbs:
             text = jvmscope("help", command, verb)
-            assert text.returncode == 0 and text.stdout.startswith(f"usage: jvmscope {command} {verb} "), text
+            assert text.returncode == 0 and text.stdout.startswith(
+                f"usage: jvmscope {command} {verb} "
+            ), text
             assert text.stdout == jvmscope(command, verb, "--help").stdout
-            assert f"\n  jvmscope {command} {verb}" in text.stdout, f"{command} {verb} has no example"
+            assert (
+                f"\n  jvmscope {command} {verb}" in text.stdout
+            ), f"{command} {verb} has no example"
         if command == "requests":  # which takes a file too
             continue
         wrong = jvmscope("help", command, "nosuch")
-        assert (wrong.returncode, wrong.stdout) == (2, "") and wrong.stderr.startswith(f"jvmscope: {command}: nosuch: no such verb: "), wrong
+        assert (wrong.returncode, wrong.stdout) == (2, "") and wrong.stderr.startswith(
+            f"jvmscope: {command}: nosuch: no such verb: "
+        ), wrong
 
 
 def test_capture_flags_are_the_agents(jvmscope):
-    """Every flag of run and attach is a row of the agent's table, and every row with a flag is a flag there."""
+    """Every flag of run and attach is a row of the agent's table, and every row with a flag is a
+    flag there.
+    """
     source = (lab.ROOT / "src" / "options" / "table.c").read_text()
     table = set(re.findall(r'"[\w-]+", "(--[a-z-]+)"', source))
     for command in ("run", "attach"):
-        shown = set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", jvmscope(command, "--help").stdout, re.M))
-        own = {"--agent", "--push", "--label", "--token-file"} | ({"--all", "--match"} if command == "attach" else set())
+        shown = set(
+            re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", jvmscope(command, "--help").stdout, re.M)
+        )
+        own = {"--agent", "--push", "--label", "--token-file"} | (
+            {"--all", "--match"} if command == "attach" else set()
+        )
         assert shown - own <= table
         assert {"--cpu", "--interval", "--depth", "--output", "--time"} <= shown
 
@@ -115,36 +165,72 @@ def test_errors_are_one_line_and_say_what_and_why(jvmscope, tmp_path):
         (2, ("report", "--nosuch", full), "report: --nosuch: no such option"),
         (2, ("report", "--limit", "x", full), "report: --limit=x: not a whole number"),
         (2, ("convert", full), "-o OUT is missing"),
-        (2, ("convert", full, "-o", tmp_path / "x.unknown"), "no format has this extension: formats are "),
-        (2, ("convert", full, "-o", tmp_path / "x.info"), "jvmscope coverage writes this format, convert does not: formats are "),
-        (1, ("convert", full, "-o", tmp_path / "none" / "x.pb.gz"), "x.pb.gz: cannot write: No such file"),
+        (
+            2,
+            ("convert", full, "-o", tmp_path / "x.unknown"),
+            "no format has this extension: formats are ",
+        ),
+        (
+            2,
+            ("convert", full, "-o", tmp_path / "x.info"),
+            "jvmscope coverage writes this format, convert does not: formats are ",
+        ),
+        (
+            1,
+            ("convert", full, "-o", tmp_path / "none" / "x.pb.gz"),
+            "x.pb.gz: cannot write: No such file",
+        ),
         (2, ("nosuch",), "nosuch: no such command"),
-        (1, ("run", "-o", tmp_path / "x.jfr", "--", "/nonexistent/java"), "/nonexistent/java: cannot run: No such file"),
+        (
+            1,
+            ("run", "-o", tmp_path / "x.jfr", "--", "/nonexistent/java"),
+            "/nonexistent/java: cannot run: No such file",
+        ),
         (2, ("run", "-o", tmp_path / "x.zip", "--", "java"), "no format has this extension"),
     )
     for status, command, message in rows:
         done = jvmscope(*command)
         assert done.returncode == status, (command, done.stderr)
-        assert done.stderr.startswith("jvmscope: ") and message in done.stderr, (command, done.stderr)
+        assert done.stderr.startswith("jvmscope: ") and message in done.stderr, (
+            command,
+            done.stderr,
+        )
         assert not done.stdout
     assert not list(tmp_path.glob("x.*")), "a failed command left a file"
 
 
 def test_a_misspelt_word_gets_the_nearest_one(jvmscope):
-    for words, meant in ((["reprot"], "report"), (["thread"], "threads"), (["threads", "sumary"], "summary"), (["report", "--limt", "3", "x"], "--limit"),
-                         (["run", "--treads", "--", "java"], "--threads"), (["attach", "--mach=x"], "--match"), (["report", "--qqqqqq", "x"], None), (["run", "--tr", "--", "java"], "--trace"),
-                         (["xyzzy"], None), (["foo"], None), (["report", "-" * 100, "x"], None)):
+    for words, meant in (
+        (["reprot"], "report"),
+        (["thread"], "threads"),
+        (["threads", "sumary"], "summary"),
+        (["report", "--limt", "3", "x"], "--limit"),
+        (["run", "--treads", "--", "java"], "--threads"),
+        (["attach", "--mach=x"], "--match"),
+        (["report", "--qqqqqq", "x"], None),
+        (["run", "--tr", "--", "java"], "--trace"),
+        (["xyzzy"], None),
+        (["foo"], None),
+        (["report", "-" * 100, "x"], None),
+    ):
         done = jvmscope(*words)
         assert done.returncode == 2, done
         line = done.stderr.splitlines()[0]
-        assert "no such" in line and line.partition("did you mean ")[2] == (f"{meant}?" if meant else ""), line
+        assert "no such" in line and line.partition("did you mean ")[2] == (
+            f"{meant}?" if meant else ""
+        ), line
 
 
 def test_a_full_disk_is_an_error(jvmscope, tmp_path):
     source = tmp_path / "a.collapsed"
     source.write_text("".join(f"a.b;c.d{i} 3\n" for i in range(20000)))
     with open("/dev/full", "w") as full:
-        done = subprocess.run([lab.BUILD / "jvmscope", "report", "--json", source], stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [lab.BUILD / "jvmscope", "report", "--json", source],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     assert done.returncode == 1 and "No space left" in done.stderr
 
 
@@ -167,8 +253,14 @@ def test_completion_is_understood(shell, jvmscope):
 
 def test_bash_completes(jvmscope):
     ask = '. <("$0" completion bash); COMP_WORDS=(jvmscope "$@"); COMP_CWORD=$#; _jvmscope; echo "${COMPREPLY[*]}"'
-    for words, expected in ((["rep"], "report"), (["report", "--inv"], "--inverted"), (["attach", "--interv"], "--interval")):
-        done = subprocess.run(["bash", "-c", ask, lab.BUILD / "jvmscope", *words], capture_output=True, text=True)
+    for words, expected in (
+        (["rep"], "report"),
+        (["report", "--inv"], "--inverted"),
+        (["attach", "--interv"], "--interval"),
+    ):
+        done = subprocess.run(
+            ["bash", "-c", ask, lab.BUILD / "jvmscope", *words], capture_output=True, text=True
+        )
         assert done.stdout.strip() == expected
 
 
@@ -184,9 +276,14 @@ def transcript(text):
 
 
 def headings(lines):
-    """The words of each table's heading: a line of three columns and more without a figure; dots stand for what was left out."""
-    return [set(line.removesuffix("...").split()) for line in lines
-            if len(re.findall(r"\S {2,}(?=\S)", line)) >= 2 and not re.search(r"\d", line)]
+    """The words of each table's heading: a line of three columns and more without a figure; dots
+    stand for what was left out.
+    """
+    return [
+        set(line.removesuffix("...").split())
+        for line in lines
+        if len(re.findall(r"\S {2,}(?=\S)", line)) >= 2 and not re.search(r"\d", line)
+    ]
 
 
 def readme():
@@ -212,11 +309,25 @@ def test_commands_have_a_transcript_in_their_manual_page():
 
 @pytest.mark.jdks(17)
 def test_the_transcripts_in_manual_pages_can_be_repeated(jdk, tmp_path):
-    """All commands on one program, its recordings and dumps succeed, and their tables have the headings that the pages show."""
-    assert jdk.run("javac", "-g", "-d", tmp_path, lab.ROOT / "examples" / "Shop.java").returncode == 0
-    process = jdk.start("java", "-Xmx128m", jdk.agent(
-        f"format=r,file={tmp_path / 'live.jfr'},cpu=samples,threads=y,requests=Shop.serve(..),alloc=sampled,events=y,cover=y,"
-        "trace=Shop$Tax.rate,if=time > 5ms,allow-control=y"), "-cp", tmp_path, "Shop", "600", stdout=subprocess.DEVNULL)
+    """All commands on one program, its recordings and dumps succeed, and their tables have the
+    headings that the pages show.
+    """
+    assert (
+        jdk.run("javac", "-g", "-d", tmp_path, lab.ROOT / "examples" / "Shop.java").returncode == 0
+    )
+    process = jdk.start(
+        "java",
+        "-Xmx128m",
+        jdk.agent(
+            f"format=r,file={tmp_path / 'live.jfr'},cpu=samples,threads=y,requests=Shop.serve(..),alloc=sampled,events=y,cover=y,"
+            "trace=Shop$Tax.rate,if=time > 5ms,allow-control=y"
+        ),
+        "-cp",
+        tmp_path,
+        "Shop",
+        "600",
+        stdout=subprocess.DEVNULL,
+    )
 
     def run(*args):
         done = lab.jvmscope(*(arg.replace("4711", str(process.pid)) for arg in args), cwd=tmp_path)
@@ -233,13 +344,25 @@ def test_the_transcripts_in_manual_pages_can_be_repeated(jdk, tmp_path):
         if path.stem not in NOT_RERUN:
             shown |= transcript(path.read_text())
     # What the README reads of five recordings is in this one, too.
-    shown |= {re.sub(r"\S+\.jfr$", "shop.jfr", command): lines for command, lines in readme().items() if re.search(r" [a-z]+\.jfr$", command)}
+    shown |= {
+        re.sub(r"\S+\.jfr$", "shop.jfr", command): lines
+        for command, lines in readme().items()
+        if re.search(r" [a-z]+\.jfr$", command)
+    }
     live = [c for c in shown if "4711" in c]
-    for command in sorted(live, key=lambda c: "stop" in c) + ["jvmscope heap dump -o later.hprof 4711"] + sorted(set(shown) - set(live)):
-        if command.startswith("jvmscope heap dump -o later"):  # what is compared with the first dump and the first recording
+    for command in (
+        sorted(live, key=lambda c: "stop" in c)
+        + ["jvmscope heap dump -o later.hprof 4711"]
+        + sorted(set(shown) - set(live))
+    ):
+        if command.startswith(
+            "jvmscope heap dump -o later"
+        ):  # what is compared with the first dump and the first recording
             assert run("attach", "--cpu", "-t", "1s", "-o", "after.jfr", "4711") == ""
         printed = run(*shlex.split(command)[1:])
-        if " inspect " not in command:  # whose columns depend on what the threads do, and on what is compiled, at that moment
+        if (
+            " inspect " not in command
+        ):  # whose columns depend on what the threads do, and on what is compiled, at that moment
             assert_has_headings(command, shown.get(command, ()), printed)
     assert sum(len(headings(lines)) for lines in shown.values()) > 15
 
@@ -247,13 +370,27 @@ def test_the_transcripts_in_manual_pages_can_be_repeated(jdk, tmp_path):
 @pytest.mark.jdks(17)
 def test_the_recordings_of_the_readme_can_be_repeated(jdk, tmp_path):
     assert "`javac -g -d . examples/Shop.java`" in (lab.ROOT / "README.md").read_text()
-    assert jdk.run("javac", "-g", "-d", tmp_path, lab.ROOT / "examples" / "Shop.java").returncode == 0
+    assert (
+        jdk.run("javac", "-g", "-d", tmp_path, lab.ROOT / "examples" / "Shop.java").returncode == 0
+    )
 
     def record(command):
         own, _ = command.split(" -- java Shop ")
-        done = lab.jvmscope(*shlex.split(own)[1:], "--", *jdk.command("java", "-cp", tmp_path, "Shop", 1), cwd=tmp_path)
-        assert done.returncode == 0 and re.fullmatch(r"\d+ sessions\n", done.stdout), (command, done.stdout, done.stderr)
-        assert f"jvmscope: wrote {re.search(r'-o (.+)', own)[1]} (" in done.stderr, (command, done.stderr)
+        done = lab.jvmscope(
+            *shlex.split(own)[1:],
+            "--",
+            *jdk.command("java", "-cp", tmp_path, "Shop", 1),
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0 and re.fullmatch(r"\d+ sessions\n", done.stdout), (
+            command,
+            done.stdout,
+            done.stderr,
+        )
+        assert f"jvmscope: wrote {re.search(r'-o (.+)', own)[1]} (" in done.stderr, (
+            command,
+            done.stderr,
+        )
 
     recording = [command for command in readme() if " -- java Shop " in command]
     assert len(recording) == 5

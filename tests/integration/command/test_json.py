@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All JSON that the commands write about a VM and a recording in which everything is recorded. It is read by conftest.unique,
-which refuses an object with a duplicate key."""
+"""All JSON that the commands write about a VM and a recording in which everything is recorded. It
+is read by conftest.unique, which refuses an object with a duplicate key.
+"""
 import json
 import subprocess
 
@@ -9,13 +10,42 @@ import outputs
 import pytest
 import option_tables
 
-# Commands with --json and what stands behind it, or behind the recording, the heap dump or the process.
-OF_A_FILE = {"report": [], "coverage": [], "trace": [], "requests": [], "requests slow": [], "threads what-if": ["--lock", "Object", "--factor", "0.5"]}
-OF_A_HEAP = {"heap query": ["select count(*) as n from \"java.lang.String\""], "heap retained": ["java.lang.String"], "heap paths": ["java.lang.Thread"],
-             "heap objects": ["java.lang.Thread"]}
-OF_A_VM = {"status": [], "check": [], "inspect": ["threads"], "control": ["list"], "top": ["-n", "1", "-i", "50ms"]}
-QUESTIONS = [["threads"], ["groups"], ["stack", "main"], ["classes"], ["class", "Counted"], ["statics", "Counted"], ["modules"],
-             ["instances", "java.lang.Thread"], ["object", "1"], ["vm"], ["deadlocks"]]
+# Commands with --json and what stands behind it, or behind the recording, the heap dump or the
+# process.
+OF_A_FILE = {
+    "report": [],
+    "coverage": [],
+    "trace": [],
+    "requests": [],
+    "requests slow": [],
+    "threads what-if": ["--lock", "Object", "--factor", "0.5"],
+}
+OF_A_HEAP = {
+    "heap query": ["select count(*) as n from \"java.lang.String\""],
+    "heap retained": ["java.lang.String"],
+    "heap paths": ["java.lang.Thread"],
+    "heap objects": ["java.lang.Thread"],
+}
+OF_A_VM = {
+    "status": [],
+    "check": [],
+    "inspect": ["threads"],
+    "control": ["list"],
+    "top": ["-n", "1", "-i", "50ms"],
+}
+QUESTIONS = [
+    ["threads"],
+    ["groups"],
+    ["stack", "main"],
+    ["classes"],
+    ["class", "Counted"],
+    ["statics", "Counted"],
+    ["modules"],
+    ["instances", "java.lang.Thread"],
+    ["object", "1"],
+    ["vm"],
+    ["deadlocks"],
+]
 
 
 def read(*words, codes=(0,)):
@@ -29,7 +59,9 @@ def read(*words, codes=(0,)):
 
 
 def verbs_with_json():
-    names = {name for name in (*option_tables.verbs(), "list") if not name.startswith("fleet ")}  # those read a store, in test_fleet.py
+    names = {
+        name for name in (*option_tables.verbs(), "list") if not name.startswith("fleet ")
+    }  # those read a store, in test_fleet.py
     return {name for name in names if " --json " in lab.jvmscope(*name.split(), "--help").stdout}
 
 
@@ -41,9 +73,17 @@ def test_the_guard_refuses_a_key_twice():
 @pytest.mark.jdks(17)
 def test_no_json_has_a_key_twice(jdk, tmp_path):
     recording, heap = tmp_path / "all.jfr", tmp_path / "h.hprof"
-    everything = ("allow-control=y,trace=Counted.called,exceptions=stacks,cover=y,alloc=exact,cpu=times,threads=y,locks=java.lang.Object,monitor=y,"
-                  "events=y,deadlock=y,requests=Counted.round(..),include=Counted,format=r")
-    process = jdk.start_java("Counted", jvm=("-Xmx64m", jdk.agent(f"{everything},file={recording}")), stdin=-1, stdout=-1, stderr=-1)
+    everything = (
+        "allow-control=y,trace=Counted.called,exceptions=stacks,cover=y,alloc=exact,cpu=times,threads=y,locks=java.lang.Object,monitor=y,"
+        "events=y,deadlock=y,requests=Counted.round(..),include=Counted,format=r"
+    )
+    process = jdk.start_java(
+        "Counted",
+        jvm=("-Xmx64m", jdk.agent(f"{everything},file={recording}")),
+        stdin=-1,
+        stdout=-1,
+        stderr=-1,
+    )
     asked = set()
 
     def a_round(number):
@@ -57,7 +97,13 @@ def test_no_json_has_a_key_twice(jdk, tmp_path):
             a_round(number)
         assert lab.jvmscope("heap", "dump", "-o", heap, process.pid).returncode == 0
         for name, more in OF_A_VM.items():
-            read(name, "--json", *(more if name == "top" else []), process.pid, *(more if name != "top" else []))
+            read(
+                name,
+                "--json",
+                *(more if name == "top" else []),
+                process.pid,
+                *(more if name != "top" else []),
+            )
             asked.add(name)
         for question in QUESTIONS:
             read("inspect", "--json", process.pid, *question)
@@ -65,8 +111,22 @@ def test_no_json_has_a_key_twice(jdk, tmp_path):
         read("list", "--json")
         asked.add("list")
         assert lab.jvmscope("stop", process.pid).returncode == 0
-        slow = subprocess.Popen([lab.BUILD / "jvmscope", "slow", "--json", "-t", "1s", "--requests", "Counted.round(..)", "-o", tmp_path / "slow.jfr", str(process.pid)],
-                                stdout=subprocess.PIPE, text=True)
+        slow = subprocess.Popen(
+            [
+                lab.BUILD / "jvmscope",
+                "slow",
+                "--json",
+                "-t",
+                "1s",
+                "--requests",
+                "Counted.round(..)",
+                "-o",
+                tmp_path / "slow.jfr",
+                str(process.pid),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         number = 3
         while slow.poll() is None:
             a_round(number)
@@ -80,7 +140,12 @@ def test_no_json_has_a_key_twice(jdk, tmp_path):
     for name in sorted(there - asked):
         asked.add(name)
         if name.startswith("heap "):
-            read(*name.split(), "--json", *([heap, heap] if name == "heap diff" else [heap]), *OF_A_HEAP.get(name, []))
+            read(
+                *name.split(),
+                "--json",
+                *([heap, heap] if name == "heap diff" else [heap]),
+                *OF_A_HEAP.get(name, []),
+            )
         elif name == "diff":
             read("diff", "--json", recording, recording)
         elif name == "requests show":

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run and attach end to end: the program is unaffected, and the recording is there in each format."""
+"""run and attach end to end: the program is unaffected, and the recording is there in each
+format.
+"""
 import json
 import os
 import re
@@ -20,10 +22,14 @@ def samples(path, *args):
 
 
 def run(jdk, output, *program, flags=(), **kwargs):
-    """Runs jvmscope run with a program inside the chroot: a wrapper that starts java, so the agent is loaded by JAVA_TOOL_OPTIONS."""
+    """Runs jvmscope run with a program inside the chroot: a wrapper that starts java, so the agent
+    is loaded by JAVA_TOOL_OPTIONS.
+    """
     kwargs.setdefault("timeout", 120)
     command = [lab.BUILD / "jvmscope", "run", *flags, "-o", output, "--", *jdk.command(*program)]
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", **kwargs)
+    return subprocess.run(
+        [str(c) for c in command], capture_output=True, text=True, errors="replace", **kwargs
+    )
 
 
 def busy(*args):
@@ -39,11 +45,21 @@ def test_run_records_and_leaves_the_program_alone(jdk, tmp_path):
     assert got["interval_ns"] == 10_000_000
     only = samples(out, "--thread", "busy-1")
     assert 7 < only["total"] < got["total"]
-    # How much the VM's start is of the whole depends on how busy the machine is; a thread that only works has no such part.
-    whole, own = (next(m["self"] for m in found["methods"] if m["method"] == "Busy.work") for found in (got, only))
+    # How much the VM's start is of the whole depends on how busy the machine is; a thread that only
+    # works has no such part.
+    whole, own = (
+        next(m["self"] for m in found["methods"] if m["method"] == "Busy.work")
+        for found in (got, only)
+    )
     assert own > 0.9 * only["total"] and whole > own
-    # Before the middle sample, and from there on: on a busy machine the VM's start alone may take a second.
-    done = subprocess.run([lab.BUILD / "tests/unit/jfr_dump", "--get=startTime", out, "jdk.ExecutionSample"], capture_output=True, text=True, check=True)
+    # Before the middle sample, and from there on: on a busy machine the VM's start alone may take a
+    # second.
+    done = subprocess.run(
+        [lab.BUILD / "tests/unit/jfr_dump", "--get=startTime", out, "jdk.ExecutionSample"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     times = sorted(int(line.split("(")[1][:-1]) for line in done.stdout.splitlines())
     middle = f"{times[len(times) // 2] - window(out)[0]}ns"
     parts = [samples(out, "--from", middle)["total"], samples(out, "--to", middle)["total"]]
@@ -53,12 +69,23 @@ def test_run_records_and_leaves_the_program_alone(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 27)
 def test_the_programs_exit_status_is_ours(jdk, tmp_path):
     for status in (0, 3, 255):
-        done = run(jdk, tmp_path / f"{status}.jfr", "java", "-Xmx32m", "-cp", lab.compiled("Exits"), "Exits", status)
+        done = run(
+            jdk,
+            tmp_path / f"{status}.jfr",
+            "java",
+            "-Xmx32m",
+            "-cp",
+            lab.compiled("Exits"),
+            "Exits",
+            status,
+        )
         assert done.returncode == status and done.stdout == "out\n" and "err\n" in done.stderr
 
 
 def test_a_program_that_records_nothing(tmp_path):
-    """What an earlier run has left is not reported as the output of this one; an agent that refuses its options leaves no file."""
+    """What an earlier run has left is not reported as the output of this one; an agent that refuses
+    its options leaves no file.
+    """
     jdk, out = lab.Jdk(17), tmp_path / "old.jfr"
     out.write_bytes(b"of before")
     os.utime(out, (1, 1))
@@ -72,61 +99,159 @@ def test_a_program_that_records_nothing(tmp_path):
         why = "no end of a ring was reported: the program started no VM that took the agent, or it was killed"
         assert (done.returncode, done.stderr) == (1, f"jvmscope: run: {why}\n")
     for jdk_8, n in ((lab.Jdk(8), 1023), (lab.Jdk(8), 1024)):
+
         def started(pattern):
-            return run(jdk_8, out, "java", "-cp", lab.compiled("Exits"), "Exits", 0, flags=("--trace", pattern))
+            return run(
+                jdk_8,
+                out,
+                "java",
+                "-cp",
+                lab.compiled("Exits"),
+                "Exits",
+                0,
+                flags=("--trace", pattern),
+            )
+
         said = started("a.B").stderr.split("Picked up JAVA_TOOL_OPTIONS: ")[1].split("\n")[0]
         done = started("a.B" + "x" * (n - len(said)))
-        why = "" if n == 1023 else "the program started no VM that took the agent; JDK 8 takes no more than 1023 characters of JAVA_TOOL_OPTIONS, and it had 1024\n"
-        assert done.returncode == 1 and ("no recording was written" in done.stderr) == (n == 1024) and done.stderr.endswith(why), done.stderr
+        why = (
+            ""
+            if n == 1023
+            else "the program started no VM that took the agent; JDK 8 takes no more than 1023 characters of JAVA_TOOL_OPTIONS, and it had 1024\n"
+        )
+        assert (
+            done.returncode == 1
+            and ("no recording was written" in done.stderr) == (n == 1024)
+            and done.stderr.endswith(why)
+        ), done.stderr
     bad = tmp_path / "bad.jfc"
     bad.write_text("<configuration>")
     done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=(f"--jfr={bad}",))
-    assert done.returncode == 1 and f"jfr={bad}: the VM's Flight Recorder does not start" in done.stderr and "jvmscope: " not in done.stderr, done
+    assert (
+        done.returncode == 1
+        and f"jfr={bad}: the VM's Flight Recorder does not start" in done.stderr
+        and "jvmscope: " not in done.stderr
+    ), done
     assert not (tmp_path / "new.jfr").exists()
 
 
-NAMES_NOTHING = (("--trace", "no.Such.m"), ("--trace", "no.Such.m,Exits.mian"), ("--trace", "implements no.Such"), ("--trace", "Exits.main", "--if", "arg9 > 1"),
-                 ("--trace", "no.Such.m", "--cpu"), ("--log", "no.Such:1 x"), ("--log", "Exits:1 x"), ("--watch", "no.Such.f"), ("--requests=no.Such.m",))
-NAMES_SOMETHING = (("--trace", "Exits.main"), ("--trace", "java.lang.Integer.parseInt,no.Such.m"), ("--trace", "Exits.main", "--if", "time > 1h"), ("--trace", "Exits.unused,no.Such.m"), ("--log", "Exits:8 x"), ("--requests=Exits.main",))
+NAMES_NOTHING = (
+    ("--trace", "no.Such.m"),
+    ("--trace", "no.Such.m,Exits.mian"),
+    ("--trace", "implements no.Such"),
+    ("--trace", "Exits.main", "--if", "arg9 > 1"),
+    ("--trace", "no.Such.m", "--cpu"),
+    ("--log", "no.Such:1 x"),
+    ("--log", "Exits:1 x"),
+    ("--watch", "no.Such.f"),
+    ("--requests=no.Such.m",),
+)
+NAMES_SOMETHING = (
+    ("--trace", "Exits.main"),
+    ("--trace", "java.lang.Integer.parseInt,no.Such.m"),
+    ("--trace", "Exits.main", "--if", "time > 1h"),
+    ("--trace", "Exits.unused,no.Such.m"),
+    ("--log", "Exits:8 x"),
+    ("--requests=Exits.main",),
+)
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_an_option_names_and_is_not_there_is_a_failure_of_its_own(jdk, tmp_path):
-    """Unless the program has failed, whose exit status is passed on. That a call was not made or no condition held is none."""
-    for words, program, status in [(w, 0, 1) for w in NAMES_NOTHING] + [(w, 0, 0) for w in NAMES_SOMETHING] + [(NAMES_NOTHING[0], 7, 7)]:
-        done = run(jdk, tmp_path / "n.jfr", "java", "-cp", lab.compiled("Exits"), "Exits", program, flags=words)
+    """Unless the program has failed, whose exit status is passed on. That a call was not made or no
+    condition held is none.
+    """
+    for words, program, status in (
+        [(w, 0, 1) for w in NAMES_NOTHING]
+        + [(w, 0, 0) for w in NAMES_SOMETHING]
+        + [(NAMES_NOTHING[0], 7, 7)]
+    ):
+        done = run(
+            jdk,
+            tmp_path / "n.jfr",
+            "java",
+            "-cp",
+            lab.compiled("Exits"),
+            "Exits",
+            program,
+            flags=words,
+        )
         assert done.returncode == status, (words, done.stderr)
 
 
 def test_a_folder_that_is_not_there_is_reported_before_the_program_runs(tmp_path):
-    java = subprocess.run([lab.ROOT / "tools" / "java-home"], capture_output=True, text=True, check=True).stdout.strip()
+    java = subprocess.run(
+        [lab.ROOT / "tools" / "java-home"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     out = tmp_path / "none" / "a.html"
     done = lab.jvmscope("run", "-o", out, "--", f"{java}/bin/java", "-version")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {out}: cannot write: No such file or directory\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        f"jvmscope: {out}: cannot write: No such file or directory\n",
+    )
 
 
-@pytest.mark.parametrize("words", [("--deadlocks",), ("--watch", "Busy.x"), ("--events",), ("--trace", "Busy.main"), ("--cover",),
-                                   ("--threads",), ("--exceptions",), ("--log", "Busy:3"), ("--locks", "Busy")], ids=lambda w: w[0])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--deadlocks",),
+        ("--watch", "Busy.x"),
+        ("--events",),
+        ("--trace", "Busy.main"),
+        ("--cover",),
+        ("--threads",),
+        ("--exceptions",),
+        ("--log", "Busy:3"),
+        ("--locks", "Busy"),
+    ],
+    ids=lambda w: w[0],
+)
 @pytest.mark.parametrize("output", ["o.hprof", "o.hprof.txt"])
 def test_what_hprof_has_no_place_for_is_reported_before_the_program_runs(words, output, tmp_path):
     done = lab.jvmscope("run", *words, "-o", output, "--", "sh", "-c", "touch ran", cwd=tmp_path)
-    assert done.returncode == 2 and f"{output}: {words[0]} is recorded into a .jfr" in done.stderr, done.stderr
+    assert (
+        done.returncode == 2 and f"{output}: {words[0]} is recorded into a .jfr" in done.stderr
+    ), done.stderr
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("output", ["o.hprof", "o.hprof.txt", "o.jfr"])
 @pytest.mark.jdks(17)
 def test_an_output_that_takes_no_byte_is_not_reported_as_written(jdk, output, tmp_path):
-    command = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", lab.BUILD / "jvmscope", "run", "-o", output, "--", *jdk.command(*busy(1))]
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=tmp_path, timeout=120)
-    assert done.returncode != 0 and "File too large" in done.stderr and "no recording was written" in done.stderr, done.stderr
+    command = [
+        "sh",
+        "-c",
+        'ulimit -f 0; exec "$@"',
+        "sh",
+        lab.BUILD / "jvmscope",
+        "run",
+        "-o",
+        output,
+        "--",
+        *jdk.command(*busy(1)),
+    ]
+    done = subprocess.run(
+        [str(c) for c in command], capture_output=True, text=True, cwd=tmp_path, timeout=120
+    )
+    assert (
+        done.returncode != 0
+        and "File too large" in done.stderr
+        and "no recording was written" in done.stderr
+    ), done.stderr
     assert "jvmscope: wrote" not in done.stderr and not list(tmp_path.iterdir())
 
 
 @pytest.mark.jdks(8, 25)
 def test_every_format_by_its_extension(jdk, tmp_path):
-    checks = {"x.hprof.txt": b"JAVA PROFILE 1.0.1", "x.hprof": b"JAVA PROFILE 1.0.", "x.collapsed": b"Busy.main;", "x.html": b"<!doctype html>",
-              "x.pb.gz": b"\x1f\x8b", "x-%p.jfr": b"FLR\0"}
+    checks = {
+        "x.hprof.txt": b"JAVA PROFILE 1.0.1",
+        "x.hprof": b"JAVA PROFILE 1.0.",
+        "x.collapsed": b"Busy.main;",
+        "x.html": b"<!doctype html>",
+        "x.pb.gz": b"\x1f\x8b",
+        "x-%p.jfr": b"FLR\0",
+    }
     for name, magic in checks.items():
         done = run(jdk, tmp_path / name, *busy(0.7))
         assert done.returncode == 0, done.stderr
@@ -147,7 +272,9 @@ def test_run_java_itself_by_an_argument(jvmscope, tmp_path):
 def test_a_signal_reaches_the_program(tmp_path):
     out = tmp_path / "app.jfr"
     command = [lab.BUILD / "jvmscope", "run", "-o", out, *busy(30)]
-    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout.readline() == "ready\n"
     time.sleep(1)
     process.send_signal(signal.SIGTERM)
@@ -158,8 +285,12 @@ def test_a_signal_reaches_the_program(tmp_path):
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
-    there = set(os.listdir("/tmp"))  # a command that was killed once may have left a file of the same process number
-    process = jdk.start_java("Busy", 30, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    there = set(
+        os.listdir("/tmp")
+    )  # a command that was killed once may have left a file of the same process number
+    process = jdk.start_java(
+        "Busy", 30, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         first, second = tmp_path / "first.jfr", tmp_path / "second.collapsed"
@@ -176,7 +307,17 @@ def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
         done = jvmscope("stop", "-o", second, process.pid)
         assert done.returncode == 0, done.stderr
         assert "Busy.main;Busy.loop;Busy.work" in second.read_text()
-        left = [p for p in set(os.listdir("/tmp")) - there if p.startswith(("jvmscope-%d-" % process.pid, ".jvmscope-reply-%d-" % process.pid, ".attach_pid%d" % process.pid))]
+        left = [
+            p
+            for p in set(os.listdir("/tmp")) - there
+            if p.startswith(
+                (
+                    "jvmscope-%d-" % process.pid,
+                    ".jvmscope-reply-%d-" % process.pid,
+                    ".attach_pid%d" % process.pid,
+                )
+            )
+        ]
         assert not left
     finally:
         process.kill()
@@ -185,21 +326,36 @@ def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
-    process = jdk.start_java("Busy", 60, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jdk.start_java(
+        "Busy", 60, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         out = tmp_path / "x.jfr"
-        attach = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "-t", "50s", "-o", out, str(process.pid)], stderr=subprocess.PIPE, text=True)
+        attach = subprocess.Popen(
+            [lab.BUILD / "jvmscope", "attach", "-t", "50s", "-o", out, str(process.pid)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
         def sampled():
             assert attach.poll() is None
-            return re.search('"cpu.samples":[1-9]', text := jvmscope("status", "--json", process.pid).stdout) and text
+            return (
+                re.search(
+                    '"cpu.samples":[1-9]', text := jvmscope("status", "--json", process.pid).stdout
+                )
+                and text
+            )
+
         said = lab.wait_for(sampled, 40, "a sample")
         assert all(re.fullmatch("[A-Za-z0-9_.]+", key) for key in json.loads(said))
         start = time.monotonic()
         assert jvmscope("stop", process.pid).returncode == 0
         stderr = attach.communicate(timeout=60)[1]
-        assert attach.returncode == 0 and "the recording was stopped before the time was over" in stderr, stderr
+        assert (
+            attach.returncode == 0
+            and "the recording was stopped before the time was over" in stderr
+        ), stderr
         assert time.monotonic() - start < 40 and process.poll() is None
         assert samples(out)["interval_ns"] == 10_000_000
     finally:
@@ -209,7 +365,9 @@ def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_vm_that_ends_before_the_time(jdk, jvmscope, tmp_path):
-    process = jdk.start_java("Busy", 2, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jdk.start_java(
+        "Busy", 2, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout.readline() == "ready\n"
     out = tmp_path / "x.jfr"
     done = jvmscope("attach", "-t", "30s", "-o", out, process.pid)
@@ -220,20 +378,39 @@ def test_a_vm_that_ends_before_the_time(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(8, 21)
 def test_another_users_vm_in_other_namespaces(jdk, jvmscope, tmp_path):
-    """A VM of the user nobody in its own pid and mount namespaces, with a /tmp of its own, as in a container."""
+    """A VM of the user nobody in its own pid and mount namespaces, with a /tmp of its own, as in a
+    container.
+    """
     if os.getuid() != 0:
         pytest.skip("needs root")
-    script = ("mount -t tmpfs tmpfs \"$0/tmp\"; cd /; exec chroot --userspec=65534:65534 \"$0\" "
-              f"/usr/lib/jvm/java-{jdk.version}-openjdk-amd64/bin/java -Xmx64m -cp /var/tmp/{lab.compiled('Busy').relative_to('/var/tmp')} Busy 30")
+    script = (
+        "mount -t tmpfs tmpfs \"$0/tmp\"; cd /; exec chroot --userspec=65534:65534 \"$0\" "
+        f"/usr/lib/jvm/java-{jdk.version}-openjdk-amd64/bin/java -Xmx64m -cp /var/tmp/{lab.compiled('Busy').relative_to('/var/tmp')} Busy 30"
+    )
     outer = subprocess.Popen(
-        ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-         'mount --rbind /dev "$0/dev"; mount --rbind /var/tmp "$0/var/tmp"; exec unshare --pid --fork --kill-child '
-         'sh -c \'mount -t proc proc "$0/proc"; ' + script + '\' "$0"', str(lab.chroot())],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            'mount --rbind /dev "$0/dev"; mount --rbind /var/tmp "$0/var/tmp"; exec unshare --pid --fork --kill-child '
+            'sh -c \'mount -t proc proc "$0/proc"; ' + script + '\' "$0"',
+            str(lab.chroot()),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert outer.stdout.readline() == "ready\n", outer.stderr.read()
         vms = json.loads(jvmscope("list", "--json").stdout)
-        vm = next(v for v in vms if v["uid"] == 65534 and v["inner_pid"] != v["pid"] and v["command"] == "Busy 30")
+        vm = next(
+            v
+            for v in vms
+            if v["uid"] == 65534 and v["inner_pid"] != v["pid"] and v["command"] == "Busy 30"
+        )
         out = tmp_path / "inside.jfr"
         done = jvmscope("attach", "-t", "1s", "-o", out, vm["pid"])
         assert done.returncode == 0, done.stderr
@@ -241,10 +418,33 @@ def test_another_users_vm_in_other_namespaces(jdk, jvmscope, tmp_path):
         left = os.listdir(f"/proc/{vm['pid']}/root/tmp")
         assert [f for f in left if "jvmscope" in f or "attach_pid" in f] == []
         # As another user it is refused in one line.
-        if subprocess.run(["su", "-s", "/bin/sh", "daemon", "-c", f"test -x {lab.BUILD}/jvmscope"], capture_output=True).returncode == 0:
-            other = subprocess.run(["su", "-s", "/bin/sh", "daemon", "-c", f"{lab.BUILD}/jvmscope attach -t 1s {vm['pid']}"], capture_output=True, text=True)
-            assert other.returncode == 1 and "another user" in other.stderr and len(other.stderr.splitlines()) == 1
+        if (
+            subprocess.run(
+                ["su", "-s", "/bin/sh", "daemon", "-c", f"test -x {lab.BUILD}/jvmscope"],
+                capture_output=True,
+            ).returncode
+            == 0
+        ):
+            other = subprocess.run(
+                [
+                    "su",
+                    "-s",
+                    "/bin/sh",
+                    "daemon",
+                    "-c",
+                    f"{lab.BUILD}/jvmscope attach -t 1s {vm['pid']}",
+                ],
+                capture_output=True,
+                text=True,
+            )
+            assert (
+                other.returncode == 1
+                and "another user" in other.stderr
+                and len(other.stderr.splitlines()) == 1
+            )
     finally:
-        subprocess.run(["pkill", "-KILL", "-P", str(outer.pid)])  # the first process of its namespace
+        subprocess.run(
+            ["pkill", "-KILL", "-P", str(outer.pid)]
+        )  # the first process of its namespace
         outer.kill()
         outer.communicate()

@@ -25,7 +25,14 @@ def expected():
 
 def record(jdk, tmp_path, *options, name="c.jfr", program="Covered", jvm=()):
     out = tmp_path / name
-    done = jdk.java(program, jvm=(jdk.agent(f"cover=y,format=r,file={out}" + "".join("," + o for o in options)), "-Xmx64m", *jvm))
+    done = jdk.java(
+        program,
+        jvm=(
+            jdk.agent(f"cover=y,format=r,file={out}" + "".join("," + o for o in options)),
+            "-Xmx64m",
+            *jvm,
+        ),
+    )
     assert done.returncode == 0, done.stderr
     return out, done
 
@@ -38,7 +45,11 @@ def found(jvmscope, *recordings):
         assert c["source"] == "Covered.java" and c["class"].startswith("Covered")
         for l in c["by_line"]:
             hit, taken, branches = lines.get(l["line"], (False, 0, 0))
-            lines[l["line"]] = (hit or l["hit"], taken + l.get("taken", 0), branches + l.get("branches", 0))
+            lines[l["line"]] = (
+                hit or l["hit"],
+                taken + l.get("taken", 0),
+                branches + l.get("branches", 0),
+            )
     return lines
 
 
@@ -47,9 +58,19 @@ def test_each_line_and_branch_as_it_ran(jdk, jvmscope, tmp_path):
     assert done.stdout == "done 9\n"
     lines = found(jvmscope, recording)
     want = expected()
-    # Class Unused is never loaded: nothing is known of it. Lines without a comment are declarations that javac gives a line.
-    unused = {n for n, text in enumerate(SOURCE.read_text().splitlines(), 1) if "class Unused" in text for n in range(n, n + 4)}
-    wrong = {n: (lines.get(n), mark) for n, mark in want.items() if n not in unused and lines.get(n) != mark}
+    # Class Unused is never loaded: nothing is known of it. Lines without a comment are declarations
+    # that javac gives a line.
+    unused = {
+        n
+        for n, text in enumerate(SOURCE.read_text().splitlines(), 1)
+        if "class Unused" in text
+        for n in range(n, n + 4)
+    }
+    wrong = {
+        n: (lines.get(n), mark)
+        for n, mark in want.items()
+        if n not in unused and lines.get(n) != mark
+    }
     assert not wrong, f"(found, expected): {wrong}"
     assert not unused & set(lines)
 
@@ -64,7 +85,9 @@ def test_runs_add_up_and_totals_are_stable(jdk, jvmscope, tmp_path):
 def test_outputs_for_other_tools(jvmscope, tmp_path):
     recording, _ = record(lab.Jdk(17), tmp_path)
     for extension in (".info", ".xml", ".html"):
-        done = jvmscope("coverage", recording, "--sources", SOURCE.parent, "-o", tmp_path / f"out{extension}")
+        done = jvmscope(
+            "coverage", recording, "--sources", SOURCE.parent, "-o", tmp_path / f"out{extension}"
+        )
         assert done.returncode == 0, done.stderr
     info = (tmp_path / "out.info").read_text()
     lines = {n: hit for n, hit in re.findall(r"^DA:(\d+),(\d)$", info, re.M)}
@@ -72,7 +95,11 @@ def test_outputs_for_other_tools(jvmscope, tmp_path):
     root = xml.dom.minidom.parse(str(tmp_path / "out.xml")).documentElement
     assert int(root.getAttribute("lines-valid")) >= len(lines)
     page = (tmp_path / "out.html").read_text()
-    assert "static int shortCircuit" in page and 'title="2 of 4 branches"' in page and "<script" not in page
+    assert (
+        "static int shortCircuit" in page
+        and 'title="2 of 4 branches"' in page
+        and "<script" not in page
+    )
     table = jvmscope("coverage", "--methods", recording).stdout
     assert re.search(r"0\.0 %.*neverCalled", table) and re.search(r"100\.0 %.*recursive", table)
 
@@ -88,22 +115,48 @@ def test_refusals(jvmscope, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
-    """The second of two recordings sees again what the first one has seen, although the JIT has left out those probes since. On
-    one JDK this is done for every loaded class, because the VM changes them in parts with pauses in between. A third one of one method alone has
-    nothing of the others, which were recorded before: neither methods that did not run, nor counts in its status."""
+    """The second of two recordings sees again what the first one has seen, although the JIT has
+    left out those probes since. On one JDK this is done for every loaded class, because the VM
+    changes them in parts with pauses in between. A third one of one method alone has nothing of the
+    others, which were recorded before: neither methods that did not run, nor counts in its status.
+    """
     chosen = [] if jdk.version == 17 else ["--include", "TracedForever"]
     outs, few = [tmp_path / "late.jfr", tmp_path / "again.jfr"], tmp_path / "few.jfr"
     all_captures = ["--cover"] + (["--alloc=exact"] if chosen else []) + ["--trace"]
-    process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jdk.start_java(
+        "TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         for out in outs:
-            done = jvmscope("attach", *all_captures, "TracedForever", *chosen, "-t", "250ms", "-o", out, process.pid)
+            done = jvmscope(
+                "attach",
+                *all_captures,
+                "TracedForever",
+                *chosen,
+                "-t",
+                "250ms",
+                "-o",
+                out,
+                process.pid,
+            )
             assert done.returncode == 0, done.stderr
-        done = jvmscope("attach", *all_captures, "TracedForever.two", "--include", "TracedForever.two", "-o", few, process.pid)
+        done = jvmscope(
+            "attach",
+            *all_captures,
+            "TracedForever.two",
+            "--include",
+            "TracedForever.two",
+            "-o",
+            few,
+            process.pid,
+        )
         assert done.returncode == 0, done.stderr
         status = json.loads(jvmscope("status", "--json", process.pid).stdout)
-        assert status["cover.methods"] == status["trace.methods"] == 1 and status.get("alloc.places", 0) < 10, status
+        assert (
+            status["cover.methods"] == status["trace.methods"] == 1
+            and status.get("alloc.places", 0) < 10
+        ), status
         assert jvmscope("stop", process.pid).returncode == 0
         process.stdin.close()
         assert process.wait(20) == 0 and process.stdout.read() == "done\n"
@@ -112,29 +165,57 @@ def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
         process.wait()
     for out in outs:
         done = jvmscope("coverage", "--json", out)
-        methods = {m["method"]: m["hit"] for c in json.loads(done.stdout)["classes"] for m in c["by_method"] if c["class"] == "TracedForever"}
+        methods = {
+            m["method"]: m["hit"]
+            for c in json.loads(done.stdout)["classes"]
+            for m in c["by_method"]
+            if c["class"] == "TracedForever"
+        }
         assert methods["one"] and methods["two"] and not methods["<init>"]
     classes = json.loads(jvmscope("coverage", "--json", few).stdout)["classes"]
-    assert [(c["class"], [m["method"] for m in c["by_method"]]) for c in classes] == [("TracedForever", ["two"])]
+    assert [(c["class"], [m["method"] for m in c["by_method"]]) for c in classes] == [
+        ("TracedForever", ["two"])
+    ]
 
 
 def test_no_method_is_kept_from_the_jit(tmp_path):
-    """C1 gives up on a method whose `finally` covers its own handler when a probe there may throw."""
+    """C1 gives up on a method whose `finally` covers its own handler when a probe there may
+    throw.
+    """
     jdk = lab.Jdk(17)
-    _, done = record(jdk, tmp_path, jvm=("-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:+PrintCompilation", "-XX:CompileCommand=quiet",
-                                         "-XX:CompileCommand=compileonly,Covered::*"))
+    _, done = record(
+        jdk,
+        tmp_path,
+        jvm=(
+            "-Xcomp",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+PrintCompilation",
+            "-XX:CompileCommand=quiet",
+            "-XX:CompileCommand=compileonly,Covered::*",
+        ),
+    )
     assert "Covered::manyLocals" in done.stdout and "COMPILE SKIPPED" not in done.stdout
 
 
 def test_classes_never_loaded_count_with_their_files(jvmscope, tmp_path):
-    """--classes: the points that the agent would have counted, none of which ran; from folders, jars and single files."""
+    """--classes: the points that the agent would have counted, none of which ran; from folders,
+    jars and single files.
+    """
     jdk, classes = lab.Jdk(17), lab.compiled("Covered")
     recording, _ = record(jdk, tmp_path)
     other = tmp_path / "other.jfr"
-    process = jdk.start_java("Counted", jvm=(jdk.agent(f"cover=y,format=r,file={other}"),), stdin=subprocess.DEVNULL, stdout=-1)
+    process = jdk.start_java(
+        "Counted",
+        jvm=(jdk.agent(f"cover=y,format=r,file={other}"),),
+        stdin=subprocess.DEVNULL,
+        stdout=-1,
+    )
     process.communicate(timeout=120)
     (tmp_path / "some" / "lib").mkdir(parents=True)
-    for name, how in (("packed.jar", zipfile.ZIP_DEFLATED), ("some/lib/stored.jar", zipfile.ZIP_STORED)):
+    for name, how in (
+        ("packed.jar", zipfile.ZIP_DEFLATED),
+        ("some/lib/stored.jar", zipfile.ZIP_STORED),
+    ):
         with zipfile.ZipFile(tmp_path / name, "w", how) as jar:
             for file in sorted(classes.glob("*.class")):
                 jar.write(file, file.name)
@@ -149,7 +230,10 @@ def test_classes_never_loaded_count_with_their_files(jvmscope, tmp_path):
     unused = next(c for c in all_of["classes"] if c["class"] == "Covered$Unused")
     assert unused["lines"] > 0 and unused["lines_hit"] == unused["methods_hit"] == 0
     assert [c for c in all_of["classes"] if c is not unused] == known["classes"]
-    assert all(all_of["total"][k] == known["total"][k] + unused[k] for k in ("lines", "methods", "branches", "lines_hit"))
+    assert all(
+        all_of["total"][k] == known["total"][k] + unused[k]
+        for k in ("lines", "methods", "branches", "lines_hit")
+    )
     for path in (tmp_path / "packed.jar", tmp_path / "some", classes / "Covered$Unused.class"):
         assert shown("--classes", path, recording) == all_of, path
     # Of classes that ran elsewhere, the same lines and branches as there.
@@ -158,11 +242,16 @@ def test_classes_never_loaded_count_with_their_files(jvmscope, tmp_path):
         assert fresh[c["class"]]["lines_hit"] == 0
         for key in ("lines", "methods", "branches"):
             assert fresh[c["class"]][key] == c[key], (c["class"], key)
-        assert [(l["line"], l.get("branches")) for l in fresh[c["class"]]["by_line"]] == [(l["line"], l.get("branches")) for l in c["by_line"]]
+        assert [(l["line"], l.get("branches")) for l in fresh[c["class"]]["by_line"]] == [
+            (l["line"], l.get("branches")) for l in c["by_line"]
+        ]
     # What cannot be read is said.
     (tmp_path / "some" / "Bad.class").write_bytes(b"\xca\xfe\xba\xbe bad")
     done = jvmscope("coverage", "--classes", tmp_path / "some", recording)
     assert done.returncode == 0 and "note: left out 1 class file that cannot be read" in done.stderr
-    for path, why in ((tmp_path / "none", "No such file"), (recording, "not a folder, jar or class file")):
+    for path, why in (
+        (tmp_path / "none", "No such file"),
+        (recording, "not a folder, jar or class file"),
+    ):
         done = jvmscope("coverage", "--classes", path, recording)
         assert done.returncode == 1 and why in done.stderr and not done.stdout, done.stderr

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time in which a thread was ready to run without a processor, with more busy threads than processors."""
+"""Time in which a thread was ready to run without a processor, with more busy threads than
+processors.
+"""
 import json
 import os
 
@@ -16,14 +18,30 @@ def test_preempted_time_is_what_linux_counts(jdk, tmp_path):
 @pytest.mark.jdks(21, 25)
 def test_virtual_threads_lack_the_processor_that_their_carrier_lacks(jdk, tmp_path):
     carriers = 4 * os.cpu_count()
-    check_crowd(jdk, tmp_path, "virtual", jvm=[f"-Djdk.virtualThreadScheduler.{what}={carriers}" for what in ("parallelism", "maxPoolSize")])
+    check_crowd(
+        jdk,
+        tmp_path,
+        "virtual",
+        jvm=[
+            f"-Djdk.virtualThreadScheduler.{what}={carriers}"
+            for what in ("parallelism", "maxPoolSize")
+        ],
+    )
 
 
 def check_crowd(jdk, tmp_path, *args, jvm=()):
     out = tmp_path / "out.jfr"
-    done = jdk.java("Crowd", *args, jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m", *jvm], timeout=120)
+    done = jdk.java(
+        "Crowd",
+        *args,
+        jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m", *jvm],
+        timeout=120,
+    )
     assert done.returncode == 0 and not done.stderr, done.stderr
-    crowd = {name: [int(n) for n in numbers] for name, *numbers in (line.split() for line in done.stdout.splitlines())}
+    crowd = {
+        name: [int(n) for n in numbers]
+        for name, *numbers in (line.split() for line in done.stdout.splitlines())
+    }
     assert len(crowd) >= 4
     measured = 0
     for name, (took, delay, cpu) in list(crowd.items()) if args else list(crowd.items())[:4]:
@@ -34,19 +52,27 @@ def check_crowd(jdk, tmp_path, *args, jvm=()):
         for s in path["segments"]:
             if s["thread"] == name:
                 states[s["state"]] = states.get(s["state"], 0) + s["ns"]
-                # Where in a run a processor was missing is not known; when a virtual thread had no carrier is.
+                # Where in a run a processor was missing is not known; when a virtual thread had no
+                # carrier is.
                 assert s["state"] != "preempted" or s["inferred"] or args
-        # When a virtual thread reads a file, JDK 21 may start another carrier, with a lock: the path then goes on with its owner.
+        # When a virtual thread reads a file, JDK 21 may start another carrier, with a lock: the
+        # path then goes on with its owner.
         if args and sum(states.values()) < 0.9 * took:
             continue
         measured += 1
         # Four times as many as there are processors: most of the time a thread has none.
         assert delay > 0.3 * took, (name, took, delay)
-        # Linux counts the delays within waits for files too; before and behind what the program times lie the thread's own
-        # beginning and end, under the same load.
+        # Linux counts the delays within waits for files too; before and behind what the program
+        # times lie the thread's own beginning and end, under the same load.
         others, outside = states["io"] + states["lock"], max(sum(states.values()) - took, 0)
-        # Time that interrupts and other virtual machines of the host took while the thread had a processor is neither delay nor
-        # CPU time.
+        # Time that interrupts and other virtual machines of the host took while the thread had a
+        # processor is neither delay nor CPU time.
         stolen = max(took - delay - cpu, 0)
-        assert 0.95 * delay - others <= states["preempted"] <= 1.05 * delay + outside + stolen, (name, took, delay, cpu, states)
+        assert 0.95 * delay - others <= states["preempted"] <= 1.05 * delay + outside + stolen, (
+            name,
+            took,
+            delay,
+            cpu,
+            states,
+        )
     assert measured >= 4

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu=times: counts that must be exact, on every JDK; the program prints the same as without the agent."""
+"""cpu=times: counts that must be exact, on every JDK; the program prints the same as without the
+agent.
+"""
 import json
 import re
 import subprocess
@@ -49,7 +51,9 @@ def told_by_report(path, text):
     rest = methods.pop("[in no row of the file]", {"self_ns": 0, "calls": 0})
     assert {name: m["calls"] for name, m in methods.items()} == calls and rest["calls"] == 0
     assert abs(table["total_ns"] - total) <= total * len(rows) * 0.0001 and table["rounded"] is True
-    assert all(abs(m["self_ns"] - shares[name] * total / 100) <= len(rows) for name, m in methods.items())
+    assert all(
+        abs(m["self_ns"] - shares[name] * total / 100) <= len(rows) for name, m in methods.items()
+    )
     assert sum(m["self_ns"] for m in methods.values()) + rest["self_ns"] == table["total_ns"]
 
 
@@ -59,10 +63,33 @@ def test_every_construct_runs_as_before(jdk, tmp_path):
     done, text = run(jdk, tmp_path, "Constructs", release=release)
     assert done.stdout == before.stdout and done.stderr == ""
     counted = {key[0] for key in hprof_times.calls(text, "Constructs")}
-    methods = ["loopAtStart", "tables", "strings", "exceptions", "locks", "wide", "arrays", "recursion", "max", "lambdas", "conditions",
-               "thrower", "tryThrow", "manyLocals", "main", "start", "next", "<clinit>"]
+    methods = [
+        "loopAtStart",
+        "tables",
+        "strings",
+        "exceptions",
+        "locks",
+        "wide",
+        "arrays",
+        "recursion",
+        "max",
+        "lambdas",
+        "conditions",
+        "thrower",
+        "tryThrow",
+        "manyLocals",
+        "main",
+        "start",
+        "next",
+        "<clinit>",
+    ]
     assert not [m for m in methods if "Constructs." + m not in counted]
-    assert {"Constructs$Derived.<init>", "Constructs$Base.<init>", "Constructs$Color.<clinit>", "Constructs$Shape.show"} <= counted
+    assert {
+        "Constructs$Derived.<init>",
+        "Constructs$Base.<init>",
+        "Constructs$Color.<clinit>",
+        "Constructs$Shape.show",
+    } <= counted
 
 
 def recorded(jdk, tmp_path, program, *args, options=""):
@@ -76,11 +103,16 @@ def recorded(jdk, tmp_path, program, *args, options=""):
 
 @pytest.mark.parametrize("clock", ["cpu", "elapsed"])
 def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
-    out, times = recorded(jdk, tmp_path, "TimesTruth", 1000, options=f",clock={clock},include=TimesTruth")
+    out, times = recorded(
+        jdk, tmp_path, "TimesTruth", 1000, options=f",clock={clock},include=TimesTruth"
+    )
     assert times["clock"] == clock
     if jdk.version == 17:  # each stack is in the file once, many in a checkpoint
         summary = lab.Jdk(25).run("jfr", "summary", out).stdout
-        stacks, checkpoints = (int(re.search(rf"{kind} +(\d+)", summary)[1]) for kind in ("jvmscope.CallTimes", "jdk.Checkpoint"))
+        stacks, checkpoints = (
+            int(re.search(rf"{kind} +(\d+)", summary)[1])
+            for kind in ("jvmscope.CallTimes", "jdk.Checkpoint")
+        )
         assert stacks > 20 and checkpoints < stacks / 2, summary
     methods = {m["method"]: m for m in times["methods"]}
     assert methods["TimesTruth.recurse"]["calls"] == 21000
@@ -90,18 +122,29 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
     left = {m["method"]: m["reason"] for m in times["left"]}
     assert [m for m, reason in left.items() if reason != "small"] == ["TimesTruth.neverBound"]
     assert left["TimesTruth.neverBound"] == "native" and left["TimesTruth.accessor"] == "small"
-    assert methods["TimesTruth.accessor"]["calls"] == 3000 and methods["TimesTruth.accessor"]["timed"] is False
+    assert (
+        methods["TimesTruth.accessor"]["calls"] == 3000
+        and methods["TimesTruth.accessor"]["timed"] is False
+    )
     assert {m for m in methods if "timed" in methods[m]} <= set(left)
     assert sum(m["self_ns"] or 0 for m in methods.values()) == times["total_ns"]
     if clock == "elapsed":
         main = methods["TimesTruth.main"]
         assert main["slowest_ns"] > methods["TimesTruth.threads"]["slowest_ns"] > 0
-        assert main["total_ns"] > methods["TimesTruth.threads"]["total_ns"] >= methods["TimesTruth.threads"]["self_ns"] > 0
+        assert (
+            main["total_ns"]
+            > methods["TimesTruth.threads"]["total_ns"]
+            >= methods["TimesTruth.threads"]["self_ns"]
+            > 0
+        )
     else:
         for m in times["methods"]:
-            assert (m["raw_self_ns_95"] is None) == (m["self_ns_95"] is None) == (m["readings"] < 10)
+            assert (
+                (m["raw_self_ns_95"] is None) == (m["self_ns_95"] is None) == (m["readings"] < 10)
+            )
             assert (m["self_ns"] is None) == (m["readings"] == 0)
-        # Formats without calls have the same time of each method, and tell which rest on too little.
+        # Formats without calls have the same time of each method, and tell which rest on too
+        # little.
         true = {name: m["self_ns"] for name, m in methods.items() if (m["self_ns"] or 0) > 0}
         for made in (tmp_path / "t.otlp", tmp_path / "t.pb.gz"):
             assert lab.jvmscope("convert", "--metric", "times", "-o", made, out).returncode == 0
@@ -112,7 +155,9 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
     text = tmp_path / "times.hprof.txt"
     assert lab.jvmscope("convert", "-o", text, out).returncode == 0
     told_by_report(text, text.read_text())
-    converted = {m["method"]: m["calls"] for m in lab.read_json("report", "--json", text)["times"]["methods"]}
+    converted = {
+        m["method"]: m["calls"] for m in lab.read_json("report", "--json", text)["times"]["methods"]
+    }
     assert {m: converted.get(m) for m in methods} == {m: v["calls"] for m, v in methods.items()}
     if jdk.version >= 11:
         said = jdk.run("jfr", "print", "--events", "jvmscope.CallTimes", out)
@@ -126,31 +171,46 @@ def test_old_format_pairs_callers_and_callees(jdk, tmp_path):
     text = out.read_text(errors="replace")
     assert text.startswith("count callee caller time\n")
     assert re.search(r"^2000 TimesTruth\.recurse\(I\)I TimesTruth\.recurse\(I\)I \d+$", text, re.M)
-    assert re.search(r"^100 TimesTruth\.recurse\(I\)I TimesTruth\.main\(\[Ljava/lang/String;\)V \d+$", text, re.M)
+    assert re.search(
+        r"^100 TimesTruth\.recurse\(I\)I TimesTruth\.main\(\[Ljava/lang/String;\)V \d+$", text, re.M
+    )
     table = lab.read_json("report", "--json", out)["times"]
     rows = re.findall(r"^(\d+) (\S+?)\(\S* \S.* (\d+)$", text, re.M)
     calls = {}
     for count, callee, _ in rows:
         calls[as_reported(callee)] = calls.get(as_reported(callee), 0) + int(count)
-    assert {m["method"]: m["calls"] for m in table["methods"] if m["calls"]} == calls and calls["TimesTruth.recurse"] == 2100
+    assert {m["method"]: m["calls"] for m in table["methods"] if m["calls"]} == calls and calls[
+        "TimesTruth.recurse"
+    ] == 2100
     assert table["total_ns"] == sum(int(ms) for _, _, ms in rows) * 10**6
 
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21), daily=1)
 def test_javac_under_full_instrumentation_writes_the_same(jdk, tmp_path):
-    sources = [lab.ROOT / "tests" / "java" / f"{n}.java" for n in ("Constructs", "TimesTruth", "TimesMicro")]
-    for folder, agent in (("plain", []), ("counted", ["-J" + jdk.agent(f"cpu=times,verbose=n,file={tmp_path / 'javac.txt'}")])):
+    sources = [
+        lab.ROOT / "tests" / "java" / f"{n}.java"
+        for n in ("Constructs", "TimesTruth", "TimesMicro")
+    ]
+    for folder, agent in (
+        ("plain", []),
+        ("counted", ["-J" + jdk.agent(f"cpu=times,verbose=n,file={tmp_path / 'javac.txt'}")]),
+    ):
         (tmp_path / folder).mkdir()
         done = jdk.run("javac", "-nowarn", *agent, "-d", tmp_path / folder, *sources)
         assert done.returncode == 0, done.stderr
     plain = {p.name: p.read_bytes() for p in (tmp_path / "plain").iterdir()}
-    assert plain == {p.name: p.read_bytes() for p in (tmp_path / "counted").iterdir()} and len(plain) > 10
+    assert (
+        plain == {p.name: p.read_bytes() for p in (tmp_path / "counted").iterdir()}
+        and len(plain) > 10
+    )
     assert len(hprof_times.rows((tmp_path / "javac.txt").read_text(errors="replace"))) > 100
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
-    """Daemons wait at the end for as long as the recording lasts: this is shown apart, and the sum includes both."""
+    """Daemons wait at the end for as long as the recording lasts: this is shown apart, and the sum
+    includes both.
+    """
     out, times = recorded(jdk, tmp_path, "TimesOpen", options=",clock=elapsed")
     methods = [m["method"] for m in times["methods"]]
     rows = {m["method"]: m for m in times["methods"]}
@@ -160,44 +220,83 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
     assert works["calls"] == 20 and works["open_ns"] == 0 and works["self_ns"] >= 190_000_000
     returned = [m["self_ns"] - m["open_ns"] for m in times["methods"] if m.get("timed", True)]
     assert returned == sorted(returned, reverse=True)
-    assert max(methods.index("TimesOpen.main"), methods.index("TimesOpen.works")) < methods.index("TimesOpen.waitsForEver")
+    assert max(methods.index("TimesOpen.main"), methods.index("TimesOpen.works")) < methods.index(
+        "TimesOpen.waitsForEver"
+    )
     assert sum(m["open_ns"] for m in times["methods"]) > 1_400_000_000  # both daemons
     assert sum(m["self_ns"] for m in times["methods"]) == times["total_ns"]
     text = lab.output("report", "--limit", "3", "--stacks", "0", out)
     table, told = text.split("In calls that had not returned")
-    assert "TimesOpen.works" in table and "TimesOpen.waitsForEver" not in table and "TimesOpen.waitsForEver" in told, text
+    assert (
+        "TimesOpen.works" in table
+        and "TimesOpen.waitsForEver" not in table
+        and "TimesOpen.waitsForEver" in told
+    ), text
     stacks = lab.output("report", "--limit", "1", "--stacks", "3", out).split("Hottest stacks")[1]
     assert "TimesOpen.works" in stacks and "TimesOpen.waitsForEver" not in stacks, stacks
     # In every output their time lies under a mark of its own, so that it is not a method's.
     for name in ("t.html", "t.collapsed", "t.pb.gz"):
-        assert lab.jvmscope("convert", "--metric", "times", "-o", tmp_path / name, out).returncode == 0
+        assert (
+            lab.jvmscope("convert", "--metric", "times", "-o", tmp_path / name, out).returncode == 0
+        )
     data = outputs.page(tmp_path / "t.html")
-    for found in (outputs.page_weights(data, data["metrics"][0]), outputs.collapsed_weights(tmp_path / "t.collapsed"),
-                  outputs.pprof(tmp_path / "t.pb.gz")[0]):
-        assert found.own["TimesOpen.waitsForEver"] == 0 and found.total["TimesOpen.waitsForEver"] == waits["self_ns"]
+    for found in (
+        outputs.page_weights(data, data["metrics"][0]),
+        outputs.collapsed_weights(tmp_path / "t.collapsed"),
+        outputs.pprof(tmp_path / "t.pb.gz")[0],
+    ):
+        assert (
+            found.own["TimesOpen.waitsForEver"] == 0
+            and found.total["TimesOpen.waitsForEver"] == waits["self_ns"]
+        )
         assert found.own["TimesOpen.works"] == works["self_ns"]
         assert found.sum == times["total_ns"]
     assert "In calls that had not returned" in lab.output("report", tmp_path / "t.collapsed")
     again = lab.read_json("report", "--json", tmp_path / "t.collapsed")["times"]
-    assert again["unattributed"] == 0 and again["open_ns"] == sum(m["open_ns"] for m in times["methods"]), again["open_ns"]
+    assert again["unattributed"] == 0 and again["open_ns"] == sum(
+        m["open_ns"] for m in times["methods"]
+    ), again["open_ns"]
 
 
 def every_total(out, folder):
-    """The total in each output of a recording, and where the output has them, its methods' own times that are not 0."""
+    """The total in each output of a recording, and where the output has them, its methods' own
+    times that are not 0.
+    """
     table = lab.read_json("report", "--json", out)["times"]
     assert sum(m["self_ns"] or 0 for m in table["methods"]) == table["total_ns"]
-    totals, own = {"json": table["total_ns"]}, {"json": {m["method"]: m["self_ns"] for m in table["methods"] if m["self_ns"]}}
+    totals, own = {"json": table["total_ns"]}, {
+        "json": {m["method"]: m["self_ns"] for m in table["methods"] if m["self_ns"]}
+    }
     for name in ("t.collapsed", "t.pb.gz", "t.otlp", "t.hprof.txt", "t.html", "t.jfr"):
-        lab.jvmscope("convert", *([] if name == "t.jfr" else ["--metric", "times"]), "-o", folder / name, out, check=True)
-        head = lab.jvmscope("report", "--stacks", "0", folder / name, check=True) if name != "t.html" else None
+        lab.jvmscope(
+            "convert",
+            *([] if name == "t.jfr" else ["--metric", "times"]),
+            "-o",
+            folder / name,
+            out,
+            check=True,
+        )
+        head = (
+            lab.jvmscope("report", "--stacks", "0", folder / name, check=True)
+            if name != "t.html"
+            else None
+        )
         assert head is None or "Time of counted calls: " in head.stdout, head.stdout
         if name not in ("t.html", "t.hprof.txt"):  # the text has whole milliseconds
             again = lab.read_json("report", "--json", folder / name)["times"]
             totals[name] = again["total" if "total" in again else "total_ns"]
-            own[name] = {m["method"]: m.get("self", m.get("self_ns")) for m in again["methods"] if m.get("self", m.get("self_ns"))}
+            own[name] = {
+                m["method"]: m.get("self", m.get("self_ns"))
+                for m in again["methods"]
+                if m.get("self", m.get("self_ns"))
+            }
     data = outputs.page(folder / "t.html")
     metric = next(m for m in data["metrics"] if m["name"] == "times")
-    found = {"page": outputs.page_weights(data, metric), "lines": outputs.collapsed_weights(folder / "t.collapsed"), "pprof": outputs.pprof(folder / "t.pb.gz")[0]}
+    found = {
+        "page": outputs.page_weights(data, metric),
+        "lines": outputs.collapsed_weights(folder / "t.collapsed"),
+        "pprof": outputs.pprof(folder / "t.pb.gz")[0],
+    }
     for name, weights in found.items():
         totals[name] = weights.sum
         own[name] = {m: ns for m, ns in weights.own.items() if ns and not m.startswith("[")}
@@ -210,18 +309,29 @@ def every_total(out, folder):
 @pytest.mark.parametrize("clock", ["cpu", "elapsed"])
 @pytest.mark.parametrize("args", [(), ("small",)])
 def test_calls_without_a_time_are_a_recording_in_every_output(jdk, tmp_path, clock, args):
-    """Methods that are only counted have no time, and methods that were called seven times probably have none. Their calls are shown,
-    under a head that says of which span they are, and every format can be written and read."""
-    out, times = recorded(jdk, tmp_path, "FewCalls", *args, options=f",clock={clock},include=FewCalls$*")
+    """Methods that are only counted have no time, and methods that were called seven times probably
+    have none. Their calls are shown, under a head that says of which span they are, and every
+    format can be written and read.
+    """
+    out, times = recorded(
+        jdk, tmp_path, "FewCalls", *args, options=f",clock={clock},include=FewCalls$*"
+    )
     rows = {m["method"]: m for m in times["methods"]}
-    assert rows["FewCalls$Small.next"]["calls"] == (7 if args else 21) and rows["FewCalls$Small.next"]["timed"] is False
+    assert (
+        rows["FewCalls$Small.next"]["calls"] == (7 if args else 21)
+        and rows["FewCalls$Small.next"]["timed"] is False
+    )
     assert args or rows["FewCalls$Short.sum"]["calls"] == 7
     head, *table = lab.jvmscope("report", out, check=True).stdout.splitlines()
     assert re.search(r": Time of counted calls: \S+ \S+, in [\d.]+ m?s", head), head
-    assert [line for line in table if line.split()[:1] == [str(rows["FewCalls$Small.next"]["calls"])]], table
+    assert [
+        line for line in table if line.split()[:1] == [str(rows["FewCalls$Small.next"]["calls"])]
+    ], table
     if args:
         assert times["total_ns"] == 0
-        assert [line for line in table if re.match(r" +7 .*not timed  FewCalls.Small\.next$", line)], table
+        assert [
+            line for line in table if re.match(r" +7 .*not timed  FewCalls.Small\.next$", line)
+        ], table
     totals, own = every_total(out, tmp_path)
     assert len(set(totals.values())) == 1, totals
     assert all(methods == own["json"] for methods in own.values()), own
@@ -232,8 +342,10 @@ def test_calls_without_a_time_are_a_recording_in_every_output(jdk, tmp_path, clo
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("steps", [0, 10**9])
 def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, record_property):
-    """Twice ten million calls of a nanosecond or two, alone and together with a second of work elsewhere: the probes cost several times what
-    the methods take. Every output has the same sum, and the interval that is stated holds what the program takes without an agent."""
+    """Twice ten million calls of a nanosecond or two, alone and together with a second of work
+    elsewhere: the probes cost several times what the methods take. Every output has the same sum,
+    and the interval that is stated holds what the program takes without an agent.
+    """
     calls = 10**7
     out, times = recorded(jdk, tmp_path, "TimesTiny", calls, steps, options=",include=TimesTiny")
     rows = {m["method"].split(".")[-1]: m for m in times["methods"]}
@@ -251,13 +363,23 @@ def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, re
             assert m["self_ns_95"][0] <= m["self_ns"] <= m["self_ns_95"][1], m
     if steps:
         low, high = rows["heavy"]["self_ns_95"]
-        assert low <= heavy <= high and rows["heavy"]["self_ns"] == max(m["self_ns"] or 0 for m in times["methods"]), (heavy, rows["heavy"])
+        assert low <= heavy <= high and rows["heavy"]["self_ns"] == max(
+            m["self_ns"] or 0 for m in times["methods"]
+        ), (heavy, rows["heavy"])
         assert rows["main"]["total_ns"] >= rows["heavy"]["self_ns"]
     # Times that may be zero are marked and listed after the known ones, ordered by calls.
     table = lab.output("report", "--limit", "100", "--stacks", "0", out)
-    lines = {line.split("TimesTiny.")[-1]: line.split() for line in table.splitlines() if "  TimesTiny." in line}
-    unknown = [m["method"].split(".")[-1] for m in times["methods"] if not (m["self_ns_95"] and m["self_ns_95"][0])]
-    assert list(lines)[len(lines) - len(unknown):] == unknown, table
+    lines = {
+        line.split("TimesTiny.")[-1]: line.split()
+        for line in table.splitlines()
+        if "  TimesTiny." in line
+    }
+    unknown = [
+        m["method"].split(".")[-1]
+        for m in times["methods"]
+        if not (m["self_ns_95"] and m["self_ns_95"][0])
+    ]
+    assert list(lines)[len(lines) - len(unknown) :] == unknown, table
     assert all(lines[m][1][0] in "~-" for m in unknown) and "inner" in unknown, table
     assert "the sum lies between " in table, table
     totals, own = every_total(out, tmp_path)
@@ -267,8 +389,9 @@ def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, re
 
 @pytest.mark.jdks(8, 17, 25)
 def test_times_of_a_killed_program_hold_the_truth(jdk, tmp_path):
-    """The first measurement of what the probes cost may be made before the JIT has compiled them. The counts that were saved last
-    take off what the probes cost by then."""
+    """The first measurement of what the probes cost may be made before the JIT has compiled them.
+    The counts that were saved last take off what the probes cost by then.
+    """
     out, calls, steps = tmp_path / "t.jfr", 10**7, 10**9
     jvm = [jdk.agent(f"cpu=times,format=r,file={out},include=TimesTiny")]
     process = jdk.start_java("TimesTiny", calls, steps, 600000, jvm=jvm, stdout=subprocess.PIPE)
@@ -283,5 +406,11 @@ def test_times_of_a_killed_program_hold_the_truth(jdk, tmp_path):
     rows = {m["method"].split(".")[-1]: m for m in times["methods"]}
     low, high = times["total_ns_95"]
     assert rows["tiny"]["calls"] == rows["inner"]["calls"] == calls
-    assert low <= tiny + heavy <= high and low <= times["total_ns"] <= high, (tiny, heavy, times["total_ns"], low, high)
+    assert low <= tiny + heavy <= high and low <= times["total_ns"] <= high, (
+        tiny,
+        heavy,
+        times["total_ns"],
+        low,
+        high,
+    )
     assert times["total_ns"] >= 0.8 * heavy, (tiny, heavy, times)

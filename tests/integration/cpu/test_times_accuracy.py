@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu=times against the truth that programs measure themselves: shares of CPU time, their intervals, elapsed time per call."""
+"""cpu=times against the truth that programs measure themselves: shares of CPU time, their
+intervals, elapsed time per call.
+"""
 import json
 import subprocess
 
@@ -10,7 +12,9 @@ import pytest
 def recorded(jdk, tmp_path, program, *args, options, jvm=()):
     """(what the program printed, methods by short name, the recording)"""
     out = tmp_path / "times.jfr"
-    done = jdk.java(program, *args, jvm=[*jvm, jdk.agent(f"cpu=times,{options},format=r,file={out}")])
+    done = jdk.java(
+        program, *args, jvm=[*jvm, jdk.agent(f"cpu=times,{options},format=r,file={out}")]
+    )
     assert done.returncode == 0, done.stderr
     report = lab.jvmscope("report", "--json", out)
     assert report.returncode == 0, report.stderr
@@ -20,13 +24,27 @@ def recorded(jdk, tmp_path, program, *args, options, jvm=()):
 
 FORTY = [f"w{i:02d}" for i in range(40)]
 # What the program's clock sees of each part: choosing and calling are in the part of the forty.
-PARTS = {"heavy": ["heavy"], "forty": [*FORTY, "call", "random", "main"], "tiny": ["tinies", "tiny", "tinier"]}
+PARTS = {
+    "heavy": ["heavy"],
+    "forty": [*FORTY, "call", "random", "main"],
+    "tiny": ["tinies", "tiny", "tinier"],
+}
 
 
 def shares(jdk, tmp_path, seconds):
-    """Runs TimesShares: ({part: (true share, found share)}, {method: (its interval, true raw time)}, methods)."""
-    own, methods, _ = recorded(jdk, tmp_path, "TimesShares", seconds, options="include=TimesShares,exclude=TimesShares.work")
-    plain = dict(line.split() for line in jdk.java("TimesShares", max(2, seconds / 4)).stdout.splitlines())
+    """Runs TimesShares: ({part: (true share, found share)}, {method: (its interval, true raw
+    time)}, methods).
+    """
+    own, methods, _ = recorded(
+        jdk,
+        tmp_path,
+        "TimesShares",
+        seconds,
+        options="include=TimesShares,exclude=TimesShares.work",
+    )
+    plain = dict(
+        line.split() for line in jdk.java("TimesShares", max(2, seconds / 4)).stdout.splitlines()
+    )
     found = {part: sum(methods[m]["self_ns"] or 0 for m in names) for part, names in PARTS.items()}
     true = {part: int(plain[part]) for part in PARTS}
     parts = {p: (true[p] / sum(true.values()), found[p] / sum(found.values())) for p in PARTS}
@@ -37,7 +55,9 @@ def shares(jdk, tmp_path, seconds):
 
 
 def check_ranks(methods):
-    """Tiny methods that are called by the million rank after what takes the time; the original ranks them first."""
+    """Tiny methods that are called by the million rank after what takes the time; the original
+    ranks them first.
+    """
     tiny = sum(methods[m]["self_ns"] or 0 for m in PARTS["tiny"])
     assert methods["tiny"]["calls"] > 1000000
     assert max(methods.values(), key=lambda m: m["self_ns"] or 0)["method"] == "TimesShares.heavy"
@@ -52,14 +72,17 @@ def test_tiny_methods_are_ranked_where_they_belong(jdk, tmp_path):
 @pytest.mark.measured
 @pytest.mark.slow
 def test_shares_and_their_intervals(jdk, tmp_path, record_property):
-    """Enough CPU time for thousands of readings, so that three points are three standard deviations and more."""
+    """Enough CPU time for thousands of readings, so that three points are three standard deviations
+    and more.
+    """
     parts, claims, methods = shares(jdk, tmp_path, 30)
     record_property("shares", str(parts))
     check_ranks(methods)
     assert all(abs(true - found) <= 0.03 for true, found in parts.values()), parts
     right = sum(low <= true <= high for (low, high), true in claims.values())
     record_property("intervals", f"{right} of {len(claims)}")
-    # With a coverage of 95 % fewer than 35 come up once in 300 runs; with one of 80 %, 2 times of 3.
+    # With a coverage of 95 % fewer than 35 come up once in 300 runs; with one of 80 %, 2 times of
+    # 3.
     assert right >= 35, claims
 
 
@@ -68,7 +91,11 @@ def test_shares_and_their_intervals(jdk, tmp_path, record_property):
 def test_nothing_is_claimed_on_few_readings(jdk, tmp_path):
     _, methods, out = recorded(jdk, tmp_path, "TimesTruth", 3000, options="include=TimesTruth*")
     assert all((m["raw_self_ns_95"] is None) == (m["readings"] < 10) for m in methods.values())
-    unseen = [m for m in methods.values() if m["readings"] == 0 and m["calls"] >= 3000 and m.get("timed", True)]
+    unseen = [
+        m
+        for m in methods.values()
+        if m["readings"] == 0 and m["calls"] >= 3000 and m.get("timed", True)
+    ]
     assert unseen and all(m["self_ns"] is None and m["raw_self_ns"] == 0 for m in unseen), unseen
     text = lab.jvmscope("report", "--limit", "1000", out).stdout
     name = unseen[0]["method"]
@@ -80,8 +107,16 @@ SHAPES = ("straight", "nested", "recursive", "virtual", "throwing")
 
 
 def accuracy(jdk, steps, calls, jvm=(), when_warm=None):
-    """Runs TimesAccuracy; returns {shape: its row}. `calls` is called with the process when the program is warm."""
-    program = jdk.start_java("TimesAccuracy", calls, jvm=[f"-Dsteps={steps}", *jvm], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    """Runs TimesAccuracy; returns {shape: its row}. `calls` is called with the process when the
+    program is warm.
+    """
+    program = jdk.start_java(
+        "TimesAccuracy",
+        calls,
+        jvm=[f"-Dsteps={steps}", *jvm],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     try:
         assert program.stdout.readline() == "warm\n"
         if when_warm:
@@ -100,8 +135,9 @@ def times_of(file):
 
 
 def elapsed_a_call(jdk, steps, calls, folder):
-    """Returns {shape: (its row, ns per call as reported)} for the calls after the JIT has compiled everything: the report minus that
-    of an earlier dump."""
+    """Returns {shape: (its row, ns per call as reported)} for the calls after the JIT has compiled
+    everything: the report minus that of an earlier dump.
+    """
     early, last = folder / "early.jfr", folder / "last.jfr"
 
     def dump(program):
@@ -109,14 +145,22 @@ def elapsed_a_call(jdk, steps, calls, folder):
         assert done.returncode == 0, done.stderr
 
     agent = jdk.agent(f"cpu=times,clock=elapsed,include=TimesAccuracy*,format=r,file={last}")
-    rows, before, after = accuracy(jdk, steps, calls, [agent], dump), times_of(early), times_of(last)
-    ns = {s: (after[s]["self_ns"] - before[s]["self_ns"]) / (after[s]["calls"] - before[s]["calls"]) for s in SHAPES}
+    rows, before, after = (
+        accuracy(jdk, steps, calls, [agent], dump),
+        times_of(early),
+        times_of(last),
+    )
+    ns = {
+        s: (after[s]["self_ns"] - before[s]["self_ns"]) / (after[s]["calls"] - before[s]["calls"])
+        for s in SHAPES
+    }
     return {s: (rows[s], ns[s]) for s in SHAPES}
 
 
 def quiet(run):
-    """Runs until each shape had the machine to itself once; returns {shape: what is reported of it}. The last word of a row is
-    elapsed time over CPU time."""
+    """Runs until each shape had the machine to itself once; returns {shape: what is reported of
+    it}. The last word of a row is elapsed time over CPU time.
+    """
     found = {}
     for _ in range(12):
         for shape, (row, ns) in run().items():
@@ -129,10 +173,16 @@ def quiet(run):
 
 @pytest.mark.measured
 @pytest.mark.slow
-@pytest.mark.parametrize("steps, calls", [(40, 500000), (150, 300000), (500, 100000), (1200, 50000)])
+@pytest.mark.parametrize(
+    "steps, calls", [(40, 500000), (150, 300000), (500, 100000), (1200, 50000)]
+)
 def test_elapsed_time_a_call(jdk, tmp_path, steps, calls, record_property):
-    """Methods of about 33, 120, 400 and 1000 ns. Below about 15 ns the clock is too coarse: doc/cpu-times.md."""
-    truth = quiet(lambda: {s: (row, float(row[3])) for s, row in accuracy(jdk, steps, calls).items()})
+    """Methods of about 33, 120, 400 and 1000 ns. Below about 15 ns the clock is too coarse:
+    doc/cpu-times.md.
+    """
+    truth = quiet(
+        lambda: {s: (row, float(row[3])) for s, row in accuracy(jdk, steps, calls).items()}
+    )
     found = quiet(lambda: elapsed_a_call(jdk, steps, calls, tmp_path))
     ratios = {s: found[s] / truth[s] for s in SHAPES}
     record_property("ratios", str(ratios))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu=times together with other agents, and with calls that began before the recording or continue after it."""
+"""cpu=times together with other agents, and with calls that began before the recording or continue
+after it.
+"""
 import json
 import pathlib
 import re
@@ -16,7 +18,9 @@ class Middle:
     """TimesMiddle, running."""
 
     def __init__(self, jdk):
-        self.process = jdk.start_java("TimesMiddle", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = jdk.start_java(
+            "TimesMiddle", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         assert self.process.stdout.readline() == "in 0\n"
         self.depth = 0
 
@@ -24,18 +28,38 @@ class Middle:
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
         self.depth += {"enter": 1, "leave": -1}.get(word, 0)
-        want = f"in {self.depth}\n" if word == "enter" else "done enter\n" if word == "leave" else f"done {word}\n"
+        want = (
+            f"in {self.depth}\n"
+            if word == "enter"
+            else "done enter\n"
+            if word == "leave"
+            else f"done {word}\n"
+        )
         assert self.process.stdout.readline() == want
 
     def record(self, out, clock, during):
         """Records while `during` runs; {method: calls}."""
         pid = self.process.pid
-        attached = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "--agent", f"cpu=times,clock={clock},include=TimesMiddle",
-                                     "-t", "100s", "-o", out, str(pid)], stderr=subprocess.PIPE, text=True)
+        attached = subprocess.Popen(
+            [
+                lab.BUILD / "jvmscope",
+                "attach",
+                "--agent",
+                f"cpu=times,clock={clock},include=TimesMiddle",
+                "-t",
+                "100s",
+                "-o",
+                out,
+                str(pid),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
         def records():
             assert attached.poll() is None, attached.communicate()[1]
             return re.search(r"^state +recording$", lab.jvmscope("status", pid).stdout, re.M)
+
         lab.wait_for(records, 60, "the start of the recording")
         during()
         attached.send_signal(signal.SIGINT)
@@ -63,7 +87,11 @@ def test_recordings_begin_and_end_in_the_middle_of_calls(jdk, tmp_path, clock):
             middle.say(5)
 
         # inner and work run anew, level(0) and level(1) are the code from before.
-        assert middle.record(tmp_path / "first.jfr", clock, first) == {"inner": 2345, "work": 4, "level": 2}
+        assert middle.record(tmp_path / "first.jfr", clock, first) == {
+            "inner": 2345,
+            "work": 4,
+            "level": 2,
+        }
         middle.say(700)
 
         def second():
@@ -74,7 +102,11 @@ def test_recordings_begin_and_end_in_the_middle_of_calls(jdk, tmp_path, clock):
             middle.say(1)
             middle.say("leave")
 
-        assert middle.record(tmp_path / "second.jfr", clock, second) == {"inner": 112, "work": 3, "level": 1}
+        assert middle.record(tmp_path / "second.jfr", clock, second) == {
+            "inner": 112,
+            "work": 3,
+            "level": 1,
+        }
         out, err = middle.process.communicate("leave\n", timeout=30)
         assert (out, middle.process.returncode) == ("end\n", 0), err
     finally:

@@ -15,8 +15,13 @@ class Server:
 
     def __init__(self, jdk, *jvm):
         self.jdk = jdk
-        self.process = jdk.start_java("TimesServer", jvm=["-Xmx64m", "-XX:+UseSerialGC", *jvm], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = jdk.start_java(
+            "TimesServer",
+            jvm=["-Xmx64m", "-XX:+UseSerialGC", *jvm],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         assert self.process.stdout.readline() == "ready\n"
 
     def ask(self, what):
@@ -27,16 +32,29 @@ class Server:
     def metaspace(self):
         """KiB of metaspace in use after collections: old versions of methods count."""
         self.ask("gc")
-        names, values = (line.split() for line in self.jdk.run("jstat", "-gc", self.process.pid).stdout.splitlines())
+        names, values = (
+            line.split()
+            for line in self.jdk.run("jstat", "-gc", self.process.pid).stdout.splitlines()
+        )
         return float(dict(zip(names, values))["MU"])
 
     def cycle(self, out, clock):
-        done = lab.jvmscope("attach", "--agent", f"cpu=times,clock={clock},include=TimesServer", "-t", "10ms", "-o", out,
-                            self.process.pid)
+        done = lab.jvmscope(
+            "attach",
+            "--agent",
+            f"cpu=times,clock={clock},include=TimesServer",
+            "-t",
+            "10ms",
+            "-o",
+            out,
+            self.process.pid,
+        )
         assert done.returncode == 0, done.stderr
 
     def control(self):
-        """What the VM itself leaves behind: as many new versions of the class, made by an agent that changes nothing in it."""
+        """What the VM itself leaves behind: as many new versions of the class, made by an agent
+        that changes nothing in it.
+        """
         assert self.ask("retransform") == 0
 
     def cycles(self, warm, n, cycle):
@@ -51,7 +69,9 @@ class Server:
         return self.metaspace() - before
 
     def recordings(self, folder, warm, n):
-        return self.cycles(warm, n, lambda i: self.cycle(folder / "out.jfr", "elapsed" if i % 2 else "cpu"))
+        return self.cycles(
+            warm, n, lambda i: self.cycle(folder / "out.jfr", "elapsed" if i % 2 else "cpu")
+        )
 
     def end(self):
         self.process.kill()
@@ -69,7 +89,9 @@ def controlled(jdk, warm, n, *jvm):
 
 @pytest.mark.jdks(25)
 def test_fifty_cycles_leave_no_metaspace(jdk, tmp_path, record_property):
-    """Interpreted, because compiled code keeps the old versions of methods alive until the VM discards it."""
+    """Interpreted, because compiled code keeps the old versions of methods alive until the VM
+    discards it.
+    """
     server = Server(jdk, "-Xint")
     try:
         added = server.recordings(tmp_path, 5, 50)
@@ -82,10 +104,25 @@ def test_fifty_cycles_leave_no_metaspace(jdk, tmp_path, record_property):
 
 
 @pytest.mark.jdks(17)
-@pytest.mark.parametrize("options", ["cover=y,include=java.*", "trace=*,limit=10", "threads=y,locks=no.such.Class", "cpu=times", "exceptions=counts"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "cover=y,include=java.*",
+        "trace=*,limit=10",
+        "threads=y,locks=no.such.Class",
+        "cpu=times",
+        "exceptions=counts",
+    ],
+)
 def test_a_vm_that_ends_gets_no_class_back(jdk, tmp_path, options):
     """Removing probes from tens of thousands of classes would delay its end by minutes."""
-    done = jdk.java("HostileTrace", jvm=["-Xlog:redefine+class+load=info", jdk.agent(f"{options},format=r,file={tmp_path / 'out.jfr'}")])
+    done = jdk.java(
+        "HostileTrace",
+        jvm=[
+            "-Xlog:redefine+class+load=info",
+            jdk.agent(f"{options},format=r,file={tmp_path / 'out.jfr'}"),
+        ],
+    )
     before, after = done.stdout.split("done 150\n")
     assert "redefine" in before and "redefine" not in after
 
@@ -95,7 +132,9 @@ def test_a_vm_that_ends_gets_no_class_back(jdk, tmp_path, options):
 def test_speed_is_back_after_a_thousand_cycles(jdk, tmp_path, record_property):
     server = Server(jdk)
     try:
-        server.cycle(tmp_path / "out.jfr", "cpu")  # what is compiled before is never the same as what is compiled again
+        server.cycle(
+            tmp_path / "out.jfr", "cpu"
+        )  # what is compiled before is never the same as what is compiled again
         before = min(server.ask("speed") for _ in range(20))
         added = server.recordings(tmp_path, 50, CYCLES)
         after = server.ask("speed")
@@ -103,7 +142,8 @@ def test_speed_is_back_after_a_thousand_cycles(jdk, tmp_path, record_property):
             if after <= 1.02 * before:
                 break
             after = min(after, server.ask("speed"))
-        # The VM itself keeps some KiB of each cycle: old versions wait for it to throw away the compiled code that mentions them.
+        # The VM itself keeps some KiB of each cycle: old versions wait for it to throw away the
+        # compiled code that mentions them.
         alone = controlled(jdk, 50, CYCLES)
         record_property("cycles", f"{added} KiB, the VM alone {alone} KiB, {before} -> {after} ns")
         assert after <= 1.02 * before

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jvmscope host`: what the VMs of a machine recorded reaches the collector exactly once, whatever is killed meanwhile."""
+"""`jvmscope host`: what the VMs of a machine recorded reaches the collector exactly once, whatever
+is killed meanwhile.
+"""
 import contextlib
 import json
 import os
@@ -36,8 +38,19 @@ class Host:
     """`jvmscope host` for the VMs of one program."""
 
     def __init__(self, folder, port, match, *options):
-        self.arguments = [lab.BUILD / "jvmscope", "host", "--match", match, "--to", f"http://127.0.0.1:{port}", "--every", "1s",
-                          "--spool", folder / "spool", *options]
+        self.arguments = [
+            lab.BUILD / "jvmscope",
+            "host",
+            "--match",
+            match,
+            "--to",
+            f"http://127.0.0.1:{port}",
+            "--every",
+            "1s",
+            "--spool",
+            folder / "spool",
+            *options,
+        ]
         self.folder = folder
         self.start()
 
@@ -61,10 +74,14 @@ class Host:
 
 @pytest.mark.jdks(8, 25)
 def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
-    """The host is killed and the collector unreachable meanwhile: the sum is that of the whole ring, and names are those of the
-    environment."""
-    environment = {**os.environ, "OTEL_RESOURCE_ATTRIBUTES": "service.version=1.8,region=eu%2C1,service.name=other",
-                   "OTEL_SERVICE_NAME": "shop"}
+    """The host is killed and the collector unreachable meanwhile: the sum is that of the whole
+    ring, and names are those of the environment.
+    """
+    environment = {
+        **os.environ,
+        "OTEL_RESOURCE_ATTRIBUTES": "service.version=1.8,region=eu%2C1,service.name=other",
+        "OTEL_SERVICE_NAME": "shop",
+    }
     jar = busy_jar(tmp_path)
     vm = jdk.start("java", "-jar", jar, "12", env=environment, stdout=subprocess.PIPE)
     assert vm.stdout.readline().strip() == "ready"
@@ -79,38 +96,64 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
             assert lab.wait_for(lambda: total(c) > sent, 120, "another profile")
             c.stop()
             assert lab.wait_for(host.waiting, 120, "profiles that wait while the collector is away")
-            [ring] = [p for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
+            [ring] = [
+                p
+                for p in os.scandir("/var/tmp")
+                if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")
+            ]
             kept = f"{ring.path}.kept"
             os.link(ring.path, kept)
             try:
                 vm.wait(timeout=120)
-                lab.wait_for(lambda: not os.path.exists(ring.path), 120, "the ring of the VM that has ended is taken")
+                lab.wait_for(
+                    lambda: not os.path.exists(ring.path),
+                    120,
+                    "the ring of the VM that has ended is taken",
+                )
                 done = lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", kept)
                 assert done.returncode == 0, done.stderr
             finally:
                 os.unlink(kept)
             assert host.waiting()
-            lab.wait_for(lambda: not list((tmp_path / "spool").glob("*.taken")), 120, "the VM that has ended is forgotten")
+            lab.wait_for(
+                lambda: not list((tmp_path / "spool").glob("*.taken")),
+                120,
+                "the VM that has ended is forgotten",
+            )
             host.kill()
             host.arguments[host.arguments.index("--to") + 1] = "http://127.0.0.1:1"
             host.start()
-            lab.wait_for(lambda: "profiles wait" in (tmp_path / "host.err").read_text().split("sends to")[-1], 120, "the host says that profiles wait")
+            lab.wait_for(
+                lambda: "profiles wait"
+                in (tmp_path / "host.err").read_text().split("sends to")[-1],
+                120,
+                "the host says that profiles wait",
+            )
             host.kill()
             with collector(tmp_path) as again:
                 host.arguments[host.arguments.index("--to") + 1] = f"http://127.0.0.1:{again.port}"
                 host.start()
                 lab.wait_for(lambda: not host.waiting(), 120, "what waited is sent")
                 host.stop()
-                whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)["samples"]["total"]
+                whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)[
+                    "samples"
+                ]["total"]
                 assert total(again) == whole > 20
                 [row] = fleet(again, "services")["services"]
                 assert (row["service"], row["version"]) == ("shop", "1.8")
                 assert total(again, "--label", "rack=r1") == whole
                 # What the VM did by itself is what the whole ring says, however it was cut.
-                [row], vm = fleet(again, "vm")["services"], lab.read_json("vm", "--json", tmp_path / "whole.jfr")
-                assert row.get("safepoints", {"count": 0})["count"] == vm["safepoints"]["each_known"]
+                [row], vm = fleet(again, "vm")["services"], lab.read_json(
+                    "vm", "--json", tmp_path / "whole.jfr"
+                )
+                assert (
+                    row.get("safepoints", {"count": 0})["count"] == vm["safepoints"]["each_known"]
+                )
                 assert row.get("pauses", {"count": 0})["count"] == vm["collections"]["pauses"]
-                assert row["rss"]["most_bytes"] == vm["process"]["rss_bytes"]["most"] and row["threads"]["most"] == vm["process"]["threads"]["most"]
+                assert (
+                    row["rss"]["most_bytes"] == vm["process"]["rss_bytes"]["most"]
+                    and row["threads"]["most"] == vm["process"]["threads"]["most"]
+                )
                 status, text, _ = again.request("GET", "/v1/fleet/top", label="region=eu,1")
                 assert json.loads(text)["services"][0]["cpu_samples"] == whole
         finally:
@@ -121,14 +164,20 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
 
 def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
     for status, arguments, words in (
-            (2, ("host",), "--to"),
-            (2, ("host", "--to", "ftp://x"), "http://"),
-            (2, ("host", "--to", "http://127.0.0.1:1", "--label", "x"), "KEY=VALUE"),
-            (1, ("host", "--to", "http://127.0.0.1:1", "--token", "@/nonexistent"), "/nonexistent"),
-            (1, ("host", "--to", "http://127.0.0.1:1", "--spool", "/dev/null"), "spool")):
+        (2, ("host",), "--to"),
+        (2, ("host", "--to", "ftp://x"), "http://"),
+        (2, ("host", "--to", "http://127.0.0.1:1", "--label", "x"), "KEY=VALUE"),
+        (1, ("host", "--to", "http://127.0.0.1:1", "--token", "@/nonexistent"), "/nonexistent"),
+        (1, ("host", "--to", "http://127.0.0.1:1", "--spool", "/dev/null"), "spool"),
+    ):
         done = lab.jvmscope(*arguments)
-        assert done.returncode == status and words in done.stderr and len(done.stderr.splitlines()) == 1, (arguments, done.stderr)
-    # What waits of an earlier run, some of it never to be taken, in order; a body without its query was not finished.
+        assert (
+            done.returncode == status
+            and words in done.stderr
+            and len(done.stderr.splitlines()) == 1
+        ), (arguments, done.stderr)
+    # What waits of an earlier run, some of it never to be taken, in order; a body without its query
+    # was not finished.
     spool = tmp_path / "spool"
     spool.mkdir(mode=0o700)
     for i in range(5):
@@ -137,9 +186,15 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
     (spool / "000000000009.jfr").write_text("half")
     with collector(tmp_path) as c:
         host = Host(tmp_path, c.port, "NoSuchProgram")
-        lab.wait_for(lambda: "sends to" in (tmp_path / "host.err").read_text(), 120, "the start of the host")
+        lab.wait_for(
+            lambda: "sends to" in (tmp_path / "host.err").read_text(), 120, "the start of the host"
+        )
         other = subprocess.run(host.arguments, stderr=subprocess.PIPE, text=True, timeout=60)
-        assert other.returncode == 1 and "another host" in other.stderr and len(other.stderr.splitlines()) == 1, other.stderr
+        assert (
+            other.returncode == 1
+            and "another host" in other.stderr
+            and len(other.stderr.splitlines()) == 1
+        ), other.stderr
         lab.wait_for(lambda: not host.waiting(), 120, "what waited is sent")
         host.stop()
         assert total(c) == 1 + 2 + 8 + 16
@@ -149,7 +204,9 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
-    """The next start takes what the ring holds, however often the host was killed before, whatever it was about to do."""
+    """The next start takes what the ring holds, however often the host was killed before, whatever
+    it was about to do.
+    """
     jar = busy_jar(tmp_path)
     vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
     assert vm.stdout.readline().strip() == "ready"
@@ -163,7 +220,11 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
                 host.start()
                 time.sleep(random.random() / 3)
                 host.kill()
-            [ring] = [p.path for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
+            [ring] = [
+                p.path
+                for p in os.scandir("/var/tmp")
+                if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")
+            ]
             vm.wait(timeout=120)
             assert lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", ring).returncode == 0
             host.start()
@@ -179,7 +240,9 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_the_ring_of_a_vm_that_has_ended_is_kept_for_the_host(jdk, tmp_path):
-    """While the host is away VMs end and others begin, whose agents remove all but the two newest rings of those that ended."""
+    """While the host is away VMs end and others begin, whose agents remove all but the two newest
+    rings of those that ended.
+    """
     jar = busy_jar(tmp_path)
     vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
     assert vm.stdout.readline().strip() == "ready"
@@ -188,41 +251,71 @@ def test_the_ring_of_a_vm_that_has_ended_is_kept_for_the_host(jdk, tmp_path):
         try:
             lab.wait_for(lambda: total(c), 120, "a profile that is sent")
             host.kill()
-            [ring] = [p.path for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
+            [ring] = [
+                p.path
+                for p in os.scandir("/var/tmp")
+                if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")
+            ]
             os.link(ring, tmp_path / "all.ring")
             vm.wait(timeout=120)
             for _ in range(3):
                 done = jdk.java("Busy", "0.1", jvm=[jdk.agent("always=y")])
                 assert done.returncode == 0, done.stderr
             assert not os.path.exists(ring)
-            assert lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", tmp_path / "all.ring").returncode == 0
+            assert (
+                lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", tmp_path / "all.ring").returncode
+                == 0
+            )
             host.start()
             lab.wait_for(lambda: not left_in(tmp_path / "spool"), 120, "the rest is taken")
             host.stop()
         finally:
             if host.process.poll() is None:
                 host.kill()
-        assert total(c) == lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]
+        assert (
+            total(c)
+            == lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]
+        )
 
 
 @pytest.mark.jdks(17)
 def test_names_of_a_pod_and_the_cost_of_the_host(jdk, tmp_path, container):
-    """Names that Kubernetes' downward API sets, and the container's number, come with each sample. The host's own processor time for a
-    profile is below a hundredth of the minute after which it takes one."""
-    names = {"POD_NAME": "shop-7d4", "POD_NAMESPACE": "prod", "NODE_NAME": "node-3", "CONTAINER_NAME": "web", "AWS_REGION": "eu-1"}
+    """Names that Kubernetes' downward API sets, and the container's number, come with each sample.
+    The host's own processor time for a profile is below a hundredth of the minute after which it
+    takes one.
+    """
+    names = {
+        "POD_NAME": "shop-7d4",
+        "POD_NAMESPACE": "prod",
+        "NODE_NAME": "node-3",
+        "CONTAINER_NAME": "web",
+        "AWS_REGION": "eu-1",
+    }
     jar = busy_jar(tmp_path)
     group, digits = container
-    vm = jdk.start("sh", "-c", f"echo $$ >{group}/cgroup.procs; exec java -Xmx32m -jar {jar} 60", env={**os.environ, **names}, stdout=subprocess.PIPE)
+    vm = jdk.start(
+        "sh",
+        "-c",
+        f"echo $$ >{group}/cgroup.procs; exec java -Xmx32m -jar {jar} 60",
+        env={**os.environ, **names},
+        stdout=subprocess.PIPE,
+    )
     assert vm.stdout.readline().strip() == "ready"
     with collector(tmp_path) as c:
         host = Host(tmp_path, c.port, jar.name, "--label", "rack=r1")
 
         def uploads():
-            return int(re.search(r"^jvmscope_uploads_total (\d+)", c.request("GET", "/metrics")[1], re.M)[1])
+            return int(
+                re.search(r"^jvmscope_uploads_total (\d+)", c.request("GET", "/metrics")[1], re.M)[
+                    1
+                ]
+            )
 
         def cpu_seconds():
             """Of the host, and of its children that have ended."""
-            fields = pathlib.Path(f"/proc/{host.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            fields = (
+                pathlib.Path(f"/proc/{host.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            )
             return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
         try:
@@ -235,10 +328,29 @@ def test_names_of_a_pod_and_the_cost_of_the_host(jdk, tmp_path, container):
         assert cost / taken < 0.6, (cost, taken)
         db = sqlite3.connect(c.store.removeprefix("sqlite:"))
         with contextlib.closing(db):
-            assert db.execute("SELECT host, instance, service FROM series").fetchall() == [("node-3", "shop-7d4", jar.stem)]
+            assert db.execute("SELECT host, instance, service FROM series").fetchall() == [
+                ("node-3", "shop-7d4", jar.stem)
+            ]
             assert dict(db.execute("SELECT key, value FROM label")) == {
-                "k8s.pod.name": "shop-7d4", "k8s.namespace.name": "prod", "k8s.container.name": "web", "cloud.region": "eu-1",
-                "container.id": digits[:12], "rack": "r1"}
+                "k8s.pod.name": "shop-7d4",
+                "k8s.namespace.name": "prod",
+                "k8s.container.name": "web",
+                "cloud.region": "eu-1",
+                "container.id": digits[:12],
+                "rack": "r1",
+            }
         everything = total(c)
-        assert total(c, "--label", f"container.id={digits[:12]}", "--label", "k8s.namespace.name=prod", "--host", "node-3") == everything > 0
+        assert (
+            total(
+                c,
+                "--label",
+                f"container.id={digits[:12]}",
+                "--label",
+                "k8s.namespace.name=prod",
+                "--host",
+                "node-3",
+            )
+            == everything
+            > 0
+        )
     print(f"host: {cost / taken * 1000:.1f} ms of processor time a profile")

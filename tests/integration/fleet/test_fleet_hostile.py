@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies and clients that would exhaust a collector: it refuses them with a reason, goes on, and stays below 512 MB."""
+"""Bodies and clients that would exhaust a collector: it refuses them with a reason, goes on, and
+stays below 512 MB.
+"""
 import contextlib
 import gzip
 import socket
@@ -19,22 +21,39 @@ def number(n, value):
 
 
 def resources(first, n):
-    """An OTLP message with as many resources, each with a sample and a value of its own for the label `user`."""
+    """An OTLP message with as many resources, each with a sample and a value of its own for the
+    label `user`.
+    """
     texts = [b"", b"samples", b"count", b"Main.main"]
-    dictionary = b"".join(field(k, b"") for k in (1, 2, 3, 4, 6, 7)) + b"".join(field(5, t) for t in texts)
-    dictionary += field(3, number(1, 3)) + field(2, field(3, number(1, 1))) + field(7, field(1, varint(1)))
+    dictionary = b"".join(field(k, b"") for k in (1, 2, 3, 4, 6, 7)) + b"".join(
+        field(5, t) for t in texts
+    )
+    dictionary += (
+        field(3, number(1, 3)) + field(2, field(3, number(1, 1))) + field(7, field(1, varint(1)))
+    )
 
     def attribute(key, value):
         return field(1, field(1, key) + field(2, field(1, value)))
 
-    profile = field(2, field(1, number(1, 1) + number(2, 2)) + field(2, number(1, 1) + field(4, varint(1))) + b"\x19" + (NOW * 10**9).to_bytes(8, "little"))
+    profile = field(
+        2,
+        field(1, number(1, 1) + number(2, 2))
+        + field(2, number(1, 1) + field(4, varint(1)))
+        + b"\x19"
+        + (NOW * 10**9).to_bytes(8, "little"),
+    )
     service = attribute(b"service.name", b"s")
     rest = field(2, profile)
-    return b"".join(field(1, field(1, service + attribute(b"user", b"u%d" % i)) + rest) for i in range(first, first + n)) + field(2, dictionary)
+    return b"".join(
+        field(1, field(1, service + attribute(b"user", b"u%d" % i)) + rest)
+        for i in range(first, first + n)
+    ) + field(2, dictionary)
 
 
 def push(n):
-    """A message of Pyroscope's Push with as many series, each with a value of its own for the label `user`."""
+    """A message of Pyroscope's Push with as many series, each with a value of its own for the label
+    `user`.
+    """
     sample = field(2, field(1, pprof("cpu", "nanoseconds", main_work=10**7)))
 
     def label(key, value):
@@ -47,19 +66,34 @@ def push(n):
 def deep_pprof(frames):
     """A pprof profile whose only stack has as many different frames."""
     texts = [b"", b"cpu", b"nanoseconds", *(b"F.f%d" % i for i in range(frames))]
-    return (field(1, number(1, 1) + number(2, 2)) + field(2, field(1, b"".join(varint(i + 1) for i in range(frames))) + field(2, varint(7))) +
-            b"".join(field(4, number(1, i + 1) + field(4, number(1, i + 1))) + field(5, number(1, i + 1) + number(2, i + 3)) for i in range(frames)) +
-            b"".join(field(6, t) for t in texts))
+    return (
+        field(1, number(1, 1) + number(2, 2))
+        + field(2, field(1, b"".join(varint(i + 1) for i in range(frames))) + field(2, varint(7)))
+        + b"".join(
+            field(4, number(1, i + 1) + field(4, number(1, i + 1)))
+            + field(5, number(1, i + 1) + number(2, i + 3))
+            for i in range(frames)
+        )
+        + b"".join(field(6, t) for t in texts)
+    )
 
 
 def deep_otlp(frames):
     """The same as an OTLP message."""
     texts = [b"", b"samples", b"count", *(b"F.f%d" % i for i in range(frames))]
-    dictionary = b"".join(field(k, b"") for k in (1, 2, 3, 4, 6, 7)) + b"".join(field(5, t) for t in texts)
-    dictionary += b"".join(field(3, number(1, i + 3)) + field(2, field(3, number(1, i + 1))) for i in range(frames))
+    dictionary = b"".join(field(k, b"") for k in (1, 2, 3, 4, 6, 7)) + b"".join(
+        field(5, t) for t in texts
+    )
+    dictionary += b"".join(
+        field(3, number(1, i + 3)) + field(2, field(3, number(1, i + 1))) for i in range(frames)
+    )
     dictionary += field(7, field(1, b"".join(varint(i + 1) for i in range(frames))))
     profile = field(1, number(1, 1) + number(2, 2)) + field(2, number(1, 1) + field(4, varint(7)))
-    return field(1, field(1, field(1, field(1, b"service.name") + field(2, field(1, b"s")))) + field(2, field(2, profile))) + field(2, dictionary)
+    return field(
+        1,
+        field(1, field(1, field(1, b"service.name") + field(2, field(1, b"s"))))
+        + field(2, field(2, profile)),
+    ) + field(2, dictionary)
 
 
 def whole_mb(pid):
@@ -67,7 +101,11 @@ def whole_mb(pid):
     kilobytes = 0
     for p in [pid, *children_of(pid)]:
         with contextlib.suppress(OSError, StopIteration):
-            kilobytes += int(next(line for line in open(f"/proc/{p}/smaps_rollup") if line.startswith("Pss:")).split()[1])
+            kilobytes += int(
+                next(
+                    line for line in open(f"/proc/{p}/smaps_rollup") if line.startswith("Pss:")
+                ).split()[1]
+            )
     return kilobytes / 1024
 
 
@@ -79,6 +117,7 @@ def watched(c):
     def watch():
         while not done.wait(0.02):
             most.append(whole_mb(c.process.pid))
+
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
@@ -90,15 +129,23 @@ def watched(c):
 
 
 def post(c, kind, body):
-    path, headers, query = {"otlp": ("/v1development/profiles", {"Content-Type": "application/x-protobuf"}, {}),
-                            "push": ("/push.v1.PusherService/Push", {"Content-Type": "application/proto"}, {}),
-                            "upload": ("/v1/upload", {}, {"service": "s", "from": NOW})}[kind]
-    status, text, _ = c.request("POST", path, gzip.compress(body, 1), {**headers, "Content-Encoding": "gzip"}, **query)
+    path, headers, query = {
+        "otlp": ("/v1development/profiles", {"Content-Type": "application/x-protobuf"}, {}),
+        "push": ("/push.v1.PusherService/Push", {"Content-Type": "application/proto"}, {}),
+        "upload": ("/v1/upload", {}, {"service": "s", "from": NOW}),
+    }[kind]
+    status, text, _ = c.request(
+        "POST", path, gzip.compress(body, 1), {**headers, "Content-Encoding": "gzip"}, **query
+    )
     return status, text.strip()
 
 
-BODIES = {"labels by OTLP": ("otlp", lambda: resources(0, MILLION), "too many profiles"), "labels by Push": ("push", lambda: push(MILLION), "too many profiles"),
-          "frames in pprof": ("upload", lambda: deep_pprof(MILLION), "more than 192 MB"), "frames in OTLP": ("otlp", lambda: deep_otlp(MILLION), "too many entries")}
+BODIES = {
+    "labels by OTLP": ("otlp", lambda: resources(0, MILLION), "too many profiles"),
+    "labels by Push": ("push", lambda: push(MILLION), "too many profiles"),
+    "frames in pprof": ("upload", lambda: deep_pprof(MILLION), "more than 192 MB"),
+    "frames in OTLP": ("otlp", lambda: deep_otlp(MILLION), "too many entries"),
+}
 
 
 @pytest.mark.parametrize("what", BODIES)
@@ -113,19 +160,25 @@ def test_a_body_with_a_million_is_refused(tmp_path, what):
 
 
 def test_new_label_values_without_end_are_contained(tmp_path):
-    """In bodies that are each within the limits, at a store that holds nearly --max-series already: whole bodies are taken as long as there is
-    room, and series that are known go on."""
+    """In bodies that are each within the limits, at a store that holds nearly --max-series already:
+    whole bodies are taken as long as there is room, and series that are known go on.
+    """
     each, known = 200, 99_200
     with collector(tmp_path) as c:
         c.send(stacks(a=1), service="s", **{"from": NOW})
     with sqlite3.connect(tmp_path / "fleet.db") as db:
-        db.execute("WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) INSERT INTO series "
-                   "SELECT i, randomblob(16), tenant, service, version, host, 'i' || i, seen FROM series, n WHERE id = 1", (known,))
+        db.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) INSERT INTO series "
+            "SELECT i, randomblob(16), tenant, service, version, host, 'i' || i, seen FROM series, n WHERE id = 1",
+            (known,),
+        )
         db.execute("INSERT INTO label SELECT id, 'user', 'old' || id FROM series WHERE id > 1")
     db.close()
     with collector(tmp_path) as c:
         with watched(c):
-            answers = [post(c, "otlp", resources(first, each)) for first in range(0, 12 * each, each)]
+            answers = [
+                post(c, "otlp", resources(first, each)) for first in range(0, 12 * each, each)
+            ]
             assert [status for status, _ in answers] == [200] * 4 + [413] * 8
             assert all("--max-series" in text for status, text in answers if status == 413)
             assert total(c) == 4 * each + 1
@@ -138,7 +191,11 @@ def test_new_label_values_without_end_are_contained(tmp_path):
 def test_readers_that_do_not_read_keep_nobody_out(tmp_path):
     """Answers of a megabyte that nobody takes."""
     with collector(tmp_path) as c:
-        c.send("".join(f"App.main;{'x' * 500}.f{i} 1\n" for i in range(4000)), service="s", **{"from": NOW})
+        c.send(
+            "".join(f"App.main;{'x' * 500}.f{i} 1\n" for i in range(4000)),
+            service="s",
+            **{"from": NOW},
+        )
         with watched(c), contextlib.ExitStack() as open_ones:
             for _ in range(100):
                 s = open_ones.enter_context(socket.create_connection(("127.0.0.1", c.port)))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jvmscope heap`: dumps of running VMs compared with jmap, known retained sizes, planted leaks, and other tools' answers."""
+"""`jvmscope heap`: dumps of running VMs compared with jmap, known retained sizes, planted leaks,
+and other tools' answers.
+"""
 import collections
 import functools
 import json
@@ -18,16 +20,29 @@ import pytest
 import lab
 import workloads
 
-PRIMITIVES = {"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long"}
+PRIMITIVES = {
+    "Z": "boolean",
+    "C": "char",
+    "F": "float",
+    "D": "double",
+    "B": "byte",
+    "S": "short",
+    "I": "int",
+    "J": "long",
+}
 
 
 class Program:
-    """A program of tests/java, or a command of workloads.held_command, stopped at its READY point."""
+    """A program of tests/java, or a command of workloads.held_command, stopped at its READY
+    point.
+    """
 
     def __init__(self, jdk, name, *args, jvm=("-Xmx256m",)):
         start = jdk.start if name == "java" else functools.partial(jdk.start_java, jvm=jvm)
         self.errors = tempfile.TemporaryFile("w+")
-        self.process = start(name, *args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
+        self.process = start(
+            name, *args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors
+        )
         assert self.process.stdout.readline() == "READY\n", self.said()
         self.pid = self.process.pid
 
@@ -67,7 +82,10 @@ def binary_name(name):
 
 def jmap(jdk, pid):
     done = jdk.run("jmap", "-histo:live", pid)
-    rows = {binary_name(m[3]): (int(m[1]), int(m[2])) for m in re.finditer(r"^ *\d+: +(\d+) +(\d+) +(\S+)", done.stdout, re.M)}
+    rows = {
+        binary_name(m[3]): (int(m[1]), int(m[2]))
+        for m in re.finditer(r"^ *\d+: +(\d+) +(\d+) +(\S+)", done.stdout, re.M)
+    }
     assert rows, done.stderr
     return rows
 
@@ -94,15 +112,18 @@ def proxies_in_one_row(histogram):
 
 
 def histogram_differences(dump, vm, before=None):
+    """How the histogram of a dump differs from what jmap said of the same VM after it. With what
+    it said before the dump as well, a class of a program that goes on (a server that closes a
+    connection) may have any number between the two. Not compared: the number of class objects after
+    JDK 8 (a dump has those of loaded classes alone, jmap those of primitives and of classes that
+    are not linked too), of what comes and goes between two requests (the attach listener's own,
+    what cleaners and finalizers keep until they ran) and of G1's fillers (in a dump they are
+    int[]). Lambdas of one class are one row here, and so are jmap's made to be.
     """
-    How the histogram of a dump differs from what jmap said of the same VM after it. With what it said before the dump as well, a
-    class of a program that goes on (a server that closes a connection) may have any number between the two. Not compared: the number of class objects after JDK 8
-    (a dump has those of loaded classes alone, jmap those of primitives and of classes that are not linked too), of what comes and
-    goes between two requests (the attach listener's own, what cleaners and finalizers keep until they ran) and of G1's fillers
-    (in a dump they are int[]). Lambdas of one class are one row here, and so are jmap's made to be.
-    """
-    passing = re.compile(r"java\.lang\.ref\.|java\.io\.File|java\.util\.zip\.|(byte|char|int)\[\]$|java\.lang\.(String|Object)$|"
-                         r"jdk\.internal\.ref\.|jdk\.internal\.vm\.Filler|java\.lang\.invoke\.MethodHandleNatives\$CallSiteContext$")
+    passing = re.compile(
+        r"java\.lang\.ref\.|java\.io\.File|java\.util\.zip\.|(byte|char|int)\[\]$|java\.lang\.(String|Object)$|"
+        r"jdk\.internal\.ref\.|jdk\.internal\.vm\.Filler|java\.lang\.invoke\.MethodHandleNatives\$CallSiteContext$"
+    )
     answer = heap("histogram", dump)["classes"]
     ours = proxies_in_one_row({c["class"]: (c["objects"], c["shallow"]) for c in answer})
     vm, before = (proxies_in_one_row(settled(h)) for h in (vm, before or vm))
@@ -114,30 +135,56 @@ def histogram_differences(dump, vm, before=None):
     def between(name):
         first, last, dumped = (h.get(name, (0, 0)) for h in (before, vm, ours))
         return all(min(a, b) <= n <= max(a, b) for a, b, n in zip(first, last, dumped))
-    differ = {n: (before.get(n), vm.get(n), ours.get(n)) for n in set(vm) | set(ours) if not passing.match(n) and not between(n)}
+
+    differ = {
+        n: (before.get(n), vm.get(n), ours.get(n))
+        for n in set(vm) | set(ours)
+        if not passing.match(n) and not between(n)
+    }
     for name in set(vm) & set(ours):
-        if passing.match(name) and not name.endswith("[]") and vm[name][1] * ours[name][0] != vm[name][0] * ours[name][1]:
+        if (
+            passing.match(name)
+            and not name.endswith("[]")
+            and vm[name][1] * ours[name][0] != vm[name][0] * ours[name][1]
+        ):
             differ[name] = (vm[name], ours[name])
     return len(set(vm) & set(ours)), differ
 
 
 def test_histogram_is_the_vms(jdk, tmp_path):
-    """Counts and sizes of every class agree with jmap, including classes that HotSpot lays out in a special way."""
+    """Counts and sizes of every class agree with jmap, including classes that HotSpot lays out in a
+    special way.
+    """
     with Program(jdk, "HeapGraph") as p:
         dump = take(p, tmp_path / "graph.hprof")
         vm = jmap(jdk, p.pid)
     compared, differ = histogram_differences(dump, vm)
     assert compared > 250 and not differ
     ours = {c["class"]: c["objects"] for c in heap("histogram", dump)["classes"]}
-    assert ours["HeapGraph$Node"] == 1000 and ours["HeapGraph$Leaf"] == 500 and "HeapGraph$Garbage" not in ours
-    known = {"HeapGraph$Loader", "java.util.concurrent.ForkJoinPool", "java.util.concurrent.ForkJoinPool$WorkQueue"} | \
-        ({"java.lang.VirtualThread", "jdk.internal.vm.StackChunk"} if jdk.version >= 21 else set())
+    assert (
+        ours["HeapGraph$Node"] == 1000
+        and ours["HeapGraph$Leaf"] == 500
+        and "HeapGraph$Garbage" not in ours
+    )
+    known = {
+        "HeapGraph$Loader",
+        "java.util.concurrent.ForkJoinPool",
+        "java.util.concurrent.ForkJoinPool$WorkQueue",
+    } | ({"java.lang.VirtualThread", "jdk.internal.vm.StackChunk"} if jdk.version >= 21 else set())
     assert known <= vm.keys() and known <= ours.keys()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ("-XX:-UseCompressedOops", "-XX:-UseCompactObjectHeaders", "-XX:+UseCompactObjectHeaders",
-                                     "-XX:ObjectAlignmentInBytes=16", "-XX:-UseCompressedClassPointers"))
+@pytest.mark.parametrize(
+    "options",
+    (
+        "-XX:-UseCompressedOops",
+        "-XX:-UseCompactObjectHeaders",
+        "-XX:+UseCompactObjectHeaders",
+        "-XX:ObjectAlignmentInBytes=16",
+        "-XX:-UseCompressedClassPointers",
+    ),
+)
 def test_histogram_is_the_vms_of_other_layouts(jdk, tmp_path, options):
     if "Compact" in options and jdk.version < 25:
         pytest.skip("no compact headers before JDK 24")
@@ -150,42 +197,65 @@ def test_histogram_is_the_vms_of_other_layouts(jdk, tmp_path, options):
     assert compared > 250 and not differ
 
 
-@pytest.mark.parametrize("options", [
-    "-XX:-UseCompressedOops",
-    "-XX:ObjectAlignmentInBytes=16",
-    *(pytest.param(o, marks=pytest.mark.slow) for o in ("", "-Xmx40g", "-XX:+UseZGC", "-XX:+UseCompactObjectHeaders"))])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "-XX:-UseCompressedOops",
+        "-XX:ObjectAlignmentInBytes=16",
+        *(
+            pytest.param(o, marks=pytest.mark.slow)
+            for o in ("", "-Xmx40g", "-XX:+UseZGC", "-XX:+UseCompactObjectHeaders")
+        ),
+    ],
+)
 def test_sizes_are_the_vms_whoever_dumps(jdk, tmp_path, options):
-    """
-    Dumps of the VM's dumper and of the agent, where large arrays come before most objects, ZGC's dumper follows references, and
-    the agent's ids of threads are no addresses.
+    """Dumps of the VM's dumper and of the agent, where large arrays come before most objects,
+    ZGC's dumper follows references, and the agent's ids of threads are no addresses.
     """
     if options.endswith("ZGC") and jdk.version < 17 or "Compact" in options and jdk.version < 25:
         pytest.skip(f"JDK {jdk.version} has no {options}")
-    outputs = {"rewritten.hprof": "heap=dump,format=b", "sites.hprof": "heap=all,format=b", "recording.hprof": "heap=dump,format=r"}
+    outputs = {
+        "rewritten.hprof": "heap=dump,format=b",
+        "sites.hprof": "heap=all,format=b",
+        "recording.hprof": "heap=dump,format=r",
+    }
     taken = {}
     for name, agent in outputs.items():
         output = tmp_path / name.replace("recording.hprof", "recording.jfr")
-        with Program(jdk, "HeapSizes", jvm=("-Xmx1g", *options.split(), jdk.agent(f"{agent},file={output}"))) as p:
+        with Program(
+            jdk, "HeapSizes", jvm=("-Xmx1g", *options.split(), jdk.agent(f"{agent},file={output}"))
+        ) as p:
             taken[name] = jmap(jdk, p.pid)
             if name == "recording.hprof":
                 taken["vm.hprof"] = taken[name]
                 take(p, tmp_path / "vm.hprof")
     for name, vm in taken.items():
-        ours = {c["class"]: (c["objects"], c["shallow"]) for c in heap("histogram", tmp_path / name)["classes"]}
+        ours = {
+            c["class"]: (c["objects"], c["shallow"])
+            for c in heap("histogram", tmp_path / name)["classes"]
+        }
         for row in ("HeapSizes$Node", "HeapSizes$Edge", "HeapSizes$Node[]", "long[][]"):
             assert ours[row] == vm[row], (name, row)
-        for row in ("java.lang.String", "java.util.HashMap$Node", "java.lang.Thread", "java.util.ArrayList"):
+        for row in (
+            "java.lang.String",
+            "java.util.HashMap$Node",
+            "java.lang.Thread",
+            "java.util.ArrayList",
+        ):
             assert ours[row][1] * vm[row][0] == vm[row][1] * ours[row][0], (name, row)
 
 
 def test_dump_leaves_nothing_behind(tmp_path):
-    """A VM of our own file system writes next to the output; one with another root writes into its /tmp, from where the file is
-    fetched."""
+    """A VM of our own file system writes next to the output; one with another root writes into its
+    /tmp, from where the file is fetched.
+    """
     for jdk in (lab.Jdk(17), None):
         before = set(pathlib.Path("/tmp").glob("jvmscope-heap-*"))
         if jdk is None:
             command = ["java", "-Xmx64m", "-cp", str(lab.compiled("HeapGraph")), "HeapGraph"]
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
             assert process.stdout.readline() == "READY\n"
             garbage = take(process, tmp_path / "all.hprof", "--all")
             assert heap("objects", garbage, "HeapGraph$Garbage")["count"] == 5000
@@ -220,36 +290,76 @@ def test_retained_sizes_are_what_was_built(jdk, tmp_path):
         dump = take(p, tmp_path / "held.hprof")
     size = sizes(dump)
     trees = sorted((o["retained"] for o in objects_of(dump, "HeapHeld$Tree")), reverse=True)
-    assert trees == sorted(((2 ** d - 1) * size["HeapHeld$Tree"] for d in range(1, 13) for _ in range(2 ** (12 - d))), reverse=True)
+    assert trees == sorted(
+        ((2**d - 1) * size["HeapHeld$Tree"] for d in range(1, 13) for _ in range(2 ** (12 - d))),
+        reverse=True,
+    )
     header = 12 if jdk.version == 27 else 16
 
     def array(n, width):
         start = header if width < 8 else (header + 7) // 8 * 8
         return (start + n * width + 7) // 8 * 8
+
     halves = objects_of(dump, "HeapHeld$Half")
     assert [h["retained"] for h in halves] == [size["HeapHeld$Half"]] * 2
     [diamond] = objects_of(dump, "HeapHeld$Diamond")
-    assert diamond["retained"] == size["HeapHeld$Diamond"] + 2 * size["HeapHeld$Half"] + array(100000, 1)
+    assert diamond["retained"] == size["HeapHeld$Diamond"] + 2 * size["HeapHeld$Half"] + array(
+        100000, 1
+    )
     ring = size["HeapHeld$Ring"] + array(1000, 8)
-    assert sorted(o["retained"] for o in objects_of(dump, "HeapHeld$Ring")) == [ring * k for k in range(1, 11)]
+    assert sorted(o["retained"] for o in objects_of(dump, "HeapHeld$Ring")) == [
+        ring * k for k in range(1, 11)
+    ]
     [alone] = objects_of(dump, "HeapHeld$Alone")
     assert alone["retained"] == size["HeapHeld$Alone"] + array(54321, 1)
     lists = [o for o in heap("dominators", dump, "--children", alone["object"])["dominators"]]
     assert [o["class"] for o in lists] == ["byte[]"]
     # A set retains what none of its members does alone.
-    assert heap("retained", dump, "HeapHeld$Half")["retained"] == 2 * size["HeapHeld$Half"] + array(100000, 1)
+    assert heap("retained", dump, "HeapHeld$Half")["retained"] == 2 * size["HeapHeld$Half"] + array(
+        100000, 1
+    )
 
 
 LEAKS = {
     # way: (class of the holder, what stands in the path, what accumulates, at least how many)
     "cache": ("HeapLeaks$Cache", "static SESSIONS java.util.HashMap", "HeapLeaks$Session", 20000),
-    "listeners": ("HeapLeaks", "static BUS HeapLeaks$Bus -> listeners java.util.ArrayList size 40000", "HeapLeaks$Listener", 40000),
-    "queue": ("HeapLeaks", "static QUEUE java.util.concurrent.LinkedBlockingQueue", "HeapLeaks$Request", 9990),
+    "listeners": (
+        "HeapLeaks",
+        "static BUS HeapLeaks$Bus -> listeners java.util.ArrayList size 40000",
+        "HeapLeaks$Listener",
+        40000,
+    ),
+    "queue": (
+        "HeapLeaks",
+        "static QUEUE java.util.concurrent.LinkedBlockingQueue",
+        "HeapLeaks$Request",
+        9990,
+    ),
     "threadlocal": ('"worker-7"', 'thread java.lang.Thread "worker-7"', "byte[]", 49990),
-    "loaders": ("HeapLeaks", "static LOADERS java.util.ArrayList size 200", "HeapLeaks$Plugin", 200),
-    "loadersalone": ("HeapLeaks", "static LOADERS java.util.ArrayList size 200", "HeapLeaks$Loader", 200),
-    "classes": ("HeapLeaks", "static LOADERS java.util.ArrayList size 200", "HeapLeaks$Plugin", 200),
-    "local": ("size 20000", 'local variable of thread "main" in HeapLeaks.main (HeapLeaks.java:', "HeapLeaks$Session", 20000),
+    "loaders": (
+        "HeapLeaks",
+        "static LOADERS java.util.ArrayList size 200",
+        "HeapLeaks$Plugin",
+        200,
+    ),
+    "loadersalone": (
+        "HeapLeaks",
+        "static LOADERS java.util.ArrayList size 200",
+        "HeapLeaks$Loader",
+        200,
+    ),
+    "classes": (
+        "HeapLeaks",
+        "static LOADERS java.util.ArrayList size 200",
+        "HeapLeaks$Plugin",
+        200,
+    ),
+    "local": (
+        "size 20000",
+        'local variable of thread "main" in HeapLeaks.main (HeapLeaks.java:',
+        "HeapLeaks$Session",
+        20000,
+    ),
 }
 
 
@@ -266,30 +376,65 @@ def test_leaks_are_named(jdk, tmp_path, way):
     assert path in suspect["path"], suspect
     assert suspect["accumulates"] == class_name and suspect["count"] >= count, suspect
     reachable = heap("summary", dump)["reachableBytes"]
-    assert suspect["percent"] == pytest.approx(100 * suspect["retained"] / reachable) and suspect["percent"] > 80
-    # References by which the VM itself keeps classes are not part of a path, because nobody can change them.
+    assert (
+        suspect["percent"] == pytest.approx(100 * suspect["retained"] / reachable)
+        and suspect["percent"] > 80
+    )
+    # References by which the VM itself keeps classes are not part of a path, because nobody can
+    # change them.
     assert "ClassLoader" not in suspect["path"].split("static")[0], suspect["path"]
     loaders = way in ("loaders", "loadersalone", "classes")
     assert suspect["loaders"] == (200 if loaders else 1)
     if path.startswith("static"):  # so do `heap paths`, for one object and for many
         one = heap("paths", dump, suspect["accumulator"])
-        assert (one["path"][0]["via"], one["path"][0]["class"], one["path"][0]["value"].split("$")[0]) == ("class of the program", "java.lang.Class", "HeapLeaks"), one
-        assert one["length"] == len(one["path"]) and one["path"][-1]["object"] == suspect["accumulator"]
-        first, *rest = heap("paths", dump, class_name)["paths"] if way != "classes" else [{"depth": 0, "path": "class of the program: class HeapLeaks"}]
-        assert first["depth"] == 0 and first["path"].startswith("class of the program: class HeapLeaks"), first
+        assert (
+            one["path"][0]["via"],
+            one["path"][0]["class"],
+            one["path"][0]["value"].split("$")[0],
+        ) == ("class of the program", "java.lang.Class", "HeapLeaks"), one
+        assert (
+            one["length"] == len(one["path"])
+            and one["path"][-1]["object"] == suspect["accumulator"]
+        )
+        first, *rest = (
+            heap("paths", dump, class_name)["paths"]
+            if way != "classes"
+            else [{"depth": 0, "path": "class of the program: class HeapLeaks"}]
+        )
+        assert first["depth"] == 0 and first["path"].startswith(
+            "class of the program: class HeapLeaks"
+        ), first
         assert not [row for row in rest if row["depth"] == 0 and row["objects"] > count / 10], rest
     if way == "threadlocal":  # a chain of 50,000 links, of which every third is taken
         notes = heap("paths", dump, "--limit", 1000, "HeapLeaks$Link")["notes"]
-        cut = [re.fullmatch(r"Paths longer than 4096 steps: (\d+) of (\d+); these objects are counted on the last 4096 steps of their path alone\.", n) for n in notes]
+        cut = [
+            re.fullmatch(
+                r"Paths longer than 4096 steps: (\d+) of (\d+); these objects are counted on the last 4096 steps of their path alone\.",
+                n,
+            )
+            for n in notes
+        ]
         [(longer, taken)] = [map(int, c.groups()) for c in cut if c]
-        assert taken in (16666, 16667) and (taken - longer) * 3 == pytest.approx(4096, abs=12), notes
+        assert taken in (16666, 16667) and (taken - longer) * 3 == pytest.approx(
+            4096, abs=12
+        ), notes
         assert "Steps after the first 201 of a path are not shown." in notes
-        assert not [n for n in heap("paths", dump, "--limit", 100, "byte[]")["notes"] if "Steps after the first" in n]
+        assert not [
+            n
+            for n in heap("paths", dump, "--limit", 100, "byte[]")["notes"]
+            if "Steps after the first" in n
+        ]
     text = lab.output("heap", "leaks", dump)
     assert ("loaded by 200 class loaders, one each." in text) == loaders
     assert ("which keep class HeapLeaks$Plugin, loaded by" in text) == (way == "loadersalone")
     assert ("200 versions of class HeapLeaks$Plugin, " in text) == (way == "classes")
-    for word in (holder, path, class_name, f"{suspect['percent']:.1f} % of the heap", str(suspect["count"])):
+    for word in (
+        holder,
+        path,
+        class_name,
+        f"{suspect['percent']:.1f} % of the heap",
+        str(suspect["count"]),
+    ):
         assert word in text
     out = tmp_path / "leaks.json"
     assert lab.jvmscope("heap", "leaks", "-o", out, dump).returncode == 0
@@ -301,7 +446,9 @@ def test_clean_heap_has_no_suspects(jdk, tmp_path):
     with Program(jdk, "HeapLeaks", "clean") as p:
         dump = take(p, tmp_path / "clean.hprof")
     answer = heap("leaks", dump)
-    assert answer["suspects"] == [] and answer["notes"] == ["No suspects: nothing holds a tenth of the heap and 2 MiB or more."]
+    assert answer["suspects"] == [] and answer["notes"] == [
+        "No suspects: nothing holds a tenth of the heap and 2 MiB or more."
+    ]
     assert heap("summary", dump)["reachableBytes"] > 20000 * 1000
 
 
@@ -332,7 +479,9 @@ public class Proxies {
 
 @pytest.mark.jdks(8, 17, 25)
 def test_proxies_are_named_by_the_interfaces_whose_methods_they_have(jdk, tmp_path):
-    """In a survey, with a new index and with one that exists; a proxy whose interface has no method keeps its number."""
+    """In a survey, with a new index and with one that exists; a proxy whose interface has no method
+    keeps its number.
+    """
     (tmp_path / "Proxies.java").write_text(PROXIES)
     assert jdk.run("javac", "-d", tmp_path, tmp_path / "Proxies.java").returncode == 0
     with Program(jdk, "java", "-Xmx64m", "-cp", tmp_path, "Proxies") as p:
@@ -340,8 +489,17 @@ def test_proxies_are_named_by_the_interfaces_whose_methods_they_have(jdk, tmp_pa
     package = "com.sun.proxy." if jdk.version == 8 else "jdk.proxy."
     greeter, runnable = "$Proxy[Proxies$Greeter,Proxies$Other]", package + "$Proxy[Runnable]"
     for _ in range(2):
-        rows = {row["class"]: row["objects"] for row in heap("histogram", dump)["classes"] if "$Proxy" in row["class"]}
-        assert rows.pop(greeter) == 2 and rows.pop(runnable) == 1 and rows.pop("$Proxy[Proxies$Kind]") == 1 and sum(bool(re.fullmatch(r"\$Proxy\d+", name)) for name in rows) == 1, rows
+        rows = {
+            row["class"]: row["objects"]
+            for row in heap("histogram", dump)["classes"]
+            if "$Proxy" in row["class"]
+        }
+        assert (
+            rows.pop(greeter) == 2
+            and rows.pop(runnable) == 1
+            and rows.pop("$Proxy[Proxies$Kind]") == 1
+            and sum(bool(re.fullmatch(r"\$Proxy\d+", name)) for name in rows) == 1
+        ), rows
         assert {o["class"] for o in heap("objects", dump, greeter)["objects"]} == {greeter}
         assert runnable in lab.jvmscope("heap", "paths", dump, runnable).stdout
 
@@ -349,18 +507,31 @@ def test_proxies_are_named_by_the_interfaces_whose_methods_they_have(jdk, tmp_pa
 @pytest.mark.parametrize("waste", [8, 25], indirect=True)
 def test_a_class_without_instances_is_told_in_a_sentence(waste, tmp_path):
     for verb in ("objects", "paths", "retained"):
-        for name, says in (("java.lang.Math", "java.lang.Math has no instances in this dump.\n"),
-                           ("java.lang.Mat*", "The classes of java.lang.Mat* have no instances in this dump.\n")):
+        for name, says in (
+            ("java.lang.Math", "java.lang.Math has no instances in this dump.\n"),
+            ("java.lang.Mat*", "The classes of java.lang.Mat* have no instances in this dump.\n"),
+        ):
             done = lab.jvmscope("heap", verb, waste, name)
             assert (done.returncode, done.stdout) == (0, says), (verb, done.stdout, done.stderr)
             answer = heap(verb, waste, name)
             assert answer["notes"] == [says[:-1]] and answer.get("objects", []) in (0, []), answer
-        assert lab.jvmscope("heap", verb, "-o", tmp_path / "x.html", waste, "java.lang.Math").returncode == 0
+        assert (
+            lab.jvmscope(
+                "heap", verb, "-o", tmp_path / "x.html", waste, "java.lang.Math"
+            ).returncode
+            == 0
+        )
         page = (tmp_path / "x.html").read_text()
-        assert "java.lang.Math has no instances in this dump." in page and "<table" not in page and "<dt>" not in page
+        assert (
+            "java.lang.Math has no instances in this dump." in page
+            and "<table" not in page
+            and "<dt>" not in page
+        )
 
 
-every_layout = pytest.mark.parametrize("waste", (8, 17, 27), indirect=True, ids=("jdk8", "jdk17", "jdk27"))
+every_layout = pytest.mark.parametrize(
+    "waste", (8, 17, 27), indirect=True, ids=("jdk8", "jdk17", "jdk27")
+)
 
 
 @every_layout
@@ -369,9 +540,21 @@ def test_report_is_one_page_that_needs_nothing(waste, tmp_path):
     done = lab.jvmscope("heap", "summary", "-o", report, waste)
     assert done.returncode == 0 and done.stdout == "", done.stderr
     html = report.read_text()
-    for title in ("GC roots", "Biggest objects", "Suspects", "Classes by what they retain", "What packages retain", "tree of dominators"):
+    for title in (
+        "GC roots",
+        "Biggest objects",
+        "Suspects",
+        "Classes by what they retain",
+        "What packages retain",
+        "tree of dominators",
+    ):
         assert f"<h2>{title}" in html or title in html, title
-    assert "No suspects" in html and "&lt;no package&gt;" in html and "java.lang.String" in html and html.count("<details>") == html.count("</details>") > 5
+    assert (
+        "No suspects" in html
+        and "&lt;no package&gt;" in html
+        and "java.lang.String" in html
+        and html.count("<details>") == html.count("</details>") > 5
+    )
     assert "class=chart" in html
     assert not re.search(r"<script|<link|src=|@import|url\(", html)
     for verb in ("histogram", "leaks", "threads", "dominators", "strings", "collections"):
@@ -383,15 +566,28 @@ def test_report_is_one_page_that_needs_nothing(waste, tmp_path):
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
 def test_tables_say_how_many_rows_they_leave_out(waste):
     """In text and JSON, with --limit and without it; a table that is whole says nothing."""
-    for verb, table, *options in (("histogram", "classes"), ("collections", "collections"), ("arrays", "arrays"), ("components", "packages"),
-                                  ("dominators", "dominators", "--children", "root"), ("objects", "objects", "--class", "java.lang.String"),
-                                  ("strings", "strings", "--find", "java"), ("references", "referents")):
-        whole, cut = heap(verb, "-n", 10**6, *options, waste), heap(verb, "-n", 2, *options, waste)
+    for verb, table, *options in (
+        ("histogram", "classes"),
+        ("collections", "collections"),
+        ("arrays", "arrays"),
+        ("components", "packages"),
+        ("dominators", "dominators", "--children", "root"),
+        ("objects", "objects", "--class", "java.lang.String"),
+        ("strings", "strings", "--find", "java"),
+        ("references", "referents"),
+    ):
+        whole, cut = heap(verb, "-n", 10**6, *options, waste), heap(
+            verb, "-n", 2, *options, waste
+        )
         left = len(whole[table]) - 2
-        assert len(cut[table]) == 2 and "left_out" not in whole and cut["left_out"][table] == left > 0, (verb, cut.get("left_out"))
+        assert (
+            len(cut[table]) == 2 and "left_out" not in whole and cut["left_out"][table] == left > 0
+        ), (verb, cut.get("left_out"))
         more = f"... and {left} {'row' if left == 1 else 'rows'} more (--limit)\n"
         assert more in lab.output("heap", verb, "-n", 2, *options, waste), verb
-        assert "more (--limit)" not in lab.output("heap", verb, "-n", 10**6, *options, waste), verb
+        assert "more (--limit)" not in lab.output(
+            "heap", verb, "-n", 10**6, *options, waste
+        ), verb
     n = len(heap("histogram", waste)["classes"])
     assert f"... and {n - 40} rows more (--limit)\n" in lab.output("heap", "histogram", waste)
 
@@ -406,7 +602,10 @@ def row(rows, **known):
 def test_waste_is_found(waste):
     strings = heap("strings", waste)
     fifty = row(strings["duplicates"], value='"a text that is there fifty times"')
-    assert (fifty["count"], fifty["arrays"], fifty["length"]) == (51, 51, 32) or (fifty["count"], fifty["arrays"]) == (50, 50)
+    assert (fifty["count"], fifty["arrays"], fifty["length"]) == (51, 51, 32) or (
+        fifty["count"],
+        fifty["arrays"],
+    ) == (50, 50)
     assert fifty["wasted"] >= (fifty["count"] - 1) * (24 + 48)
     found = heap("strings", waste, "--find", "there fifty")
     assert found["count"] == fifty["count"] == len(found["strings"])
@@ -414,12 +613,24 @@ def test_waste_is_found(waste):
     assert heap("strings", waste, "--find", "no such text anywhere")["count"] == 0
 
     keeper = row(heap("collections", waste)["collections"], **{"class": "HeapWaste$Keeper"})
-    assert (keeper["objects"], keeper["empty"], keeper["elements"], keeper["largest"]) == (31, 30, 7, 7)
-    assert keeper["slots"] == 16 and keeper["fill"] == pytest.approx(100 / 16) and keeper["collisions"] == pytest.approx(600 / 7)
+    assert (keeper["objects"], keeper["empty"], keeper["elements"], keeper["largest"]) == (
+        31,
+        30,
+        7,
+        7,
+    )
+    assert (
+        keeper["slots"] == 16
+        and keeper["fill"] == pytest.approx(100 / 16)
+        and keeper["collisions"] == pytest.approx(600 / 7)
+    )
 
     arrays = heap("arrays", waste)
     assert row(arrays["worst"], **{"class": "long[]", "fault": "constant"})["wasted"] == 4999 * 8
-    sparse = row(arrays["worst"], **{"class": "java.lang.Object[]", "fault": "sparse", "value": "[4000], 100 set"})
+    sparse = row(
+        arrays["worst"],
+        **{"class": "java.lang.Object[]", "fault": "sparse", "value": "[4000], 100 set"},
+    )
     assert sparse["wasted"] == 3900 * 4
     assert row(arrays["worst"], **{"class": "int[]", "fault": "oversized", "wasted": 2900 * 4})
 
@@ -428,7 +639,10 @@ def test_waste_is_found(waste):
     assert (soft["count"], soft["only"]) == (1, 1) and soft["retained"] > 3000
     weak = row(references["referents"], **{"kind": "weak", "class": "HeapWaste$Shown"})
     assert (weak["count"], weak["only"], weak["retained"]) == (1, 0, 0)
-    assert row(references["referents"], **{"kind": "phantom", "class": "java.util.ArrayList"})["count"] == 1
+    assert (
+        row(references["referents"], **{"kind": "phantom", "class": "java.util.ArrayList"})["count"]
+        == 1
+    )
 
 
 @every_layout
@@ -438,11 +652,28 @@ def test_values_are_shown_as_a_person_reads_them(waste):
     dominator = re.search("0x[0-9a-f]+", answer["dominator"])
     assert answer.get("dominatorObject") == (dominator and dominator[0])
     fields = {f["field"]: f["value"] for f in answer["fields"]}
-    assert fields == {"boxed": "4711", "real": "2.5", "tenth": "0.1", "sum": "0.30000000000000004", "third": "0.33333334",
-                      "pi": "3.141592653589793", "thousandth": "0.001", "letter": "'q'", "yes": "true", "counter": "99", "colour": '"GREEN"',
-                      "type": "HeapWaste$Clash", "url": '"http://example.org/index.html"', "thread": '"sleeper"',
-                      "text": '"built of parts"', "list": "size 1", "wide": '"привет"', "date": "2001-09-09 01:46:40.000 UTC",
-                      "big": "123456789012345678901234567890", "uuid": "01234567-89ab-cdef-8123-456789abcdef"}
+    assert fields == {
+        "boxed": "4711",
+        "real": "2.5",
+        "tenth": "0.1",
+        "sum": "0.30000000000000004",
+        "third": "0.33333334",
+        "pi": "3.141592653589793",
+        "thousandth": "0.001",
+        "letter": "'q'",
+        "yes": "true",
+        "counter": "99",
+        "colour": '"GREEN"',
+        "type": "HeapWaste$Clash",
+        "url": '"http://example.org/index.html"',
+        "thread": '"sleeper"',
+        "text": '"built of parts"',
+        "list": "size 1",
+        "wide": '"привет"',
+        "date": "2001-09-09 01:46:40.000 UTC",
+        "big": "123456789012345678901234567890",
+        "uuid": "01234567-89ab-cdef-8123-456789abcdef",
+    }
 
 
 def ask(dump, sql, *options):
@@ -453,34 +684,60 @@ def ask(dump, sql, *options):
 
 @every_layout
 def test_query(waste):
-    histogram = {c["class"]: (c["objects"], c["shallow"]) for c in heap("histogram", waste)["classes"]}
+    histogram = {
+        c["class"]: (c["objects"], c["shallow"]) for c in heap("histogram", waste)["classes"]
+    }
     counted = ask(waste, "SELECT class, count(*), sum(shallow) FROM objects GROUP BY class")
     assert {c: (n, s) for c, n, s in counted} == histogram
-    assert ask(waste, "SELECT count(*) FROM strings WHERE value = 'a text that is there fifty times'")[0][0] in (50, 51)
+    assert ask(
+        waste, "SELECT count(*) FROM strings WHERE value = 'a text that is there fifty times'"
+    )[0][0] in (50, 51)
     assert ask(waste, 'SELECT n FROM "HeapWaste$Clash" ORDER BY n') == [[n] for n in range(7)]
     # Subclasses stand in the table of their base with its fields.
-    assert ask(waste, "SELECT size FROM \"java.util.HashMap\" WHERE class_name = 'HeapWaste$Keeper' AND size > 0") == [[7]]
+    assert ask(
+        waste,
+        "SELECT size FROM \"java.util.HashMap\" WHERE class_name = 'HeapWaste$Keeper' AND size > 0",
+    ) == [[7]]
     [[shown, retained]] = ask(waste, 'SELECT object, retained FROM "HeapWaste$Shown"')
     assert ask(waste, f"SELECT sum(shallow) FROM retained WHERE holder = {shown}") == [[retained]]
     assert ask(waste, f"SELECT class FROM objects WHERE id = {shown}") == [["HeapWaste$Shown"]]
-    joined = ask(waste, "SELECT f.name, s.value FROM objects o JOIN fields f ON f.object = o.id JOIN strings s ON s.object = f.ref "
-                        "WHERE o.class = 'HeapWaste$Shown'")
+    joined = ask(
+        waste,
+        "SELECT f.name, s.value FROM objects o JOIN fields f ON f.object = o.id JOIN strings s ON s.object = f.ref "
+        "WHERE o.class = 'HeapWaste$Shown'",
+    )
     assert joined == [["wide", "привет"]]
     assert ["url"] in ask(waste, f"SELECT name FROM refs WHERE source = {shown}")
     assert ask(waste, "SELECT object FROM roots WHERE kind = 'system class'")
     children = ask(waste, f"SELECT id FROM objects WHERE dominator = {shown}")
-    assert sorted(c for [c] in children) == sorted(d["object"] for d in heap("dominators", waste, "--children", shown)["dominators"])
+    assert sorted(c for [c] in children) == sorted(
+        d["object"] for d in heap("dominators", waste, "--children", shown)["dominators"]
+    )
     limited = heap("query", "-n", "3", waste, "SELECT id FROM objects")
     assert len(limited["rows"]) == 3 and limited["truncated"] and limited["columns"] == ["id"]
 
 
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
 def test_query_only_reads(waste, tmp_path):
-    for sql in ("DELETE FROM objects", f"ATTACH '{tmp_path}/x' AS y", "CREATE TABLE t(a)", "SELECT nope FROM objects", "SELECT", "",
-                "SELECT 1; SELECT 2", "PRAGMA writable_schema = 1", "SELECT load_extension('x')", "SELECT * FROM retained",
-                "SELECT * FROM \"no.such.Class\""):
+    for sql in (
+        "DELETE FROM objects",
+        f"ATTACH '{tmp_path}/x' AS y",
+        "CREATE TABLE t(a)",
+        "SELECT nope FROM objects",
+        "SELECT",
+        "",
+        "SELECT 1; SELECT 2",
+        "PRAGMA writable_schema = 1",
+        "SELECT load_extension('x')",
+        "SELECT * FROM retained",
+        "SELECT * FROM \"no.such.Class\"",
+    ):
         done = lab.jvmscope("heap", "query", waste, sql)
-        assert done.returncode == 2 and done.stdout == "" and re.fullmatch(r"jvmscope: query: [^\n]+\n", done.stderr), (sql, done)
+        assert (
+            done.returncode == 2
+            and done.stdout == ""
+            and re.fullmatch(r"jvmscope: query: [^\n]+\n", done.stderr)
+        ), (sql, done)
     assert not list(tmp_path.iterdir())
 
 
@@ -501,30 +758,56 @@ def test_query_finds_an_address_without_looking_at_all(waste):
 
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
 def test_query_by_target_is_what_a_look_at_all_finds(waste):
-    """SQLite does not recognize +r.target as a column, so it scans everything: the first target is searched for, and a table is
-    made when there are more."""
+    """SQLite does not recognize +r.target as a column, so it scans everything: the first target is
+    searched for, and a table is made when there are more.
+    """
     of = "FROM objects o, {table} r WHERE o.class LIKE 'HeapWaste%' AND {column} = o.id"
-    for table, column, source in (("refs", "r.target", "r.source"), ("fields", "r.ref", "r.object")):
-        found, all_of_them = (ask(waste, f"SELECT {column}, {source}, r.name " + of.format(table=table, column=c) + " ORDER BY 1, 2, 3", "-n", "100000")
-                              for c in (column, "+" + column))
+    for table, column, source in (
+        ("refs", "r.target", "r.source"),
+        ("fields", "r.ref", "r.object"),
+    ):
+        found, all_of_them = (
+            ask(
+                waste,
+                f"SELECT {column}, {source}, r.name "
+                + of.format(table=table, column=c)
+                + " ORDER BY 1, 2, 3",
+                "-n",
+                "100000",
+            )
+            for c in (column, "+" + column)
+        )
         assert found == all_of_them and len(found) > (30 if table == "refs" else 5)
     first = ask(waste, "SELECT object FROM strings LIMIT 4")
     assert ask(waste, "SELECT object FROM strings WHERE rowid = 3") == [first[3]]
     [[one]] = ask(waste, "SELECT target FROM refs GROUP BY target ORDER BY count(*) DESC LIMIT 1")
-    assert ask(waste, f"SELECT count(*) FROM refs WHERE target = {one}") == ask(waste, f"SELECT count(*) FROM refs WHERE +target = {one}")
+    assert ask(waste, f"SELECT count(*) FROM refs WHERE target = {one}") == ask(
+        waste, f"SELECT count(*) FROM refs WHERE +target = {one}"
+    )
 
 
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
 def test_query_of_the_page_ends_in_time(waste):
-    server = subprocess.Popen([lab.BUILD / "jvmscope", "serve", "--query-limit", "200ms", waste], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [lab.BUILD / "jvmscope", "serve", "--query-limit", "200ms", waste],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         url = server.stdout.readline().strip()
 
         def query(sql):
-            return urllib.request.urlopen(f"{url}0/heap/query?" + urllib.parse.urlencode({"sql": sql}), timeout=60)
+            return urllib.request.urlopen(
+                f"{url}0/heap/query?" + urllib.parse.urlencode({"sql": sql}), timeout=60
+            )
+
         with pytest.raises(urllib.error.HTTPError) as refused:
-            query("SELECT count(*) FROM objects a, objects b, objects c WHERE a.shallow + b.shallow + c.shallow = 1")
-        assert refused.value.code == 400 and "exceeded the time limit" in refused.value.read().decode()
+            query(
+                "SELECT count(*) FROM objects a, objects b, objects c WHERE a.shallow + b.shallow + c.shallow = 1"
+            )
+        assert (
+            refused.value.code == 400 and "exceeded the time limit" in refused.value.read().decode()
+        )
         assert json.load(query("SELECT 1 + 1"))["rows"] == [[2]]
     finally:
         server.terminate()
@@ -556,7 +839,9 @@ def test_classes_of_several_loaders_and_components(tmp_path):
 
 
 def test_classes_without_instances_retain_what_their_static_fields_hold(tmp_path):
-    """200 loaders of a class with a static array of 100,000 bytes and no instance: neither the class nor its loader retains 0."""
+    """200 loaders of a class with a static array of 100,000 bytes and no instance: neither the
+    class nor its loader retains 0.
+    """
     with Program(lab.Jdk(17), "HeapLeaks", "classes") as p:
         dump = take(p, tmp_path / "classes.hprof")
     found = heap("classes", dump)
@@ -564,18 +849,24 @@ def test_classes_without_instances_retain_what_their_static_fields_hold(tmp_path
     assert len(twins) == 200 and {t["objects"] for t in twins} == {0}
     assert all(100000 < t["retained"] < 102000 for t in twins), twins[:3]
     own = [l for l in found["loaders"] if l["name"] == "HeapLeaks$Loader"]
-    assert len(own) == 200 and all((l["objects"], l["classes"]) == (0, 1) and 100000 < l["retained"] < 102000 for l in own), own[:3]
+    assert len(own) == 200 and all(
+        (l["objects"], l["classes"]) == (0, 1) and 100000 < l["retained"] < 102000 for l in own
+    ), own[:3]
 
 
 def test_diff_and_unreachable(tmp_path):
     with Program(lab.Jdk(17), "HeapGraph") as p:
-        all_objects, live = take(p, tmp_path / "all.hprof", "--all"), take(p, tmp_path / "live.hprof")
+        all_objects, live = take(p, tmp_path / "all.hprof", "--all"), take(
+            p, tmp_path / "live.hprof"
+        )
     garbage = {c["class"]: c["objects"] for c in heap("unreachable", all_objects)["classes"]}
     assert garbage["HeapGraph$Garbage"] == 5000 and "HeapGraph$Node" not in garbage
     gone = row(heap("diff", all_objects, live)["classes"], **{"class": "HeapGraph$Garbage"})
     assert (gone["objectsOld"], gone["objectsNew"], gone["objectsGrown"]) == (5000, 0, -5000)
     whole, cut = heap("diff", all_objects, live), heap("diff", "-n", 1, all_objects, live)
-    assert {key: len(whole[key]) - 1 for key in ("classes", "retained")}.items() <= cut["left_out"].items()
+    assert {key: len(whole[key]) - 1 for key in ("classes", "retained")}.items() <= cut[
+        "left_out"
+    ].items()
     same = heap("diff", live, live)
     assert same["classes"] == same["program"] == []
 
@@ -587,9 +878,18 @@ def test_diff_ranks_the_program_s_classes_by_what_they_retain(tmp_path):
         with Program(lab.Jdk(17), *program) as p:
             dumps.append(take(p, tmp_path / f"{program[0]}.hprof"))
     grown = heap("diff", *dumps)
-    assert grown["classes"][0]["class"] == "byte[]" and grown["program"][0]["class"] == "HeapLeaks$Session"
-    assert grown["program"][0]["objectsGrown"] == 20000 and grown["program"][0]["retainedGrown"] > 20000000
-    assert not any(re.match(r"java\.|jdk\.|sun\.|(byte|int|char|long)\[", row["class"]) for row in grown["program"]), grown["program"]
+    assert (
+        grown["classes"][0]["class"] == "byte[]"
+        and grown["program"][0]["class"] == "HeapLeaks$Session"
+    )
+    assert (
+        grown["program"][0]["objectsGrown"] == 20000
+        and grown["program"][0]["retainedGrown"] > 20000000
+    )
+    assert not any(
+        re.match(r"java\.|jdk\.|sun\.|(byte|int|char|long)\[", row["class"])
+        for row in grown["program"]
+    ), grown["program"]
 
 
 VISUALVM = "/usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar"
@@ -597,36 +897,55 @@ VISUALVM = "/usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid
 
 @pytest.fixture(scope="session")
 def oracle(tmp_path_factory):
-    """Returns what VisualVM's heap library says of a dump: counts and sizes by class, and size, retained size and class of the
-    given objects."""
+    """Returns what VisualVM's heap library says of a dump: counts and sizes by class, and size,
+    retained size and class of the given objects.
+    """
     out, jdk = tmp_path_factory.mktemp("oracle"), lab.Jdk(17)
-    built = jdk.run("javac", "-cp", VISUALVM, "-d", out, lab.ROOT / "tests" / "tools" / "HeapOracle.java")
+    built = jdk.run(
+        "javac", "-cp", VISUALVM, "-d", out, lab.ROOT / "tests" / "tools" / "HeapOracle.java"
+    )
     assert built.returncode == 0, built.stderr
 
     def read(dump, objects):
         ids = dump.with_suffix(".ids")
         ids.write_text("\n".join(objects) + "\n")
-        done = jdk.run("java", "-Xmx3g", "-cp", f"{VISUALVM}:{out}", "HeapOracle", dump, ids, timeout=3000)
+        done = jdk.run(
+            "java", "-Xmx3g", "-cp", f"{VISUALVM}:{out}", "HeapOracle", dump, ids, timeout=3000
+        )
         assert done.returncode == 0, done.stderr
-        classes = {m[3]: (int(m[1]), int(m[2])) for m in re.finditer(r"^class (\d+) (\d+) (.+)$", done.stdout, re.M)}
-        sizes = {m[1]: (int(m[2]), int(m[3]), m[4]) for m in re.finditer(r"^object (\S+) (\d+) (\d+) (.+)$", done.stdout, re.M)}
+        classes = {
+            m[3]: (int(m[1]), int(m[2]))
+            for m in re.finditer(r"^class (\d+) (\d+) (.+)$", done.stdout, re.M)
+        }
+        sizes = {
+            m[1]: (int(m[2]), int(m[3]), m[4])
+            for m in re.finditer(r"^object (\S+) (\d+) (\d+) (.+)$", done.stdout, re.M)
+        }
         return classes, sizes
+
     return read
 
 
 def agrees_with_visualvm(dump, oracle, random_objects):
+    """Counts of every class; retained sizes of the 100 largest objects, and of random ones. Sizes
+    are theirs, added up over our tree: they know no fields that HotSpot adds, and no headers of
+    eight bytes (arrays have 16 with them). In their result an object that only weak references
+    reach has no retained size, but what it refers to is not counted for other objects either;
+    sometimes the same holds for class objects. Objects that retain either are not compared.
     """
-    Counts of every class; retained sizes of the 100 largest objects, and of random ones. Sizes are theirs,
-    added up over our tree: they know no fields that HotSpot adds, and no headers of eight bytes (arrays have 16 with them). In
-    their result an object that only weak references reach has no retained size, but what it refers to is not counted for other
-    objects either; sometimes the same holds for class objects. Objects that retain either are not compared.
-    """
-    rows = ask(dump, "SELECT id, class, shallow, retained, dominator, reachable, length FROM objects", "-n", str(1 << 40))
+    rows = ask(
+        dump,
+        "SELECT id, class, shallow, retained, dominator, reachable, length FROM objects",
+        "-n",
+        str(1 << 40),
+    )
     seed = random.randrange(1 << 30)
     print(dump.name, "seed", seed, "objects", len(rows))
     live = [r for r in rows if r[5]]
     largest = sorted(live, key=lambda r: -r[3])[:100]
-    chosen = {r[0] for r in largest + random.Random(seed).sample(live, min(random_objects, len(live)))}
+    chosen = {
+        r[0] for r in largest + random.Random(seed).sample(live, min(random_objects, len(live)))
+    }
     classes, theirs = oracle(dump, sorted(chosen))
     ours = collections.Counter(r[1] for r in rows)
     hidden = re.compile(r"Lambda|\+0x|/0x")  # named in another way
@@ -642,17 +961,36 @@ def agrees_with_visualvm(dump, oracle, random_objects):
         order.append(stack.pop())
         stack.extend(children[order[-1][0]])
     assert len(order) == len(live)
-    shared = {t for [t] in ask(dump, "SELECT DISTINCT r.target FROM objects o JOIN refs r ON r.source = o.id "
-                                     "WHERE o.reachable IS NOT 'strong'", "-n", str(1 << 40))}
-    # They do not see that a class refers to its protection domain, so in their result others that refer to it retain it.
-    shared |= {s for [s] in ask(dump, "SELECT r.source FROM objects p JOIN refs r ON r.target = p.id "
-                                      "WHERE p.class = 'java.security.ProtectionDomain'", "-n", str(1 << 40))}
+    shared = {
+        t
+        for [t] in ask(
+            dump,
+            "SELECT DISTINCT r.target FROM objects o JOIN refs r ON r.source = o.id "
+            "WHERE o.reachable IS NOT 'strong'",
+            "-n",
+            str(1 << 40),
+        )
+    }
+    # They do not see that a class refers to its protection domain, so in their result others that
+    # refer to it retain it.
+    shared |= {
+        s
+        for [s] in ask(
+            dump,
+            "SELECT r.source FROM objects p JOIN refs r ON r.target = p.id "
+            "WHERE p.class = 'java.security.ProtectionDomain'",
+            "-n",
+            str(1 << 40),
+        )
+    }
     compared, apart = 0, set()
     widths = {"boolean[]": 1, "byte[]": 1, "char[]": 2, "short[]": 2, "long[]": 8, "double[]": 8}
     for id, name, shallow, _, _, reachable, length in reversed(order):
         if length is not None:
             shallow = (16 + length * widths.get(name, 4) + 7) // 8 * 8
-        sums[id] = instance.get(name.replace("/0x", "+0x"), shallow) + sum(sums[c[0]] for c in children[id])
+        sums[id] = instance.get(name.replace("/0x", "+0x"), shallow) + sum(
+            sums[c[0]] for c in children[id]
+        )
         sums[id] = 0 if reachable == "weak" else sums[id]
         if name == "java.lang.Class" or id in shared or any(c[0] in apart for c in children[id]):
             apart.add(id)
@@ -688,16 +1026,22 @@ def test_real_programs_are_as_the_vm_and_visualvm_see_them(jdk, tmp_path, oracle
 
 @pytest.mark.slow
 def test_list_of_ten_million(tmp_path):
-    """A chain of 10.4 million nodes among 46 million objects is indexed, its suspects are found, and its children can be listed."""
+    """A chain of 10.4 million nodes among 46 million objects is indexed, its suspects are found,
+    and its children can be listed.
+    """
     generate, dump = tmp_path / "generate", tmp_path / "big.hprof"
-    subprocess.run(["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True)
+    subprocess.run(
+        ["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True
+    )
     subprocess.run([generate, dump, "1000"], check=True)
     done = lab.jvmscope("heap", "leaks", "--json", dump, timeout=600)
     assert done.returncode == 0, done.stderr
     chain = row(json.loads(done.stdout)["suspects"], accumulatorClass="bench.List$Node")
     assert chain["chain"] == 10400000 and chain["accumulates"] == "java.lang.Integer"
     assert chain["retained"] == 10400000 * (24 + 16)
-    assert ask(dump, f"SELECT count(*) FROM retained WHERE holder = {chain['accumulator']}") == [[2 * 10400000]]
+    assert ask(dump, f"SELECT count(*) FROM retained WHERE holder = {chain['accumulator']}") == [
+        [2 * 10400000]
+    ]
 
 
 @pytest.fixture
@@ -705,24 +1049,50 @@ def memory_group():
     """A memory cgroup of 128 MiB, of either version; returns its folder."""
     with lab.control_group("memory", "memory.limit_in_bytes", "memory.max", 128 << 20) as group:
         if not group:
-            pytest.skip("no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)")
+            pytest.skip(
+                "no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)"
+            )
         yield group[0]
 
 
 @pytest.mark.slow
 def test_more_than_fits_a_cgroup(tmp_path, memory_group):
-    """The kernel's limit includes the pages of files: those of the dump and of spilled data are released and read again."""
+    """The kernel's limit includes the pages of files: those of the dump and of spilled data are
+    released and read again.
+    """
     generate, dump = tmp_path / "generate", tmp_path / "big.hprof"
-    subprocess.run(["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True)
+    subprocess.run(
+        ["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True
+    )
     subprocess.run([generate, dump, "500"], check=True)
     with open(dump) as f:  # what others brought into the page cache would not be counted
         os.fsync(f.fileno())
         os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    done = subprocess.run(["sh", "-c", f'echo $$ > {memory_group}/cgroup.procs && exec "$@"', "sh", lab.BUILD / "jvmscope", "heap", "summary",
-                           "--json", "--memory", "64M", dump], capture_output=True, text=True, timeout=3000)
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f'echo $$ > {memory_group}/cgroup.procs && exec "$@"',
+            "sh",
+            lab.BUILD / "jvmscope",
+            "heap",
+            "summary",
+            "--json",
+            "--memory",
+            "64M",
+            dump,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=3000,
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    peak = [int(p.read_text()) for p in (memory_group / "memory.max_usage_in_bytes", memory_group / "memory.peak") if p.exists()]
+    peak = [
+        int(p.read_text())
+        for p in (memory_group / "memory.max_usage_in_bytes", memory_group / "memory.peak")
+        if p.exists()
+    ]
     print(answer["indexTimes"], "spilled", answer["indexSpilled"], "peak of the group", peak)
     assert answer["file"] > 8 * (128 << 20) and answer["reachable"] > 20000000
     assert not peak or peak[0] <= 128 << 20
@@ -730,9 +1100,13 @@ def test_more_than_fits_a_cgroup(tmp_path, memory_group):
 
 @pytest.mark.slow
 def test_more_than_fits_the_memory_allowed(tmp_path):
-    """A dump eight times as large as the limit: anonymous memory stays below it, and the rest is in unlinked files."""
+    """A dump eight times as large as the limit: anonymous memory stays below it, and the rest is in
+    unlinked files.
+    """
     generate, dump = tmp_path / "generate", tmp_path / "big.hprof"
-    subprocess.run(["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True)
+    subprocess.run(
+        ["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True
+    )
     subprocess.run([generate, dump, "1000"], check=True)
     done = lab.jvmscope("heap", "summary", "--json", "--memory", "256M", dump, timeout=3000)
     assert done.returncode == 0, done.stderr
@@ -740,4 +1114,8 @@ def test_more_than_fits_the_memory_allowed(tmp_path):
     print(answer["indexTimes"], answer["indexMemory"], answer.get("indexSpilled"))
     assert answer["file"] > 8 * (256 << 20) and answer["indexSpilled"] > 0
     assert answer["indexMemory"] < 256 << 20
-    assert not [p for p in tmp_path.iterdir() if p.name not in ("generate", "big.hprof", "big.hprof.heapidx")]
+    assert not [
+        p
+        for p in tmp_path.iterdir()
+        if p.name not in ("generate", "big.hprof", "big.hprof.heapidx")
+    ]

@@ -15,14 +15,35 @@ import hprofdump
 import lab
 from hprofdump import INT, OBJECT, THREAD, small
 
-VERBS = (("summary",), ("histogram", "--retained"), ("dominators",), ("dominators", "--children", "root"), ("leaks",), ("threads",),
-         ("strings",), ("strings", "--find", "main"), ("collections",), ("arrays",), ("references",), ("classes",), ("components",),
-         ("unreachable",), ("objects", "app.Node"), ("objects", "0x20000"), ("paths", "0x20020"), ("paths", "app.Node"),
-         ("retained", "app.Node"), ("query", "SELECT * FROM fields, strings, refs, roots"), ("query", 'SELECT * FROM "app.Node"'))
+VERBS = (
+    ("summary",),
+    ("histogram", "--retained"),
+    ("dominators",),
+    ("dominators", "--children", "root"),
+    ("leaks",),
+    ("threads",),
+    ("strings",),
+    ("strings", "--find", "main"),
+    ("collections",),
+    ("arrays",),
+    ("references",),
+    ("classes",),
+    ("components",),
+    ("unreachable",),
+    ("objects", "app.Node"),
+    ("objects", "0x20000"),
+    ("paths", "0x20020"),
+    ("paths", "app.Node"),
+    ("retained", "app.Node"),
+    ("query", "SELECT * FROM fields, strings, refs, roots"),
+    ("query", 'SELECT * FROM "app.Node"'),
+)
 
 
 def spooled():
-    """Returns the unlinked files that we still hold, and the named files that the tests could have left behind."""
+    """Returns the unlinked files that we still hold, and the named files that the tests could have
+    left behind.
+    """
     return {p for folder in ("/tmp", "/var/tmp") for p in pathlib.Path(folder).glob("*heapidx*")}
 
 
@@ -79,9 +100,18 @@ def test_length_that_was_never_filled_in(tmp_path):
 
 
 def test_frames_of_the_agent_are_in_no_stack(tmp_path):
-    """The dump was taken while a thread was inside probes. What their frames hold is held by the frames that called them."""
+    """The dump was taken while a thread was inside probes. What their frames hold is held by the
+    frames that called them.
+    """
     d = small()
-    frames = ("java/lang/JvmscopeTimes.enter", "app/Main.inner", "java/lang/JvmscopeTrace.entered", "java/lang/JvmscopeTrace.arg", "app/Main.main", "java/lang/JvmscopeEnd.run")
+    frames = (
+        "java/lang/JvmscopeTimes.enter",
+        "app/Main.inner",
+        "java/lang/JvmscopeTrace.entered",
+        "java/lang/JvmscopeTrace.arg",
+        "app/Main.main",
+        "java/lang/JvmscopeEnd.run",
+    )
     for i, name in enumerate(frames):
         owner, method = name.split(".")
         if owner != "app/Main":
@@ -95,40 +125,72 @@ def test_frames_of_the_agent_are_in_no_stack(tmp_path):
     held = (0x50000, 0x50100, 0x50200, 0x50300, 0x50400, 0x50500)
     for frame, object in enumerate(held):
         d.item(0x03, d.id(object), struct.pack(">II", 2, frame))
-    d.item(0x02, d.id(0x50600), struct.pack(">II", 2, 0xffffffff))
+    d.item(0x02, d.id(0x50600), struct.pack(">II", 2, 0xFFFFFFFF))
     d.end_heap()
     path = write(tmp_path, d.data())
     inner, main = "app.Main.inner (A.java:41)", "app.Main.main (A.java:44)"
     for _ in range(2):  # without an index and with it
         answer = json.loads(ask(path, "threads").stdout)
-        assert [(t["frames"], t["locals"]) for t in answer["threads"] if int(str(t["object"]), 0) == 0x61000] == [(2, 7)], answer["threads"]
-        rows = [(s["depth"], s["frame"], int(str(s["object"]), 0)) for s in answer["stacks"] if int(str(s["thread"]), 0) == 0x61000]
-        assert rows == [(0, inner, 0x50600), (0, "", 0x50000), (0, "", 0x50100), (1, main, 0x50200), (1, "", 0x50300), (1, "", 0x50400), (1, "", 0x50500)]
-        places = json.loads(ask(path, "query", "SELECT object, place FROM roots WHERE place IS NOT NULL AND kind <> 'JNI local'").stdout)
+        assert [
+            (t["frames"], t["locals"])
+            for t in answer["threads"]
+            if int(str(t["object"]), 0) == 0x61000
+        ] == [(2, 7)], answer["threads"]
+        rows = [
+            (s["depth"], s["frame"], int(str(s["object"]), 0))
+            for s in answer["stacks"]
+            if int(str(s["thread"]), 0) == 0x61000
+        ]
+        assert rows == [
+            (0, inner, 0x50600),
+            (0, "", 0x50000),
+            (0, "", 0x50100),
+            (1, main, 0x50200),
+            (1, "", 0x50300),
+            (1, "", 0x50400),
+            (1, "", 0x50500),
+        ]
+        places = json.loads(
+            ask(
+                path,
+                "query",
+                "SELECT object, place FROM roots WHERE place IS NOT NULL AND kind <> 'JNI local'",
+            ).stdout
+        )
         assert "Jvmscope" not in json.dumps(places) + json.dumps(answer)
         places = {int(str(object), 0): place for object, place in places["rows"]}
-        assert [places[o] for o in held[1:]] == [f'thread "main" in {f}' for f in (inner, main, main, main, main)], places
+        assert [places[o] for o in held[1:]] == [
+            f'thread "main" in {f}' for f in (inner, main, main, main, main)
+        ], places
 
 
 def test_record_over_4_gib(tmp_path):
-    """One HEAP DUMP record for everything, as VMs wrote it before there were segments: its 32-bit length has wrapped. The array is
-    a hole in the file."""
+    """One HEAP DUMP record for everything, as VMs wrote it before there were segments: its 32-bit
+    length has wrapped. The array is a hole in the file.
+    """
     elements = 600_000_000
     d = small("1.0.1")
     d.item(0x23, d.id(0x70000), struct.pack(">IIB", 0, elements, hprofdump.LONG))
     split = len(d.heap)
     d.primitives(0x80000, INT, 1, 2, 3)
     start = len(d.bytes)
-    d.end_heap(length=(len(d.heap) + elements * 8) & 0xffffffff)
+    d.end_heap(length=(len(d.heap) + elements * 8) & 0xFFFFFFFF)
     d.name("a record behind it")
-    path, (head, tail) = tmp_path / "big.hprof", (d.data()[:start + 9 + split], d.data()[start + 9 + split:])
+    path, (head, tail) = tmp_path / "big.hprof", (
+        d.data()[: start + 9 + split],
+        d.data()[start + 9 + split :],
+    )
     with open(path, "wb") as f:
         f.write(head)
         f.seek(elements * 8, os.SEEK_CUR)
         f.write(tail)
     assert path.stat().st_size > 1 << 32
     rows = {c["class"]: c for c in sound(path)["classes"]}
-    assert rows["long[]"]["objects"] == 2 and rows["long[]"]["shallow"] >= elements * 8 and rows["int[]"]["objects"] == 2
+    assert (
+        rows["long[]"]["objects"] == 2
+        and rows["long[]"]["shallow"] >= elements * 8
+        and rows["int[]"]["objects"] == 2
+    )
 
 
 def test_several_dumps_in_a_file(tmp_path):
@@ -142,7 +204,10 @@ def test_several_dumps_in_a_file(tmp_path):
         rows = json.loads(ask(path, "histogram", "--dump", which).stdout)["classes"]
         assert [c["objects"] for c in rows if c["class"] == "app.Node"] == [nodes]
     assert "holds 2 dumps; this is number 2" in lab.jvmscope("heap", "summary", path).stdout
-    assert lab.jvmscope("heap", "summary", "--dump", "3", path).stderr == f"jvmscope: {path}: cannot analyse: there are fewer dumps in it\n"
+    assert (
+        lab.jvmscope("heap", "summary", "--dump", "3", path).stderr
+        == f"jvmscope: {path}: cannot analyse: there are fewer dumps in it\n"
+    )
 
 
 def test_gz_and_pipe(tmp_path):
@@ -152,9 +217,11 @@ def test_gz_and_pipe(tmp_path):
     answer = sound(write(tmp_path, gzip.compress(d.data()), "x.hprof.gz"))
     plain = write(tmp_path, d.data())
     assert sound(plain) == answer
-    for command in (f"cat {plain} | {lab.BUILD}/jvmscope heap histogram --retained --json -",
-                    f"{lab.BUILD}/jvmscope heap histogram --retained --json <(cat {plain})",
-                    f"gzip -c {plain} | {lab.BUILD}/jvmscope heap histogram --retained --json -"):
+    for command in (
+        f"cat {plain} | {lab.BUILD}/jvmscope heap histogram --retained --json -",
+        f"{lab.BUILD}/jvmscope heap histogram --retained --json <(cat {plain})",
+        f"gzip -c {plain} | {lab.BUILD}/jvmscope heap histogram --retained --json -",
+    ):
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and json.loads(done.stdout) == answer, done.stderr
     assert spooled() == before
@@ -196,7 +263,10 @@ def test_flipped_bits(tmp_path):
 
 
 def test_lies(tmp_path):
-    """Superclasses in a cycle, lengths beyond the file, ids at the ends of the range, values that do not match their class."""
+    """Superclasses in a cycle, lengths beyond the file, ids at the ends of the range, values that
+    do not match their class.
+    """
+
     def variant(change):
         d = small()
         change(d)
@@ -209,20 +279,32 @@ def test_lies(tmp_path):
         for id, other in ((0x60000, 0x60100), (0x60100, 0x60000), (0x60200, 0x60200)):
             d.class_dump(id, other, fields=[("next", OBJECT)])
             d.instance(id + 16, id, (OBJECT, id + 16))
+
     variant(circle)
-    variant(lambda d: d.objects(0x70000, hprofdump.NODES, 1, 2, length=0xffffffff))
-    variant(lambda d: d.primitives(0x70000, hprofdump.LONG, 1, length=0xfffffff0))
-    variant(lambda d: d.instance(0x70000, hprofdump.NODE, (INT, 1), length=0x7fffffff))
+    variant(lambda d: d.objects(0x70000, hprofdump.NODES, 1, 2, length=0xFFFFFFFF))
+    variant(lambda d: d.primitives(0x70000, hprofdump.LONG, 1, length=0xFFFFFFF0))
+    variant(lambda d: d.instance(0x70000, hprofdump.NODE, (INT, 1), length=0x7FFFFFFF))
     variant(lambda d: d.instance(0x70000, hprofdump.NODE, (INT, 1)))
-    variant(lambda d: [d.primitives(id, hprofdump.BYTE, 1) for id in (0, 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)])
-    variant(lambda d: [d.instance(0x70000 + 8 * i, 0xbad00 + i) for i in range(300)])
-    variant(lambda d: d.instance(hprofdump.LIST, hprofdump.NODE, (OBJECT, hprofdump.LIST), (OBJECT, 0x10000), (INT, 1)))
+    variant(
+        lambda d: [
+            d.primitives(id, hprofdump.BYTE, 1)
+            for id in (0, 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
+        ]
+    )
+    variant(lambda d: [d.instance(0x70000 + 8 * i, 0xBAD00 + i) for i in range(300)])
+    variant(
+        lambda d: d.instance(
+            hprofdump.LIST, hprofdump.NODE, (OBJECT, hprofdump.LIST), (OBJECT, 0x10000), (INT, 1)
+        )
+    )
     variant(lambda d: d.class_dump(0x60000, fields=[("f%d" % i, OBJECT) for i in range(3000)]))
     variant(lambda d: d.item(0x42, b"nonsense"))
 
 
 def test_bomb(tmp_path):
-    """A .gz of a few hundred KiB that unpacks to an enormous size is refused before it fills the disk."""
+    """A .gz of a few hundred KiB that unpacks to an enormous size is refused before it fills the
+    disk.
+    """
     path = tmp_path / "bomb.hprof.gz"
     with gzip.open(path, "wb", compresslevel=9) as out:
         out.write(small().data())
@@ -234,13 +316,24 @@ def test_bomb(tmp_path):
 
 
 def test_files_that_are_no_dump(tmp_path):
-    for name, data, why in (("empty", b"", "not a heap dump"), ("text", b"hello\n" * 100, "not a heap dump"),
-                            ("gz", gzip.compress(b"hello"), "not a heap dump"), ("version", b"JAVA PROFILE 1.0.9\0" + bytes(12), "version"),
-                            ("hprof text", b"JAVA PROFILE 1.0.1, created Sat Nov 28 15:39:14 2026\n\n", "HPROF's text format; the verbs"),
-                            ("ids", b"JAVA PROFILE 1.0.2\0\0\0\0\5" + bytes(8), "id size"),
-                            ("header", b"JAVA PROFILE 1.0.2\0\0\0\0\x08" + bytes(8), "without a heap dump")):
+    for name, data, why in (
+        ("empty", b"", "not a heap dump"),
+        ("text", b"hello\n" * 100, "not a heap dump"),
+        ("gz", gzip.compress(b"hello"), "not a heap dump"),
+        ("version", b"JAVA PROFILE 1.0.9\0" + bytes(12), "version"),
+        (
+            "hprof text",
+            b"JAVA PROFILE 1.0.1, created Sat Nov 28 15:39:14 2026\n\n",
+            "HPROF's text format; the verbs",
+        ),
+        ("ids", b"JAVA PROFILE 1.0.2\0\0\0\0\5" + bytes(8), "id size"),
+        ("header", b"JAVA PROFILE 1.0.2\0\0\0\0\x08" + bytes(8), "without a heap dump"),
+    ):
         done = lab.jvmscope("heap", "summary", write(tmp_path, data, name))
-        assert done.returncode == 1 and why in done.stderr and done.stderr.count("\n") == 1, (name, done.stderr)
+        assert done.returncode == 1 and why in done.stderr and done.stderr.count("\n") == 1, (
+            name,
+            done.stderr,
+        )
     done = lab.jvmscope("heap", "summary", tmp_path / "nothing")
     assert done.returncode == 1 and "No such file" in done.stderr
 
@@ -256,11 +349,11 @@ def test_index_is_rebuilt_when_it_does_not_fit(tmp_path):
     for i in range(40):
         bad = bytearray(good)
         if i % 4 == 0:
-            bad = bad[:source.randrange(len(bad))]
+            bad = bad[: source.randrange(len(bad))]
         else:
             bad[source.randrange(600 if i % 2 else len(bad))] ^= 1 << source.randrange(8)
         index.write_bytes(bytes(bad))
-        for verb in VERBS[i % len(VERBS):][:3]:
+        for verb in VERBS[i % len(VERBS) :][:3]:
             survives(path, verb[0], *verb[1:])
     index.write_bytes(good[:100])
     assert sound(path) == answer
@@ -287,13 +380,17 @@ def test_damaged_index_gives_no_other_answer(tmp_path):
     assert len(good) > 4 * 65536
     for part in range(1, 12):
         at = len(good) * part // 12
-        index.write_bytes(good[:at] + bytes(b ^ 0x11 for b in good[at:at + 8192]) + good[at + 8192:])
+        index.write_bytes(
+            good[:at] + bytes(b ^ 0x11 for b in good[at : at + 8192]) + good[at + 8192 :]
+        )
         again = ask(path, "dominators", "--limit", 20000)
         assert (again.returncode, again.stdout) == (0, done.stdout), at
 
 
 def test_index_of_a_folder_that_cannot_be_written(tmp_path):
-    """Files cannot be created in /proc: the query is answered nevertheless, and nothing is left behind."""
+    """Files cannot be created in /proc: the query is answered nevertheless, and nothing is left
+    behind.
+    """
     d = small()
     d.end_heap()
     with open(write(tmp_path, d.data())) as f:

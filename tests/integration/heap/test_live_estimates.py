@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live figures of heap=sites and alloc=exact: exact while every object is followed, then estimates with their standard error."""
+"""Live figures of heap=sites and alloc=exact: exact while every object is followed, then estimates
+with their standard error.
+"""
 import json
 import re
 import subprocess
@@ -17,24 +19,34 @@ def run(jdk, largest, options, file):
 
 
 def text_rows(path):
-    """Returns by class the live and allocated objects and the standard error of the former, as in the file."""
+    """Returns by class the live and allocated objects and the standard error of the former, as in
+    the file.
+    """
     text = hproftext.Text(path)
     errors = text.live_errors[0] if text.live_errors else {}
-    return {r.name: (r.live_objects, r.alloc_objects, errors.get(r.rank, (0, 0))[1])
-            for r in text.sites[0] if r.name.startswith("LiveAmounts$")}
+    return {
+        r.name: (r.live_objects, r.alloc_objects, errors.get(r.rank, (0, 0))[1])
+        for r in text.sites[0]
+        if r.name.startswith("LiveAmounts$")
+    }
 
 
 def json_rows(path):
     done = lab.jvmscope("report", "--json", path)
     assert done.returncode == 0, done.stderr
-    return {s["class"]: (s["live_objects"], s["objects"], s.get("live_objects_error", 0))
-            for s in json.loads(done.stdout)["allocations"]["sites"] if s["class"].startswith("LiveAmounts$")}
+    return {
+        s["class"]: (s["live_objects"], s["objects"], s.get("live_objects_error", 0))
+        for s in json.loads(done.stdout)["allocations"]["sites"]
+        if s["class"].startswith("LiveAmounts$")
+    }
 
 
 def check(rows, largest, spread):
-    """All allocated figures are correct; live ones are within six standard errors, which are at most a part of the amount."""
+    """All allocated figures are correct; live ones are within six standard errors, which are at
+    most a part of the amount.
+    """
     for power in range(len(str(largest))):
-        amount = 10 ** power
+        amount = 10**power
         for kind, alive in (("Kept", amount), ("Dropped", 0)):
             live, allocated, error = rows[f"LiveAmounts${kind}{power}"]
             assert allocated == amount
@@ -50,15 +62,20 @@ def test_small_amounts_are_exact(jdk, tmp_path):
     rows = text_rows(tmp_path / "s.txt")
     check(rows, 1000, 0)
     assert rows["LiveAmounts$Last"] == (1, 1, 0)
-    # A few of the JDK's own objects are attributed to another stack of the same place, which counts as an error.
-    assert re.search(r"live (exact, every object was followed|estimated from .* live bytes 0\.\d\d %)", err), err
+    # A few of the JDK's own objects are attributed to another stack of the same place, which counts
+    # as an error.
+    assert re.search(
+        r"live (exact, every object was followed|estimated from .* live bytes 0\.\d\d %)", err
+    ), err
 
 
 @pytest.mark.jdks(8, 11, 25)
 def test_large_amounts_carry_their_error(jdk, tmp_path):
     """In text: with the digits that the error allows; what is below its error comes last."""
     err = run(jdk, 1000000, "heap=sites,cutoff=0", tmp_path / "s.txt")
-    assert re.search(r"live estimated from \d+ followed objects, standard error of live bytes \d+\.\d\d %", err), err
+    assert re.search(
+        r"live estimated from \d+ followed objects, standard error of live bytes \d+\.\d\d %", err
+    ), err
     rows = text_rows(tmp_path / "s.txt")
     # There is one look at a stack in each sixteenth of what a place has counted.
     check(rows, 1000000, 0.1)
@@ -75,13 +92,19 @@ def test_errors_in_a_recording(jdk, tmp_path):
     check(json_rows(tmp_path / "s.jfr"), 1000000, 0.1)
     table = lab.output("report", "--limit", "1000", tmp_path / "s.jfr")
     assert re.search(r"^ *\d+ +\d+ +\d+ +\d+ +1000000  *LiveAmounts\$Kept6 ", table, re.M), table
-    assert re.search(r"^ *<\d+ +\d+ +<\d+ +\d+ +1000000  *LiveAmounts\$Dropped6 ", table, re.M), table
-    assert re.search(r"< below that error: \d+ sites", table) and "+- is the standard error" in table
+    assert re.search(
+        r"^ *<\d+ +\d+ +<\d+ +\d+ +1000000  *LiveAmounts\$Dropped6 ", table, re.M
+    ), table
+    assert (
+        re.search(r"< below that error: \d+ sites", table) and "+- is the standard error" in table
+    )
 
 
 def attached(jdk, program, options, out, *jvm):
     """Runs a program that waits for a line at both ends, and records it by attach between them."""
-    vm = jdk.start_java(*program, jvm=jvm, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    vm = jdk.start_java(
+        *program, jvm=jvm, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     try:
         assert vm.stdout.readline() == "ready\n"
         done = lab.jvmscope("attach", *options, "-o", out, vm.pid)
@@ -97,42 +120,76 @@ def attached(jdk, program, options, out, *jvm):
 
 
 def live_of_known(path):
-    """By class of LiveKnown: its live objects, all of them, and the sum of the errors of the former."""
+    """By class of LiveKnown: its live objects, all of them, and the sum of the errors of the
+    former.
+    """
     found = {}
     for s in lab.read_json("report", "--json", path)["allocations"]["sites"]:
         if s["class"].startswith("LiveKnown$"):
-            live, objects, error = found.get(s["class"][len("LiveKnown$"):], (0, 0, 0))
-            found[s["class"][len("LiveKnown$"):]] = (live + s["live_objects"], objects + s["objects"], error + s.get("live_objects_error", 0))
+            live, objects, error = found.get(s["class"][len("LiveKnown$") :], (0, 0, 0))
+            found[s["class"][len("LiveKnown$") :]] = (
+                live + s["live_objects"],
+                objects + s["objects"],
+                error + s.get("live_objects_error", 0),
+            )
     return found
 
 
-@pytest.mark.parametrize("options", [["--heap=sites"], ["--alloc=exact"], ["--alloc=exact", "--live"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [["--heap=sites"], ["--alloc=exact"], ["--alloc=exact", "--live"]], ids=" ".join
+)
 @pytest.mark.parametrize("how", ["run", "attach"])
 @pytest.mark.jdks(8, 11, 17, 25, slow=(21, 27))
 def test_known_amounts(jdk, how, options, tmp_path):
-    """Of a small program nothing is estimated, whichever option asked; nor of what it makes after five million other objects."""
+    """Of a small program nothing is estimated, whichever option asked; nor of what it makes after
+    five million other objects.
+    """
     out = tmp_path / "s.jfr"
     if how == "attach":
         attached(jdk, ["LiveKnown", "waits"], options, out)
     else:
-        done = jdk.run(lab.BUILD / "jvmscope", "run", *options, "-o", out, "--", "java", "-cp", lab.compiled("LiveKnown"), "LiveKnown")
+        done = jdk.run(
+            lab.BUILD / "jvmscope",
+            "run",
+            *options,
+            "-o",
+            out,
+            "--",
+            "java",
+            "-cp",
+            lab.compiled("LiveKnown"),
+            "LiveKnown",
+        )
         assert done.returncode == 0, done.stderr
     found = live_of_known(out)
     live, objects, error = found.pop("Dropped")
     assert objects == 5_010_000 and live <= 6 * error and error <= 0.05 * objects
     assert error == 0 or "--live" not in options
     few = {f"Few{i}": (100, 100, 0) for i in range(10)}
-    assert found == {"First": (10_000, 10_000, 0), "Second": (10_000, 10_000, 0), "Late": (10_000, 10_000, 0), **few}
+    assert found == {
+        "First": (10_000, 10_000, 0),
+        "Second": (10_000, 10_000, 0),
+        "Late": (10_000, 10_000, 0),
+        **few,
+    }
 
 
 @pytest.mark.jdks(8, 17)
 def test_errors_by_attach(jdk, tmp_path):
-    """Also after attach, where most of what was counted is garbage: no error exceeds what one sample may miss, or the heap."""
+    """Also after attach, where most of what was counted is garbage: no error exceeds what one
+    sample may miss, or the heap.
+    """
     heap = 128 << 20
-    attached(jdk, ["LiveAmounts", 1000000, "waits"], ["--alloc=exact"], tmp_path / "s.jfr", "-Xmx128m")
+    attached(
+        jdk, ["LiveAmounts", 1000000, "waits"], ["--alloc=exact"], tmp_path / "s.jfr", "-Xmx128m"
+    )
     check(json_rows(tmp_path / "s.jfr"), 1000000, 0.1)
     sites = lab.read_json("report", "--json", tmp_path / "s.jfr")["allocations"]["sites"]
-    wasted = [s for s in sites if s["class"] == "byte[]" and any("LiveAmounts.waste" in f for f in s["trace"])]
+    wasted = [
+        s
+        for s in sites
+        if s["class"] == "byte[]" and any("LiveAmounts.waste" in f for f in s["trace"])
+    ]
     assert sum(s["objects"] for s in wasted) == 1500000, wasted
     for s in wasted:
         # One object of 256 is looked at.
@@ -142,12 +199,17 @@ def test_errors_by_attach(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_no_thread_awaits_an_object_that_no_probe_offers(jdk, tmp_path):
-    """Where a place's objects cannot be followed, none is awaited: otherwise the probe after every constructor would make a call from
-    then on."""
-    vm = jdk.start_java("NeverOffered", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    """Where a place's objects cannot be followed, none is awaited: otherwise the probe after every
+    constructor would make a call from then on.
+    """
+    vm = jdk.start_java(
+        "NeverOffered", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     try:
         assert vm.stdout.readline() == "ready\n"
-        done = lab.jvmscope("attach", "--alloc=exact", "--include", "NeverOffered", "-o", tmp_path / "n.jfr", vm.pid)
+        done = lab.jvmscope(
+            "attach", "--alloc=exact", "--include", "NeverOffered", "-o", tmp_path / "n.jfr", vm.pid
+        )
         assert done.returncode == 0, done.stderr
         vm.stdin.write("\n")
         vm.stdin.flush()
@@ -158,19 +220,26 @@ def test_no_thread_awaits_an_object_that_no_probe_offers(jdk, tmp_path):
         vm.kill()
         vm.communicate()
     assert status["alloc.stack_samples"] >= 2000 and status["alloc.awaiting"] == 0, status
-    found = {s["class"]: s["objects"] for s in lab.read_json("report", "--json", tmp_path / "n.jfr")["allocations"]["sites"]}
+    found = {
+        s["class"]: s["objects"]
+        for s in lab.read_json("report", "--json", tmp_path / "n.jfr")["allocations"]["sites"]
+    }
     assert found["NeverOffered$Outer"] == found["NeverOffered$Inner"] == 1000
 
 
 def of_callers(rows):
-    """By class of LiveCallers: its live objects of each caller, as {"keeps": n}, and all of them. Rows: class, the stack's methods,
-    live objects, all objects."""
+    """By class of LiveCallers: its live objects of each caller, as {"keeps": n}, and all of them.
+    Rows: class, the stack's methods, live objects, all objects.
+    """
     found = {}
     for name, stack, live, objects in rows:
         name = name.removeprefix("LiveCallers$")
         # The JDK's own methods are not among the callers.
         caller = next((m for m in stack if m in ("LiveCallers.keeps", "LiveCallers.drops")), None)
-        if name.strip("[]") in ("Plain", "Nested", "Row", "Fixed", "Matrix", "Cloned", "Copied") and caller:
+        if (
+            name.strip("[]") in ("Plain", "Nested", "Row", "Fixed", "Matrix", "Cloned", "Copied")
+            and caller
+        ):
             kept, all_of = found.setdefault(name, ({}, {}))
             kept[caller[12:]] = kept.get(caller[12:], 0) + live
             all_of[caller[12:]] = all_of.get(caller[12:], 0) + objects
@@ -179,28 +248,61 @@ def of_callers(rows):
 
 def expected_of_callers(n):
     once = ({"keeps": n, "drops": 0}, {"keeps": n, "drops": n})
-    return {"Plain": once, "Nested": ({"keeps": n, "drops": 0}, {"keeps": n, "drops": 2 * n}), "Row[]": once, "Fixed[]": once,
-            "Matrix[][]": once, "Matrix[]": once, "Cloned[]": once, "Copied[]": once}
+    return {
+        "Plain": once,
+        "Nested": ({"keeps": n, "drops": 0}, {"keeps": n, "drops": 2 * n}),
+        "Row[]": once,
+        "Fixed[]": once,
+        "Matrix[][]": once,
+        "Matrix[]": once,
+        "Cloned[]": once,
+        "Copied[]": once,
+    }
 
 
-@pytest.mark.parametrize("options", [["--alloc=exact", "--live=exact"], ["--live"], ["--alloc=exact"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [["--alloc=exact", "--live=exact"], ["--live"], ["--alloc=exact"]], ids=" ".join
+)
 @pytest.mark.jdks(8, 17, 25)
 def test_each_caller_has_its_own_live_objects(jdk, options, tmp_path):
-    """Two callers reach each place, and what only one of them gets stays alive. With live=exact each object has the stack of its own
-    allocation, however many there are; so have the first objects without it."""
+    """Two callers reach each place, and what only one of them gets stays alive. With live=exact
+    each object has the stack of its own allocation, however many there are; so have the first
+    objects without it.
+    """
     n = 2000 if options == ["--alloc=exact"] else 20000
-    done = jdk.run(lab.BUILD / "jvmscope", "run", *options, "--depth=10", "-o", tmp_path / "c.jfr", "--",
-                   "java", "-cp", lab.compiled("LiveCallers"), "LiveCallers", n)
+    done = jdk.run(
+        lab.BUILD / "jvmscope",
+        "run",
+        *options,
+        "--depth=10",
+        "-o",
+        tmp_path / "c.jfr",
+        "--",
+        "java",
+        "-cp",
+        lab.compiled("LiveCallers"),
+        "LiveCallers",
+        n,
+    )
     assert done.returncode == 0 and "done" in done.stdout, done.stderr
     sites = lab.read_json("report", "--json", tmp_path / "c.jfr")["allocations"]["sites"]
-    # Without live=exact, objects whose constructors have thrown count as objects that were not followed.
+    # Without live=exact, objects whose constructors have thrown count as objects that were not
+    # followed.
     thrown = ("LiveCallers$Nested",) if options == ["--alloc=exact"] else ()
-    assert not [s for s in sites if s["class"].startswith("LiveCallers$") and s.get("live_objects_error") and s["class"] not in thrown]
+    assert not [
+        s
+        for s in sites
+        if s["class"].startswith("LiveCallers$")
+        and s.get("live_objects_error")
+        and s["class"] not in thrown
+    ]
     # Only without live=exact do callers share the count of a place.
     shared = "where several stacks lead to a place" in lab.output("report", tmp_path / "c.jfr")
     assert shared == (options == ["--alloc=exact"])
-    assert of_callers((s["class"], [f.split(":")[0] for f in s["trace"]], s["live_objects"], s["objects"])
-                      for s in sites) == expected_of_callers(n)
+    assert of_callers(
+        (s["class"], [f.split(":")[0] for f in s["trace"]], s["live_objects"], s["objects"])
+        for s in sites
+    ) == expected_of_callers(n)
 
 
 @pytest.mark.parametrize("options", ["heap=all", "heap=sites,live=exact", "heap=sites"])
@@ -208,11 +310,19 @@ def test_each_caller_has_its_own_live_objects(jdk, options, tmp_path):
 def test_each_caller_has_its_own_live_objects_in_text(jdk, options, tmp_path):
     """The same in text, and each object of a dump has the stack that allocated it."""
     n = 2000
-    done = jdk.java("LiveCallers", n, jvm=[jdk.agent(f"{options},cutoff=0,depth=10,file={tmp_path}/s.txt")])
+    done = jdk.java(
+        "LiveCallers", n, jvm=[jdk.agent(f"{options},cutoff=0,depth=10,file={tmp_path}/s.txt")]
+    )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     text = hproftext.Text(tmp_path / "s.txt")
     stacks = {trace: [f[0] for f in frames] for trace, frames in text.traces.items()}
-    assert of_callers((r.name, stacks[r.trace], r.live_objects, r.alloc_objects) for r in text.sites[0]) == expected_of_callers(n)
+    assert of_callers(
+        (r.name, stacks[r.trace], r.live_objects, r.alloc_objects) for r in text.sites[0]
+    ) == expected_of_callers(n)
     if options == "heap=all":
-        plain = [stacks[trace] for name, _, trace in text.heaps[0].instances.values() if name == "LiveCallers$Plain"]
+        plain = [
+            stacks[trace]
+            for name, _, trace in text.heaps[0].instances.values()
+            if name == "LiveCallers$Plain"
+        ]
         assert len(plain) == n and all("LiveCallers.keeps" in s for s in plain)

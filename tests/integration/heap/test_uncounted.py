@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What exact counts of allocations cannot count, which the VM itself allocates: estimated and marked in every output, or said to be missing."""
+"""What exact counts of allocations cannot count, which the VM itself allocates: estimated and
+marked in every output, or said to be missing.
+"""
 import re
 
 import pytest
@@ -19,7 +21,11 @@ def record(jdk, out, options):
 
 
 def backtraces(allocations, key="self"):
-    return sum(m[key] for m in allocations["methods"] if m["method"] == "java.lang.Throwable.fillInStackTrace")
+    return sum(
+        m[key]
+        for m in allocations["methods"]
+        if m["method"] == "java.lang.Throwable.fillInStackTrace"
+    )
 
 
 @pytest.mark.jdks(17, 25)
@@ -31,33 +37,51 @@ def test_estimates_are_marked_among_counts(jdk, tmp_path):
     exceptions = [s for s in found["sites"] if s["class"] == "java.lang.IllegalStateException"]
     assert [(s["objects"], s.get("estimated")) for s in exceptions] == [(N, None)]
     estimated = backtraces(found)
-    # The samples' interval is a 1,024th of the bytes so far: a standard error of 3 %, of which four are allowed.
+    # The samples' interval is a 1,024th of the bytes so far: a standard error of 3 %, of which four
+    # are allowed.
     assert estimated + exceptions[0]["bytes"] == pytest.approx(truth, rel=0.12)
-    assert {s.get("estimated") for s in found["sites"] if "fillInStackTrace" in "".join(s["trace"][:1])} == {True}
+    assert {
+        s.get("estimated") for s in found["sites"] if "fillInStackTrace" in "".join(s["trace"][:1])
+    } == {True}
     marked = {m["method"] for m in found["methods"] if m.get("estimated")}
     assert "java.lang.Throwable.fillInStackTrace" in marked
-    share = re.match(rf"counted, except for an estimated (\d+\.\d) %: {CODE}, [\d.]+ MiB, is estimated from samples, and where several", found["note"])
+    share = re.match(
+        rf"counted, except for an estimated (\d+\.\d) %: {CODE}, [\d.]+ MiB, is estimated from samples, and where several",
+        found["note"],
+    )
     # The VM itself allocates more than the traces.
     estimated = sum(s["bytes"] for s in found["sites"] if s.get("estimated"))
-    assert share and float(share[1]) == pytest.approx(100 * estimated / found["total"], abs=0.2), found["note"]
+    assert share and float(share[1]) == pytest.approx(
+        100 * estimated / found["total"], abs=0.2
+    ), found["note"]
 
     table = lab.jvmscope("report", out, check=True).stdout
-    assert re.search(r" ~[\d.]+ MiB  java\.lang\.Throwable\.fillInStackTrace$", table, re.M) and found["note"] in table
+    assert (
+        re.search(r" ~[\d.]+ MiB  java\.lang\.Throwable\.fillInStackTrace$", table, re.M)
+        and found["note"] in table
+    )
     assert re.search(r" [\d.]+ [KM]iB  Backtraces\.down$", table, re.M)
     for name in ("s.pb.gz", "s.collapsed", "s.otlp"):
         lab.jvmscope("convert", "--metric", "allocations", "-o", tmp_path / name, out, check=True)
-        assert lab.read_json("report", "--json", tmp_path / name)["allocations"]["note"] == found["note"], name
+        assert (
+            lab.read_json("report", "--json", tmp_path / name)["allocations"]["note"]
+            == found["note"]
+        ), name
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_is_missing_is_said(jdk, tmp_path):
-    """On JDK 8, and where every object is followed, no samples are taken in addition to the counts."""
-    for options in ("alloc=exact,live=exact", *["alloc=exact"][:jdk.version == 8]):
+    """On JDK 8, and where every object is followed, no samples are taken in addition to the
+    counts.
+    """
+    for options in ("alloc=exact,live=exact", *["alloc=exact"][: jdk.version == 8]):
         out = tmp_path / "s.jfr"
         truth = record(jdk, out, f"format=r,{options}")
         found = lab.read_json("report", "--json", out)["allocations"]
         assert found["total"] < truth / 2 and not backtraces(found)
-        assert found["note"].startswith(f"counted: {CODE}, such as the stack traces of exceptions, is not included"), found["note"]
+        assert found["note"].startswith(
+            f"counted: {CODE}, such as the stack traces of exceptions, is not included"
+        ), found["note"]
         assert not [m for m in found["methods"] if m.get("estimated")]
         assert found["note"] in lab.jvmscope("report", out, check=True).stdout
 
@@ -73,5 +97,5 @@ def test_text_has_the_sum_that_is_not_counted(jdk, tmp_path, options):
     if jdk.version == 8 or "live" in options:
         assert text.not_counted == [None]
     else:
-        (size, objects), = text.not_counted
+        ((size, objects),) = text.not_counted
         assert size + counted == pytest.approx(truth, rel=0.12) and objects > N

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same programs under the original agent on JDK 8 and under ours on every JDK; doc/hprof-differences.md lists what may differ."""
+"""The same programs under the original agent on JDK 8 and under ours on every JDK;
+doc/hprof-differences.md lists what may differ.
+"""
 import collections
 import re
 import signal
@@ -17,11 +19,18 @@ MODES = {
     "dump": ("heap=dump", "HeapGraph"),
     "sites": ("heap=sites,cutoff=0,depth=8", "AllocTruth"),
     "all": ("cutoff=0,depth=8", "HeapGraph"),  # by default
-    "times": ("cpu=times,cutoff=0,depth=3", "Allocates"),  # no lambdas: the original's cpu=times does not survive them
+    "times": (
+        "cpu=times,cutoff=0,depth=3",
+        "Allocates",
+    ),  # no lambdas: the original's cpu=times does not survive them
     "old": ("cpu=old", "Allocates"),
 }
 ARGUMENTS = {"AllocTruth": ["3000", "3"], "Allocates": ["1000"]}
-SMALL = ("samples", "monitor", "thread")  # texts that are kept for all tests; those of heaps take much memory
+SMALL = (
+    "samples",
+    "monitor",
+    "thread",
+)  # texts that are kept for all tests; those of heaps take much memory
 
 
 @pytest.fixture(scope="session")
@@ -34,11 +43,17 @@ def original(tmp_path_factory):
     def text(mode):
         if mode not in made:
             options, program = MODES[mode]
-            done = lab.Jdk(8).java(program, *ARGUMENTS.get(program, []), jvm=[f"-agentlib:hprof={options},file={folder}/{mode}.txt"],
-                                   stdin=subprocess.DEVNULL, timeout=100)
+            done = lab.Jdk(8).java(
+                program,
+                *ARGUMENTS.get(program, []),
+                jvm=[f"-agentlib:hprof={options},file={folder}/{mode}.txt"],
+                stdin=subprocess.DEVNULL,
+                timeout=100,
+            )
             assert done.returncode == 0, done.stderr
             made[mode] = hproftext.Text(folder / f"{mode}.txt")
         return made[mode]
+
     return text
 
 
@@ -56,11 +71,17 @@ def ours(jdk, kept, tmp_path):
         known = kept if mode in SMALL else made
         if (jdk.version, mode) not in known:
             options, program = MODES[mode]
-            done = jdk.java(program, *ARGUMENTS.get(program, []), jvm=[jdk.agent(f"{options},file={tmp_path}/{mode}.txt")],
-                            stdin=subprocess.DEVNULL, timeout=100)
+            done = jdk.java(
+                program,
+                *ARGUMENTS.get(program, []),
+                jvm=[jdk.agent(f"{options},file={tmp_path}/{mode}.txt")],
+                stdin=subprocess.DEVNULL,
+                timeout=100,
+            )
             assert done.returncode == 0, done.stderr
             known[jdk.version, mode] = hproftext.Text(tmp_path / f"{mode}.txt")
         return known[jdk.version, mode]
+
     return text
 
 
@@ -83,8 +104,12 @@ def test_threads_and_sections(original, ours, mode):
 
 def test_waits_of_the_program(original, ours):
     def own(text):
-        return collections.Counter((what, name, text.threads.get(thread), ms if what == "WAIT" else None)
-                                   for what, name, ms, thread in text.waits if name.startswith("LMonitors$Second"))
+        return collections.Counter(
+            (what, name, text.threads.get(thread), ms if what == "WAIT" else None)
+            for what, name, ms, thread in text.waits
+            if name.startswith("LMonitors$Second")
+        )
+
     theirs = original("monitor")
     assert own(ours("monitor")) == own(theirs) and sum(own(theirs).values()) == 2
 
@@ -100,65 +125,107 @@ def test_trace_options(original, ours):
 
 def test_heap_of_the_program(original, ours):
     """Objects, arrays and references of the program's own classes are identical."""
+
     def shape(text):
         heap = text.heaps[0]
-        objects = collections.Counter((name, heap.references[i]) for i, (name, _, _) in heap.instances.items()
-                                      if name.startswith("HeapGraph") and not re.search(r"\$\$|Loader", name))  # what the VM and the JDK make
-        arrays = collections.Counter((name, heap.references[i]) for i, (name, *_) in heap.arrays.items()
-                                     if name.startswith("HeapGraph") or (name == "int[][]" and heap.references[i] == 2))  # the JDK has one of 10
+        objects = collections.Counter(
+            (name, heap.references[i])
+            for i, (name, _, _) in heap.instances.items()
+            if name.startswith("HeapGraph") and not re.search(r"\$\$|Loader", name)
+        )  # what the VM and the JDK make
+        arrays = collections.Counter(
+            (name, heap.references[i])
+            for i, (name, *_) in heap.arrays.items()
+            if name.startswith("HeapGraph") or (name == "int[][]" and heap.references[i] == 2)
+        )  # the JDK has one of 10
         return objects, arrays
-    (their_objects, their_arrays), (my_objects, my_arrays) = shape(original("dump")), shape(ours("dump"))
+
+    (their_objects, their_arrays), (my_objects, my_arrays) = shape(original("dump")), shape(
+        ours("dump")
+    )
     # Listed: the original keeps what nothing reaches.
     assert not any(name == "HeapGraph$Garbage" for name, _ in my_objects)
-    their_objects = collections.Counter({k: n for k, n in their_objects.items() if k[0] != "HeapGraph$Garbage"})
+    their_objects = collections.Counter(
+        {k: n for k, n in their_objects.items() if k[0] != "HeapGraph$Garbage"}
+    )
     assert my_objects == their_objects
     assert my_arrays == their_arrays
     mine, theirs = ours("dump").heaps[0], original("dump").heaps[0]
     # Listed: the original counts elements up to the last reference, and none of a primitive array.
     lengths = {name: n for name, _, _, n in mine.arrays.values()}
-    assert lengths["HeapGraph$Leaf[]"] == 10 and {n for name, _, _, n in theirs.arrays.values() if name == "HeapGraph$Leaf[]"} == {4}
+    assert lengths["HeapGraph$Leaf[]"] == 10 and {
+        n for name, _, _, n in theirs.arrays.values() if name == "HeapGraph$Leaf[]"
+    } == {4}
+
     def own(heap):
-        return {c for c in heap.classes.values() if c.startswith("HeapGraph") and "$$" not in c} - {"HeapGraph$Garbage"}
+        return {c for c in heap.classes.values() if c.startswith("HeapGraph") and "$$" not in c} - {
+            "HeapGraph$Garbage"
+        }
+
     assert own(mine) == own(theirs)
 
 
 def allocated(text, classes):
-    """Returns {(class, allocating method): objects}; constructors at the top of the original's traces are left out, as listed."""
+    """Returns {(class, allocating method): objects}; constructors at the top of the original's
+    traces are left out, as listed.
+    """
     found = collections.Counter()
     for r in text.sites[0]:
         methods = [m for m, _, _ in text.traces[r.trace]]
         while methods and methods[0].endswith(".<init>"):
             methods.pop(0)
-        # The original counts a class, when it is loaded, as one object of itself (listed): these are the rows of one object.
-        if r.alloc_objects > 1 and methods and methods[0].startswith("AllocTruth.") and re.fullmatch(classes, r.name):
+        # The original counts a class, when it is loaded, as one object of itself (listed): these
+        # are the rows of one object.
+        if (
+            r.alloc_objects > 1
+            and methods
+            and methods[0].startswith("AllocTruth.")
+            and re.fullmatch(classes, r.name)
+        ):
             found[r.name, methods[0]] += r.alloc_objects
     return found
 
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_allocated_objects_of_the_program(original, ours, jdk):
-    """Every object of the program's own classes, and every array, is there; what the original misses is listed."""
+    """Every object of the program's own classes, and every array, is there; what the original
+    misses is listed.
+    """
     own = r"AllocTruth\$(Captured|Derived|Kept|Nested|Plain|Throws)"
     theirs, mine = original("sites"), ours("sites")
     assert allocated(mine, own) == allocated(theirs, own)
     assert sum(allocated(mine, own).values()) == 9000 * 4 + 24000 + 9000 + 900
     arrays = r"byte\[\]|long\[\]|char\[\]|AllocTruth\$Plain\[\]"
-    in_arrays = {key: n for key, n in allocated(mine, arrays).items() if key[1] == "AllocTruth.arrays"}
+    in_arrays = {
+        key: n for key, n in allocated(mine, arrays).items() if key[1] == "AllocTruth.arrays"
+    }
     assert set(in_arrays.values()) == {9000} and len(in_arrays) == 4
     for key, n in in_arrays.items():
-        # To the original the class of the arrays is one of them, and what the VM makes when the method first needs it is the method's.
+        # To the original the class of the arrays is one of them, and what the VM makes when the
+        # method first needs it is the method's.
         assert 0 <= allocated(theirs, arrays)[key] - n <= 3
     # Listed: clones, copies and the arrays in an array are not objects to the original.
     missed = r"AllocTruth\$Cloned|float\[\]|short\[\]"
     assert sum(allocated(mine, missed).values()) > 9 * sum(allocated(theirs, missed).values())
     assert mine.site_orders == theirs.site_orders == ["live bytes"]
     if jdk.version == 8:
-        sizes = {(r.name, r.alloc_bytes // r.alloc_objects) for r in mine.sites[0] if re.fullmatch(own, r.name)}
-        assert sizes <= {(r.name, r.alloc_bytes // r.alloc_objects) for r in theirs.sites[0] if re.fullmatch(own, r.name)}
+        sizes = {
+            (r.name, r.alloc_bytes // r.alloc_objects)
+            for r in mine.sites[0]
+            if re.fullmatch(own, r.name)
+        }
+        assert sizes <= {
+            (r.name, r.alloc_bytes // r.alloc_objects)
+            for r in theirs.sites[0]
+            if re.fullmatch(own, r.name)
+        }
 
 
 def test_heap_all(original, ours):
-    """The dump's objects name the method that created them, as the original's do; both sections are in the original's order."""
+    """The dump's objects name the method that created them, as the original's do; both sections are
+    in the original's order.
+    """
+
     def made(text):
         heap = text.heaps[0]
         found = collections.Counter()
@@ -167,6 +234,7 @@ def test_heap_all(original, ours):
             if name in ("HeapGraph$Node", "HeapGraph$Leaf"):
                 found[name, methods[0] if methods else None] += 1
         return found
+
     theirs, mine = original("all"), ours("all")
     assert made(mine) == made(theirs) and sum(made(mine).values()) == 1500
     assert len(mine.heaps) == len(mine.sites) == len(theirs.heaps) == len(theirs.sites) == 1
@@ -175,6 +243,7 @@ def test_heap_all(original, ours):
 @pytest.mark.jdks(8, 17, 25)
 def test_calls_of_the_program(original, ours):
     """cpu=times: counts by trace of the program's own methods."""
+
     def calls(text):
         found = collections.Counter()
         for r in text.ranked["CPU TIME (ms)"][0]:
@@ -182,6 +251,7 @@ def test_calls_of_the_program(original, ours):
             if methods and methods[0].startswith("Allocates."):
                 found[methods] += r.count
         return found
+
     theirs, mine = calls(original("times")), calls(ours("times"))
     # Listed: the original leaves out traces for which it measured no time.
     assert len(theirs) >= 2 and {m: mine[m] for m in theirs} == theirs
@@ -191,14 +261,21 @@ def test_calls_of_the_program(original, ours):
 @pytest.mark.jdks(8, 17, 25)
 def test_pairs_of_the_program(original, ours):
     """cpu=old: callee, caller and count."""
+
     def pairs(text):
-        return {(r.callee, r.caller): r.count for r in text.old[0]
-                if r.callee.startswith("Allocates.") and r.caller.startswith("Allocates.")}
+        return {
+            (r.callee, r.caller): r.count
+            for r in text.old[0]
+            if r.callee.startswith("Allocates.") and r.caller.startswith("Allocates.")
+        }
+
     theirs, mine = pairs(original("old")), pairs(ours("old"))
     assert len(mine) > 4 and mine == theirs
 
 
-# The original's defects that are the output layer's; others are tested together with the feature that they concern.
+# The original's defects that are the output layer's; others are tested together with the feature
+# that they concern.
+
 
 @pytest.mark.jdks(8, 25)
 def test_a_folder_as_file_is_refused_and_left(jdk, tmp_path):
@@ -221,8 +298,13 @@ def test_names_and_force(jdk, tmp_path):
 @pytest.mark.jdks(8, 25)
 def test_sigquit_appends_and_begins_anew(jdk, tmp_path):
     """CPU SAMPLES count from zero after each dump, in one file, with the exit's dump last."""
-    p = jdk.start_java("Serves", jvm=[jdk.agent(f"cpu=samples,file={tmp_path}/s.txt")], stdin=subprocess.PIPE,
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p = jdk.start_java(
+        "Serves",
+        jvm=[jdk.agent(f"cpu=samples,file={tmp_path}/s.txt")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert p.stdout.readline() == "READY\n"
     for _ in range(3):
         p.send_signal(signal.SIGQUIT)

@@ -27,6 +27,7 @@ def visualvm_histogram(tmp_path_factory):
         assert done.returncode == 0, done.stderr
         assert int(re.search(r"^ROOTS (\d+)", done.stdout, re.M)[1]) > 0
         return {m[2]: int(m[1]) for m in re.finditer(r"^(\d+) (.+)$", done.stdout, re.M)}
+
     return histogram
 
 
@@ -34,8 +35,13 @@ class Paused:
     """HeapGraph at its READY point, with the agent."""
 
     def __init__(self, jdk, options, program="HeapGraph", jvm=()):
-        self.process = jdk.start_java(program, jvm=[jdk.agent(options), "-Xmx256m", *jvm], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = jdk.start_java(
+            program,
+            jvm=[jdk.agent(options), "-Xmx256m", *jvm],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         assert self.process.stdout.readline() == "READY\n"
 
     def dump(self):
@@ -85,7 +91,9 @@ def test_text_has_the_known_heap(jdk, tmp_path):
     assert "HeapGraph$Garbage" not in counts
     sizes = {name: size for name, size, _ in heap.instances.values()}
     for name in ("HeapGraph$Node", "HeapGraph$Leaf", "java.lang.String", "java.util.ArrayList"):
-        assert sizes[name] * histogram[name][0] == histogram[name][1], "the size is what the VM reports"
+        assert (
+            sizes[name] * histogram[name][0] == histogram[name][1]
+        ), "the size is what the VM reports"
     arrays = collections.Counter()
     for name, size, _, _ in heap.arrays.values():
         arrays[name] += size
@@ -93,7 +101,9 @@ def test_text_has_the_known_heap(jdk, tmp_path):
     for name in ("HeapGraph$Leaf[]", "int[][]"):
         assert arrays[name] == known[name][1]
     assert heap.objects == len(heap.instances) + len(heap.arrays) + len(heap.classes)
-    assert heap.bytes == sum(s for _, s, _ in heap.instances.values()) + sum(a[1] for a in heap.arrays.values())
+    assert heap.bytes == sum(s for _, s, _ in heap.instances.values()) + sum(
+        a[1] for a in heap.arrays.values()
+    )
     for kind in ("thread", "Java stack", "system class", "JNI global ref"):
         assert heap.roots[kind] > 0, kind
     # Threads of the dump are those of THREAD START, and main is held by the program's list.
@@ -109,7 +119,8 @@ def test_readers_of_others_agree_with_jmap(jdk, tmp_path, visualvm_histogram):
     run.end()
     counts = visualvm_histogram(tmp_path / "b.hprof")
     assert counts["HeapGraph$Node"] == 1000
-    # What jmap's own arrival loads differs; the program's classes do not. int[] also stands for holes that the VM fills.
+    # What jmap's own arrival loads differs; the program's classes do not. int[] also stands for
+    # holes that the VM fills.
     ours = {name: n for name, n in counts.items() if n}
     differ = {}
     for name, (n, _) in histogram.items():
@@ -118,7 +129,11 @@ def test_readers_of_others_agree_with_jmap(jdk, tmp_path, visualvm_histogram):
             continue  # lambdas: no two readers write their names alike
         if plain.startswith("HeapGraph") or plain in ("int[][]",):
             assert ours.get(plain) == n, plain
-        elif plain in ours and plain not in ("java.lang.Class", "int[]") and abs(ours[plain] - n) > 20 + n * 0.1:
+        elif (
+            plain in ours
+            and plain not in ("java.lang.Class", "int[]")
+            and abs(ours[plain] - n) > 20 + n * 0.1
+        ):
             differ[plain] = (ours[plain], n)
     assert not differ
     parsed = lab.Jdk(8).run("jhat", "-parseonly", "true", tmp_path / "b.hprof")
@@ -143,16 +158,26 @@ def test_readers_of_others_open_heap_all(jdk, tmp_path, visualvm_histogram):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_dump_at_exit_and_recording(jdk, tmp_path, visualvm_histogram):
-    for options, dump in ((f"heap=dump,format=b,file={tmp_path}/c.hprof", "c.hprof"),
-                          (f"heap=dump,format=r,file={tmp_path}/d.jfr", "d.hprof")):
+    for options, dump in (
+        (f"heap=dump,format=b,file={tmp_path}/c.hprof", "c.hprof"),
+        (f"heap=dump,format=r,file={tmp_path}/d.jfr", "d.hprof"),
+    ):
         run = Paused(jdk, options)
         run.end()
         assert visualvm_histogram(tmp_path / dump)["HeapGraph$Leaf"] == 500
-    assert {p.name for p in tmp_path.iterdir() if p.suffix != ".hwcache"} == {"c.hprof", "d.jfr", "d.hprof"}
+    assert {p.name for p in tmp_path.iterdir() if p.suffix != ".hwcache"} == {
+        "c.hprof",
+        "d.jfr",
+        "d.hprof",
+    }
 
 
 def test_exhausted_memory_is_dumped_once(jdk, tmp_path, visualvm_histogram):
-    done = jdk.java("Exhausts", jvm=[jdk.agent(f"onoom=dump,format=b,file={tmp_path}/oom.hprof"), "-Xmx48m"], timeout=60)
+    done = jdk.java(
+        "Exhausts",
+        jvm=[jdk.agent(f"onoom=dump,format=b,file={tmp_path}/oom.hprof"), "-Xmx48m"],
+        timeout=60,
+    )
     # The VM itself logs each event that somebody listens to, on standard output.
     out = re.sub(r".*\[jvmti *\] Posting Resource Exhausted event.*\n", "", done.stdout)
     assert (done.returncode, out) == (0, "caught 3\n"), done.stderr

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random commands, dumps and SIGQUITs for a while (SOAK_SECONDS, ten minutes; a short round in make check), while classes are
-unloaded and threads start and end: nothing crashes, leaks or is lost, and the program's results are correct."""
+"""Random commands, dumps and SIGQUITs for a while (SOAK_SECONDS, ten minutes; a short round in make
+check), while classes are unloaded and threads start and end: nothing crashes, leaks or is lost, and
+the program's results are correct.
+"""
 import os
 import random
 import signal
@@ -20,9 +22,20 @@ def soak(jdk, seconds, heap="sites", dumps=3):
     f = FrontEnd(jdk, f"format=b,heap={heap},cpu=samples", arguments=["churn"])
     f.drain()
     chance = random.Random(1)
-    bodies = [(1, b""), (2, b""), (4, b""), (6, b""), (7, struct.pack(">Hf", 0, 0.0)), (7, struct.pack(">Hf", 0, 0.3)),
-              (8, struct.pack(">HQ", 3, 0)), (8, struct.pack(">HQ", 4, 0x50000001)), (8, struct.pack(">H", 5)),
-              (99, b"unknown"), (3, b"x"), (8, struct.pack(">HQ", 9, 0))]
+    bodies = [
+        (1, b""),
+        (2, b""),
+        (4, b""),
+        (6, b""),
+        (7, struct.pack(">Hf", 0, 0.0)),
+        (7, struct.pack(">Hf", 0, 0.3)),
+        (8, struct.pack(">HQ", 3, 0)),
+        (8, struct.pack(">HQ", 4, 0x50000001)),
+        (8, struct.pack(">H", 5)),
+        (99, b"unknown"),
+        (3, b"x"),
+        (8, struct.pack(">HQ", 9, 0)),
+    ]
     bodies += [(3, struct.pack(">Hf", flags, 0.01)) for flags in range(8)]
     bodies += [(8, struct.pack(">HH", 6, depth)) for depth in (0, 1, 4, 64)]
     pid, end, sent, early = f.process.pid, time.time() + seconds, 0, None

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""net=: the commands of the specification over the socket, in any order and in pieces; a front end that stalls or dies."""
+"""net=: the commands of the specification over the socket, in any order and in pieces; a front end
+that stalls or dies.
+"""
 import socket
 import struct
 import time
@@ -17,7 +19,10 @@ def test_every_command(jdk):
     f.send(1)
 
     def spins():
-        return any(f.stream.traces[t][:1] and f.stream.traces[t][0][1] == "spin" for _, t in f.samples()[1])
+        return any(
+            f.stream.traces[t][:1] and f.stream.traces[t][0][1] == "spin" for _, t in f.samples()[1]
+        )
+
     lab.wait_for(spins, 60, "the end of the program's start")
     f.send(8, struct.pack(">H", 5))  # what the start took
     total, rows = f.samples(100)

@@ -16,7 +16,9 @@ def served(jdk, tmp_path):
     recording = tmp_path / "a.jfr"
     done = jdk.java("Busy", 1, jvm=[jdk.agent(f"cpu=samples,format=r,file={recording}")])
     assert done.returncode == 0, done.stderr
-    process = subprocess.Popen([lab.BUILD / "jvmscope", "serve", recording], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [lab.BUILD / "jvmscope", "serve", recording], stdout=subprocess.PIPE, text=True
+    )
     try:
         yield urllib.parse.urlparse(process.stdout.readline().strip())
     finally:
@@ -27,14 +29,19 @@ def served(jdk, tmp_path):
 def ask(url, request=None, timeout=20):
     """Returns the status with which a request (for the page when None) is answered."""
     with socket.create_connection((url.hostname, url.port), timeout=timeout) as s:
-        s.sendall(request or f"GET {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n\r\n".encode())
+        s.sendall(
+            request
+            or f"GET {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n\r\n".encode()
+        )
         answer = s.recv(4096)
         return int(answer.split()[1]) if answer else 0
 
 
 @pytest.mark.jdks(17)
 def test_idle_connections_keep_nobody_out(served):
-    """Ten times as many idle connections as are allowed, and the page is answered at once; the remaining ones are ended soon."""
+    """Ten times as many idle connections as are allowed, and the page is answered at once; the
+    remaining ones are ended soon.
+    """
     assert ask(served) == 302
     idle = [socket.create_connection((served.hostname, served.port)) for _ in range(800)]
     start = time.monotonic()
@@ -50,11 +57,13 @@ def test_idle_connections_keep_nobody_out(served):
 @pytest.mark.jdks(17)
 def test_requests_that_are_read_in_two_ways_are_refused(served):
     host = served.netloc
-    for request in (f"GET {served.path} HTTP/1.1\r\nHost: {host}\r\nHost: {host}\r\n\r\n",
-                    f"GET {served.path} HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n\r\n",
-                    f"GET {served.path}0/%00x HTTP/1.1\r\nHost: {host}\r\n\r\n",
-                    f"GET {served.path}0/?a=%00 HTTP/1.1\r\nHost: {host}\r\n\r\n",
-                    f"GET {served.path}0/\0x HTTP/1.1\r\nHost: {host}\r\n\r\n"):
+    for request in (
+        f"GET {served.path} HTTP/1.1\r\nHost: {host}\r\nHost: {host}\r\n\r\n",
+        f"GET {served.path} HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n\r\n",
+        f"GET {served.path}0/%00x HTTP/1.1\r\nHost: {host}\r\n\r\n",
+        f"GET {served.path}0/?a=%00 HTTP/1.1\r\nHost: {host}\r\n\r\n",
+        f"GET {served.path}0/\0x HTTP/1.1\r\nHost: {host}\r\n\r\n",
+    ):
         assert ask(served, request.encode()) in (0, 400), request
     assert ask(served, f"GET {served.path} HTTP/1.1\r\n\r\n".encode()) in (400, 403)
     assert ask(served) == 302

@@ -35,11 +35,15 @@ def test_each_jdk_of_the_matrix_answers(jdk):
 
 @pytest.mark.jdks(17)
 def test_the_command_runs_where_its_libraries_are_not_installed(jdk, tmp_path):
-    """The chroot of the JDKs is another distribution, which lacks libraries that the command uses."""
+    """The chroot of the JDKs is another distribution, which lacks libraries that the command
+    uses.
+    """
     stacks = tmp_path / "a.collapsed"
     stacks.write_text("main;work 5\nmain;rest 7\n")
     for library in ("json-c", "microhttpd"):
-        assert not list(lab.chroot().glob(f"usr/lib/*/lib{library}.so*")), f"{library} is there after all"
+        assert not list(
+            lab.chroot().glob(f"usr/lib/*/lib{library}.so*")
+        ), f"{library} is there after all"
     report = jdk.run(lab.BUILD / "jvmscope", "report", "--json", stacks)
     assert (report.returncode, report.stderr) == (0, "")
     assert report.stdout == lab.output("report", "--json", stacks)
@@ -64,22 +68,32 @@ def included_rooms(source):
 
 
 def documented_rooms(text):
-    """Returns the table of rooms in doc/architecture.md, in its order: which rooms each one may include."""
+    """Returns the table of rooms in doc/architecture.md, in its order: which rooms each one may
+    include.
+    """
     rows = re.findall(r"^\| `(\w+)` \| ([\w, ]*)\|", text, re.M)
     return {room: {name.strip() for name in used.split(",") if name.strip()} for room, used in rows}
 
 
 def test_rooms_include_only_what_the_architecture_allows():
-    """The table has every room and exactly the arrows that the code has, and no room includes one that stands below it."""
+    """The table has every room and exactly the arrows that the code has, and no room includes one
+    that stands below it.
+    """
     documented = documented_rooms((lab.ROOT / "doc" / "architecture.md").read_text())
     order = list(documented)
-    upward = {room: used - set(order[:place]) for place, (room, used) in enumerate(documented.items())}
-    assert {room: used for room, used in upward.items() if used} == {}, "these arrows lead down the table, or to no room"
+    upward = {
+        room: used - set(order[:place]) for place, (room, used) in enumerate(documented.items())
+    }
+    assert {
+        room: used for room, used in upward.items() if used
+    } == {}, "these arrows lead down the table, or to no room"
     assert documented == included_rooms((lab.ROOT / "src").resolve())
 
 
 def picture_of_rooms(text):
-    """Returns the picture in doc/architecture.md: of each room its level, its column and the rooms to which its arrow leads."""
+    """Returns the picture in doc/architecture.md: of each room its level, its column and the rooms
+    to which its arrow leads.
+    """
     picture = {}
     for line in re.findall(r"(?m)^ +\d +│.*$", text):
         level, *cells = line.split("│")
@@ -92,7 +106,9 @@ def picture_of_rooms(text):
 
 
 def test_the_picture_of_the_rooms_is_the_code_s():
-    """Each room is at its level, in the column of the programs that it is linked into, with the arrows that no others imply."""
+    """Each room is at its level, in the column of the programs that it is linked into, with the
+    arrows that no others imply.
+    """
     text = (lab.ROOT / "doc" / "architecture.md").read_text()
     used = included_rooms((lab.ROOT / "src").resolve())
     linked = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", text, re.M))
@@ -101,39 +117,70 @@ def test_the_picture_of_the_rooms_is_the_code_s():
         return 1 + max(map(level, used[room])) if used[room] else 0
 
     def column(room):
-        agents, command = "agents" in linked[room] or "libjvmpi" in linked[room], "command" in linked[room]
-        return "both" if (agents and command) or linked[room] == "all" else "the agents" if agents else "the command"
+        agents, command = (
+            "agents" in linked[room] or "libjvmpi" in linked[room],
+            "command" in linked[room],
+        )
+        return (
+            "both"
+            if (agents and command) or linked[room] == "all"
+            else "the agents"
+            if agents
+            else "the command"
+        )
 
     assert picture_of_rooms(text) == {
-        room: (level(room), column(room), {u for u in below - {"base"} if not any(u in used[other] for other in below)})
-        for room, below in used.items()}
+        room: (
+            level(room),
+            column(room),
+            {u for u in below - {"base"} if not any(u in used[other] for other in below)},
+        )
+        for room, below in used.items()
+    }
 
 
 def test_the_includes_of_a_room_are_found(tmp_path):
-    """A header in the same folder, one below the sources' root, and one of the system, with and without spaces."""
+    """A header in the same folder, one below the sources' root, and one of the system, with and
+    without spaces.
+    """
     for room in ("base", "upper"):
         (tmp_path / room / "inner").mkdir(parents=True)
     (tmp_path / "base" / "buf.h").write_text("#include <stdio.h>\n")
     (tmp_path / "upper" / "own.h").write_text("")
-    (tmp_path / "upper" / "inner" / "file.c").write_text('#include "../own.h"\n  # include "base/buf.h"\n#include "jvmti.h"\n')
+    (tmp_path / "upper" / "inner" / "file.c").write_text(
+        '#include "../own.h"\n  # include "base/buf.h"\n#include "jvmti.h"\n'
+    )
     assert included_rooms(tmp_path) == {"base": set(), "upper": {"base"}}
-    assert documented_rooms("| `base` | | x |\n| `upper` | base, other | x |\n") == {"base": set(), "upper": {"base", "other"}}
+    assert documented_rooms("| `base` | | x |\n| `upper` | base, other | x |\n") == {
+        "base": set(),
+        "upper": {"base", "other"},
+    }
 
 
 def test_measured_figures_are_in_the_order_of_the_topics(tmp_path):
-    """doc/measured.md is what bench/run makes of its parts: in groups, each topic once, each section with a heading of its own."""
-    lines = [line for line in (lab.ROOT / "bench" / "topics").read_text().splitlines() if line[0] != "#"]
+    """doc/measured.md is what bench/run makes of its parts: in groups, each topic once, each
+    section with a heading of its own.
+    """
+    lines = [
+        line for line in (lab.ROOT / "bench" / "topics").read_text().splitlines() if line[0] != "#"
+    ]
     topics = [line for line in lines if line[0] not in "=-"]
     by_hand = {line.removeprefix("- ") for line in lines if line[0] == "-"}
     assert lines[0][0] == "=" and len(set(topics)) == len(topics)
-    assert set(topics) == {p.name for p in (lab.ROOT / "bench").iterdir() if p.is_file() and not p.suffix and os.access(p, os.X_OK)} - {"run", "quick"}
+    assert set(topics) == {
+        p.name
+        for p in (lab.ROOT / "bench").iterdir()
+        if p.is_file() and not p.suffix and os.access(p, os.X_OK)
+    } - {"run", "quick"}
     parts = list((lab.ROOT / "doc" / "measured").glob("*.md"))
     assert by_hand <= {p.stem for p in parts} <= set(topics) | by_hand
     assert all(p.read_text().startswith("## ") for p in parts)
     measured = (lab.ROOT / "doc" / "measured.md").read_text()
     headings = re.findall(r"(?m)^##? .*", measured)
     assert len(set(headings)) == len(headings)
-    shutil.copytree(lab.ROOT / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        lab.ROOT / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("__pycache__")
+    )
     shutil.copytree(lab.ROOT / "doc" / "measured", tmp_path / "doc" / "measured")
     subprocess.run([tmp_path / "bench" / "run", "--join"], check=True)
     assert measured == (tmp_path / "doc" / "measured.md").read_text()
@@ -150,11 +197,18 @@ def test_bench_quick_names_what_got_slower(capsys):
     assert quick.verdict(then, (1.03, 1.04, 1.05), calm) == "", "less than 5 %"
     assert quick.verdict(then, (1.01, 1.2, 1.4), calm) == "", "the middle halves overlap"
     assert quick.verdict(then, (1.17, 1.2, 1.23), (1.1, 1.25, 1.3)) == "", "no more than its A/A"
-    steps = {"same": quick.Step("gzip", []), "slow": quick.Step("gzip", []), "added": quick.Step("gzip", [])}
+    steps = {
+        "same": quick.Step("gzip", []),
+        "slow": quick.Step("gzip", []),
+        "added": quick.Step("gzip", []),
+    }
     for name, step in steps.items():
         step.figures, step.again = [2.0 if name == "slow" else 1.0] * 3, [1.0] * 3
     assert quick.report(steps, {"figures": {"same": then, "slow": then}}) == ["slow"]
-    rows = {line.split(" | ")[0][2:]: line.split(" | ")[-1].strip("| ") for line in capsys.readouterr().out.splitlines()}
+    rows = {
+        line.split(" | ")[0][2:]: line.split(" | ")[-1].strip("| ")
+        for line in capsys.readouterr().out.splitlines()
+    }
     assert (rows["same"], rows["slow"], rows["added"]) == ("", "SLOWER", "new")
     saved = json.loads(quick.SAVED.read_text())
     assert all(0 < low <= median <= high for low, median, high in saved["figures"].values())
@@ -162,26 +216,44 @@ def test_bench_quick_names_what_got_slower(capsys):
 
 def test_overhead_quotes_what_was_measured():
     """Each figure in doc/overhead.md is in the section of doc/measured.md that its row names."""
-    sections = dict(re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^##? |\Z)", (lab.ROOT / "doc" / "measured.md").read_text()))
+    sections = dict(
+        re.findall(
+            r"(?ms)^## (.*?)\n(.*?)(?=^##? |\Z)", (lab.ROOT / "doc" / "measured.md").read_text()
+        )
+    )
 
     def figures(text):
         return set(re.findall(r"\d+(?:\.\d+)?", text.replace(",", "")))
 
-    rows = re.findall(r"(?m)^\| (?!what|---)(.*?) \| (.*?) \| (.*?) \|$", (lab.ROOT / "doc" / "overhead.md").read_text())
+    rows = re.findall(
+        r"(?m)^\| (?!what|---)(.*?) \| (.*?) \| (.*?) \|$",
+        (lab.ROOT / "doc" / "overhead.md").read_text(),
+    )
     assert len(rows) > 12
     for what, costs, named in rows:
         costs = re.sub(r"\b(JDK \d+(?: and \d+\b(?!\.))?)", "", costs)
-        assert figures(costs) <= figures(" ".join(sections[name] for name in named.split("; "))), what
+        assert figures(costs) <= figures(
+            " ".join(sections[name] for name in named.split("; "))
+        ), what
 
 
 def test_tests_wait_with_a_limit():
-    """A loop that sleeps, or does nothing but ask, must be lab.wait_for: a second copy of it would one day lack the time limit."""
+    """A loop that sleeps, or does nothing but ask, must be lab.wait_for: a second copy of it would
+    one day lack the time limit.
+    """
+
     def waits(loop):
         return all(isinstance(s, ast.Pass) for s in loop.body) or any(
-            isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "sleep" for n in ast.walk(loop))
+            isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "sleep"
+            for n in ast.walk(loop)
+        )
 
-    found = [f"{path.relative_to(lab.ROOT)}:{loop.lineno}" for path in sorted((lab.ROOT / "tests").rglob("*.py"))
-             for loop in ast.walk(ast.parse(path.read_text())) if isinstance(loop, ast.While) and waits(loop)]
+    found = [
+        f"{path.relative_to(lab.ROOT)}:{loop.lineno}"
+        for path in sorted((lab.ROOT / "tests").rglob("*.py"))
+        for loop in ast.walk(ast.parse(path.read_text()))
+        if isinstance(loop, ast.While) and waits(loop)
+    ]
     assert len(found) == 1 and found[0].startswith("tests/lab.py:"), found
 
 
@@ -202,59 +274,126 @@ def test_leaves_none():
 def test_a_run_that_leaves_a_file_fails(tmp_path, workers):
     test = tmp_path / "test_leaves.py"
     test.write_text(LEAVES)
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest", *(["-n", str(workers)] if workers else []), test],
-                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(lab.ROOT / "tests")}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "conftest",
+            *(["-n", str(workers)] if workers else []),
+            test,
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(lab.ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     left = re.findall(r"^LEFT BEHIND (\S+) \(first seen after (.*)\)$", done.stdout, re.M)
     for path, _ in left:
         pathlib.Path(path).unlink()
-    assert len(left) == 1 and left[0][1].endswith("test_leaves.py::test_leaves_a_file"), done.stdout + done.stderr
-    assert done.returncode == 1 and done.stdout.endswith("2 passed, 1 failed, 0 skipped\n"), done.stdout
+    assert len(left) == 1 and left[0][1].endswith("test_leaves.py::test_leaves_a_file"), (
+        done.stdout + done.stderr
+    )
+    assert done.returncode == 1 and done.stdout.endswith(
+        "2 passed, 1 failed, 0 skipped\n"
+    ), done.stdout
 
 
 def imports_of_tests(text):
     """The tests that the source of a test imports, anywhere in it."""
-    named = [name for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.Import, ast.ImportFrom))
-             for name in ([n.module or ""] if isinstance(n, ast.ImportFrom) else [a.name for a in n.names])]
+    named = [
+        name
+        for n in ast.walk(ast.parse(text))
+        if isinstance(n, (ast.Import, ast.ImportFrom))
+        for name in (
+            [n.module or ""] if isinstance(n, ast.ImportFrom) else [a.name for a in n.names]
+        )
+    ]
     return [name for name in named if name.split(".")[-1].startswith("test_")]
 
 
 def test_no_test_imports_another():
-    """What several tests need is in tests/*.py. A test that is imported would run with another one's imports, and could not be moved."""
-    assert imports_of_tests("import os, test_a\ndef f():\n    from test_b import x\n") == ["test_a", "test_b"]
-    found = {path.name: imports_of_tests(path.read_text()) for path in (lab.ROOT / "tests").rglob("*.py")}
+    """What several tests need is in tests/*.py. A test that is imported would run with another
+    one's imports, and could not be moved.
+    """
+    assert imports_of_tests("import os, test_a\ndef f():\n    from test_b import x\n") == [
+        "test_a",
+        "test_b",
+    ]
+    found = {
+        path.name: imports_of_tests(path.read_text()) for path in (lab.ROOT / "tests").rglob("*.py")
+    }
     assert not {name: of for name, of in found.items() if of}
 
 
 def test_sources_keep_the_rules_of_style():
-    """tools/style finds nothing in the sources, and finds each kind of offence where there is one."""
+    """tools/style finds nothing in the sources, and finds each kind of offence where there is
+    one.
+    """
     done = subprocess.run([lab.ROOT / "tools/style"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     path = str(lab.ROOT / "tools/style")
-    style = importlib.util.module_from_spec(importlib.util.spec_from_loader("style", importlib.machinery.SourceFileLoader("style", path)))
+    style = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader(
+            "style", importlib.machinery.SourceFileLoader("style", path)
+        )
+    )
     style.__spec__.loader.exec_module(style)
     good = "/* Says it. */\nint lend_library(int n)\n{\n    return n;\n}\n"
     assert style.check("src/proto/lend.c", good) == []
-    for bad in ("int library(int n)", "int was_told(int n)", "/* It was told. */", "if (c == '/')\n c = '.';", "x" * 101, "\n" * 700,
-                '#include "jfr/reader_internal.h"',
-                'void lend_key(struct json *j)\n{\n    json_key(j, "a");\n    json_begin_array(j);\n}'):
+    for bad in (
+        "int library(int n)",
+        "int was_told(int n)",
+        "/* It was told. */",
+        "if (c == '/')\n c = '.';",
+        "x" * 101,
+        "\n" * 700,
+        '#include "jfr/reader_internal.h"',
+        'void lend_key(struct json *j)\n{\n    json_key(j, "a");\n    json_begin_array(j);\n}',
+    ):
         found = style.check("src/proto/lend.c", good + bad + "\n{\n}\n")
         assert len(found) == (2 if "was_told" in bad else 1), (bad, found)
-    assert style.check("src/proto/lend.c", 'void lend_key(struct json *j)\n{\n    if (j)\n        json_key(j, "a");\n    json_u64(j, 1);\n}') == []
+    assert (
+        style.check(
+            "src/proto/lend.c",
+            'void lend_key(struct json *j)\n{\n    if (j)\n        json_key(j, "a");\n    json_u64(j, 1);\n}',
+        )
+        == []
+    )
     bad = ["src/jfr/reader.c.orig", "src/jfr/nowhere.c", "doc/heap.md~"]
     assert [found.split(":")[0] for found in style.unbuilt([*style.files(), *bad])] == bad
     probe = "src/agent/probe/java/lang/JvmscopeTrace.java"
     assert [len(style.check(probe, "x" * n)) for n in (120, 121)] == [0, 1]
     figures = style.figures("HEAD")
-    assert figures["lines above 100 columns"] == figures["external functions without prefix"] == 0, figures
-    assert sum(n for name, n in figures.items() if name.startswith("lines of src/")) == figures["lines of src"] > 100_000
+    assert (
+        figures["lines above 100 columns"] == figures["external functions without prefix"] == 0
+    ), figures
+    assert (
+        sum(n for name, n in figures.items() if name.startswith("lines of src/"))
+        == figures["lines of src"]
+        > 100_000
+    )
 
 
 def test_links_of_the_documents_lead_to_files():
     """Every relative link, and every document is in the index of doc/README.md."""
     documents = [*lab.ROOT.glob("*.md"), *(lab.ROOT / "doc").glob("*.md")]
-    links = {(path, target) for path in documents for target in re.findall(r"\]\(([^)#\s]+)\)", path.read_text())}
+    links = {
+        (path, target)
+        for path in documents
+        for target in re.findall(r"\]\(([^)#\s]+)\)", path.read_text())
+    }
     assert len(links) > 50
-    broken = [(path.name, target) for path, target in links if "://" not in target and not (path.parent / target).exists()]
+    broken = [
+        (path.name, target)
+        for path, target in links
+        if "://" not in target and not (path.parent / target).exists()
+    ]
     assert broken == []
     index = {target for path, target in links if path == lab.ROOT / "doc" / "README.md"}
     assert {path.name for path in (lab.ROOT / "doc").glob("*.md")} - {"README.md"} - index == set()
@@ -262,45 +401,77 @@ def test_links_of_the_documents_lead_to_files():
 
 def anchors(text):
     """The names by which links reach the headings of a document, as GitHub makes them."""
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"(?m)^#+ (.*)", text)}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"(?m)^#+ (.*)", text)
+    }
 
 
 def test_links_into_documents_lead_to_headings():
     assert anchors("# A (b), `c=d`: e\ntext\n## F\n") == {"a-b-cd-e", "f"}
     documents = [*lab.ROOT.glob("*.md"), *(lab.ROOT / "doc").glob("*.md")]
-    links = [(path, *target) for path in documents for target in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", path.read_text())]
+    links = [
+        (path, *target)
+        for path in documents
+        for target in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", path.read_text())
+    ]
     assert len(links) > 8
-    broken = [(path.name, file, anchor) for path, file, anchor in links
-              if anchor not in anchors((path.parent / file if file else path).read_text())]
+    broken = [
+        (path.name, file, anchor)
+        for path, file, anchor in links
+        if anchor not in anchors((path.parent / file if file else path).read_text())
+    ]
     assert broken == []
 
 
 def wide_lines(text, width=122):
-    """The lines of prose that are wider; those of tables and of code are not prose, and links to the web cannot be folded."""
+    """The lines of prose that are wider; those of tables and of code are not prose, and links to
+    the web cannot be folded.
+    """
     text = re.sub(r"(?ms)^```.*?^```", "", text)
-    return [line for line in text.splitlines() if len(line) > width and not re.match(r"\||    ", line) and "](http" not in line]
+    return [
+        line
+        for line in text.splitlines()
+        if len(line) > width and not re.match(r"\||    ", line) and "](http" not in line
+    ]
 
 
 def merged_commands(text):
-    """The lines with a prompt in the middle: wrapping lines anew has joined a command to the line before it."""
+    """The lines with a prompt in the middle: wrapping lines anew has joined a command to the line
+    before it.
+    """
     return [line for line in text.splitlines() if re.search(r"\S \$ \S", line)]
 
 
 def test_commands_in_documents_have_lines_of_their_own():
     """No line of a document or of doc/examples has a prompt in the middle."""
-    assert merged_commands("    $ jvmscope list\n    4711 Shop\n    $ kill 4711   # costs 3 $\n") == []
-    assert merged_commands("    $ jvmscope list 4711 Shop $ kill 4711\n") and merged_commands("    java Shop $ jvmscope list\n")
-    documents = [lab.ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + [*(lab.ROOT / "doc").rglob("*.md"), *(lab.ROOT / "doc").rglob("*.txt")]
+    assert (
+        merged_commands("    $ jvmscope list\n    4711 Shop\n    $ kill 4711   # costs 3 $\n") == []
+    )
+    assert merged_commands("    $ jvmscope list 4711 Shop $ kill 4711\n") and merged_commands(
+        "    java Shop $ jvmscope list\n"
+    )
+    documents = [lab.ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + [
+        *(lab.ROOT / "doc").rglob("*.md"),
+        *(lab.ROOT / "doc").rglob("*.txt"),
+    ]
     assert len(documents) > 50
-    assert [(path.name, line[:60]) for path in documents for line in merged_commands(path.read_text())] == []
+    assert [
+        (path.name, line[:60]) for path in documents for line in merged_commands(path.read_text())
+    ] == []
 
 
 def test_prose_of_documents_has_one_width():
     """Lines of at most 122 columns, outside of tables, code and links to the web."""
     wide = "word " * 25
     assert wide_lines(f"{wide}\n") == [wide]
-    assert wide_lines(f"| {wide} |\n    {wide}\n```\n{wide}\n```\n[a](https://b/{'c' * 120}) d\n") == []
-    documents = [lab.ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + [*(lab.ROOT / "doc").glob("*.md")]
+    assert (
+        wide_lines(f"| {wide} |\n    {wide}\n```\n{wide}\n```\n[a](https://b/{'c' * 120}) d\n")
+        == []
+    )
+    documents = [lab.ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + [
+        *(lab.ROOT / "doc").glob("*.md")
+    ]
     assert len(documents) > 30
     wide = [(path.name, line[:60]) for path in documents for line in wide_lines(path.read_text())]
     assert wide == []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of doc/extending.md compile in the places where the document puts them: each is added to a copy of the sources as
-described."""
+"""The examples of doc/extending.md compile in the places where the document puts them: each is
+added to a copy of the sources as described.
+"""
 import json
 import re
 import shlex
@@ -33,10 +34,14 @@ def after(path, anchor, text):
 
 
 def flags(path):
-    """Returns the options with which a file of the sources, or one in the same folder, is compiled."""
+    """Returns the options with which a file of the sources, or one in the same folder, is
+    compiled.
+    """
     commands = json.loads((lab.BUILD / "compile_commands.json").read_text())
     same = [c for c in commands if c["file"] == f"../src/{path}"]
-    beside = [c for c in commands if c["file"].rsplit("/", 1)[0] == f"../src/{path}".rsplit("/", 1)[0]]
+    beside = [
+        c for c in commands if c["file"].rsplit("/", 1)[0] == f"../src/{path}".rsplit("/", 1)[0]
+    ]
     words = iter(shlex.split((same or beside)[0]["command"]))
     kept = []
     for word in words:
@@ -63,12 +68,20 @@ def src(tmp_path_factory):
     before(src / "jfr/types.h", "    JFR_LOST,\n", block("c", "    JFR_REMARK,\n"))
     before(src / "jfr/types.c", "    EVENT(JFR_LOST,", block("c", "EVENT(JFR_REMARK,"))
     before(src / "profile/load_jfr.c", "    SETTING,\n", block("c", "    HEARTBEAT,\n"))
-    before(src / "profile/load_jfr.c", '    {"jdk.ActiveSetting", SETTING},\n', block("c", '{"jvmscope.Heartbeat", HEARTBEAT}'))
+    before(
+        src / "profile/load_jfr.c",
+        '    {"jdk.ActiveSetting", SETTING},\n',
+        block("c", '{"jvmscope.Heartbeat", HEARTBEAT}'),
+    )
     before(src / "profile/load_jfr.c", "    case SETTING:\n", block("c", "case HEARTBEAT:"))
 
     before(src / "options/formats.c", '    {.letter = "r"', block("c", '{.letter = "e"'))
     letters = re.search(r'`("a\|b\|r\|.*?")`', TEXT)[1]
-    after(src / "options/table.c", '[OPT_FORMAT] = {"format", NULL, 0, OPTION_WORD, ', letters + " /* ")
+    after(
+        src / "options/table.c",
+        '[OPT_FORMAT] = {"format", NULL, 0, OPTION_WORD, ',
+        letters + " /* ",
+    )
     after(src / "options/table.c", letters + ' /* "a|b|r"', " */")
 
     (src / "export/methods.c").write_text(block("c", "static int export_methods"))
@@ -76,29 +89,64 @@ def src(tmp_path_factory):
 
     (src / "answers/heap/count.c").write_text(block("c", "static int heap_answer_count"))
     after(src / "answers/heap/verb_list.h", "VERB(summary)\n", "VERB(count)\n")
-    before(src / "answers/heap/leaks.c", "void heap_suspects(", block("c", "static void note_classes") + "\n")
+    before(
+        src / "answers/heap/leaks.c",
+        "void heap_suspects(",
+        block("c", "static void note_classes") + "\n",
+    )
 
     after(src / "page/members.c", "#include <string.h>\n", "#include <sys/stat.h>\n")
-    before(src / "page/members.c", "/* Each kind of data that a recording has", block("c", "static int put_about") + "\n")
-    before(src / "page/members.c", '    {"trace", put_trace},\n', block("c", '{"about", put_about}'))
+    before(
+        src / "page/members.c",
+        "/* Each kind of data that a recording has",
+        block("c", "static int put_about") + "\n",
+    )
+    before(
+        src / "page/members.c", '    {"trace", put_trace},\n', block("c", '{"about", put_about}')
+    )
     return src
 
 
-@pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/table.c", "agent/capture.c", "agent/capture/heartbeat.c",
-                                  "export/methods.c", "jfr/types.c", "profile/load_jfr.c", "options/formats.c",
-                                  "export/export.c", "answers/heap/count.c", "answers/heap/verbs.c", "answers/heap/leaks.c", "page/members.c"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "cli/pids.c",
+        "cli/commands.c",
+        "options/table.c",
+        "agent/capture.c",
+        "agent/capture/heartbeat.c",
+        "export/methods.c",
+        "jfr/types.c",
+        "profile/load_jfr.c",
+        "options/formats.c",
+        "export/export.c",
+        "answers/heap/count.c",
+        "answers/heap/verbs.c",
+        "answers/heap/leaks.c",
+        "page/members.c",
+    ],
+)
 def test_an_example_compiles_in_its_place(src, path):
-    words = [w.replace("../src", str(src)).replace(str(lab.ROOT / "src"), str(src)) for w in flags(path)]
-    done = subprocess.run([*words, "-Wno-unused-function", "-Werror", "-fsyntax-only", src / path], cwd=lab.BUILD, capture_output=True,
-                          text=True)
+    words = [
+        w.replace("../src", str(src)).replace(str(lab.ROOT / "src"), str(src)) for w in flags(path)
+    ]
+    done = subprocess.run(
+        [*words, "-Wno-unused-function", "-Werror", "-fsyntax-only", src / path],
+        cwd=lab.BUILD,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_an_option_and_a_format_of_the_agent_are_accepted(src, tmp_path):
-    """The letter of the example is one of the values of format=, and its row is found by it. The capture's option replaces the
-    captures that --always chooses by default, which its row is enough for."""
+    """The letter of the example is one of the values of format=, and its row is found by it. The
+    capture's option replaces the captures that --always chooses by default, which its row is enough
+    for.
+    """
     program = tmp_path / "options"
-    program.with_suffix(".c").write_text("""\
+    program.with_suffix(".c").write_text(
+        """\
 #include "options/formats.h"
 #include <stdio.h>
 static void parse(struct options *o, const char *text)
@@ -118,11 +166,27 @@ int main(void)
     }
     return 0;
 }
-""")
-    words = [w.replace("../src", str(src)) for w in flags("options/table.c") if not w.endswith("table.c")]
+"""
+    )
+    words = [
+        w.replace("../src", str(src)) for w in flags("options/table.c") if not w.endswith("table.c")
+    ]
     sources = [str(p) for p in sorted((src / "options").glob("*.c"))]
-    done = subprocess.run([*words, "-w", program.with_suffix(".c"), *sources, lab.BUILD / "src/base/libbase.a", "-lm", "-o", program],
-                          cwd=lab.BUILD, capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            *words,
+            "-w",
+            program.with_suffix(".c"),
+            *sources,
+            lab.BUILD / "src/base/libbase.a",
+            "-lm",
+            "-o",
+            program,
+        ],
+        cwd=lab.BUILD,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     out = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     assert out == "hprof-%p.txt\nsamples 1 0\n- 0 1\n"
@@ -137,7 +201,9 @@ def test_the_view_of_the_page_has_the_types_that_it_uses(tmp_path):
     shutil.copytree(web / "src", tmp_path / "src")
     (tmp_path / "node_modules").symlink_to(web / "node_modules")
     (tmp_path / "src" / "about.tsx").write_text(block("tsx", "export function About"))
-    done = subprocess.run(["node_modules/.bin/tsc", "--noEmit"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        ["node_modules/.bin/tsc", "--noEmit"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -150,4 +216,11 @@ def test_each_addition_touches_at_most_three_places_that_exist():
         paths += [p for p in re.findall(r"`([\w./]+)`", tests) if "/" in p or "." in p[1:]]
         assert all("NAME" in p or (lab.ROOT / p).exists() for p in paths), (task, paths)
         lists = re.findall(r"`([A-Z]+)`", tests)
-        assert all(any(re.search(rf"(?m)^{name} = ", (lab.ROOT / p).read_text()) for p in paths if p.endswith(".py")) for name in lists), (task, lists)
+        assert all(
+            any(
+                re.search(rf"(?m)^{name} = ", (lab.ROOT / p).read_text())
+                for p in paths
+                if p.endswith(".py")
+            )
+            for name in lists
+        ), (task, lists)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""doc/jvmti.md names every function and event of JVM TI 9, and what it says about the sources is true."""
+"""doc/jvmti.md names every function and event of JVM TI 9, and what it says about the sources is
+true.
+"""
 import re
 
 import lab
@@ -38,7 +40,9 @@ EVENTS = """
     MonitorWaited ResourceExhausted VMObjectAlloc ObjectFree GarbageCollectionStart GarbageCollectionFinish
 """.split()
 DOC = (lab.ROOT / "doc" / "jvmti.md").read_text()
-SOURCES = {str(p.relative_to(lab.ROOT)): p.read_text() for p in sorted((lab.ROOT / "src").rglob("*.c"))}
+SOURCES = {
+    str(p.relative_to(lab.ROOT)): p.read_text() for p in sorted((lab.ROOT / "src").rglob("*.c"))
+}
 
 
 def rows(section):
@@ -64,4 +68,9 @@ def test_functions():
 
 def test_events():
     assert len(EVENTS) == 31
-    check(EVENTS, rows("Events"), lambda name, text: "#define COUNTED" not in text and re.search(rf"\.(ti\.)?{name} = ", text))
+    check(
+        EVENTS,
+        rows("Events"),
+        lambda name, text: "#define COUNTED" not in text
+        and re.search(rf"\.(ti\.)?{name} = ", text),
+    )

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each JDK's Flight Recorder writes, read by src/jfr and compared with the JDK's own jfr tool."""
+"""What each JDK's Flight Recorder writes, read by src/jfr and compared with the JDK's own jfr
+tool.
+"""
 import collections
 import itertools
 import json
@@ -43,8 +45,15 @@ def recording(jdk, recordings, tmp_path_factory):
     if jdk.version not in recordings:
         path = tmp_path_factory.mktemp("jfr") / f"jdk{jdk.version}.jfr"
         path.parent.chmod(0o755)
-        done = jdk.java("JfrWork", 2500, jvm=["-Xmx64m", "-XX:FlightRecorderOptions=maxchunksize=1m",
-                                             f"-XX:StartFlightRecording=settings=profile,filename={path}"])
+        done = jdk.java(
+            "JfrWork",
+            2500,
+            jvm=[
+                "-Xmx64m",
+                "-XX:FlightRecorderOptions=maxchunksize=1m",
+                f"-XX:StartFlightRecording=settings=profile,filename={path}",
+            ],
+        )
         assert done.returncode == 0 and path.exists(), done
         recordings[jdk.version] = path
     return recordings[jdk.version]
@@ -53,7 +62,11 @@ def recording(jdk, recordings, tmp_path_factory):
 @pytest.mark.jdks(daily=1)
 def test_every_event_type_is_counted_as_the_jfr_tool_does(jdk, recording):
     done = jdk.run("jfr", "summary", recording)
-    theirs = {m[1]: int(m[2]) for m in re.finditer(r"^ *(jdk\.\S+) +(\d+) +\d+ *$", done.stdout, re.M) if int(m[2])}
+    theirs = {
+        m[1]: int(m[2])
+        for m in re.finditer(r"^ *(jdk\.\S+) +(\d+) +\d+ *$", done.stdout, re.M)
+        if int(m[2])
+    }
     ours = totals(recording)
     assert ours["unresolved"] == "0" and "truncated:" not in ours
     ours = {k: int(v) for k, v in ours.items() if k.startswith("jdk.")}
@@ -87,19 +100,27 @@ def comparable(path, text):
     if path.endswith("Total") or path == "weight":
         text = text.split("(")[0]
         # a float of 32 bits: two ways to write one number are one
-        return str(struct.unpack("f", struct.pack("f", float(text)))[0]) if path.endswith("Total") else text
+        return (
+            str(struct.unpack("f", struct.pack("f", float(text)))[0])
+            if path.endswith("Total")
+            else text
+        )
     text = re.sub(r"\(-?\d+\)$", "", text)
     return text.replace("/", ".") if path in ("stackTrace",) or path.endswith(".name") else text
 
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21), daily=1)
 def test_contents_are_those_the_jfr_tool_prints(jdk, recording):
-    done = jdk.run("jfr", "print", "--json", "--stack-depth", "64", "--events", ",".join(COMPARED), recording)
+    done = jdk.run(
+        "jfr", "print", "--json", "--stack-depth", "64", "--events", ",".join(COMPARED), recording
+    )
     assert done.returncode == 0, done
     theirs = collections.defaultdict(collections.Counter)
     for event in json.loads(done.stdout)["recording"]["events"]:
         paths = COMPARED[event["type"]]
-        theirs[event["type"]]["\t".join(comparable(p, of_json(event["values"], p)) for p in paths)] += 1
+        theirs[event["type"]][
+            "\t".join(comparable(p, of_json(event["values"], p)) for p in paths)
+        ] += 1
     assert len(theirs) >= 8
     for name, paths in COMPARED.items():
         ours = collections.Counter()
@@ -109,11 +130,16 @@ def test_contents_are_those_the_jfr_tool_prints(jdk, recording):
 
 
 def test_profiles_hold_the_samples_that_events_tell(jdk, recording):
-    """The reader that determines once for each chunk where fields are agrees with the one that looks them up by name, for damaged
-    files too."""
+    """The reader that determines once for each chunk where fields are agrees with the one that
+    looks them up by name, for damaged files too.
+    """
     for options in ([], ["--damage", "60"]):
-        done = lab.subprocess.run([lab.BUILD / "tests/unit/profile_twice", *options, recording],
-                                  capture_output=True, text=True, check=False)
+        done = lab.subprocess.run(
+            [lab.BUILD / "tests/unit/profile_twice", *options, recording],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done
         assert options or int(done.stdout.split()[0]) > 20, done.stdout
 
@@ -122,7 +148,11 @@ def test_pprof_has_the_samples_of_a_stack_together(jdk, recording, tmp_path):
     """They differ only in their threads, and therefore take next to no memory."""
     out = tmp_path / "s.pb.gz"
     assert lab.jvmscope("convert", recording, "-o", out, "--metric", "allocations").returncode == 0
-    samples = [dict(outputs.fields(value)) for field, value in outputs.fields(zlib.decompress(out.read_bytes(), 31)) if field == 2]
+    samples = [
+        dict(outputs.fields(value))
+        for field, value in outputs.fields(zlib.decompress(out.read_bytes(), 31))
+        if field == 2
+    ]
     stacks = [sample.get(1, b"") for sample in samples]
     assert len(set(stacks)) < len(stacks), "no stack is of two threads"
     assert len(list(itertools.groupby(stacks))) == len(set(stacks))
@@ -134,7 +164,9 @@ def test_pprof_has_the_samples_of_a_stack_together(jdk, recording, tmp_path):
 def test_order_of_time(jdk, recording):
     lines = dump("--time", recording, "jdk.ExecutionSample", "jdk.ThreadPark", "jdk.GCPhasePause")
     starts = [int(line.split()[1]) for line in lines]
-    assert starts == sorted(starts) and len(starts) == len(dump(recording, "jdk.ExecutionSample", "jdk.ThreadPark", "jdk.GCPhasePause"))
+    assert starts == sorted(starts) and len(starts) == len(
+        dump(recording, "jdk.ExecutionSample", "jdk.ThreadPark", "jdk.GCPhasePause")
+    )
     wall = time.time_ns()
     assert wall - 3600 * 10**9 < starts[0] <= starts[-1] < wall
 
@@ -149,16 +181,31 @@ def test_a_killed_vm(jdk, tmp_path):
     """After kill -9, what the VM's repository contains is read as far as it is complete."""
     repository = tmp_path / "repository"
     repository.mkdir()
-    process = jdk.start_java("JfrWork", 60000, jvm=["-Xmx64m", f"-XX:FlightRecorderOptions=repository={repository}",
-                                                     "-XX:StartFlightRecording=settings=profile"], stdout=-1, stderr=-1, cwd=tmp_path)
+    process = jdk.start_java(
+        "JfrWork",
+        60000,
+        jvm=[
+            "-Xmx64m",
+            f"-XX:FlightRecorderOptions=repository={repository}",
+            "-XX:StartFlightRecording=settings=profile",
+        ],
+        stdout=-1,
+        stderr=-1,
+        cwd=tmp_path,
+    )
     for line in process.stdout:
         if line == "ready\n":
             break
     time.sleep(3)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    chunk, = repository.rglob("*.jfr")
-    done = lab.subprocess.run([lab.BUILD / "tests" / "unit" / "jfr_dump", chunk], capture_output=True, text=True, timeout=60)
+    (chunk,) = repository.rglob("*.jfr")
+    done = lab.subprocess.run(
+        [lab.BUILD / "tests" / "unit" / "jfr_dump", chunk],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     if jdk.version >= 14:  # since then the header is refreshed every second
         assert done.returncode == 0
         assert int(re.search(r"^jdk.ThreadPark (\d+)$", done.stdout, re.M)[1]) > 10
@@ -169,10 +216,14 @@ def test_a_killed_vm(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 27)
 def test_damage(jdk, recording):
-    """Any byte changed, the file cut anywhere: no crash and no read out of bounds, with the sanitizers watching."""
+    """Any byte changed, the file cut anywhere: no crash and no read out of bounds, with the
+    sanitizers watching.
+    """
     damage = lab.ROOT / "build-san" / "tests" / "unit" / "jfr_damage"
     if not damage.exists():
         pytest.skip("the sanitized build is not there (make sanitized)")
     step = str(recording.stat().st_size // 25)
-    done = lab.subprocess.run([damage, recording, "11", step, "24"], capture_output=True, text=True, timeout=600)
+    done = lab.subprocess.run(
+        [damage, recording, "11", step, "24"], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0 and done.stdout == "damaged 24\n", done

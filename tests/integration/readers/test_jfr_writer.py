@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What src/jfr writes, read by each JDK's jfr tool and by our reader, when the writer is killed, short of room, or limited."""
+"""What src/jfr writes, read by each JDK's jfr tool and by our reader, when the writer is killed,
+short of room, or limited.
+"""
 import collections
 import os
 import random
@@ -18,7 +20,9 @@ STRESS = lab.BUILD / "tests" / "unit" / "jfr_stress"
 
 
 def stress(path, *words, **kwargs):
-    done = subprocess.run([STRESS, path, *words], capture_output=True, text=True, timeout=120, **kwargs)
+    done = subprocess.run(
+        [STRESS, path, *words], capture_output=True, text=True, timeout=120, **kwargs
+    )
     assert done.returncode == 0, done
     return {k: int(v) for k, v in re.findall(r"(\w+)=(-?\d+)", done.stdout)}
 
@@ -26,13 +30,18 @@ def stress(path, *words, **kwargs):
 def summary(jdk, path):
     done = jdk.run("jfr", "summary", path)
     assert done.returncode == 0, done
-    return {m[1]: int(m[2]) for m in re.finditer(r"^ *((?:jdk|jvmscope)\.\S+) +(\d+) +\d+ *$", done.stdout, re.M)}
+    return {
+        m[1]: int(m[2])
+        for m in re.finditer(r"^ *((?:jdk|jvmscope)\.\S+) +(\d+) +\d+ *$", done.stdout, re.M)
+    }
 
 
 def ticks_of(path):
     """Returns the numbers of each writer's Tick events, in the order of the file."""
     ticks = collections.defaultdict(list)
-    for line in dump("--get=writer,number,eventThread.javaName,stackTrace", path, "jvmscope.test.Tick"):
+    for line in dump(
+        "--get=writer,number,eventThread.javaName,stackTrace", path, "jvmscope.test.Tick"
+    ):
         fields = line.split("\t")
         if len(fields) != 4:
             assert line.startswith("truncated: "), line
@@ -47,7 +56,9 @@ def yield_depth(stack, number):
     which = number % 200
     depth, lowest = stack.split(":", 1)
     assert int(depth) == 1 + which % 40
-    assert lowest == "test.pack.Class{0}.method{1}".format((which * 7 + which % 40) % 100 // 10, (which * 7 + which % 40) % 100)
+    assert lowest == "test.pack.Class{0}.method{1}".format(
+        (which * 7 + which % 40) % 100 // 10, (which * 7 + which % 40) % 100
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +74,17 @@ def test_nothing_is_lost_over_rotations(tmp_path):
     path = tmp_path / "many events.jfr"
     counted = stress(path, "ms=800", "chunk=1000000", "pause=50000", "big=1")
     assert counted["chunks"] >= 3
-    for what in ("close", "lost_busy", "lost_room", "lost_size", "lost_shape", "lost_traces", "lost_constants", "unresolved", "error"):
+    for what in (
+        "close",
+        "lost_busy",
+        "lost_room",
+        "lost_size",
+        "lost_shape",
+        "lost_traces",
+        "lost_constants",
+        "unresolved",
+        "error",
+    ):
         assert counted[what] == 0, what
     ours = totals(path)
     assert int(ours["jvmscope.test.Tick"]) == counted["ticks"]
@@ -95,7 +116,10 @@ def test_the_jfr_tool_reads_it(jdk, recording):
         writer = int(re.search(r"writer = (\d+)", event)[1])
         seen[writer].add(number)
         assert f'eventThread = "writer {writer} \u00e4" (javaThreadId = {writer + 1})' in event
-        assert len(re.findall(r"test\.pack\.Class\d+\.method\d+\(int\) +line: 1[012]", event)) == 1 + number % 200 % 40
+        assert (
+            len(re.findall(r"test\.pack\.Class\d+\.method\d+\(int\) +line: 1[012]", event))
+            == 1 + number % 200 % 40
+        )
     assert all(numbers == set(range(len(numbers))) for numbers in seen.values())
     metadata = jdk.run("jfr", "metadata", path)
     assert metadata.returncode == 0 and "class Tick" in metadata.stdout, metadata.stderr
@@ -104,10 +128,15 @@ def test_the_jfr_tool_reads_it(jdk, recording):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_killed_at_any_moment(tmp_path, seed):
-    """After kill -9 everything that was committed is there: each writer's numbers without a gap, including stacks and names."""
+    """After kill -9 everything that was committed is there: each writer's numbers without a gap,
+    including stacks and names.
+    """
     path = tmp_path / "killed.jfr"
-    process = subprocess.Popen([STRESS, path, "ms=60000", "pause=20000", f"chunk={1000000 if seed % 2 else 0}", "big=1"],
-                               stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [STRESS, path, "ms=60000", "pause=20000", f"chunk={1000000 if seed % 2 else 0}", "big=1"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout.readline() == "ready\n"
     time.sleep(random.Random(seed).uniform(0.0, 1.2))
     process.send_signal(signal.SIGKILL)
@@ -120,9 +149,15 @@ def test_killed_at_any_moment(tmp_path, seed):
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_killed_and_read_by_the_jfr_tool(jdk, tmp_path):
-    """Other tools read a killed recording too: all its events, with the names of what was flushed."""
+    """Other tools read a killed recording too: all its events, with the names of what was
+    flushed.
+    """
     path = tmp_path / "killed.jfr"
-    process = subprocess.Popen([STRESS, path, "ms=60000", "pause=800000", "chunk=100000"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [STRESS, path, "ms=60000", "pause=800000", "chunk=100000"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout.readline() == "ready\n"
     time.sleep(1)
     process.send_signal(signal.SIGKILL)
@@ -136,10 +171,17 @@ def test_killed_and_read_by_the_jfr_tool(jdk, tmp_path):
 
 
 def test_killed_while_the_file_grows(tmp_path):
-    """Other tools read a file that consists of whole chunks and refuse any other; the first chunk here has grown twice."""
+    """Other tools read a file that consists of whole chunks and refuse any other; the first chunk
+    here has grown twice.
+    """
     path = tmp_path / "grown.jfr"
-    process = subprocess.run([STRESS, path, "ms=60000"], env=dict(os.environ, LD_PRELOAD=f"{lab.BUILD}/tests/agents/libkillgrow.so"),
-                             capture_output=True, text=True, timeout=60)
+    process = subprocess.run(
+        [STRESS, path, "ms=60000"],
+        env=dict(os.environ, LD_PRELOAD=f"{lab.BUILD}/tests/agents/libkillgrow.so"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert process.returncode == -signal.SIGKILL, process
     data = path.read_bytes()
     assert data[:4] == b"FLR\0" and int.from_bytes(data[8:16], "big") == len(data)
@@ -159,8 +201,11 @@ def read_after_failure(path, counted, error):
 def test_file_size_limit(tmp_path):
     """RLIMIT_FSIZE: no SIGXFSZ, a reported error, and an intact file."""
     path = tmp_path / "limited.jfr"
-    counted = stress(path, "ms=1000",
-                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000000, 3000000)))
+    counted = stress(
+        path,
+        "ms=1000",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000000, 3000000)),
+    )
     assert path.stat().st_size <= 3000000
     read_after_failure(path, counted, 27)
 
@@ -173,11 +218,15 @@ def test_own_limit(tmp_path):
 
 
 def test_disk_full(tmp_path):
-    """A file system that fills up while the recording is written: no SIGBUS, a reported ENOSPC, and an intact file."""
+    """A file system that fills up while the recording is written: no SIGBUS, a reported ENOSPC, and
+    an intact file.
+    """
     mount = tmp_path / "small"
     mount.mkdir()
     script = f"mount -t tmpfs -o size=6m none {mount} && {STRESS} {mount}/full.jfr ms=1500 && cp {mount}/full.jfr {tmp_path}"
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, timeout=60
+    )
     if "denied" in done.stderr or "not permitted" in done.stderr:
         pytest.skip("mounting a small file system needs root")
     assert done.returncode == 0, done
@@ -185,7 +234,10 @@ def test_disk_full(tmp_path):
     read_after_failure(tmp_path / "full.jfr", counted, 28)
 
 
-@pytest.mark.parametrize("path, error", [("/proc/nothing.jfr", 2), ("/no such folder/x.jfr", 2), ("/tmp", 21), ("/dev/null", 22)])
+@pytest.mark.parametrize(
+    "path, error",
+    [("/proc/nothing.jfr", 2), ("/no such folder/x.jfr", 2), ("/tmp", 21), ("/dev/null", 22)],
+)
 def test_what_cannot_be_written(path, error):
     done = subprocess.run([STRESS, path], capture_output=True, text=True, timeout=10)
     assert done.stdout == f"error={error}\n"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every capture in its default form, in every output that run and attach write, against what the program says it did."""
+"""Every capture in its default form, in every output that run and attach write, against what the
+program says it did.
+"""
 import json
 import re
 import subprocess
@@ -25,6 +27,7 @@ FORMATS = STACKS + TEXT + BINARY + THREADS
 @dataclass
 class Truth:
     """What the program says of itself."""
+
     spun_ns: int
     version: int
 
@@ -35,11 +38,16 @@ def near(value, truth, bounds):
 
 
 def metric(name, method, own, check):
-    """Checks a method's weight, and that the sum is not less, in what the outputs with stacks say."""
+    """Checks a method's weight, and that the sum is not less, in what the outputs with stacks
+    say.
+    """
+
     def all_of(path, form, truth):
         if form == ".html":
             data = outputs.page(path)
-            found = outputs.page_weights(data, next(m for m in data["metrics"] if m["name"] == name))
+            found = outputs.page_weights(
+                data, next(m for m in data["metrics"] if m["name"] == name)
+            )
         elif form == ".collapsed":
             found = outputs.collapsed_weights(path)
         elif form == ".pb.gz":
@@ -53,13 +61,16 @@ def metric(name, method, own, check):
         got = (found.own if own else found.total)[method]
         check(got, form, truth)
         assert found.sum >= got
+
     return all_of
 
 
 def cpu_samples(got, form, truth):
-    """One each 10 ms, within five standard errors of independent samples, which those of a timer are better than."""
+    """One each 10 ms, within five standard errors of independent samples, which those of a timer
+    are better than.
+    """
     expected = truth.spun_ns / 1e7
-    assert abs(got - expected) < 5 * expected ** 0.5, (got, expected)
+    assert abs(got - expected) < 5 * expected**0.5, (got, expected)
 
 
 def cpu_time(got, form, truth):
@@ -71,7 +82,7 @@ def sampled(got, form, truth):
     """A sample stands for some 512 KB. JDK 8 counts."""
     if truth.version == 8:
         return exact(got, form, truth)
-    assert abs(got - ALLOCATED) < 5 * (2 ** 19 * ALLOCATED) ** 0.5, (got, ALLOCATED)
+    assert abs(got - ALLOCATED) < 5 * (2**19 * ALLOCATED) ** 0.5, (got, ALLOCATED)
 
 
 def exact(got, form, truth):
@@ -79,7 +90,9 @@ def exact(got, form, truth):
 
 
 def counted(path, form, truth):
-    """HPROF's SITES list what lives, of which these objects have nothing: the sum has them, or the report says that it does not."""
+    """HPROF's SITES list what lives, of which these objects have nothing: the sum has them, or the
+    report says that it does not.
+    """
     if form not in TEXT + BINARY:
         return metric("allocations", "Amounts.allocate", True, exact)(path, form, truth)
     table = js("report", "--json", path)["allocations"]
@@ -98,18 +111,41 @@ def blocked_threads(path, form, truth):
     """How long the main thread waited for the lock, in the formats that hold threads."""
     if form == ".json":
         events = json.loads(path.read_text())["traceEvents"]
-        waits = [e["dur"] * 1000 for e in events if e["ph"] == "X" and e["name"] == "wait-lock java.lang.Object"]
+        waits = [
+            e["dur"] * 1000
+            for e in events
+            if e["ph"] == "X" and e["name"] == "wait-lock java.lang.Object"
+        ]
     elif form == ".trcxml":
         assert js("threads", "monitors", "--json", path)["classes"]
-        times = [[int(t.replace(".", "")) for t in re.findall(rf'<monContended{what} threadIdRef="\d+" time="([\d.]+)"', path.read_text())]
-                 for what in ("Enter", "Entered")]
+        times = [
+            [
+                int(t.replace(".", ""))
+                for t in re.findall(
+                    rf'<monContended{what} threadIdRef="\d+" time="([\d.]+)"', path.read_text()
+                )
+            ]
+            for what in ("Enter", "Entered")
+        ]
         waits = [e - b for b, e in zip(*times)]
     else:
-        done = subprocess.run(["protoc", f"--proto_path={lab.ROOT / 'tests' / 'data'}", "--decode=Trace", "perfetto.proto"],
-                              input=path.read_bytes(), capture_output=True, check=True)
+        done = subprocess.run(
+            [
+                "protoc",
+                f"--proto_path={lab.ROOT / 'tests' / 'data'}",
+                "--decode=Trace",
+                "perfetto.proto",
+            ],
+            input=path.read_bytes(),
+            capture_output=True,
+            check=True,
+        )
         waits, open_ = [], {}
         for packet in done.stdout.decode().split("\npacket {"):
-            at, track = (re.search(rf"^ *{what}: (\d+)", packet, re.M) for what in ("timestamp", "track_uuid"))
+            at, track = (
+                re.search(rf"^ *{what}: (\d+)", packet, re.M)
+                for what in ("timestamp", "track_uuid")
+            )
             if "TYPE_SLICE_BEGIN" in packet:
                 open_[track[1]] = (int(at[1]), 'name: "wait-lock java.lang.Object"' in packet)
             elif "TYPE_SLICE_END" in packet and open_[track[1]][1]:
@@ -120,15 +156,22 @@ def blocked_threads(path, form, truth):
 
 
 def locks(path, form, truth):
-    (blocked_threads if form in THREADS else metric("locks", "Amounts.main", True, held))(path, form, truth)
+    (blocked_threads if form in THREADS else metric("locks", "Amounts.main", True, held))(
+        path, form, truth
+    )
 
 
 def times(path, form, truth):
     metric("times", "Amounts.spin", False, cpu_time)(path, form, truth)
     if form in (".jfr", ".hprof.txt"):
-        calls = {m["method"]: m["calls"] for m in js("report", "--json", "-n", "100000", path)["times"]["methods"]}
+        calls = {
+            m["method"]: m["calls"]
+            for m in js("report", "--json", "-n", "100000", path)["times"]["methods"]
+        }
         assert calls["Amounts.called"] == CALLS
-        assert form != ".jfr" or calls["Amounts.fail"] == THROWS  # HPROF's text leaves out what is below cutoff=
+        assert (
+            form != ".jfr" or calls["Amounts.fail"] == THROWS
+        )  # HPROF's text leaves out what is below cutoff=
 
 
 def calls(path, form, truth):
@@ -143,14 +186,29 @@ def covered(path, form, truth):
     found = outputs.page(path)["coverage"] if form == ".html" else js("coverage", "--json", path)
     amounts = next(c for c in found["classes"] if c["class"] == "Amounts")
     hit = {x["line"]: x["hit"] for x in amounts["by_line"]}
-    assert hit[line("thrown")] and hit[line("uncaught")] and not hit[SOURCE[:SOURCE.index("sum--")].count("\n") + 1]
+    assert (
+        hit[line("thrown")]
+        and hit[line("uncaught")]
+        and not hit[SOURCE[: SOURCE.index("sum--")].count("\n") + 1]
+    )
 
 
 def thrown(path, form, truth):
-    table = {(e["place"], e["caught"]): e["count"] for e in js("trace", "--exceptions", "--json", path)["exceptions"]}
+    table = {
+        (e["place"], e["caught"]): e["count"]
+        for e in js("trace", "--exceptions", "--json", path)["exceptions"]
+    }
     assert table[f"Amounts.fail:{line('thrown')}", f"Amounts.main:{line('caught')}"] == THROWS
-    # "not known": a method that ran when the recording began may have a handler without a probe (doc/format.md).
-    assert sum(n for (place, caught), n in table.items() if place == f"Amounts.ends:{line('uncaught')}" and caught in (None, "not known")) == 1
+    # "not known": a method that ran when the recording began may have a handler without a probe
+    # (doc/format.md).
+    assert (
+        sum(
+            n
+            for (place, caught), n in table.items()
+            if place == f"Amounts.ends:{line('uncaught')}" and caught in (None, "not known")
+        )
+        == 1
+    )
 
 
 def events(kind):
@@ -164,6 +222,7 @@ def events(kind):
             assert len(rows) == CALLS
         else:
             assert sum(e["write"] for e in rows) == WRITES
+
     return all_of
 
 
@@ -178,27 +237,48 @@ def capture(words, formats, check):
     return words[0].split("(")[0], Capture(words, formats, check)
 
 
-CAPTURES = dict([
-    capture(["--cpu"], STACKS + TEXT + BINARY, metric("samples", "Amounts.spin", False, cpu_samples)),
-    capture(["--cpu=wall"], STACKS + TEXT + BINARY, metric("wall", "Amounts.sleep", False, wall)),
-    capture(["--cpu=times"], STACKS + TEXT, times),
-    capture(["--alloc"], STACKS + TEXT + BINARY, metric("allocations", "Amounts.allocate", True, sampled)),
-    capture(["--alloc=exact"], STACKS + TEXT + BINARY, metric("allocations", "Amounts.allocate", True, exact)),
-    capture(["--live"], STACKS + TEXT + BINARY, counted),
-    capture(["--heap=sites"], STACKS + TEXT + BINARY, counted),
-    capture(["--monitors"], STACKS + TEXT + THREADS, locks),
-    capture(["--threads"], STACKS + THREADS, locks),
-    capture(["--locks", "java.lang.Object"], STACKS + THREADS, locks),
-    capture(["--deadlocks"], STACKS + THREADS, locks),
-    capture(["--requests=Amounts.hold(..)"], STACKS + THREADS,
-            lambda path, form, truth: (blocked_threads if form in THREADS else metric("samples", "Amounts.spin", False, cpu_samples))(path, form, truth)),
-    capture(["--trace", "Amounts.called"], (".jfr", ".html"), calls),
-    capture(["--cover", "--include", "Amounts"], (".jfr", ".html"), covered),
-    capture(["--exceptions"], (".jfr",), thrown),
-    capture(["--events"], (".jfr",), events("vm")),
-    capture(["--log", f"Amounts:{line('called')} {{i}}"], (".jfr",), events("log")),
-    capture(["--watch", "Amounts.sum"], (".jfr",), events("access")),
-])
+CAPTURES = dict(
+    [
+        capture(
+            ["--cpu"], STACKS + TEXT + BINARY, metric("samples", "Amounts.spin", False, cpu_samples)
+        ),
+        capture(
+            ["--cpu=wall"], STACKS + TEXT + BINARY, metric("wall", "Amounts.sleep", False, wall)
+        ),
+        capture(["--cpu=times"], STACKS + TEXT, times),
+        capture(
+            ["--alloc"],
+            STACKS + TEXT + BINARY,
+            metric("allocations", "Amounts.allocate", True, sampled),
+        ),
+        capture(
+            ["--alloc=exact"],
+            STACKS + TEXT + BINARY,
+            metric("allocations", "Amounts.allocate", True, exact),
+        ),
+        capture(["--live"], STACKS + TEXT + BINARY, counted),
+        capture(["--heap=sites"], STACKS + TEXT + BINARY, counted),
+        capture(["--monitors"], STACKS + TEXT + THREADS, locks),
+        capture(["--threads"], STACKS + THREADS, locks),
+        capture(["--locks", "java.lang.Object"], STACKS + THREADS, locks),
+        capture(["--deadlocks"], STACKS + THREADS, locks),
+        capture(
+            ["--requests=Amounts.hold(..)"],
+            STACKS + THREADS,
+            lambda path, form, truth: (
+                blocked_threads
+                if form in THREADS
+                else metric("samples", "Amounts.spin", False, cpu_samples)
+            )(path, form, truth),
+        ),
+        capture(["--trace", "Amounts.called"], (".jfr", ".html"), calls),
+        capture(["--cover", "--include", "Amounts"], (".jfr", ".html"), covered),
+        capture(["--exceptions"], (".jfr",), thrown),
+        capture(["--events"], (".jfr",), events("vm")),
+        capture(["--log", f"Amounts:{line('called')} {{i}}"], (".jfr",), events("log")),
+        capture(["--watch", "Amounts.sum"], (".jfr",), events("access")),
+    ]
+)
 # What is known of these is in test_heap.py, test_always.py and test_flight.py.
 ELSEWHERE = {"--on-oom", "--jfr"}
 PAIRS = [(name, form) for name, c in CAPTURES.items() for form in c.formats]
@@ -218,8 +298,21 @@ def truth_of(text, jdk):
 
 def by_run(jdk, name, form, tmp_path):
     out = tmp_path / f"run{form}"
-    done = jdk.run(lab.BUILD / "jvmscope", "run", *CAPTURES[name].words, "-o", out, "java", "-Xmx64m", "-cp", lab.compiled("Amounts"), "Amounts",
-                   "all", SPIN_MS, input="\n")
+    done = jdk.run(
+        lab.BUILD / "jvmscope",
+        "run",
+        *CAPTURES[name].words,
+        "-o",
+        out,
+        "java",
+        "-Xmx64m",
+        "-cp",
+        lab.compiled("Amounts"),
+        "Amounts",
+        "all",
+        SPIN_MS,
+        input="\n",
+    )
     assert done.returncode == 0 and not lab.lost(done.stderr), (name, form, done.stderr)
     CAPTURES[name].check(out, form, truth_of(done.stdout, jdk))
     if form == ".jfr" and ".html" not in CAPTURES[name].formats:
@@ -234,14 +327,18 @@ def by_attach(jdk, process, name, form, tmp_path):
     process.stdin.flush()
     said = lab.read_until(process.stdout, "sum ")
     # A file that is made of the recording is named at its end, as attach says.
-    done = lab.jvmscope("stop", *(["-o", out] if f"stop -o {out}" in done.stderr else []), process.pid)
+    done = lab.jvmscope(
+        "stop", *(["-o", out] if f"stop -o {out}" in done.stderr else []), process.pid
+    )
     assert done.returncode == 0 and not lab.lost(done.stderr), (name, form, done.stderr)
     CAPTURES[name].check(out, form, truth_of(said, jdk))
 
 
 def attached(jdk, pairs, tmp_path):
     """One program for all, as one that runs for long."""
-    process = jdk.start_java("Amounts", "all", SPIN_MS, jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = jdk.start_java(
+        "Amounts", "all", SPIN_MS, jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         for name, form in pairs:
@@ -286,6 +383,14 @@ def test_what_a_format_cannot_hold_is_refused_before(tmp_path):
         for form in set(FORMATS) - set(c.formats):
             out = tmp_path / f"refused{form}"
             for verb in ("run", "attach"):
-                done = lab.jvmscope(verb, *c.words, "-o", out, *(["false"] if verb == "run" else ["1"]))
-                assert done.returncode == 2 and done.stdout == "" and not out.exists(), (name, form, done)
-                assert re.search(r"this format|a page can show|HPROF's output|cannot be used with", done.stderr), (name, form, done.stderr)
+                done = lab.jvmscope(
+                    verb, *c.words, "-o", out, *(["false"] if verb == "run" else ["1"])
+                )
+                assert done.returncode == 2 and done.stdout == "" and not out.exists(), (
+                    name,
+                    form,
+                    done,
+                )
+                assert re.search(
+                    r"this format|a page can show|HPROF's output|cannot be used with", done.stderr
+                ), (name, form, done.stderr)

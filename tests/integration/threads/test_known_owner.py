@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who held a lock that was free when it was taken, as the wait of another thread shows; and how often threads waited."""
+"""Who held a lock that was free when it was taken, as the wait of another thread shows; and how
+often threads waited.
+"""
 import functools
 import json
 import re
@@ -25,7 +27,9 @@ def threads(verb, path, *args):
 def recorded(version, what, kind):
     """Returns the recording, and the program's two sums in ns."""
     jdk, out = lab.Jdk(version), f"{lab.SCRATCH}/owner-{what}-{kind}-{version}.jfr"
-    done = jdk.java("KnownOwner", what, N, MS, kind, jvm=[jdk.agent(f"threads=y,format=r,file={out}")])
+    done = jdk.java(
+        "KnownOwner", what, N, MS, kind, jvm=[jdk.agent(f"threads=y,format=r,file={out}")]
+    )
     assert done.returncode == 0 and not done.stderr, done.stderr
     return out, *map(int, done.stdout.split())
 
@@ -41,7 +45,11 @@ def check_lock(recording, name):
     assert 0.45 * least <= gains["0.5"] <= 0.55 * most, (gains, least, most)
     assert not any(a["owner_unknown"] for a in answers.values()), answers
     table = next(c for c in threads("monitors", out)["classes"] if c["class"] == name)
-    assert table["path_ns"] == row["ns"] and table["gain_ns"]["50"] == gains["0.5"], (table, row, gains)
+    assert table["path_ns"] == row["ns"] and table["gain_ns"]["50"] == gains["0.5"], (
+        table,
+        row,
+        gains,
+    )
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -61,21 +69,32 @@ def test_what_has_no_owner_is_no_lock_and_says_so(jdk):
     out, least, _ = recorded(jdk.version, "semaphore", "platform")
     name = "java.util.concurrent.Semaphore$NonfairSync"
     assert not [r for r in threads("critical-path", out)["locks"] if r["class"] == name]
-    answer, = threads("what-if", out, "--lock", name, "--factor", "0.5")
-    assert answer["before_ns"] == answer["after_ns"] and answer["owner_unknown"] >= N and answer["owner_unknown_ns"] >= least, answer
-    said = f"who held it is unknown for {answer['owner_unknown']} of {answer['owner_unknown']} waits"
+    (answer,) = threads("what-if", out, "--lock", name, "--factor", "0.5")
+    assert (
+        answer["before_ns"] == answer["after_ns"]
+        and answer["owner_unknown"] >= N
+        and answer["owner_unknown_ns"] >= least
+    ), answer
+    said = (
+        f"who held it is unknown for {answer['owner_unknown']} of {answer['owner_unknown']} waits"
+    )
     assert said in lab.output("threads", "what-if", "--lock", name, out)
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_lock_whose_owner_is_unknown_is_marked(jdk):
-    """Readers and writers release this one alike, so that its figures are too small: the three tables say so, and for how long."""
+    """Readers and writers release this one alike, so that its figures are too small: the three
+    tables say so, and for how long.
+    """
     out, least, _ = recorded(jdk.version, "write", "platform")
     name = "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync"
-    row, = (r for r in threads("critical-path", out)["owners_unknown"] if r["class"] == name)
+    (row,) = (r for r in threads("critical-path", out)["owners_unknown"] if r["class"] == name)
     assert N <= row["owner_unknown"] == row["waits"] and row["owner_unknown_ns"] >= least, row
     table = next(c for c in threads("monitors", out)["classes"] if c["class"] == name)
-    assert (table["owner_unknown"], table["owner_unknown_ns"]) == (row["owner_unknown"], row["owner_unknown_ns"]), table
+    assert (table["owner_unknown"], table["owner_unknown_ns"]) == (
+        row["owner_unknown"],
+        row["owner_unknown_ns"],
+    ), table
     said = f" {name}: who held it is unknown for {row['waits']} of {row['waits']} waits, "
     for words in (("critical-path",), ("monitors",), ("what-if",), ("what-if", "--lock", name)):
         assert said in lab.output("threads", *words, out), words
@@ -84,8 +103,13 @@ def test_a_lock_whose_owner_is_unknown_is_marked(jdk):
 
 @pytest.mark.jdks(17)
 def test_the_pages_what_if_says_the_same(jdk):
-    out, name = recorded(jdk.version, "write", "platform")[0], "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync"
-    process = subprocess.Popen([lab.BUILD / "jvmscope", "serve", out], stdout=subprocess.PIPE, text=True)
+    out, name = (
+        recorded(jdk.version, "write", "platform")[0],
+        "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync",
+    )
+    process = subprocess.Popen(
+        [lab.BUILD / "jvmscope", "serve", out], stdout=subprocess.PIPE, text=True
+    )
     try:
         at = process.stdout.readline().strip()
         query = urllib.parse.urlencode({"class": name, "factor": 0.5})
@@ -94,7 +118,7 @@ def test_the_pages_what_if_says_the_same(jdk):
     finally:
         process.terminate()
         process.communicate(timeout=30)
-    shown, = threads("what-if", out, "--lock", name, "--factor", "0.5")
+    (shown,) = threads("what-if", out, "--lock", name, "--factor", "0.5")
     assert page == {key: shown[key] for key in page} and page["owner_unknown"] >= N, (page, shown)
 
 
@@ -103,7 +127,9 @@ def of_thread(found, name):
 
 
 def check_counts(recording, names):
-    """Each wait is counted once, in the table of threads and in those of methods, and with the same time."""
+    """Each wait is counted once, in the table of threads and in those of methods, and with the same
+    time.
+    """
     out = recording[0]
     summary = threads("summary", out, "--idle")
     for name in names:
@@ -117,7 +143,11 @@ def check_counts(recording, names):
 def check_sleeps(recording, out):
     path, least, most = recording
     row = of_thread(threads("summary", path), "sleeper")
-    assert row["waited"] == N and 0.99 * least <= row["waited_ns"] <= most - row["ready_ns"], (row, least, most)
+    assert row["waited"] == N and 0.99 * least <= row["waited_ns"] <= most - row["ready_ns"], (
+        row,
+        least,
+        most,
+    )
     check_counts(recording, ["sleeper"])
     assert lab.jvmscope("convert", path, "-o", out).returncode == 0
     text = out.read_text()
@@ -129,15 +159,23 @@ def check_sleeps(recording, out):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_each_wait_is_counted_once(jdk, tmp_path):
-    assert check_sleeps(recorded(jdk.version, "sleep", "platform"), tmp_path / "out.trcxml")["ready"] == 0
+    assert (
+        check_sleeps(recorded(jdk.version, "sleep", "platform"), tmp_path / "out.trcxml")["ready"]
+        == 0
+    )
     check_counts(recorded(jdk.version, "lock", "platform"), ["owner", "waiter"])
 
 
 @pytest.mark.jdks(21, 25)
 def test_each_wait_of_a_virtual_thread_is_counted_once(jdk, tmp_path):
-    """A virtual thread whose wait is over does not wait any more until it gets a carrier: it is ready."""
+    """A virtual thread whose wait is over does not wait any more until it gets a carrier: it is
+    ready.
+    """
     row = check_sleeps(recorded(jdk.version, "sleep", "virtual"), tmp_path / "out.trcxml")
     assert 0 < row["ready"] <= N and row["ready_ns"] > 0, row
     path = recorded(jdk.version, "sleep", "virtual")[0]
-    assert re.search(r"(?m)^ blocked +time +waited +time +ready +time  thread$", lab.output("threads", "summary", path))
+    assert re.search(
+        r"(?m)^ blocked +time +waited +time +ready +time  thread$",
+        lab.output("threads", "summary", path),
+    )
     check_counts(recorded(jdk.version, "lock", "virtual"), ["owner", "waiter"])

@@ -18,12 +18,23 @@ def threads(verb, path, *args):
 
 @functools.cache
 def held(version):
-    """HeldLocks as recorded: returns {case: (holds, least ns, most ns)} by its own clock, the recording, and what it printed."""
+    """HeldLocks as recorded: returns {case: (holds, least ns, most ns)} by its own clock, the
+    recording, and what it printed.
+    """
     jdk = lab.Jdk(version)
     out = f"{lab.SCRATCH}/locks-{version}.jfr"
     patterns = ":".join(f"HeldLocks${case}" for case in CASES) + ":java.lang.Class"
-    done = jdk.java("HeldLocks", N, lab.BUILD / "tests/agents/liblockjni.so", jvm=[jdk.agent(f"locks={patterns},format=r,file={out}"), "-XX:+PrintCompilation", "-Xmx128m"],
-                    timeout=120)
+    done = jdk.java(
+        "HeldLocks",
+        N,
+        lab.BUILD / "tests/agents/liblockjni.so",
+        jvm=[
+            jdk.agent(f"locks={patterns},format=r,file={out}"),
+            "-XX:+PrintCompilation",
+            "-Xmx128m",
+        ],
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     cases = {}
     for line in done.stderr.splitlines():
@@ -34,7 +45,9 @@ def held(version):
 
 
 def holds_by_class(version):
-    """Returns {class: (holds, ns)} for methods of the program only, because the JDK's code locks classes too."""
+    """Returns {class: (holds, ns)} for methods of the program only, because the JDK's code locks
+    classes too.
+    """
     sums = {}
     for row in threads("monitors", held(version)[1])["holds"]:
         assert row["method"], row
@@ -47,7 +60,10 @@ def holds_by_class(version):
 def test_every_hold_is_counted_and_no_other(jdk):
     cases, *_ = held(jdk.version)
     assert set(cases) == {*CASES, "OfClass"}
-    expected = {"java.lang.Class" if case == "OfClass" else f"HeldLocks${case}": count for case, (count, _, _) in cases.items()}
+    expected = {
+        "java.lang.Class" if case == "OfClass" else f"HeldLocks${case}": count
+        for case, (count, _, _) in cases.items()
+    }
     assert {name: count for name, (count, _) in holds_by_class(jdk.version).items()} == expected
 
 
@@ -61,7 +77,10 @@ def test_time_held_lies_within_the_programs_own_clock(jdk):
 def test_the_path_knows_the_sections_exactly(jdk):
     _, out, _ = held(jdk.version)
     locks = {lock["class"]: lock for lock in threads("critical-path", out)["locks"]}
-    assert all(locks[f"HeldLocks${case}"]["exact"] and not locks[f"HeldLocks${case}"]["inferred"] for case in CASES)
+    assert all(
+        locks[f"HeldLocks${case}"]["exact"] and not locks[f"HeldLocks${case}"]["inferred"]
+        for case in CASES
+    )
     # These are main's, and main is the path but where it joins the three others.
     cases = held(jdk.version)[0]
     for case in ("Block", "Nested", "Thrown", "Whole", "Loops"):
@@ -70,10 +89,16 @@ def test_the_path_knows_the_sections_exactly(jdk):
 
 
 def test_a_method_with_probes_is_compiled(jdk):
-    """The VM never compiles a method that might keep a monitor; the loop must reach its last tier, and not just for one call."""
+    """The VM never compiles a method that might keep a monitor; the loop must reach its last tier,
+    and not just for one call.
+    """
     said = held(jdk.version)[2]
-    assert re.search(r"\s4\s+HeldLocks::hot \(\d+ bytes\)", said), [line for line in said.splitlines() if "::hot" in line]
-    assert "not compilable" not in "".join(line for line in said.splitlines() if "HeldLocks" in line)
+    assert re.search(r"\s4\s+HeldLocks::hot \(\d+ bytes\)", said), [
+        line for line in said.splitlines() if "::hot" in line
+    ]
+    assert "not compilable" not in "".join(
+        line for line in said.splitlines() if "HeldLocks" in line
+    )
 
 
 def test_the_recording_says_what_is_exact(jdk):
@@ -84,34 +109,61 @@ def test_the_recording_says_what_is_exact(jdk):
 
 
 def test_locks_need_a_recording(jdk):
-    done = jdk.java("HeldLocks", 1, jvm=[jdk.agent("locks=HeldLocks,format=b,file=/tmp/no.hprof")], timeout=60)
+    done = jdk.java(
+        "HeldLocks", 1, jvm=[jdk.agent("locks=HeldLocks,format=b,file=/tmp/no.hprof")], timeout=60
+    )
     assert "locks: goes into a recording: add format=r\n" in done.stderr + done.stdout
 
 
 def test_a_list_in_parts_is_not_joined_in_a_message(jdk):
-    done = jdk.java("HeldLocks", 1, jvm=[jdk.agent("trace=HeldLocks.hot,trace=HeldLocks.block,format=b,file=/tmp/no.hprof")], timeout=60)
+    done = jdk.java(
+        "HeldLocks",
+        1,
+        jvm=[jdk.agent("trace=HeldLocks.hot,trace=HeldLocks.block,format=b,file=/tmp/no.hprof")],
+        timeout=60,
+    )
     assert "trace: goes into a recording: add format=r\n" in done.stderr + done.stdout
 
 
 def test_what_is_too_much_is_lost_and_reported(jdk, tmp_path):
-    """A thread holds 100 locks at once: the holds of 64 are kept, and the recording reports the others as lost."""
+    """A thread holds 100 locks at once: the holds of 64 are kept, and the recording reports the
+    others as lost.
+    """
     out = tmp_path / "many.jfr"
     done = jdk.java("ManyHeld", jvm=[jdk.agent(f"locks=java.lang.Object,format=r,file={out}")])
     assert done.returncode == 0, done.stderr
-    kept = sum(row["count"] for row in threads("monitors", out)["holds"] if row["method"].startswith("ManyHeld"))
+    kept = sum(
+        row["count"]
+        for row in threads("monitors", out)["holds"]
+        if row["method"].startswith("ManyHeld")
+    )
     assert (kept, threads("summary", out)["lost"]) == (64, 36)
     for verb in ("timeline", "critical-path", "monitors"):
         answer = threads(verb, out)
-        assert (answer["lost"], answer["losses"][0]["amount"], answer["unended"]) == (36, 36, False), verb
+        assert (answer["lost"], answer["losses"][0]["amount"], answer["unended"]) == (
+            36,
+            36,
+            False,
+        ), verb
 
 
 def test_waits_that_a_thread_spins_through_are_reported(jdk, tmp_path):
-    """Of some 5,000 the VM posts an event for 24 to 150 before JDK 25, once spinning has failed. (The program sees a little less than
-    all: a thread that comes while the other one has just got the monitor, or nearly let it go, is not counted.)"""
+    """Of some 5,000 the VM posts an event for 24 to 150 before JDK 25, once spinning has failed.
+    (The program sees a little less than all: a thread that comes while the other one has just got
+    the monitor, or nearly let it go, is not counted.)
+    """
     out = tmp_path / "spun.jfr"
-    done = jdk.java("SpunLocks", 3000, jvm=[jdk.agent(f"threads=y,locks=SpunLocks$Monitor,format=r,file={out}"), "-Xmx32m"])
+    done = jdk.java(
+        "SpunLocks",
+        3000,
+        jvm=[jdk.agent(f"threads=y,locks=SpunLocks$Monitor,format=r,file={out}"), "-Xmx32m"],
+    )
     assert done.returncode == 0, done.stderr
-    times = [row["times"] for row in threads("monitors", out)["blocks"] if row["class"] == "SpunLocks$Monitor"]
+    times = [
+        row["times"]
+        for row in threads("monitors", out)["blocks"]
+        if row["class"] == "SpunLocks$Monitor"
+    ]
     told, met = sum(t["count"] for t in times), int(done.stdout)
     assert 0.9 * met <= told <= 6000, (met, times)
     assert sum(t["unknown"] for t in times) <= 10 + 0.01 * told, times

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual thread that is ready and has no carrier waits for nothing else: neither a lock, a timer nor a queue."""
+"""A virtual thread that is ready and has no carrier waits for nothing else: neither a lock, a timer
+nor a queue.
+"""
 import collections
 import json
 import re
@@ -20,7 +22,9 @@ def ways(jdk):
 
 
 def states(out):
-    """Returns by thread what it did last, for how many ns, what ended that, and which thread is named."""
+    """Returns by thread what it did last, for how many ns, what ended that, and which thread is
+    named.
+    """
     done = lab.jvmscope("threads", "timeline", "--json", out)
     assert done.returncode == 0, done.stderr
     found, end = json.loads(done.stdout), collections.defaultdict(list)
@@ -31,34 +35,64 @@ def states(out):
 
 
 def check_ready(jdk, tmp_path, to_the_ms):
-    """to_the_ms: also from when they are ready. A thread of the VM makes a virtual thread ready when its timer has run out or it has
-    been notified, and before that the thread is not ready; on a busy machine it came 98 ms late, which no program can see."""
+    """to_the_ms: also from when they are ready. A thread of the VM makes a virtual thread ready
+    when its timer has run out or it has been notified, and before that the thread is not ready; on
+    a busy machine it came 98 ms late, which no program can see.
+    """
     out = tmp_path / "out.jfr"
-    done = jdk.java("VirtualReady", 300, jvm=[jdk.agent(f"threads=y,format=r,file={out}"), CARRIER], release=21)
+    done = jdk.java(
+        "VirtualReady", 300, jvm=[jdk.agent(f"threads=y,format=r,file={out}"), CARRIER], release=21
+    )
     assert done.returncode == 0, done.stderr
-    truth = {name: (int(least), int(most)) for name, least, most in map(str.split, done.stdout.splitlines())}
+    truth = {
+        name: (int(least), int(most))
+        for name, least, most in map(str.split, done.stdout.splitlines())
+    }
     assert set(truth) == ways(jdk)
     found, by_thread = states(out)
     occupants = []
     for name, (least, most) in truth.items():
         own = by_thread[name]
-        ready = {a["time"]: b["time"] - a["time"] for a, b in zip(own, own[1:]) if a["type"] == "TRCThreadUnmountedEvent"}
-        # Time in which the carrier lost its processor before it read the clock is not time without a carrier.
-        assert sum(ready.values()) >= to_the_ms * (0.95 * least - 10 * MS), (name, ready, least, most)
+        ready = {
+            a["time"]: b["time"] - a["time"]
+            for a, b in zip(own, own[1:])
+            if a["type"] == "TRCThreadUnmountedEvent"
+        }
+        # Time in which the carrier lost its processor before it read the clock is not time without
+        # a carrier.
+        assert sum(ready.values()) >= to_the_ms * (0.95 * least - 10 * MS), (
+            name,
+            ready,
+            least,
+            most,
+        )
         assert 0 < sum(ready.values()) <= most + MS, (name, ready, least, most)
         since, ns = max(ready.items(), key=lambda r: r[1])
         waited = [e for e in own if e["time"] in (since, since - 1) and e.get("cause")]
-        causes = {"slept": "timer", "timed": "timer", "entered": "handoff", "notified": "notify", "yielded": None}
-        assert [e["cause"] for e in waited[-1:]] == [c for c in [causes.get(name, "unpark")] if c], (name, own)
+        causes = {
+            "slept": "timer",
+            "timed": "timer",
+            "entered": "handoff",
+            "notified": "notify",
+            "yielded": None,
+        }
+        assert [e["cause"] for e in waited[-1:]] == [
+            c for c in [causes.get(name, "unpark")] if c
+        ], (name, own)
         mark = next(e for e in own if e["time"] == since and e["type"] == "TRCThreadUnmountedEvent")
         assert mark["frames"], mark
         occupants.append(mark["occupantThread"])
-    # The JDK may start another carrier in place of one that is pinned for a moment; a thread that runs on it has followed nobody.
+    # The JDK may start another carrier in place of one that is pinned for a moment; a thread that
+    # runs on it has followed nobody.
     assert occupants.count("occupant") > len(occupants) / 2, occupants
     assert set(occupants) <= {"occupant", None} or not to_the_ms, occupants
     # That time is reported as nothing else, neither on the path nor as a wait for the lock.
-    path = json.loads(lab.jvmscope("threads", "critical-path", "--json", "--thread", "parked", out).stdout)
-    taken = sum(s["ns"] for s in path["segments"] if s["thread"] == "parked" and s["state"] == "preempted")
+    path = json.loads(
+        lab.jvmscope("threads", "critical-path", "--json", "--thread", "parked", out).stdout
+    )
+    taken = sum(
+        s["ns"] for s in path["segments"] if s["thread"] == "parked" and s["state"] == "preempted"
+    )
     assert taken >= 0.95 * truth["parked"][0] - 10 * MS, path["segments"]
 
 
@@ -79,34 +113,59 @@ def test_how_long_threads_are_ready_without_a_carrier(jdk, tmp_path):
 @pytest.mark.jdks(21, 25, 27)
 def test_threads_that_have_no_carrier_when_the_recording_ends(jdk, tmp_path):
     out = tmp_path / "out.jfr"
-    done = jdk.java("VirtualReady", "open", jvm=[jdk.agent(f"threads=y,format=r,file={out}"), CARRIER], release=21)
+    done = jdk.java(
+        "VirtualReady",
+        "open",
+        jvm=[jdk.agent(f"threads=y,format=r,file={out}"), CARRIER],
+        release=21,
+    )
     assert done.returncode == 0, done.stderr
     found, by_thread = states(out)
     for name in WAYS:
         last = by_thread[name][-1]
-        assert last["type"] == "TRCThreadUnmountedEvent" and found["end_ns"] - last["time"] >= 250 * MS, (name, by_thread[name])
+        assert (
+            last["type"] == "TRCThreadUnmountedEvent" and found["end_ns"] - last["time"] >= 250 * MS
+        ), (name, by_thread[name])
 
 
 def told_of(out):
     """How many ms of virtual threads --cpu=wall could not sample, as each view tells it."""
     done = lab.jvmscope("report", "--json", out)
-    found = [loss for loss in json.loads(done.stdout)["losses"] if loss["what"] == "milliseconds of virtual threads"]
+    found = [
+        loss
+        for loss in json.loads(done.stdout)["losses"]
+        if loss["what"] == "milliseconds of virtual threads"
+    ]
     ms = sum(loss["amount"] for loss in found)
     table = lab.jvmscope("report", out)
-    assert f"{ms} milliseconds of virtual threads were lost" in done.stderr + table.stderr or not ms, (done.stderr, table.stderr)
+    assert (
+        f"{ms} milliseconds of virtual threads were lost" in done.stderr + table.stderr or not ms
+    ), (done.stderr, table.stderr)
     return ms
 
 
 @pytest.mark.jdks(21, 25, 27)
 def test_wall_clock_samples_tell_of_threads_without_a_carrier(jdk, tmp_path):
-    """100 threads that sleep for 1.5 s each are not sampled, which is reported: from the start, and for those that sleep already
-    when the agent attaches."""
+    """100 threads that sleep for 1.5 s each are not sampled, which is reported: from the start, and
+    for those that sleep already when the agent attaches.
+    """
     out = tmp_path / "start.jfr"
-    vm = jdk.start_java("WallVirtual", 100, 1500, jvm=[jdk.agent(f"cpu=wall,format=r,file={out}")], release=21, stdout=subprocess.PIPE)
+    vm = jdk.start_java(
+        "WallVirtual",
+        100,
+        1500,
+        jvm=[jdk.agent(f"cpu=wall,format=r,file={out}")],
+        release=21,
+        stdout=subprocess.PIPE,
+    )
     assert vm.stdout.readline() == "asleep\n"
     truth = int(vm.communicate(timeout=60)[0])
-    # What a processor was missing for before and after the sleep was part of it by the program's clock.
-    assert 150000 <= told_of(out) <= 1.02 * truth + 1000 and told_of(out) >= 0.9 * truth, (told_of(out), truth)
+    # What a processor was missing for before and after the sleep was part of it by the program's
+    # clock.
+    assert 150000 <= told_of(out) <= 1.02 * truth + 1000 and told_of(out) >= 0.9 * truth, (
+        told_of(out),
+        truth,
+    )
     vm = jdk.start_java("WallVirtual", 100, 60000, release=21, stdout=subprocess.PIPE)
     try:
         assert vm.stdout.readline() == "asleep\n"
@@ -129,12 +188,20 @@ def test_wall_clock_samples_lose_nothing_without_virtual_threads(jdk, tmp_path):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_a_request_whose_thread_has_no_carrier_is_in_no_queue(jdk, tmp_path):
-    """A server that creates a virtual thread for each request has no queue: the thread is ready, and another one has the carrier."""
+    """A server that creates a virtual thread for each request has no queue: the thread is ready,
+    and another one has the carrier.
+    """
     out = tmp_path / "out.jfr"
-    done = jdk.java("VirtualServed", jvm=[jdk.agent(f"requests=auto,format=r,file={out}"), CARRIER], release=21)
+    done = jdk.java(
+        "VirtualServed", jvm=[jdk.agent(f"requests=auto,format=r,file={out}"), CARRIER], release=21
+    )
     assert done.returncode == 0, done.stderr
-    shown = lab.jvmscope("requests", "slow", "--json", "--over", "100ms", "--name", "GET /second", out)
+    shown = lab.jvmscope(
+        "requests", "slow", "--json", "--over", "100ms", "--name", "GET /second", out
+    )
     assert shown.returncode == 0, shown.stderr
-    group, = json.loads(shown.stdout)["groups"]
+    (group,) = json.loads(shown.stdout)["groups"]
     causes = {c["cause"]: c["slow_ns"] for c in group["causes"]}
-    assert causes["runnable"] >= 0.8 * int(done.stdout) - 10 * MS and causes.get("queue", 0) < 30 * MS, (causes, done.stdout)
+    assert (
+        causes["runnable"] >= 0.8 * int(done.stdout) - 10 * MS and causes.get("queue", 0) < 30 * MS
+    ), (causes, done.stdout)

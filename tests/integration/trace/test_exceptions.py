@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""exceptions= and events=: throws, threads, classes and collections of a program that counts them itself."""
+"""exceptions= and events=: throws, threads, classes and collections of a program that counts them
+itself.
+"""
 import json
 import re
 import struct
@@ -14,13 +16,17 @@ SOURCE = (lab.ROOT / "tests" / "java" / "Throws.java").read_text()
 
 
 def line(text):
-    return SOURCE[:SOURCE.index(text)].count("\n") + 1
+    return SOURCE[: SOURCE.index(text)].count("\n") + 1
 
 
 def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
     out = tmp_path / "t.jfr"
-    done = jdk.java("Throws", jvm=("-Xmx64m", jdk.agent(f"format=r,exceptions=stacks,events=y,file={out}")))
-    assert done.returncode == 0 and done.stdout == "done 321 Throws$Guest\n" and not done.stderr, done.stderr
+    done = jdk.java(
+        "Throws", jvm=("-Xmx64m", jdk.agent(f"format=r,exceptions=stacks,events=y,file={out}"))
+    )
+    assert (
+        done.returncode == 0 and done.stdout == "done 321 Throws$Guest\n" and not done.stderr
+    ), done.stderr
     listed = jvmscope("trace", "--json", out)
     assert listed.returncode == 0, listed.stderr
     events = json.loads(listed.stdout)["events"]
@@ -29,14 +35,43 @@ def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
     deep = [e for e in own if e["exception"] == "java.lang.IllegalStateException"]
     assert len(deep) == 300
     assert {(e["message"], e["place"], e["caught"], e["unwound"], e["thread"]) for e in deep} == {
-        ("at the bottom", f"Throws.deep:{explicit}", f"Throws.main:{line('// first handler')}", 6, "main")}
-    assert deep[0]["stack"] == [f"Throws.deep:{explicit}"] + [f"Throws.deep:{line('return deep(n - 1)')}"] * 5 + [
-        f"Throws.main:{line('caught += deep(5)')}"]
+        (
+            "at the bottom",
+            f"Throws.deep:{explicit}",
+            f"Throws.main:{line('// first handler')}",
+            6,
+            "main",
+        )
+    }
+    assert deep[0]["stack"] == [f"Throws.deep:{explicit}"] + [
+        f"Throws.deep:{line('return deep(n - 1)')}"
+    ] * 5 + [f"Throws.main:{line('caught += deep(5)')}"]
     table = jvmscope("trace", "--exceptions", "--json", out)
-    counts = {(e["class"], e["place"], e["caught"]): e["count"] for e in json.loads(table.stdout)["exceptions"]}
-    assert counts["java.lang.IllegalStateException", f"Throws.deep:{explicit}", f"Throws.main:{line('// first handler')}"] == 300
-    assert counts["java.lang.ArithmeticException", f"Throws.divide:{implicit}", f"Throws.main:{line('// second handler')}"] == 20
-    assert [c for (e, p, c), n in counts.items() if e == "java.lang.UnsupportedOperationException" and p.endswith(f":{uncaught}")] == [None]
+    counts = {
+        (e["class"], e["place"], e["caught"]): e["count"]
+        for e in json.loads(table.stdout)["exceptions"]
+    }
+    assert (
+        counts[
+            "java.lang.IllegalStateException",
+            f"Throws.deep:{explicit}",
+            f"Throws.main:{line('// first handler')}",
+        ]
+        == 300
+    )
+    assert (
+        counts[
+            "java.lang.ArithmeticException",
+            f"Throws.divide:{implicit}",
+            f"Throws.main:{line('// second handler')}",
+        ]
+        == 20
+    )
+    assert [
+        c
+        for (e, p, c), n in counts.items()
+        if e == "java.lang.UnsupportedOperationException" and p.endswith(f":{uncaught}")
+    ] == [None]
     assert any(e == "java.lang.ClassNotFoundException" for e, _, c in counts)
 
     vm = [(e["what"], e["thread"], e["text"]) for e in events if e["kind"] == "vm"]
@@ -44,94 +79,190 @@ def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
     assert mine[0] == ("thread start", "first name", None) and mine[-1][0] == "thread end"
     assert ("thread name", "first name", "second name") in mine
     assert ("class load failed", "main", "no.such.Class") in vm
-    assert vm.count(("class load", "main", "Throws$Guest")) == 1 and ("class unload", None, "Throws$Guest") in vm
-    assert vm.index(("class load", "main", "Throws$Guest")) < vm.index(("class unload", None, "Throws$Guest"))
+    assert (
+        vm.count(("class load", "main", "Throws$Guest")) == 1
+        and ("class unload", None, "Throws$Guest") in vm
+    )
+    assert vm.index(("class load", "main", "Throws$Guest")) < vm.index(
+        ("class unload", None, "Throws$Guest")
+    )
     starts, ends = (sum(v[0] == f"gc {w}" for v in vm) for w in ("start", "finish"))
     assert starts >= 4 and starts == ends
     text = lab.output("trace", out)
-    assert f"throw java.lang.IllegalStateException: \"at the bottom\"  at Throws.deep:{explicit}, out of 6 calls, caught at" in text
+    assert (
+        f"throw java.lang.IllegalStateException: \"at the bottom\"  at Throws.deep:{explicit}, out of 6 calls, caught at"
+        in text
+    )
     assert "THROWN AT" in lab.output("trace", "--exceptions", out)
 
 
 def test_counts_by_probes(jdk, jvmscope, tmp_path):
-    """Explicit and implicit throws, and uncaught ones, from eight threads at once: the counts are exact, and no event of the VM is
-    enabled."""
+    """Explicit and implicit throws, and uncaught ones, from eight threads at once: the counts are
+    exact, and no event of the VM is enabled.
+    """
     out = tmp_path / "c.jfr"
-    done = jdk.java("Throws", "threads", jvm=(
-        "-Xmx64m", "-XX:-OmitStackTraceInFastThrow", jdk.agent(f"format=r,exceptions=counts,file={out}")))
+    done = jdk.java(
+        "Throws",
+        "threads",
+        jvm=(
+            "-Xmx64m",
+            "-XX:-OmitStackTraceInFastThrow",
+            jdk.agent(f"format=r,exceptions=counts,file={out}"),
+        ),
+    )
     assert done.returncode == 0 and done.stdout == "done 16000\n" and not done.stderr, done.stderr
     table = jvmscope("trace", "--exceptions", "--json", out)
-    counts = {(e["class"], e["place"], e["caught"]): e["count"] for e in json.loads(table.stdout)["exceptions"]}
+    counts = {
+        (e["class"], e["place"], e["caught"]): e["count"]
+        for e in json.loads(table.stdout)["exceptions"]
+    }
     explicit, implicit, again = (line(f"// {w}") for w in ("explicit", "implicit", "thrown again"))
-    own = {k: n for k, n in counts.items() if k[1].startswith("Throws.") or (k[2] or "").startswith("Throws.")}
+    own = {
+        k: n
+        for k, n in counts.items()
+        if k[1].startswith("Throws.") or (k[2] or "").startswith("Throws.")
+    }
     assert own == {
-        ("java.lang.IllegalStateException", f"Throws.deep:{explicit}", f"Throws.many:{line('// inner handler')}"): 8000,
-        ("java.lang.IllegalStateException", f"Throws.many:{again}", f"Throws.many:{line('// outer handler')}"): 8000,
-        ("java.lang.ArithmeticException", f"Throws.divide:{implicit}", f"Throws.many:{line('// other handler')}"): 8000,
-        ("java.lang.ArithmeticException", f"Throws.divide:{implicit}", None): 8}
+        (
+            "java.lang.IllegalStateException",
+            f"Throws.deep:{explicit}",
+            f"Throws.many:{line('// inner handler')}",
+        ): 8000,
+        (
+            "java.lang.IllegalStateException",
+            f"Throws.many:{again}",
+            f"Throws.many:{line('// outer handler')}",
+        ): 8000,
+        (
+            "java.lang.ArithmeticException",
+            f"Throws.divide:{implicit}",
+            f"Throws.many:{line('// other handler')}",
+        ): 8000,
+        ("java.lang.ArithmeticException", f"Throws.divide:{implicit}", None): 8,
+    }
 
 
 @pytest.mark.jdks(17, 21, 25)
 def test_throws_of_hidden_classes_and_places_without_a_stack_trace_are_told(jdk, tmp_path):
-    """No agent may change a hidden class: counts say that they lack its throws, and never that nothing caught what it may have
-    caught. Stacks lack nothing."""
+    """No agent may change a hidden class: counts say that they lack its throws, and never that
+    nothing caught what it may have caught. Stacks lack nothing.
+    """
     rows, out = {}, {mode: tmp_path / f"{mode}.jfr" for mode in ("counts", "stacks")}
     for mode in out:
-        done = jdk.java("HiddenThrows", 200_000 if mode == "counts" else 10, release=17,
-                        jvm=("-Xmx64m", "-Xbatch", jdk.agent(f"format=r,exceptions={mode},file={out[mode]}")))
+        done = jdk.java(
+            "HiddenThrows",
+            200_000 if mode == "counts" else 10,
+            release=17,
+            jvm=("-Xmx64m", "-Xbatch", jdk.agent(f"format=r,exceptions={mode},file={out[mode]}")),
+        )
         assert (done.returncode, done.stdout) == (0, "left 20\n"), done.stderr
         table = lab.read_json("trace", "--exceptions", "--json", out[mode])
-        of = {k: [r for r in table["exceptions"] if r["class"] == f"java.lang.{k}Exception"]
-              for k in ("IllegalState", "UnsupportedOperation", "IndexOutOfBounds", "Arithmetic")}
-        rows[mode] = {k: [(r["place"].split(":")[0], (r["caught"] or "nowhere").split(":")[0], r["count"]) for r in v] for k, v in of.items()}
+        of = {
+            k: [r for r in table["exceptions"] if r["class"] == f"java.lang.{k}Exception"]
+            for k in ("IllegalState", "UnsupportedOperation", "IndexOutOfBounds", "Arithmetic")
+        }
+        rows[mode] = {
+            k: [
+                (r["place"].split(":")[0], (r["caught"] or "nowhere").split(":")[0], r["count"])
+                for r in v
+            ]
+            for k, v in of.items()
+        }
         hidden = [loss for loss in table["losses"] if loss["what"] == "hidden classes"]
         said = lab.jvmscope("trace", "--exceptions", out[mode])
         if mode == "stacks":
             assert not hidden and " ?: " not in said.stdout
             continue
-        assert len(hidden) == 1 and hidden[0]["amount"] == 2 and "HiddenThrows$Hidden" in hidden[0]["reason"], table["losses"]
+        assert (
+            len(hidden) == 1
+            and hidden[0]["amount"] == 2
+            and "HiddenThrows$Hidden" in hidden[0]["reason"]
+        ), table["losses"]
         assert hidden[0]["sentence"] in said.stderr
-        assert sum(n for place, _, n in rows[mode]["Arithmetic"] if place == "?") > 100_000 and sum(
-            n for *_, n in rows[mode]["Arithmetic"]) == 200_000
-        assert "\n ?: compiled code throws" in said.stdout and "OmitStackTraceInFastThrow" in said.stdout
+        assert (
+            sum(n for place, _, n in rows[mode]["Arithmetic"] if place == "?") > 100_000
+            and sum(n for *_, n in rows[mode]["Arithmetic"]) == 200_000
+        )
+        assert (
+            "\n ?: compiled code throws" in said.stdout
+            and "OmitStackTraceInFastThrow" in said.stdout
+        )
         assert not rows[mode]["IllegalState"]
-        assert [(caught, n) for _, caught, n in rows[mode]["IndexOutOfBounds"]] == [("not known", 30)]
+        assert [(caught, n) for _, caught, n in rows[mode]["IndexOutOfBounds"]] == [
+            ("not known", 30)
+        ]
     assert [n for *_, n in rows["stacks"]["IllegalState"]] == [30]
-    assert [n for *_, n in rows["stacks"]["UnsupportedOperation"]] == [20] == [n for *_, n in rows["counts"]["UnsupportedOperation"]]
+    assert (
+        [n for *_, n in rows["stacks"]["UnsupportedOperation"]]
+        == [20]
+        == [n for *_, n in rows["counts"]["UnsupportedOperation"]]
+    )
 
 
 @pytest.mark.jdks(8, 17, 25, daily=1)
 def test_an_exception_on_its_way_while_counts_are_saved_counts_once(jdk, jvmscope, tmp_path):
-    """Until its handler begins it counts as not caught, and the counts of that moment are in the recording."""
+    """Until its handler begins it counts as not caught, and the counts of that moment are in the
+    recording.
+    """
     out = tmp_path / "w.jfr"
-    process = jdk.start_java("Throws", "on the way", jvm=(jdk.agent(f"format=r,exceptions=counts,file={out}"),), stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE)
+    process = jdk.start_java(
+        "Throws",
+        "on the way",
+        jvm=(jdk.agent(f"format=r,exceptions=counts,file={out}"),),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert process.stdout.readline() == "ready\n"
     for _ in range(10):
         done = jvmscope("dump", process.pid)
         assert done.returncode == 0, done.stderr
     said, _ = process.communicate("\n", timeout=60)
     table = lab.read_json("trace", "--exceptions", "--json", out)
-    own = [(e["place"], e["caught"], e["count"]) for e in table["exceptions"] if e["place"].startswith("Throws.")]
-    assert own == [(f"Throws.deep:{line('// explicit')}", f"Throws.onTheWay:{line('// handler above')}", int(said.split()[1]))], (own, said)
+    own = [
+        (e["place"], e["caught"], e["count"])
+        for e in table["exceptions"]
+        if e["place"].startswith("Throws.")
+    ]
+    assert own == [
+        (
+            f"Throws.deep:{line('// explicit')}",
+            f"Throws.onTheWay:{line('// handler above')}",
+            int(said.split()[1]),
+        )
+    ], (own, said)
     assert all(e["count"] > 0 for e in table["exceptions"]), table
 
 
 def test_when_the_vm_runs_already(jvmscope, tmp_path):
     jdk = lab.Jdk(17)
-    process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jdk.start_java(
+        "TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         assert process.stdout.readline() == "ready\n"
-        done = jvmscope("attach", "--exceptions=stacks", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
+        done = jvmscope(
+            "attach", "--exceptions=stacks", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid
+        )
         assert done.returncode == 1 and done.stderr.endswith(
             ": cannot record: --exceptions=stacks: the VM shows each exception only to an agent that was there when it started; --exceptions counts them now, "
-            "and jvmscope run with --exceptions=stacks has the stacks from the start\n"), done.stderr
-        done = jvmscope("attach", "--exceptions", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid)
+            "and jvmscope run with --exceptions=stacks has the stacks from the start\n"
+        ), done.stderr
+        done = jvmscope(
+            "attach", "--exceptions", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid
+        )
         assert done.returncode == 0 and "records without" not in done.stderr, done.stderr
         done = jvmscope("attach", "--events", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
-        assert done.returncode == 0 and "note: --events: records without exception events, which this VM reports only to an agent that was there when it started\n" in done.stderr
+        assert (
+            done.returncode == 0
+            and "note: --events: records without exception events, which this VM reports only to an agent that was there when it started\n"
+            in done.stderr
+        )
         process.stdin.close()
-        assert process.wait(20) == 0 and process.stdout.read() == "done\n" and process.stderr.read() == ""
+        assert (
+            process.wait(20) == 0
+            and process.stdout.read() == "done\n"
+            and process.stderr.read() == ""
+        )
     finally:
         process.kill()
         process.wait()
@@ -146,11 +277,14 @@ def span(recording):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("capture", ["--exceptions", "--cpu=times"])
 def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, tmp_path, capture):
-    """Changing the classes takes longer than the recording itself. Exceptions and calls are counted, and samples taken, from the
-    moment all probes are there."""
+    """Changing the classes takes longer than the recording itself. Exceptions and calls are
+    counted, and samples taken, from the moment all probes are there.
+    """
     out = tmp_path / "a.jfr"
     samples = [] if "cpu" in capture else ["--cpu", "--interval", "1ms"]
-    process = jdk.start_java("ThrowsForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jdk.start_java(
+        "ThrowsForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         began = time.time()
@@ -183,22 +317,33 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_handler_without_a_probe_is_not_known(jdk, jvmscope, tmp_path):
-    """The frame of main is older than the recording, so that its handler runs without a probe: "not known", and never "nowhere". A
-    handler in a new frame, and the end of a thread, are known. The same where --include leaves the handler's class out."""
+    """The frame of main is older than the recording, so that its handler runs without a probe: "not
+    known", and never "nowhere". A handler in a new frame, and the end of a thread, are known. The
+    same where --include leaves the handler's class out.
+    """
     text = (lab.ROOT / "tests" / "java" / "ThrowsForever.java").read_text()
     at = lambda mark: f":{text[:text.index(mark)].count(chr(10)) + 1}"
-    places = [f"ThrowsForever.thrower{at(m)}" for m in ("// for main", "// for a new frame", "// for nothing")]
+    places = [
+        f"ThrowsForever.thrower{at(m)}"
+        for m in ("// for main", "// for a new frame", "// for nothing")
+    ]
 
     def caught(out):
         rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
         table = lab.output("trace", "--exceptions", out)
         found = {e["place"]: e["caught"] for e in rows if e["place"] in places and e["count"] > 1}
-        assert ("\n not known: the handler has no probe" in table) == ("not known" in [e["caught"] for e in rows]), table
+        assert ("\n not known: the handler has no probe" in table) == (
+            "not known" in [e["caught"] for e in rows]
+        ), table
         for place, handler in found.items():
-            assert any(l.endswith(handler or "nowhere") and place in l for l in table.splitlines()), table
+            assert any(
+                l.endswith(handler or "nowhere") and place in l for l in table.splitlines()
+            ), table
         return found
 
-    process = jdk.start_java("ThrowsForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jdk.start_java(
+        "ThrowsForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         assert process.stdout.readline() == "ready\n"
         done = jvmscope("attach", "--exceptions", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
@@ -210,10 +355,20 @@ def test_a_handler_without_a_probe_is_not_known(jdk, jvmscope, tmp_path):
     inner = f"ThrowsForever.catches{at('// inner handler')}"
     assert caught(tmp_path / "a.jfr") == dict(zip(places, ("not known", inner, None)))
 
-    for nth, (options, outer) in enumerate((("", f"ThrowsForever.main{at('// outer handler')}"), (",include=ThrowsForever.thrower", "not known"))):
+    for nth, (options, outer) in enumerate(
+        (
+            ("", f"ThrowsForever.main{at('// outer handler')}"),
+            (",include=ThrowsForever.thrower", "not known"),
+        )
+    ):
         out = tmp_path / f"{nth}.jfr"
-        process = jdk.start_java("ThrowsForever", jvm=[jdk.agent(f"format=r,exceptions=counts{options},file={out}")],
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = jdk.start_java(
+            "ThrowsForever",
+            jvm=[jdk.agent(f"format=r,exceptions=counts{options},file={out}")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         try:
             # time for more than one throw of each
             assert process.stdout.readline() == "ready\n"
@@ -228,8 +383,9 @@ def test_a_handler_without_a_probe_is_not_known(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp_path):
-    """Each throw in the code counts as one, whatever javac makes of finally, monitors and resources, and even if two are in one
-    line."""
+    """Each throw in the code counts as one, whatever javac makes of finally, monitors and
+    resources, and even if two are in one line.
+    """
     found = {}
     for mode in ("counts", "stacks"):
         out = tmp_path / f"{mode}.jfr"
@@ -238,62 +394,129 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
         table = lab.read_json("trace", "--exceptions", "--json", out)
         rows = table["exceptions"]
         # Which of them may be an earlier one, thrown on: all in methods that have a handler of it.
-        again = {e["class"].partition("$")[2] for e in rows if e["after_handler"] and e["class"].startswith("ThrowsOn$")}
+        again = {
+            e["class"].partition("$")[2]
+            for e in rows
+            if e["after_handler"] and e["class"].startswith("ThrowsOn$")
+        }
         assert again == {"Rethrown", "Finally", "Block", "Resource"}
         assert table["throws"] == sum(e["count"] for e in rows)
-        assert table["throws_after_handler"] == sum(e["count"] for e in rows if e["after_handler"]) >= 90
-        found[mode] = {(e["class"], (e["caught"] or "").startswith("ThrowsOn.main:")): 0 for e in rows}
+        assert (
+            table["throws_after_handler"]
+            == sum(e["count"] for e in rows if e["after_handler"])
+            >= 90
+        )
+        found[mode] = {
+            (e["class"], (e["caught"] or "").startswith("ThrowsOn.main:")): 0 for e in rows
+        }
         for e in rows:
             found[mode][e["class"], (e["caught"] or "").startswith("ThrowsOn.main:")] += e["count"]
-        found[mode] = {(c.partition("$")[2], last): n for (c, last), n in found[mode].items() if c.startswith("ThrowsOn$")}
-    # In the end main catches each of ten; some were thrown on by a handler of their method before, those of resources by two.
-    ended = {(c, True): 10 for c in ("Plain", "Rethrown", "Finally", "Method", "Block", "Resource", "Either")}
-    assert found["counts"] == ended | {("Rethrown", False): 10, ("Finally", False): 10, ("Block", False): 10, ("Resource", False): 20}
+        found[mode] = {
+            (c.partition("$")[2], last): n
+            for (c, last), n in found[mode].items()
+            if c.startswith("ThrowsOn$")
+        }
+    # In the end main catches each of ten; some were thrown on by a handler of their method before,
+    # those of resources by two.
+    ended = {
+        (c, True): 10
+        for c in ("Plain", "Rethrown", "Finally", "Method", "Block", "Resource", "Either")
+    }
+    assert found["counts"] == ended | {
+        ("Rethrown", False): 10,
+        ("Finally", False): 10,
+        ("Block", False): 10,
+        ("Resource", False): 20,
+    }
     assert found["stacks"] == found["counts"]
     events = lab.read_json("trace", "--json", tmp_path / "stacks.jfr")["events"]
-    assert sum(e["kind"] == "exception" and e["exception"] == "ThrowsOn$Resource" for e in events) == 30
+    assert (
+        sum(e["kind"] == "exception" and e["exception"] == "ThrowsOn$Resource" for e in events)
+        == 30
+    )
     told = lab.output("trace", "--exceptions", tmp_path / "counts.jfr").splitlines()[-1]
-    assert re.fullmatch(r"\d+ throws; what a handler throws on .* counts again, where it does: of these at most \d+", told), told
+    assert re.fullmatch(
+        r"\d+ throws; what a handler throws on .* counts again, where it does: of these at most \d+",
+        told,
+    ), told
 
 
 @pytest.mark.jdks(8, 17)
 def test_a_handler_beyond_native_code_is_not_known(jdk, tmp_path):
-    """The VM names the next handler in Java code, although native code, that of the first 15 calls of Method.invoke, ends the
-    exception before. An exception that the program's own code ends has its handler."""
+    """The VM names the next handler in Java code, although native code, that of the first 15 calls
+    of Method.invoke, ends the exception before. An exception that the program's own code ends has
+    its handler.
+    """
     out = tmp_path / "n.jfr"
     done = jdk.java("ThrowsInNative", jvm=[jdk.agent(f"format=r,exceptions=stacks,file={out}")])
     assert done.returncode == 0 and done.stdout == "10 10 5\n" and not done.stderr, done.stderr
     rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
-    found = {(e["class"].removeprefix("ThrowsInNative$"), e["caught"] and e["caught"].partition(":")[0]): e["count"]
-             for e in rows if e["class"].startswith("ThrowsInNative$") or e["caught"] and e["caught"].startswith("ThrowsInNative.")}
-    assert found == {("Ended", "not known"): 10, ("java.lang.reflect.InvocationTargetException", "ThrowsInNative.wrapped"): 10,
-                     ("java.lang.reflect.InvocationTargetException", "ThrowsInNative.again"): 5,
-                     ("Plain", "ThrowsInNative.plain"): 10, ("Again", "not known"): 5}
+    found = {
+        (
+            e["class"].removeprefix("ThrowsInNative$"),
+            e["caught"] and e["caught"].partition(":")[0],
+        ): e["count"]
+        for e in rows
+        if e["class"].startswith("ThrowsInNative$")
+        or e["caught"]
+        and e["caught"].startswith("ThrowsInNative.")
+    }
+    assert found == {
+        ("Ended", "not known"): 10,
+        ("java.lang.reflect.InvocationTargetException", "ThrowsInNative.wrapped"): 10,
+        ("java.lang.reflect.InvocationTargetException", "ThrowsInNative.again"): 5,
+        ("Plain", "ThrowsInNative.plain"): 10,
+        ("Again", "not known"): 5,
+    }
     assert "native code" in lab.output("trace", "--exceptions", out)
-    events = [e for e in lab.read_json("trace", "--json", out)["events"] if e["kind"] == "exception"]
-    assert {e["caught"] for e in events if e["exception"] == "ThrowsInNative$Ended"} == {"not known"}
+    events = [
+        e for e in lab.read_json("trace", "--json", out)["events"] if e["kind"] == "exception"
+    ]
+    assert {e["caught"] for e in events if e["exception"] == "ThrowsInNative$Ended"} == {
+        "not known"
+    }
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_report_names_the_command_that_shows_exceptions(jdk, tmp_path):
-    """A recording of exceptions alone has no samples, and `report` says which command shows it instead."""
+    """A recording of exceptions alone has no samples, and `report` says which command shows it
+    instead.
+    """
     out = tmp_path / "e.jfr"
-    done = lab.jvmscope("run", "--exceptions", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("Throws"), "Throws"))
+    done = lab.jvmscope(
+        "run",
+        "--exceptions",
+        "-o",
+        out,
+        "--",
+        *jdk.command("java", "-cp", lab.compiled("Throws"), "Throws"),
+    )
     assert done.returncode == 0, done.stderr
     for words in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "e.collapsed"]):
         done = lab.jvmscope(*words, out)
-        assert done.returncode == 1 and done.stderr == (f"jvmscope: {out}: holds no samples: nothing that --cpu, --alloc or --monitors record; see what it holds with: "
-                                                        f"jvmscope trace --exceptions {out}\n"), done.stderr
+        assert done.returncode == 1 and done.stderr == (
+            f"jvmscope: {out}: holds no samples: nothing that --cpu, --alloc or --monitors record; see what it holds with: "
+            f"jvmscope trace --exceptions {out}\n"
+        ), done.stderr
     assert "Throws." in lab.output("trace", "--exceptions", out)
 
 
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("mode", ["counts", "stacks"])
 def test_the_frames_of_probes_are_no_places(jdk, tmp_path, mode):
-    """A stack often overflows in a probe, which the program's method called: the place is that method. Neither exceptions, their
-    stacks, samples nor calls name a frame of the agent."""
+    """A stack often overflows in a probe, which the program's method called: the place is that
+    method. Neither exceptions, their stacks, samples nor calls name a frame of the agent.
+    """
     out = tmp_path / "o.jfr"
-    done = jdk.java("Overflow", 20, jvm=[jdk.agent(f"format=r,cpu=times,alloc=exact,trace=Overflow.overflows,exceptions={mode},file={out}")])
+    done = jdk.java(
+        "Overflow",
+        20,
+        jvm=[
+            jdk.agent(
+                f"format=r,cpu=times,alloc=exact,trace=Overflow.overflows,exceptions={mode},file={out}"
+            )
+        ],
+    )
     assert done.returncode == 0 and done.stdout == "20 20\n" and not done.stderr, done.stderr
     rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
     found = {}
@@ -301,8 +524,19 @@ def test_the_frames_of_probes_are_no_places(jdk, tmp_path, mode):
         if e["class"] == "java.lang.StackOverflowError":
             place = e["place"].partition(":")[0], e["caught"].partition(":")[0]
             found[place] = found.get(place, 0) + e["count"]
-    assert found == {("Overflow.first", "Overflow.overflows"): 20, ("Overflow.second", "Overflow.overflows"): 20}, rows
-    for words in (["trace", "--exceptions", "--json"], ["trace", "--json"], ["report", "--json", "--limit", "100000"],
-                  ["report", "--json", "--limit", "100000", "--metric", "allocations"]):
+    assert found == {
+        ("Overflow.first", "Overflow.overflows"): 20,
+        ("Overflow.second", "Overflow.overflows"): 20,
+    }, rows
+    for words in (
+        ["trace", "--exceptions", "--json"],
+        ["trace", "--json"],
+        ["report", "--json", "--limit", "100000"],
+        ["report", "--json", "--limit", "100000", "--metric", "allocations"],
+    ):
         done = lab.jvmscope(*words, out)
-        assert done.returncode == 0 and "Overflow" in done.stdout and "java.lang.Jvmscope" not in done.stdout, (words, done.stderr, done.stdout[:2000])
+        assert (
+            done.returncode == 0
+            and "Overflow" in done.stdout
+            and "java.lang.Jvmscope" not in done.stdout
+        ), (words, done.stderr, done.stdout[:2000])

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of the whole JDK: what the probes do must neither be traced itself nor run code of the program."""
+"""Traces of the whole JDK: what the probes do must neither be traced itself nor run code of the
+program.
+"""
 import json
 import subprocess
 import threading
@@ -7,7 +9,8 @@ import threading
 import lab
 import pytest
 
-# A final dot is that of a package. The others take long on a running program, whose classes are changed for each recording.
+# A final dot is that of a package. The others take long on a running program, whose classes are
+# changed for each recording.
 FEW, MANY = "java.lang.", "*"
 PATTERNS = [FEW, "java.lang.*", "java.*", MANY]
 STEPS, WORKERS = 100, 2
@@ -23,22 +26,37 @@ def check(jvmscope, out, at_start):
     seen = len(trace["calls"])
     steps = STEPS * (1 + WORKERS)
     assert steps - sum(losses.values()) <= seen <= steps, losses
-    assert sum(c["exception"] == "java.lang.IllegalStateException" for c in trace["calls"]) <= 1 + WORKERS
-    # Where a call that began while another one was being recorded took its place, one of them has no end.
+    assert (
+        sum(c["exception"] == "java.lang.IllegalStateException" for c in trace["calls"])
+        <= 1 + WORKERS
+    )
+    # Where a call that began while another one was being recorded took its place, one of them has
+    # no end.
     assert not at_start or "the beginning or the end was not seen" not in losses, losses
     everything = json.loads(jvmscope("trace", "--json", "-n", 1, out).stdout)
     assert everything["calls_all"] > 2 * steps, "of the JDK's methods there are calls too"
 
 
 def patterns(quick):
-    return pytest.mark.parametrize("pattern", [pytest.param(p, marks=() if p == quick else pytest.mark.slow) for p in PATTERNS])
+    return pytest.mark.parametrize(
+        "pattern", [pytest.param(p, marks=() if p == quick else pytest.mark.slow) for p in PATTERNS]
+    )
 
 
 @patterns(MANY)
 def test_the_whole_jdk_from_the_start(jdk, jvmscope, tmp_path, pattern):
-    done = jvmscope("run", "--trace", f"{pattern},TracedWhole.step", "-o", tmp_path / "w.jfr", "--",
-                    *jdk.command("java", "-cp", lab.compiled("TracedWhole"), "TracedWhole", 1))
-    assert done.returncode == 7 and done.stdout.splitlines() == ["ready", *ROUND, "late", "15"], done.stdout + done.stderr
+    done = jvmscope(
+        "run",
+        "--trace",
+        f"{pattern},TracedWhole.step",
+        "-o",
+        tmp_path / "w.jfr",
+        "--",
+        *jdk.command("java", "-cp", lab.compiled("TracedWhole"), "TracedWhole", 1),
+    )
+    assert done.returncode == 7 and done.stdout.splitlines() == ["ready", *ROUND, "late", "15"], (
+        done.stdout + done.stderr
+    )
     check(jvmscope, tmp_path / "w.jfr", True)
 
 
@@ -55,7 +73,14 @@ def test_the_whole_jdk_of_a_running_program(jdk, jvmscope, tmp_path, pattern):
     limit.start()
     with process:
         assert process.stdout.readline() == "ready\n"
-        done = jvmscope("attach", "--trace", f"{pattern},TracedWhole.step", "-o", tmp_path / "w.jfr", process.pid)
+        done = jvmscope(
+            "attach",
+            "--trace",
+            f"{pattern},TracedWhole.step",
+            "-o",
+            tmp_path / "w.jfr",
+            process.pid,
+        )
         assert done.returncode == 0, done.stderr
         assert play() == [*ROUND, "late", "15"]
         done = jvmscope("stop", process.pid)

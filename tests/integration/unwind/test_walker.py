@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stack walking by the VM's structures, on every JDK: what fails, what is wrong, what is complete, and what survives.
+"""Stack walking by the VM's structures, on every JDK: what fails, what is wrong, what is complete,
+and what survives.
 
-tests/agents/walk_agent.c walks in a signal handler and writes counts; for each walk it also calls AsyncGetCallTrace. Costs are
-measured by bench/walker.
+tests/agents/walk_agent.c walks in a signal handler and writes counts; for each walk it also calls
+AsyncGetCallTrace. Costs are measured by bench/walker.
 """
 import itertools
 import json
@@ -38,7 +39,9 @@ class Report:
         self.text = text
         self.values = {k: int(v) for k, v in re.findall(r"^(\w+)=(\d+)$", text, re.M)}
         self.tops = {name: int(n) for n, name in re.findall(r"^top (\d+) (\S+)$", text, re.M)}
-        self.stacks = [line.split(" ", 2)[2] for line in text.splitlines() if line.startswith("stack ")]
+        self.stacks = [
+            line.split(" ", 2)[2] for line in text.splitlines() if line.startswith("stack ")
+        ]
         path.unlink()
 
     def __getitem__(self, key):
@@ -52,7 +55,9 @@ class Report:
 
 
 def walk(jdk, command, options="", jvm=(), tool=False, timeout=300):
-    """Runs a command of the JDK under the test agent; returns the report and the finished process."""
+    """Runs a command of the JDK under the test agent; returns the report and the finished
+    process.
+    """
     out = lab.SCRATCH / f"walk-{uuid.uuid4().hex}.txt"
     agent = f"-agentpath:{AGENT}=out={out},{options}"
     arguments = [f"-J{a}" if tool else a for a in [*jvm, agent]]
@@ -82,7 +87,9 @@ def sources(tmp_path_factory):
   }"""
     for i in range(40):
         body = "".join(method % (k, k) for k in range(25))
-        (folder / f"Gen{i}.java").write_text(f"class Gen{i}<A, B extends java.util.Map<A, ? super B>> {{{body}\n}}\n")
+        (folder / f"Gen{i}.java").write_text(
+            f"class Gen{i}<A, B extends java.util.Map<A, ? super B>> {{{body}\n}}\n"
+        )
     return folder
 
 
@@ -93,8 +100,9 @@ def check_against_oracle(report):
 
 @pytest.mark.jdks(daily=1)
 def test_tiny_methods(jdk):
-    """At most 2 % are lost where most samples fall into prologues, epilogues and stubs; AsyncGetCallTrace loses most of them
-    there."""
+    """At most 2 % are lost where most samples fall into prologues, epilogues and stubs;
+    AsyncGetCallTrace loses most of them there.
+    """
     report, done = walk(jdk, java("WalkTiny", 4000), "mode=busy,interval=400,dump=5")
     assert done.stdout.strip() == "true"
     assert report["taken"] > 1000
@@ -107,23 +115,41 @@ def test_javac(jdk, sources, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     files = sorted(map(str, sources.glob("*.java")))
-    report, _ = walk(jdk, ["javac", "-nowarn", "-proc:none", "-d", str(out), *files], "mode=busy,interval=300,dump=5", tool=True)
+    report, _ = walk(
+        jdk,
+        ["javac", "-nowarn", "-proc:none", "-d", str(out), *files],
+        "mode=busy,interval=300,dump=5",
+        tool=True,
+    )
     assert report["taken"] > 1000
     assert report.lost <= 0.01, report.text[:4000]
     check_against_oracle(report)
 
 
 def shares(report):
-    """Returns the share of each of WalkShares' three methods, with what they call, in the samples of the part that it measures."""
-    found = [m[1] for m in (re.search(r"WalkShares\.(half|third|rest)\(.*WalkShares\.measured\(", s) for s in report.stacks) if m]
+    """Returns the share of each of WalkShares' three methods, with what they call, in the samples
+    of the part that it measures.
+    """
+    found = [
+        m[1]
+        for m in (
+            re.search(r"WalkShares\.(half|third|rest)\(.*WalkShares\.measured\(", s)
+            for s in report.stacks
+        )
+        if m
+    ]
     assert len(found) > 2500  # 3 points are three standard deviations of a half
     return {method: found.count(method) / len(found) for method in ("half", "third", "rest")}
 
 
 @pytest.mark.jdks(8, 17, 27, slow=(11, 21, 25))
 def test_shares_are_known(jdk):
-    """Each method's share of the samples is within 3 points of its share of the time as measured by the program itself."""
-    report, done = walk(jdk, java("WalkShares", 3500), "mode=busy,interval=400,compare=0,stacks=40000")
+    """Each method's share of the samples is within 3 points of its share of the time as measured by
+    the program itself.
+    """
+    report, done = walk(
+        jdk, java("WalkShares", 3500), "mode=busy,interval=400,compare=0,stacks=40000"
+    )
     expected = {k: float(v) for k, v in re.findall(r"(half|third|rest) ([\d.]+)", done.stdout)}
     measured = shares(report)
     for method, share in expected.items():
@@ -132,17 +158,24 @@ def test_shares_are_known(jdk):
 
 @pytest.mark.jdks(daily=1)
 def test_java_below_native_below_java(jdk):
-    """Java calls JNI code, which calls libc's qsort, which calls JNI code, which calls Java: the stack is complete, with names,
-    down to the thread's start."""
-    report, done = walk(jdk, java("WalkNative", JNI, 2500), "mode=busy,interval=400,native=1,compare=0,stacks=6000")
+    """Java calls JNI code, which calls libc's qsort, which calls JNI code, which calls Java: the
+    stack is complete, with names, down to the thread's start.
+    """
+    report, done = walk(
+        jdk, java("WalkNative", JNI, 2500), "mode=busy,interval=400,native=1,compare=0,stacks=6000"
+    )
     assert report.lost <= 0.01
-    wanted = re.compile(r"WalkNative\.inner\(\)V;WalkNative\$\$Lambda[^;]*\.run\(\)V;.*\[vm\] libjvm\.so:[^;]*;.*"
-                        r"\[native\] libwalkjni\.so:walk_jni_compare;\[native\] libc\.so\.6:.*;\[native\] libc\.so\.6:qsort_r;"
-                        r"\[native\] libwalkjni\.so:walk_jni_sort;.*WalkNative\.sort\([^;]*;I\)I;WalkNative\.outer\(I\)V;"
-                        r"WalkNative\.main\(.*libjvm\.so:.*libjli\.so.*libc\.so\.6:\w*clone\w*$")
+    wanted = re.compile(
+        r"WalkNative\.inner\(\)V;WalkNative\$\$Lambda[^;]*\.run\(\)V;.*\[vm\] libjvm\.so:[^;]*;.*"
+        r"\[native\] libwalkjni\.so:walk_jni_compare;\[native\] libc\.so\.6:.*;\[native\] libc\.so\.6:qsort_r;"
+        r"\[native\] libwalkjni\.so:walk_jni_sort;.*WalkNative\.sort\([^;]*;I\)I;WalkNative\.outer\(I\)V;"
+        r"WalkNative\.main\(.*libjvm\.so:.*libjli\.so.*libc\.so\.6:\w*clone\w*$"
+    )
     inner = [s for s in report.stacks if "WalkNative.inner()V;WalkNative$$Lambda" in s]
     assert len(inner) > 200
-    assert sum(bool(wanted.search(s)) for s in inner) >= 0.97 * len(inner), [s for s in inner if not wanted.search(s)][:2]
+    assert sum(bool(wanted.search(s)) for s in inner) >= 0.97 * len(inner), [
+        s for s in inner if not wanted.search(s)
+    ][:2]
     burning = [s for s in report.stacks if "libwalkjni.so:walk_jni_burn;" in s]
     assert len(burning) > 20
     assert all("WalkNative.burn(J)J;WalkNative.outer(I)V;" in s for s in burning)
@@ -150,42 +183,78 @@ def test_java_below_native_below_java(jdk):
 
 def test_ten_thousand_frames(jdk):
     """A stack of 10,000 frames, whole; a limit keeps the innermost."""
-    report, _ = walk(jdk, java("WalkDeep", 10000, 1500), "mode=busy,interval=2000,compare=0,depth=12000", jvm=["-Xss64m"])
+    report, _ = walk(
+        jdk,
+        java("WalkDeep", 10000, 1500),
+        "mode=busy,interval=2000,compare=0,depth=12000",
+        jvm=["-Xss64m"],
+    )
     assert report["deepest"] >= 10000, report.text[:500]
     assert report.lost <= 0.01
-    report, _ = walk(jdk, java("WalkDeep", 10000, 800), "mode=busy,interval=2000,compare=0,depth=100", jvm=["-Xss64m"])
+    report, _ = walk(
+        jdk,
+        java("WalkDeep", 10000, 800),
+        "mode=busy,interval=2000,compare=0,depth=100",
+        jvm=["-Xss64m"],
+    )
     assert report["deepest"] == 100
     assert report["depth"] > 10
 
 
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads(jdk):
-    """Mounted virtual threads, including deep ones: from the running method across the carrier to its start."""
-    report, _ = walk(jdk, java("WalkVirtual", 3000), "mode=busy,interval=400,compare=0,native=1,stacks=4000")
+    """Mounted virtual threads, including deep ones: from the running method across the carrier to
+    its start.
+    """
+    report, _ = walk(
+        jdk, java("WalkVirtual", 3000), "mode=busy,interval=400,compare=0,native=1,stacks=4000"
+    )
     deep = [s for s in report.stacks if "WalkVirtual.work(" in s]
     assert len(deep) > 100
     virtual = "VirtualThread.run(" if jdk.version > 21 else "[heap]"
-    whole = [s for s in deep if virtual in s and "Continuation.run()V" in s and "ForkJoinWorkerThread.run()V" in s]
+    whole = [
+        s
+        for s in deep
+        if virtual in s and "Continuation.run()V" in s and "ForkJoinWorkerThread.run()V" in s
+    ]
     assert len(whole) >= 0.95 * len(deep), [s for s in deep if s not in whole][:3]
-    # Frames that have not come back from the heap: walked there, or said to be missing before the carrier's.
+    # Frames that have not come back from the heap: walked there, or said to be missing before the
+    # carrier's.
     parked = [s for s in report.stacks if "WalkVirtual.computes(" in s]
-    heap = r"\[heap\]" if jdk.version == 21 else r"(WalkVirtual\.parked\(I\)J;){35,}WalkVirtual\.runParked.*VirtualThread\.run.*"
-    wanted = re.compile(rf"WalkVirtual\.computes\(\)J;(WalkVirtual\.parked\(I\)J;)*{heap}.*Continuation\.run\(\)V;.*"
-                        r"ForkJoinWorkerThread\.run\(\)V")
+    heap = (
+        r"\[heap\]"
+        if jdk.version == 21
+        else r"(WalkVirtual\.parked\(I\)J;){35,}WalkVirtual\.runParked.*VirtualThread\.run.*"
+    )
+    wanted = re.compile(
+        rf"WalkVirtual\.computes\(\)J;(WalkVirtual\.parked\(I\)J;)*{heap}.*Continuation\.run\(\)V;.*"
+        r"ForkJoinWorkerThread\.run\(\)V"
+    )
     assert len(parked) > 100
-    assert sum(bool(wanted.search(s)) for s in parked) >= 0.95 * len(parked), [s for s in parked if not wanted.search(s)][:3]
+    assert sum(bool(wanted.search(s)) for s in parked) >= 0.95 * len(parked), [
+        s for s in parked if not wanted.search(s)
+    ][:3]
 
 
 @pytest.mark.jdks(25, 27)
 @pytest.mark.parametrize("collector", ["Serial", "Parallel", "G1"])
 def test_virtual_threads_in_native_code(jdk, collector):
-    """Frames in the heap, of threads in native code, with a collector that moves them: they belong to the right thread, and are
-    either all there or all missing."""
-    report, _ = walk(jdk, java("WalkVirtual", 3000, "native"), "mode=busy,interval=400,compare=0,native=1,stacks=8000",
-                     jvm=[f"-XX:+Use{collector}GC", "-Xmx100m"])
-    native = [s for s in report.stacks if "WalkVirtual.inNative()" in s and "getProcessCpuTime0()J" in s]
+    """Frames in the heap, of threads in native code, with a collector that moves them: they belong
+    to the right thread, and are either all there or all missing.
+    """
+    report, _ = walk(
+        jdk,
+        java("WalkVirtual", 3000, "native"),
+        "mode=busy,interval=400,compare=0,native=1,stacks=8000",
+        jvm=[f"-XX:+Use{collector}GC", "-Xmx100m"],
+    )
+    native = [
+        s for s in report.stacks if "WalkVirtual.inNative()" in s and "getProcessCpuTime0()J" in s
+    ]
     assert len(native) > 100
-    frames = re.compile(r"WalkVirtual\.inNative\(\)V;((WalkVirtual\.even\(I\)V;){36,40}|(WalkVirtual\.odd\(I\)V;){36,40})WalkVirtual\.parkInTurn")
+    frames = re.compile(
+        r"WalkVirtual\.inNative\(\)V;((WalkVirtual\.even\(I\)V;){36,40}|(WalkVirtual\.odd\(I\)V;){36,40})WalkVirtual\.parkInTurn"
+    )
     unread = re.compile(r"WalkVirtual\.inNative\(\)V;(WalkVirtual\.(even|odd)\(I\)V;){0,4}\[heap\]")
     whole = [s for s in native if frames.search(s)]
     assert not [s for s in native if not frames.search(s) and not unread.search(s)][:3]
@@ -194,10 +263,15 @@ def test_virtual_threads_in_native_code(jdk, collector):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads_being_frozen_and_thawed(jdk):
-    """Samples taken while frames move to the heap or back: each frame occurs once, none is of an earlier call, or the rest is
-    missing."""
-    report, _ = walk(jdk, java("WalkVirtual", 3000, "yield"), "mode=busy,interval=200,compare=0,native=1,stacks=30000",
-                     jvm=["-Xmx100m"])
+    """Samples taken while frames move to the heap or back: each frame occurs once, none is of an
+    earlier call, or the rest is missing.
+    """
+    report, _ = walk(
+        jdk,
+        java("WalkVirtual", 3000, "yield"),
+        "mode=busy,interval=200,compare=0,native=1,stacks=30000",
+        jvm=["-Xmx100m"],
+    )
     stacks = [s for s in report.stacks if re.search(r"WalkVirtual\.(even|odd)\(", s)]
     assert len(stacks) > 100
     wrong = []
@@ -208,17 +282,27 @@ def test_virtual_threads_being_frozen_and_thawed(jdk):
         if runs.count("even") + runs.count("odd") > 1 or runs.count("parkInTurn") > 1 or depth > 40:
             wrong.append(stack)
     assert not wrong, wrong[:3]
-    assert sum("WalkVirtual.parkInTurn(" in s for s in stacks) > 0.3 * len(stacks)  # most of the others are thawed just then
+    assert sum("WalkVirtual.parkInTurn(" in s for s in stacks) > 0.3 * len(
+        stacks
+    )  # most of the others are thawed just then
 
 
 def stress(jdk, milliseconds, threads, jvm=(), native=1):
     # Where each call is compiled first, what redefinition throws away takes seconds to come back.
     retransform = 2000 if "-Xcomp" in jvm else 20
-    report, done = walk(jdk, java("WalkStress", milliseconds, threads), f"mode=wall,interval=100,compare=0,depth=12000,"
-                        f"retransform={retransform},native={native},dump=5", jvm=["-Xmx400m", *jvm], timeout=milliseconds / 1000 * 4 + 180)
+    report, done = walk(
+        jdk,
+        java("WalkStress", milliseconds, threads),
+        f"mode=wall,interval=100,compare=0,depth=12000,"
+        f"retransform={retransform},native={native},dump=5",
+        jvm=["-Xmx400m", *jvm],
+        timeout=milliseconds / 1000 * 4 + 180,
+    )
     assert done.stdout.strip() == "done true", done.stdout + done.stderr
     assert report["retransformed"] > 0
-    assert report["taken"] > milliseconds / 3  # on a busy machine; 100 us would be ten times as many
+    assert (
+        report["taken"] > milliseconds / 3
+    )  # on a busy machine; 100 us would be ten times as many
     assert (report["broken"] + report["fault"]) / report["taken"] <= 0.01, report.text[:4000]
     return report
 
@@ -231,7 +315,13 @@ def variants():
     for version in lab.VERSIONS:
         for collector in COLLECTORS.get(version, MODERN):
             yield version, f"-XX:+Use{collector}GC"
-        for mode in ("-Xint", "-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation", "-XX:+PreserveFramePointer"):
+        for mode in (
+            "-Xint",
+            "-Xcomp",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:-TieredCompilation",
+            "-XX:+PreserveFramePointer",
+        ):
             yield version, mode
         if version >= 25:
             yield version, "-XX:+UnlockExperimentalVMOptions -XX:+UseCompactObjectHeaders"
@@ -240,7 +330,9 @@ def variants():
 @pytest.mark.slow
 @pytest.mark.parametrize("version,option", variants())
 def test_stress_variants(version, option):
-    """Every collector, compiler and object layout, under class unloading, redefinition, exceptions and deep recursion."""
+    """Every collector, compiler and object layout, under class unloading, redefinition, exceptions
+    and deep recursion.
+    """
     if not lab.matrix_ready():
         pytest.skip("the chroot is not there (tools/jdks setup)")
     stress(lab.Jdk(version), 5000, 100, jvm=option.split())
@@ -252,7 +344,9 @@ def test_stacks_in_callbacks_variants(version, option, record_property):
     if not lab.matrix_ready():
         pytest.skip("the chroot is not there (tools/jdks setup)")
     jdk = lab.Jdk(version)
-    compared, walked = compare_stacks(jdk, record_property, captures_with_stacks(jdk), jvm=option.split())
+    compared, walked = compare_stacks(
+        jdk, record_property, captures_with_stacks(jdk), jvm=option.split()
+    )
     assert compared >= 100 and walked >= 0.9 * compared
 
 
@@ -272,19 +366,45 @@ def test_soak(jdk):
 
 @pytest.mark.soak
 def test_soak_of_every_configuration(jdk):
-    """The same in turns: each collector of this JDK, the interpreter alone, everything compiled, compact headers."""
-    options = [o for v, o in variants() if v == jdk.version and (o.endswith("GC") or o in ("-Xint", "-Xcomp") or "Compact" in o)]
+    """The same in turns: each collector of this JDK, the interpreter alone, everything compiled,
+    compact headers.
+    """
+    options = [
+        o
+        for v, o in variants()
+        if v == jdk.version and (o.endswith("GC") or o in ("-Xint", "-Xcomp") or "Compact" in o)
+    ]
     for option in options:
         milliseconds = int(float(os.environ.get("SOAK_SECONDS", "600")) * 1000 / len(options))
         report = stress(jdk, milliseconds, 2000, jvm=["-Xss1m", *option.split()])
-        shown = {name: report[name] for name in ("taken", "broken", "fault", "heap", "faults", "recovered", "retransformed", "deepest")}
+        shown = {
+            name: report[name]
+            for name in (
+                "taken",
+                "broken",
+                "fault",
+                "heap",
+                "faults",
+                "recovered",
+                "retransformed",
+                "deepest",
+            )
+        }
         print(f"JDK {jdk.version} {option}: {shown}", flush=True)
 
 
 def core_of(jdk, folder):
-    """A core file of CoreStacks, and the stacks that the program knew: (path, {thread: [frame]})."""
+    """A core file of CoreStacks, and the stacks that the program knew: (path, {thread:
+    [frame]}).
+    """
     java = f"java -Xbatch -Xmx16m -XX:+UseSerialGC -XX:ReservedCodeCacheSize=16m -cp {lab.compiled('CoreStacks')} CoreStacks"
-    process = jdk.start("sh", "-c", f"cd {folder} && ulimit -c unlimited && exec {java}", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = jdk.start(
+        "sh",
+        "-c",
+        f"cd {folder} && ulimit -c unlimited && exec {java}",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     stacks, line = {}, process.stdout.readline()
     while line not in ("ready\n", ""):
         if line.startswith("stack "):
@@ -307,23 +427,40 @@ def check_core(jdk):
     folder.mkdir()
     try:
         core, expected = core_of(jdk, folder)
-        done = subprocess.run([lab.BUILD / "walk_core", core, lab.chroot()], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [lab.BUILD / "walk_core", core, lab.chroot()],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
     finally:
         shutil.rmtree(folder)
     assert done.returncode == 0, done.stderr
     threads = [t.splitlines() for t in done.stdout.split("thread ")[1:]]
-    assert len(threads) > 10 and all(t[0].endswith(" complete") for t in threads), [t for t in threads if not t[0].endswith(" complete")]
-    java = [[re.sub(r"^  \S+ ([^(]*)\(.*:(\d+)$", r"\1:\2", f).replace("/", ".") for f in t[1:]
-             if re.match("  (interpreted|c1|c2|inlined|native-method) ", f)] for t in threads]
+    assert len(threads) > 10 and all(t[0].endswith(" complete") for t in threads), [
+        t for t in threads if not t[0].endswith(" complete")
+    ]
+    java = [
+        [
+            re.sub(r"^  \S+ ([^(]*)\(.*:(\d+)$", r"\1:\2", f).replace("/", ".")
+            for f in t[1:]
+            if re.match("  (interpreted|c1|c2|inlined|native-method) ", f)
+        ]
+        for t in threads
+    ]
     for name, frames in expected.items():
         assert len(frames) > 14 and frames in java, (name, frames, java)
     running = [t for t in threads if any("CoreStacks.runs(" in f for f in t)]
-    assert len(running) == 1 and re.match("  (c1|c2|inlined) ", next(f for f in running[0] if "CoreStacks." in f)), running
+    assert len(running) == 1 and re.match(
+        "  (c1|c2|inlined) ", next(f for f in running[0] if "CoreStacks." in f)
+    ), running
 
 
 @pytest.mark.jdks(8, 17, 27)
 def test_core_file(jdk):
-    """A core file without its VM: every thread is complete, with the lines of Java frames that the program itself printed."""
+    """A core file without its VM: every thread is complete, with the lines of Java frames that the
+    program itself printed.
+    """
     check_core(jdk)
 
 
@@ -339,56 +476,127 @@ def test_core_file_damaged(tmp_path):
     for content in (b"", b"no core", pathlib.Path(tool).read_bytes()[:5000]):
         path.write_bytes(content)
         done = subprocess.run([tool, path], capture_output=True, text=True, timeout=60)
-        assert (done.returncode, done.stdout, done.stderr) == (1, "", f"walk_core: {path}: no core file of a process on x86-64\n")
+        assert (done.returncode, done.stdout, done.stderr) == (
+            1,
+            "",
+            f"walk_core: {path}: no core file of a process on x86-64\n",
+        )
 
 
 def test_aarch64(tmp_path):
-    """Built for aarch64 and emulated: guarded loads survive, a walk out of libc's qsort reaches main."""
+    """Built for aarch64 and emulated: guarded loads survive, a walk out of libc's qsort reaches
+    main.
+    """
     compiler, emulator = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
     if not compiler or not emulator:
         pytest.skip("gcc-aarch64-linux-gnu and qemu-user are not installed (tools/setup check)")
-    sources = [lab.ROOT / "tests/agents/walk_check.c", *(lab.ROOT / "src/unwind").glob("*.c"), *(lab.ROOT / "src/hotspot").glob("*.c"),
-               *(lab.ROOT / "src/base" / f for f in ("arena.c", "backed.c", "buf.c", "file.c", "generated_name.c", "map.c", "mapped.c", "vec.c"))]
-    subprocess.run([compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror",
-                    "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Wno-sign-compare", "-I", lab.ROOT / "src",
-                    "-o", tmp_path / "walk_check", *sources, "-ldl", "-lpthread"], check=True)
-    done = subprocess.run([emulator, "-L", "/usr/aarch64-linux-gnu", tmp_path / "walk_check"], capture_output=True, text=True, timeout=60)
+    sources = [
+        lab.ROOT / "tests/agents/walk_check.c",
+        *(lab.ROOT / "src/unwind").glob("*.c"),
+        *(lab.ROOT / "src/hotspot").glob("*.c"),
+        *(
+            lab.ROOT / "src/base" / f
+            for f in (
+                "arena.c",
+                "backed.c",
+                "buf.c",
+                "file.c",
+                "generated_name.c",
+                "map.c",
+                "mapped.c",
+                "vec.c",
+            )
+        ),
+    ]
+    subprocess.run(
+        [
+            compiler,
+            "-std=gnu17",
+            "-D_GNU_SOURCE",
+            "-O2",
+            "-fno-strict-aliasing",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wno-unused-parameter",
+            "-Wno-missing-field-initializers",
+            "-Wno-sign-compare",
+            "-I",
+            lab.ROOT / "src",
+            "-o",
+            tmp_path / "walk_check",
+            *sources,
+            "-ldl",
+            "-lpthread",
+        ],
+        check=True,
+    )
+    done = subprocess.run(
+        [emulator, "-L", "/usr/aarch64-linux-gnu", tmp_path / "walk_check"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "ok"), done.stdout + done.stderr
 
 
 def counters(jdk, tmp_path, program, *args, options=""):
-    """Records a program with cpu=samples; returns the rows of its report, {method: (self, total)}, and the process."""
+    """Records a program with cpu=samples; returns the rows of its report, {method: (self, total)},
+    and the process.
+    """
     recording = lab.SCRATCH / f"walk-{uuid.uuid4().hex}.jfr"
-    done = jdk.java(program, *args, jvm=[jdk.agent(f"cpu=samples,interval=4,format=r,file={recording}{options}")])
+    done = jdk.java(
+        program,
+        *args,
+        jvm=[jdk.agent(f"cpu=samples,interval=4,format=r,file={recording}{options}")],
+    )
     assert done.returncode == 0, done.stderr
     shown = lab.jvmscope("report", "--json", recording)
     recording.unlink()
     assert shown.returncode == 0, shown.stderr
-    return {m["method"]: (m["self"], m["total"]) for m in json.loads(shown.stdout)["samples"]["methods"]}, done
+    return {
+        m["method"]: (m["self"], m["total"]) for m in json.loads(shown.stdout)["samples"]["methods"]
+    }, done
 
 
 def test_agent_walks_native_code(jdk, tmp_path):
-    """native=y of cpu=samples: functions of the JNI library, libc and the VM have names, Java frames have theirs."""
+    """native=y of cpu=samples: functions of the JNI library, libc and the VM have names, Java
+    frames have theirs.
+    """
     rows, _ = counters(jdk, tmp_path, "WalkNative", JNI, 1500, options=",native=y")
-    for name in ("libwalkjni.so.walk_jni_sort", "libwalkjni.so.walk_jni_burn", "libc.so.6.qsort_r", "WalkNative.inner", "WalkNative.main"):
+    for name in (
+        "libwalkjni.so.walk_jni_sort",
+        "libwalkjni.so.walk_jni_burn",
+        "libc.so.6.qsort_r",
+        "WalkNative.inner",
+        "WalkNative.main",
+    ):
         assert name in rows, rows
     assert any(name.startswith("libjvm.so.") for name in rows), rows
 
 
 def test_fallback_is_said(jdk, tmp_path):
-    """-Xcheck:jni watches the signal handlers: the walker leaves them alone, AsyncGetCallTrace is used, one line says so."""
+    """-Xcheck:jni watches the signal handlers: the walker leaves them alone, AsyncGetCallTrace is
+    used, one line says so.
+    """
     out = tmp_path / "out.txt"
     done = jdk.java("WalkShares", 700, jvm=["-Xcheck:jni", jdk.agent(f"cpu=samples,file={out}")])
     assert done.returncode == 0
-    assert done.stderr.count("cpu: stacks are walked by AsyncGetCallTrace: -Xcheck:jni forbids a guard against faults") == 1
+    assert (
+        done.stderr.count(
+            "cpu: stacks are walked by AsyncGetCallTrace: -Xcheck:jni forbids a guard against faults"
+        )
+        == 1
+    )
     assert "Handler" not in done.stdout and "handler" not in done.stdout
     assert "WalkShares." in out.read_text()
 
 
 @pytest.mark.jdks(daily=1)
 def test_agent_takes_either_walker(jdk, tmp_path):
-    """walker=agct selects AsyncGetCallTrace. Both walkers find their caller, rounds, below every sample of the work. Ours has one of
-    the three working methods on top; AsyncGetCallTrace has rounds there when the frame of one of them is not complete yet.
+    """walker=agct selects AsyncGetCallTrace. Both walkers find their caller, rounds, below every
+    sample of the work. Ours has one of the three working methods on top; AsyncGetCallTrace has
+    rounds there when the frame of one of them is not complete yet.
     """
     for walker in ("vm", "agct"):
         rows, done = counters(jdk, tmp_path, "WalkShares", 1000, options=f",walker={walker}")
@@ -396,18 +604,31 @@ def test_agent_takes_either_walker(jdk, tmp_path):
         found = sum(rows[f"WalkShares.{m}"][1] for m in ("half", "third", "rest"))
         in_rounds = rows["WalkShares.rounds"][1]
         assert 0.9 * expected <= in_rounds <= 1.1 * expected, (walker, expected, rows)
-        assert (0.9 * expected if walker == "vm" else 0) < found <= in_rounds, (walker, expected, rows)
+        assert (0.9 * expected if walker == "vm" else 0) < found <= in_rounds, (
+            walker,
+            expected,
+            rows,
+        )
 
 
 @pytest.mark.jdks(8, 27)
 @pytest.mark.parametrize("mode", ("-Xint", "-Xmixed"))
 def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
-    """Classes are unloaded and others take their memory: each has samples for its own CPU time. What the walker caches about a
-    method or a place in compiled code must not outlive it.
+    """Classes are unloaded and others take their memory: each has samples for its own CPU time.
+    What the walker caches about a method or a place in compiled code must not outlive it.
     """
     out = tmp_path / "out.jfr"
-    done = jdk.java("Generations", 12, 150, jvm=[mode, "-XX:+UseSerialGC", "-Xmx64m",
-                                                 jdk.agent(f"cpu=samples,interval=2,format=r,file={out}")])
+    done = jdk.java(
+        "Generations",
+        12,
+        150,
+        jvm=[
+            mode,
+            "-XX:+UseSerialGC",
+            "-Xmx64m",
+            jdk.agent(f"cpu=samples,interval=2,format=r,file={out}"),
+        ],
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
     def report(*words):
@@ -415,55 +636,87 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
         return samples, {m["method"]: m["total"] for m in samples["methods"]}
 
     samples, rows = report()
-    # Gone before the agent came to walk the stack or to ask for the name: lost and said so, but nobody else's. From JDK 22 on the
-    # code is freed with its class.
-    lost = samples["unattributed"] + samples["truncated"] + sum(n for name, n in rows.items() if "[unloaded]" in name)
+    # Gone before the agent came to walk the stack or to ask for the name: lost and said so, but
+    # nobody else's. From JDK 22 on the code is freed with its class.
+    lost = (
+        samples["unattributed"]
+        + samples["truncated"]
+        + sum(n for name, n in rows.items() if "[unloaded]" in name)
+    )
     found, expected = {}, {}
     began_ms = struct.unpack(">q", out.read_bytes()[32:40])[0] / 1e6
     for name, ns, *when in re.findall(r"(G\d+) (\d+) (\d+) (\d+)", done.stdout):
-        # In the time of a class are all of its samples and nobody else's. How many there are is compared for all classes together,
-        # because ticks come late when the machine itself gets no processor, and then several at once at the next class.
+        # In the time of a class are all of its samples and nobody else's. How many there are is
+        # compared for all classes together, because ticks come late when the machine itself gets no
+        # processor, and then several at once at the next class.
         first, last = (int(ms) - began_ms for ms in when)
         _, here = report("--from", f"{first - 8:.0f}ms", "--to", f"{last + 8:.0f}ms")
         mine = {m: n for m, n in here.items() if re.match(r"Generations\$G\d", m)}
-        assert mine == {m: n for m, n in rows.items() if m.startswith(f"Generations${name}.")}, (name, mine, rows)
+        assert mine == {m: n for m, n in rows.items() if m.startswith(f"Generations${name}.")}, (
+            name,
+            mine,
+            rows,
+        )
         found[name], expected[name] = rows.get(f"Generations${name}.applyAsLong", 0), int(ns) / 2e6
-    assert len(found) == 12 and sum(found.values()) <= 1.1 * sum(expected.values()), (found, expected)
+    assert len(found) == 12 and sum(found.values()) <= 1.1 * sum(expected.values()), (
+        found,
+        expected,
+    )
     assert sum(found.values()) + lost >= 0.9 * sum(expected.values()), (lost, rows)
     assert jdk.version > 21 or sum(found.values()) >= 0.8 * sum(expected.values()), (lost, rows)
 
 
 def compare_stacks(jdk, record, captures, *args, jvm=()):
-    """Runs OwnStacks, 32 frames deep, and compares each stack that a capture takes with that of GetStackTrace; returns (compared,
-    walked, nanoseconds of both)."""
+    """Runs OwnStacks, 32 frames deep, and compares each stack that a capture takes with that of
+    GetStackTrace; returns (compared, walked, nanoseconds of both).
+    """
     recording = lab.SCRATCH / f"walk-{uuid.uuid4().hex}.jfr"
-    done = jdk.java("OwnStacks", 32, 800, *args,
-                    jvm=[*jvm, jdk.agent(f"{captures},format=r,depth=128,stacks=check,file={recording}")], timeout=180)
+    done = jdk.java(
+        "OwnStacks",
+        32,
+        800,
+        *args,
+        jvm=[*jvm, jdk.agent(f"{captures},format=r,depth=128,stacks=check,file={recording}")],
+        timeout=180,
+    )
     recording.unlink()
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
-    m = re.search(r"stacks=check: (\d+) compared, (\d+) different, median (\d+) ns walked, (\d+) ns by GetStackTrace", done.stderr)
-    walked, unlike, heap = (int(re.search(rf"^stacks.{name} (\d+)$", done.stderr, re.M)[1])
-                            for name in ("walked", "asked.unlike", "asked.heap"))
+    m = re.search(
+        r"stacks=check: (\d+) compared, (\d+) different, median (\d+) ns walked, (\d+) ns by GetStackTrace",
+        done.stderr,
+    )
+    walked, unlike, heap = (
+        int(re.search(rf"^stacks.{name} (\d+)$", done.stderr, re.M)[1])
+        for name in ("walked", "asked.unlike", "asked.heap")
+    )
     compared, different, ours, theirs = map(int, m.groups())
-    record(f"{captures} {' '.join(args)}", f"{compared} compared, {walked} walked, {heap} in the heap, {ours} and {theirs} ns")
+    record(
+        f"{captures} {' '.join(args)}",
+        f"{compared} compared, {walked} walked, {heap} in the heap, {ours} and {theirs} ns",
+    )
     assert (different, unlike) == (0, 0), done.stderr
     return compared, walked + heap
 
 
 def captures_with_stacks(jdk):
-    return "exceptions=stacks,threads=y" + (",alloc=sampled,heap=sites" if jdk.version >= 11 else "")
+    return "exceptions=stacks,threads=y" + (
+        ",alloc=sampled,heap=sites" if jdk.version >= 11 else ""
+    )
 
 
 def test_stacks_in_callbacks(jdk, record_property):
-    """Stacks of exceptions, contended monitors, waits and allocations are walked, with exactly the methods and bytecode indices
-    of GetStackTrace."""
+    """Stacks of exceptions, contended monitors, waits and allocations are walked, with exactly the
+    methods and bytecode indices of GetStackTrace.
+    """
     compared, walked = compare_stacks(jdk, record_property, captures_with_stacks(jdk))
     assert compared >= 200 and walked >= 0.9 * compared
 
 
 @pytest.mark.jdks(21, 25, 27)
 def test_stacks_of_virtual_threads_in_callbacks(jdk, record_property):
-    """The same for virtual threads: their stacks lack the carrier's frames, and are complete even if a part is in the heap."""
+    """The same for virtual threads: their stacks lack the carrier's frames, and are complete even
+    if a part is in the heap.
+    """
     compared, walked = compare_stacks(jdk, record_property, captures_with_stacks(jdk), "virtual")
     assert compared >= 100 and walked >= 0.8 * compared
 
@@ -471,20 +724,31 @@ def test_stacks_of_virtual_threads_in_callbacks(jdk, record_property):
 @pytest.mark.jdks(8, 17, 27)
 def test_stacks_in_redefined_classes(jdk, record_property):
     """The same while every class is redefined and its methods run."""
-    compared, walked = compare_stacks(jdk, record_property, "exceptions=stacks,heap=sites,live=exact")
+    compared, walked = compare_stacks(
+        jdk, record_property, "exceptions=stacks,heap=sites,live=exact"
+    )
     assert compared >= 200 and walked >= 0.9 * compared
 
 
 @pytest.mark.jdks(17)
 def test_faults_are_in_the_report(jdk, tmp_path):
-    """A line of the report, and the JSON, state the faults that walks survived, the walks that had to resume, and the time per
-    sample."""
+    """A line of the report, and the JSON, state the faults that walks survived, the walks that had
+    to resume, and the time per sample.
+    """
     out = tmp_path / "out.jfr"
-    done = jdk.java("WalkStress", 2500, 20, jvm=["-Xmx300m", jdk.agent(f"cpu=samples,interval=1,depth=3000,format=r,file={out}")])
+    done = jdk.java(
+        "WalkStress",
+        2500,
+        20,
+        jvm=["-Xmx300m", jdk.agent(f"cpu=samples,interval=1,depth=3000,format=r,file={out}")],
+    )
     assert (done.returncode, done.stdout.strip()) == (0, "done true"), done.stderr
     text = lab.output("report", out)
-    line = re.search(r"^  a sample took [\d.]+ .?s, 99 of 100 at most [\d.]+ .?s; walks resumed (\d+), faults survived (\d+), lost \d+$",
-                     text, re.M)
+    line = re.search(
+        r"^  a sample took [\d.]+ .?s, 99 of 100 at most [\d.]+ .?s; walks resumed (\d+), faults survived (\d+), lost \d+$",
+        text,
+        re.M,
+    )
     assert line, text[:2000]
     sampler = lab.read_json("report", "--json", out)["samples"]["sampler"]
     assert (sampler["walks_resumed"], sampler["faults_survived"]) == (int(line[1]), int(line[2]))
@@ -494,19 +758,39 @@ def test_faults_are_in_the_report(jdk, tmp_path):
 @pytest.mark.measured
 @pytest.mark.jdks(25, 27)
 def test_same_as_jfr(jdk):
-    """JFR's CPU-time samples, which it takes at safepoints, and ours give each method the same share, within 3 points."""
+    """JFR's CPU-time samples, which it takes at safepoints, and ours give each method the same
+    share, within 3 points.
+    """
     recording = lab.SCRATCH / f"walk-{uuid.uuid4().hex}.jfr"
     settings = recording.with_suffix(".jfc")
-    settings.write_text("""<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0"><event name="jdk.CPUTimeSample">
+    settings.write_text(
+        """<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0"><event name="jdk.CPUTimeSample">
 <setting name="enabled">true</setting><setting name="throttle">1ms</setting><setting name="stackTrace">true</setting>
-</event></configuration>""")
-    report, _ = walk(jdk, java("WalkShares", 8000), "mode=busy,interval=400,compare=0,stacks=40000",
-                     jvm=[f"-XX:StartFlightRecording:filename={recording},settings={settings}"])
-    shown = jdk.run("jfr", "print", "--events", "jdk.CPUTimeSample", "--stack-depth", "8", str(recording))
+</event></configuration>"""
+    )
+    report, _ = walk(
+        jdk,
+        java("WalkShares", 8000),
+        "mode=busy,interval=400,compare=0,stacks=40000",
+        jvm=[f"-XX:StartFlightRecording:filename={recording},settings={settings}"],
+    )
+    shown = jdk.run(
+        "jfr", "print", "--events", "jdk.CPUTimeSample", "--stack-depth", "8", str(recording)
+    )
     recording.unlink()
     settings.unlink()
-    theirs = [m[1] for m in (re.search(r"(?s)WalkShares\.(half|third|rest)\(.*WalkShares\.measured\(", s) for s in shown.stdout.split("jdk.CPUTimeSample {")) if m]
+    theirs = [
+        m[1]
+        for m in (
+            re.search(r"(?s)WalkShares\.(half|third|rest)\(.*WalkShares\.measured\(", s)
+            for s in shown.stdout.split("jdk.CPUTimeSample {")
+        )
+        if m
+    ]
     assert len(theirs) > 1500  # a tick each, 4 ms: JFR has no finer clock
     measured = shares(report)
     for method, share in measured.items():
-        assert abs(theirs.count(method) / len(theirs) - share) <= 0.03, (measured, {m: theirs.count(m) / len(theirs) for m in measured})
+        assert abs(theirs.count(method) / len(theirs) - share) <= 0.03, (
+            measured,
+            {m: theirs.count(m) / len(theirs) for m in measured},
+        )

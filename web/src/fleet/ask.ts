@@ -144,7 +144,8 @@ export interface SlowRow {
 /** Asks; an answer that is not a success is thrown as an Error with its text. */
 export async function question<T>(verb: string, params: Params, signal?: AbortSignal): Promise<T> {
   const q = new URLSearchParams();
-  for (const [key, value] of Object.entries(params)) for (const v of Array.isArray(value) ? value : [value]) if (v) q.append(key, v);
+  for (const [key, value] of Object.entries(params))
+    for (const v of Array.isArray(value) ? value : [value]) if (v) q.append(key, v);
   const r = await fetch(`v1/fleet/${verb}?${q}`, { signal });
   if (!r.ok) throw new Error((await r.text()).trim());
   return r.json();
@@ -209,22 +210,65 @@ export function treeOf(root: StackNode): { tree: Tree; labels: string[] } {
     }
   }
   const n = parent.length;
-  const shape: Shape = { n, parent: Int32Array.from(parent), label: Int32Array.from(label), kind: Uint8Array.from(label, (l) => (l >= 0 && labels[l].startsWith("[") ? MARK : 0)) };
-  const cells: Cells = { n, bucket: new Int32Array(n), thread: new Int32Array(n), node: Int32Array.from(parent, (_, i) => i), weight: Float64Array.from(self), buckets: 1 };
+  const shape: Shape = {
+    n,
+    parent: Int32Array.from(parent),
+    label: Int32Array.from(label),
+    kind: Uint8Array.from(label, (l) => (l >= 0 && labels[l].startsWith("[") ? MARK : 0)),
+  };
+  const cells: Cells = {
+    n,
+    bucket: new Int32Array(n),
+    thread: new Int32Array(n),
+    node: Int32Array.from(parent, (_, i) => i),
+    weight: Float64Array.from(self),
+    buckets: 1,
+  };
   return { tree: select(shape, cells, { threads: null, window: null }), labels };
 }
 
 /** The readings of a clock on which the times of each label rest, if all times rest on readings and each reading stands for `each` ns. */
 export function readingsOf(rows: Row[], each: number): Map<number, Readings> {
-  return new Map(rows.map((r) => [r.label, { of: [Math.floor(r.self / each), Math.floor(r.total / each)], known: [true, true] }]));
+  return new Map(
+    rows.map((r) => [
+      r.label,
+      { of: [Math.floor(r.self / each), Math.floor(r.total / each)], known: [true, true] },
+    ]),
+  );
 }
 
 /** What the flame graph has to know of what is counted. `intervalNs`: the time that a sample stands for, 0 if that differs. */
-export function metricFor(name: string, tree: Tree, intervalNs: number, readings: Metric["readings"]): Metric {
+export function metricFor(
+  name: string,
+  tree: Tree,
+  intervalNs: number,
+  readings: Metric["readings"],
+): Metric {
   const m = metricOf(name);
   return {
-    name: m.name, title: m.title, unit: m.unit, intervalNs, untimed: false, note: "", noteShort: "", pruned: 0, threadsMerged: true, bucketNs: 0, fromNs: 0, shape: tree,
-    cells: { n: 0, bucket: new Int32Array(0), thread: new Int32Array(0), node: new Int32Array(0), weight: new Float64Array(0), buckets: 1 },
-    readings, calls: null, estimated: new Set(), aside: 0,
+    name: m.name,
+    title: m.title,
+    unit: m.unit,
+    intervalNs,
+    untimed: false,
+    note: "",
+    noteShort: "",
+    pruned: 0,
+    threadsMerged: true,
+    bucketNs: 0,
+    fromNs: 0,
+    shape: tree,
+    cells: {
+      n: 0,
+      bucket: new Int32Array(0),
+      thread: new Int32Array(0),
+      node: new Int32Array(0),
+      weight: new Float64Array(0),
+      buckets: 1,
+    },
+    readings,
+    calls: null,
+    estimated: new Set(),
+    aside: 0,
   };
 }

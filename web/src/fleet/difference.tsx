@@ -9,14 +9,27 @@ import { choice, seconds } from "./state";
 
 const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
 const changed = (c: Change) => c.verdict === "more" || c.verdict === "less";
-const interval = (c: Change) => c.verdict === "too few readings" ? "too few readings" : `${signed(c.low)} to ${signed(c.high)}`;
+const interval = (c: Change) =>
+  c.verdict === "too few readings" ? "too few readings" : `${signed(c.low)} to ${signed(c.high)}`;
 
 export function DifferenceView({ state, change, known }: ViewProps) {
-  const versions = useMemo(() => known.filter((s) => s.service === state.service && s.version && s.version !== state.version).map((s) => s.version), [known, state.service, state.version]);
+  const versions = useMemo(
+    () =>
+      known
+        .filter((s) => s.service === state.service && s.version && s.version !== state.version)
+        .map((s) => s.version),
+    [known, state.service, state.version],
+  );
   const base = state.base || (state.version && versions.length ? `version=${versions[0]}` : "");
-  const before = base === "before" && state.range ? [`from=${(2 * seconds(state.range)) / 60}m`, `to=${seconds(state.range) / 60}m`] : undefined;
+  const before =
+    base === "before" && state.range
+      ? [`from=${(2 * seconds(state.range)) / 60}m`, `to=${seconds(state.range) / 60}m`]
+      : undefined;
   const asked = base && (base !== "before" || before);
-  const { data, error } = useAnswer<Difference>("diff", asked ? { ...choice(state), metric: state.metric, base: before ?? base } : null);
+  const { data, error } = useAnswer<Difference>(
+    "diff",
+    asked ? { ...choice(state), metric: state.metric, base: before ?? base } : null,
+  );
   const rows = data?.methods.filter((m) => changed(m.self) || changed(m.total)) ?? [];
   const few = data?.methods.filter((m) => m.total.verdict === "too few readings").length ?? 0;
   return (
@@ -36,10 +49,19 @@ export function DifferenceView({ state, change, known }: ViewProps) {
         </label>
         {data && (
           <b role="status">
-            {data.verdict === "changed" ? `${plural(rows.length, "method")} changed` : data.verdict === "no change" ? "No change" : "Too little was sent to compare"}
+            {data.verdict === "changed"
+              ? `${plural(rows.length, "method")} changed`
+              : data.verdict === "no change"
+                ? "No change"
+                : "Too little was sent to compare"}
           </b>
         )}
-        {data && <span class="dim">{plural(data.base.samples, "sample")} then, {plural(data.new.samples, "sample")} now{few > 0 && `, ${plural(few, "method")} with too few readings or samples to compare`}</span>}
+        {data && (
+          <span class="dim">
+            {plural(data.base.samples, "sample")} then, {plural(data.new.samples, "sample")} now
+            {few > 0 && `, ${plural(few, "method")} with too few readings or samples to compare`}
+          </span>
+        )}
       </div>
       <main>
         {!asked ? (
@@ -48,18 +70,39 @@ export function DifferenceView({ state, change, known }: ViewProps) {
           <Waiting error={error} />
         ) : rows.length ? (
           <section class="columns" aria-label="Methods that changed">
-            <SortableTable caption="Methods that changed, with an interval that holds the change with 95 % for all of them together" by={0} selected={new Set()} onSelect={(s) => {
-              const row = rows[[...s][0]];
-              if (row) change({ view: "profile", search: row.method });
-            }}
-              rows={rows.map((m, key) => ({ key, cells: [m.self.change, interval(m.self), m.total.change, interval(m.total), m.method] }))}
+            <SortableTable
+              caption="Methods that changed, with an interval that holds the change with 95 % for all of them together"
+              by={0}
+              selected={new Set()}
+              onSelect={(s) => {
+                const row = rows[[...s][0]];
+                if (row) change({ view: "profile", search: row.method });
+              }}
+              rows={rows.map((m, key) => ({
+                key,
+                cells: [
+                  m.self.change,
+                  interval(m.self),
+                  m.total.change,
+                  interval(m.total),
+                  m.method,
+                ],
+              }))}
               columns={[
-                { title: "Self", numeric: true, format: signed }, { title: "between", minor: true }, { title: "Total", numeric: true, format: signed },
-                { title: "between ", minor: true }, { title: "Method", name: true, code: "method" },
-              ]} />
+                { title: "Self", numeric: true, format: signed },
+                { title: "between", minor: true },
+                { title: "Total", numeric: true, format: signed },
+                { title: "between ", minor: true },
+                { title: "Method", name: true, code: "method" },
+              ]}
+            />
           </section>
         ) : (
-          <p class="empty">{data.verdict === "no data" ? "Both sides need several periods or several instances." : "Every change is small enough to be chance."}</p>
+          <p class="empty">
+            {data.verdict === "no data"
+              ? "Both sides need several periods or several instances."
+              : "Every change is small enough to be chance."}
+          </p>
         )}
       </main>
     </>

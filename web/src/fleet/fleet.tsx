@@ -14,8 +14,23 @@ import { ServicesView } from "./services";
 import { decode, encode, State, View } from "./state";
 import { VmView } from "./vm";
 
-const titles: Record<View, string> = { services: "Services", profile: "Profile", difference: "Difference", requests: "Requests", vm: "VMs", findings: "Findings", method: "Who calls" };
-const ranges: [string, string][] = [["1h", "last hour"], ["6h", "last 6 hours"], ["24h", "last day"], ["7d", "last week"], ["30d", "last 30 days"], ["", "everything"]];
+const titles: Record<View, string> = {
+  services: "Services",
+  profile: "Profile",
+  difference: "Difference",
+  requests: "Requests",
+  vm: "VMs",
+  findings: "Findings",
+  method: "Who calls",
+};
+const ranges: [string, string][] = [
+  ["1h", "last hour"],
+  ["6h", "last 6 hours"],
+  ["24h", "last day"],
+  ["7d", "last week"],
+  ["30d", "last 30 days"],
+  ["", "everything"],
+];
 
 export function Fleet() {
   const [state, setState] = useState(() => decode(location.hash));
@@ -45,13 +60,22 @@ export function Fleet() {
         </div>
         <nav class="tabs" aria-label="Views">
           {(Object.keys(titles) as View[]).map((v) => (
-            <button key={v} aria-current={state.view === v ? "page" : undefined} onClick={() => change({ view: v })}>
+            <button
+              key={v}
+              aria-current={state.view === v ? "page" : undefined}
+              onClick={() => change({ view: v })}
+            >
               {titles[v]}
             </button>
           ))}
         </nav>
         <div class="grow" />
-        <button class="icon" aria-label="Light or dark" title="Light or dark" onClick={() => setTheme(isDark() ? "light" : "dark")}>
+        <button
+          class="icon"
+          aria-label="Light or dark"
+          title="Light or dark"
+          onClick={() => setTheme(isDark() ? "light" : "dark")}
+        >
           ◐
         </button>
       </header>
@@ -59,7 +83,10 @@ export function Fleet() {
       {services.error && <p class="note lost">{services.error}</p>}
       {services.data && !known.length && (
         <main class="nothing empty">
-          <p>Nothing has been sent to this collector yet. To send the profiles of the VMs of a machine, run</p>
+          <p>
+            Nothing has been sent to this collector yet. To send the profiles of the VMs of a
+            machine, run
+          </p>
           <pre>jvmscope host --to {location.origin}</pre>
         </main>
       )}
@@ -77,8 +104,17 @@ export function Fleet() {
 /** Which service, version, machines and time. */
 function Choice({ state, change, known }: ViewProps) {
   const names = useMemo(() => [...new Set(known.map((s) => s.service))].sort(), [known]);
-  const versions = useMemo(() => known.filter((s) => s.service === state.service && s.version).map((s) => s.version), [known, state.service]);
-  const select = (label: string, value: string, all: string, values: string[], set: (v: string) => void) => (
+  const versions = useMemo(
+    () => known.filter((s) => s.service === state.service && s.version).map((s) => s.version),
+    [known, state.service],
+  );
+  const select = (
+    label: string,
+    value: string,
+    all: string,
+    values: string[],
+    set: (v: string) => void,
+  ) => (
     <label class="field">
       {label}
       <select value={value} onChange={(e) => set(e.currentTarget.value)}>
@@ -92,13 +128,22 @@ function Choice({ state, change, known }: ViewProps) {
   const text = (label: string, value: string, hint: string, set: (v: string) => void) => (
     <label class="field">
       {label}
-      <input type="text" size={12} value={value} placeholder={hint} onChange={(e) => set(e.currentTarget.value.trim())} />
+      <input
+        type="text"
+        size={12}
+        value={value}
+        placeholder={hint}
+        onChange={(e) => set(e.currentTarget.value.trim())}
+      />
     </label>
   );
   return (
     <div class="tools" role="toolbar" aria-label="What is chosen">
-      {select("Service", state.service, "all", names, (service) => change({ service, version: "", base: "", request: "" }))}
-      {state.service && select("Version", state.version, "all", versions, (version) => change({ version }))}
+      {select("Service", state.service, "all", names, (service) =>
+        change({ service, version: "", base: "", request: "" }),
+      )}
+      {state.service &&
+        select("Version", state.version, "all", versions, (version) => change({ version }))}
       {text("Host", state.host, "web*", (host) => change({ host }))}
       {text("Label", state.label, "region=eu", (label) => change({ label }))}
       {state.request && (
@@ -128,7 +173,8 @@ function Choice({ state, change, known }: ViewProps) {
           </select>
         </label>
       )}
-      {(state.view === "services" || state.view === "method") && text("Price of an hour", state.price, "0.04", (price) => change({ price }))}
+      {(state.view === "services" || state.view === "method") &&
+        text("Price of an hour", state.price, "0.04", (price) => change({ price }))}
     </div>
   );
 }

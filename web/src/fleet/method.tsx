@@ -10,21 +10,39 @@ export function MethodView({ state, change }: ViewProps) {
   const m = metricOf(state.metric);
   const asked = state.search.trim();
   const method = /[*?]/.test(asked) ? asked : `*${asked}*`;
-  const { data, error, nothing } = useAnswer<{ services: QueryRow[]; callers: QueryRow[] } & Record<string, number>>("query", asked ? { ...choice(state), metric: state.metric, method, price: state.price } : null);
+  const { data, error, nothing } = useAnswer<
+    { services: QueryRow[]; callers: QueryRow[] } & Record<string, number>
+  >("query", asked ? { ...choice(state), metric: state.metric, method, price: state.price } : null);
   const whole = data?.[`${m.name}_${m.unit === "samples" ? "samples" : m.sum}`] ?? 0;
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   const sum = { numeric: true, format: (v: number) => weight(m.unit, v), minor: true };
-  const cost: Column[] = data?.services.some((r) => r.cost !== undefined) ? [{ title: "Cost", numeric: true, format: (v: number) => v.toFixed(2) }] : [];
-  // Figures from too few readings of a clock, or samples, are marked. (The collector ranks them last.)
-  const known = data?.services.some((r) => r.few_readings || r.few_readings_of_total) || data?.callers.some((r) => r.few_readings_of_total)
-    ? [{ title: "Known", minor: true }] : [];
-  const knows = (r: QueryRow) => known.map(() => (r.few_readings_of_total ? "too few readings" : r.few_readings ? "self: too few readings" : ""));
+  const cost: Column[] = data?.services.some((r) => r.cost !== undefined)
+    ? [{ title: "Cost", numeric: true, format: (v: number) => v.toFixed(2) }]
+    : [];
+  // Figures from too few readings of a clock, or samples, are marked. (The collector ranks them
+  // last.)
+  const known =
+    data?.services.some((r) => r.few_readings || r.few_readings_of_total) ||
+    data?.callers.some((r) => r.few_readings_of_total)
+      ? [{ title: "Known", minor: true }]
+      : [];
+  const knows = (r: QueryRow) =>
+    known.map(() =>
+      r.few_readings_of_total ? "too few readings" : r.few_readings ? "self: too few readings" : "",
+    );
   const costs = (r: QueryRow) => cost.map(() => r.cost ?? 0);
   return (
     <>
       <div class="tools">
         <div class="search">
-          <input type="search" autofocus placeholder="java.util.regex.*" aria-label="Method, a part of its name or a pattern" value={state.search} onChange={(e) => change({ search: e.currentTarget.value })} />
+          <input
+            type="search"
+            autofocus
+            placeholder="java.util.regex.*"
+            aria-label="Method, a part of its name or a pattern"
+            value={state.search}
+            onChange={(e) => change({ search: e.currentTarget.value })}
+          />
         </div>
         <span class="dim">A part of a method's name, or a pattern with * and ?</span>
       </div>
@@ -34,18 +52,69 @@ export function MethodView({ state, change }: ViewProps) {
         ) : data.services.length ? (
           <>
             <section class="columns" aria-label="Services that call it">
-              <SortableTable caption="Services that call it. Enter shows the profile of one." by={3} selected={new Set()}
+              <SortableTable
+                caption="Services that call it. Enter shows the profile of one."
+                by={3}
+                selected={new Set()}
                 onSelect={(s) => {
                   const row = data.services[[...s][0]];
-                  if (row) change({ view: "profile", service: row.service, version: row.version, search: row.method });
+                  if (row)
+                    change({
+                      view: "profile",
+                      service: row.service,
+                      version: row.version,
+                      search: row.method,
+                    });
                 }}
-                rows={data.services.map((r, key) => ({ key, cells: [`${r.service} ${r.version}`, r.share, r.self, r.total, ...knows(r), ...costs(r), r.method] }))}
-                columns={[{ title: "Service" }, { title: "Share of it", ...share }, { title: "Self", ...sum }, { title: "Total", ...sum, minor: false }, ...known, ...cost, { title: "Method", name: true, code: "method" }]} />
+                rows={data.services.map((r, key) => ({
+                  key,
+                  cells: [
+                    `${r.service} ${r.version}`,
+                    r.share,
+                    r.self,
+                    r.total,
+                    ...knows(r),
+                    ...costs(r),
+                    r.method,
+                  ],
+                }))}
+                columns={[
+                  { title: "Service" },
+                  { title: "Share of it", ...share },
+                  { title: "Self", ...sum },
+                  { title: "Total", ...sum, minor: false },
+                  ...known,
+                  ...cost,
+                  { title: "Method", name: true, code: "method" },
+                ]}
+              />
             </section>
             <section class="columns" aria-label="Callers">
-              <SortableTable caption="Who calls it, in all services that are chosen." by={1} selected={new Set()} onSelect={() => {}}
-                rows={data.callers.map((r, key) => ({ key, cells: [r.caller || "(none)", r.total, whole ? r.total / whole : 0, ...knows(r), ...costs(r), r.method] }))}
-                columns={[{ title: "Caller", name: true, code: "method" }, { title: "Total", ...sum, minor: false }, { title: "Share of all", ...share }, ...known, ...cost, { title: "Method", name: true, code: "method" }]} />
+              <SortableTable
+                caption="Who calls it, in all services that are chosen."
+                by={1}
+                selected={new Set()}
+                onSelect={() => {}}
+                rows={data.callers.map((r, key) => ({
+                  key,
+                  cells: [
+                    r.caller || "(none)",
+                    r.total,
+                    whole ? r.total / whole : 0,
+                    ...knows(r),
+                    ...costs(r),
+                    r.method,
+                  ],
+                }))}
+                columns={[
+                  { title: "Caller", name: true, code: "method" },
+                  { title: "Total", ...sum, minor: false },
+                  { title: "Share of all", ...share },
+                  ...known,
+                  ...cost,
+                  { title: "Method", name: true, code: "method" },
+                ]}
+              />
             </section>
           </>
         ) : (

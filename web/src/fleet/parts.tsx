@@ -16,5 +16,11 @@ export function Nothing({ why, otherwise }: { why: string; otherwise: string }) 
 
 /** What stands where an answer is not there (yet). */
 export function Waiting({ error }: { error: string }) {
-  return error ? <p class="note lost">{error}</p> : <p class="empty" role="status">Asking the store …</p>;
+  return error ? (
+    <p class="note lost">{error}</p>
+  ) : (
+    <p class="empty" role="status">
+      Asking the store …
+    </p>
+  );
 }

@@ -2,7 +2,15 @@
 // What is asked, in the address's fragment, so that every answer can be linked to.
 import type { Params } from "./ask";
 
-export const views = ["services", "profile", "difference", "requests", "vm", "findings", "method"] as const;
+export const views = [
+  "services",
+  "profile",
+  "difference",
+  "requests",
+  "vm",
+  "findings",
+  "method",
+] as const;
 export type View = (typeof views)[number];
 
 export interface State {
@@ -20,10 +28,31 @@ export interface State {
 }
 
 const keys: Record<keyof State, string> = {
-  view: "v", service: "service", version: "version", host: "host", label: "label", request: "request", range: "range", metric: "metric",
-  price: "price", base: "base", search: "q",
+  view: "v",
+  service: "service",
+  version: "version",
+  host: "host",
+  label: "label",
+  request: "request",
+  range: "range",
+  metric: "metric",
+  price: "price",
+  base: "base",
+  search: "q",
 };
-const usual: State = { view: "services", service: "", version: "", host: "", label: "", request: "", range: "24h", metric: "cpu", price: "", base: "", search: "" };
+const usual: State = {
+  view: "services",
+  service: "",
+  version: "",
+  host: "",
+  label: "",
+  request: "",
+  range: "24h",
+  metric: "cpu",
+  price: "",
+  base: "",
+  search: "",
+};
 
 export function encode(s: State): string {
   const q = new URLSearchParams();
@@ -36,18 +65,27 @@ export function decode(fragment: string): State {
   const s = { ...usual } as Record<string, string>;
   for (const [k, name] of Object.entries(keys)) if (q.has(name)) s[k] = q.get(name)!;
   const known = (views as readonly string[]).includes(s.view);
-  return { ...(s as unknown as State), view: known ? (s.view as View) : "services", range: /^(\d+[hd])?$/.test(s.range) ? s.range : usual.range };
+  return {
+    ...(s as unknown as State),
+    view: known ? (s.view as View) : "services",
+    range: /^(\d+[hd])?$/.test(s.range) ? s.range : usual.range,
+  };
 }
 
 const HOUR = 3600;
 
 /** Seconds of a range; 0: everything. */
-export const seconds = (range: string) => parseInt(range || "0") * (range.endsWith("d") ? 24 * HOUR : HOUR);
+export const seconds = (range: string) =>
+  parseInt(range || "0") * (range.endsWith("d") ? 24 * HOUR : HOUR);
 
 /** Where the answers come from, as parameters of a question. */
 export function choice(s: State): Params {
   return {
-    service: s.service, version: s.version, host: s.host, request: s.request, label: s.label.split(",").filter((l) => l.includes("=")),
+    service: s.service,
+    version: s.version,
+    host: s.host,
+    request: s.request,
+    label: s.label.split(",").filter((l) => l.includes("=")),
     from: s.range ? `${seconds(s.range) / 60}m` : undefined,
   };
 }

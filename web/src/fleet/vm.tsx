@@ -6,7 +6,13 @@ import { Figure, useAnswer, VmRow } from "./ask";
 import { Nothing, ViewProps, Waiting } from "./parts";
 import { choice } from "./state";
 
-const columns: { title: string; figure: string; member: keyof Figure; format: (v: number) => string; minor?: boolean }[] = [
+const columns: {
+  title: string;
+  figure: string;
+  member: keyof Figure;
+  format: (v: number) => string;
+  minor?: boolean;
+}[] = [
   { title: "Pauses", figure: "pauses", member: "count", format: count },
   { title: "Paused", figure: "pauses", member: "total_ns", format: duration },
   { title: "p99", figure: "pauses", member: "p99_ns", format: duration, minor: true },
@@ -22,20 +28,50 @@ const columns: { title: string; figure: string; member: keyof Figure; format: (v
 ];
 
 export function VmView({ state, change }: ViewProps) {
-  const { data, error, nothing } = useAnswer<{ services: VmRow[] }>("vm", { ...choice(state), request: undefined });
-  if (!data) return <main><Waiting error={error} /></main>;
-  if (!data.services.length) return <main><Nothing why={nothing} otherwise="" /></main>;
-  const value = (s: VmRow, c: (typeof columns)[number]) => Number((s[c.figure] as Figure | undefined)?.[c.member] ?? 0);
+  const { data, error, nothing } = useAnswer<{ services: VmRow[] }>("vm", {
+    ...choice(state),
+    request: undefined,
+  });
+  if (!data)
+    return (
+      <main>
+        <Waiting error={error} />
+      </main>
+    );
+  if (!data.services.length)
+    return (
+      <main>
+        <Nothing why={nothing} otherwise="" />
+      </main>
+    );
+  const value = (s: VmRow, c: (typeof columns)[number]) =>
+    Number((s[c.figure] as Figure | undefined)?.[c.member] ?? 0);
   return (
     <main>
       <section class="columns stay" aria-label="What the VMs did">
-        <SortableTable caption="Pauses for collections, stops at safepoints, the heap after collections, and the process. Enter chooses a service." by={3} selected={new Set()}
+        <SortableTable
+          caption="Pauses for collections, stops at safepoints, the heap after collections, and the process. Enter chooses a service."
+          by={3}
+          selected={new Set()}
           onSelect={(s) => {
             const row = data.services[[...s][0]];
             if (row) change({ service: row.service, version: row.version });
           }}
-          rows={data.services.map((s, key) => ({ key, cells: [s.service, s.version, ...columns.map((c) => value(s, c))] }))}
-          columns={[{ title: "Service", name: true }, { title: "Version" }, ...columns.map((c) => ({ title: c.title, numeric: true, format: c.format, minor: c.minor }))]} />
+          rows={data.services.map((s, key) => ({
+            key,
+            cells: [s.service, s.version, ...columns.map((c) => value(s, c))],
+          }))}
+          columns={[
+            { title: "Service", name: true },
+            { title: "Version" },
+            ...columns.map((c) => ({
+              title: c.title,
+              numeric: true,
+              format: c.format,
+              minor: c.minor,
+            })),
+          ]}
+        />
       </section>
     </main>
   );
