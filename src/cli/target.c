@@ -292,15 +292,22 @@ const char *target_seen(const struct vm *vm, const char *path)
     return vm_sees(vm, folder) ? "" : AS_THE_VM_SEES_IT;
 }
 
+/*
+ * The folder is opened as the VM has it, because only the VM's own mounts say whether it is
+ * read-only there, even when it is the same folder as ours.
+ */
 bool target_can_write(const struct vm *vm, const char *path)
 {
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof(folder), "%.*s", (int)MAX(strrchr(path, '/') - path, 1), path);
-    if (!vm_sees(vm, folder) || vm_user_enter(vm) < 0)
+    char folder[PATH_MAX], its[64];
+    const char *name = strrchr(path, '/') + 1;
+    snprintf(folder, sizeof(folder), "%.*s", (int)MAX(name - 1 - path, 1), path);
+    _cleanup_close_ int fd = vm_sees(vm, folder) ? vm_open_folder(vm, folder) : -1;
+    if (fd < 0 || vm_user_enter(vm) < 0)
         return false;
-    bool can = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 &&
-               (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) < 0 ||
-                faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0);
+    snprintf(its, sizeof(its), "/proc/self/fd/%d", fd);
+    bool can =
+        faccessat(AT_FDCWD, its, W_OK | X_OK, AT_EACCESS) == 0 &&
+        (faccessat(fd, name, F_OK, AT_EACCESS) < 0 || faccessat(fd, name, W_OK, AT_EACCESS) == 0);
     vm_user_leave();
     return can;
 }

@@ -87,13 +87,15 @@ static int ask(const struct vm *vm, const char *pid, const char *file, bool all)
     if (r < 0)
         return why.len ? complain(pid, "no heap dump", buf_str(&why))
                        : complain_errno(pid, "no heap dump", r);
-    /*
-     * A dump that was cut short has no status of its own; every VM reports it in this line, with
-     * the reason.
-     */
-    char *text = (char *)buf_str(&answer), *failure = strstr(text, "Dump file is incomplete: ");
+    char *text = (char *)buf_str(&answer);
     if (!refused && strstr(text, "Heap dump file created"))
         return 0;
+    /*
+     * A dump that was not made or was cut short has no status of its own. The VM reports it in a
+     * line with the reason, after the line that it is dumping.
+     */
+    char *failure = strstr(text, "Dump file is incomplete: ");
+    failure = failure ? failure : strstr(text, "Unable to create ");
     text = failure ? failure : text;
     text[strcspn(text, "\n")] = 0;
     return complain(pid, "the VM wrote no heap dump", *text ? text : NULL);

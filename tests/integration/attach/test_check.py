@@ -114,6 +114,27 @@ def test_verdict_and_attach_agree(start, tmp_path, flags, before, cause):
         ]
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_output_folders_that_only_the_vm_cannot_write_to(start, tmp_path):
+    """The folder is the same one for both, and read-only among the mounts of the VM."""
+    process = start(
+        before=f"mount --bind {tmp_path} {tmp_path} && mount -o remount,ro,bind {tmp_path}"
+    )
+    found = check(process)
+    assert (found["record"][0], found["heap dump"][0]) == ("yes", "yes"), found
+    for command in (["attach", "--cpu", "-t", "50ms"], ["heap", "dump"]):
+        output = tmp_path / f"{command[0]}.out{'.jfr' if command[0] == 'attach' else ''}"
+        done = lab.jvmscope(*command, "-o", output, process.pid)
+        assert done.returncode == 0 and output.stat().st_size, done
+    # A recording that nobody waits for is fetched by the command that ends it.
+    done = lab.jvmscope("attach", "--cpu", "-o", tmp_path / "y.jfr", process.pid)
+    assert done.returncode == 0 and "-o" in done.stderr.partition("jvmscope stop")[2], done
+    done = lab.jvmscope("stop", "-o", tmp_path / "y.jfr", process.pid)
+    assert done.returncode == 0 and (tmp_path / "y.jfr").stat().st_size, done
+    name = f"jvmscope-{process.pid}-"
+    assert not [n for n in os.listdir(f"/proc/{process.pid}/root/tmp") if n.startswith(name)]
+
+
 @pytest.mark.jdks(8, 25)
 def test_verdict_on_other_jdks(start, jdk, tmp_path):
     """The checks where everything works, and their texts for a VM that warns and for one that

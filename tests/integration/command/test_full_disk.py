@@ -217,6 +217,11 @@ def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_pa
     done = lab.jvmscope("heap", "dump", "-o", small / "heap.hprof", hot.pid)
     assert done.returncode == 1
     only_line(done.stderr, "the VM wrote no heap dump", "No space left on device")
+    # The VM writes under the name of the output with a number behind it.
+    done = lab.jvmscope("heap", "dump", "-o", tmp_path / f"{'n' * 246}.hprof", hot.pid)
+    assert done.returncode == 1
+    line = only_line(done.stderr, "the VM wrote no heap dump", "ame too long")
+    assert "Dumping" not in line
     # The index of a dump takes room as well.
     assert lab.jvmscope("heap", "dump", "-o", tmp_path / "heap.hprof", hot.pid).returncode == 0
     command = [
