@@ -26,7 +26,7 @@ static enum path_state state_of(const struct timeline *t, uint32_t state, uint32
     bool timer =
         n != TL_NONE && (tl_node(t, n).edge == TL_BY_TIMER || tl_node(t, n).kind == TL_TIMEOUT);
     if (n != TL_NONE && tl_node(t, n).kind == TL_HANDOFF)
-        return PATH_RUN; /* still holds the lock: it had called wait() but not begun to wait */
+        return PATH_RUN; /* the thread has called wait(), but it still holds the lock */
     switch ((enum tl_kind)tl_node(t, state).kind) {
     case TL_RUN:
     case TL_DEAD:
@@ -137,9 +137,9 @@ static bool runs_on(const struct timeline *t, uint32_t n)
 }
 
 /*
- * Returns the last node before a moment and before a given node, among threads that have none of
- * the given flags. For a moment within the recording it prefers a thread that is running then: a
- * thread that has just died does not contribute to what comes next.
+ * Returns the last node that is not after a time and that precedes a given node, among threads
+ * without any of the given flags, or of end_thread alone. With running_first, threads that are
+ * running then come first: a thread that has just died does not contribute to what comes next.
  */
 static uint32_t last_node(const struct timeline *t, uint32_t end_thread, uint64_t to,
                           uint32_t before, uint32_t without, bool running_first)
@@ -188,9 +188,8 @@ static int consume_last(struct walk *w, uint32_t thread, uint32_t n)
 }
 
 /*
- * Returns the last node before node n and up to a time, of a thread of the program that is running
- * at that time. If several are, it is that of the thread that has done something last. TL_NONE:
- * none is.
+ * Among the threads of the program that are running at a time, finds the one that did something
+ * last, and returns its last node before node n. Returns TL_NONE if no thread is running.
  */
 static uint32_t running_at(struct walk *w, uint32_t n, uint64_t time)
 {
@@ -223,11 +222,10 @@ static const struct tl_pause *pause_within(const struct timeline *t, uint64_t fr
 
 /*
  * Two threads are woken by the VM itself and not by a thread of the program: the one that delivers
- * signals, which has done nothing before, and the one that enqueues the references that a
- * collection has cleared. The path then continues with what the program was doing when the signal
- * came or the collection began; it is consumed up to there. Returns the node to continue at, or
- * TL_NONE when node n is not such a wake-up or nothing was running. Returns -EPROTO in *ret_r when
- * the node leads outside the timeline.
+ * signals, at its start, and the one that enqueues references which a collection has cleared. The
+ * path then continues with what the program was doing when the signal arrived or the collection
+ * began. Returns the node to continue at, or TL_NONE when node n is not such a wake-up or nothing
+ * was running. Sets *ret_r to -EPROTO when the node leads outside the timeline.
  */
 static uint32_t before_vm(struct walk *w, uint32_t n, int *ret_r)
 {
@@ -243,7 +241,7 @@ static uint32_t before_vm(struct walk *w, uint32_t n, int *ret_r)
                !graph_woken(t, n) && strcmp(name, "Reference Handler") == 0) {
         const struct tl_pause *p = pause_within(t, tl_node(t, at.prev).time, at.time);
         before = running_at(w, n, p ? p->start_ns : at.time);
-        if (before != TL_NONE && p) /* until then it waits for a processor */
+        if (before != TL_NONE && p) /* the thread waits for a processor until then */
             *ret_r = consume(w, at.thread, p->end_ns, PATH_RUN, n);
     }
     if (before == TL_NONE || *ret_r < 0)
@@ -469,8 +467,8 @@ struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
         ret = (struct path_frames){ret.first + ret.n - common, common};
     } else {
         /*
-         * A thread that begins here: its first method, or the method that a lambda's proxy calls,
-         * is on the stack all the time.
+         * The stack of a thread that begins here contains, for its whole run, its first method or
+         * the method that a lambda's proxy calls.
          */
         uint32_t outer = ret.n;
         while (outer > 0 && is_outer(t, kinds, ret.first + outer - 1))

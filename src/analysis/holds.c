@@ -15,8 +15,8 @@
 enum { MEDIAN_SAMPLE = 500000, AHEAD = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
 
 /*
- * A flag of a hold while holds are being collected: its end is only an upper bound, and the median
- * length of its kind will replace it.
+ * A flag of a hold while holds are being collected: its end is only an upper bound, which the
+ * median length of holds of its kind will replace.
  */
 #define HOLD_MEDIAN 16
 
@@ -117,7 +117,7 @@ static int64_t slot_new(struct collector *c, uint32_t thread)
     return slot;
 }
 
-/* Records how long before a time the wake-up began that led to the hold which starts then. */
+/* Records how long before a hold's start the wake-up began that led to it. */
 static int note_wake(struct holds *h, uint32_t slot, uint64_t at, uint64_t wake)
 {
     uint64_t ns = at - MIN(wake, at);
@@ -126,8 +126,8 @@ static int note_wake(struct holds *h, uint32_t slot, uint64_t at, uint64_t wake)
 }
 
 /*
- * Returns graph_woken_at of the node that is being visited, by what is known of its thread: the
- * time of the cause, or NEVER.
+ * Returns what graph_woken_at returns for the node that is being visited, computed from what is
+ * known of its thread: the time of the cause, or NEVER.
  */
 static uint64_t wake_of(const struct collector *c, uint32_t i, const struct tl_node *n)
 {
@@ -231,8 +231,9 @@ static int acquired(struct collector *c, uint32_t i, const struct tl_node *n, ui
 }
 
 /*
- * A thread's park for a lock ends at node n. Returns whether it has the lock now: not if nobody
- * unparked it, or only one that gave up waiting itself while the lock had its owner.
+ * Called when a thread's park for a lock ends at node n. Returns whether the thread now has the
+ * lock. It does not if no other thread unparked it, or if the lock has an owner and the thread that
+ * unparked it had itself given up waiting.
  */
 static bool got_lock(struct collector *c, uint32_t i, const struct tl_node *n, uint32_t object)
 {
@@ -260,10 +261,10 @@ static int wait_ended(struct collector *c, uint32_t i, const struct tl_node *n)
 }
 
 /*
- * A thread that waits, or makes a call, with the method that took the lock on its stack has not
- * left that method, and has not left it when the wait ends either. But a thread that waits for this
- * very lock, or that came there by other calls, is in the method for another time, and so may be
- * one that has the first of these stacks again while nobody waits for the lock.
+ * A thread that waits or makes a call while the method that took the lock is on its stack has not
+ * left that method, and will not have left it when the wait ends. But a thread that waits for this
+ * very lock has left the method and entered it again. The same is assumed of a thread with other
+ * callers, and of one that shows the first of these stacks again while nobody waits for the lock.
  */
 static int scan_stack(struct collector *c, uint32_t i, const struct tl_node *n)
 {
@@ -329,17 +330,23 @@ static int open_exact(struct collector *c, uint32_t i, const struct tl_node *n, 
                      HOLD_EXACT);
 }
 
-/* A thread begins to wait for a lock, which ends its own hold and proves that of another thread. */
+/*
+ * A thread begins to wait for a lock, which shows that it does not hold the lock itself and that
+ * another thread does.
+ */
 static int wait_begins(struct collector *c, uint32_t i, const struct tl_node *n,
                        struct tl_context x)
 {
     bool queue = set_waiting(c, n->thread, x.object, true);
     if (x.object == TL_NONE || !c->wanted[x.object] || is_exact(c, x.object))
         return 0;
-    /* Who waits for a lock has left it, even if it is unknown who has it now. */
+    /* A thread that waits for a lock does not hold it, even if the owner is unknown. */
     if (is_owner(c, x.object, n->thread))
         hold_forget(c, x.object, n->time);
-    /* Only a thread that waited all the while shows that the owner has had it from the start. */
+    /*
+     * The owner is proven to have had the lock from the start only if a thread waited for it all
+     * the time.
+     */
     if (!queue)
         c->open[x.object].proven = n->time;
     if (x.other == TL_NONE || x.other == n->thread ||
@@ -446,7 +453,7 @@ static void end_settle(const struct collector *c, uint32_t thread, size_t slot,
     not_after(c, (uint32_t)slot, c->t->threads[thread].end_ns);
 }
 
-/* Some of the chunks, which one thread settles. */
+/* A range of chunks that one thread settles. */
 struct settling {
     const struct collector *c;
     const struct map *medians;
@@ -485,8 +492,8 @@ static int ends_settle(const struct collector *c)
 }
 
 /*
- * Builds the index of chunks by thread. The holds of one thread are already in order of their
- * start, because a hold is recorded when it begins.
+ * Builds the index of chunks by thread. The holds of a thread are already sorted by their start,
+ * because a hold is recorded when it begins.
  */
 static int holds_index(const struct collector *c)
 {
@@ -518,7 +525,7 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
     for (size_t i = 0; i < t->n_objects; i++)
         c->wanted[i] = !want || want(t, (uint32_t)i, arg);
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
-        /* contexts are scattered in memory: half of the time went into waiting for them */
+        /* contexts are scattered in memory, and waiting for them took half of the time */
         const struct tl_node *n = tl_read(&nodes, (uint32_t)i);
         if (i + AHEAD < nodes.to)
             __builtin_prefetch(&t->contexts[n[AHEAD].context]);

@@ -8,7 +8,7 @@
 
 struct median_kind {
     uint64_t key;
-    size_t n, end; /* its numbers, and where the next one is put */
+    size_t n, end; /* the sample of values, and the index at which the next value is stored */
 };
 
 struct median_number {

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 /*
- * Histogram of a row's durations, for percentiles: 32 buckets to a power of two, as in
- * HdrHistogram, which is accurate to 3 %.
+ * Histogram of a row's durations, for percentiles. It has 32 buckets per power of two, as
+ * HdrHistogram has, so it is accurate to 3 %.
  */
 enum { SUB = 32, BUCKETS = SUB * 60 };
 
@@ -182,8 +182,8 @@ static uint32_t class_of(const struct counting *c, const struct one_wait *w)
 }
 
 /*
- * Adds one state of a wait, from its node to the thread's next node, `end` (TL_NONE: the wait goes
- * on).
+ * Adds one state of a wait, which lasts from its node to `end`, the thread's next node. With
+ * TL_NONE the wait goes on.
  */
 static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
 {
@@ -193,7 +193,7 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
         (until <= c->f->from && n.time < c->f->from) || (c->f->to && n.time >= c->f->to) ||
         until - n.time < c->f->min_ns)
         return 0;
-    /* As in a recording of that part alone, what is outside of it did not happen. */
+    /* What lies outside the selected part is ignored, as if only that part had been recorded. */
     uint64_t from = MAX(n.time, c->f->from);
     uint64_t to = c->f->to ? MIN(until, c->f->to) : until;
     if (to < until)
@@ -214,7 +214,7 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     /* The VM's own threads run no Java code while they wait for work. */
     bool in_vm = c->t->threads[n.thread].flags & TL_THREAD_SYSTEM && w.context.stack == TL_NONE &&
                  class_of(c, &w) == TL_NONE;
-    /* A virtual thread that is ready does not wait for another thread; it only lacks a carrier. */
+    /* A virtual thread that is ready only lacks a carrier and does not wait for another thread. */
     bool ready = n.kind == TL_UNMOUNTED || n.kind == TL_PREEMPTED;
     w.idle = !w.block && !ready && (in_vm || stack_is_idle(c->t, c->kinds, w.context.stack));
     if (w.ns >= c->f->over_ns && ends && !(e.flags & TL_BLOCKED) && !ready &&
@@ -285,7 +285,7 @@ int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct
         s.threads.data[i].thread = (uint32_t)i;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         /*
-         * A state ends at the thread's next node that is not an instant within the state. Nodes
+         * A state ends at the thread's next node, not counting instants within the state. Nodes
          * refer to the node before them, so the end is found from there.
          */
         uint32_t p = tl_node(t, i).prev;

@@ -17,8 +17,8 @@ static int cut(struct critical_path *p, struct path_segment *s, uint64_t at)
 }
 
 /*
- * Splits off the delay's share for the part of it that the segment covers. Where in the segment the
- * delay was is not known; it is put at the end.
+ * Splits off the part of the delay that the segment covers. Where in the segment the delay was is
+ * unknown; it is put at the end.
  */
 static int split(struct critical_path *p, struct path_segment *s, const struct tl_delay *d)
 {
@@ -28,7 +28,7 @@ static int split(struct critical_path *p, struct path_segment *s, const struct t
     bool inferred = s->inferred;
     if (ns == 0)
         return 0;
-    /* The time that the container's quota took is put last. */
+    /* The time that the container's quota took comes last. */
     uint64_t throttled = MIN((uint64_t)(1000.0 * d->throttled_us * part), ns);
     int r = cut(p, s, to - ns);
     s->state = PATH_PREEMPTED;

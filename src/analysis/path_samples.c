@@ -15,7 +15,7 @@
 /* a larger recording is not read a second time */
 #define BYTES_MOST (INT64_C(1) << 30)
 
-/* A sample on the path. Its methods lie in `frames`, innermost first, each once. */
+/* A sample on the path. `frames` has its methods from `first` on, innermost first, each once. */
 struct hit {
     uint32_t segment, first, n;
 };
@@ -43,8 +43,8 @@ static bool is_run(const struct path_segment *s)
 }
 
 /*
- * Returns the number of the first method with this name, because overloads count as one method in
- * every ranked table. Negative errno on failure.
+ * Returns the number of the first method with this name, because every ranked table counts
+ * overloads as one method. Returns a negative errno on failure.
  */
 static int64_t number_of(struct joining *j, const struct rec_method *m)
 {
@@ -114,9 +114,9 @@ static int take(struct joining *j, const struct rec_event *e)
 }
 
 /*
- * Consecutive segments of one thread are one run that was divided by pauses and delays whose places
- * are not known, so the samples of one segment stand for the whole run. Each segment gets the
- * number of its run.
+ * Consecutive segments of one thread belong to one run, which pauses and delays at unknown places
+ * have divided. The samples of one segment therefore stand for the whole run. Gives each segment
+ * the number of its run.
  */
 static uint32_t *runs_of(const struct critical_path *p)
 {
@@ -263,7 +263,7 @@ int path_samples(const struct timeline *t, const char *file, bool idle,
     int r = out.too_large ? -EFBIG : t->unsampled ? 0 : recording_open(&out.recording, file, &why);
     if (r == -ENOMEM)
         return r;
-    /* otherwise the file is the thread profiler's XML, or too large */
+    /* otherwise the file is the thread profiler's XML, or too large to be read */
     bool readable = r == 0;
     out.top = calloc(p->segments.len + 1, sizeof(*out.top));
     out.sampled = calloc(p->segments.len + 1, 1);

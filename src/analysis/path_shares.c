@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The path's time inside the sections of locks. */
+/* How much of the path's time lies inside the critical sections of locks. */
 #include "analysis/critical_path.h"
 #include "analysis/sections.h"
 #include "analysis/unknown_owners.h"
@@ -51,7 +51,7 @@ static uint64_t wake_up(const struct holds *h, size_t slot)
     return at ? *at : h->slots[slot].start;
 }
 
-/* The latest end of holds is kept for blocks of this many. */
+/* For each block of this many holds, the latest end of the holds before it is kept. */
 enum { BLOCK_BITS = 4, BLOCK = 1 << BLOCK_BITS };
 
 struct sharing {

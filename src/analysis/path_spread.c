@@ -27,9 +27,9 @@
 enum { SEGMENTS_MOST = 1 << 20, BATCHES = 10, SPANS_LEAST = 5 };
 
 struct kind {
-    uint64_t n, each; /* pieces in all, and pieces in a batch */
+    uint64_t n, each; /* n: pieces in all; each: pieces in a batch */
     uint64_t filled;  /* pieces in the batch that is open */
-    double sum;       /* the open batch's sum */
+    double sum;       /* sum of the open batch */
     double batches, mean, squares;
 };
 
@@ -41,8 +41,8 @@ struct spread {
     size_t step;
 
     /*
-     * The piece that is being visited. It may have been interrupted by something that does not
-     * belong to it.
+     * The piece that is being visited. Something that does not belong to it may have interrupted
+     * it.
      */
     struct piece {
         uint32_t node;

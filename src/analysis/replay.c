@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedule decided anew: a discrete-event simulation of the threads. Between events a thread
- * takes its own time, and it waits for wakers as recorded; but a contended lock goes to the thread
- * that asks first once it is released. When the simulation cannot go on (inferred relations
- * contradict it, or an owner is unknown), the order is kept as recorded.
+ * Replays a recording and decides anew who gets each lock: a discrete-event simulation of the
+ * threads. Between events a thread takes its own recorded time, and it waits for the recorded
+ * wakers; but a contended lock goes to the thread that asks first after its release. When the
+ * simulation cannot go on (inferred relations contradict it, or an owner is unknown), the recorded
+ * order is kept.
  */
 #include "analysis/replay.h"
 
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* beyond this size the order is kept, because the simulation costs some 500 ns per node */
+/* beyond this size the recorded order is kept, because the simulation takes some 500 ns per node */
 enum { ARBITRATE_NODES = 20000000 };
 
 #define NOT_YET UINT64_MAX
@@ -51,7 +52,7 @@ struct simulation {
     const struct timeline *t;
     const struct holds *holds;
     uint64_t *times;
-    uint32_t *last; /* per thread: its last node that has happened, or TL_NONE */
+    uint32_t *last; /* per thread: its last node that has already happened, or TL_NONE */
     /* per thread: the next thread that waits for the same node or lock */
     uint32_t *waiting;
     uint64_t *arrived; /* per thread: when it arrived at the lock it waits for */
@@ -140,8 +141,8 @@ static bool must_wait(const struct simulation *s, uint32_t n)
 }
 
 /*
- * Gives a lock to the thread that waited for it, or that arrives at it when it is free but waited
- * for it in the recording.
+ * Gives a lock to a thread that waited for it, or to a thread that arrives when the lock is free
+ * but had to wait in the recording.
  */
 static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint64_t at,
                  bool contended)
@@ -193,7 +194,7 @@ static int advance(struct simulation *s, uint32_t p)
     return 0;
 }
 
-/* Returns the thread's next node, given the last node of each thread that has happened. */
+/* Returns the next node of a thread. `last` has the last node of each thread that has happened. */
 static uint32_t upcoming(const struct simulation *s, uint32_t thread)
 {
     return s->last[thread] == TL_NONE ? s->t->threads[thread].first
@@ -213,7 +214,7 @@ static int release_hold(struct simulation *s, uint32_t hold, uint64_t at)
     s->queue[object] = s->waiting[thread];
     uint32_t n = upcoming(s, thread);
     const struct tl_hold *h = n == TL_NONE ? NULL : lock_waited_for(s, n);
-    return h ? grant(s, n, h, at, true) : 0; /* there is none in an index that contradicts itself */
+    return h ? grant(s, n, h, at, true) : 0; /* an index that contradicts itself may have none */
 }
 
 /* Node n happens: releases its locks and wakes the threads that wait for it. */
@@ -290,9 +291,8 @@ static int simulate(struct simulation *s)
 }
 
 /*
- * Returns the node at which a thread releases its hold. If the hold is only inferred to have lasted
- * until some time, it is the last node before that time, because the thread's next node may be
- * seconds away.
+ * Returns the node at which a thread releases its hold. If the end of the hold is only inferred,
+ * this is the last node before that end, because the thread's next node may be seconds away.
  */
 static uint32_t release_of(const struct recorded *s, uint32_t thread, uint32_t slot)
 {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* how many nodes the first pass stays ahead at least */
+/* the least number of nodes that the first pass is ahead */
 enum { AHEAD_NODES = 1 << 14 };
 
 static void report(struct kept *k, size_t done, int error)
@@ -50,7 +50,7 @@ static void *own_times(void *arg)
     const struct timeline *t = k->t;
     struct tl_reader nodes = {.t = t};
     size_t i = 0;
-    /* per thread: the time of its previous node */
+    /* per thread: the new time of its previous node */
     uint64_t *last = malloc((t->n_threads + 1) * sizeof(*last));
     int error = last ? 0 : -ENOMEM;
     for (size_t n = 0; error == 0 && n < t->n_threads; n++)
@@ -76,7 +76,7 @@ static void *own_times(void *arg)
 
 size_t kept_times(const struct timeline *t)
 {
-    uint64_t most = 0; /* distance of a waker, of which the code is twice that or more */
+    uint64_t most = 0; /* largest distance to a waker; its code is twice that or more */
     size_t n = KEPT_TIMES_LEAST;
     for (size_t i = 0; i < t->n_blocks; i++) {
         const struct tl_block *b = &t->blocks[i];
@@ -110,7 +110,7 @@ int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replay
     ret->threaded =
         t->n_nodes >= CONCURRENT_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
     if (!ret->threaded && ring)
-        return -ERANGE; /* without a second thread all times need room */
+        return -ERANGE; /* without a second thread there must be room for all times */
     if (!ret->threaded)
         own_times(ret);
     return 0;
@@ -141,7 +141,7 @@ static size_t own_times_wait(struct kept *k, size_t beyond)
     return done;
 }
 
-/* Marks moments before a time as passed, and returns how many have passed in all. */
+/* Marks the moments before a time as passed, and returns how many have passed in all. */
 static int pass_moments(struct kept *k, int passed, uint64_t time)
 {
     for (; passed < KEPT_MOMENTS && k->moments[passed].time < time; passed++)
@@ -150,8 +150,8 @@ static int pass_moments(struct kept *k, int passed, uint64_t time)
 }
 
 /*
- * Computes the new times of node i, whose thread is at a lane, in all replays. Returns false when
- * its waker's times are no longer available.
+ * Computes the new times of node i in all replays. Returns false when the times of its waker are no
+ * longer available.
  */
 static bool new_times(const struct kept *k, struct tl_reader *nodes, size_t i,
                       const struct tl_node *at, struct lane *lane)

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Requests within each other; a damaged recording may have a request within itself. */
+/* How deeply requests may be nested; in a damaged recording a request may be inside itself. */
 enum { NESTED_MAX = 64 };
 
-/* Adds bytes to the name of a request and to those of the requests around it, to each name once. */
+/*
+ * Adds bytes to the name of a request and to the names of the requests around it, once for each
+ * name.
+ */
 static void add(const struct requests *r, uint32_t owner, uint64_t bytes, double *names)
 {
     const struct request *q = &r->list.data[owner];
@@ -23,8 +26,8 @@ static void add(const struct requests *r, uint32_t owner, uint64_t bytes, double
 }
 
 /*
- * Works of a thread are disjoint or within each other, and those that are around others come first:
- * the works that have begun and not ended form a stack.
+ * Works of a thread are disjoint or nested, and an enclosing work comes before those inside it. The
+ * works that have begun and not ended therefore form a stack.
  */
 int request_allocated(const struct requests *r, double **ret)
 {

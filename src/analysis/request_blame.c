@@ -20,7 +20,8 @@ const char *frames_method(const struct request_ledger *l, const struct frames_re
 }
 
 /*
- * Returns whether a frame belongs to the program and not to the pool for whose connection it waits.
+ * Returns whether a frame belongs to the program rather than to the pool for whose connection it
+ * waits.
  */
 static bool is_program(const struct request_ledger *l, const struct frames_ref *f, uint32_t i)
 {
@@ -48,9 +49,9 @@ static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t no
 }
 
 /*
- * Adds where a run was, dividing its time equally among its samples. Where in a run the thread had
- * no processor is unknown, so a part without a sample takes those of the same run that are nearest.
- * If there are none, what was on the stack at both ends counts.
+ * Adds the places of a run, dividing its time equally among its samples. Where in a run the thread
+ * had no processor is unknown, so a part without a sample takes the nearest samples of the same
+ * run. If there are none, the frames that are on the stack at both ends count.
  */
 static int add_activity_run(const struct request_ledger *l, const struct request_part *p,
                             struct thread_activities *ret)
@@ -111,7 +112,7 @@ int request_part_stacks(struct request_ledger *l, const struct request_part *p,
     return own ? add_activity(l, p, ret) : 0;
 }
 
-/* Adds what a thread did from start to end, except that it had nothing to do. */
+/* Adds what a thread did from start to end, leaving out times when it had nothing to do. */
 static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                          struct thread_activities *ret)
 {
@@ -143,8 +144,8 @@ static uint32_t waker_of(const struct timeline *t, uint32_t ends)
 
 /*
  * Adds the owners of a lock while a part waited for it. Each node that ended another thread's wait
- * for the lock begins that thread's turn. Before the first of them the owner is the one seen at the
- * beginning of the wait.
+ * for the lock makes that thread the owner. Before the first of these nodes the owner is the one
+ * seen at the beginning of the wait.
  */
 static int add_owners(struct request_ledger *l, const struct request_part *p, uint32_t object,
                       struct thread_activities *ret)

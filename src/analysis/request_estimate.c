@@ -5,7 +5,7 @@
 
 #define CONFIDENT 1.96 /* standard deviations of a 95 % interval */
 
-/* An estimate that rests on fewer requests is uncertain, as its error is then. */
+/* With fewer requests neither the estimate nor its error is certain. */
 enum { REQUESTS_LEAST = 5 };
 
 int estimate_sample_add(struct estimate_sample *s, uint32_t stratum, double weight)
@@ -23,11 +23,11 @@ int estimate_sample_add(struct estimate_sample *s, uint32_t stratum, double weig
 }
 
 /*
- * How the square of a request's distance from the mean of its stratum counts in the variance of a
- * sum: as in the jackknife, by how far the sum moves if the request is left out and the others
- * stand for it. Thus a request that stands for most of its stratum does not hide its own error. The
- * part of its weight that is the request itself is known. A request that is alone in its stratum is
- * compared with nothing at all.
+ * Returns the factor by which the square of a request's distance from the mean of its stratum
+ * counts in the variance of a sum. As in the jackknife, the distance is how far the sum moves if
+ * the request is left out and the others stand for it, so a request that stands for most of its
+ * stratum does not hide its own error. The weight of 1 that stands for the request itself is known
+ * and adds no variance. A request that is alone in its stratum has no others to be compared with.
  */
 static double spread(const struct estimate_sample *s, uint32_t stratum, double weight)
 {

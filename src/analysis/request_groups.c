@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Amounts by pairs of keys. */
+/* The sum of the times that have the same two keys. */
 struct tally_row {
     uint64_t a, b, ns;
-    struct thread_activity activity; /* one of those that were counted here */
+    struct thread_activity activity; /* one of the activities that were added */
 };
 
 struct tally {
@@ -25,7 +25,7 @@ struct tally {
 struct sum {
     enum request_cause cause;
     const char *object;
-    struct estimate slow, typical, most; /* most: 1 where it took more time than any other cause */
+    struct estimate slow, typical, most; /* most: how often it took the most time */
     uint64_t of_request;                 /* of the current request */
     struct tally own, culprits;
     struct tally busy; /* by the name of the request */
@@ -102,7 +102,7 @@ static int add_activities(struct summing *s, struct tally *to)
     return e;
 }
 
-/* Adds whose request a worker was busy with while a task lay in its queue. */
+/* While a task lay in a queue, its worker was busy with other requests: adds the names of these. */
 static int add_busy(struct summing *s, struct sum *sum, const struct request_part *p)
 {
     enum { LOOKED_AT = 64 };
@@ -126,7 +126,10 @@ static int add_busy(struct summing *s, struct sum *sum, const struct request_par
     return e;
 }
 
-/* Adds a part of a slow request to its cause, with the thread that is to blame and the place. */
+/*
+ * Adds a part of a slow request to its cause: what its own thread did, and what the threads did
+ * that are to blame.
+ */
 static int add_slow(struct summing *s, struct sum *sum, const struct request_part *p)
 {
     vec_clear(&s->activities.rows);
@@ -140,7 +143,7 @@ static int add_slow(struct summing *s, struct sum *sum, const struct request_par
     return e;
 }
 
-/* How many requests a slow or typical one stands for, and which others are like it. */
+/* Returns how many requests a slow or typical one stands for. */
 static double weight_of(const struct request_group *g, const struct request *q, bool slow)
 {
     return slow && g->equal ? (double)g->all / (double)g->slow.len : (double)q->weight;
@@ -353,18 +356,18 @@ static int choose(const struct requests *r, uint32_t name, const struct group_op
         uint64_t wanted = (uint64_t)(o->share * all);
         wanted += (double)wanted < o->share * all - 1e-9;
         /*
-         * Requests that were not kept are missing, which does not make those that were kept any
-         * slower.
+         * Some requests were not kept. The threshold follows from the histogram of all requests,
+         * not from those that were kept.
          */
         uint64_t bucket = n->exact ? latency_bucket(request_quantile(r, n, 1 - o->share)) : 0;
-        /* The histogram does not say which of those in its first bucket are slower than others. */
+        /* The histogram cannot distinguish requests in its first bucket, so these are not slow. */
         if (n->exact && n->all > n->count)
             bucket = MAX(bucket, 1);
         uint64_t least = latency_least_ns((uint32_t)bucket);
         g->wanted = wanted;
         /*
-         * Those that were kept stand for all that are as slow as the histogram can tell: if some of
-         * them were left out, the rest would stand for too many.
+         * All requests that were kept and are at least as slow as the bucket represent the slow
+         * ones; if some were left out, the rest would stand for too many.
          */
         bool every = n->exact && n->all > n->count;
         while (slow > 0 && (every || wanted > 0) && latency(r, list[slow - 1]) >= least) {

@@ -14,7 +14,7 @@ const char *request_cause_name(enum request_cause cause)
     return cause < REQUEST_CAUSES ? cause_names[cause] : "?";
 }
 
-/* In these methods a thread waits for a connection that others use. */
+/* Methods in which a thread waits for a connection that others use. */
 static const char *const pool_methods[] = {
     "com.zaxxer.hikari.pool.HikariPool.getConnection",
     "com.zaxxer.hikari.util.ConcurrentBag.borrow",
@@ -141,7 +141,7 @@ static int by_init_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Lists the waits of threads that initialized a class meanwhile. */
+/* Lists the times in which threads waited while they initialized a class. */
 static int index_inits(struct request_ledger *l)
 {
     const struct timeline *t = l->t;
@@ -160,7 +160,10 @@ static int index_inits(struct request_ledger *l)
     return e;
 }
 
-/* Returns the number of the span without a thread that began last before a time, or SIZE_MAX. */
+/*
+ * Among spans without a thread, returns the number of the one that began last before a time, or
+ * SIZE_MAX.
+ */
 static size_t pause_before(const struct request_ledger *l, int64_t ns)
 {
     size_t low = 0, high = l->late.len;
@@ -175,8 +178,8 @@ static size_t pause_before(const struct request_ledger *l, int64_t ns)
 }
 
 /*
- * All threads but the late ones stop at once. If the way to a safepoint is long, the last thread
- * that a sample saw on it is therefore the one for which the VM waited.
+ * At a safepoint all threads but the late ones stop at once. If reaching the safepoint takes long,
+ * the last thread that a sample saw running is therefore the one for which the VM waited.
  */
 static int index_late(struct request_ledger *l)
 {

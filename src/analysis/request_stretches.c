@@ -6,11 +6,11 @@
 #include <string.h>
 
 /*
- * If a run lasts this many sampling intervals without a CPU sample, in a recording that has
- * samples, the thread was not running: it waited in a way that leaves no event.
+ * If a recording has samples, and a run lasts this many sampling intervals without one, the thread
+ * was not running: it waited in a way that leaves no event.
  */
 #define UNSEEN_INTERVALS 3
-#define INTERVAL_NS      UINT64_C(20000000) /* when it is unknown or shorter */
+#define INTERVAL_NS      UINT64_C(20000000) /* used when the interval is unknown or shorter */
 
 /* Returns how many of the thread's nodes come before a time. */
 static uint32_t nodes_before(const struct request_ledger *l, uint32_t thread, uint64_t time)
@@ -27,8 +27,8 @@ static uint32_t nodes_before(const struct request_ledger *l, uint32_t thread, ui
 }
 
 /*
- * Returns the thread's last stretch that begins before `at`, cut at `at` and at `floor`. Instants
- * do not end a stretch.
+ * Returns the thread's last stretch that begins before `at`, limited to the time from `floor` to
+ * `at`. Instants do not end a stretch.
  */
 struct stretch ledger_before(const struct request_ledger *l, uint32_t thread, uint64_t floor,
                              uint64_t at)
@@ -198,8 +198,8 @@ static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t
 }
 
 /*
- * Returns whether there is evidence that the thread ran for ns of this time, given that no wait of
- * it was recorded. Other recorders leave out short waits.
+ * Returns whether something shows that the thread ran for ns of this time, in which no wait of it
+ * was recorded. Other recorders leave out short waits.
  */
 static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                     uint64_t ns)
@@ -237,7 +237,10 @@ static int add_cpu(struct request_ledger *l, struct request_parts *p, struct req
     return e ? e : ledger_add_part(p, part);
 }
 
-/* Returns the class of the outermost frame with a mark in a wait's stack; NULL after a failure. */
+/*
+ * Returns the class of the outermost frame with a mark in the stack of a wait, or NULL when memory
+ * ran out.
+ */
 static const char *marked_class(struct request_ledger *l, uint32_t state, uint8_t mark)
 {
     uint32_t stack = tl_context_of(l->t, state)->stack;
@@ -253,11 +256,11 @@ static const char *marked_class(struct request_ledger *l, uint32_t state, uint8_
 }
 
 /*
- * The VM leaves no event of a thread that waits until another one has initialized a class. But if
+ * The VM leaves no event when a thread waits until another one has initialized a class. But if
  * another thread initialized a class for most of this time and finished before its end, and this
  * thread hardly ran, then this thread waited for it. Returns the other thread's wait, or NULL.
- * piece_end: the end of the part and of the time without a processor after it, of which it is not
- * known when it was; the other thread may finish in it.
+ * piece_end is the end of the part and of the time without a processor that follows it. When
+ * exactly the thread had no processor is unknown, so the other thread may finish in that time.
  */
 static const struct initializing *init_during(const struct request_ledger *l,
                                               const struct request_part *part, uint64_t piece_end)
@@ -320,7 +323,8 @@ static int add_piece(struct request_ledger *l, struct request_parts *p,
     part.end = part.start;
     part.start = start;
     /*
-     * Where in the piece it had no processor is unknown, so the samples of the whole piece decide.
+     * Where in the piece the thread had no processor is unknown, so the samples of the whole piece
+     * decide.
      */
     if (e || part.start >= part.end)
         return e;
@@ -354,7 +358,7 @@ static const struct request_span *last_span(const struct request_ledger *l, uint
 }
 
 /*
- * Divides [start, end), which contains no pause, into the time taken by the VM and by class
+ * Divides [start, end), which contains no pause, into the time of the VM, the time of class
  * loading, and the rest.
  */
 static int add_between(struct request_ledger *l, struct request_parts *p,
@@ -388,7 +392,7 @@ static int add_between(struct request_ledger *l, struct request_parts *p,
     return e;
 }
 
-/* Divides a run, beginning with the collector's pauses. */
+/* Divides a run. The collector's pauses come first. */
 static int add_run(struct request_ledger *l, struct request_parts *p,
                    const struct request_part *run, uint64_t start, uint64_t end)
 {
@@ -415,8 +419,8 @@ static int add_run(struct request_ledger *l, struct request_parts *p,
 }
 
 /*
- * Returns the pool for whose connection a request's thread waited at a time, according to the
- * request's children.
+ * Returns the pool for whose connection a request's thread waited at a time, as the children of the
+ * request show it.
  */
 static const char *pool_at(const struct request_ledger *l, const struct request_work *w,
                            uint64_t start, uint64_t end)

@@ -5,15 +5,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What is being estimated of a name: CPU time and then the causes. */
+/* What is estimated for each name: first the CPU time, then the causes. */
 enum { CPU, FIRST_CAUSE, VALUES = FIRST_CAUSE + REQUEST_CAUSES };
 
 struct name_estimates {
     struct estimate_sample sample;
     struct estimate values[VALUES];
     /*
-     * Of the CPU time: what can be compared with CPU samples, and the number of these, with the
-     * requests' weights; and the same with the squares of these.
+     * The CPU time that CPU samples can confirm, and the number of these samples, both with the
+     * weights of requests and with the squares of the weights.
      */
     double sampled_ns, samples, spread_ns, spread;
 };
@@ -50,7 +50,7 @@ static int add_value(struct name_estimates *of, int k, const struct request *q, 
               : 0;
 }
 
-/* In the order of time, so that neighbours in the timeline are looked up together. */
+/* In chronological order, so that neighbours in the timeline are read together. */
 static int add_requests(struct request_ledger *l, const struct requests *r,
                         struct name_estimates *all, struct name_sums *sums)
 {
@@ -77,11 +77,11 @@ static int add_requests(struct request_ledger *l, const struct requests *r,
 }
 
 /*
- * Compares the CPU time of a name with what its CPU samples say, which the threads' CPU clocks
- * take: a time without a processor that was too short to be examined, and a wait within the VM that
- * leaves no event, look like CPU time and have no samples. If chance explains so few samples in
- * less than one case of forty, the samples decide; if in less than one of six, the difference is an
- * error. The number of samples has Poisson's distribution.
+ * Compares the CPU time of a name with what its CPU samples show. The threads' CPU clocks take
+ * these samples, so they leave out times that only look like CPU time: waits within the VM that
+ * leave no event, and times without a processor that were too short to be examined. If so few
+ * samples would occur by chance in less than one case of forty, the samples decide; in less than
+ * one of six, the difference counts as an error. The number of samples has a Poisson distribution.
  */
 static void compare_cpu(const struct name_estimates *of, double interval_ns, struct name_sums *s)
 {

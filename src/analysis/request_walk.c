@@ -34,8 +34,8 @@ static int64_t queued_at(const struct request_work *x)
 }
 
 /*
- * Returns whether the work is the end of a task's wait in a queue, because the task was cancelled.
- * Its thread is the one that cancelled it.
+ * Returns whether the work stands for a task that was cancelled while it waited in a queue. Its
+ * thread is then the one that cancelled it.
  */
 static bool is_cancelled(const struct walk *w, const struct request_work *x)
 {
@@ -45,7 +45,7 @@ static bool is_cancelled(const struct walk *w, const struct request_work *x)
 
 /*
  * Returns the work that was in progress just before a time: on the given thread if there is one,
- * otherwise the one that began last. UINT32_MAX: none.
+ * otherwise the one that began last. Returns UINT32_MAX if there is none.
  */
 static uint32_t pick(const struct walk *w, uint64_t at, uint64_t thread)
 {
@@ -62,7 +62,7 @@ static uint32_t pick(const struct walk *w, uint64_t at, uint64_t thread)
     return best;
 }
 
-/* Returns the work that ended last before a time. UINT32_MAX: none did. */
+/* Returns the work that ended last before a time, or UINT32_MAX. */
 static uint32_t pick_before(const struct walk *w, uint64_t at)
 {
     uint32_t best = UINT32_MAX;
@@ -96,9 +96,9 @@ static int consume(struct walk *w, uint64_t start, enum request_cause cause, uin
 }
 
 /*
- * Returns the work of a thread that was in progress at a time, or that ended since another time if
- * the thread only ran from then on: a future wakes the threads that wait for it when the work that
- * completes it is over.
+ * Returns the work of a thread that was in progress at a time. A work that ended after `since`
+ * counts as well if the thread only ran from then on, because a future wakes the threads that wait
+ * for it when the work that completes it is over.
  */
 static uint32_t work_of(const struct walk *w, uint32_t thread, uint64_t since, uint64_t at)
 {
@@ -120,8 +120,8 @@ static uint32_t work_of(const struct walk *w, uint32_t thread, uint64_t since, u
 }
 
 /*
- * Returns the work for the same request that another thread was doing when it ended this wait.
- * UINT32_MAX: there is none.
+ * Returns the work for the same request that another thread was doing when it ended this wait, or
+ * UINT32_MAX.
  */
 static uint32_t woken_by(const struct walk *w, const struct stretch *s, uint64_t *ret_at)
 {
@@ -140,8 +140,8 @@ static uint32_t woken_by(const struct walk *w, const struct stretch *s, uint64_t
 }
 
 /*
- * Returns the task for which a thread waited until it lost patience and cancelled it, without
- * waiting for anything else in between. UINT32_MAX: there is none.
+ * Returns the task for which a thread waited until it gave up and cancelled the task, without
+ * waiting for anything else in between. Returns UINT32_MAX if there is none.
  */
 static uint32_t given_up(const struct walk *w, uint32_t thread, const struct stretch *s)
 {
@@ -163,9 +163,9 @@ static uint32_t given_up(const struct walk *w, uint32_t thread, const struct str
 }
 
 /*
- * Divides the time before `at` back to where the work began, or to where another thread's work for
- * the same request ended a wait, and returns that work. Returns UINT32_MAX when the beginning is
- * reached, or a negative errno.
+ * Divides the time before `at` back to the point where the work began, or where another thread's
+ * work for the same request ended a wait. Returns that work, UINT32_MAX when the beginning of the
+ * request is reached, or a negative errno.
  */
 static int64_t walk_work(struct walk *w, uint32_t i)
 {
@@ -195,7 +195,7 @@ static int64_t walk_work(struct walk *w, uint32_t i)
     return UINT32_MAX;
 }
 
-/* Divides the time before `at` back to `floor` for as long as the thread was busy then. */
+/* Divides the time before `at` back to `floor`, as far as the thread was busy then. */
 static int walk_busy(struct walk *w, uint32_t thread, uint64_t floor)
 {
     int e = 0;
@@ -212,8 +212,8 @@ static int walk_busy(struct walk *w, uint32_t thread, uint64_t floor)
 }
 
 /*
- * Divides the time between the last work and the request's end, during which the thread that ended
- * the request was busy: servers finish an answer after what is recorded as their work for it.
+ * Divides the time between the last work and the end of the request, during which the thread that
+ * ended the request was busy: what a server does to finish a response is not recorded as work.
  */
 static int walk_tail(struct walk *w)
 {
@@ -224,8 +224,8 @@ static int walk_tail(struct walk *w)
 }
 
 /*
- * Returns the work whose task lay in a queue just before a time and was not begun then. Of several,
- * the one that lay there first. UINT32_MAX: none.
+ * Returns the work whose task was in a queue just before a time and had not begun then. Among
+ * several, returns the one that was queued first. Returns UINT32_MAX if there is none.
  */
 static uint32_t pick_queued(const struct walk *w, uint64_t at)
 {
@@ -242,8 +242,8 @@ static uint32_t pick_queued(const struct walk *w, uint64_t at)
 
 /*
  * Divides the time in which nothing worked for the request, back to the last work i. Between two
- * works of the same thread its server's own code ran. A task of the request that was in a queue is
- * what it waited for, even if the request was over when the task began.
+ * works of the same thread, code of the server ran. If a task of the request was in a queue, the
+ * request waited for it, even if the request was over when the task began.
  */
 static int walk_gap(struct walk *w, uint32_t i, uint64_t next_thread)
 {
@@ -260,7 +260,7 @@ static int walk_gap(struct walk *w, uint32_t i, uint64_t next_thread)
 
 /*
  * Returns what a work waited for between its hand-over and its beginning. A virtual thread that was
- * made for it waits for a carrier and not in a queue of the program.
+ * created for it waits for a carrier, not in a queue of the program.
  */
 static enum request_cause queue_cause(const struct walk *w, const struct request_work *x,
                                       uint64_t queued)
@@ -336,7 +336,7 @@ void request_parts_release(struct request_parts *p)
     vec_release(&p->rows);
 }
 
-/* A thread is sampled as often as it runs if it lives for many times the samples' interval. */
+/* If a thread lives for many sampling intervals, it has samples for as much time as it runs. */
 static bool is_sampled(const struct request_ledger *l, uint32_t thread)
 {
     enum { INTERVALS = 20 };

@@ -9,7 +9,9 @@
 #define P99       0.99
 #define CONFIDENT 1.96 /* standard deviations of a 95 % interval */
 
-/* A request's latency without a cause and with it; the request stands for `weight` requests. */
+/*
+ * The latency of a request with a cause and without it; the request stands for `weight` requests.
+ */
 struct row {
     uint64_t ns, with_ns;
     double weight;
@@ -26,7 +28,7 @@ static int by_ns(const void *a, const void *b)
     return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
-/* Rows are sorted. */
+/* Returns the quantile of rows that are sorted by ns. */
 static uint64_t quantile(const struct row *rows, size_t n, double all, double share)
 {
     double seen = 0;
@@ -38,7 +40,7 @@ static uint64_t quantile(const struct row *rows, size_t n, double all, double sh
     return n ? rows[n - 1].ns : 0;
 }
 
-/* The rows are in the order of their latency with the cause. */
+/* The rows are sorted by their latency with the cause. */
 static struct request_without answer(struct row *rows, size_t n)
 {
     double all = 0, squares = 0, seen = 0;

@@ -11,14 +11,14 @@
 
 enum { HOLD_BYTES_MAX = 4 * VARINT_MAX, PARTS = 63 };
 
-/* How much of a hold no waiter proves, in parts of its length, rounded up. */
+/* Returns how much of a hold no waiter proves, in units of 1/PARTS of its length, rounded up. */
 static uint64_t unproven_parts(const struct hold_side *side, uint64_t length)
 {
     uint64_t unproven = MIN(side->unsure_us * UINT64_C(1000), length);
     return length ? (unproven * PARTS + length - 1) / length : 0;
 }
 
-/* The inverse, in ns. */
+/* The inverse of unproven_parts, in ns. */
 static uint64_t part_of(uint64_t length, uint64_t parts)
 {
     return parts == PARTS ? length : length / PARTS * parts;
@@ -30,8 +30,8 @@ static uint64_t add_up(uint64_t sum, uint64_t ns)
 }
 
 /*
- * Writes the holds of a thread from number `from` on, as many as fit; returns the next number.
- * unsure: per object, to be added to; or NULL.
+ * Writes the holds of a thread from number `from` on, as many as fit, and returns the number of the
+ * next one. Adds to `unsure`, which has an element per object and may be NULL.
  */
 static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint8_t **to,
                        const uint8_t *end, struct tl_unsure *unsure)
@@ -46,7 +46,7 @@ static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint
         uint64_t unproven = end_inferred ? 0 : unproven_parts(&h->side[slot], length);
         bool inferred = end_inferred || unproven;
         *to = varint_put(*to, one->start - before);
-        /* a release may lie before an inferred acquisition: there is no section then */
+        /* no section remains if the release lies before an inferred acquisition */
         *to = varint_put(*to, length);
         *to = varint_put(*to, (uint64_t)tl_hold_object(one) << 1 | inferred);
         uint64_t more_us = end_inferred ? (hold_latest(h, slot) - one->end + 999) / 1000 : 0;
@@ -63,7 +63,7 @@ static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint
 }
 
 /*
- * Passes all holds in a short form to a function, piece by piece, and thread by thread. unsure: as
+ * Passes all holds in a compact form to a function, in pieces and thread by thread. `unsure` is as
  * above.
  */
 static int put_all(const struct timeline *t, const struct holds *h, struct tl_unsure *unsure,
@@ -89,14 +89,16 @@ static int count_bytes(void *arg, uint32_t thread, const uint8_t *bytes, size_t 
     return 0;
 }
 
-/* Turns the bytes of each thread into where its holds begin. */
+/* Turns the number of bytes of each thread into the position at which its holds begin. */
 static void sum_firsts(const struct timeline *t, uint64_t *first)
 {
     for (size_t i = 0; i < t->n_threads; i++)
         first[i + 1] += first[i];
 }
 
-/* Returns where the holds of each thread begin, and where the last ones end; NULL without memory.
+/*
+ * Returns the position at which the holds of each thread begin, followed by the end of the last
+ * ones; NULL without memory.
  */
 static uint64_t *firsts(const struct timeline *t, const struct holds *h)
 {
@@ -171,9 +173,9 @@ struct putting {
     const struct timeline *t;
     const struct holds *h;
     int fd;
-    uint64_t *first;    /* per thread: how many bytes the thread before it has */
+    uint64_t *first; /* per thread: how many bytes the thread before it has */
     struct tl_unsure *unsure;
-    VEC(uint8_t) bytes; /* collected until there are many */
+    VEC(uint8_t) bytes; /* holds are collected here until there are many */
 };
 
 static int flush(struct putting *p)
@@ -254,7 +256,7 @@ int hold_list_keep(struct timeline *t, const struct holds *h)
     return r;
 }
 
-/* Reads the thread's next hold, which may be damaged in an index: then there is none. */
+/* Reads the thread's next hold. Where the index is damaged there is none. */
 static void next_hold(struct section_lane *lane)
 {
     uint64_t after = cursor_varint(&lane->later);
@@ -323,7 +325,7 @@ void sections_release(struct sections *s)
     *s = (struct sections){0};
 }
 
-/* Drops the holds that are over at a time, whichever end is assumed. */
+/* Drops the holds that are over at a time, even if their latest end is assumed. */
 static void prune(struct section_lane *lane, uint64_t time)
 {
     size_t kept = 0;
@@ -335,7 +337,7 @@ static void prune(struct section_lane *lane, uint64_t time)
 
 /*
  * Adds the holds that begin before one time and extend beyond another. Their objects come from an
- * index, which may be wrong.
+ * index, which may be wrong, so they are checked.
  */
 static void take_in(struct sections *s, struct section_lane *lane, uint64_t start, uint64_t end)
 {
@@ -359,8 +361,8 @@ static void take_in(struct sections *s, struct section_lane *lane, uint64_t star
 }
 
 /*
- * Sections of one thread nest or follow each other. Going backward, each section adds what later
- * ones have not covered yet.
+ * Sections of one thread nest or follow each other. The loop goes backward, and each section adds
+ * the time that later ones have not covered yet.
  */
 static uint64_t inside(const struct section_lane *lane, uint64_t start, uint64_t end,
                        enum hold_ends ends)

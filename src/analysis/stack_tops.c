@@ -18,7 +18,8 @@ bool stack_tops_may_continue(const struct timeline *t, uint32_t stack, uint32_t 
     const struct tl_stack s = t->stacks[stack], call = t->stacks[of];
     const struct tl_frame *in = t->frames + s.first, *from = t->frames + call.first;
     for (uint32_t k = 0; k < s.len; k++) {
-        uint32_t n = MIN(s.len - k, call.len), i = 1; /* a stack may be cut at its root */
+        /* the outermost frames of a stack may be missing */
+        uint32_t n = MIN(s.len - k, call.len), i = 1;
         if (in[k].method != from[0].method)
             continue;
         while (i < n && in[k + i].method == from[i].method && in[k + i].line == from[i].line)
@@ -37,7 +38,7 @@ static size_t number_tops(struct stack_tops *s, uint32_t *number)
     for (size_t i = 0; i < t->n_stacks; i++) {
         uint32_t method = t->stacks[i].len ? t->frames[t->stacks[i].first].method : TL_NONE;
         if (method >= t->n_strings)
-            continue; /* there is none, or the index is damaged */
+            continue; /* the stack is empty, or the index is damaged */
         if (!number[method])
             number[method] = ++n;
         s->top[i] = number[method] - 1;

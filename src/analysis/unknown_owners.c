@@ -17,8 +17,8 @@ struct finding {
 };
 
 /*
- * Returns whether a class that threads park for is a lock. Those whose owner a release shows are
- * known by TL_OBJECT_LOCK; others, such as ReentrantReadWriteLock, by their package.
+ * Returns whether a class that threads park for is a lock. If a release shows an owner, the object
+ * has TL_OBJECT_LOCK; other locks, such as ReentrantReadWriteLock, are recognized by their package.
  */
 static bool is_lock(const struct timeline *t, uint32_t object)
 {
@@ -28,7 +28,9 @@ static bool is_lock(const struct timeline *t, uint32_t object)
             !strstr(class, "ConditionObject"));
 }
 
-/* Returns whether the owner of what a thread waited for is known; end: what ended the wait. */
+/*
+ * Returns whether the owner of what a thread waited for is known. `end` says what ended the wait.
+ */
 static bool is_known(const struct timeline *t, const struct tl_context *c, enum tl_edge end)
 {
     uint32_t flags = t->objects[c->object].flags;
@@ -36,7 +38,7 @@ static bool is_known(const struct timeline *t, const struct tl_context *c, enum 
            (flags & TL_OBJECT_LOCK && end == TL_BY_UNPARK);
 }
 
-/* Finds the row of an object's class, which is made if there is none. */
+/* Finds the row of an object's class, or makes it. */
 static int find_row(struct finding *f, uint32_t object)
 {
     bool added;
@@ -52,14 +54,14 @@ static int find_row(struct finding *f, uint32_t object)
     return 0;
 }
 
-/* The wait for a lock in which a thread is. */
+/* The lock that a thread waits for. */
 struct waiting {
     uint64_t since;
     uint32_t context;
-    enum tl_kind kind; /* TL_RUN: it is in none */
+    enum tl_kind kind; /* TL_RUN if it waits for none */
 };
 
-/* Counts a wait that lasts until a time. */
+/* Counts a wait that ended at a time. */
 static inline __attribute__((always_inline)) int
 count(struct finding *f, const struct waiting *wait, uint64_t until, enum tl_edge end)
 {

@@ -80,9 +80,8 @@ static uint64_t scale(const struct replay *r, uint64_t all, uint64_t inside)
 }
 
 /*
- * Returns whether the time before a node lies inside a scaled method. The stack of a wait says
- * whether the wait does. A run has no stack; it counts as inside when both the node before and the
- * node after it are.
+ * Returns whether the time before a node lies inside a scaled method. For a wait, its stack says
+ * so. A run has no stack; it counts as inside when the nodes before and after it are both inside.
  */
 static bool method_inside(struct replay *r, const struct tl_node *at, uint32_t n)
 {
@@ -222,7 +221,7 @@ struct path_part {
     const struct path_options *options;
     const struct scaled *what;
     struct critical_path path;
-    uint64_t from, to; /* the range that was asked about */
+    uint64_t from, to; /* the range of time that was asked about */
     uint64_t inside;
     double spread;
     int result;
@@ -278,7 +277,10 @@ static uint64_t makespan_kept(const struct path_part *p, const struct kept *k, s
     return end - kept_moment(k, replay, KEPT_FROM, first->thread);
 }
 
-/* Replays in the recorded order while another thread finds the path, unless it is known. */
+/*
+ * Replays in the recorded order. Unless the path is already known, another thread finds it at the
+ * same time.
+ */
 static int replay_concurrently(struct kept *k, struct path_part *p)
 {
     pthread_t finder;
@@ -391,8 +393,8 @@ static void conclude(struct what_if_answer *a, double factor, double spread,
             ? (uint64_t)((double)a->arbitrated * (double)a->before / (double)a->unchanged + 0.5)
             : a->arbitrated;
     /*
-     * The recorded run would not have been longer with a shorter section, nor shorter with a longer
-     * one: a difference the other way comes from the order decided anew.
+     * A shorter section cannot make the run longer, nor a longer section make it shorter. If the
+     * result says so, deciding the order anew is the cause.
      */
     if (factor < 1)
         a->answer = MIN(a->answer, a->before);
@@ -411,8 +413,8 @@ static void conclude(struct what_if_answer *a, double factor, double spread,
 }
 
 /*
- * Decides the order of locks anew, with the change and without it. The ratio of the two has no
- * meaning unless that is possible for both.
+ * Decides the order of locks anew, with the change and without it. The ratio of the two is
+ * meaningful only if that is possible for both.
  */
 static int replay_both_anew(double factor, const struct path_part *p, uint64_t usual,
                             struct what_if_answer *a)
@@ -457,7 +459,9 @@ static uint64_t moved(uint64_t ns, int64_t by)
     return by < 0 ? ns - MIN((uint64_t)-by, ns) : ns + (uint64_t)by;
 }
 
-/* The ends of sections that the recording allows besides the likely ones. */
+/*
+ * The earliest and the latest ends of sections that the recording allows, besides the likely ones.
+ */
 static const enum hold_ends other_ends[] = {HOLD_ENDS_AT_ONCE, HOLD_ENDS_LATE};
 
 /*

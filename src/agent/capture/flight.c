@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jfr=: the VM's own Flight Recorder records too. Its recording is written to a file next to the
- * output when ours ends, and the output gets its chunks at the end (output/out.h). Events that our
- * recording has are switched off there. All of it is done by calls of the classes of jdk.jfr, whose
+ * jfr=: the VM's own Flight Recorder records as well. Its recording is written to a file next to
+ * the output when ours ends, and its chunks are appended to the output (output/out.h). Events that
+ * our recording has are switched off there. All of this calls the classes of jdk.jfr, whose
  * interface is the same from JDK 8u262 to 27.
  */
 #include "agent/capture.h"
@@ -74,8 +74,8 @@ static jobject configuration_of(JNIEnv *jni, const char *text)
 }
 
 /*
- * The recorder of JDK 11 cannot take samples of old objects with these collectors, and says so on
- * the program's standard output. Some unmaintained versions before 17 could; we skip the samples
+ * With these collectors the recorder of JDK 11 cannot take samples of old objects, and says so on
+ * the program's standard output. Some unmaintained versions before 17 can; the samples are skipped
  * there too.
  */
 static bool lacks_old_objects(void)
@@ -178,7 +178,9 @@ static int flight_start(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
-/* Stops the recording, which writes it, unless the recorder's own shutdown hook has done that. */
+/*
+ * Stops the recording, which writes it. The recorder's own shutdown hook may have done so already.
+ */
 static void flight_end(struct session *s, JNIEnv *jni)
 {
     if (!flight.recording || (*jni)->PushLocalFrame(jni, LOCALS) < 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heap=dump: the VM's own dumper writes a file next to the output, which is rewritten into the
- * output (hprof/redump.h) and then removed. With format=r the VM's file itself is the result,
- * because heap dumps are separate files.
+ * heap=dump: the VM's own dumper writes a file next to the output. It is rewritten into the output
+ * (hprof/redump.h) and then removed. With format=r the VM's file is itself the result, because heap
+ * dumps are separate files.
  */
 #include "agent/capture/alloc/sites.h"
 #include "agent/output/dictionary.h"
@@ -24,7 +24,7 @@
 
 enum { DUMP_CLASS_FIRST = 100000001, DUMP_TRACE_FIRST = 400000001, TRIES = 3 };
 
-/* Serializes dumps: the session's dump and the one for exhausted memory may coincide. */
+/* Serializes dumps: a dump of the session and one for exhausted memory may coincide. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
@@ -252,7 +252,7 @@ static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const vo
     struct session *s = session_now;
     if (!s || !(flags & JVMTI_RESOURCE_EXHAUSTED_JAVA_HEAP) || !state.oom_name)
         return;
-    /* Only once: the dump itself may exhaust memory again, on this thread. */
+    /* Once only, because the dump itself may exhaust memory again, on this thread. */
     if (atomic_exchange(&state.out_of_memory, true))
         return;
     session_message(s, "memory is exhausted: %s; dumping the heap", description ? description : "");

@@ -50,7 +50,7 @@ struct patterns {
 };
 
 static uint32_t type;
-/* the recording began in a VM that was already running and had loaded its classes */
+/* the recording began in a VM that was already running, so its classes have been loaded */
 static bool live;
 
 static void patterns_release(struct patterns *p)
@@ -62,7 +62,7 @@ static void patterns_release(struct patterns *p)
 
 static void split(struct patterns *ret, enum option option, const char *list)
 {
-    /* The fields and classes of traced objects may be separated by these too. */
+    /* The fields and classes of traced objects may be separated by these characters too. */
     const char *separators = option == OPT_SHOW || option == OPT_TOSTRING ? ":, " : ":";
     for (const char *p = list; p && *p && ret->n < PATTERNS_MAX;) {
         size_t n = strcspn(p, separators);
@@ -80,7 +80,7 @@ static bool declares_method(jclass c, struct str class_name, const char *pattern
     jmethodID *methods = NULL;
     bool is = false;
     if ((*vm.ti)->GetClassMethods(vm.ti, c, &n, &methods) != JVMTI_ERROR_NONE)
-        return true; /* the VM does not say */
+        return true; /* the VM does not tell them */
     for (jint i = 0; i < n && !is; i++) {
         char *name = NULL, *descriptor = NULL;
         if ((*vm.ti)->GetMethodName(vm.ti, methods[i], &name, &descriptor, NULL) !=
@@ -95,7 +95,7 @@ static bool declares_method(jclass c, struct str class_name, const char *pattern
     return is;
 }
 
-/* The dot before the last name of a pattern, which types may follow; NULL: there is none. */
+/* Returns the dot before the last name of a pattern, which types may follow, or NULL. */
 static const char *last_dot(const char *pattern)
 {
     return memrchr(pattern, '.', strcspn(pattern, "("));
@@ -103,8 +103,7 @@ static const char *last_dot(const char *pattern)
 
 /*
  * Returns whether the class or one of its methods matches: pkg.Outer.Inner may also be the method
- * Inner of pkg.Outer. The methods are looked at only where the pattern names their class without a
- * star.
+ * Inner of pkg.Outer. Methods are searched only where the pattern names their class without a star.
  */
 static bool is_chosen(const char *pattern, jclass c, struct str name)
 {
@@ -138,8 +137,8 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
 }
 
 /*
- * Returns whether the part before the last dot is the name of the class, so that the pattern names
- * one of its methods.
+ * Returns whether the part of the pattern before its last dot is the name of the class, so that the
+ * pattern names one of its methods.
  */
 static bool names_class(const struct pattern *p, struct str name)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events=y: threads that start, end and are renamed, classes that are loaded, unloaded or not
- * found, and collections that begin and end, as moments between the calls of a trace. Classes are
+ * found, and collections that begin and end, as instants between the calls of a trace. Classes are
  * tagged in an environment of their own, so that their unloading can be reported by name. Thread
- * names are compared once a second.
+ * names are compared once per second.
  */
 #include "agent/capture.h"
 #include "agent/capture/vm/vm.h"
@@ -42,7 +42,7 @@ static const struct jfr_type event_type = {
 static struct {
     pthread_mutex_t lock; /* protects the class names */
     jvmtiEnv *ti;         /* environment of the tags; never disposed of */
-    /* By tag - 1. The VM may report an unloading late; after that its place is used again. */
+    /* By tag - 1. The VM may report an unloading late; the place is used again only after that. */
     VEC(struct named_class {
         char *name;
         uint32_t loader;    /* number of the loaders of its loader's class */
@@ -224,7 +224,7 @@ static uint32_t loader_of(JNIEnv *jni, jclass c)
     return known - 1;
 }
 
-/* Takes the name. Returns the tag of its place; 0: there is no memory. Under the lock. */
+/* Takes over the name. Returns the tag of its place, or 0 without memory. Under the lock. */
 static jlong take_place(char *name, uint32_t loader)
 {
     struct named_class c = {.name = name, .loader = loader};
@@ -274,7 +274,7 @@ static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jcl
     report("class load", self ? self->name : NULL, name);
 }
 
-/* Callback of that environment alone; may run during a collection: no JNI. */
+/* Called only for that environment, perhaps during a collection: no JNI. */
 static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
 {
     pthread_mutex_lock(&all.lock);

@@ -13,7 +13,7 @@
 
 enum { CLASS_FILE_MAX = 16 << 20, SAME_NAME_MAX = 32 };
 
-/* The class's name with dots, in to. */
+/* Writes the class's name with dots into `to`. */
 static int name_of_file(const uint8_t *data, size_t len, char *to, size_t size)
 {
     struct class_file file = {0};

@@ -117,10 +117,7 @@ static void halted_remove(JNIEnv *jni, struct halted *h)
 jvmtiError control_release(struct inspection *i, struct halted *h)
 {
     jvmtiError e = JVMTI_ERROR_THREAD_NOT_SUSPENDED;
-    /*
-     * A thread that stops at a breakpoint is entered into the table a moment before it suspends
-     * itself.
-     */
+    /* A thread that stops at a breakpoint is in the table a moment before it suspends itself. */
     for (int tries = 0; tries < 1000 && e == JVMTI_ERROR_THREAD_NOT_SUSPENDED; tries++) {
         e = (*i->ti)->ResumeThread(i->ti, h->thread);
         if (e == JVMTI_ERROR_THREAD_NOT_SUSPENDED)
@@ -245,7 +242,7 @@ static const struct verb *find_verb(const char *name, struct buf *why)
     return NULL;
 }
 
-/* A step is finished when its thread is held again. */
+/* A step is finished when its thread has stopped again. */
 static void wait_for(struct control_call *c)
 {
     char place[512];

@@ -230,10 +230,7 @@ static struct breakpoint *breakpoint_at(jmethodID m, jlocation at)
     return NULL;
 }
 
-/*
- * Sets or clears breakpoints; returns their number, in which one that is set already counts. With
- * the lock.
- */
+/* Sets or clears breakpoints. Returns their number; one that was already set counts too. */
 static int place_one(struct control_call *c, jclass class, jmethodID m, jlocation at, bool set,
                      jvmtiError *ret_error)
 {
@@ -263,7 +260,7 @@ static int place_one(struct control_call *c, jclass class, jmethodID m, jlocatio
     return 0;
 }
 
-/* What was found where no breakpoint can be. */
+/* What was found instead of a place for a breakpoint. */
 struct seen {
     unsigned classes;
     bool abstract, native; /* a method that is meant has no code */
@@ -306,7 +303,8 @@ static int place_in_class(struct control_call *c, jclass class, uint32_t line, c
             signature_put_parameters(&seen->others, m->descriptor);
         }
         /*
-         * Only the first instruction of a line, because a loop returns to its line several times.
+         * Only the first instruction of a line, because a loop may return to its line several
+         * times.
          */
         for (size_t l = 0; line && l < m->n_lines; l++) {
             if (m->lines[l].line == line) {
@@ -319,7 +317,7 @@ static int place_in_class(struct control_call *c, jclass class, uint32_t line, c
     return placed;
 }
 
-/* Why no breakpoint was set. */
+/* Writes why no breakpoint was set. */
 static void say_why(struct control_call *c, const struct seen *seen, uint32_t line)
 {
     const char *text = c->operands[0];
@@ -352,7 +350,8 @@ static int place(struct control_call *c, bool set)
     if (!written)
         return -ENOMEM;
     const char *close = strrchr(text, ')');
-    if (!close || !close[1 + strspn(close + 1, " ")]) /* not a descriptor's result */
+    /* it is not a descriptor, which has a result after its parentheses */
+    if (!close || !close[1 + strspn(close + 1, " ")])
         option_list_normalize(written, ':');
     if (!split(written, wanted, sizeof(wanted), &line, &method)) {
         buf_printf(c->i->why,

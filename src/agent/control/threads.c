@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Any live thread except the agent's. */
+/* Returns any live thread except the agent's. */
 static jthread thread_of(struct control_call *c, const char *operand)
 {
     c->i->operand = operand;
@@ -48,7 +48,7 @@ int control_suspend(struct control_call *c)
         return -ESRCH;
     _cleanup_free_ char *name = control_thread_name(t);
     /*
-     * While we hold the lock, no thread is inside a callback of a step that holds the lock, so none
+     * Callbacks of a step hold the lock. While we hold it, no thread is inside one of them, so none
      * can be suspended while holding it.
      */
     control_lock();
@@ -93,7 +93,7 @@ int control_interrupt(struct control_call *c)
     return control_error(c, c->operands[0], (*c->i->ti)->InterruptThread(c->i->ti, t));
 }
 
-/* A Throwable of the class, created by its constructor without arguments; NULL. */
+/* Returns a Throwable of the class, created by its constructor without arguments, or NULL. */
 static jobject make_throwable(struct control_call *c, const char *name)
 {
     JNIEnv *jni = c->i->jni;
@@ -267,8 +267,8 @@ int control_return(struct control_call *c)
 }
 
 /*
- * The slot and signature of a local given by name, or by "#SLOT:TYPE" where the class has no table
- * of locals.
+ * Finds the slot and signature of a local given by name, or by "#SLOT:TYPE" where the class has no
+ * table of locals.
  */
 static int find_local(struct control_call *c, jmethodID m, jlocation at, const char *name,
                       jint *ret_slot, char *signature, size_t size)

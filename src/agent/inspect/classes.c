@@ -111,8 +111,8 @@ static void put_fields(struct inspection *i, jclass c, bool statics_alone)
 }
 
 /*
- * Where the code of compiled methods is: jmethodID -> index in `code`; reported when the VM replays
- * its events.
+ * The code of compiled methods: jmethodID -> index in `code`. The VM reports it when it replays its
+ * events.
  */
 static struct map compiled;
 
@@ -132,8 +132,8 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID m, jint size, const void
 }
 
 /*
- * Uses an environment of its own for the duration of one question, because while the event is
- * enabled the VM records debug information for each compilation.
+ * Uses an environment of its own for each question, because while the event is enabled the VM
+ * records debug information for each compilation.
  */
 static void find_compiled(void)
 {
@@ -240,7 +240,7 @@ static void put_names(struct inspection *i, const char *key, jclass *list, jint 
     json_end_array(i->out);
 }
 
-/* Superclasses, interfaces, and the loaded classes that extend this one. */
+/* Writes superclasses, interfaces, and the loaded classes that extend this one. */
 static void put_hierarchy(struct inspection *i, jclass c)
 {
     json_key_array(i->out, "supers");

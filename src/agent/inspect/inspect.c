@@ -19,8 +19,8 @@ static const struct question questions[] = {
 };
 
 /*
- * The environment in which objects are numbered. The first question creates it, and it is kept
- * together with the numbers.
+ * The environment in which objects are numbered. The first question creates it; it exists as long
+ * as there are numbers.
  */
 static jvmtiEnv *numbers;
 static jvmtiCapabilities capabilities;

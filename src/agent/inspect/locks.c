@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks held and awaited, from ThreadMXBean.dumpAllThreads: JVM TI's own functions for this need
- * capabilities that no VM grants to an agent that attaches. Ownable synchronizers that are held are
- * not requested, because the VM would have to walk the heap for them.
+ * Locks that are held and waited for, from ThreadMXBean.dumpAllThreads: JVM TI's own functions for
+ * this need capabilities that no VM grants to an agent that attaches. Ownable synchronizers that
+ * are held are not requested, because the VM would have to walk the heap for them.
  */
 #include "agent/inspect/inspect.h"
 #include "agent/vm/names.h"
@@ -124,7 +124,7 @@ void inspect_put_locks(struct inspection *i, jlong java_id)
     }
 }
 
-/* A frame as "Class.method:line", as the views of a recording show it. */
+/* Writes a frame as "Class.method:line", as the views of a recording show it. */
 static void put_frame(struct inspection *i, const jvmtiFrameInfo *frame)
 {
     const struct method *m = names_method(i->jni, frame->method);
@@ -167,7 +167,7 @@ static void put_blocked(struct inspection *i, jobject info)
     json_end_object(i->out);
 }
 
-/* The index of a thread's Java id in an array of ThreadInfo, or n. */
+/* Returns the index of a thread's Java id in an array of ThreadInfo, or n. */
 static jsize place_of(struct inspection *i, jobjectArray all, jsize n, jlong id)
 {
     jsize place = n;
@@ -233,7 +233,7 @@ int inspect_deadlocks(struct inspection *i)
     json_key_array(i->out, "deadlocks");
     for (jsize k = 0; k < n; k++) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, k);
-        if (!info) /* it has ended since */
+        if (!info) /* the thread has ended since */
             done[k] = true;
         else
             (*i->jni)->DeleteLocalRef(i->jni, info);

@@ -17,8 +17,8 @@ struct tally {
 };
 
 /*
- * Chooses the first ones, those that already have a number among them. The others are marked with a
- * tag that is not used as a number.
+ * Chooses the first objects. Those among them that have a number keep it; the others are marked
+ * with a tag that is not used as a number.
  */
 static jint JNICALL count_instance(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
 {
@@ -64,7 +64,7 @@ int inspect_instances(struct inspection *i)
     }
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_instance};
     struct tally t = {0};
-    /* Only live objects are to be counted, so a collection is run first. */
+    /* Only live objects should be counted, so a collection is run first. */
     collect_if_possible(i->jni);
     jvmtiError e = (*i->ti)->IterateThroughHeap(i->ti, 0, c, &callbacks, &t);
     if (e != JVMTI_ERROR_NONE) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads, groups, stack: states, locks held and awaited, frames with their locals. */
+/* threads, groups, stack: states, locks held and waited for, frames with their locals. */
 #include "agent/inspect/inspect.h"
 #include "agent/vm/names.h"
 #include "agent/vm/os_thread.h"
@@ -67,7 +67,9 @@ static void put_os_thread(struct inspection *i, jthread thread, jlong java_id)
     }
 }
 
-/* The kernel's id of the thread that carries a virtual thread, if one does and it is known. */
+/*
+ * The kernel's id of the thread that carries a virtual thread, if there is one and the id is known.
+ */
 static void put_carrier(struct inspection *i, jthread t)
 {
     jfieldID f = vm_field(i->jni, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;");

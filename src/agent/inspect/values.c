@@ -90,7 +90,10 @@ jclass inspect_class_by_name(struct inspection *i, const char *name)
 void inspect_put_modifiers(struct inspection *i, const char *key, jint modifiers,
                            enum member_kind kind)
 {
-    /* The flags that the class file format defines for each; other bits are internal to HotSpot. */
+    /*
+     * The flags that the class file format defines for classes, fields and methods; other bits are
+     * internal to HotSpot.
+     */
     static const jint valid[] = {
         [KIND_CLASS] = 0x761f, [KIND_FIELD] = 0x50df, [KIND_METHOD] = 0x1dff};
 
@@ -175,7 +178,7 @@ static void put_text(struct inspection *i, jstring s)
     }
 }
 
-/* The value in a box such as java.lang.Integer: its field "value". */
+/* Returns the value in a box such as java.lang.Integer: its field "value". */
 static void put_boxed(struct inspection *i, jobject o, jclass c, const char *signature)
 {
     jfieldID f = (*i->jni)->GetFieldID(i->jni, c, "value", signature);
@@ -263,7 +266,7 @@ void inspect_put_value(struct inspection *i, const char *signature, jvalue v)
         json_i64(i->out, v.b);
         break;
     case 'C': {
-        /* One UTF-16 unit in (modified) UTF-8. */
+        /* Writes one UTF-16 unit in (modified) UTF-8. */
         char utf[4] = {(char)v.c};
         if (v.c >= 0x800 || v.c == 0)
             snprintf(utf, sizeof(utf), "%c%c%c", 0xe0 | v.c >> 12, 0x80 | (v.c >> 6 & 0x3f),

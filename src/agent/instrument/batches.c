@@ -25,9 +25,9 @@
 enum { AT_START_UP = 256, AT_ONCE = 128, AT_ONCE_9_TO_12 = 4, AT_ONCE_8 = 1 };
 
 /*
- * The bound: of a hundred requests that arrive while classes are changed, one is delayed by more
- * than FELT_NS. A stop delays those that arrive in its first (length - FELT_NS), and the next stop
- * follows one pause later. Half of the budget is reserved for other effects: code that was
+ * SHARE: of a hundred requests that arrive while classes are changed, at most one is delayed by
+ * more than FELT_NS. A stop delays those that arrive in its first (length - FELT_NS), and the next
+ * stop follows one pause later. Half of this budget is reserved for other effects: code that was
  * discarded is interpreted until it is compiled again, and a capture of the heap requests
  * collections.
  */
@@ -37,13 +37,13 @@ enum { SHARE = 200 };
 /* if a stop took longer, the VM was waiting for a processor, and pauses would not help */
 #define LONG_NS  (40 * NS_PER_MS)
 #define SLICE_NS (20 * NS_PER_MS)
-/* Total for all batches: the user waits for them, and so do other requests to the VM. */
+/* Total for all batches. The user waits for them, and so do other requests to the VM. */
 #define PAUSES_OF_CLASS_NS (30 * NS_PER_MS)
 #define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
 
 static atomic_bool ending;
 static atomic_int hurried;        /* threads that wait for the work in progress */
-static _Atomic uint64_t progress; /* done << 32 | of; 0: not at work */
+static _Atomic uint64_t progress; /* done << 32 | of; 0: no work is in progress */
 
 bool batches_progress(int *ret_done, int *ret_of)
 {
@@ -114,7 +114,7 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
 
 /*
  * How often a class may be transformed before its constant pool is checked; how many more times
- * before the next check; the limit of the pool.
+ * until the next check; and the limit of the pool.
  */
 enum { UNSEEN = 4, MORE = 9, POOL_MOST = 60000 };
 
@@ -128,7 +128,7 @@ static bool is_nan(unsigned tag, uint64_t bits)
                                  : (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
 }
 
-/* The number of NaNs in a constant pool, given as GetConstantPool returns it. */
+/* Counts the NaNs in a constant pool in the form that GetConstantPool returns. */
 static uint64_t count_nans(const unsigned char *bytes, jint len)
 {
     struct cursor in = cursor_of(bytes, (size_t)len);

@@ -103,7 +103,7 @@ bool choice_may_match(const char *patterns, struct str class_name)
     return false;
 }
 
-/* A name or, with a star at its end, a prefix of names. */
+/* Matches a name or, with a star at the end, a prefix of names. */
 static bool listed(const char *const *list, struct str s)
 {
     for (; *list; list++) {
@@ -124,8 +124,8 @@ bool choice_never(struct str class_name)
         "jdk/internal/vm/*",   "jdk/internal/misc/Unsafe*", NULL,
     };
     /*
-     * The Unsafe that the probes use. From JDK 9 on they use the one above, and this is an ordinary
-     * class.
+     * The Unsafe that the probes use. From JDK 9 on they use the one above, and this one is an
+     * ordinary class.
      */
     static const char *const never_8[] = {"sun/misc/Unsafe*", NULL};
     return listed(never, class_name) || (vm.version < 9 && listed(never_8, class_name));
@@ -154,7 +154,10 @@ bool choice_thread_changes(struct str method)
     return listed(names, method);
 }
 
-/* "name" means all methods of this name, "name(types" those whose descriptor begins so. */
+/*
+ * "name" stands for all methods of this name, "name(types" for those whose descriptor begins with
+ * these types.
+ */
 static bool is_among(const char *const *list, struct str method, struct str descriptor)
 {
     for (; *list; list++) {
@@ -233,7 +236,10 @@ static bool begins_with(struct str name, const char *prefix)
     return name.len > n && memcmp(name.data, prefix, n) == 0;
 }
 
-/* How likely it is that people leave out the package, or the outer class, of this class. */
+/*
+ * A rank that says how likely it is that people leave out the package, or the outer class, of this
+ * class.
+ */
 static unsigned rank_of(struct str name)
 {
     static const char *const libraries[] = {"java/", "javax/", "jdk/", "sun/", "com/sun/"};

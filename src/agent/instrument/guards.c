@@ -10,8 +10,8 @@
 #include <string.h>
 
 /*
- * Where the first handler of a method begins. The key is the method and the length of its code,
- * which distinguishes code with probes from code without.
+ * Where the first handler of a method begins. The key consists of the method and the length of its
+ * code, which distinguishes code with probes from code without.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map guards;

@@ -37,9 +37,9 @@ static char *include_patterns, *exclude_patterns;
 static struct map changed;
 static struct map refused; /* the same for those that the VM refused */
 
-/* held by a thread that removes probes */
+/* held by a thread while it removes probes */
 static pthread_mutex_t restore_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t to_restore; /* former clients, as bits in `changed` */
+static _Atomic uint64_t to_restore; /* the clients that have gone, as bits in `changed` */
 
 static uint64_t name_key(struct str name)
 {
@@ -158,7 +158,7 @@ static const struct vm_callbacks events = {.ti = {.ClassFileLoadHook = transform
 static const struct vm_callbacks prepare_events = {.ti = {.ClassPrepare = loaded_class_prepared}};
 static bool prepares; /* prepare_events are enabled */
 
-/* Removes the bits of former clients, and everything when there is no client any more. */
+/* Removes the bits of clients that have gone, and everything when there is no client any more. */
 static void forget_clients(uint64_t slots)
 {
     uint64_t key, value;
@@ -280,7 +280,7 @@ int instrument_change(const struct instrument_client *c, JNIEnv *jni)
     return loaded_transform(jni, c, slot);
 }
 
-/* Takes a client out of the table; returns its bit, 0 when it was not there. */
+/* Removes a client from the table. Returns its bit, or 0 when it was not there. */
 static uint64_t remove_client(const struct instrument_client *c)
 {
     uint64_t slot = 0;
@@ -300,7 +300,7 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni)
     uint64_t slot = remove_client(c);
     if (!slot)
         return;
-    if (vm.dying) { /* in either case, probes may still run in frames that no thread has left */
+    if (vm.dying) { /* in either case, probes may still run in frames that threads have not left */
         forget_clients(slot);
         return;
     }

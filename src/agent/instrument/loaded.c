@@ -14,7 +14,8 @@
 #include <string.h>
 
 /*
- * The name of a class, java/lang/String, from its signature; false for arrays and primitive types.
+ * Takes the name of a class, java/lang/String, from its signature. Returns false for arrays and
+ * primitive types.
  */
 static bool class_signature_name(jclass class, char **ret_signature, struct str *ret_name)
 {
@@ -106,8 +107,8 @@ static void call_on_class(JNIEnv *jni, jclass class, struct str name)
 }
 
 /*
- * Returns whether a loaded class has to be transformed: because it is offered to a client, or to
- * remove probes, or either, as for loaded_transform.
+ * Returns whether a loaded class has to be transformed: because it is offered to a client, because
+ * probes have to be removed, or for either reason, as for loaded_transform.
  */
 static bool to_retransform(jclass class, const struct instrument_client *c, uint64_t out_of)
 {
@@ -152,7 +153,7 @@ void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jc
     vm_clear_exception(jni);
 }
 
-/* A probe class, which is never changed. */
+/* Returns a probe class, which is never changed. */
 static jclass find_probe(const struct loaded_classes *all)
 {
     jclass found = NULL;

@@ -260,7 +260,7 @@ static void *thunk_of(jmethodID id, const struct native_method *m, void *functio
     return thunk;
 }
 
-/* Strings from JVM TI that describe a method. */
+/* Takes the strings of JVM TI that describe a method. */
 struct described {
     struct native_method m;
     char *name, *descriptor;
@@ -286,7 +286,10 @@ static void described_release(struct described *d)
     vm_free(d->descriptor);
 }
 
-/* "java/lang/String" of a class, in *ret_signature, which is JVM TI's; empty for arrays. */
+/*
+ * Returns "java/lang/String" for a class, as a part of *ret_signature, which JVM TI allocated;
+ * empty for arrays.
+ */
 static struct str name_of(jclass c, char **ret_signature)
 {
     *ret_signature = NULL;
@@ -372,7 +375,7 @@ typedef jint(JNICALL *register_natives)(JNIEnv *, jclass, const JNINativeMethod 
 static register_natives real_register;
 static __thread bool registering_again;
 
-/* Handles what a class registers again: only methods without a thunk are rebound. */
+/* Handles what a class registers again. Only methods without a thunk are rebound. */
 static jint JNICALL our_register(JNIEnv *jni, jclass c, const JNINativeMethod *methods, jint n)
 {
     char *signature;
@@ -552,8 +555,8 @@ void native_calls_off(const struct native_client *c, JNIEnv *jni)
     while (atomic_load(&natives.inside))
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     /*
-     * The event stays enabled where there are rows: methods bound meanwhile have to be restored by
-     * stop and used by another start.
+     * The event remains enabled while there are rows: methods that are bound meanwhile have to be
+     * restored by stop and used by another start.
      */
     if (!any_client() && !natives.n_rows)
         vm_events_off(&events);

@@ -159,8 +159,8 @@ static bool is_field(jclass class, jfieldID id, const char *name, const char *de
 }
 
 /*
- * The field that the class itself declares. Not by GetFieldID, which initialises the class: that
- * runs code of the program in a place where the program does not run it.
+ * Finds a field that the class itself declares. GetFieldID is not used, because it initializes the
+ * class, which would run code of the program where the program does not run it.
  */
 static jfieldID declared_field(jclass class, const char *name, const char *descriptor)
 {

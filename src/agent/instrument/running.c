@@ -10,7 +10,9 @@
 
 #include <string.h>
 
-/* RUNNING_DEPTH: frames of each thread that are looked at. NAMES_MAX: methods that are named. */
+/*
+ * RUNNING_DEPTH: frames of each thread that are examined. NAMES_MAX: methods that a message names.
+ */
 enum { RUNNING_DEPTH = 128, NAMES_MAX = 12 };
 
 struct running {
@@ -26,7 +28,7 @@ static bool is_chosen(const struct method *m)
                              (struct str){m->descriptor, strlen(m->descriptor)});
 }
 
-/* The JDK's methods make room for those of the program. */
+/* Methods of the program displace those of the JDK. */
 static void add(struct running *r, const struct method *m)
 {
     bool jdk = instrument_is_jdk((struct str){m->class_name, strlen(m->class_name)});
@@ -51,7 +53,7 @@ static void look_at(JNIEnv *jni, jmethodID id, bool (*is_meant)(const struct met
         add(r, m);
 }
 
-/* Returns whether another of the named methods differs only in its parameters. */
+/* Returns whether another named method differs only in its parameters. */
 static bool is_overloaded(const struct running *r, unsigned i)
 {
     const struct method *m = r->named[i];
@@ -63,7 +65,7 @@ static bool is_overloaded(const struct running *r, unsigned i)
     return false;
 }
 
-/* Names have descriptors, as in patterns, where several methods have the same name. */
+/* Where several methods have the same name, their descriptors are written too, as in patterns. */
 static void put_names(const struct running *r, struct buf *names)
 {
     for (unsigned i = 0; i < r->n_named; i++) {

@@ -75,8 +75,8 @@ static enum instrument_reason reason_of(int error)
 }
 
 /*
- * The constant pool index of the annotation by which the JDK marks intrinsics; 0 when the class has
- * none.
+ * Returns the constant pool index of the annotation by which the JDK marks intrinsics, or 0 when
+ * the class has none.
  */
 static uint16_t intrinsic_mark(const struct class_file *c)
 {
@@ -191,8 +191,8 @@ static void report_intrinsic(struct str class_name, struct str method)
 }
 
 /*
- * Writes the changed class to out, or nothing; returns the clients that changed it, as bits.
- * Without out the result is only computed.
+ * Writes the changed class to `out`, if a client changed it, and returns these clients as bits.
+ * Without `out` it only computes the result.
  */
 static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
 {
@@ -295,8 +295,8 @@ static bool changes(struct worker *w, const char *name, struct str data)
 }
 
 /*
- * Returns a class file with different modifiers, which the VM rejects as a new version of a loaded
- * class.
+ * Returns a copy of a class file with different modifiers, which the VM rejects as a new version of
+ * a loaded class.
  */
 static void make_refused(struct worker *w, struct str data, jint *new_len, unsigned char **new_data)
 {

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The ranges of the original, so that a number shows what it identifies. */
+/* The ranges that the original HPROF uses, so that a number shows what it identifies. */
 #define OBJECT_FIRST UINT64_C(0x50000000)
 #define FRAME_FIRST  UINT64_C(0x70000001)
 #define STRING_FIRST UINT64_C(0xa0000001)
@@ -23,11 +23,11 @@
 enum { NAME_MAX_BYTES = 2048 };
 
 struct frame_key {
-    const struct method *method; /* NULL: no longer known */
+    const struct method *method; /* NULL once it has been dropped */
     uint64_t line;
 };
 
-/* A class in output b whose unloading has not been written. */
+/* A class in the binary output whose unloading has not been written yet. */
 struct reported_class {
     uint64_t key;     /* index into class_times */
     uint32_t serial;  /* its serial number in the output */
@@ -43,7 +43,7 @@ struct dictionary {
     struct strpool frames;   /* struct frame_key */
     struct strpool traces;   /* uint32_t thread, then frame numbers */
     struct strpool titles;   /* the values that dictionary_trace_method returned */
-    struct map thread_known; /* serials that were written */
+    struct map thread_known; /* serial numbers that have been written */
     struct map class_times;  /* hash of a class's id and name -> how often it was unloaded */
     VEC(struct reported_class) reported_classes;
     /* reported_classes.len and class_watch_unload_count() when unloaded classes were last searched
@@ -113,7 +113,7 @@ static uint64_t string_id(struct dictionary *d, const char *s)
     return STRING_FIRST + (uint64_t)number;
 }
 
-/* java: a class rather than a library; watched: as in reported_class. */
+/* java: a class, as opposed to a library; watched: as in reported_class. */
 static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id, bool java,
                              uint32_t watched)
 {
@@ -257,7 +257,7 @@ uint32_t dictionary_empty_trace(struct dictionary *d)
 }
 
 /*
- * The top frames that belong to one of our probes and the code it called; the same rule as in
+ * The top frames that belong to one of our probes and the code that it called; the same rule as in
  * profile/frame_role.h.
  */
 static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t n)
@@ -270,7 +270,7 @@ static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t
     return 0;
 }
 
-/* As is_of_agents_library of profile/frame_role.h. */
+/* Like is_of_agents_library of profile/frame_role.h. */
 static bool is_of_own_library(const struct method *m)
 {
     char function[NAME_MAX_BYTES];

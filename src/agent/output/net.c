@@ -72,8 +72,8 @@ static void *send_all(void *context)
 }
 
 /*
- * With the lock held: waits for progress of the sender. False if there was none, which ends the
- * connection.
+ * With the lock held: waits until the sender makes progress. If it makes none, ends the connection
+ * and returns false.
  */
 static bool wait_progress(struct net *n)
 {

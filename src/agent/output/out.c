@@ -33,8 +33,8 @@ static int write_file(void *context, const void *bytes, size_t len)
 }
 
 /*
- * The name of the file: as given, or derived from the format; a different one if it exists and must
- * not be overwritten (force=n).
+ * Chooses the name of the file: as given, or derived from the format; a different one if the file
+ * exists and must not be overwritten (force=n).
  */
 static int choose_path(char *path, size_t size, const struct options *o)
 {
@@ -52,8 +52,8 @@ static int choose_path(char *path, size_t size, const struct options *o)
 }
 
 /*
- * A ring that the user gave no place lies where it can be found after the VM's end. Its name has
- * the time, because the same process id comes again (in a container each time).
+ * A ring for which the user gave no place gets one where it can be found after the VM has ended.
+ * Its name contains the time, because process ids recur (in a container each time).
  */
 static int choose_ring(char *path, size_t size)
 {
@@ -190,7 +190,7 @@ void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes)
     buf_release(bytes);
 }
 
-/* A file that cannot grow counts as a failure only when an event did not fit. */
+/* A file that cannot grow counts as a failure only if there was no room for an event. */
 static int recording_failure(struct out *out)
 {
     struct jfr_counters n;
@@ -237,7 +237,7 @@ int out_append_later(struct out *out, const char *path)
     return out->appended ? 0 : -ENOMEM;
 }
 
-/* Nothing is appended when the VM wrote no recording, which the capture has reported. */
+/* Nothing is appended when the VM wrote no recording. The capture has reported that. */
 static int append_recording(struct out *out)
 {
     int from = open(out->appended, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -317,7 +317,7 @@ void out_ring_status(const struct out *o, const struct options *options, struct 
         buf_string(out, "ring.moved 1\n");
 }
 
-/* What was lost so far, by capture and kind, summed over reasons. */
+/* What has been lost so far, by capture and kind, summed over reasons. */
 struct lost_things {
     VEC(struct lost_thing {
         struct jfr_loss_row row;

@@ -80,7 +80,7 @@ static int resolve_thread(void *context, uint64_t id, struct jfr_thread *ret)
     return 0;
 }
 
-/* Returns a property, which vm_free takes back, or NULL, and adds its length. */
+/* Returns a property, to be freed by vm_free, or NULL. Adds its length to *len. */
 static char *property(const char *name, size_t *len)
 {
     char *value = NULL;
@@ -126,8 +126,8 @@ static void report_vm(struct jfr_writer *w)
 }
 
 /*
- * jdk.ActiveSetting: one for each option that has a value. The id is that of the event type to
- * which it applies.
+ * Writes jdk.ActiveSetting events: one per option that has a value. The id is that of the event
+ * type to which it applies.
  */
 static void report_settings(struct jfr_writer *w, const struct options *o)
 {
@@ -172,7 +172,7 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
     }
     struct jfr_writer *w = NULL;
     /*
-     * Another process may cut the file short. With -Xcheck:jni the VM would print on the program's
+     * Another process may truncate the file. With -Xcheck:jni the VM would print on the program's
      * output that a signal handler was replaced.
      */
     if (!vm_flag("CheckJNICalls"))

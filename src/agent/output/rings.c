@@ -18,11 +18,17 @@ enum { KEPT = 2, RINGS_MAX = 256 };
 
 void ring_hold(int fd)
 {
-    /* A file system without locks leaves the ring as one that ended, which is then the newest. */
+    /*
+     * On a file system without locks, the ring looks like one whose VM has ended; it is then the
+     * newest of these.
+     */
     (void)!flock(fd, LOCK_EX | LOCK_NB);
 }
 
-/* Returns whether a VM writes an open ring. A file system without locks does not show that. */
+/*
+ * Returns whether a VM is writing the ring, which is open. On a file system without locks this is
+ * not known.
+ */
 static bool is_held(int fd)
 {
     return flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
@@ -42,8 +48,8 @@ static bool is_named_so(const char *name)
 }
 
 /*
- * When a ring that no VM writes any more was last written; 0 for anything else. The lock shows
- * whether a VM has ended; process ids do not show that for VMs of other containers.
+ * Returns when a ring that no VM is writing was last written, or 0 for anything else. The lock
+ * shows whether a VM has ended; process ids do not show that for VMs of other containers.
  */
 static time_t ended_at(int folder, const char *name)
 {
@@ -62,7 +68,7 @@ struct ended {
 
 void rings_tidy(const char *folder)
 {
-    static struct ended all[KEPT]; /* the newest so far; under the session's lock */
+    static struct ended all[KEPT]; /* the newest rings so far; under the session's lock */
     unsigned n = 0, seen = 0;
     DIR *dir = opendir(folder);
     for (struct dirent *e; dir && seen < RINGS_MAX && (e = readdir(dir));) {
@@ -72,7 +78,7 @@ void rings_tidy(const char *folder)
         seen++;
         struct ended this = {.at = at};
         snprintf(this.name, sizeof(this.name), "%s", e->d_name);
-        /* The oldest of the remembered rings makes room. */
+        /* If there is no room, the oldest of these rings is replaced. */
         unsigned oldest = 0;
         for (unsigned i = 1; i < n; i++)
             oldest = all[i].at < all[oldest].at ? i : oldest;

@@ -6,7 +6,7 @@
 
 static struct {
     char name[16];
-    unsigned left; /* number of steps until one fails; 0: none fails */
+    unsigned left; /* number of steps until one fails; 0: no failure is simulated */
 } fault;
 
 static __thread bool counted; /* the steps of this thread belong to fault.name */

@@ -12,7 +12,7 @@
 
 enum { POLL_MS = 200, MAX_DEPTH = 1024 };
 
-/* A listener belongs to one connection. `current` is the one that may still give commands. */
+/* There is a listener for each connection. `current` is the one that may still give commands. */
 static struct net *_Atomic current;
 static _Atomic uint64_t commands, refused;
 
@@ -80,7 +80,7 @@ static void exit_vm(JNIEnv *jni)
     vm_clear_exception(jni);
 }
 
-/* False: no more commands are to be accepted from the front end. */
+/* Returns false when no more commands are to be accepted from the front end. */
 static bool obey(struct net *n, JNIEnv *jni, const struct hprof_request *r)
 {
     commands++;

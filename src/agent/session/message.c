@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long the listener waits for a thread of ours: most requests take less. */
+/* How long the listener waits for the thread that carries out a request; most take less. */
 enum { WAIT_MS = 300 };
 
 static int work_start(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
@@ -40,8 +40,8 @@ static int work_start(JNIEnv *jni, const char *rest, struct buf *more, struct bu
 
 /*
  * A sender that gives up, for instance because the VM was stopped for a while, removes its reply
- * file. It has reported that nothing is recorded, so a recording that began after all would never
- * be ended.
+ * file. It has reported that nothing is recorded, so nobody would end a recording that began after
+ * all.
  */
 static bool is_abandoned(const char *reply)
 {
@@ -126,9 +126,9 @@ static int work_on(JNIEnv *jni, const char *rest, struct buf *more, struct buf *
 
 static const struct verb {
     const char *name;
-    /* Any remaining answer is left in `more`. */
+    /* The rest of the answer remains in `more`. */
     int (*carry_out)(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why);
-    bool takes_long; /* it changes classes, dumps the heap, or waits for a request that does */
+    bool takes_long; /* changes classes, dumps the heap, or waits for such a request */
 } verbs[] = {
     {"status", answer_status, false},
     {"start", work_start, true},
@@ -147,8 +147,8 @@ struct message {
     char *text;
     int result;
     bool done;
-    int users; /* the listener, and the thread that carries it out */
-    /* of those that are being carried out; fd is the reply file, for the progress, or -1 */
+    int users; /* users of this struct: the listener, and the thread that carries the request out */
+    /* the list of requests in progress; fd is the reply file, for the progress, or -1 */
     struct message *next;
     int fd;
 };
@@ -198,8 +198,8 @@ static void end_progress(struct message *m)
 }
 
 /*
- * Writes the answer, its first byte last: until then the file looks as if the message were still
- * being carried out. The answer is longer than what it replaces.
+ * Writes the answer, its first byte last: until then the file looks as if the request were still in
+ * progress. The answer is longer than what it replaces.
  */
 static void write_answer(int fd, const struct buf *out)
 {
@@ -213,7 +213,7 @@ static void write_answer(int fd, const struct buf *out)
         return;
     }
     snprintf(line, sizeof(line), failed, -r);
-    (void)!pwrite(fd, line, strlen(line), 0); /* there is room for this much */
+    (void)!pwrite(fd, line, strlen(line), 0); /* the room that there is */
 }
 
 static void answer(const struct message *m, const struct buf *more, const struct buf *why)
@@ -287,7 +287,7 @@ static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)
 }
 
 /*
- * Has a separate thread carry out a message, and waits briefly for it. Returns the result, 0 when
+ * Starts a thread that carries out a message, and waits briefly for it. Returns the result, 0 when
  * the thread is still working, or -ENOMEM when no thread could be started and nothing was done.
  */
 static int carry_out_apart(struct message *m, JNIEnv *jni)

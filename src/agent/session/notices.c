@@ -20,7 +20,7 @@ static void add_message(struct session *s, bool print, const char *text)
     session_line_open = session_line_open && !print;
 }
 
-/* Formats the arguments after `format` of a function with a variable number of them. */
+/* Formats the arguments of a variadic function that follow `format`. */
 #define FORMAT(line, format)             \
     do {                                 \
         va_list args;                    \

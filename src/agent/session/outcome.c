@@ -9,9 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/*
- * False for a descriptor that was closed and reopened for something else by a program in between.
- */
+/* Returns false if the program has closed the descriptor and reopened it for something else. */
 static bool is_ours(int fd)
 {
     char link[64], name[64] = "";

@@ -14,8 +14,8 @@ static uint64_t threads_before, process_before, callbacks_before[COST_CALLBACKS]
 
 /*
  * To read the CPU time of a process, Linux adds up the times of its threads, which takes
- * milliseconds when there are thousands. But it keeps the sum up to date for a process with a timer
- * on that time. This one never expires: 1,000,000,000 s of CPU time are more than any process uses.
+ * milliseconds when there are thousands. But it keeps the sum up to date for a process that has a
+ * timer on this time. The timer never expires: no process uses 1,000,000,000 s of CPU time.
  */
 static void keep_sum(void)
 {
@@ -39,7 +39,7 @@ static uint64_t threads_ns(void)
     for (struct thread *t = NULL; (t = threads_next(t));) {
         pid_t tid = t->own ? t->tid : 0;
         struct timespec used;
-        /* The clock of a thread, as pthread_getcpuclockid makes it of a thread's id. */
+        /* The clock of a thread, computed from its id as in pthread_getcpuclockid. */
         if (tid && clock_gettime((clockid_t)(~(unsigned)tid << 3 | 6), &used) == 0)
             sum += (uint64_t)used.tv_sec * NS_PER_SECOND + (uint64_t)used.tv_nsec;
     }
@@ -54,11 +54,11 @@ void own_cost_start(void)
         callbacks_before[i] = budget_costs[i];
 }
 
-/* The CPU time of the agent's threads since the start, including the walking of copied stacks. */
+/* The CPU time of the agent's threads since the start, including the walks of copied stacks. */
 static uint64_t threads_so_far(void)
 {
     uint64_t threads = threads_ns();
-    /* A thread of an earlier recording may have ended since. */
+    /* If a thread of an earlier recording has ended since, the sum may be lower than before. */
     return threads - (threads < threads_before ? 0 : threads_before);
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /*
- * The k-th row to load and start. This is the table's order, except in tests, which can move one
+ * Returns the k-th row to load and start: the table's order, except in tests, which can move one
  * row to the end.
  */
 static int nth_row(int k)
@@ -22,8 +22,8 @@ static int nth_row(int k)
 }
 
 /*
- * The k-th row to start in a running VM. Rows that change classes come first, because the other
- * rows would otherwise record while classes are changed, which nobody requested.
+ * Returns the k-th row to start in a running VM. Rows that change classes come first, because the
+ * other rows would otherwise record this, which nobody requested.
  */
 static int nth_row_late(int k)
 {
@@ -42,7 +42,7 @@ static int nth_row_to_start(int k)
     return vm.late ? nth_row_late(k) : nth_row(k);
 }
 
-/* The next option from i on that was given and requests a row; OPTION_COUNT: there is none. */
+/* Returns the next option from i on that was given and requests a row, or OPTION_COUNT. */
 static int next_option(const struct session *s, const struct capture *row, int i)
 {
     while (i < OPTION_COUNT && !(row->options >> i & 1 && s->options.v[i].given))
@@ -50,15 +50,15 @@ static int next_option(const struct session *s, const struct capture *row, int i
     return i;
 }
 
-/* Returns whether an option requests a row, which may also be on because of --always. */
+/* Returns whether an option requests a row. A row may also be on because of --always alone. */
 static bool is_asked_for(const struct session *s, const struct capture *row)
 {
     return next_option(s, row, 0) < OPTION_COUNT;
 }
 
 /*
- * "cpu=samples", the option that requested a row; of a list, which may be given in parts, the name
- * alone.
+ * Writes the options that requested a row: "cpu=samples". An option that is a list may have been
+ * given several times, so it is written without its value.
  */
 static void name_options(const struct session *s, const struct capture *row, struct buf *out)
 {
@@ -72,9 +72,7 @@ static void name_options(const struct session *s, const struct capture *row, str
         buf_string(out, row->name);
 }
 
-/*
- * Checks that need no side effects: whether the output, the VM and the option's value allow a row.
- */
+/* Checks, without side effects, whether the output, the VM and the option's value allow a row. */
 static int check_row(const struct session *s, const struct capture *row, struct buf *why)
 {
     jvmtiCapabilities missing = {0};
@@ -123,7 +121,7 @@ static int ask_capabilities(struct session *s, const struct capture *row, struct
     return r;
 }
 
-/* Names need source files and lines, whatever is captured. */
+/* Names are read from source files and lines, whatever is captured. */
 static int ask_basics(struct buf *why)
 {
     jvmtiCapabilities basics = {.can_get_source_file_name = 1, .can_get_line_numbers = 1}, missing;
@@ -160,7 +158,7 @@ static int start_row(struct session *s, JNIEnv *jni, int i, struct buf *why)
     return r == 0 && fault_here() ? -EIO : r;
 }
 
-/* A row failed without providing a sentence. */
+/* A row failed without a sentence that says why. */
 static void say_failed(const struct session *s, const struct capture *row, int error,
                        struct buf *why)
 {

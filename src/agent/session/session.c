@@ -36,8 +36,8 @@ struct session *session_now;
 pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * What holds the lock for long and what it writes, for those that must not wait for it: a start or
- * an end may change classes for a minute.
+ * Describes the thread that holds the lock for long, and its output, to those that must not wait
+ * for it: a start or an end may change classes for a minute.
  */
 static struct {
     pthread_mutex_t lock;
@@ -110,7 +110,7 @@ static void free_session(struct session *s)
 static struct {
     char path[PATH_MAX], why[600];
     int error;
-    bool unreported; /* its duration ended it, and the result has not been reported yet */
+    bool unreported; /* its duration has ended it, and the result has not been reported yet */
 } last;
 
 /* Closes the output and reports the result. */
@@ -155,7 +155,7 @@ static int finish(struct session *s, JNIEnv *jni)
     return r;
 }
 
-/* Starting and ending may hold the lock for seconds; urgent work does not wait for it. */
+/* Starting and ending may hold the lock for seconds; urgent work must not wait for it. */
 static void drain_now(JNIEnv *jni)
 {
     struct session *s = session_now;
@@ -199,7 +199,7 @@ void session_time_is_over(struct session *s, JNIEnv *jni)
     session_occupy(NULL, NULL);
 }
 
-/* Calls rows that need a collection at the end in time; without the hook they do without one. */
+/* Installs a hook in which rows run a collection before the VM ends. Without it there is none. */
 static void watch_end(struct session *s, JNIEnv *jni)
 {
     bool needed = false;
@@ -389,7 +389,7 @@ static bool lock_at_end(void)
     bool locked = pthread_mutex_trylock(&session_lock) == 0;
     atomic_store(&session_end_waits, !locked);
     while (!locked && !in_vain && now_ns() < end) {
-        /* Waits in the lock's queue: a worker with much to write would be faster than a poll. */
+        /* Waits in the lock's queue: polling might never succeed against a busy worker. */
         struct timespec until = clock_after(CLOCK_REALTIME, 20 * NS_PER_MS);
         locked = pthread_mutex_timedlock(&session_lock, &until) == 0;
     }
@@ -431,7 +431,7 @@ void session_vm_death(JNIEnv *jni)
     if (session_now) {
         session_dump_rows(session_now, jni, DUMP_EXIT);
         finish(session_now, jni);
-        last.unreported = true; /* a request to stop it may have come too late */
+        last.unreported = true; /* a request to stop the recording may have come too late */
     }
     session_worker_dismiss();
     for (int ms = 0; instrument_restoring() && ms < RESTORE_MS; ms++)
@@ -512,7 +512,7 @@ int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *con
     return running ? 0 : -ESRCH;
 }
 
-/* How long the sender of session_ending has for the request to stop. */
+/* How long the sender of session_ending gives the request to stop. */
 enum { ENDING_S = 10 };
 
 void session_ending(void)
@@ -549,7 +549,7 @@ int session_end(JNIEnv *jni, struct buf *why)
     return r;
 }
 
-/* The answer while the session's lock is taken. */
+/* The answer when the session's lock is taken. */
 static void status_occupied(struct buf *out)
 {
     int done = 0, of = 0;

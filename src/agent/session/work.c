@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #define EARLY_NS      (100 * NS_PER_MS)
-#define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* pause for each event that a save wrote */
+#define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* pause per event that a save wrote */
 
 static const struct jfr_type counted_type = {
     .name = "jvmscope.Counted",
@@ -119,8 +119,8 @@ static void report_saturated(struct session *s)
 }
 
 /*
- * Records that the counts of row i are complete up to ns. Parts of a ring take no figures from
- * them, since they count from the ring's start.
+ * Records that the counts of row i are complete up to ns. This is not done for a ring, whose counts
+ * begin at the start of the ring.
  */
 static void write_counted(struct session *s, int i, uint64_t ns)
 {
@@ -162,7 +162,10 @@ static bool changes_classes(const struct session *s)
     return changes;
 }
 
-/* When a recording was shut before its last figures were written; 0: it was not. */
+/*
+ * The time at which a recording was closed early, before its last figures were written; 0: it was
+ * not.
+ */
 static _Atomic uint64_t shut_ns;
 
 static void shut_rows(void)
@@ -187,7 +190,7 @@ void session_watch_time(const struct session *s)
 {
     if (s->due_ns && now_ns() >= s->due_ns)
         session_shut_floods();
-    /* A chunk that is full meanwhile ends with the span as well. */
+    /* A chunk that has become full meanwhile ends with the span as well. */
     uint64_t shut = atomic_load(&shut_ns);
     if (shut && changes_classes(s) && s->out.jfr)
         jfr_writer_ends(s->out.jfr, shut);
@@ -242,7 +245,7 @@ void session_save_rows(struct session *s, JNIEnv *jni)
     s->save_due_ns = now + MAX(wait, events * SAVE_EVENT_NS);
 }
 
-/* The recording ends without the last part of row i, which cannot be reached. */
+/* The recording ends without the last part of row i, which cannot be obtained. */
 static void leave_out(struct session *s, int i)
 {
     uint64_t since = MAX(s->row_saved_ns[i], s->started_ns);

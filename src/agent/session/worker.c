@@ -8,8 +8,7 @@
 #include <pthread.h>
 #include <time.h>
 
-/* IDLE_MS: between rounds while the program uses less than one part in IDLE_SHARE of a processor.
- */
+/* IDLE_MS: the time between rounds while the program uses less than 1/IDLE_SHARE of a processor. */
 enum {
     WORK_MS = 100,
     DRAIN_MOST_MS = 200,
@@ -21,7 +20,7 @@ enum {
     IDLE_SHARE = 50
 };
 
-/* used with the session's lock: the worker has to check worker_stop */
+/* used with the session's lock; signals that the worker must check worker_stop */
 static pthread_cond_t worker_due;
 static bool worker_there, worker_stop;
 static atomic_bool vm_ends, worker_left; /* it leaves without the lock once the VM ends */
@@ -59,15 +58,18 @@ unsigned session_rounds_of(void)
 }
 
 /*
- * Returns whether a recording that is always on may leave out rounds: what a round finds comes with
- * CPU time.
+ * Returns whether a recording that is always on may leave out rounds: a program that uses no CPU
+ * time leaves nothing to be found.
  */
 static bool is_idle(const struct session *s)
 {
     static uint64_t at_ns, used_ns;
     static bool idle;
     uint64_t now = now_ns();
-    /* Slower rounds are as rare; and to read the time the kernel looks at each thread. */
+    /*
+     * Rounds that the budget has slowed down are rare enough, and to read the CPU time the kernel
+     * visits each thread.
+     */
     if (!option_always(&s->options) || atomic_load(&needs_rounds) || session_rounds_of() > 1)
         return false;
     if (now - at_ns >= NS_PER_SECOND) {
@@ -80,9 +82,9 @@ static bool is_idle(const struct session *s)
 }
 
 /*
- * With the lock held, which it gives up meanwhile: waits for ms, or until the recording's file has
- * to grow, and tells whether it has to. Without can_grow only the time ends the wait. Returns
- * false, and without the lock, if the VM ends.
+ * With the lock held, which is released meanwhile: waits for ms, or until the recording's file has
+ * to grow, and sets *ret_grow if it has to. Without can_grow only the time ends the wait. Returns
+ * false, without the lock, if the VM ends.
  */
 static bool wait_for_work(long ms, bool can_grow, bool *ret_grow)
 {
@@ -100,7 +102,7 @@ static bool wait_for_work(long ms, bool can_grow, bool *ret_grow)
     return true;
 }
 
-/* With the lock held: has the worker check worker_stop and vm.dying. */
+/* With the lock held: makes the worker check worker_stop and vm.dying. */
 static void call_worker(void)
 {
     waker_wake(&session_waker);
@@ -108,9 +110,9 @@ static void call_worker(void)
 }
 
 /*
- * The agent's thread. It flushes ten times a second, drains twice as often, both less often if the
- * budget requires it, has the recording's file grow when events need it, ends the session when its
- * duration is over, and exits when there is no session.
+ * The agent's thread. It flushes ten times per second and drains twice as often, both less often if
+ * the budget requires it. It also makes the recording's file grow when events need room, ends the
+ * session when its duration is over, and exits when there is no session.
  */
 static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
@@ -191,7 +193,7 @@ void session_worker_dismiss(void)
 {
     if (worker_there)
         call_worker();
-    /* In short waits, because a worker that leaves without the lock tells nobody. */
+    /* Waits in short intervals, because a worker that leaves without the lock notifies nobody. */
     for (int ms = 0; worker_there && !atomic_load(&worker_left) && ms < DISMISS_MS; ms++) {
         struct timespec until = clock_after(CLOCK_MONOTONIC, NS_PER_MS);
         (void)pthread_cond_timedwait(&worker_due, &session_lock, &until);

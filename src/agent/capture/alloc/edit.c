@@ -30,8 +30,8 @@
 enum { CLASS_CONSTANTS = 49, NESTED = 32 };
 
 /*
- * Calls whose result is counted at the call site, up to a version of the JDK (0: all versions).
- * owner NULL: any array class.
+ * Calls whose result is counted at the call site. The last column is the last JDK for which this is
+ * so (0: all); owner NULL stands for any array class.
  */
 static const struct {
     const char *owner, *name, *descriptor;
@@ -92,7 +92,7 @@ struct editing {
     bool add;       /* the points still have to be described */
     struct opened opened[NESTED];
     unsigned n_opened;
-    uint8_t *targets; /* one bit for each pc that is the target of a jump */
+    uint8_t *targets; /* a bit for each pc, set if it is the target of a jump */
 };
 
 static void mark_targets(struct editing *s, const struct insn *i)
@@ -120,9 +120,9 @@ static int constant_length(const struct editing *s, const struct insn *before, c
 }
 
 /*
- * True for an invokedynamic that creates a capturing lambda: one object for each execution. Before
- * JDK 15 the VM's anonymous class allocates it, in code that cannot be instrumented; later versions
- * use DirectMethodHandle and Unsafe.allocateInstance.
+ * Returns whether an invokedynamic creates a capturing lambda, which is one object per execution.
+ * Before JDK 15 the VM's anonymous class allocates it, in code that cannot be instrumented; later
+ * versions use DirectMethodHandle and Unsafe.allocateInstance.
  */
 static bool makes_lambda(const struct class_file *c, const struct insn *i)
 {
@@ -151,7 +151,8 @@ static bool makes_lambda(const struct class_file *c, const struct insn *i)
 }
 
 /*
- * The number of counters that an instruction needs; 0: it allocates nothing that is counted here.
+ * The number of counters that an instruction needs, or 0 if it allocates nothing that is counted
+ * here.
  */
 static unsigned counters_of(const struct editing *s, const struct insn *before,
                             const struct insn *i)
@@ -384,7 +385,7 @@ static int at_instruction(struct editing *s, const struct insn *before, const st
     }
 }
 
-/* After the constructor call of the innermost open `new`. */
+/* Runs after the constructor call of the innermost open `new`. */
 static int at_constructor(struct editing *s, const struct insn *i)
 {
     struct class_member m;

@@ -5,8 +5,8 @@
  * place are exact. Their division among stacks is estimated (strata.c); with depth=1, or where only
  * one path leads to a place, every row is exact.
  *
- * What is still alive after a collection is known for tracked objects. Each object is tracked until
- * a budget is spent (sites.h), and then one for each stack sample, which represents its stratum.
+ * For tracked objects it is known which are alive after a collection. All objects are tracked until
+ * a budget is spent (sites.h), and then one per stack sample, which represents its stratum.
  * live=exact and heap=all track all objects without a budget. What code that cannot be instrumented
  * has allocated is estimated from the VM's own samples (JDK 11 and later).
  */
@@ -69,7 +69,10 @@ static int load(struct session *s, struct buf *why)
     if (!sampling)
         return 0;
     alloc_samples_begin();
-    /* Before the first allocation buffers are handed to threads of a VM that is starting. */
+    /*
+     * A VM that is starting must have the event enabled before its threads get their first
+     * allocation buffers.
+     */
     return vm.live ? 0 : vm_events_on(&sample_events);
 }
 
@@ -98,14 +101,17 @@ static int prepare(JNIEnv *jni, struct buf *why)
     return r;
 }
 
-/* Updates the sites from all counters, which threads that have ended may still hold. */
+/* Updates the sites from all counters. Threads that have ended may still own some of these. */
 static void settle(JNIEnv *jni)
 {
     alloc_exact_release_ended(jni);
     alloc_settle(jni);
 }
 
-/* Also releases what ended threads hold: their pending objects refer to sites of this session. */
+/*
+ * Also releases what ended threads own, because their pending objects refer to sites of this
+ * session.
+ */
 static void forget_all(JNIEnv *jni)
 {
     sites_lock();
@@ -163,7 +169,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
-/* If the VM ends without a stop, nothing more is counted either. */
+/* A VM that ends without a stop counts nothing more either. */
 static bool reachable(void)
 {
     bool is = sites_reachable();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread has left when it ends: its counters, and an object that is not counted yet. */
+/*
+ * Releases what a thread leaves when it ends: its counters, and perhaps an object that is not
+ * counted yet.
+ */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/exact_probes.h"
 
@@ -26,8 +29,8 @@ void alloc_pending_finish(JNIEnv *jni, struct alloc_pending *p, bool counted)
 }
 
 /*
- * The blocks of threads that ended when they could not acquire the lock. A thread's end must wait
- * for nobody who may be suspended, so whoever has the lock next does the rest.
+ * The blocks of threads that could not acquire the lock when they ended. A thread that ends must
+ * not wait for one that may be suspended, so the next owner of the lock does the rest.
  */
 static struct alloc_block *ended;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects that have no counter: what calls of the VM and JNI return, the arrays of multianewarray,
- * and the counters that are made for the classes of such objects.
+ * Objects that have no counter of their own: those that calls of the VM and JNI return, and the
+ * arrays of multianewarray. Counters are made here for the classes of such objects.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/exact_probes.h"
@@ -13,7 +13,7 @@ DECLARE(void, other, jobject, jint);
 DECLARE(jint, place, jobject, jclass, jint, jint);
 DECLARE(void, arrays, jobject, jint, jint);
 
-/* Counts n objects of the same class and size, of which `o` is one taken at random. */
+/* Counts n objects of the same class and size. `o` is one of them, chosen at random. */
 static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames,
                           uint32_t n_frames, uint64_t n)
 {
@@ -91,7 +91,7 @@ int alloc_exact_learn_tables(JNIEnv *jni)
 }
 
 /*
- * A new entry, unless another thread has created one for the point meanwhile; in that case this
+ * Adds an entry, unless another thread has added one for the point meanwhile; in that case this
  * object is counted separately. Under the lock.
  */
 static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint point, jint from)
@@ -123,7 +123,7 @@ NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint poin
         return -1;
     alloc_busy = true;
     bool primitives = signature[0] == '[' && signature[1] != 'L' && signature[1] != '[';
-    /* Not under the lock: the VM's allocation event would try to take it. */
+    /* Not under the lock, because the VM's allocation event would try to take it. */
     jobject weak = primitives ? NULL : (*jni)->NewObject(jni, tables.weak, tables.make, type);
     vm_clear_exception(jni);
     if (weak && sites_lock_patiently(0)) { /* without an entry the object is counted separately */

@@ -31,9 +31,7 @@ uint32_t alloc_exact_awaiting(void)
     return __atomic_load_n(&n_picking, __ATOMIC_RELAXED);
 }
 
-/*
- * Owned by the thread: read and written on it, under the sites' lock where other threads read it.
- */
+/* Owned by the thread, which alone writes it; under the sites' lock where other threads read it. */
 static __thread struct {
     struct alloc_slot *slot;
     struct alloc_block *block;
@@ -127,8 +125,8 @@ int alloc_exact_reserve(void)
 }
 
 /*
- * The thread's slot, after the object that the VM reported has been counted. A thread for which
- * there is no slot gets one that is never read. Under the lock.
+ * Returns the thread's slot, after the object that the VM reported has been counted. A thread
+ * without one gets a slot that is never read. Under the lock.
  */
 static struct alloc_slot *slot_for_probe(JNIEnv *jni)
 {
@@ -138,7 +136,7 @@ static struct alloc_slot *slot_for_probe(JNIEnv *jni)
     return s ? s : &nowhere;
 }
 
-/* The bytes of an object that a probe is about to count. */
+/* The size in bytes of the object that a probe is about to count. */
 static double bytes_of_point(jint point)
 {
     const struct alloc_point *p = alloc_point((uint32_t)point);
@@ -248,8 +246,8 @@ static void take_sample(struct alloc_sampling *l, uint32_t point, struct alloc_c
 }
 
 /*
- * The lock for a sample. Without it, the stack is that of the next object. If the counter has no
- * stratum yet, no stratum will include this object.
+ * Acquires the lock for a sample. If that fails, the next object is sampled instead. If the counter
+ * has no stratum yet, no stratum will include this object.
  */
 static bool lock_for_sample(uint32_t point, const struct alloc_counter *c)
 {
@@ -286,7 +284,7 @@ static void sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct al
 }
 
 /*
- * The same for a stack that is known, and therefore a class that is initialized: the running
+ * The same for a stack that is already known. Its class is initialized then, because the running
  * method's `new` has created an object.
  */
 static void sample_known(struct alloc_block *b, uint32_t point, struct alloc_counter *c,
@@ -300,7 +298,7 @@ static void sample_known(struct alloc_block *b, uint32_t point, struct alloc_cou
     sites_unlock();
 }
 
-/* What a stack is known for: what is counted at a point, and what is followed. */
+/* The key of a known stack: a point, and whether its objects are tracked. */
 static uint64_t key_of(jint point, bool followed)
 {
     return (uint64_t)(uint32_t)point << 1 | followed;
@@ -330,9 +328,9 @@ NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint poi
 
 /*
  * The site of an object that was counted at a point and whose constructor has returned to these
- * frames. The last stack sample of the point may be of another object: of one that a constructor's
- * argument allocated at the same point, or of an earlier one with another caller. Only the line of
- * the running method is taken from it, because the constructor's call may be on a later line than
+ * frames. The last stack sample of the point may belong to another object: one that a constructor's
+ * argument allocated at the same point, or an earlier one with another caller. Only the line of the
+ * running method is taken from it, because the constructor's call may be on a later line than
  * `new`. Under the lock.
  */
 static int64_t site_of(JNIEnv *jni, uint32_t point, int64_t sampled, struct site_frame *frames,
@@ -444,8 +442,8 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
     if (!mine.slot)
         return;
     /*
-     * If each thread has rows of its own, its counts are added to them below, for good: by now the
-     * classes of its objects are initialized, and their sizes can be measured.
+     * If each thread has rows of its own, its counts are final now and are added to them below: by
+     * now the classes of its objects are initialized, so their sizes can be measured.
      */
     if (sites_by_thread() && alloc_exact.on && !alloc_busy) {
         alloc_busy = true;

@@ -135,7 +135,10 @@ void alloc_begun_forget(void)
         all_begun.data[i].objects = 0;
 }
 
-/* The lock: for a thread of the program, which settles its own entries, only with patience. */
+/*
+ * Acquires the lock. A thread of the program, which settles only its own entries, gives up after a
+ * while; returns false then.
+ */
 static bool lock_for(const struct alloc_block *own)
 {
     if (own)

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 
 /*
- * Each thread has a table. The places that a stack may have follow from its key and from where Java
- * was left; stacks that differ in their callers alone share them.
+ * Each thread has a table. The key of a stack and the point where it left Java determine the set of
+ * places in which it may be; stacks that differ only in their callers share a set.
  */
 enum { SETS_LOG2 = 6, SETS = 1 << SETS_LOG2, WAYS = 4 };
 
 struct known_sites {
-    uint32_t next[SETS]; /* to be replaced next */
+    uint32_t next[SETS]; /* the next place to replace */
     struct known_site places[SETS][WAYS];
 };
 
@@ -23,7 +23,10 @@ static __thread struct known_sites *mine;
 /* Frees the table of a thread that ends while nothing is recorded. */
 static pthread_key_t at_end;
 
-/* The thread may run Java code again, when another library's destructor detaches it. */
+/*
+ * Clears `mine`, because the thread may run Java code again when another library's destructor
+ * detaches it.
+ */
 static void release(void *known)
 {
     struct known_sites *k = known;

@@ -4,13 +4,13 @@
  * TI, SetJNIFunctionTable). NewObject becomes AllocObject and a constructor call, as in the VM, so
  * that an object whose constructor throws is counted.
  *
- * From JDK 18 on capturing lambdas are created by Unsafe.allocateInstance. It is bound to
- * AllocObject, which does the same; the VM would post an event for each object of
- * Unsafe.allocateInstance, which is a million events in a second of javac.
+ * From JDK 18 on, capturing lambdas are created by Unsafe.allocateInstance. It is bound to
+ * AllocObject, which does the same; otherwise the VM would post an event for each object, which is
+ * a million events per second in javac.
  *
  * On JDK 8 method handles call that method from the VM's own code, which has no probes, and the JIT
- * knows it by a number in the VM's structure of the method: code that it compiles creates the
- * object itself. The number is 0, that of ordinary methods, while objects are counted.
+ * recognizes it by a number in the VM's structure of the method: compiled code creates the object
+ * itself. While objects are counted, the number is 0, as in ordinary methods.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/instrument/rebind.h"
@@ -163,7 +163,7 @@ static int set(bool to_ours)
     return r;
 }
 
-/* The number by which the JIT of JDK 8 knows Unsafe.allocateInstance. */
+/* The number by which the JIT of JDK 8 recognizes Unsafe.allocateInstance. */
 static struct {
     uint8_t *place; /* NULL: not found, or not changed */
     uint8_t number;
@@ -203,7 +203,7 @@ static void show_to_jit(void)
     known_to_jit.place = NULL;
 }
 
-static bool on; /* possibly only some of them */
+static bool on; /* perhaps only some of them */
 
 int alloc_native_on(JNIEnv *jni, struct buf *why)
 {

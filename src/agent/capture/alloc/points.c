@@ -18,8 +18,8 @@ static struct alloc_block *free_blocks;
 /* protects the three below; acquired while holding the sites' lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /*
- * hash of class, method and code -> first number, and above these 32 bits the last recording whose
- * probes it received
+ * The hash of class, method and code, mapped to the number of its first point in the low 32 bits
+ * and, above these, the last recording that inserted its probes.
  */
 static struct map bodies;
 static uint64_t recording;
@@ -133,14 +133,14 @@ void alloc_disown(struct alloc_block *own, bool forget)
 
 void alloc_orphan(struct alloc_block *own)
 {
-    /* The address of no JavaThread. */
+    /* No JavaThread has the address ALLOC_GONE. */
     for (size_t i = 0; i < own->owned.len; i++)
         __atomic_store_n(&alloc_cells[own->owned.data[i]].owner, ALLOC_GONE, __ATOMIC_RELEASE);
 }
 
 struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
 {
-    /* The same lookup as in the probes: by the hash, then linearly. */
+    /* The same search as in the probes: from the hash on, one entry after the other. */
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ALLOC_SLOT_BITS);
     for (int probes = 0; probes < 64; probes++, at = (at + 1) & (ALLOC_SLOTS - 1)) {
         struct alloc_slot *s = &alloc_slots[at];

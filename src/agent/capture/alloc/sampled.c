@@ -5,17 +5,17 @@
  * objects, which makes counts and bytes unbiased; the sum of (1 - p) / p^2 is the variance of the
  * count. alloc=sampled reports these samples alone; together with exact counts they show what code
  * that cannot be instrumented has allocated. In a recording each sample becomes a
- * jdk.ObjectAllocationSample event at once, whose weight is the bytes that it represents. In HPROF
- * output, and where sites are requested, samples are summed by site. JDK 8 has no such sampling, so
- * exact.c counts there.
+ * jdk.ObjectAllocationSample event at once, whose weight is the number of bytes that it represents.
+ * In HPROF output, and where sites are requested, samples are summed by site. JDK 8 has no such
+ * sampling, so exact.c counts there.
  *
  * A sample costs about 8 us. A program that allocates gigabytes per second would produce ten
- * thousand of them per second, so after the first few thousand the interval is adjusted to the
- * allocation rate, for a thousand samples per second. A thread draws the distance to its next
- * sample when it takes one, using the interval of that time, and the next sample is weighted by
+ * thousand samples per second, so after the first few thousand the interval is adjusted to the
+ * allocation rate, for a thousand samples per second. A thread that takes a sample draws the
+ * distance to its next one, using the interval of that time, and the next sample is weighted by
  * that interval. Together with exact counts the interval is a fraction of the bytes allocated so
  * far (about 700 more samples each time they double), or the one that gives a thousand samples per
- * second where that is smaller.
+ * second, whichever is smaller.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
@@ -32,7 +32,7 @@
 #include <string.h>
 
 enum {
-    FREE_SAMPLES = 4096, /* in a session, at the first interval */
+    FREE_SAMPLES = 4096, /* in a recording, before the first adjustment */
     ROUND = 64,          /* samples between two adjustments of the interval */
     ROUND_NS = 64 * 1000 * 1000,
     INTERVAL_MAX = 1 << 30,
@@ -287,7 +287,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
         sites_dump(s, jni, NULL);
 }
 
-/* Events of single allocations say nothing of what is alive, so that no collection is needed. */
+/* Events of single allocations do not show what is alive, so no collection is needed. */
 static void ending(struct session *s, JNIEnv *jni)
 {
     if (!events_to)

@@ -18,7 +18,8 @@
 enum { MAX_SITES = 1 << 20, MAX_LIVE = 1 << 28 };
 
 /*
- * of objects for which the lock could not be acquired, and their number where the size is unknown
+ * Objects that were not counted because the lock could not be acquired: their bytes, and the number
+ * of those whose size is unknown.
  */
 static _Atomic uint64_t bytes_stopped, objects_stopped;
 
@@ -50,9 +51,9 @@ void sites_begin(const struct options *o, bool exact, bool all)
 static _Atomic uint64_t waits_begun, waits_over;
 
 /*
- * Releases the lock and acquires it again, after the threads that waited for it have had it, or 5
- * ms. Whoever holds it for long, while it handles millions of objects, calls this every now and
- * then: a thread that waits in vain for PATIENCE_NS gives its objects up.
+ * Releases the lock and acquires it again after the threads that waited for it have had it, or
+ * after 5 ms. Code that holds the lock for long, while it handles millions of objects, calls this
+ * regularly: a thread that waits in vain for PATIENCE_NS does not count its objects.
  */
 static void give_way(void)
 {
@@ -350,7 +351,7 @@ bool sites_follow_each(uint64_t n)
            followed - 2 * SITES_FREE < (now_ns() - site_table.began) / NS_PER_MS;
 }
 
-/* What an object that is tracked adds to its site's squares. */
+/* Adds an object that is tracked to the squares of its site. */
 static void add_squares(struct estimate *to, const struct followed *f, double sign)
 {
     double w = f->weight, bytes = w * (double)f->size;
@@ -377,7 +378,7 @@ static void count_live(const struct followed *f)
     }
 }
 
-static bool counting; /* under the lock: an object that is moved could be counted twice */
+static bool counting; /* under the lock, or a moved object may count twice */
 
 /*
  * Drops objects that are dead where every object is tracked, and counts the others if `count`.
@@ -421,8 +422,8 @@ static void sweep(JNIEnv *jni)
 }
 
 /*
- * Stops tracking one object, drawn at random, of each two that follow each other in their site,
- * except in sites that have few, whose figures stay as exact as they are. Under the lock.
+ * Stops tracking one of every two consecutive objects of a site, chosen at random. Sites that have
+ * few objects keep them all, so their figures stay as exact as they are. Under the lock.
  */
 static void thin_out(JNIEnv *jni)
 {

@@ -51,7 +51,7 @@ static int64_t change(double now, double reported)
 
 /*
  * The same for readers that know only jdk.* events (`jfr view allocation-by-site`, JMC). Our own
- * reader uses the site events.
+ * reader uses the events of sites.
  */
 static void write_as_sample(struct jfr_writer *w, const struct site_row *row, uint32_t thread,
                             uint64_t trace, uint64_t now, int64_t bytes)
@@ -77,7 +77,7 @@ static void write_as_sample(struct jfr_writer *w, const struct site_row *row, ui
     jfr_commit(&e);
 }
 
-/* How a row differs from what the recording says of its site. */
+/* How a row differs from what the recording already contains of its site. */
 struct change {
     int64_t objects, bytes, live_objects, live_bytes;
     bool any;
@@ -98,7 +98,7 @@ static struct change change_of(const struct site_rows *r, const struct site_row 
     return c;
 }
 
-/* The recording says what the row says, or that it was lost. */
+/* Stores that the recording now contains the row as it is, or that the difference was lost. */
 static void set_reported(const struct site_rows *r, const struct site_row *row)
 {
     pthread_mutex_lock(&site_table.lock);
@@ -151,7 +151,7 @@ static bool write_event(struct session *s, const struct site_rows *r, const stru
     return true;
 }
 
-/* Counts the changes of all rows from one on as lost. */
+/* Counts the changes of all rows from a given one on as lost. */
 static void lose_rows(struct jfr_writer *w, const struct site_rows *r, size_t from,
                       uint32_t event_type)
 {

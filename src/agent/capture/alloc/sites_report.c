@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports of allocation sites: the sections SITES and ALLOC SITES, HEAP SUMMARY, and what is said
- * of their accuracy.
+ * Reports of allocation sites: the sections SITES, ALLOC SITES and HEAP SUMMARY, and notes on their
+ * accuracy.
  */
 #include "agent/capture/alloc/sites_rows.h"
 #include "agent/capture/monitors/monitors.h"
@@ -13,7 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Rounds an estimate to the digits that its error supports, and limits it to what was allocated. */
+/*
+ * Rounds an estimate to the digits that its error supports; it is never more than what was
+ * allocated.
+ */
 static uint64_t reported_with(double value, double error, uint64_t allocated)
 {
     uint64_t step = 1;
@@ -152,7 +155,7 @@ static void report_errors(struct session *s, const struct site_rows *r,
         fprintf(stderr, " (%s)", text);
 }
 
-/* The address that a weak reference holds; JDK 9 marks such references in the low bits. */
+/* Returns the address that a weak reference holds. JDK 9 marks such references in the low bits. */
 static uint64_t address_of(jweak weak)
 {
     const uint64_t *at = (const uint64_t *)((uintptr_t)weak & ~(uintptr_t)7);
@@ -230,7 +233,7 @@ static void write_report(struct session *s, JNIEnv *jni, unsigned flags, double 
 
 void sites_dump(struct session *s, JNIEnv *jni, sites_settle *settle)
 {
-    /* Who asks for allocations alone wants those of sites without live objects, too. */
+    /* If only allocations are requested, sites without live objects are listed too. */
     bool live = s->options.v[OPT_HEAP].text || s->options.v[OPT_LIVE].text;
     write_report(s, jni, live ? 0 : HPROF_SITES_BY_ALLOCATION, s->options.v[OPT_CUTOFF].fraction,
                  settle);

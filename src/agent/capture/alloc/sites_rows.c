@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the reports of allocation sites: sites, brought up to date, with their errors. */
+/* The rows that reports of allocation sites show: up-to-date sites with their errors. */
 #include "agent/capture/alloc/sites_rows.h"
 
 #include "agent/output/dictionary.h"
@@ -41,8 +41,8 @@ static double stands_for(const struct site_row *r)
     if (r->unseen.objects < 0.5)
         return 0;
     /*
-     * No object of this row could be tracked, because its constructor call cannot be found in the
-     * bytecode.
+     * Returns whether no object of this row could be tracked, because its constructor call cannot
+     * be found in the bytecode.
      */
     if (r->sampled)
         return 1 / sites_chance((jlong)MAX(each, 1), site_table.interval);
@@ -50,8 +50,8 @@ static double stands_for(const struct site_row *r)
 }
 
 /*
- * The standard error of a row's live objects. If no object was tracked, as many objects may be
- * alive as one tracked object would have represented, which no estimate of the variance includes.
+ * The standard error of a row's live objects. If no object was tracked, as many objects as one
+ * tracked object would have represented may be alive, which no estimate of the variance includes.
  */
 static struct estimate reckon_error(const struct site_row *r)
 {
@@ -100,7 +100,7 @@ static void subtract(struct estimate *from, const struct estimate *e)
     from->bytes -= e->bytes;
 }
 
-static const struct site_rows *sorted; /* argument of rank(); reports run one at a time */
+static const struct site_rows *sorted; /* the argument of rank(); reports run one at a time */
 
 /* Orders rows by size. Rows whose figure may be due to chance come after those that are certain. */
 static int rank(const void *a, const void *b)
@@ -161,8 +161,8 @@ static uint64_t place_of(JNIEnv *jni, uint32_t site)
 }
 
 /*
- * No more objects can be alive than were counted. If stack samples gave a path to a place too small
- * a share, that is an error as well.
+ * No more objects can be alive than were counted. The excess counts as an error: stack samples may
+ * have given the path too small a share.
  */
 static void cut_live(struct site_row *r)
 {

@@ -15,11 +15,11 @@ enum { WORD = 8, OFFSET_MAX = 16 << 10, BEFORE_25 = 24, AGREED = 3, LEAST = 4096
 
 /* Offsets of fields, in bytes; those of a buffer are from the beginning of the thread. */
 static struct {
-    int64_t env; /* of the JNI environment in a thread; 0: unknown, and nothing is done */
+    int64_t env; /* of the JNI environment in a thread; 0: unknown, and nothing here works */
     int64_t size, buffer, start, top, end, desired, refills, waste, allocated;
-    bool buffers;             /* the fields of buffers are known, and rests are counted */
-    bool counts;              /* those that say what a thread has allocated are known */
-    _Atomic int64_t distance; /* of the bytes until the next sample; 0: not found yet */
+    bool buffers;             /* the fields of buffers are known, and unused rests can be counted */
+    bool counts;              /* the fields that hold what a thread has allocated are known */
+    _Atomic int64_t distance; /* of the number of bytes until the next sample; 0: not found yet */
 } at;
 
 /*
@@ -34,7 +34,7 @@ static struct {
     uint32_t serial[THREADS_MAX]; /* 0: not counted */
 } count = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* What is left of each thread's buffer that the last collection has taken away, in bytes. */
+/* The unused rest of the buffer that the last collection took from each thread, in bytes. */
 static uint32_t rests[THREADS_MAX];
 
 static int learn(void *context, const struct table_entry *e)
@@ -64,7 +64,10 @@ static int learn(void *context, const struct table_entry *e)
 
 void vm_sampler_find(JNIEnv *jni)
 {
-    /* With -Xcheck:jni the VM prints on the program's output that a signal handler was replaced. */
+    /*
+     * With -Xcheck:jni the VM prints on the program's output that a signal handler was replaced, so
+     * no handler is installed then.
+     */
     if (at.env || !vm.hotspot || vm.version < 11 || vm_flag("CheckJNICalls") ||
         memory_guard_init() < 0 || hotspot_tables_visit(&vm_image, learn, NULL) < 0)
         return;
@@ -84,8 +87,8 @@ static char *thread_of(JNIEnv *env)
 }
 
 /*
- * Loads that may fail, because the table may list a thread that ended while it was added, whose
- * memory the VM has released. 0 on failure.
+ * These loads may fail: the table may list a thread that ended while it was being added, and whose
+ * memory the VM has released. They return 0 then.
  */
 static uint64_t word_at(const char *place)
 {
@@ -141,7 +144,7 @@ static double first_distance(uint64_t address, uint64_t interval)
     return log_2 < 0 ? -log_2 * ln_2 * (double)interval + 1 : 1;
 }
 
-/* Small numbers, which are many, prove nothing. The VM rounds down. */
+/* Small numbers, which are common, prove nothing. The VM rounds down. */
 static bool is_first(const char *place, uint64_t interval)
 {
     double found = (double)word_at(place);
@@ -151,7 +154,10 @@ static bool is_first(const char *place, uint64_t interval)
     return found > known - 1.01 && found < known + 0.01;
 }
 
-/* The distance is the first field of the thread's sampler, whose address its value comes from. */
+/*
+ * The distance is the first field of the thread's sampler; its value is computed from the address
+ * of the sampler.
+ */
 static int64_t find_distance(const char *thread, uint64_t now, uint64_t before)
 {
     for (int64_t i = WORD; i <= at.size - WORD; i += WORD)
@@ -161,8 +167,8 @@ static int64_t find_distance(const char *thread, uint64_t now, uint64_t before)
 }
 
 /*
- * One thread in some ten thousand has another number that looks like its first distance. The offset
- * is therefore used when threads that followed each other have agreed on it. Under count.lock.
+ * In one of some ten thousand threads another number looks like the first distance. The offset is
+ * therefore used only when several threads in a row agree on it. Under count.lock.
  */
 static void learn_distance(const char *thread, uint64_t now, uint64_t before)
 {
@@ -204,8 +210,8 @@ static void count_from_now(const struct thread *t, const char *thread)
 }
 
 /*
- * 0 for a thread that is not counted, and where the memory of one that ended belongs to another.
- * Under count.lock.
+ * Returns 0 for a thread that is not counted, also when the memory of an ended thread now belongs
+ * to another one. Under count.lock.
  */
 static uint64_t counted_of(const struct thread *t, const char *thread)
 {
@@ -250,7 +256,7 @@ bool vm_sampler_counted(uint64_t *ret)
     pthread_mutex_lock(&count.lock);
     uint64_t sum = count.ended;
     for (struct thread *t = NULL; (t = threads_next(t));) {
-        /* It cannot end, and its entry cannot be used again, before it has the lock. */
+        /* The thread cannot end, nor its entry be reused, before it has the lock. */
         JNIEnv *env = atomic_load(&t->env);
         if (env)
             sum += counted_of(t, thread_of(env));
@@ -279,8 +285,8 @@ void vm_sampler_next(JNIEnv *jni, uint64_t interval)
 }
 
 /*
- * Returns the unused size of a buffer that the thread gave up itself, of which only the average
- * since the last collection is known.
+ * Estimates the unused bytes of the last buffer that the thread gave up by itself: the average over
+ * `times` buffers since the last collection.
  */
 static uint32_t given_up(const char *buffer, uint32_t times)
 {
@@ -297,8 +303,8 @@ void JNICALL vm_sampler_collection(jvmtiEnv *ti)
         if (!buffer)
             continue;
         /*
-         * Without a buffer and without a refill since the last collection, what was left then has
-         * not been counted yet.
+         * The thread has no buffer and got none since the last collection, so the rest that was
+         * stored then has not been counted yet.
          */
         if (word_at(buffer + at.end))
             rests[thread_index(t)] =
@@ -314,7 +320,7 @@ uint64_t vm_sampler_rest(const struct thread *t, JNIEnv *jni, uint64_t size)
         return 0;
     const char *buffer = thread_of(jni) + at.buffer;
     if (word_at(buffer + at.top) - word_at(buffer + at.start) != size)
-        return 0; /* not the first object in its buffer */
+        return 0; /* not the first object in the buffer */
     uint32_t refills = half_at(buffer + at.refills);
     return refills <= 1 ? rests[thread_index(t)] : given_up(buffer, refills - 1);
 }

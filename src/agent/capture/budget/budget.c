@@ -18,20 +18,20 @@ _Atomic uint32_t budget_stacks_of = 1, budget_waits_of = 1, budget_wakes_of = 1,
                  budget_times_of = 1;
 
 /*
- * Calls are measured with a clock that takes some nanoseconds, because a reading of the thread's
- * CPU time takes more than most calls do, and makes what follows it slower. That clock goes on
- * while the thread does not run. A time that is longer than LONG_NS therefore counts as LONG_NS
- * only, and for the next AFTER_LONG measured calls, the CPU time of those that are long is read as
- * well.
+ * Calls are measured with a clock that takes some nanoseconds, because reading the thread's CPU
+ * time takes longer than most calls and slows down what follows. That clock goes on while the
+ * thread does not run. A time that is longer than LONG_NS therefore counts as LONG_NS only, and for
+ * the next AFTER_LONG measured calls, the CPU time of those that are long is read as well.
  */
 enum { AFTER_LONG = 64, PAIRS = 101, RATE_SHIFT = 20 };
 
 #define LONG_NS UINT64_C(50000)
-#define RATE_NS (2 * NS_PER_MS) /* a rate is taken from at least that long */
+#define RATE_NS (2 * NS_PER_MS) /* the rate of the clock is computed over at least this time */
 
-static _Atomic uint64_t clock_pair; /* what two readings in a row differ by, in ticks */
+static _Atomic uint64_t clock_pair; /* the difference between two readings in a row, in ticks */
 static _Atomic uint64_t clock_rate; /* ns in 2^RATE_SHIFT ticks */
-static atomic_int long_left;        /* so many measured calls also read the CPU time */
+static atomic_int long_left;        /* the number of further measured calls for which the CPU time
+                                     * is read as well */
 static __thread uint64_t cpu_start; /* of the call that is measured; 0: not read */
 
 static inline uint64_t ticks(void)
@@ -58,8 +58,8 @@ uint64_t budget_random(void)
 uint64_t budget_due(void)
 {
     /*
-     * The first measured call of a thread is chosen at random from its first calls, so that threads
-     * that make few calls count as well.
+     * The first call of a thread to be measured is chosen at random among its first calls, so that
+     * threads that make few calls count as well.
      */
     if (!budget_countdown) {
         budget_countdown = 1 + (uint32_t)(budget_random() % BUDGET_MEASURED_OF);
@@ -104,7 +104,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The time since the last call that had at least RATE_NS of it gives the clock's rate. */
+/*
+ * The rate of the clock is computed over the time since the last call, if that is at least RATE_NS.
+ */
 static void measure_rate(void)
 {
     static uint64_t last_ns, last_ticks;
@@ -163,7 +165,7 @@ static void set_samples(unsigned level)
 static const struct reduction {
     const char *what;
     unsigned levels, bits; /* one in 2^(level * bits) is kept */
-    double least; /* the part costs at least this much of the budget, or it is not reduced */
+    double least; /* the part is reduced only if it costs at least this share of the budget */
     enum own_cost_part part;
     void (*set)(unsigned level);
     bool (*can)(void); /* NULL: always */
@@ -205,9 +207,9 @@ static const struct jfr_type budget_type = {
 };
 
 /*
- * Costs of single seconds are noisy, since few calls are measured: what to reduce is decided by
- * means in which the last MEAN_SECONDS seconds have most of the weight, or fewer if at least
- * MANY calls were measured in a second.
+ * The costs of single seconds are noisy, because few calls are measured. What to reduce is
+ * therefore decided by means in which the last MEAN_SECONDS seconds have most of the weight, or the
+ * last FEW_SECONDS if at least MANY calls were measured in a second.
  */
 enum { MEAN_SECONDS = 16, FEW_SECONDS = 4, MANY = 16 };
 
@@ -229,12 +231,14 @@ static struct {
     unsigned checks;              /* so far */
     uint64_t cost_ns, allowed_ns; /* of the last second */
     uint64_t over_seconds, changes;
-    int64_t credit_ns;   /* of the budget, not used so far; below 0: it is exceeded */
+    int64_t credit_ns;   /* the unused part of the budget; negative when it is exceeded */
     uint64_t process_ns; /* CPU time of the process in the last second */
     unsigned levels[REDUCTIONS];
-    uint64_t since_ms[REDUCTIONS]; /* of the level, since 1970 */
-    unsigned order[64], reduced;   /* the reduced kinds, in this order */
-    unsigned calm, patience;       /* seconds within the budget, and how many undo a reduction */
+    uint64_t since_ms[REDUCTIONS]; /* when the level was set, since 1970 */
+    unsigned order[64], reduced;   /* order: the kinds of the levels that are in force, the latest
+                                    * last; reduced: their number */
+    unsigned calm, patience;       /* calm: seconds within the budget; patience: how many of them
+                                    * undo a reduction */
     uint64_t back_ns;              /* when a reduction was last undone */
 } budget;
 
@@ -266,8 +270,8 @@ static bool is_rare(enum own_cost_part part)
 }
 
 /*
- * The first reduction whose calls cost enough for it to matter; REDUCTIONS: there is none. What the
- * agent's threads cost by themselves does not lead to leaving data out, because that would not
+ * Returns the first reduction whose calls cost enough to matter, or REDUCTIONS if there is none.
+ * The cost of the agent's own threads does not lead to leaving data out, because that would not
  * reduce it.
  */
 static unsigned next_reduction(void)
@@ -287,8 +291,8 @@ static void add_level(unsigned i, uint64_t now)
 }
 
 /*
- * Returns whether something is reduced. One level a second would take too long: a level is taken to
- * save half of what its part costs, and as many are added as seem to be needed.
+ * Returns whether something was reduced. One level per second would be too slow: a level is assumed
+ * to save half of what its part costs, and as many are added as seem to be needed.
  */
 static bool reduce(uint64_t now)
 {
@@ -309,7 +313,7 @@ static bool reduce(uint64_t now)
     return true;
 }
 
-/* Whether the last reduction could be undone without a cost that matters. */
+/* Returns whether the last reduction could be undone at a cost that does not matter. */
 static bool is_needless(void)
 {
     if (!budget.reduced)
@@ -425,7 +429,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
-/* The first rate; what is measured before counts as no time. */
+/* The first rate of the clock. Calls that were measured before count as no time. */
 static void later(struct session *s, JNIEnv *jni)
 {
     if (atomic_load(&clock_rate))

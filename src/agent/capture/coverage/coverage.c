@@ -252,7 +252,7 @@ static int write_method(struct jfr_writer *w, const struct cover_method *m, cons
     return 1;
 }
 
-/* A consistent copy of the points that have run and of the list of this recording's methods. */
+/* A consistent copy of the bytes of all points and of the list of this recording's methods. */
 struct cover_copy {
     uint8_t *hits;
     const struct cover_method **methods; /* they remain valid */
@@ -260,7 +260,7 @@ struct cover_copy {
 };
 
 /*
- * The table also has the methods of earlier recordings: nothing counts whether they run if this one
+ * The table also has methods of earlier recordings. Their points are not counted if this recording
  * leaves them out. With the lock.
  */
 static bool is_covered(const struct cover_method *m)
@@ -281,7 +281,7 @@ static int copy_state(JNIEnv *jni, struct cover_copy *ret)
         r = -ENOMEM;
     for (size_t i = 0; r == 0 && i < cover.table.methods.len; i++) {
         const struct cover_method *m = cover.table.methods.data[i];
-        /* A method that is just being added has no bytes yet. */
+        /* A method that is being added has no bytes yet. */
         if (is_covered(m) && m->first + m->count <= ret->n_hits)
             ret->methods[ret->n_methods++] = m;
     }
@@ -290,8 +290,8 @@ static int copy_state(JNIEnv *jni, struct cover_copy *ret)
 }
 
 /*
- * Writes the methods that no event describes yet or of which more has run than events say;
- * *ret_lost counts those for which there was no room.
+ * Writes the methods that have no event yet, or of which more has run than their events show.
+ * *ret_lost counts the methods for which there was no room.
  */
 static uint64_t write_changed(struct session *s, JNIEnv *jni, uint64_t *ret_lost)
 {

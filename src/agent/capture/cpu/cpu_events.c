@@ -65,8 +65,8 @@ static struct {
     uint64_t groups[TASK_GROUPS];    /* strings of the recording, as are the following */
     uint64_t reasons[WALK_FAILURES]; /* strings of the recording */
     uint64_t checked_ns;
-    uint64_t java_ns;        /* CPU time of Java threads that has been reported */
-    _Atomic uint64_t beyond; /* intervals of samples beyond REPEAT_MAX */
+    uint64_t java_ns;        /* CPU time of Java threads that has already been reported */
+    _Atomic uint64_t beyond; /* intervals of samples that stand for more than REPEAT_MAX */
 } events;
 
 at_each_sample static void put_wall(uint64_t time_ns, uint64_t thread, uint64_t trace, bool idle,
@@ -137,7 +137,7 @@ at_each_sample bool cpu_events_record(void *context, const struct sample *s)
         put_wall(s->time_ns, s->id, trace, s->idle, s->weight);
         return true;
     }
-    /* One event for each interval, because other readers know no weight. */
+    /* One event per interval, because other readers know no weight. */
     for (uint32_t i = 0; i < MIN(s->weight, REPEAT_MAX); i++)
         put_cpu(s, trace);
     if (unlikely(s->weight > REPEAT_MAX))
@@ -146,10 +146,11 @@ at_each_sample bool cpu_events_record(void *context, const struct sample *s)
 }
 
 /*
- * They count where the thread was last seen, so that they belong to the request of that time. A
- * thread that was seen long ago may have used the time at any moment since. In a ring it counts as
- * of now then, because the ring is taken in parts that follow one another, and what is late by more
- * than a second would be in none (MARGIN_NS of cli/fleet/host.c).
+ * Records intervals for which there was no signal. They count at the time when the thread was last
+ * seen, so that they belong to the request of that time; but the thread may have used them at any
+ * moment since. In a ring, intervals that are older than a second count as of now: the ring is
+ * taken in consecutive parts, and anything that arrives later than that would be in none (MARGIN_NS
+ * of cli/fleet/host.c).
  */
 void cpu_events_record_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
                                    uint32_t weight)
@@ -226,8 +227,8 @@ void cpu_events_report_time(const struct task_time *t)
 }
 
 /*
- * The sampler begins and ends with each thread on its own, so the rest of the process's time is not
- * what the samples are to be compared with.
+ * Only the CPU time that the sampler saw can be compared with the samples. The rest of the
+ * process's time cannot, because the sampler starts and stops separately for each thread.
  */
 static void report_java(void)
 {
@@ -238,7 +239,7 @@ static void report_java(void)
     events.java_ns = java_ns;
 }
 
-/* CPU time of threads that are not sampled: written from time to time, and the rest at the end. */
+/* Writes the CPU time of threads that are not sampled, from time to time and at the end. */
 void cpu_events_report_times(const struct session *s, bool end)
 {
     enum { LEAST_NS = 1000000 };

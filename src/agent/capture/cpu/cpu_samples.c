@@ -27,14 +27,14 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
                                 const jvmtiAddrLocationMap *map, const void *info)
 {
     /*
-     * HotSpot's compilers describe the code between safepoints while an agent has this event
-     * enabled.
+     * HotSpot's compilers record debug information between safepoints only while an agent has this
+     * event enabled.
      */
 }
 
 static const struct vm_callbacks compilations = {.ti = {.CompiledMethodLoad = on_compiled}};
 
-/* Samples fall between safepoints. */
+/* Samples fall between safepoints, so compiled code must be described there too. */
 static void describe_all(struct session *s, bool by_flag)
 {
     const jvmtiCapabilities want = {.can_generate_compiled_method_load_events = 1};
@@ -92,9 +92,9 @@ static int choose_walker(struct session *s, JNIEnv *jni, stack_walk_fn **ret, st
 }
 
 /*
- * Decides whether perf_event supplies the samples: when it was requested, or for the kernel frames
- * below native ones, provided that the kernel permits it. If it was requested and is not permitted,
- * one line says so.
+ * Decides whether perf_event supplies the samples: when the user requests it or wants kernel frames
+ * below native ones, and the kernel permits it. If it was requested and is not permitted, one line
+ * says so.
  */
 static bool choose_perf(struct session *s)
 {
@@ -127,7 +127,10 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     cpu_counts_start(s);
     cpu.reported_ns = now_ns();
     cpu.uncovered_reported = false;
-    /* Threads that keep all CPUs busy let a long time pass between the first timer and the last. */
+    /*
+     * Threads that keep all CPUs busy may cause a long delay between the first timer and the last
+     * one.
+     */
     uint64_t process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     if (recording)
         cpu_events_start(s->out.jfr);
@@ -154,7 +157,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
         .on_sample = recording ? cpu_events_record : cpu_counts_keep,
         .idle = recording ? cpu_events_record_idle : cpu_counts_count_idle,
         .unsignalled = recording ? cpu_events_record_unsignalled : cpu_counts_count_unsignalled,
-        /* Twice what all CPUs can produce until the buffer is next emptied. */
+        /* Twice as many samples as all CPUs can produce until the buffer is next emptied. */
         .keep = recording
                     ? 0
                     : (unsigned)MIN(65536, 64 + 2 * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * 150 *

@@ -85,9 +85,9 @@ static char *place_text(JNIEnv *jni, jmethodID m, jlocation at)
 }
 
 /*
- * The row of a throw, created if necessary. The names are read while the classes cannot be
- * unloaded. Rows are distinguished by what is displayed, so two throws on one line share a row.
- * Unless `known`, the handler is not the one given.
+ * Returns the row of a throw, which is made if necessary. The names are read while the classes
+ * cannot be unloaded. Rows are distinguished by what is displayed, so two throws on one line share
+ * a row. Unless `known`, the handler is unknown.
  */
 static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation at, jmethodID cm,
                                    jlocation cat, bool known)
@@ -129,7 +129,7 @@ static void read_message(JNIEnv *jni, jobject e, char *to)
  */
 struct throw
 {
-    jint object; /* identity hash; 0: no exception is being thrown */
+    jint object; /* identity hash; 0: no exception is on its way */
     jmethodID method;
     jlocation at;
     uint64_t time_ns, stack;
@@ -140,17 +140,18 @@ struct throw
 static __thread struct throw on_its_way;
 
 /*
- * The number of frames that are unwound to reach a handler in a method, at most n. Sets *ret_native
- * if a native method called one of them: the VM names the handler that follows in Java code, but
+ * Returns the number of frames, at most n, that are unwound to reach a handler in a method. Sets
+ * *ret_native if native code called one of them: the VM names the next handler in Java code, but
  * native code may end the exception before, as that of Method.invoke does. If the method is on the
- * stack several times, with calls at different places, the handler may be in each of them.
+ * stack several times, with calls at different places, each of them may have the handler, so native
+ * code before any of them counts.
  */
 static jint frames_to(const jvmtiFrameInfo *frames, jint n, jmethodID to, bool *ret_native)
 {
     jint first = n;
     bool native = false;
     for (jint i = 0; to && i < n; i++) {
-        /* A native method in which the exception began has it thrown to its caller. */
+        /* If the exception began in a native method, that method only passes it to its caller. */
         native = native || (i > 0 && frames[i].location < 0);
         if (frames[i].method != to || (first < n && frames[i].location == frames[first].location))
             continue;
@@ -160,7 +161,7 @@ static jint frames_to(const jvmtiFrameInfo *frames, jint n, jmethodID to, bool *
     return first;
 }
 
-/* Takes the stack of the throw, and what it unwinds to reach a method. */
+/* Stores the stack of a throw, and how many of its frames are unwound to reach a method. */
 static void take_stack(JNIEnv *jni, struct throw *t, jmethodID to)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];

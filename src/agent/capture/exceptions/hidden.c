@@ -13,13 +13,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True for hidden classes, "p/C.0x1234", and what JDKs before 15 have instead of them. */
+/*
+ * Returns whether a class is hidden, "p/C.0x1234", or anonymous, as such classes were before JDK
+ * 15.
+ */
 static bool is_hidden(struct str name)
 {
     return memchr(name.data, '.', name.len) || generated_name_is_anonymous(name.data, name.len);
 }
 
-/* True for classes that the JDK makes for lambdas, switches and so on, which throw nothing. */
+/*
+ * Returns whether the JDK made a class, for lambdas, switches and so on. Such classes throw nothing
+ * themselves.
+ */
 static bool is_made_by_jdk(struct str name)
 {
     static const char between[] = "$$TypeSwitch";

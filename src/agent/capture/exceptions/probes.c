@@ -34,8 +34,8 @@ static struct {
     int64_t tid, backtrace;
     jclass probe;
     _Atomic uint64_t lost, left;
-    atomic_bool off;     /* probes that are still in classes must count nothing */
-    atomic_bool partial; /* handlers may run that have no probe */
+    atomic_bool off;     /* counting is off, but probes may still be in classes */
+    atomic_bool partial; /* handlers without a probe may run */
 
     struct {
         uint64_t thread_and_site;
@@ -110,9 +110,9 @@ static bool put_element(JNIEnv *jni, jobject frame, char *to, size_t size)
 }
 
 /*
- * Puts the place of the first frame of a stack trace that is not the agent's own, in whose probes a
- * stack can overflow; "?" when there is no frame, as in exceptions that hot compiled code throws.
- * Returns the number of the agent's frames before it.
+ * Puts the place of the first frame of a stack trace that is not the agent's own; an agent's frame
+ * is first when a stack overflows in a probe. Puts "?" when there is no frame, as in exceptions
+ * that hot compiled code throws. Returns the number of the agent's frames before it.
  */
 static jint first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
 {
@@ -120,7 +120,9 @@ static jint first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
     jmethodID ask = throwable ? (*jni)->GetMethodID(jni, throwable, "getStackTrace",
                                                     "()[Ljava/lang/StackTraceElement;")
                               : NULL;
-    /* Does not call an override in the exception's class, which would be code of the program. */
+    /*
+     * This does not call an override in the exception's class, which would be code of the program.
+     */
     jobjectArray trace =
         ask ? (jobjectArray)(*jni)->CallNonvirtualObjectMethod(jni, t, throwable, ask) : NULL;
     jint n = trace && !(*jni)->ExceptionCheck(jni) ? (*jni)->GetArrayLength(jni, trace) : 0;
@@ -151,7 +153,7 @@ NATIVE(jlong, findImplicit)(JNIEnv *jni, jclass probe, jclass c, jthrowable t, j
 
 /* ---- the probes ---- */
 
-/* The number of a throw or handler; 0 when there are too many. */
+/* The number of a throw or handler, or 0 when there are too many. */
 static int site(const struct instrument_class *c, const struct edit *e, uint32_t pc, bool handler)
 {
     struct str name = class_utf8(c->file, e->method->name),

@@ -13,7 +13,9 @@
 
 enum { MAX_DEPTH = 1024, MAX_MONITORS = 4096 };
 
-/* Objects seen so far, each once. Their number is their tag in an environment of our own. */
+/*
+ * The objects seen so far, each once. Their tags, in an environment of our own, are their numbers.
+ */
 struct seen {
     jvmtiEnv *ti;
     JNIEnv *jni;
@@ -36,7 +38,7 @@ static uint32_t serial_of(JNIEnv *jni, jthread thread)
     return t ? t->serial : 0;
 }
 
-/* The trace of a thread's stack, written if it is new. */
+/* Returns the trace of a thread's stack, and writes it if it is new. */
 static uint32_t thread_trace(struct session *s, JNIEnv *jni, const jvmtiStackInfo *info)
 {
     struct jfr_frame frames[MAX_DEPTH];
@@ -70,7 +72,7 @@ static void dump_thread(struct session *s, JNIEnv *jni, struct hprof_text *out,
         see(seen, contended);
 }
 
-/* Serial numbers of threads, without those that are not known. */
+/* Writes the serial numbers of threads, leaving out threads that are not known. */
 static size_t serials(JNIEnv *jni, const jthread *threads, jint n, uint32_t *to)
 {
     size_t len = 0;

@@ -48,7 +48,7 @@ static struct {
     bool on;
     uint32_t depth;
     bool by_thread;
-    /* struct key_head and frames; the number of a key is that of its site */
+    /* struct key_head and frames; the number of a key is also that of its site */
     struct strpool keys;
     struct strpool classes;    /* JVM descriptors */
     struct site *sites;        /* MAX_SITES of them; keys.strings.len are in use */
@@ -103,7 +103,10 @@ static void release(struct session *s)
     memset(&monitors, 0, sizeof(monitors));
 }
 
-/* The number of an object's class in monitors.classes; under the lock. -1: it was lost. */
+/*
+ * Returns the number of an object's class in monitors.classes, or -1 if there is no room. Under the
+ * lock.
+ */
 static int64_t class_number(JNIEnv *jni, jobject object)
 {
     jclass class = (*jni)->GetObjectClass(jni, object);

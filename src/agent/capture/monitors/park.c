@@ -32,8 +32,8 @@ static struct {
 } park;
 
 /*
- * Encloses work on behalf of the session, but not the wait itself. Returns the session's number, 0
- * when there is none.
+ * Enters and leaves work on behalf of the session; the wait itself lies outside. Returns the
+ * session's number, or 0 when there is none.
  */
 static uint32_t enter(void)
 {
@@ -58,7 +58,7 @@ static bool is_lock(JNIEnv *jni, jobject o)
 }
 
 /*
- * The number of top frames that belong to the lock itself: a trace starts with the code that wanted
+ * Returns how many top frames belong to the lock itself: a trace starts with the code that wanted
  * the lock.
  */
 static jint lock_frames(JNIEnv *jni)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the probes call where a request begins and ends, and what happens when a thread does. */
+/*
+ * What the probes call at the beginning and the end of a request, and what happens at those of a
+ * thread.
+ */
 #include "agent/capture/requests/follow.h"
 
 #include "agent/capture/triggers/alarms.h"
@@ -16,9 +19,9 @@
 
 /*
  * The longest time in ns for which a server's code runs before it reaches the probe at its entry
- * point, or this share of the time that its task waited in a pool's queue: where that is long, the
- * thread may lack a processor on its way, too. If it takes longer, the thread has waited for the
- * request itself, as a thread per connection does, and the time in the queue does not belong to the
+ * point. A share of the time that its task waited in a pool's queue is allowed as well: where that
+ * is long, the thread may lack a processor. A thread that took longer has waited for the request
+ * itself, as a thread per connection does, and the time in the queue does not belong to the
  * request.
  */
 #define ENTRY_GAP   (5 * NS_PER_MS)
@@ -30,8 +33,8 @@ struct inside follow_inside;
 /* ---- requests ---- */
 
 /*
- * For a request that began right at the start of a task: the time that the task waited in a pool's
- * queue belongs to the request.
+ * Used for a request that began right at the start of a task: the time that the task waited in a
+ * pool's queue belongs to the request.
  */
 static void queued_before(uint64_t java_id, uint64_t now, struct request_work *how)
 {
@@ -47,7 +50,7 @@ static void queued_before(uint64_t java_id, uint64_t now, struct request_work *h
     atomic_store(&t->java_id, 0);
 }
 
-/* due: when a task was to begin, in ns; 0: unknown. */
+/* due: when a task should have begun, in ns; 0: unknown. */
 uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
                               uint64_t due)
 {
@@ -92,7 +95,7 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
 /* Writes the details of a request that has ended, or counts them as not kept. */
 static void settle(struct request *r, struct request_end *end)
 {
-    bool before = r->kept != KEPT_NOT; /* its works have been written */
+    bool before = r->kept != KEPT_NOT; /* its works have already been written */
     unsigned pieces = MIN(r->n_pieces, (unsigned)PIECES);
     if (!before && request_is_slow(end->name, end->ns, end->start + end->ns))
         r->kept = KEPT_SLOW;
@@ -110,7 +113,7 @@ static void settle(struct request *r, struct request_end *end)
     requests_put(end);
 }
 
-/* Returns whether a status code of gRPC means that the server is at fault. */
+/* Returns whether a status code of gRPC means that the server failed. */
 static bool is_grpc_error(int code)
 {
     enum { UNKNOWN = 2, DEADLINE = 4, UNIMPLEMENTED = 12, INTERNAL, UNAVAILABLE, DATA_LOSS };
@@ -118,7 +121,7 @@ static bool is_grpc_error(int code)
     return code == UNKNOWN || code == DEADLINE || (code >= UNIMPLEMENTED && code <= DATA_LOSS);
 }
 
-/* How long a request had taken when it was reported to the triggers; 0: it was not. */
+/* Returns how long a request had taken when it was reported to the triggers, or 0 if it was not. */
 static uint64_t reported_ns(struct request *r, uint64_t start)
 {
     uint64_t reported = atomic_load(&r->reported);
@@ -206,7 +209,10 @@ bool follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception)
 
 /* ---- threads that begin and end ---- */
 
-/* Takes the request that the starter of a thread handed to it. False when there is none. */
+/*
+ * Takes the request that the starter of a thread handed over to it. Returns false when there is
+ * none.
+ */
 static bool take_from(struct handed *h, uint64_t key, struct handed *ret)
 {
     for (unsigned i = 0; i < BUCKET; i++) {

@@ -19,14 +19,14 @@
 enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
 
 /*
- * Before that, no more than this many requests per second are written either, so that the file can
+ * Until then no more than this many requests per second are written either, so that the file can
  * grow fast enough. A fifth of them may arrive at once, before the rate is known.
  */
 enum { FULL_RATE = 30000 };
 
 /*
- * Allows the details of n requests. If more arrive before the next call, up to as many again are
- * kept, chosen with a chance that falls as fewer are left.
+ * Allows the details of n requests. If more requests arrive before the next call, up to as many
+ * again are kept, chosen with a probability that falls with the number that is left.
  */
 static void allow_now(int64_t n)
 {
@@ -74,7 +74,7 @@ void follow_kept_start(void)
 
 enum request_kept follow_choose(uint64_t id, uint32_t *ret_one_of)
 {
-    uint64_t chance = /* of 2^32 */
+    uint64_t chance = /* of 2^32: the probability */
         (uint64_t)atomic_load_explicit(&follow.share, memory_order_relaxed) << 16;
     int64_t left = atomic_load_explicit(&follow.now_left, memory_order_relaxed),
             most = atomic_load_explicit(&follow.now_most, memory_order_relaxed);
@@ -136,7 +136,7 @@ bool follow_is_kept(uint64_t token)
     return kept && seqlock_stamp_holds(&r->token, token);
 }
 
-/* A work or child has ended: it is written now, kept with its request, or dropped with it. */
+/* A work or child has ended: it is written now, kept until its request ends, or dropped. */
 void follow_keep(uint64_t token, const struct piece *p)
 {
     struct request *r = follow_request(token);

@@ -27,7 +27,7 @@ static struct {
 struct folded {
     char *text;
     size_t n;
-    bool example; /* what cannot be a secret stays as it is */
+    bool example; /* what cannot be a secret remains */
 };
 
 static bool is_digit(char c)
@@ -59,7 +59,7 @@ static void put(struct folded *f, const char *s, size_t n)
     }
 }
 
-/* A run of ids, "1,2,3", is one. */
+/* A list of ids, "1,2,3", counts as one id. */
 static void put_id(struct folded *f, size_t segment)
 {
     const size_t n = strlen(ID);
@@ -69,7 +69,10 @@ static void put_id(struct folded *f, size_t segment)
         put(f, ID, n);
 }
 
-/* A number, a hexadecimal id or a UUID: with a digit and nothing but hexadecimal digits and '-'. */
+/*
+ * Returns whether this is a number, a hexadecimal id or a UUID: it has a digit, and nothing but
+ * hexadecimal digits and '-'.
+ */
 static bool is_id(const char *s, size_t n)
 {
     size_t digits = 0, hex = 0;
@@ -88,7 +91,7 @@ static bool is_token(const char *s, size_t n)
     return n >= TOKEN_MIN && digits >= TOKEN_DIGITS;
 }
 
-/* A segment of a path: ids within it are folded where other characters separate them. */
+/* Folds the ids in a segment of a path, which other characters may separate. */
 static void put_segment(struct folded *f, const char *s, size_t n)
 {
     size_t segment = f->n;
@@ -191,7 +194,7 @@ unsigned request_name_find(int kind, const char *text)
     return number;
 }
 
-/* The path in a name of HTTP, "GET /cart"; NULL for other names. */
+/* Returns the path in a name of HTTP, "GET /cart", or NULL for other names. */
 static const char *path_in(const char *name)
 {
     const char *slash = strchr(name, '/');
@@ -270,7 +273,7 @@ void request_count(struct request_name *n, uint64_t ns, bool error, uint32_t wei
         ;
 }
 
-/* Puts ns at the root of a heap whose root has become free. */
+/* Puts ns into a heap whose root has become free. */
 static void sift(uint64_t *heap, unsigned n, uint64_t ns)
 {
     unsigned at = 0;
@@ -288,7 +291,9 @@ static void sift(uint64_t *heap, unsigned n, uint64_t ns)
 bool request_is_slow(struct request_name *n, uint64_t ns, uint64_t now)
 {
     bool slow = true;
-    /* Another thread is changing the list. Keeping one request too many is better than waiting. */
+    /*
+     * If another thread is changing the list, keeping one request too many is better than waiting.
+     */
     if (atomic_flag_test_and_set_explicit(&n->slow.busy, memory_order_acquire))
         return ns > n->slow.ns[0];
     if (n->slow.minute != now / MINUTE) {

@@ -115,7 +115,7 @@ static void copy_text(JNIEnv *jni, jstring s, char *to, jsize max)
     vm_clear_exception(jni);
 }
 
-/* Keeps the number of a name or text for its hash. */
+/* Stores the number of a name or text by its hash. */
 static void remember(jlong key, unsigned number)
 {
     const uint64_t mask = ~UINT64_C(0) >> NAME_BITS;
@@ -239,8 +239,8 @@ NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong
 }
 
 /*
- * W3C Trace Context: "00-TRACE-SPAN-FLAGS", in lower case. Anything else is not taken. Returns
- * where the trace begins; NULL: it is none.
+ * Reads W3C Trace Context: "00-TRACE-SPAN-FLAGS", in lower case. Returns where the trace begins, or
+ * NULL for anything else.
  */
 static const char *read_traceparent(const char *text, const char **ret_span)
 {
@@ -370,9 +370,9 @@ NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)
     budget_end(COST_REQUESTS, cost);
 }
 
-/* ---- what a request does elsewhere ---- */
+/* ---- calls to other servers ---- */
 
-/* The number of a statement's or peer's text; 0: none. */
+/* Returns the number of a statement's or peer's text, or 0 if there is none. */
 NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key)
 {
     enum { LENGTH = 2000, SHOWN = 300 };
@@ -394,7 +394,7 @@ NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key
     return number;
 }
 
-/* A child within another child is not recorded. */
+/* A child inside another child is not recorded. */
 NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, jint text)
 {
     uint64_t number = 0;
@@ -417,7 +417,7 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
     return (jlong)number;
 }
 
-/* Takes the trace and span that a call names to the other server by its header traceparent. */
+/* Stores the trace and span that a call passes to the other server in its header traceparent. */
 static void name_trace(struct request_child *c, JNIEnv *jni, jstring header)
 {
     char text[3 * HEADER_LENGTH + 1] = "";
@@ -438,7 +438,7 @@ static uint64_t exception_text(jclass exception)
     return constant;
 }
 
-/* A call whose response came later is over; the request may have ended before. */
+/* The call was made earlier and its response came now; the request may have ended before. */
 NATIVE(void, childLater)
 
 (JNIEnv *jni, jclass probe, jlong token, jlong thread, jlong start, jint text, jstring header,

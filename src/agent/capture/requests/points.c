@@ -73,7 +73,7 @@
 #define KAFKA    "org/apache/kafka/clients/"
 #define OKHTTP   "v:okhttp3/Request.url()Lokhttp3/HttpUrl; v:okhttp3/HttpUrl.host" STRING " #"
 
-/* The patterns of the option without "auto", separated by ':'; NULL: none. */
+/* The patterns of the option without "auto", separated by ':', or NULL. */
 static char *methods;
 
 /* A method that the option names. */
@@ -208,7 +208,7 @@ static const struct point points[] = {
     {JERSEY, "dispatch", NULL, point_entry, "resource" OBJECT, NULL, 0, "0 f:" JERSEY ".method" REFLECTED},
     {RESTEASY, "invokeOnTarget", NULL, point_entry, "resource" OBJECT, NULL, 0, "0 v:" RESTEASY ".getMethod()Ljava/lang/reflect/Method;"},
 
-    /* what a request does elsewhere */
+    /* calls to other servers */
     {"com/zaxxer/hikari/HikariDataSource", "getConnection", NULL, point_pool},
     {"org/apache/commons/dbcp2/BasicDataSource", "getConnection", NULL, point_pool},
     {"org/apache/tomcat/dbcp/dbcp2/BasicDataSource", "getConnection", NULL, point_pool},
@@ -242,7 +242,7 @@ static const struct point points[] = {
 
 /* clang-format on */
 
-/* A star at the end of a pattern stands for the rest. */
+/* In a pattern, a star at the end stands for any rest. */
 static bool matches(const char *pattern, struct str name)
 {
     size_t i = 0;
@@ -251,7 +251,7 @@ static bool matches(const char *pattern, struct str name)
     return pattern[i] == '*' || (!pattern[i] && i == name.len);
 }
 
-/* The probes call methods of the JDK. */
+/* Methods of the JDK cannot be named, because the probes call some of them. */
 static bool may_be_named(struct str class_name)
 {
     return methods && !point_begins(class_name, "java/") && !point_begins(class_name, "jdk/") &&
@@ -333,7 +333,7 @@ static char *methods_of(const char *patterns)
             buf_printf(&list, "%s%.*s", list.len ? ":" : "", (int)n, p);
         if (names && !memchr(p, '*', m) && m < sizeof(name)) {
             /*
-             * The methods that the option names are named first, so that the limit on the number of
+             * The methods that the option names are added first, so that the limit on the number of
              * names does not affect them.
              */
             snprintf(name, sizeof(name), "%.*s", (int)m, p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request does elsewhere: statements, connections of pools and calls of other servers. */
+/* Calls to other servers: statements, connections of pools and requests that are sent. */
 #include "agent/capture/requests/points.h"
 
-/* `first` leaves the child's number. */
+/* `first` leaves the child's number on the stack. */
 static int point_child(const struct instrument_class *c, struct edit *e, struct buf *first,
                        unsigned stack)
 {
@@ -54,7 +54,7 @@ int point_child_within(const struct instrument_class *c, struct edit *e, const s
     return r ? MIN(r, 0) : point_child(c, e, &first, POINT_STACK);
 }
 
-/* getConnection of a pool, which is named like its class */
+/* getConnection of a pool, which is named after its class */
 int point_pool(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     struct str descriptor = class_utf8(c->file, e->method->descriptor);

@@ -48,7 +48,7 @@ int point_returns(struct edit *e, const struct buf *code, unsigned stack)
     return r;
 }
 
-/* The slot of the first parameter of a type, "java/lang/Runnable"; -1: it has none. */
+/* Returns the slot of the first parameter of a type, such as "java/lang/Runnable", or -1. */
 static int parameter(const struct edit *e, struct str descriptor, const char *type)
 {
     int slot = !(e->method->access & ACC_STATIC);
@@ -67,8 +67,8 @@ int point_slot(const struct instrument_class *c, const struct edit *e, const str
 }
 
 /*
- * Returns whether the class itself calls a method: then it is there in this version of the server,
- * and a call of ours cannot fail.
+ * Returns whether the class itself calls a method. If so, this version of the server has the
+ * method, and a call of ours cannot fail.
  */
 bool point_calls(const struct instrument_class *c, const char *owner, const char *name,
                  const char *descriptor)
@@ -81,7 +81,7 @@ bool point_calls(const struct instrument_class *c, const char *owner, const char
     return false;
 }
 
-/* `first` leaves the token of a request; `status` leaves it and pushes an int, or is empty. */
+/* `first` leaves the token of a request; `status` leaves that and pushes an int, or is empty. */
 int point_request(struct edit *e, struct buf *first, unsigned stack, const struct buf *status)
 {
     _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
@@ -104,7 +104,7 @@ int point_request(struct edit *e, struct buf *first, unsigned stack, const struc
 
 /* ---- words ---- */
 
-/* The word "a/B.m(D)R" or "a/B.m:D" in three strings. */
+/* Splits "a/B.m(D)R" or "a/B.m:D" into three strings. */
 struct member_word {
     char owner[160], name[64], descriptor[200];
 };

@@ -13,8 +13,8 @@ static int plain(struct edit *e, const char *probe)
 }
 
 /*
- * The method returns the next task of a pool's thread. When the recording begins, such threads are
- * in a loop whose old code they never leave, but they call this method anew for each task.
+ * For a method that returns the next task of a pool's thread. When the recording begins, such
+ * threads are in a loop whose old code they never leave, but they call this method for each task.
  */
 int point_takes(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
@@ -58,7 +58,7 @@ int point_timer_takes(const struct instrument_class *c, struct edit *e, const st
     return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, POINT_STACK) ?: 1;
 }
 
-/* A work's number; 0 outside of it. */
+/* The number of a work, or 0 outside of one. */
 static int work_local(struct edit *e)
 {
     _cleanup_(buf_release) struct buf code = BUF(16);
@@ -86,8 +86,8 @@ static int work_is_left(struct edit *e, int local)
 }
 
 /*
- * The method is the loop of a pool's thread and calls run() of each task: during this call the
- * thread works for the request that submitted the task.
+ * For the loop of a pool's thread, which calls run() of each task: during this call the thread
+ * works for the request that submitted the task.
  */
 int point_runs(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
@@ -118,7 +118,9 @@ int point_runs(const struct instrument_class *c, struct edit *e, const struct po
     return r ? r : found ? work_is_left(e, local) ?: 1 : 1;
 }
 
-/* The method itself is the task's work: that of `this`, or of the parameter of a type. */
+/*
+ * For a method that is itself the work of the task: that of `this`, or of the parameter of a type.
+ */
 int point_is_run(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf first = BUF(32), last = BUF(32);

@@ -9,8 +9,8 @@
 #define CATALINA_REQUEST "org/apache/catalina/connector/Request"
 
 /*
- * Returns whether the class is the adapter of a known version. With other versions only servlets
- * are followed.
+ * Returns whether the class is the adapter of a known version. In other versions only servlets are
+ * followed.
  */
 static bool is_catalina(const struct instrument_class *c)
 {
@@ -18,7 +18,7 @@ static bool is_catalina(const struct instrument_class *c)
            point_calls(c, CATALINA_REQUEST, "isAsync", "()Z");
 }
 
-/* Tomcat's other request object, which stands for the request until it has been answered. */
+/* Tomcat's other request object, which exists until the request has been answered. */
 static int push_catalina(struct edit *e, struct buf *code)
 {
     code_load(code, 'A', 1);
@@ -26,7 +26,7 @@ static int push_catalina(struct edit *e, struct buf *code)
     return r ? r : point_virtual(e, code, COYOTE_REQUEST, "getNote", "(I)Ljava/lang/Object;");
 }
 
-/* The end of both methods of the adapter, of which `first` leaves the request's token. */
+/* The end of both methods of the adapter. `first` leaves the request's token. */
 static int point_catalina(struct edit *e, struct buf *first, unsigned stack)
 {
     _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);

@@ -40,7 +40,7 @@ static uint32_t *spare_of(const struct pool *p)
     return &spare.record[p->kind];
 }
 
-/* The index of a free record; -1: there is none. */
+/* Returns the index of a free record, or -1. */
 int64_t follow_take(struct pool *p)
 {
     uint32_t *mine = spare_of(p);
@@ -93,7 +93,7 @@ void follow_give_spare(void)
 }
 
 /*
- * Locks a request for as long as it takes to copy a piece. A waiter may wait longer, because the
+ * Locks a request for the time that it takes to copy a piece. A waiter may wait longer, because the
  * holder may have lost its processor.
  */
 void follow_lock(struct request *r)
@@ -125,7 +125,7 @@ static const struct {
     {(void **)&follow.late, LATE / 8, false},
     {(void **)&follow.requests.records, REQUESTS * sizeof(struct request), false},
     /*
-     * the use counts of records continue, so that a number from the previous recording matches none
+     * the use counts of records continue, so a number from an earlier recording matches no record
      */
     {(void **)&follow.works.records, WORKS * sizeof(struct work), true},
 };

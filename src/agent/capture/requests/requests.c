@@ -104,7 +104,7 @@ static struct {
     uint64_t kinds[REQUEST_KINDS], ways[REQUEST_WAYS], kepts[KEPT_WAYS], child_kinds[CHILD_KINDS];
     bool threads_on, virtual_on;
     bool forgets;     /* no other capture records that a virtual thread has ended */
-    unsigned save_at; /* the number of the name with which the next save begins */
+    unsigned save_at; /* the number of the name with which the next save continues */
 } state;
 
 /* ---- events ---- */
@@ -187,7 +187,7 @@ void requests_put_child(uint64_t request, const struct request_child *c)
     jfr_commit(&e);
 }
 
-/* The number of different texts of children; beyond it all further ones share one text. */
+/* The limit on the number of different texts of children; beyond it all others share one text. */
 enum { TEXTS_MAX = 8000 };
 
 static struct {

@@ -42,7 +42,7 @@ static const char *const house_keepers[] = {
 };
 
 /*
- * Finds the class and the field of a wrapper. This is done at the first task and not when the
+ * Finds the class and the field of a wrapper. This is done at the first task rather than when the
  * recording begins, because looking up the field initializes the class, which takes a small program
  * 4 to 7 ms.
  */
@@ -53,14 +53,14 @@ static void find_wrapper(JNIEnv *jni, size_t i)
     vm_clear_exception(jni);
     jclass global = f ? (*jni)->NewGlobalRef(jni, c) : NULL;
     if (global && !atomic_compare_exchange_strong(&wrapped[i].class, &none, global))
-        (*jni)->DeleteGlobalRef(jni, global); /* another thread found it at the same time */
+        (*jni)->DeleteGlobalRef(jni, global); /* another thread has found it at the same time */
     if (global)
         atomic_store(&wrapped[i].field, f);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
 }
 
-/* The task that the program scheduled, without its wrappers, as a new local reference. */
+/* Returns the task that the program scheduled, without its wrappers, as a new local reference. */
 static jobject unwrap(JNIEnv *jni, jobject task)
 {
     jobject inner = (*jni)->NewLocalRef(jni, task);

@@ -48,7 +48,7 @@ static struct slot find_slot(uint64_t java_id)
     return (struct slot){NULL, 0};
 }
 
-/* What the probe wrote about a work without a record. Its end is not known yet. */
+/* What the probe wrote about a work that has no record. Its end is not known yet. */
 static struct request_work work_in_slot(struct slot s)
 {
     uint64_t start = s.in->work[s.i] & ~WORK_IN_SLOT, handed = s.in->handed[s.i],
@@ -66,7 +66,9 @@ static bool is_in_slot(struct slot s)
     return s.in && s.in->work[s.i] & WORK_IN_SLOT;
 }
 
-/* The thread works for no request now. Returns the token of the request that it worked for. */
+/*
+ * From now on the thread works for no request. Returns the token of the request that it worked for.
+ */
 static uint64_t clear_slot(struct slot s)
 {
     s.in->work[s.i] = 0;
@@ -94,7 +96,7 @@ struct slot follow_slot(uint64_t java_id)
     return s;
 }
 
-/* The calling thread's entry, which is made if it has none. */
+/* Returns the calling thread's entry, and adds it if necessary. */
 struct slot follow_claim(JNIEnv *jni, uint64_t java_id)
 {
     struct slot found = follow_slot(java_id);
@@ -167,7 +169,7 @@ uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *
     return number;
 }
 
-/* With now 0 the work is dropped and not written. */
+/* If now is 0, the work is dropped instead of written. */
 static void keep_work(uint64_t token, struct request_work *w, uint64_t now)
 {
     w->ns = now - w->start;
@@ -197,7 +199,7 @@ static void work_end(struct work *w, struct slot s, uint64_t now)
     follow_show(s);
 }
 
-/* The calling thread's work in progress that `is` selects; NULL: none. */
+/* Returns the calling thread's work in progress that `is` selects, or NULL. */
 struct work *follow_find(struct slot s, follow_is is, uint64_t what)
 {
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that are already waiting when the capture begins. Their states, what they wait for, who
- * owns that, and their stacks are read once, as is the list of virtual threads. Such a wait ends
- * with the thread's first event, which calls at_start_contact. Parks, sleeps and reads return to
- * the natives that were bound before and post no event; the agent's thread checks a few of these
- * ten times a second.
+ * Threads that are already waiting when the capture begins. Their states, what they wait for, its
+ * owner, and their stacks are read once, as is the list of virtual threads. Such a wait ends with
+ * the thread's first event, which calls at_start_contact. Parks, sleeps and reads return to the
+ * natives that were bound before and post no event, so the agent's thread checks a few of these
+ * waits ten times per second.
  */
 
 #include "agent/capture/threads/at_start.h"
@@ -68,7 +68,7 @@ void at_start_timed_out(bool timed_out)
     timed_out_here = timed_out;
 }
 
-/* Ends the wait; only one caller gets true and may report it. */
+/* Ends the wait. Only one caller gets true, and may report it. */
 static void ended(struct early_wait *e, uint64_t now, bool timed_out)
 {
     int expected = GOES_ON;
@@ -99,8 +99,8 @@ struct existing {
 };
 
 /*
- * True for a thread that waits inside the VM: one that runs no Java code, or one that the VM
- * created for its own work.
+ * Returns whether a thread waits inside the VM: it runs no Java code, or the VM created it for its
+ * own work.
  */
 static bool waits_in_vm(const struct thread *t, const struct method *top)
 {
@@ -259,7 +259,7 @@ static void record_wait(struct existing *l, const jvmtiStackInfo *s, uint64_t si
 
 /*
  * A mounted virtual thread: its carrier runs it until the capture's events report otherwise. These
- * are enabled, and the thread's first one reports it as started.
+ * are enabled already, and the thread's first one reports it as started.
  */
 static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
 {
@@ -269,9 +269,9 @@ static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
 }
 
 /*
- * Returns whether a thread without a carrier was unmounted by a method of the VM's own, such as
- * yield. Otherwise it was unmounted where it needed a monitor or a class that it has obtained
- * since: it is ready, although its stack does not show that.
+ * Returns whether a method of the VM's own, such as yield, unmounted a thread. Otherwise the thread
+ * was unmounted because it needed a monitor or a class. As it has no carrier and does not wait, it
+ * has obtained that since and is ready, although its stack does not show this.
  */
 static bool unmounted_itself(struct existing *l, jmethodID top)
 {
@@ -287,7 +287,9 @@ static bool unmounted_itself(struct existing *l, jmethodID top)
     return own;
 }
 
-/* Reads its wait from its state and stack. False when it does not wait. */
+/*
+ * Reads the wait of a virtual thread from its state and stack. Returns false when it does not wait.
+ */
 static bool virtual_wait(struct existing *l, const struct virtual_there *v, const jvmtiStackInfo *s,
                          struct early_wait *ret)
 {
@@ -318,7 +320,7 @@ static void record_virtual(struct existing *l, const struct virtual_there *v,
 {
     JNIEnv *jni = l->jni;
     uint64_t id = thread_record(jni, v->thread);
-    /* A thread that has not started, or started since, posts its own events. */
+    /* A thread that starts later, or has started since, posts its own events. */
     if (!id || waiter_has_come(id) || !(s->state & JVMTI_THREAD_STATE_ALIVE) || !s->frame_count)
         return;
     struct early_wait e = {.id = id, .java_id = v->id};
@@ -329,7 +331,7 @@ static void record_virtual(struct existing *l, const struct virtual_there *v,
     if (!waits)
         return;
     /*
-     * Each has a start time of its own, by which the reader recognizes a wait that was reported
+     * Each wait has its own start time, by which the reader recognizes a wait that was reported
      * twice.
      */
     atomic_store(&e.how.start, l->since + l->list.len);

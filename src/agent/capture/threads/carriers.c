@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-/* By thread_index, the virtual thread that is mounted on a carrier; 0: none, or unknown. */
+/* By thread_index, the virtual thread that is mounted on a carrier; 0: none, or not known. */
 static _Atomic uint64_t carries[THREADS_MAX];
 
 uint64_t thread_running_on(const struct thread *t)
@@ -18,8 +18,8 @@ uint64_t thread_running_on(const struct thread *t)
 }
 
 /*
- * The virtual threads that the calling carrier has run, of which those that were short or long ago
- * are overwritten first.
+ * The virtual threads that the calling carrier has run. Those that ran for a short time, or long
+ * ago, are replaced first.
  */
 enum { CARRIED = 8 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deadlock=y: forty times a second, or twice in a recording that is always on, a thread of the
+ * deadlock=y: forty times per second, or twice in a recording that is always on, a thread of the
  * agent examines the waits that have lasted for 20 ms or more, for monitors and for synchronizers
  * with an owner, and follows the chain of owners (TPTP thread profiling, TRCThreadDeadLockEvent).
  *
  * A deadlock forms when its last wait begins. Owners are therefore read only when there is a new
- * wait, and otherwise, as a precaution, less and less often, because reading the owner of some
+ * wait, and otherwise, as a precaution, at growing intervals, because reading the owner of some
  * monitors stops the VM.
  *
  * There are no false alarms, because a waiting thread cannot release what it owns. If each thread
@@ -137,7 +137,7 @@ static void add_waiter(struct waiter *w, jthread thread, void *arg)
                       .next = NOBODY,
                       .parked = at != &w->waits[WAIT_ENTER]};
     if (!seqlock_stamp_holds(&at->start, start))
-        return; /* it waits for something else by now, which is not a deadlock */
+        return; /* it waits for something else by now, so this is not a deadlock */
     s.thread = thread ? (*l->jni)->NewLocalRef(l->jni, thread) : NULL;
     (void)!vec_push(&l->list, s);
 }
@@ -347,7 +347,7 @@ static bool is_known(const struct stuck *s)
     return false;
 }
 
-/* Returns whether a deadlock may have formed since owners were last read. */
+/* Returns whether a deadlock may have formed since the owners were last read. */
 static bool is_worth_it(const struct search *l)
 {
     bool new = false;

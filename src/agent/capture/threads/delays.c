@@ -2,10 +2,10 @@
 /*
  * How long a thread was runnable without getting a processor. Linux counts that for each thread in
  * a file that takes seven microseconds to read; a thread's CPU time and context switches take a
- * third of one. The latter are therefore read when a thread begins to run, at most once for every 2
- * ms of running. If the CPU time of a long run is shorter than the run, the difference is the
- * delay, unless the thread gave up its processor voluntarily more often than in the waits that were
- * seen. The file is then used for such a thread for a while.
+ * third of a microsecond. The latter are therefore read when a thread begins to run, at most once
+ * per 2 ms of running. If the CPU time of a long run is shorter than the run, the difference is the
+ * delay, unless the thread gave up its processor voluntarily more often than the waits that were
+ * seen explain. The file is then used for such a thread for a while.
  */
 
 #include "agent/capture/threads/delays.h"
@@ -65,7 +65,8 @@ static void usage(uint64_t *ret_cpu, uint64_t *ret_switches)
 static __thread struct waiter *carrier;
 
 /*
- * The waiter to which the processor time counts when w runs on the calling thread; NULL: unknown.
+ * Returns the waiter whose processor time w uses when it runs on the calling thread: w itself or
+ * its carrier. NULL: unknown.
  */
 static struct waiter *runner(struct waiter *w)
 {
@@ -75,7 +76,9 @@ static struct waiter *runner(struct waiter *w)
 void delays_mount(struct waiter *of_carrier, uint64_t was, uint64_t now)
 {
     carrier = of_carrier;
-    /* The VM's own work on a carrier gives up the processor unseen, so Linux's count is used. */
+    /*
+     * What the VM itself does on a carrier gives up the processor unseen, so Linux's count is used.
+     */
     carrier->run.watched = WATCHED;
     if (carrier->run.since)
         delays_run_ends(carrier, was, now);
@@ -115,8 +118,8 @@ void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
     r->waited += waited;
     r->slept += waited >= SLEPT_LEAST;
     /*
-     * CPU time and waits are running totals, so a delay can be missed only in runs that were too
-     * short to be examined.
+     * CPU time and waits are running totals, so only delays in runs that were too short to be
+     * examined can be missed.
      */
     uint64_t unseen = now - r->read;
     if (!r->watched && !r->counted)
@@ -167,7 +170,7 @@ void delays_run_ends(struct waiter *w, uint64_t thread, uint64_t now)
         return;
     read_now(r, now);
     uint64_t late = now_ns() - now;
-    /* time without a processor after the wait had ended and before the time was read */
+    /* time without a processor after the end of the wait and before this reading */
     if (late > DELAY_LEAST)
         delay -= MIN(delay, late);
     delay = MIN(delay, ran);

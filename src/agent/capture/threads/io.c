@@ -3,8 +3,8 @@
  * Waits for files and sockets: the JDK's natives that read, accept, poll and force are bound to
  * functions of ours. The VM binds natives by name at their first call, so the original addresses
  * are looked up beforehand. Natives of loaded classes are rebound; the others are replaced when the
- * VM reports that it is binding them. Calls shorter than 100 us are not considered waits and are
- * not recorded. The stack is walked after the call, only for those that are.
+ * VM reports that it is binding them. Calls shorter than 100 us do not count as waits and are not
+ * recorded. The stack is walked after the call, and only if it was longer.
  */
 
 #include "agent/capture/threads/io.h"
@@ -36,8 +36,8 @@ static const char *const operation_names[] = {
     [IO_EPOLL] = "poll", [IO_ACCEPT] = "accept", [IO_FORCE] = "force"};
 
 /*
- * A field that has a native's descriptor. It is looked up when it is first read, because to look up
- * a field initializes its class, which takes java.net.SocketImpl a third of a small program's
+ * A field that has a native's descriptor. It is looked up when it is first read, because looking up
+ * a field initializes its class, which for java.net.SocketImpl takes a third of a small program's
  * start.
  */
 struct fd_field {
@@ -91,7 +91,10 @@ static int fd_of_holder(JNIEnv *jni, jobject holder, struct fd_field *in)
     return fd;
 }
 
-/* What the /proc link says about a descriptor that is not a file, at a tenth of the cost. */
+/*
+ * Writes the text that a link in /proc has for a descriptor that is not a file, in a tenth of the
+ * time that reading the link takes.
+ */
 static bool put_nameless(struct jfr_event *e, enum operation operation, int fd)
 {
     char text[48] = "anon_inode:[eventpoll]";
@@ -190,9 +193,9 @@ static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum o
 }
 
 /*
- * True when the call was long enough to be recorded, and the budget allows it; then `was` and `ns`
- * are set and no exception is pending. A result above 0 implies that there is none; testing for one
- * takes as long as everything else here.
+ * Returns whether the call was long enough to be recorded and the budget allows it; if so, sets
+ * `was` and `ns`, and no exception is pending. A result above 0 implies that there is none; testing
+ * for one takes as long as everything else here.
  */
 static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t *ns, int64_t result,
                      jthrowable *ret_pending)
@@ -219,7 +222,7 @@ static void io_resume(JNIEnv *jni, jthrowable pending)
 }
 
 /*
- * The code after the call of the original native; fd and descriptor are expressions of its
+ * The code that follows the call of the original native; fd and descriptor are expressions of its
  * arguments.
  */
 #define IO_REPORT(operation, fd, descriptor, result)                                         \
@@ -404,7 +407,7 @@ static void find_addresses(void)
         const char *slash = strrchr(info.dli_fname, '/');
         snprintf(path, sizeof(path), "%.*s/../%s", (int)(slash ? slash - info.dli_fname : 0),
                  info.dli_fname, names[i]);
-        /* the VM will load the library anyway; only the address is needed here */
+        /* the VM will load the library anyway; here only the address is needed */
         libraries[i] = dlopen(path, RTLD_LAZY);
     }
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -44,7 +44,7 @@ void threads_put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t
     put_thread_object(jni, id, thread, since, NULL, 0);
 }
 
-/* java_id: of a platform thread, by which its starter is known; else 0. */
+/* java_id: of a platform thread, whose starter is looked up by it; otherwise 0. */
 static void put_thread_start(uint64_t id, uint64_t java_id, uint64_t now)
 {
     struct jfr_event e;
@@ -179,7 +179,7 @@ void lifetimes_off(void)
 
 uint64_t lifetimes_put_existing(JNIEnv *jni, uint32_t most)
 {
-    static uint32_t next; /* each chunk goes on where the one before has ended */
+    static uint32_t next; /* each chunk continues where the one before ended */
     uint64_t now = now_ns();
     jthread *list = NULL;
     jint n = 0;

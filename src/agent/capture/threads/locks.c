@@ -2,8 +2,8 @@
 /*
  * locks=: when each thread held each monitor of some classes, contended or not. Probes are inserted
  * after monitorenter, before monitorexit, and at the beginning and the ends of synchronized
- * methods; locks_jni.c handles native code. What counts is the class of the object, so all methods
- * that lock have probes; JvmscopeLocks filters the requested classes without leaving Java.
+ * methods; locks_jni.c handles native code. The class of the object decides, so all methods that
+ * lock have probes; JvmscopeLocks filters the requested classes without leaving Java.
  *
  * When a thread gets a monitor while it is spinning, the VM does not consider that a wait and posts
  * no event. A probe in front of monitorenter therefore records the time as well, and if another
@@ -129,8 +129,8 @@ static void note_released(const struct waiter *w, uint32_t object, uint64_t now)
 }
 
 /*
- * Called by a thread that has acquired a monitor: the thread that released it since a given time,
- * while the caller waited. 0: none is known.
+ * Called by a thread that has acquired a monitor. Returns the thread that released the monitor
+ * since a given time, while the caller waited, or 0 if none is known.
  */
 static uint64_t released_since(const struct waiter *w, uint32_t object, uint64_t since)
 {
@@ -200,7 +200,7 @@ void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t no
 }
 
 /*
- * The place of a probe as a stack of one frame. Walked once for each place, because the monitor is
+ * The place of a probe as a stack of one frame. It is walked once per place, because the monitor is
  * held meanwhile.
  */
 static uint64_t site_trace(uint32_t site)
@@ -222,7 +222,7 @@ static uint64_t site_trace(uint32_t site)
     return trace;
 }
 
-/* trace 0: that of the site. */
+/* A trace of 0 stands for that of the site. */
 static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace,
                         uint32_t site, uint64_t now)
 {
@@ -236,7 +236,7 @@ static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint6
         h->depth++;
         return;
     }
-    if (l->n == HELD_MAX) { /* some were released unseen, or there really are that many */
+    if (l->n == HELD_MAX) { /* some were released unseen, or the thread really holds that many */
         lose();
         held_drop(l, &l->held[0]);
     }
@@ -392,9 +392,9 @@ static int edit_after(struct edit *e, uint32_t pc, int object, const struct buf 
 }
 
 /*
- * A release is reported where a handler would release the monitor even if the probe throws: before
- * monitorexit, or after it where no such handler covers it (the exit in the handlers that scalac
- * generates).
+ * A release is reported at a point where a handler would release the monitor even if the probe
+ * throws: before monitorexit, or after it where no such handler covers it (the exit in the handlers
+ * that scalac generates).
  */
 static int edit_blocks(struct edit *e, int leaving)
 {
@@ -476,7 +476,7 @@ static int locks_edit(const struct instrument_class *c, struct edit *e)
     return r < 0 ? r : 1;
 }
 
-/* In java.lang.ref the VM's own threads hold locks that garbage collectors wait for. */
+/* In java.lang.ref the VM's own threads hold locks for which garbage collectors wait. */
 static bool locks_wants(struct str class_name)
 {
     static const char ref[] = "java/lang/ref/";
@@ -510,7 +510,7 @@ int locks_on(const char *which, JNIEnv *jni, struct buf *why)
     atomic_store(&written, 0);
     atomic_store(&lost, 0);
     for (unsigned i = 0; i < MIN(atomic_load(&n_sites) + 1, (unsigned)SITES_MAX); i++)
-        atomic_store(&sites[i], 0); /* belongs to another recording */
+        atomic_store(&sites[i], 0); /* it belongs to another recording */
     int r = probe_define(jni, PROBE, &probe, why);
     if (r == 0) {
         forget_classes(jni, probe);

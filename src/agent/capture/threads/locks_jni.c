@@ -19,7 +19,7 @@ typedef jint(JNICALL *on_monitor)(JNIEnv *, jobject);
 
 static on_monitor real_enter, real_exit;
 
-/* The constant of a class whose monitors are recorded, 0 for other classes. */
+/* Returns the constant of a class whose monitors are recorded, and 0 for other classes. */
 static struct class_map recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t recorded_class(JNIEnv *jni, jobject object)
@@ -68,8 +68,8 @@ static jint JNICALL our_enter(JNIEnv *jni, jobject object)
 }
 
 /*
- * An exception may be pending, in which case JNI does not allow asking for the class, so the hold
- * is found by its object.
+ * An exception may be pending, and then JNI does not allow asking for the class. The hold is
+ * therefore found by its object.
  */
 static jint JNICALL our_exit(JNIEnv *jni, jobject object)
 {

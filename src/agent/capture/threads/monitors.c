@@ -61,8 +61,8 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
 }
 
 /*
- * The thread holds the monitor here, so nothing but the event is written. (After wait() virtual
- * threads post one without an enter.)
+ * The thread holds the monitor here, so nothing but the event is written. (A virtual thread posts
+ * this event after wait() too, without an enter before it.)
  */
 static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Virtual threads that are mounted and unmounted, reported by HotSpot's extension events: 218 to
- * 350 ns for the two (JDK 25).
+ * Mounts and unmounts of virtual threads, which HotSpot's extension events report: 218 to 350 ns
+ * for the two (JDK 25).
  */
 
 #include "agent/capture/threads/mounts.h"
@@ -71,8 +71,8 @@ uint64_t mounts_ready_since(const struct waiter *w)
 }
 
 /*
- * Fields of VirtualThread: its state, and since JDK 24 the time for which a thread that is about to
- * park does so.
+ * Fields of VirtualThread: its state and, since JDK 24, the time for which a thread is about to
+ * park.
  */
 static struct {
     _Atomic(jfieldID) state; /* published last */
@@ -82,8 +82,8 @@ static struct {
 } fields;
 
 /*
- * Finds the fields of the class of a virtual thread. This is done when a thread is there, and not
- * when the recording begins, because it would initialize the class, which takes the VM 20 to 40 ms.
+ * Finds the fields of a virtual thread's class. This is done once there is such a thread rather
+ * than when the recording begins, because it initializes the class, which takes the VM 20 to 40 ms.
  */
 static void find_fields(JNIEnv *jni, jthread thread)
 {
@@ -104,7 +104,7 @@ static void find_fields(JNIEnv *jni, jthread thread)
     atomic_store(&fields.state, state);
 }
 
-/* Returns a virtual thread's state; otherwise: what to return while its field is not known. */
+/* Returns a virtual thread's state, or `otherwise` while the field is unknown. */
 static jint state_of(JNIEnv *jni, jthread thread, jint otherwise)
 {
     if (!atomic_load_explicit(&fields.sought, memory_order_relaxed))
@@ -162,10 +162,10 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 }
 
 /*
- * Returns whether a thread that is said to be mounted is pinned, by a monitor or a native method,
- * and could not leave its carrier: the VM says that it was unmounted before it tries. The thread's
- * state is still the one of a thread that is about to park or to yield. A wait follows that is
- * recorded as one of its carrier's.
+ * Returns whether a thread could not leave its carrier because a monitor or a native method pins
+ * it: the VM reports the thread as unmounted before it tries. The state of such a thread is still
+ * that of a thread that is about to park or to yield, although it is reported as mounted again. The
+ * wait that follows is recorded as a wait of its carrier.
  */
 static bool never_left(JNIEnv *jni, jthread thread)
 {

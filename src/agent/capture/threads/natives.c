@@ -250,7 +250,7 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
 /* How far the coarse clock may lag. */
 static uint64_t tick_ns;
 
-/* Returns false when the park has to be timed, and does nothing then. */
+/* Returns false, and does nothing, when the park has to be timed. */
 static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong time)
 {
     uint64_t cost = budget_begin();
@@ -259,7 +259,7 @@ static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong t
         return false;
     uint64_t start = clock_ns(CLOCK_MONOTONIC_COARSE), ns;
     struct wait was, how = {.start = start + tick_ns, .plain = true};
-    w->run.since = 0; /* how long it ran before is not known either */
+    w->run.since = 0; /* how long it ran before is unknown too */
     wait_begin(w, WAIT_PARK, &how);
     budget_end(COST_WAITS, cost);
     real.park(jni, unsafe, absolute, time);
@@ -348,7 +348,7 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 
 /*
  * Since JDK 9 the "Reference Handler" waits inside the VM for references that a collection has
- * cleared. JVM TI calls it runnable all the while and posts no event.
+ * cleared. JVM TI reports it as runnable all the while and posts no event.
  */
 static void JNICALL our_pending(JNIEnv *jni, jclass reference)
 {
@@ -384,7 +384,10 @@ static const struct rebind_row rows[] = {
     {"unpark", (void *)our_unpark, (void **)&real.unpark},
 };
 
-/* Returns how many of the natives of a boot class are bound; a method that it lacks is none. */
+/*
+ * Binds the natives of a boot class and returns how many these are, or 0 if the class lacks one of
+ * them.
+ */
 static int bind_class(JNIEnv *jni, const char *name, const JNINativeMethod *methods, int n)
 {
     jclass c = (*jni)->FindClass(jni, name);
@@ -395,7 +398,7 @@ static int bind_class(JNIEnv *jni, const char *name, const JNINativeMethod *meth
     return bound ? n : 0;
 }
 
-/* those of Object, Reference and of I/O; rebind_natives handles more */
+/* binds the natives of Object, of Reference and of I/O; rebind_natives handles the others */
 static int bind_others(JNIEnv *jni, bool ours)
 {
     int n = io_bind(jni, ours);
@@ -445,7 +448,7 @@ void natives_unbind(JNIEnv *jni)
     if (!real.bound)
         return;
     real.bound = false;
-    /* A VM that ends needs none of them back; ours do nothing more than the original. */
+    /* When the VM ends, they need not be unbound: ours then do no more than the original. */
     if (!vm.dying)
         (void)!bind(jni, false);
 }

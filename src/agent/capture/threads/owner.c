@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the owner of the monitor that this thread is about to wait for. GetObjectMonitorUsage costs
+ * Finds the owner of the monitor that this thread is about to wait for. GetObjectMonitorUsage needs
  * a safepoint (100 to 340 us measured, milliseconds under load), so on HotSpot the owner is read
  * from the monitor itself: while the event is posted the VM keeps the monitor's address in the
  * thread, and the VM's tables give the offset of its owner field. Depending on the version the
@@ -87,7 +87,7 @@ uint64_t owner_vm_thread(JNIEnv *jni)
     return layout.owner >= 0 ? (uint64_t)(uintptr_t)jni - layout.env_offset : 0;
 }
 
-/* The thread whose stack contains an address: the one with the nearest base above it. */
+/* Returns the thread whose stack contains an address: the one with the nearest base above it. */
 static uint64_t stack_owner(uint64_t address)
 {
     uint64_t best = STACK_BELOW, id = 0;
@@ -102,8 +102,8 @@ static uint64_t stack_owner(uint64_t address)
 }
 
 /*
- * Asks the VM, for what the fields do not say. Needed once in a monitor's life, when a thread other
- * than the owner inflated it.
+ * Asks the VM when the fields do not show the owner. This is needed once in a monitor's life, when
+ * a thread other than the owner inflated it.
  */
 static uint64_t ask_vm(JNIEnv *jni, jobject monitor)
 {

@@ -21,7 +21,7 @@ enum { DEPTH_MAX = 512, LAST = 8 };
 
 static _Atomic uint32_t recordings;
 
-/* A stack that its thread had recently. */
+/* A stack that the thread had recently. */
 struct last_stack {
     uint64_t trace;
     uint32_t recording; /* to which the trace belongs */
@@ -30,12 +30,12 @@ struct last_stack {
 
 struct last_stacks {
     uint32_t next;     /* to be replaced next */
-    uint64_t sp[LAST]; /* where they left Java, which usually tells them apart */
+    uint64_t sp[LAST]; /* the stack pointers where they left Java, which usually differ */
     struct last_stack stacks[LAST];
 };
 
 static const struct hotspot_layout *layout;
-static struct jfr_writer *writer; /* the capture whose traces are cached; NULL: no caching */
+static struct jfr_writer *writer; /* the recording whose traces are cached; NULL: no caching */
 
 void stack_init(JNIEnv *jni)
 {
@@ -51,7 +51,7 @@ static uint64_t word_at(uint64_t address)
     return *(const volatile uint64_t *)(uintptr_t)address;
 }
 
-/* False for a virtual thread's stack, or when there is none. */
+/* Returns false for the stack of a virtual thread, or when there is none. */
 static bool find_start(JNIEnv *jni, struct walk_start *ret)
 {
     uint64_t thread = owner_vm_thread(jni);

@@ -236,8 +236,8 @@ static void flush(struct session *s, JNIEnv *jni)
 }
 
 /*
- * Writes again which threads exist, and what they wait for: so many of each that they fill about a
- * quarter of the chunk. If they filled it, each chunk would consist of nothing else.
+ * Writes again which threads exist and what they wait for: of each as many as fill about a quarter
+ * of the chunk. Otherwise a chunk might consist of nothing else.
  */
 static void restate(struct session *s, JNIEnv *jni)
 {

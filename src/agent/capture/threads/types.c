@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of thread analysis that JFR does not define. */
+/* Types of events that thread analysis adds to those of JFR. */
 #include "agent/capture/threads/threads.h"
 
 #define CATEGORY "jvmscope|Threads"

@@ -36,7 +36,8 @@ static __thread struct {
     struct thread *thread;
     uint32_t serial;
     /*
-     * ThreadEnd has been posted: what the VM does on the thread afterwards is not the thread's work
+     * ThreadEnd has been posted: what the VM does on the thread from now on is not the thread's
+     * work
      */
     bool ended;
 } self;
@@ -146,7 +147,7 @@ static void find_stack(struct waiter *w)
 
 void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg)
 {
-    /* none when the start was refused */
+    /* none if the VM refused to start it */
     for (struct thread *t = NULL; platform && (t = threads_next(t));) {
         struct waiter *w = &platform[thread_index(t)];
         if (w->id == t->serial)

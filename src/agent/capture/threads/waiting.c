@@ -42,7 +42,8 @@ bool threads_put_waiting(uint64_t thread, enum wait_kind kind, const struct wait
 }
 
 /*
- * A virtual thread that has been ready for so long that an event follows when it gets a carrier.
+ * A virtual thread that has been ready for so long that an event will follow when it gets a
+ * carrier.
  */
 static void report_ready(const struct waiter *w)
 {
@@ -53,7 +54,7 @@ static void report_ready(const struct waiter *w)
         put_kind(w->id, WAIT_UNMOUNTED, ready_string, &ready);
 }
 
-/* How many waits are repeated in a new chunk of a ring. */
+/* The number of waits that are repeated in a new chunk of a ring. */
 enum { AGAIN_MAX = 10000 };
 
 struct waits_report {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measures how long a thread takes to wake another one that sleeps in the kernel, in the way the VM
- * does it. This is part of the time of an unlock for which another thread waits, and what-if must
- * know it to simulate an unlock for which none waits.
+ * does it. This is part of the time of an unlock for which another thread waits. what-if must know
+ * it in order to simulate an unlock for which no thread waits.
  */
 
 #include "agent/capture/threads/wake_cost.h"
@@ -36,7 +36,7 @@ static void *sleeper(void *arg)
 }
 
 /*
- * Waits until the other thread is waiting for the next round; usually it is soon after the last
+ * Waits until the other thread waits for the next round. It usually does so soon after the last
  * one, and has fallen asleep by then.
  */
 static void let_sleep(int round)

@@ -28,13 +28,16 @@
 #define TREE_LIMIT (UINT64_C(1) << 30)
 /* requested interval; kernels round it to their tick, often 4 ms */
 #define CPU_INTERVAL (1 * NS_PER_MS)
-/* bytes of code of a small method; with a clock, the size that the JIT always inlines: */
+/*
+ * bytes of code of a small method; with a clock, the size that the JIT always inlines is used
+ * instead:
+ */
 #define SMALL_METHOD       10
 #define SMALL_METHOD_TIMED 35
 #define CALIBRATION        500 /* calls in a round */
 #define CALIBRATION_NS     (15 * NS_PER_MS)
 #define CALIBRATION_PASSES 3
-/* after this many saves in a row without an improvement, the costs count as known */
+/* after this many saves in a row without an improvement, the costs are final */
 #define SAVES_ALIKE 2
 
 /*
@@ -55,7 +58,7 @@ static struct times_tree tree;
 /* protects contexts, slots and timed threads */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct timed_thread *timed; /* TIMES_SLOTS of them, like the slots */
-/* The calling thread's; that of an earlier tree may be another thread's by now. */
+/* The calling thread's context; one of an earlier tree may belong to another thread by now. */
 static __thread struct timed_thread *my_timed;
 static __thread uint64_t my_generation;
 static jclass probe_class;
@@ -149,7 +152,7 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
     return address_of(s ? s : &tree.lost);
 }
 
-/* With the lock, because another tree may begin now. */
+/* With the lock, because another tree may begin meanwhile. */
 NATIVE(jlong, newNode)(JNIEnv *jni, jclass class, jlong node, jint method)
 {
     if (!node)
@@ -278,9 +281,9 @@ struct editing {
 };
 
 /*
- * True for straight-line code without calls, allocations or jumps that is no longer than a few
- * instructions: an accessor, or a method that a clock cannot distinguish from nothing
- * (doc/cpu-times.md).
+ * Returns whether this is straight-line code without calls, allocations or jumps, and no longer
+ * than a few instructions: an accessor, or a method whose time a clock cannot distinguish from
+ * nothing (doc/cpu-times.md).
  */
 static bool is_small(const struct edit *e)
 {
@@ -421,8 +424,8 @@ static int map_timed(void)
 }
 
 /*
- * The best of the rounds that fit into a time limit, in nanoseconds per call, since that round
- * was disturbed least. Negative: it failed.
+ * Returns the best of the rounds that fit into a time limit, in nanoseconds per call, because that
+ * round was disturbed least. Negative on failure.
  */
 static double best_round(JNIEnv *jni, const char *name, int32_t number, int steps, uint64_t for_ns,
                          double *ret_seen)
@@ -478,7 +481,7 @@ static bool calibrate_pass(JNIEnv *jni)
 }
 
 /*
- * Builds the curve of report.h from the best measurements; points that noise has put out of order
+ * Builds the curve of report.h from the best measurements. Points that noise has put out of order
  * are dropped.
  */
 static void make_curve(struct times_report_costs *c)
@@ -496,10 +499,10 @@ static void make_curve(struct times_report_costs *c)
 }
 
 /*
- * Measures the cost of the probes in a call and keeps the best value found at start or later,
- * because the JIT compiles the loops at a time of its own choosing. Uses a separate context, so
- * that its node is not affected by other calls. A pass that improves nothing is the last one;
- * returns false then.
+ * Measures what the probes of a call cost, and keeps the best value found at the start or later,
+ * because the JIT compiles the loops at a time of its own choosing. It uses a separate context, so
+ * that its node is not affected by other calls. Returns false after a pass that improves nothing,
+ * which is then the last one.
  */
 static bool calibrate(JNIEnv *jni, int passes)
 {
@@ -585,9 +588,9 @@ static void forget_threads(void)
 }
 
 /*
- * The calls of the time in which classes were changed stay in the tree that ends here. Calls in
- * progress find no context, as those of code that was entered before its class was changed, and
- * what they call from now on has no caller.
+ * The calls made while classes were changed remain in the tree that ends here. Calls in progress
+ * then find no context, like those of code that was entered before its class was changed, and calls
+ * that they make from now on have no caller.
  */
 static int begin(struct session *s, JNIEnv *jni, struct buf *why)
 {
@@ -625,8 +628,8 @@ static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
     uint64_t events = 0;
     /*
-     * If the VM is killed, these counts are the last ones, with the cost of probes that the JIT has
-     * compiled by now.
+     * If the VM is killed, these counts are the last ones, so they use the cost of probes that the
+     * JIT has compiled by now.
      */
     if (tree.active && state.saves_alike < SAVES_ALIKE)
         state.saves_alike = calibrate(jni, 1) ? 0 : state.saves_alike + 1;

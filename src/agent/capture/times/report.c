@@ -21,7 +21,7 @@ struct trace_row {
     uint32_t thread; /* 0 unless thread=y */
     uint64_t calls, samples, slowest_ns;
     int64_t raw_ns, self_ns;
-    int64_t open_ns; /* the part of self_ns in calls that have not returned */
+    int64_t open_ns; /* the part of self_ns that belongs to calls that have not returned */
     bool known;      /* its time is known */
 };
 
@@ -29,8 +29,8 @@ struct report {
     struct session *s;
     const struct times_report_costs *costs;
     bool elapsed, by_thread;
-    bool totals; /* rows are methods, with all that was counted */
-    bool save;   /* what finds no room is written by a later report */
+    bool totals; /* one row per method, with all that was counted */
+    bool save;   /* rows for which there is no room are written by a later report */
     struct times_paths paths;
     struct strpool traces; /* thread, then method numbers, innermost first */
     VEC(struct trace_row) rows;
@@ -38,7 +38,7 @@ struct report {
 
 /*
  * What earlier reports of the session have written, by trace, so that each report shows only what
- * was added.
+ * is new.
  */
 static struct strpool reported_traces;
 static VEC(struct trace_row) reported;
@@ -91,8 +91,8 @@ static const struct jfr_type types[] = {
 };
 
 /*
- * The time of a call for which the readings show seen_ns on average. Negative where they show less
- * than for an empty call.
+ * Returns the time of a call for which the readings show seen_ns on average. The result is negative
+ * where they show less than for an empty call.
  */
 static double times_true_ns(const struct times_report_costs *costs, double seen_ns)
 {
@@ -109,8 +109,8 @@ static double times_true_ns(const struct times_report_costs *costs, double seen_
 }
 
 /*
- * The part of the cost of a call's probes that falls into an empty call; the rest falls into its
- * caller.
+ * The part of the cost of a call's probes that counts as time of the call; the rest counts as time
+ * of its caller.
  */
 static double inside_ns(const struct report *r)
 {
@@ -130,7 +130,7 @@ static uint64_t path_trace(struct report *r, uint32_t path, uint32_t depth)
 }
 
 /*
- * The self time of a path without the probes. caller_ns: the time that the probes of its callees
+ * The self time of a path without the probes. caller_ns is the time that the probes of its callees
  * took outside of the callees.
  */
 static int64_t corrected_ns(const struct report *r, const struct times_path *path, int64_t raw_ns,
@@ -360,7 +360,7 @@ static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
 }
 
 /*
- * Even without a new call or reading, the time may have changed, because the cost of the calls that
+ * The time may have changed even without a new call or reading, because the cost of the calls that
  * were reported before is now known more exactly.
  */
 static bool is_empty(const struct trace_row *row)
@@ -368,7 +368,7 @@ static bool is_empty(const struct trace_row *row)
     return !row->calls && !row->samples && !row->raw_ns && !row->self_ns && !row->open_ns;
 }
 
-/* Makes the next report include a row again for which this one had no room. */
+/* Makes the next report include a row again for which there was no room in this one. */
 static void take_back(const struct report *r, const struct trace_row *row)
 {
     struct str key = strpool_get(&r->traces, row->trace);
@@ -384,8 +384,8 @@ static void take_back(const struct report *r, const struct trace_row *row)
 }
 
 /*
- * There is no room for the rows from one on. What is saved is written later: totals are saved
- * again, and other rows are taken back.
+ * There is no room for the rows from a given one on. What is saved is written later: totals are
+ * saved again, and other rows are taken back.
  */
 static void lose_rows(const struct report *r, size_t from, uint32_t event_type)
 {

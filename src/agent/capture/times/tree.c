@@ -82,7 +82,7 @@ int times_begin(struct times_tree *t, size_t limit, bool timed)
         times_end(t);
     /*
      * Calls of large programs access their nodes in random order, and TLB misses are a quarter of
-     * the cost. A refusal is harmless.
+     * the cost. If the kernel refuses, nothing is lost.
      */
     (void)madvise(memory, limit, MADV_HUGEPAGE);
     madvise(t->readings, limit / TIMES_NODE * sizeof(*t->readings), MADV_DONTNEED);
@@ -104,7 +104,7 @@ static struct times_node *node_at(const struct times_tree *t, const struct times
     return (struct times_node *)((char *)chunk->nodes + (size_t)i * t->node_size);
 }
 
-/* Late probes of calls that began in this tree will find no context. */
+/* Probes at the end of calls that began in this tree will find no context. */
 static void disown_nodes(struct times_tree *t)
 {
     uint32_t n = atomic_load(&t->n_contexts);
@@ -281,8 +281,8 @@ static uint64_t *new_table(struct times_tree *t, struct times_context *c, uint32
 }
 
 /*
- * Makes room for one more child. The table inside a node keeps one entry free, other tables are at
- * most half full, so that most children are found in the first place tried.
+ * Makes room for one more child. The table inside a node keeps one entry free, and other tables are
+ * at most half full, so that most children are found at the first attempt.
  */
 static bool make_room(struct times_tree *t, struct times_node *n)
 {
@@ -338,7 +338,7 @@ struct merging {
     bool by_thread;
 };
 
-/* The nodes of calls in progress: their time up to now counts. */
+/* The nodes of calls in progress, whose time up to now counts. */
 static int note_open_calls(struct merging *m, const struct times_context *c)
 {
     int depth = 0, r = 0;
@@ -367,7 +367,10 @@ static void add_node(const struct merging *m, struct times_path *p, const struct
     p->open_ns += *open == 2 ? m->now - n->started : 0;
 }
 
-/* The present children of a node. The mask is never newer than the table that is read after it. */
+/*
+ * Returns the present children of a node. The mask is never newer than the table that is read after
+ * it.
+ */
 static int push_children(struct merging *m, const struct times_node *n)
 {
     uint32_t mask = atomic_load_explicit(&((struct times_node *)n)->mask, memory_order_acquire);
@@ -398,7 +401,7 @@ static int by_thread_and_method(const void *a, const void *b)
     return u != v ? (u > v) - (u < v) : by_method(a, b);
 }
 
-/* Makes paths from the children of a path's nodes, one for each method and thread. */
+/* Makes paths from the children of a path's nodes, one per method and thread. */
 static int merge_children(struct merging *m, uint32_t path)
 {
     size_t from = m->first.data[path], to = m->first.data[path + 1], start = m->nodes.len;

@@ -60,7 +60,10 @@ static bool traces_method_of(struct str class_name)
     return found;
 }
 
-/* Keeps the first method that a lambda, and that a method reference, of the program runs. */
+/*
+ * Stores the first method that a lambda of the program runs, and the first that a method reference
+ * runs.
+ */
 static void see_unchangeable(struct search *s, jclass c)
 {
     struct generated_target target = {0};

@@ -17,7 +17,7 @@ struct search {
     const char *constant;
     unsigned n; /* how many constants there are */
     bool found;
-    bool plain;       /* an object of the class is compared by nothing */
+    bool plain;       /* no value is known by which an object of the class could be compared */
     struct buf names; /* of the first constants */
 };
 
@@ -44,7 +44,7 @@ static void see_constants(struct search *s, jclass c)
 
 /*
  * Returns whether a class extends only classes of the program, java.lang.Object and
- * java.lang.Record, of which no trace knows a value.
+ * java.lang.Record. A trace knows no value of such an object.
  */
 static bool is_plain(JNIEnv *jni, jclass c)
 {
@@ -77,7 +77,7 @@ static bool see_class(void *context, jclass c, struct str name)
 }
 
 /*
- * The constant's own name, which may have been written as it is shown, shop.Shop$Color.RED, or as
+ * The constant's own name: the condition may have it as results show it, shop.Shop$Color.RED, or as
  * Java writes it, shop.Shop.Color.RED.
  */
 static const char *constant_name(const char *text, struct str type)

@@ -31,7 +31,7 @@ static struct {
     struct {
         uint64_t eetop;
         JNIEnv *env;
-    } owners[RINGS_MAX]; /* slots of rings; eetop 0: no owner */
+    } owners[RINGS_MAX]; /* the ring in each slot; eetop 0: no owner */
 
     struct trace_ring_lost {
         uint64_t calls, sites, results;
@@ -43,16 +43,16 @@ static struct {
     char *classes[CLASSES_MAX];
     int64_t eetop, carrier, tid, name;
     jclass probe;
-    bool active, follows; /* offset for virtual threads */
+    bool active, follows; /* where virtual threads have their id */
     /* no calls begin any more because the recording is ending; the number of rings at that time */
     atomic_bool shut;
     _Atomic unsigned shut_rings;
     uint64_t without_ring;
-    _Atomic uint64_t round_records; /* that the last finished round read */
-    uint64_t late_ns; /* when records are no longer written, at the end of the VM; 0: not set */
+    _Atomic uint64_t round_records; /* the number of records that the last finished round read */
+    uint64_t late_ns; /* no records are written after it, at the end of the VM; 0: not set */
     bool late;
     _Atomic uint64_t since; /* when the recording began; UINT64_MAX: it has not */
-    struct map names;       /* java thread id -> char *, of threads that have or had a ring */
+    struct map names;       /* java thread id -> char *, for threads that have or had a ring */
 } drain = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the probe's native methods, which the VM finds by name in the library ---- */
@@ -132,8 +132,8 @@ NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
 }
 
 /*
- * The probe's tables of classes and shapes are changed under this lock. Looking at a class may run
- * Java code of the program, and thus a probe of the same thread.
+ * The probe's tables of classes and shapes are changed under this lock. Examining a class may run
+ * Java code of the program, and thus a probe on the same thread.
  */
 static pthread_mutex_t tables = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
@@ -217,7 +217,7 @@ static const struct thread_listener listener = {.ended = thread_ended};
 
 bool drain_is_used(struct str name)
 {
-    /* Classes that the probes call themselves, or that these call. */
+    /* Returns whether the probes call a class themselves, or call it indirectly. */
     static const char *const never[] = {
         "java/lang/String", "java/lang/System",         "java/lang/Float",
         "java/lang/Double", "java/lang/StringLatin1",   "java/lang/StringUTF16",
@@ -257,10 +257,10 @@ jclass drain_probe(void)
     return drain.probe;
 }
 
-/* With the lock. The record names a platform thread, which has a ring and therefore a name. */
+/* With the lock. The record names a platform thread, which has a ring with its name. */
 static void rename_thread(const struct trace_record *r)
 {
-    uint32_t count[2] = {0}; /* length, characters that follow */
+    uint32_t count[2] = {0}; /* the length and the characters that follow */
     _cleanup_(buf_release) struct buf name = BUF(8 << 10);
     size_t room = r->size - sizeof(*r);
     if (room >= sizeof(count))
@@ -292,7 +292,7 @@ static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
     return !reader || trace_objects_is_own(r->thread) || reader->record(w, r);
 }
 
-enum { WATCH = 64 }; /* records between two looks at the time */
+enum { WATCH = 64 }; /* records after which the time is checked again */
 
 /* A ring with records to be read. */
 struct place {
@@ -302,10 +302,10 @@ struct place {
 
 struct round {
     struct jfr_writer *w;
-    const struct session *s; /* whose time may be over meanwhile; NULL: it has ended */
+    const struct session *s; /* its duration may end meanwhile; NULL: it has ended */
     uint64_t up_to;          /* later records are left for the next round */
     uint64_t records;
-    struct place *places; /* a heap, the one with the earliest record first */
+    struct place *places; /* a heap; the ring with the earliest record comes first */
     unsigned n;
 };
 
@@ -315,7 +315,7 @@ static void give_up(struct round *round)
         drain.readers[0]->unmatched(round->w);
 }
 
-/* Whether the VM's end has waited long enough for the rings: other threads run on meanwhile. */
+/* Returns whether the end of the VM has waited long enough for the rings. Other threads run on. */
 static bool is_late(uint64_t records)
 {
     enum { LATE_MS = 2000 };
@@ -370,7 +370,7 @@ static void report_lost(struct jfr_writer *w)
                    drain.without_ring);
 }
 
-/* Finds the next record of a ring. False: there is none up to the end of the round. */
+/* Finds the next record of a ring. Returns false if there is none up to the end of the round. */
 static bool next_record(struct round *round, struct place *p)
 {
     bool broken = false;
@@ -397,9 +397,9 @@ static void sift_down(struct round *round, unsigned i)
 }
 
 /*
- * Reads the records of all rings in the order of time, because a virtual thread moves from ring to
- * ring with its carriers, and its calls must nest as they did. It cannot move before its record is
- * complete. If a record is still incomplete when the rings are looked at, what its thread writes
+ * Reads the records of all rings in chronological order, because a virtual thread moves from ring
+ * to ring with its carriers, and its calls must nest as they did. It cannot move before its record
+ * is complete. If a record is still incomplete when the rings are examined, what its thread writes
  * next is later than `up_to`.
  */
 static void drain_rings(struct jfr_writer *w, const struct session *s)
@@ -452,7 +452,7 @@ bool drain_floods(void)
 {
     /*
      * At less than 100,000 records per second, of which a round reads a twentieth, the buffers have
-     * room until everything is written.
+     * enough room until everything is written.
      */
     enum { FLOOD = 5000 };
 
@@ -530,7 +530,7 @@ static int begin(JNIEnv *jni, struct buf *why)
         drain.reported[i] = lost_of(r);
     }
     pthread_mutex_unlock(&drain.lock);
-    drain.follows = virtual_threads_on(jni); /* they are still needed for their names */
+    drain.follows = virtual_threads_on(jni); /* these are still needed for names */
     int r = probe_define(jni, TRACE_PROBE, &drain.probe, why);
     return r < 0 ? r : threads_listen(&listener);
 }

@@ -60,7 +60,7 @@ void trace_left_clear(void)
     pthread_mutex_unlock(&left.lock);
 }
 
-/* Returns NULL if it was not left alone. */
+/* Returns the reason why a method was left alone, or NULL if it was not. */
 static const char *why_left(struct str class_name, struct str method)
 {
     pthread_mutex_lock(&left.lock);
@@ -109,9 +109,7 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
     return "its class could not be changed";
 }
 
-/*
- * named: the class name that a pattern has to give. It may be the shortened name that results show.
- */
+/* named: the class name that a pattern must use. It may be the shortened name that results show. */
 static void see_method(struct search *s, jclass class, struct str class_name, struct str named,
                        jmethodID m)
 {
@@ -184,7 +182,7 @@ static bool on_loaded(void *context, jclass c, struct str name)
     if (names_class(s, name)) {
         see_class(s, c, name, name);
     } else if (shown.len < sizeof(text)) {
-        /* Results show the classes of lambdas without their numbers, which nobody can know. */
+        /* Results show the classes of lambdas without their numbers, which no user can know. */
         shown.len = generated_name_normalize(text, shown.len);
         if (shown.len < name.len && names_class(s, shown))
             see_class(s, c, name, shown);
@@ -196,8 +194,8 @@ static bool on_loaded(void *context, jclass c, struct str name)
 
 /*
  * Tables show a lambda's class as X$$Lambda[method], and that of a method reference as
- * X$$Lambda[Class::method], which reaches this with a dot for the colons. Says under which name the
- * method is traced. Returns false, having said nothing, for other patterns.
+ * X$$Lambda[Class::method], which arrives here with a dot instead of the colons. Reports under
+ * which name the method can be traced. Returns false, without a report, for other patterns.
  */
 static bool say_lambda(JNIEnv *jni, const char *pattern, struct buf *why)
 {

@@ -17,8 +17,8 @@ struct fit {
 };
 
 /*
- * The descriptor of argument nth, from 1; empty when there are fewer. *ret_count: the number of
- * arguments up to it.
+ * Returns the descriptor of argument nth, counted from 1, or an empty one when there are fewer.
+ * Sets *ret_count to the number of arguments up to it.
  */
 static struct str argument(const char *descriptor, unsigned nth, unsigned *ret_count)
 {
@@ -64,7 +64,7 @@ static size_t utf16_length(const char *text)
     return n;
 }
 
-/* How a test is named in messages: "arg2 of com.shop.Cart.add". */
+/* Writes how messages name what a test examines: "arg2 of com.shop.Cart.add". */
 static bool say(struct fit *f, const struct cond_test *t, const char *what)
 {
     const char *end = f->method->descriptor;
@@ -78,7 +78,7 @@ static bool say(struct fit *f, const struct cond_test *t, const char *what)
 }
 
 /*
- * Returns whether no value of a primitive type passes the comparison; float and double have no
+ * Returns whether no value of an integral type passes the comparison. float and double have no
  * limits.
  */
 static bool out_of_range(char type, const struct cond_test *t)
@@ -99,7 +99,7 @@ static bool out_of_range(char type, const struct cond_test *t)
     return false;
 }
 
-/* The primitive type that a class wraps, such as byte for Byte; 0 if it wraps none. */
+/* Returns the primitive type that a class wraps, such as byte for Byte, or 0 if it wraps none. */
 static char boxed(struct str type)
 {
     static const struct {
@@ -116,7 +116,7 @@ static char boxed(struct str type)
     return 0;
 }
 
-/* A value of a primitive type, or of its wrapper class, which can be null. */
+/* Handles a value of a primitive type, or of its wrapper class, which can be null. */
 static bool never_number(const struct cond_test *t, char type, bool nullable, char what[WHAT_MAX])
 {
     const char *number = primitive(type);
@@ -141,7 +141,7 @@ static bool never_number(const struct cond_test *t, char type, bool nullable, ch
     return true;
 }
 
-/* Returns whether a text is one as which classes are shown: java.lang.String.class. */
+/* Returns whether a text has the form in which classes are shown: java.lang.String.class. */
 static bool is_class_text(const char *text)
 {
     return file_name_ends_in(text, ".class");
@@ -193,7 +193,7 @@ static bool no_constant(struct fit *f, const struct cond_test *t, struct str typ
            say(f, t, buf_str(&what));
 }
 
-/* A value of a declared type. */
+/* Handles a value of a declared type. */
 static bool never_of_type(struct fit *f, const struct cond_test *t, struct str type)
 {
     const char *number = primitive(type.data[0]);

@@ -34,7 +34,7 @@ void known_put_optional(struct buf *b, const struct value *v)
     buf_u8(b, ']');
 }
 
-/* The decimal digits of n ints, the most significant first, which are used up. */
+/* Writes the decimal digits of a number of n ints, the most significant first. Clears the ints. */
 static void decimal(uint32_t *mag, unsigned n, char digits[DIGITS_MAX])
 {
     char *p = digits + DIGITS_MAX - 1;
@@ -58,7 +58,7 @@ static void decimal(uint32_t *mag, unsigned n, char digits[DIGITS_MAX])
     memmove(digits, p, strlen(p) + 1);
 }
 
-/* The digits of a BigInteger; false when not all of them were read. */
+/* Writes the digits of a BigInteger. Returns false when not all of them were read. */
 static bool digits_of(const struct value *v, bool *ret_negative, char digits[DIGITS_MAX],
                       int64_t *ret_bits)
 {
@@ -88,7 +88,7 @@ void known_put_big_integer(struct buf *b, const struct value *v)
         buf_printf(b, "~2^%" PRId64, bits - 1);
 }
 
-/* As BigDecimal.toString() says: an exponent where there would be many zeros. */
+/* Like BigDecimal.toString(): with an exponent where there would be many zeros. */
 static void put_scaled(struct buf *b, const char *digits, int64_t scale)
 {
     int64_t n = (int64_t)strlen(digits), adjusted = n - 1 - scale;
@@ -148,7 +148,7 @@ static void put_year_of(struct buf *b, int64_t year)
                year < 0 ? -year : year);
 }
 
-/* ".5" with as few groups of `group` digits as have all digits of the nanoseconds. */
+/* Writes ".5": as few groups of `group` digits as hold all nonzero digits of the nanoseconds. */
 static void put_fraction(struct buf *b, int64_t nanos, int group)
 {
     char text[16];
@@ -202,7 +202,7 @@ void known_put_date_time(struct buf *b, const struct value *v)
     value_text(b, &parts[1]);
 }
 
-/* Seconds since 1970 in UTC, in the proleptic Gregorian calendar of years of 146097 days a 400. */
+/* Writes seconds since 1970 in UTC in the Gregorian calendar: 400 years have 146,097 days. */
 static void put_utc(struct buf *b, int64_t seconds, int64_t nanos)
 {
     int64_t days = seconds / 86400, second = seconds % 86400;
@@ -210,7 +210,7 @@ static void put_utc(struct buf *b, int64_t seconds, int64_t nanos)
         second += 86400;
         days--;
     }
-    /* Days since 1 March of the year 0, whose leap day is the last of its year. */
+    /* Days since 1 March of the year 0: the leap day is then the last day of its year. */
     days += 719468;
     int64_t era = (days < 0 ? days - 146096 : days) / 146097;
     int64_t day = days - era * 146097;
@@ -252,7 +252,7 @@ void known_put_calendar(struct buf *b, const struct value *v)
         known_put_java_date(b, v);
 }
 
-/* Whose milliseconds are those of the whole second. */
+/* A Timestamp, whose milliseconds are those of the whole second. */
 void known_put_timestamp(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
@@ -356,7 +356,7 @@ void known_put_base_locale(struct buf *b, const struct value *v)
     put_locale(b, v, NULL);
 }
 
-/* As Locale.toString. */
+/* Like Locale.toString(). */
 void known_put_locale(struct buf *b, const struct value *v)
 {
     struct value p[SHOWN_FIELDS_MAX];
@@ -364,7 +364,7 @@ void known_put_locale(struct buf *b, const struct value *v)
         put_locale(b, &p[0], is_null(&p[1]) ? NULL : &p[1]);
 }
 
-/* As InetAddress.toString: "name/1.2.3.4", without the name when it is not known. */
+/* Like InetAddress.toString(): "name/1.2.3.4", without the name when it is not known. */
 void known_put_inet4(struct buf *b, const struct value *v)
 {
     struct value p[SHOWN_FIELDS_MAX];
@@ -376,7 +376,7 @@ void known_put_inet4(struct buf *b, const struct value *v)
     buf_printf(b, "/%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
 }
 
-/* As Inet6Address.getHostAddress: eight groups, and the scope if there is one. */
+/* Like Inet6Address.getHostAddress(): eight groups, and the scope if there is one. */
 void known_put_inet6_number(struct buf *b, const struct value *v)
 {
     enum { ADDRESS, SCOPE_ID, SCOPE_IS_SET, INTERFACE, N };
@@ -394,7 +394,7 @@ void known_put_inet6_number(struct buf *b, const struct value *v)
     }
 }
 
-/* As InetAddress.toString, of the holder of the name and that of the address. */
+/* Like InetAddress.toString(), from the holder of the name and that of the address. */
 void known_put_inet6(struct buf *b, const struct value *v)
 {
     struct value p[SHOWN_FIELDS_MAX], named[SHOWN_FIELDS_MAX];
@@ -406,7 +406,7 @@ void known_put_inet6(struct buf *b, const struct value *v)
     known_put_inet6_number(b, &p[1]);
 }
 
-/* As InetSocketAddress.toString, which JDK 14 changed. */
+/* Like InetSocketAddress.toString(), which JDK 14 changed. */
 void known_put_socket_address(struct buf *b, const struct value *v)
 {
     enum { HOST, ADDRESS, PORT, N };
@@ -430,7 +430,7 @@ void known_put_socket_address(struct buf *b, const struct value *v)
                in_brackets ? "]" : "", p[PORT].number);
 }
 
-/* The bytes of a path are what the file system has: UTF-8 in most. */
+/* The bytes of a path are those of the file system, in most of them UTF-8. */
 void known_put_path(struct buf *b, const struct value *v)
 {
     char bytes[RING_TEXT_MAX];
@@ -438,7 +438,7 @@ void known_put_path(struct buf *b, const struct value *v)
     bool cut = v->length > v->n_chars;
     for (size_t i = 0; i < n; i++)
         bytes[i] = (char)v->chars[i];
-    /* Without the beginning of a character that was cut. */
+    /* Leaves out the beginning of a character that was cut off. */
     for (int k = 0; cut && k < 3 && n > 0 && ((uint8_t)bytes[n - 1] & 0xc0) == 0x80; k++)
         n--;
     if (cut && n > 0 && (uint8_t)bytes[n - 1] >= 0xc0)
@@ -460,7 +460,7 @@ static void put_after(struct buf *b, const char *before, const struct value *v)
     value_text(b, v);
 }
 
-/* As URI.toString() joins the parts; a URI that was parsed is their text as well. */
+/* Joins the parts as URI.toString() does. For a parsed URI this gives the text that was parsed. */
 void known_put_uri(struct buf *b, const struct value *v)
 {
     enum { SCHEME, SPECIFIC, USER, HOST, PORT, AUTHORITY, PATH, QUERY, FRAGMENT, N };
@@ -500,7 +500,7 @@ void known_put_url(struct buf *b, const struct value *v)
     put_after(b, "#", &p[REF]);
 }
 
-/* A method or field, given its class and its name. */
+/* Writes a method or field, given its class and its name. */
 static void put_member(struct buf *b, const struct value *class, const char *name)
 {
     static const char end[] = ".class";
@@ -540,7 +540,7 @@ void known_put_frame(struct buf *b, const struct value *v)
         buf_printf(b, ":%" PRId64, p[2].number);
 }
 
-/* Compilers leave out the names of parameters unless they are asked for: then there is a number. */
+/* Compilers write the names of parameters only on request; otherwise there is a number. */
 void known_put_parameter(struct buf *b, const struct value *v)
 {
     enum { NAME, EXECUTABLE, INDEX, N };

@@ -98,9 +98,9 @@ static void put_length(struct buf *text, const struct value *v)
 }
 
 /*
- * By site, a bit for each value in the order of the text: whether a record had the field to which
- * the path leads, and whether one had not. Classes differ in their fields, so that only one that
- * was never there is likely to be misspelt.
+ * By site, a bit for each value in the order of the text: whether some record had the field to
+ * which the path leads, and whether some record had not. Classes differ in their fields, so only a
+ * field that was never there is likely to be misspelt.
  */
 static struct {
     uint32_t had, had_not;
@@ -108,7 +108,7 @@ static struct {
 
 _Static_assert(LOG_PARTS_MAX <= 32, "a bit for each value");
 
-/* Reads a value of the record at *at. False: it has no such field. */
+/* Reads a value of the record at *at. Returns false if the value has no such field. */
 static bool put_logged(struct buf *text, const struct trace_record *r, const uint8_t **at,
                        char type)
 {
@@ -138,7 +138,10 @@ static bool put_logged(struct buf *text, const struct trace_record *r, const uin
     return !path || tag[1] != PATH_NONE;
 }
 
-/* An object has no such field: said of the first one, and at the end if none had it. */
+/*
+ * An object has no such field. This is reported for the first object, and at the end if none had
+ * it.
+ */
 static void say_missing_field(const struct log_site *site, unsigned number, uint32_t bit,
                               struct str value)
 {
@@ -246,7 +249,7 @@ static bool read_site(struct jfr_writer *w, const struct trace_record *r)
 
 const struct drain_reader log_reader = {.sites = true, .record = read_site};
 
-/* A field that no object had for which it was to be logged; `missing` as in fields_of. */
+/* Reports a field to be logged that no object had; `missing` is as in fields_of. */
 static void note_missing_fields(struct session *s, const struct log_site *site, uint32_t missing)
 {
     unsigned i = 0;

@@ -2,8 +2,8 @@
 /*
  * log= and watch=: values at lines, and reads and writes of fields. The probes write through the
  * rings of drain.h; the kind of a record identifies the site. The class of a logpoint is changed
- * only after it was loaded: an incorrect table of locals leads to code that the verifier rejects,
- * in which case the class keeps its original code.
+ * only after it has been loaded: if its table of locals is wrong, the verifier rejects the changed
+ * code, and the class keeps its original code.
  */
 #include "agent/capture/trace/logpoints.h"
 
@@ -29,7 +29,7 @@ static struct {
     struct log_spec *specs;
     _Atomic uint64_t points;
     bool log_on, watch_on;
-    bool live; /* the recording began in a VM that was already running and had loaded its classes */
+    bool live; /* the VM was already running when the recording began */
 } points;
 
 /* ---- choice of classes and lines ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace=PATTERN: calls with their arguments and results. Threads write into rings (ring.h); ten
- * times a second the agent's thread pairs entries with exits, applies the condition, and writes
+ * times per second the agent's thread pairs entries with exits, applies the condition, and writes
  * each call as one jvmscope.Call event (doc/format.md).
  */
 #include "agent/capture/trace/method_trace.h"
@@ -76,7 +76,7 @@ static int trace_load(struct session *s, struct buf *why)
 }
 
 /*
- * Requests the static fields of the conditions before any class is searched: returns 1 when there
+ * Requests the static fields of the conditions before any class is searched. Returns 1 when there
  * are some, because their classes may be loaded later.
  */
 static int name_statics(void)
@@ -114,8 +114,8 @@ static int apply_types(JNIEnv *jni, bool wanted, struct buf *why)
 }
 
 /*
- * Inserts probes into everything that the patterns match now. again: the patterns were replaced;
- * methods that were traced before and still are lose no call.
+ * Inserts probes into everything that the patterns match now. again: the patterns were replaced,
+ * and methods that were traced before and still are lose no call.
  */
 static int apply(JNIEnv *jni, bool again, struct buf *why)
 {
@@ -212,7 +212,7 @@ static bool is_traced_now(size_t i)
     return m->rules && m->patterns == method_trace.patterns_changed;
 }
 
-/* What a request adds or removes, and the methods that were traced before it. */
+/* What a request adds or removes, and the methods that were traced before. */
 struct change {
     const char *verb; /* "added" or "removed"; NULL: nothing is changed */
     const char *patterns;
@@ -238,7 +238,10 @@ static void change_release(struct change *c)
     free(c->traced);
 }
 
-/* The answer to a request that adds or removes: its patterns, and the methods new in the trace. */
+/*
+ * Writes the answer to a request that adds or removes patterns: the patterns, and the methods that
+ * are newly traced.
+ */
 static void put_change(struct json *j, const struct change *c)
 {
     if (!c->verb)
@@ -324,8 +327,8 @@ static int replace(JNIEnv *jni, struct trace_patterns patterns, struct trace_pat
 }
 
 /*
- * The patterns with those of a list added, or without them. Returns 0, -ENOMEM, or -ESRCH with a
- * sentence in why when one to remove is not there.
+ * Adds the patterns of a list, or removes them. Returns 0, -ENOMEM, or -ESRCH with a sentence in
+ * why when one that should be removed does not exist.
  */
 static int change_patterns(struct trace_patterns *ret, const char *list, bool add, unsigned rule,
                            struct buf *why)
@@ -473,8 +476,8 @@ static void report_unmatched(void *context, const char *pattern, const char *why
 }
 
 /*
- * Reports conditions on fields that no loaded class has, once a call did not meet the condition. A
- * class that is loaded later may still have the field.
+ * Reports conditions on fields that no loaded class has, once the condition has failed for a call.
+ * A class that is loaded later may still have the field.
  */
 static void report_unmet(struct session *s, JNIEnv *jni)
 {
@@ -490,7 +493,7 @@ static void report_unmet(struct session *s, JNIEnv *jni)
 
 /*
  * Reports a condition that can never hold while the program runs: soon after the method's class was
- * loaded, and again ever more rarely, because it may depend on classes that are loaded later.
+ * loaded, and then at growing intervals, because it may depend on classes that are loaded later.
  */
 static void report_never(struct session *s, JNIEnv *jni)
 {

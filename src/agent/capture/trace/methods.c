@@ -91,7 +91,7 @@ int trace_method_add(struct traced_methods *t, struct str class_name, struct str
     return (int)*at;
 }
 
-/* The type on the JVM's stack for a descriptor's character: I J F D A, or V for void. */
+/* The type on the JVM's stack for the first character of a descriptor: I J F D A, or V for void. */
 static char stack_type(char c)
 {
     return strchr("ZBCSI", c) ? 'I' : strchr("JFDV", c) ? c : 'A';
@@ -115,7 +115,7 @@ struct argument {
     unsigned local;
 };
 
-/* The types and locals of a method's arguments. Returns their number. */
+/* Finds the types and locals of a method's arguments. Returns their number. */
 static unsigned arguments(struct str descriptor, bool is_static, struct argument *ret)
 {
     unsigned n = 0, local = !is_static, slots;
@@ -126,7 +126,7 @@ static unsigned arguments(struct str descriptor, bool is_static, struct argument
     return n;
 }
 
-/* The number with which the probe compares: a long, or the bits of a double. */
+/* The number with which the probe compares, as a long or as the bits of a double. */
 static int64_t limit_of(char type, const struct cond_test *t, enum logic_op *op)
 {
     double real = type == 'F' ? t->number.single : t->number.real;
@@ -137,7 +137,7 @@ static int64_t limit_of(char type, const struct cond_test *t, enum logic_op *op)
     return bits;
 }
 
-/* Pushes 1, or 0 when a required test on a number fails. */
+/* Inserts code that pushes 1, or 0 when a required test on a number fails. */
 static int insert_tests(struct edit *e, struct buf *code, const struct argument *args, unsigned n,
                         const struct condition *c)
 {
@@ -162,7 +162,10 @@ static int insert_tests(struct edit *e, struct buf *code, const struct argument 
     return r;
 }
 
-/* Records the values of a condition's paths; the place in the record is on the stack. */
+/*
+ * Inserts code that records the values of a condition's paths; the place in the record is on the
+ * stack.
+ */
 static int insert_paths(struct edit *e, struct buf *code, const struct argument *args, unsigned n,
                         bool has_this, const struct condition *c)
 {

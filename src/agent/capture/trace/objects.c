@@ -24,12 +24,12 @@ static struct {
     char *show, *to_string; /* separated by , : or ; */
     struct shown_class *shown[CLASSES_MAX];
     jclass values;
-    jobject helper; /* the thread that calls toString(); global */
+    jobject helper; /* global reference to the thread that calls toString() */
     int64_t helper_ids[HELPERS_MAX];
     unsigned helpers; /* number of threads started */
 
     struct {
-        jclass class; /* global */
+        jclass class; /* global reference */
         bool reported;
         char name[256], why[128];
     } failed[FAILED_MAX];
@@ -134,8 +134,8 @@ static void shown_free(struct shown_class *s)
 }
 
 /*
- * What show= and tostring= request for objects of a class, with the fields of superclasses last.
- * Returns the number of longs; 0: nothing.
+ * Returns what show= and tostring= request for objects of a class, with the fields of superclasses
+ * last. The result is the number of longs; 0: nothing.
  */
 static int find_requested(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
 {
@@ -153,16 +153,13 @@ static int find_requested(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct sh
     return s->n ? 1 + (int)s->n : 0;
 }
 
-/*
- * What is shown of a known class or one with a known superclass. Returns the number of longs; 0:
- * nothing.
- */
+/* The same for a class whose contents are known, or that has such a superclass. */
 static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
 {
     char name[512], below[512] = "";
     for (jclass k = c; k; k = (*jni)->GetSuperclass(jni, k)) {
         name_of(k, name, sizeof(name));
-        if (strcmp(name, "java.lang.Record") == 0) { /* its fields are what it is */
+        if (strcmp(name, "java.lang.Record") == 0) { /* its fields are its contents */
             add_fields(jni, c, below, true, s, out + 1);
             out[0] = s->kind = SHAPE_FIELDS;
             return s->n ? 1 + (int)s->n : 0;
@@ -177,7 +174,10 @@ static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_
     return 0;
 }
 
-/* What is to be shown of a class's objects: *ret_n longs in out. Returns NULL if nothing is. */
+/*
+ * Returns what is to be shown of a class's objects: *ret_n longs in out. Returns NULL if nothing is
+ * shown.
+ */
 static struct shown_class *find(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], int *ret_n)
 {
     struct shown_class *s = calloc(1, sizeof(*s));
@@ -197,7 +197,7 @@ EXPORT void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass cla
 EXPORT jboolean JNICALL Java_java_lang_JvmscopeValues_isFailed(JNIEnv *jni, jclass class, jclass c);
 
 /*
- * Returns whether the fields of the class are known to the VM. Linking it here could run Java code.
+ * Returns whether the VM knows the fields of the class. Linking the class here could run Java code.
  */
 static bool is_linked(jclass c)
 {
@@ -226,8 +226,8 @@ jlongArray trace_objects_shape(JNIEnv *jni, jclass c, jint number)
         (*jni)->SetLongArrayRegion(jni, array, 0, n, out);
     vm_clear_exception(jni);
     /*
-     * A number belongs to one class for the whole recording; the shapes of a recording are
-     * forgotten at its end.
+     * A number stands for one class during the whole recording; the shapes of a recording are
+     * dropped at its end.
      */
     __atomic_store_n(&objects.shown[number], array ? s : NULL, __ATOMIC_RELEASE);
     if (!array)
@@ -300,7 +300,7 @@ static int start_helper(JNIEnv *jni)
 
 /*
  * A thread that hangs in toString() receives an exception: a loop ends, and a wait for a lock ends
- * once the lock is acquired.
+ * once the lock has been acquired.
  */
 static void stop_helper(JNIEnv *jni)
 {

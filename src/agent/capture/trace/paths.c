@@ -30,7 +30,7 @@ static struct {
     unsigned n_statics;
 } paths = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The number of a text in a table, added if it is new; -ENOTSUP. */
+/* Returns the number of a text in a table, to which it is added if it is new, or -ENOTSUP. */
 static int number_of(char **table, unsigned *n, unsigned max, const char *text, size_t len)
 {
     int r = -ENOTSUP;
@@ -126,7 +126,7 @@ static struct field declared(JNIEnv *jni, jclass c, const char *name, size_t len
 EXPORT jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jclass c,
                                                         jint name);
 
-/* The offset of a field, of the class or a superclass, in objects of the class. */
+/* Returns the offset, in objects of a class, of a field that the class or a superclass declares. */
 jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jclass c, jint name)
 {
     pthread_mutex_lock(&paths.lock);
@@ -148,7 +148,8 @@ jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jcla
 /* ---- static fields ---- */
 
 /*
- * The rest of the path after the class name at its beginning; NULL: it begins with another class.
+ * Returns the rest of the path after the class name at its beginning, or NULL if it begins with
+ * another class.
  */
 static const char *after_class(const char *path, struct str name)
 {
@@ -158,7 +159,7 @@ static const char *after_class(const char *path, struct str name)
     return path[name.len] == '.' ? path + name.len + 1 : NULL;
 }
 
-/* Element `number` of one of the probe class's arrays. */
+/* Sets an element of one of the probe class's arrays. */
 static void put_place(JNIEnv *jni, const char *array, int number, jlong value)
 {
     jfieldID f = (*jni)->GetStaticFieldID(jni, drain_probe(), array, "[J");
@@ -175,7 +176,7 @@ static void put_object(JNIEnv *jni, const char *array, const char *type, int num
         (*jni)->SetObjectArrayElement(jni, a, number, value);
 }
 
-/* The fields that follow the static one, as an array of the numbers of their names. */
+/* Returns the fields after the static one, as an array of the numbers of their names. */
 static jobject rest_of(JNIEnv *jni, const char *rest)
 {
     jint numbers[STEPS_MAX];
@@ -243,7 +244,7 @@ struct search {
     JNIEnv *jni;
     const struct cond_test *test;
     struct str type;  /* pkg/Class */
-    const char *name; /* the field with the rest of the path, after its class if it is static */
+    const char *name; /* the field and what follows it; before it the class if it is static */
     size_t len;
     jclass top;       /* the type of the object; a global reference */
     char *signature;  /* of the field */
@@ -273,7 +274,7 @@ static bool never_of_field(struct search *s, const char *name, struct str type)
 }
 
 /*
- * Stores the signature of a field. Returns true to end the search, which goes on if the field
+ * Stores the signature of a field. Returns true to end the search. It goes on as long as the field
  * cannot pass the test.
  */
 static bool take_field(struct search *s, const char *name, char *signature)
@@ -317,7 +318,7 @@ static bool find_static(void *context, jclass c, struct str name)
 static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
                           struct buf *why);
 
-/* The same for the rest of the path, after its first field, which was found. */
+/* The same for the rest of the path after its first field, which has been found. */
 static bool nowhere_after(const struct search *s, const char *path, struct buf *why)
 {
     const char *rest = strchr(path, '.'), *type = s->signature;

@@ -46,8 +46,8 @@ uint32_t trace_ring_used(struct trace_ring *r)
 }
 
 /*
- * Returns memory to the system that has been read and is not yet available to the writer: the whole
- * pages of data[from, to).
+ * Returns to the system the memory of records that have been read and whose room the writer does
+ * not have yet: the whole pages of data[from, to).
  */
 static void give_back(struct trace_ring *r, int64_t from, int64_t to)
 {
@@ -58,7 +58,7 @@ static void give_back(struct trace_ring *r, int64_t from, int64_t to)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* Returns whether a record may be that long, `there` bytes being written. */
+/* Returns whether a record can have this length, of which `there` bytes have been written. */
 static bool is_size(uint32_t size, int64_t there)
 {
     return size >= sizeof(struct trace_record) && size % 8 == 0 && size <= there;
@@ -89,7 +89,7 @@ const struct trace_record *trace_cursor_record(struct trace_cursor *c, bool *ret
 
 void trace_cursor_next(struct trace_cursor *c)
 {
-    /* number of bytes that are read before their room is returned to the writer */
+    /* number of bytes that are read before their room is given back to the writer */
     enum { PART = 256 << 10 };
 
     struct trace_ring *r = c->ring;

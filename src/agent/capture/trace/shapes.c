@@ -23,8 +23,9 @@
 #define LBQ      "java/util/concurrent/LinkedBlockingQueue"
 
 /*
- * A field is "name:descriptor" of the class itself, or is preceded by another class and a dot; NULL
- * between others: none. "name:S|B" is a field whose type depends on the JDK.
+ * A field is "name:descriptor" of the class itself, or is preceded by another class and a dot. A
+ * NULL between fields stands for a missing one. "name:S|B" is a field whose type depends on the
+ * JDK.
  */
 struct shape_row {
     const char *class;
@@ -288,8 +289,9 @@ static struct learnt {
 } learnt[ARRAY_SIZE(rows)];
 
 /*
- * The offset of a row's field, in the class at hand unless that is NULL; its descriptor's first
- * character is returned in *ret_type. Negative when this JDK has no such field.
+ * Returns the offset of a row's field, which belongs to the given class unless the row names
+ * another one. *ret_type receives the first character of its descriptor. Negative when this JDK has
+ * no such field.
  */
 static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, jclass at_hand,
                          const char *field, char *ret_type)
@@ -314,8 +316,8 @@ static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, jclass at_han
 }
 
 /*
- * The object that the JDK's immutable collections have at empty places, if it is not null (since
- * JDK 12).
+ * The object by which the JDK's immutable collections mark empty places, if they do not use null
+ * (since JDK 12).
  */
 static void learn_nothing(JNIEnv *jni, jclass contents)
 {
@@ -344,7 +346,7 @@ static void learn(JNIEnv *jni, size_t i, jclass at_hand)
 EXPORT void JNICALL Java_java_lang_JvmscopeContents_learn(JNIEnv *jni, jclass class);
 
 /*
- * Called by the probe class when it is defined, before there are probes, because requesting an
+ * The probe class calls this when it is defined, before there are probes, because requesting an
  * offset runs code of the JDK that may be traced. FindClass uses the loader of the calling class,
  * which is the boot loader.
  */
@@ -387,7 +389,7 @@ int shape_of_class(JNIEnv *jni, jclass class, const char *name, bool itself, jlo
     size_t i = 0;
     while (i < ARRAY_SIZE(rows) && strcmp(rows[i].class, name) != 0)
         i++;
-    /* Rows of one class that follow each other are for different JDKs. */
+    /* Consecutive rows of one class are for different JDKs. */
     for (; i < ARRAY_SIZE(rows) && strcmp(rows[i].class, name) == 0; i++) {
         if (!itself && rows[i].put && !(rows[i].flags & SHAPE_BELOW))
             return 0;

@@ -72,7 +72,8 @@ static bool argument(const struct ended *c, unsigned nth, struct value *ret)
 }
 
 /*
- * The value to which a path of a condition led when the call began. False: there was no such value.
+ * Finds the value to which a path of a condition led when the call began. Returns false if there
+ * was none.
  */
 static bool path_value(const struct ended *c, unsigned id, struct value *ret)
 {
@@ -141,7 +142,10 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     bool is_name = v.type == 'L' && v.shown && v.shown->style == STYLE_ENUM && v.chars;
     bool is_message = value_is_message(&v);
     bool is_class = v.type == 'L' && v.shown && v.shown->kind == SHAPE_CLASS;
-    /* An enum constant is compared as it is shown, shop.Color.RED, if that is what was written. */
+    /*
+     * An enum constant is compared with the name that results show, shop.Color.RED, if the
+     * condition has that form.
+     */
     if (is_class || (is_name && t->kind == COND_TEXT && strchr(t->text, '.'))) {
         struct buf b = BUF(16 << 10);
         value_text(&b, &v);
@@ -295,14 +299,14 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
 }
 
 /*
- * Ends the innermost call, which is still open although the call around it has ended. A constructor
- * that an exception left inside this() or super(), where the verifier allows no handler, has thrown
- * an unknown exception. For any other call the exit was lost.
+ * Ends the innermost call, which is still open although the call around it has ended. If an
+ * exception left a constructor inside this() or super(), where the verifier allows no handler, the
+ * call has thrown an unknown exception. For any other call the exit was lost.
  */
 static void end_without_exit(struct jfr_writer *w, struct open_calls *o, uint32_t at,
                              const struct trace_record *outer)
 {
-    /* A record of an exit that threw null, which stands for an unknown exception. */
+    /* Makes a record of an exit that threw null, which stands for an unknown exception. */
     _Alignas(8) uint8_t bytes[sizeof(struct trace_record) + 8] = {0};
     struct trace_record *exit = (struct trace_record *)bytes;
     *exit = (struct trace_record){
@@ -332,9 +336,9 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
 }
 
 /*
- * Returns whether one of the call's values has the name of a class or function of the agent: the
- * loader of a class with probes is asked for the class of the probes, and the VM for its native
- * methods. Nothing called on the way counts as a call of the program.
+ * Returns whether one of the call's values has the name of a class or function of the agent: the VM
+ * asks the loader of a class with probes for the class of the probes and for its native methods.
+ * Calls that this causes do not count as calls of the program.
  */
 static bool is_of_agent(const struct trace_record *r)
 {
@@ -357,8 +361,8 @@ static bool is_of_agent(const struct trace_record *r)
 }
 
 /*
- * The same for a class itself, given to a method with such a parameter: the VM asks a class's
- * loader whether it may be used.
+ * The same when the class itself is a parameter of a method: the VM asks a class's loader whether
+ * it may be used.
  */
 static bool has_class_of_agent(const struct traced_method *m, const struct trace_record *entry)
 {
@@ -377,9 +381,7 @@ static bool has_class_of_agent(const struct traced_method *m, const struct trace
     return is;
 }
 
-/*
- * Handles one record of the rings. False: it is the exit of a call whose entry is missing.
- */
+/* Handles one record of the rings. Returns false for the exit of a call whose entry is missing. */
 static bool read_record(struct jfr_writer *w, const struct trace_record *r)
 {
     if (r->kind < 0)

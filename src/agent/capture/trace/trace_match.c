@@ -43,8 +43,8 @@ static void fit(const struct traced_method *m, uint64_t set)
 }
 
 /*
- * The number of a method that the patterns of these rules match; -ENOMEM. With the lock. Rules of
- * patterns that have been removed are dropped from the method.
+ * Returns the number of a method that the patterns of these rules match, or -ENOMEM. With the lock.
+ * Rules of patterns that have been removed are dropped from the method.
  */
 static int add_method(struct str class_name, struct str name, struct str descriptor, bool has_this,
                       uint64_t rules)
@@ -82,9 +82,9 @@ static bool no_constant(void *context, struct str type, const struct cond_test *
 }
 
 /*
- * Returns whether no method found so far for rule i, and of one pattern unless that is NULL, can
- * meet its condition, given the loaded classes. If so, *why receives the reason for one of the
- * methods. Without the lock.
+ * Returns whether no method found so far for rule i can meet its condition, given the loaded
+ * classes; if pattern is not NULL, only its methods count. If so, *why receives the reason for one
+ * of the methods. Without the lock.
  */
 static bool fits_no_class(JNIEnv *jni, unsigned i, const char *pattern, enum fit_when when,
                           struct buf *why)
@@ -155,7 +155,9 @@ void trace_report_rule(unsigned i, const char *why, trace_report *f, void *conte
     f(context, buf_str(&of_rule), why);
 }
 
-/* The same for each pattern alone: the condition may fit only the methods of the others. */
+/*
+ * The same for each pattern alone, because the condition may suit only the methods of the others.
+ */
 static void each_pattern_never(JNIEnv *jni, unsigned i, enum fit_when when, bool unreported,
                                trace_report *f, void *context)
 {
@@ -191,8 +193,8 @@ void trace_each_never(JNIEnv *jni, enum fit_when when, bool unreported, trace_re
 }
 
 /*
- * Inserts probes where patterns match by name or, for a typed client, where only a type matches,
- * because the other methods already have probes.
+ * Inserts probes where patterns match by name. For a typed client, only methods that match by type
+ * alone get probes, because the other methods already have them.
  */
 static int edit_where(const struct instrument_class *c, struct edit *e, bool by_type)
 {
@@ -210,8 +212,8 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
     if (rules)
         number = add_method(instrument_shown_name(c, &room), name, descriptor, has_this, rules);
     /*
-     * The class may later turn out to be below a type, and its calls are then recorded for that as
-     * well.
+     * The class may later turn out to be a subtype of a type, and its calls are then recorded for
+     * that as well.
      */
     uint64_t probed =
         by_type || !method_trace.types.n_names ? rules : trace_rules_used(&method_trace.rules) | 1;

@@ -55,7 +55,7 @@ static bool is_class(uint32_t number, const char *signature)
 }
 
 /*
- * Reads the text at *at: its full length and how many characters follow. False when it is
+ * Reads the text at *at: its full length and the characters that follow. Returns false when it is
  * truncated.
  */
 static bool take_text(const uint8_t **at, const uint8_t *end, struct value *v)
@@ -77,7 +77,7 @@ static bool take_text(const uint8_t **at, const uint8_t *end, struct value *v)
 
 static bool take(const uint8_t **at, const uint8_t *end, char type, bool inside, struct value *ret);
 
-/* Reads n values from *at on, whose type is that of a field, an element or a box. */
+/* Reads n values at *at whose type is that of a field, an element or a box. */
 static bool take_parts(const uint8_t **at, const uint8_t *end, const char *types, uint32_t n,
                        struct value *v)
 {
@@ -90,7 +90,7 @@ static bool take_parts(const uint8_t **at, const uint8_t *end, const char *types
     return true;
 }
 
-/* The type of an array's elements. */
+/* Returns the type of an array's elements. */
 static char element_type(uint32_t class)
 {
     char c = drain_class(class)[1];
@@ -200,7 +200,7 @@ bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value 
     return take(at, end, type, true, ret);
 }
 
-/* The value in a box, or the value itself. */
+/* Returns the value in a box, or the value itself. */
 static struct value value_unboxed(const struct value *v)
 {
     const uint8_t *at = v->parts;
@@ -272,7 +272,7 @@ static void put_quoted(struct buf *b, const struct value *v)
     json_string_n(&j, (const char *)text.data, text.len);
 }
 
-/* A character inside an object, quoted and escaped as in Java. */
+/* Writes a character inside an object, quoted and escaped as in Java. */
 static void put_char(struct buf *b, const struct value *v)
 {
     _cleanup_(buf_release) struct buf text = BUF(64), json = BUF(64);
@@ -319,8 +319,8 @@ void trace_put_parts(struct buf *text, const struct value *v)
 }
 
 /*
- * The class, with an array's length in its first brackets, as int[3][], or followed by a
- * collection's size, as ArrayList(3).
+ * Writes the class: of an array with its length in the first brackets, as int[3][]; of a collection
+ * with its size, as ArrayList(3).
  */
 static void put_class_sized(struct buf *text, const struct value *v)
 {
@@ -344,7 +344,7 @@ static bool has_content(const struct value *v)
     return v->shown && v->chars && v->length >= 0;
 }
 
-/* What `put` writes, or nothing when the parts are not there. */
+/* Writes what `put` writes, or nothing when the parts are missing. */
 static void put_known(struct buf *text, const struct value *v)
 {
     enum shape_style style = v->shown->style;
@@ -363,7 +363,10 @@ bool value_known(const struct value *v)
     return v->type == 'L' && v->shown && v->shown->put && has_content(v);
 }
 
-/* "Class@hash", followed by what is known of the object in braces; or a string's characters. */
+/*
+ * Writes "Class@hash", followed in braces by what is known of the object, or the characters of a
+ * string.
+ */
 static void put_reference(struct buf *text, const struct value *v)
 {
     struct value box = value_unboxed(v);
@@ -474,7 +477,7 @@ void value_json(struct json *j, const struct value *v)
         return;
     }
     bool is_number = v->shown && v->shown->style == STYLE_NUMBER && v->n_parts;
-    if (v->type == 'L' && box.type == 'C') { /* a plain string would look like a String */
+    if (v->type == 'L' && box.type == 'C') { /* without quotes it would look like a String */
         put_char(&text, &box);
         put_tagged(j, "object", &text);
         return;

@@ -2,8 +2,8 @@
 /*
  * watch=: probes in front of the instructions that read and write a field. They pass on the object,
  * the place and the new value; the probe reads the old value by the field's offset. JVM TI's own
- * field watches would make the whole program run interpreted. Not seen are accesses by reflection,
- * VarHandle, Unsafe and native code, and those of a constructor before super().
+ * field watches would make the whole program run interpreted. Accesses by reflection, VarHandle,
+ * Unsafe and native code, and those of a constructor before super(), are not seen.
  */
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/explain.h"
@@ -43,7 +43,7 @@ int watches_set(const char *fields)
 {
     for (const char *p = fields; *p && n_watches < WATCHES_MAX;) {
         size_t n = strcspn(p, ":");
-        if (!option_is_field(p, n)) { /* nothing between two separators */
+        if (!option_is_field(p, n)) { /* there is nothing between two separators */
             p += n + (p[n] == ':');
             continue;
         }
@@ -78,7 +78,7 @@ bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size, struct
 {
     while (*at < n_watches) {
         const struct watch *w = &watches[(*at)++];
-        /* Instructions that name a field of this name through another class were counted too. */
+        /* Instructions that name a field with this name through another class were counted too. */
         if (!atomic_load(&w->found) || !trace_class_is_loaded(jni, w->class)) {
             snprintf(ret, size, "%s.%s", w->class, w->field);
             trace_explain_field(jni, w->class, w->field, why);
@@ -145,8 +145,8 @@ static int keep_aside(struct edit *e, struct aside *a, char type)
 }
 
 /*
- * object [value] -> object [value], after passing both to the probe. For a static field the object
- * is its class.
+ * Inserts code for object [value] -> object [value] that passes both to the probe. For a static
+ * field the object is its class.
  */
 static int probe(struct edit *e, const struct insn *i, const struct class_member *m, int site,
                  struct aside *a)
@@ -299,7 +299,7 @@ static int64_t offset_of(JNIEnv *jni, jclass c, jfieldID f, bool is_static)
     return vm_clear_exception(jni) || offset <= 0 ? -1 : offset;
 }
 
-/* -1: not the watched field, or that cannot be determined. */
+/* Returns -1 if it is not the watched field, or if that cannot be determined. */
 static int64_t find_offset(JNIEnv *jni, const struct log_site *s, jobject o)
 {
     bool is_static = s->types[1] == 's', seen_owner = false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Exceptions for which triggers wait, counted by a probe in the constructors of their classes: JVM
- * TI's Exception event is slow, and is not granted to an agent that is attached. A constructor that
- * calls this(..) has no probe, so each object counts once; constructors of subclasses call one that
- * has.
+ * TI's Exception event is slow, and an agent that attaches cannot get it. A constructor that calls
+ * this(..) has no probe, so each object counts once; the constructors of subclasses call one that
+ * has a probe.
  */
 #include "agent/capture/triggers/triggers.h"
 #include "agent/instrument/instrument.h"
@@ -28,7 +28,7 @@ static struct {
     _Atomic int n;
     _Atomic uint64_t counts[COUNTERS_MAX];
     _Atomic bool seen[COUNTERS_MAX];  /* the VM has loaded a class of this name */
-    _Atomic bool other[COUNTERS_MAX]; /* it is not a subclass of Throwable */
+    _Atomic bool other[COUNTERS_MAX]; /* it does not extend Throwable */
     jclass probe;
     bool on;
 } alarms = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -66,7 +66,7 @@ static bool wants(struct str class_name)
     return counter >= 0;
 }
 
-/* Whether a constructor calls another one of its class. */
+/* Returns whether a constructor calls another one of its class. */
 static bool calls_this(const struct instrument_class *c, const struct edit *e)
 {
     struct class_member called;

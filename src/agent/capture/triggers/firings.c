@@ -32,7 +32,7 @@ enum { END_MS = 2000, CHILDREN_MAX = 16 };
 struct firing {
     struct trigger *trigger; /* valid while the trigger is busy */
     int fd;                  /* of the ring */
-    uint64_t since_ticks;    /* the beginning of the part of the ring that is wanted */
+    uint64_t since_ticks;    /* where the requested part of the ring begins */
     uint64_t max_files;
     char pattern[PATH_MAX];
     char reason[32], measured[320];
@@ -102,7 +102,7 @@ int firings_check_folder(const char *pattern, struct buf *why)
         snprintf(folder, sizeof(folder), "%.*s", (int)(slash - pattern + 1), pattern);
     for (const char *p = folder; (p = strchr(p, '%')); p += 2)
         if (p[1] == 'r' || p[1] == 't')
-            return 0; /* not known yet */
+            return 0; /* it is not known yet */
     int r = expand(folder, "", path);
     r = r == 0 && access(path, W_OK | X_OK) < 0 ? -errno : r;
     if (r < 0)
@@ -118,8 +118,9 @@ static int with_ending(const char *path, const char *ending, char ret[PATH_MAX])
 }
 
 /*
- * Chooses a name that no file has yet: several triggers may act in one second. They act one after
- * the other, so the files of those before have their names. "f-TIME.jfr", "f-TIME-2.jfr", ...
+ * Chooses a name that no file has yet, because several triggers may act in one second:
+ * "f-TIME.jfr", "f-TIME-2.jfr", ... Triggers act one after the other, so earlier files already
+ * exist under their names.
  */
 static int name_file(const struct firing *s, char ret[PATH_MAX])
 {
@@ -137,7 +138,10 @@ static int name_file(const struct firing *s, char ret[PATH_MAX])
     return r < 0 ? r : -EEXIST;
 }
 
-/* The length of a process id of ours, or of a process that has ended; else 0. */
+/*
+ * Returns the length of a process id if it is ours or that of a process that has ended, otherwise
+ * 0.
+ */
 static size_t dead_or_own(const char *name)
 {
     size_t n = strspn(name, "0123456789");
@@ -145,7 +149,7 @@ static size_t dead_or_own(const char *name)
     return pid > 0 && (pid == getpid() || (kill((pid_t)pid, 0) < 0 && errno == ESRCH)) ? n : 0;
 }
 
-/* The length of a time as expand_file_name writes it, yyyymmdd-hhmmss; else 0. */
+/* Returns the length of a time as expand_file_name writes it, yyyymmdd-hhmmss, or 0. */
 static size_t time_length(const char *name)
 {
     static const char digits[] = "0123456789";
@@ -153,8 +157,8 @@ static size_t time_length(const char *name)
 }
 
 /*
- * Whether a pattern makes such a name, for this process or for one that has ended. Heap dumps have
- * another extension.
+ * Returns whether a name can come from a pattern, for this process or for one that has ended. Heap
+ * dumps have another extension.
  */
 static bool is_made_by(const char *pattern, const char *name)
 {
@@ -191,9 +195,9 @@ static int by_age(const void *a, const void *b)
 }
 
 /*
- * Removes the oldest of the files that a pattern has made, so that at most max_files stay. Where
- * the pattern has the reason, the limit is one for each reason, so that the files of a frequent one
- * do not push out those of a rare one.
+ * Removes the oldest of the files that a pattern has made, so that at most max_files remain. Where
+ * the pattern has the reason, the limit applies to each reason, so that the files of a frequent one
+ * do not displace those of a rare one.
  */
 static void remove_oldest(const struct firing *firing)
 {
@@ -234,7 +238,8 @@ static void remove_oldest(const struct firing *firing)
 static int dump_ring(const struct firing *s, const char *path, const char **ret_why)
 {
     /*
-     * The ring keeps moving, so a distance from its end would not determine where the part begins.
+     * The ring keeps moving, so the beginning of the part cannot be given as a distance from its
+     * end.
      */
     struct jfr_ring_cut cut = {.since_ticks = s->since_ticks, .flushed = true};
     struct jfr_ring_part part;
@@ -284,10 +289,12 @@ static void report_result(struct trigger *t, int error, const char *why, const c
     pthread_mutex_unlock(&firings.lock);
 }
 
-/* With the lock held: tells the trigger, if it has not been removed, that its command failed. */
+/*
+ * With the lock held: reports to the trigger, unless it has been removed, that its command failed.
+ */
 static void report_ended(const struct child *c, int status)
 {
-    enum { NOT_FOUND = 127 }; /* of the shell */
+    enum { NOT_FOUND = 127 }; /* exit statuses of the shell */
 
     char why[80];
     struct trigger *t;
@@ -303,7 +310,10 @@ static void report_ended(const struct child *c, int status)
     triggers_leave();
 }
 
-/* With the lock held: whether the command still runs. Reports the failure of one that has ended. */
+/*
+ * With the lock held: returns whether the command is still running. Reports the failure of one that
+ * has ended.
+ */
 static bool is_running(struct child *c)
 {
     int status;
@@ -389,7 +399,7 @@ static void carry_out(const struct firing *s, JNIEnv *jni)
 
 /* ---- the thread ---- */
 
-/* With the lock held: waits for a second at most, because children end meanwhile. */
+/* With the lock held: waits for at most a second, because commands may end meanwhile. */
 static void wait_for_firings(void)
 {
     struct timespec until;
@@ -505,7 +515,7 @@ void firings_stop(struct session *session, JNIEnv *jni)
     pthread_cond_broadcast(&firings.changed);
     /*
      * While the VM ends, its threads may make no progress, so the actions that are still due are
-     * then carried out here. Otherwise this waits for a heap dump as long as it takes.
+     * carried out here. Otherwise this waits for a heap dump as long as it takes.
      */
     while (firings.running && (!vm.dying || firings.working) &&
            (!vm.dying || now_ns() - began < END_MS * NS_PER_MS)) {

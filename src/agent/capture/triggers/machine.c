@@ -107,7 +107,7 @@ uint64_t machine_descriptors(void)
     for (struct dirent *e; (e = readdir(all));)
         n += e->d_name[0] != '.';
     closedir(all);
-    return n - 1; /* this one */
+    return n - 1; /* without the descriptor of this folder */
 }
 
 uint64_t machine_descriptor_limit(void)

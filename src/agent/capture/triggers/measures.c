@@ -16,9 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * RARELY: counting the entries of folders of /proc takes at most one part in this many of the time.
- */
+/* RARELY: counting the entries of folders of /proc takes at most 1/RARELY of the time. */
 enum { SEARCHES = 10, RARELY = 200, LATENCY_SLOTS = 5, LATENCY_LEAST = 10 };
 
 #define EACH_SECOND   NS_PER_SECOND
@@ -83,7 +81,7 @@ static void see_event(const struct trigger_test *t, struct measured *m, void *co
     const struct event *r = context;
     if (!is_named(t, r->name) || r->ns <= atomic_load(&m->longest_ns))
         return;
-    /* This request has already made the test hold at its previous report. */
+    /* This request already satisfied the test at its previous report. */
     if (r->reported_ns && logic_compare(t->op, (double)r->reported_ns, t->limit))
         return;
     pthread_mutex_lock(&names_lock);
@@ -128,7 +126,7 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
         each_test(MEASURE_PAUSE, see_time, &lasted);
 }
 
-static _Atomic uint64_t exhausted; /* how often memory was */
+static _Atomic uint64_t exhausted; /* how often memory was exhausted */
 
 static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const void *reserved,
                                  const char *description)
@@ -195,17 +193,20 @@ static void find_counters(struct session *s)
     }
 }
 
-/* Safepoints of this round: by the VM's counters, which give their number and total time. */
+/*
+ * Measures the safepoints of this round by the VM's counters, which have their number and total
+ * time.
+ */
 static void measure_safepoints(void)
 {
     if (!machine.stopped || !machine.stops)
         return;
     int64_t stopped = counter_value(machine.stopped), stops = counter_value(machine.stops);
     int64_t n = stops - machine.stops_before, all = stopped - machine.stopped_before;
-    /* The VM counts some of them as they begin, and their time as they end. */
+    /* The VM counts some safepoints at their beginning, but their time at their end. */
     if (all <= 0)
         return;
-    /* Of several safepoints only the mean is known; the longest took at least that long. */
+    /* Only the mean of several safepoints is known; the longest took at least that long. */
     uint64_t each = (uint64_t)(all / MAX(n, INT64_C(1)));
     each_test(MEASURE_SAFEPOINT, see_time, &each);
     machine.stopped_before = stopped;
@@ -242,9 +243,9 @@ void measures_read(struct session *s, uint64_t now)
 /* ---- windows ---- */
 
 /*
- * How much a number has grown over the unit of time. If less time has passed, *ret_whole is false
- * and the result is the growth so far. Where readings came late, those from longer ago than the
- * unit are not used, but the last one always is.
+ * Returns how much a number has grown over the unit of time. If less time has passed, *ret_whole is
+ * false and the result is the growth so far. Where readings came late, those from longer ago than
+ * the unit are not used, except for the last one.
  */
 static double grown(struct window *w, double value, uint64_t unit_ns, uint64_t now, bool *ret_whole)
 {
@@ -323,7 +324,7 @@ static double share_of(const struct trigger_test *t, double value, double of)
     return !t->share ? value : of > 0 ? 100 * value / of : 0;
 }
 
-/* Something that is counted: whether there were more since the last round. */
+/* Returns whether a count has grown since the last round. */
 static bool is_more(struct measured *m, uint64_t count)
 {
     bool more = count > m->counted;
@@ -340,7 +341,7 @@ static bool exceptions_hold(const struct trigger_test *t, struct measured *m, ui
         return is_more(m, count);
     m->value = grown(&m->window, (double)count, t->unit_ns, now, &whole);
     m->partial = !whole;
-    /* A minute or an hour is not waited for when enough have come before it is over. */
+    /* If enough have occurred before a minute or an hour is over, the test holds at once. */
     return (whole || t->unit_ns > NS_PER_SECOND) && logic_compare(t->op, m->value, t->limit);
 }
 
@@ -401,7 +402,7 @@ void measures_of(struct trigger *t, uint64_t now)
     }
 }
 
-/* The percentile's own name: "p99", "p99.9". */
+/* The reason for a percentile is its own name: "p99", "p99.9". */
 static void put_reason(const struct trigger_test *t, char *to, size_t size)
 {
     if (t->measure == MEASURE_PERCENTILE)
@@ -434,13 +435,15 @@ void measures_report(struct trigger *t)
         n += (size_t)snprintf(t->measured + n, sizeof(t->measured) - n, "%s%s%s%s%s", n ? ", " : "",
                               m->partial ? "at least " : "", text, name[0] ? ": " : "", name);
     }
-    if (!t->reason[0]) /* the condition is negated: no test holds that could be named */
+    if (!t->reason[0]) /* the condition is a negation: no test holds that could be named */
         snprintf(t->reason, sizeof(t->reason), "condition");
 }
 
 /* ---- begin and end ---- */
 
-/* The least limit of the tests of requests, so that most requests need not be compared with them.
+/*
+ * Finds the lowest limit of the tests of requests, so that most requests need not be compared with
+ * them.
  */
 static void least_limit(const struct trigger_test *t, struct measured *m, void *context)
 {
@@ -455,7 +458,7 @@ static void set_request_limit(void)
     atomic_store(&alarm_request_ns, least == NO_LIMIT_HERE || !least ? least : least - 1);
 }
 
-/* What the triggers that are active have to measure. */
+/* Finds what the active triggers have to measure. */
 static void find_wanted(void)
 {
     memset(machine.wanted, 0, sizeof(machine.wanted));

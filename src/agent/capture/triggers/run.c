@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands of --then exec. vfork copies no page tables, which would take long in a process with a
- * large heap, and stops only the calling thread. Until exec the child shares our memory: it makes
- * system calls only.
+ * large heap, and it stops only the calling thread. Until exec the child shares our memory, so it
+ * makes system calls only.
  */
 #include "agent/capture/triggers/triggers.h"
 
@@ -73,7 +73,7 @@ static void become(char *const *argv, char *const *envp)
     execve(argv[0], argv, envp);
 }
 
-/* Returns the child's process id; *ret_error is a positive errno when it is of no use. */
+/* Returns the child's process id. When that is of no use, *ret_error is a positive errno. */
 static pid_t start(char *const *argv, char *const *envp, int *ret_error)
 {
     volatile int error = 0;
@@ -87,7 +87,10 @@ static pid_t start(char *const *argv, char *const *envp, int *ret_error)
     return pid;
 }
 
-/* The environment with more variables, without the one that puts the agent into every VM. */
+/*
+ * Returns the environment with more variables, and without the variable that puts the agent into
+ * every VM.
+ */
 static char **environment(char *const *variables, size_t n)
 {
     size_t count = 0, to = 0;

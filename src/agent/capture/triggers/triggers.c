@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The capture of triggers: their list, when they fire, the event, and the status. */
+/*
+ * The capture of triggers: their list, when they fire, the event that is written, and the status.
+ */
 #include "agent/capture/triggers/triggers.h"
 
 #include "agent/capture/triggers/machine.h"
@@ -36,7 +38,7 @@ static struct {
     struct trigger *_Atomic of[TRIGGERS_AT_ONCE];
     _Atomic unsigned n;
     _Atomic unsigned readers;
-    struct trigger *retired; /* removed from the list; a reader may still have them */
+    struct trigger *retired; /* removed from the list, but a reader may still use them */
     uint64_t serial;
     uint32_t type;
 } triggers;
@@ -146,7 +148,7 @@ static int choose_pattern(const struct session *s, char *to, size_t size)
 {
     const char *ring = s->out.path, *slash = strrchr(ring, '/');
     size_t n = 0;
-    /* The folder's own percent signs are not to be expanded. */
+    /* Percent signs in the folder itself are not expanded. */
     for (const char *p = ring; slash && p <= slash && n + 3 < size; p++) {
         to[n++] = *p;
         if (*p == '%')
@@ -197,7 +199,7 @@ failed:
     return NULL;
 }
 
-/* Frees what has lost its place, once no callback can have found it there. */
+/* Frees the triggers that are no longer in the list, once no callback can still use them. */
 static void free_retired(void)
 {
     while (triggers.retired && !atomic_load(&triggers.readers)) {
@@ -222,7 +224,7 @@ static int free_place(void)
     return n < TRIGGERS_AT_ONCE ? (int)n : -ENOSPC;
 }
 
-/* The class for whose exceptions a trigger waits and that was never loaded; NULL: none. */
+/* Returns the class for whose exceptions a trigger waits if it was never loaded, or NULL. */
 static const char *class_never_loaded(const struct trigger *t)
 {
     for (int i = 0; i < t->condition->logic.count; i++)
@@ -242,8 +244,8 @@ static bool exception_is_reported(const struct trigger *t)
 }
 
 /*
- * Says why a trigger cannot hold by its class. tense: "was loaded" at the end of a recording.
- * Returns whether the class is there and is not an exception.
+ * Reports why a trigger cannot hold because of its class. tense is "was loaded" at the end of a
+ * recording. Returns whether the class is loaded and is not an exception.
  */
 static bool say_never(JNIEnv *jni, struct buf *ret, struct trigger *t, const char *tense)
 {
@@ -260,7 +262,10 @@ static bool say_never(JNIEnv *jni, struct buf *ret, struct trigger *t, const cha
     return false;
 }
 
-/* The highest value that a measure can have within the limits of the process and its container. */
+/*
+ * Returns the highest value that a measure can have within the limits of the process and its
+ * container.
+ */
 static uint64_t most_of(enum measure m)
 {
     return m == MEASURE_RSS || m == MEASURE_GROWTH ? machine_memory()
@@ -270,7 +275,7 @@ static uint64_t most_of(enum measure m)
 }
 
 /*
- * Says which comparison cannot hold within these limits. The limits may change while the program
+ * Reports which comparison cannot hold within these limits. The limits may change while the program
  * runs, so this is not an error. A value that the machine itself cannot reach is refused
  * (options/trigger_condition.h).
  */
@@ -288,7 +293,7 @@ static void report_limits(struct session *s, const struct trigger *t)
     }
 }
 
-/* Says that an interval is shorter than the time between two actions. */
+/* Reports that an interval is shorter than the time between two actions. */
 static void report_interval(struct session *s, const struct trigger *t)
 {
     for (int i = 0; i < t->condition->logic.count; i++) {
@@ -358,7 +363,7 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
         measures_end(t, jni);
         return -EINVAL;
     }
-    /* When a program begins, its classes are yet to be loaded. */
+    /* When a program starts, its classes have yet to be loaded. */
     if (note.len && (later || other))
         session_report(s, "%s", buf_str(&note));
     if (r == 0) {
@@ -414,8 +419,8 @@ static int triggers_start(struct session *s, JNIEnv *jni, struct buf *why)
 }
 
 /*
- * Reports what the triggers wrote, because nobody can ask later, and which of them could never
- * fire.
+ * Reports what the triggers wrote, because nobody can ask for it later, and which of them could
+ * never fire.
  */
 static void report_triggers(struct session *s, JNIEnv *jni)
 {
@@ -449,7 +454,7 @@ static void triggers_stop(struct session *s, JNIEnv *jni)
 static void triggers_release(struct session *s)
 {
     unsigned n = atomic_exchange(&triggers.n, 0);
-    /* While the VM ends the thread may still be at work. */
+    /* While the VM ends, the thread may still be at work. */
     for (unsigned i = 0; i < n && !vm.dying; i++)
         trigger_free(atomic_exchange(&triggers.of[i], NULL));
     if (!vm.dying)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where version 1 has the controller "cpu". */
+/* The folder in which version 1 has the controller "cpu". */
 static const char *const cpu_folders[] = {"cpu,cpuacct", "cpu", "cpuacct,cpu"};
 
 bool cgroup_small_file(const char *path, char *ret, int size)
@@ -52,7 +52,7 @@ static bool lists(const char *controllers, size_t len, const char *name)
 
 /*
  * Stores in ret the path after "0::" (version 2) or after the controller's name (version 1).
- * Returns false when the list has none.
+ * Returns false when the list has neither.
  */
 static bool path_of(const char *list, const char *controller, char *ret, size_t size)
 {
@@ -88,7 +88,7 @@ static int64_t number_in(const char *folder, const char *name)
         return -1; /* "max" too */
     errno = 0;
     int64_t v = strtoll(text, NULL, 10);
-    /* Version 1 says "none" by a number near the largest. */
+    /* Version 1 writes a number near the largest one for "no limit". */
     return errno || v >= INT64_C(1) << 60 ? -1 : v;
 }
 
@@ -99,9 +99,8 @@ static bool limits(const char *folder, const char *name)
 }
 
 /*
- * Sets ret to the group or to the one around it that has the limit, else to the group itself. A
- * path that does not exist below root (of a container that sees only its own groups) stands for
- * root.
+ * Sets ret to the group, or to the group around it that has the limit, if one has. A path that does
+ * not exist below root (of a container that sees only its own groups) stands for root.
  */
 static void settle(char ret[PATH_MAX], const char *root, const char *path, const char *file)
 {
@@ -209,7 +208,7 @@ static void read_v2(const struct cgroup *c, struct cgroup_figures *f)
     char text[2048];
     if (read_in(c->cpu, "cpu.max", text, sizeof(text))) {
         char *end;
-        int64_t quota = strtoll(text, &end, 10); /* "max 100000": no number */
+        int64_t quota = strtoll(text, &end, 10); /* "max 100000" begins with no number */
         if (end > text) {
             f->quota_us = quota;
             f->period_us = strtoll(end, NULL, 10);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collections by the lines of the log. Those of one collection have its number; a line with the tag
- * gc alone usually ends it. Concurrent collectors interleave the lines of several.
+ * Collections, from the lines of the log. Lines that belong to one collection have its number; a
+ * line with the tag gc alone usually ends it. Concurrent collectors interleave the lines of several
+ * collections.
  */
 #include "agent/capture/triggers/alarms.h"
 #include "agent/capture/vm/vm.h"
@@ -12,7 +13,7 @@
 
 enum { OPEN_MAX = 8, COLLECTORS = 3 };
 
-#define QUIET_NS (5 * NS_PER_SECOND) /* after that a collection without a last line has ended */
+#define QUIET_NS (5 * NS_PER_SECOND) /* ends a collection whose last line is missing */
 
 struct open_collection {
     bool used, has_heap, no_before;
@@ -24,7 +25,7 @@ struct open_collection {
 
 static struct {
     struct open_collection open[OPEN_MAX];
-    char trigger[64]; /* Shenandoah says why it begins before it has a number */
+    char trigger[64]; /* Shenandoah's reason, which it logs before the collection has a number */
     const int64_t *invocations[COLLECTORS];
     uint64_t counted_before, pauses, pauses_lost;
 } all;
@@ -63,7 +64,7 @@ void collection_put_heap(uint32_t id, uint64_t ns, const char *when, uint64_t us
     jfr_put_time(&e, ns);
     jfr_put_int(&e, (int32_t)id);
     jfr_put_long(&e, (int64_t)name);
-    jfr_put_long(&e, 0); /* start: addresses are not recorded */
+    jfr_put_long(&e, 0); /* the start of a region, whose address is not recorded */
     jfr_put_long(&e, 0);
     jfr_put_long(&e, (int64_t)capacity);
     jfr_put_long(&e, 0);
@@ -122,8 +123,8 @@ static struct open_collection *collection_of(uint32_t id, uint64_t start_ns)
 }
 
 /*
- * JFR's name for the collector that wrote this line; NULL when another line of the same collection
- * shows which one it is.
+ * Returns JFR's name for the collector that wrote this line, or NULL when another line of the same
+ * collection shows which one it is.
  */
 static const char *name_of(const struct log_gc *g)
 {
@@ -162,10 +163,11 @@ static bool ends_here(const struct log_gc *g)
 }
 
 /*
- * A collection's first line with the heap has it from before to after. Shenandoah writes one after
- * marking, by when nothing but regions without live objects is free again, and another one after
- * evacuation; the first has the heap before and the last the heap after. Since JDK 26 the regions
- * are free before the first line, so no line has the heap before the collection.
+ * The first line of a collection that has the heap gives its use before and after. Shenandoah
+ * writes one after marking, when only regions without live objects have been freed, and another one
+ * after evacuation: the first gives the heap before the collection, the last one the heap after it.
+ * Since JDK 26 the regions are freed before the first line, so no line gives the heap before the
+ * collection.
  */
 static void note_heap(struct open_collection *o, const struct log_gc *g, uint64_t ns)
 {
@@ -213,7 +215,7 @@ static void on_line(const struct log_line *line, const struct log_gc *g)
         if (g->has_duration)
             on_pause(o, g, start);
     } else if (log_text_starts(g->name, "Concurrent ")) {
-        /* A whole cycle of G1 is the collection itself. */
+        /* A whole cycle of G1 counts as one collection. */
         if (g->has_duration && !ends_here(g))
             collection_put_phase(JFR_GC_PHASE_CONCURRENT, g->id, start, g->duration_ns,
                                  g->name.data, g->name.len);
@@ -222,7 +224,7 @@ static void on_line(const struct log_line *line, const struct log_gc *g)
                              g->name.data, g->name.len);
         o->phase_ns += g->duration_ns;
     }
-    /* "Young Generation" of ZGC is a part of a collection, whose own line follows. */
+    /* ZGC's "Young Generation" is a part of a collection, which has a line of its own later. */
     if (g->has_heap && !phase)
         note_heap(o, g, line->ns);
     if (log_text_is(line->tags, "gc") && ends_here(g))
@@ -264,7 +266,10 @@ void collections_line(const struct log_line *line)
         note_trigger((struct log_text){line->text.data + 9, line->text.len - 9});
 }
 
-/* Returns whether a later collection has begun, which Shenandoah does only after the one before. */
+/*
+ * Returns whether a later collection has begun. Shenandoah begins one only after the previous one
+ * has ended.
+ */
 static bool followed(const struct open_collection *o)
 {
     for (int i = 0; i < OPEN_MAX; i++)
@@ -295,7 +300,7 @@ uint64_t collections_counted(void)
 
 /*
  * All collectors but Shenandoah count each pause once. ZGC of JDK 11 counts nothing. A pause that
- * begins at the very moment in which this is called is not missed.
+ * begins exactly while this is called is counted too.
  */
 void collections_count(void)
 {

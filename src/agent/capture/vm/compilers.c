@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compilations, code that is discarded, and uncommon traps, by the lines of the VM's log. */
+/* Compilations, code that is discarded, and uncommon traps, from the lines of the VM's log. */
 #include "agent/capture/vm/vm.h"
 
 #include "base/hash.h"
@@ -9,8 +9,8 @@
 enum { NAME_MAX_LEN = 400, TRAPS = 256 };
 
 /*
- * Traps of one place since the last flush. A method that is compiled badly may have 100,000
- * per second.
+ * Traps of one place since the last flush. A method that is compiled badly may cause 100,000 per
+ * second.
  */
 static struct trap {
     uint64_t key, count, first_ns;
@@ -28,7 +28,7 @@ void compilers_reset(void)
     used = 0;
 }
 
-/* "java.lang.String::hashCode" as other events write it: java.lang.String.hashCode */
+/* "java.lang.String::hashCode" becomes java.lang.String.hashCode, as other events have it */
 static void copy_method(char *to, size_t size, struct log_text t)
 {
     log_text_copy(to, size, t);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of the process, the VM and the container, once a second: nothing here asks the VM. */
+/*
+ * Figures of the process, the VM and the container, once per second. Nothing here makes a call to
+ * the VM.
+ */
 #include "agent/capture/vm/vm.h"
 
 #include "agent/capture/vm/cgroup.h"
@@ -15,7 +18,7 @@
 
 enum { OLD_SPACES = 4 };
 
-/* In the order of the events' fields; jdk.CompilerStatistics has times in milliseconds. */
+/* In the order of the event's fields; the times of jdk.CompilerStatistics are in milliseconds. */
 enum counter {
     THREADS_LIVE,
     THREADS_DAEMON,
@@ -53,11 +56,13 @@ static const char *const counter_names[COUNTERS] = {
 static struct {
     const int64_t *counters[COUNTERS], *old[OLD_SPACES];
     struct cgroup cgroup;
-    struct pace pace; /* of reading the times of the process */
+    struct pace pace; /* of reading the CPU times of the process */
     uint64_t due_ns, read_ns;
-    uint64_t not_counting_ns; /* when the compilers' counters were first looked for in vain; or 0 */
+    uint64_t not_counting_ns; /* when the compilers' counters were first missed, or 0 */
     uint64_t user_ticks, system_ticks, machine_ticks, busy_ticks;
-    /* The throttling of the container is read in each round, to find out when it happened. */
+    /*
+     * The throttling of the container is read in each round, so that it is known when it happened.
+     */
     bool has_quota, throttling_written;
     uint64_t throttling_ns;
     struct cgroup_figures throttling;
@@ -144,7 +149,7 @@ static void put_load(uint64_t now, const struct ticks *t)
 
 /* ---- the VM ---- */
 
-/* Writes the compilers' counters, or zeros for a time when they did not count yet. */
+/* Writes the compilers' counters, or zeros for a time at which they did not exist yet. */
 static void put_compilations(uint64_t ns, bool counting)
 {
     struct jfr_event e;
@@ -155,14 +160,14 @@ static void put_compilations(uint64_t ns, bool counting)
         jfr_put_int(&e, counting ? (int32_t)value(c) : 0);
     for (enum counter c = CI_OSR_BYTES; c <= CI_CODE_SIZE; c++)
         jfr_put_long(&e, counting ? value(c) : 0);
-    jfr_put_long(&e, 0); /* the longest one is not counted */
+    jfr_put_long(&e, 0); /* the VM does not count the longest compilation */
     jfr_put_long(&e, counting ? value(CI_TIME) / (int64_t)NS_PER_MS : 0);
     jfr_commit(&e);
 }
 
 /*
  * JDK 8 starts its compilers, and adds their counters, only after it has reported to the agents
- * that it is initialized. So they are looked for again; what they count began at 0.
+ * that it is initialized. The counters are therefore looked for again; they begin at 0.
  */
 static void put_compilers(uint64_t now)
 {
@@ -264,9 +269,9 @@ static void put_throttling(uint64_t ns, const struct cgroup_figures *f)
 }
 
 /*
- * Called in each round. A reading is written when a second has passed since the last one that was
- * written, and when the container was out of CPU since then. In that case the previous reading is
- * written too, so that the two show when it was.
+ * Called in each round. A reading is written when a second has passed since the last one was
+ * written, or when the container was throttled since the previous reading. In the latter case the
+ * previous reading is written too, so that the two show when the throttling happened.
  */
 static void measure_throttling(uint64_t now, const struct cgroup_figures *f, bool due)
 {
@@ -315,7 +320,7 @@ void figures_restate(void)
     jfr_put_long(&e, f.quota_us);
     jfr_put_long(&e, f.shares);
     jfr_put_long(&e, MIN(allowed, (int64_t)processors));
-    jfr_put_long(&e, -1); /* a soft limit and swap */
+    jfr_put_long(&e, -1); /* version 1's soft limit and swap */
     jfr_put_long(&e, f.memory_limit);
     jfr_put_long(&e, -1);
     jfr_put_long(&e, (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
@@ -333,7 +338,10 @@ void figures_flush(uint64_t now, bool at_once)
     }
     all.due_ns = now + NS_PER_SECOND;
     put_counters(now);
-    /* The kernel looks at each thread to say what the process used, and we at each open file. */
+    /*
+     * For the CPU time of the process the kernel visits each thread; for the open files we visit
+     * each descriptor. So this is done less often in large processes.
+     */
     if (at_once || now >= all.pace.due_ns) {
         pace_begins(&all.pace);
         if (read_ticks(&t)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collections where the VM writes no log: JVM TI reports their pauses, the VM's counters their
- * cause, length and heap. JVM TI's events come at a safepoint, so they only fill a ring of records.
+ * Collections of a VM that writes no log: JVM TI reports their pauses, and the VM's counters give
+ * the cause, the length and the heap. JVM TI's events come at a safepoint, so they only fill a ring
+ * of records.
  */
 #include "agent/capture/vm/vm.h"
 
@@ -19,7 +20,7 @@ struct record {
     uint64_t start_ns, end_ns;
     struct safepoint_counters safepoints;
     int64_t before, after, capacity;
-    int64_t time[COLLECTORS]; /* that the collectors have used so far, before and after */
+    int64_t time[COLLECTORS]; /* time that the collectors have used, before the pause */
     int64_t time_after[COLLECTORS];
     char cause[64];
 };
@@ -29,7 +30,7 @@ static struct {
     const int64_t *used[SPACES], *capacity[SPACES], *time[COLLECTORS];
     char names[COLLECTORS][64];
     struct record records[RECORDS];
-    _Atomic uint64_t begun, taken; /* one thread at a time writes, the agent's thread reads */
+    _Atomic uint64_t begun, taken; /* one thread at a time writes; the agent's thread reads */
     struct record now;
     uint32_t number;
 } all;
@@ -105,7 +106,7 @@ static void times(int64_t ret[COLLECTORS])
 
 /*
  * G1 clears the cause of a pause after the event of the pause's end, the other collectors before
- * it. The pauses of a concurrent cycle have none, and no collector accounts for them.
+ * it. The pauses of a concurrent cycle have no cause, and no collector counts them.
  */
 static void find_cause(struct record *r)
 {
@@ -167,9 +168,9 @@ static void write_pause(const struct record *r, uint64_t start, uint64_t pause, 
 }
 
 /*
- * The collectors' own account leaves out the few dozen microseconds that JVM TI's events include in
- * addition, as the VM's log does. If it leaves out much more, the collecting thread had no
- * processor for that time, and all others waited for it.
+ * The collectors' own times leave out some dozens of microseconds that JVM TI's events include, as
+ * the VM's log does. If they leave out much more, the collecting thread had no processor for that
+ * time, and all other threads waited for it.
  */
 static bool accounted(uint64_t used, uint64_t length)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * A program may create a loader class for each loader. Classes beyond this number are counted
- * together.
+ * A program may create a loader class for each loader. Loader classes beyond this number are
+ * counted together.
  */
 enum { LOADERS = 512, BOOTSTRAP = 0, OTHERS = LOADERS - 1 };
 

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The C library has a function for it only from glibc 2.27 on. */
+/* Only glibc 2.27 and later have a function for this system call. */
 #ifndef SYS_memfd_create
 #ifdef __x86_64__
 #define SYS_memfd_create 319
@@ -24,21 +24,24 @@
 
 enum {
     BLOCK = 64 << 10,
-    /* more than this is skipped: the agent has not read for a long time, or the VM logs too much */
+    /*
+     * if there is more, it is skipped: the agent has not read for a long time, or the VM logs too
+     * much
+     */
     BACKLOG_MAX = 8 << 20,
     RELEASE_EVERY = 256 << 10,
 };
 
 static struct {
     int fd;    /* 0: closed */
-    ino_t ino; /* which file it is: a program that closes numbers it does not own may close this */
+    ino_t ino; /* a program may close this number and open it for another file */
     char name[64];
     uint64_t read;     /* bytes of whole lines */
     uint64_t released; /* bytes whose memory was given back */
     char block[BLOCK];
 } vm_log;
 
-/* Where a JDK lacks some of the tags, each is asked for on its own. */
+/* Each selection is requested separately, because some JDKs lack some of the tags. */
 static const char *const selections[] = {
     "safepoint=info,gc=info,gc+start=info,gc+phases=info",
     "jit+compilation=debug",
@@ -65,7 +68,7 @@ int vm_log_open(JNIEnv *jni)
     if (vm.version < 9 || !vm.hotspot)
         return -ENOTSUP;
     /*
-     * The end of the log file keeps growing, although the memory before it is released, so a limit
+     * The size of the log file keeps growing, although its earlier memory is released, so a limit
      * on file sizes would stop it.
      */
     if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY)
@@ -78,7 +81,7 @@ int vm_log_open(JNIEnv *jni)
     snprintf(vm_log.name, sizeof(vm_log.name), "/proc/self/fd/%d", fd);
     char all[256];
     snprintf(all, sizeof(all), "%s,%s,%s", selections[0], selections[1], selections[2]);
-    bool together = order(jni, all) == 0; /* each order takes a third of a millisecond */
+    bool together = order(jni, all) == 0; /* each command takes a third of a millisecond */
     if (!together && order(jni, selections[0]) < 0) {
         close(fd);
         return -ENOTSUP;
@@ -94,7 +97,7 @@ bool vm_log_is_open(void)
     return vm_log.fd > 0;
 }
 
-/* Skips whole blocks up to a place; returns the lines in them. */
+/* Skips whole blocks up to a position. Returns the number of lines in them. */
 static uint64_t skip_to(uint64_t place)
 {
     uint64_t lines = 0;
@@ -140,7 +143,7 @@ int vm_log_read(JNIEnv *jni, void (*see)(const struct log_line *line), struct vm
     struct stat st;
     *ret = (struct vm_log_lost){0};
     if (fstat(vm_log.fd, &st) < 0 || st.st_ino != vm_log.ino) {
-        vm_log.fd = -1; /* somebody else's */
+        vm_log.fd = -1; /* a descriptor of somebody else */
         vm_log_close(jni);
         return -ESTALE;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of the VM's memory, as its management library reports them: natives of that library are
- * called, and no Java code but the constructors of what they return.
+ * Parts of the VM's memory, as its management library reports them. Only natives of that library
+ * are called, and no Java code except the constructors of what they return.
  */
 #include "agent/capture/vm/vm.h"
 
@@ -10,7 +10,7 @@
 enum { POOLS = 24 };
 
 #define POOLS_EVERY  (2 * NS_PER_SECOND)
-#define POOLS_BEHIND (NS_PER_SECOND / 2) /* the start of a program is left alone */
+#define POOLS_BEHIND (NS_PER_SECOND / 2) /* nothing is done while the program starts */
 
 static struct {
     uint64_t due_ns;

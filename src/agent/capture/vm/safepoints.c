@@ -8,17 +8,17 @@
 
 static struct {
     const int64_t *count, *time, *sync, *threads;
-    uint64_t number; /* of the last one that was written */
-    int64_t begun;   /* the VM's count when the log had been opened */
+    uint64_t number; /* of the last safepoint that was written */
+    int64_t begun;   /* the VM's count when the log was opened */
     /* JDK 9 to 12: the operation of the safepoint that has begun */
     char operation[64];
 
-    /* Without a log: what the counters said when a safepoint was last seen to be over. */
+    /* Without a log: what the counters were when a safepoint was last seen to be over. */
     struct safepoint_counters done;
     uint64_t done_ns;
-    int64_t sync_seen; /* how much of the way has been attributed */
+    int64_t sync_seen; /* how much of the time to reach safepoints has been attributed */
 
-    /* A collection whose safepoint is not over yet as far as is known. */
+    /* A collection whose safepoint is not known to be over. */
     struct {
         bool is;
         uint64_t start_ns, sync_ns;
@@ -31,8 +31,8 @@ static struct {
 struct safepoint_counters safepoints_now(void)
 {
     /*
-     * The VM counts the time last, so the time is read first: every safepoint in it is in the
-     * number too.
+     * The VM updates the time last, so the time is read first: every safepoint included in it is
+     * also included in the number.
      */
     struct safepoint_counters c = {.time_ns = counter_value(all.time)};
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -143,7 +143,7 @@ void safepoints_line(const struct log_line *line)
 /* ---- without a log ---- */
 
 /*
- * The counters state how many safepoints were over at time ns. If there was only one since the last
+ * The counters show how many safepoints were over at time ns. If there was only one since the last
  * reading, it is written. Several are only included in the totals, unless it is known when each was
  * over.
  */
@@ -156,7 +156,7 @@ static void completed(uint64_t ns, const struct safepoint_counters *c)
     uint64_t sync = collection ? all.collection.sync_ns : (uint64_t)(c->sync_ns - all.sync_seen);
     if (n == 1) {
         sync = MIN(sync, total);
-        /* Its time is unknown; the middle of the interval is the best estimate. */
+        /* When it began is unknown; the middle of the interval is the best estimate. */
         uint64_t start = collection        ? all.collection.start_ns - sync
                          : total < elapsed ? ns - total - (elapsed - total) / 2
                                            : ns - total;
@@ -179,7 +179,10 @@ static void completed(uint64_t ns, const struct safepoint_counters *c)
 void safepoints_read(uint64_t now)
 {
     struct safepoint_counters c = safepoints_now();
-    /* The VM has counted a safepoint that has begun and is not over, but not its time yet. */
+    /*
+     * The VM's number includes a safepoint that is still in progress, but the time does not include
+     * it yet.
+     */
     if (c.time_ns > all.done.time_ns)
         completed(now, &c);
 }
@@ -190,7 +193,7 @@ void safepoints_collection(uint64_t start_ns, const struct safepoint_counters *a
     struct safepoint_counters before = *at;
     bool others =
         false;      /* its time to reach the safepoint cannot be separated from that of others */
-    before.count--; /* the one that goes on */
+    before.count--; /* without the one that is in progress */
     if (at->time_ns > all.done.time_ns) {
         others = !all.collection.is || before.count - all.done.count != 1;
         before.sync_ns = all.sync_seen;

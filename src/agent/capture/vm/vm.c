@@ -4,7 +4,7 @@
 #include "agent/capture/vm/log.h"
 #include "base/clock.h"
 
-enum { LINE_MS = 100 }; /* for the line of a safepoint that is over */
+enum { LINE_MS = 100 }; /* how long to wait for the line of a safepoint that is over */
 
 static const struct jfr_type types[] = {
     {
@@ -130,7 +130,7 @@ static int load(struct session *s, struct buf *why)
     return 0;
 }
 
-/* The first figures read some files in /proc, for which the start of the VM does not wait. */
+/* The first figures read some files in /proc, and the start of the VM should not wait for that. */
 static bool figures_are_due;
 
 static void begin_figures(void)
@@ -181,8 +181,9 @@ static void flush_log(struct session *s, JNIEnv *jni)
 }
 
 /*
- * The last lines. A pause that goes on is over, and its line is written, before the VM lets us in.
- * The line of its safepoint follows when the threads already run again, so it is waited for.
+ * Reads the last lines. A pause in progress is over, and its line is written, before the VM lets
+ * this thread enter it. The line of its safepoint follows when the threads already run again, so
+ * this waits for it.
  */
 static void end_log(struct session *s, JNIEnv *jni)
 {
