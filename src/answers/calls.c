@@ -24,7 +24,10 @@ static bool in_span(const struct call_filter *o, int64_t time_ns)
     return (!o->from_ns || at >= (int64_t)o->from_ns) && (!o->to_ns || at < (int64_t)o->to_ns);
 }
 
-/* Returns whether a part of a list has a method's name and, as Java writes them, its parameters. */
+/*
+ * Returns whether an item of a list is a method's name, with or without its parameters as Java
+ * writes them.
+ */
 static bool has_parameters(const char *list, const char *method)
 {
     _cleanup_free_ char *copy = list && strchr(list, '(') ? strdup(list) : NULL;

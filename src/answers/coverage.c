@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { PAGE_SOURCES = 16 << 20 }; /* bytes of source text that a page takes */
+enum { PAGE_SOURCES = 16 << 20 }; /* the limit of source text in a page, in bytes */
 
 void coverage_found_release(struct coverage_found *f)
 {
@@ -44,7 +44,7 @@ int coverage_read(struct coverage *c, const char *path, struct coverage_found *r
     return e < 0 ? e : losses_read(ret_losses, r, true);
 }
 
-/* Writes the counts of a sum; for a method only its lines and branches. */
+/* Writes the counts of a sum. For a method only its lines and branches are written. */
 static void put_sum(struct json *j, const struct cover_sum *s, bool method)
 {
     enum { OF_A_METHOD = 4 };

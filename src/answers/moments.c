@@ -37,7 +37,7 @@ static void put_string(struct json *j, const char *key, const char *s)
     json_key_string(j, key, s);
 }
 
-/* Writes a field that contains JSON itself. */
+/* Writes a field whose text is itself JSON. */
 static void put_raw(struct json *j, const char *key, const char *s)
 {
     if (!s)

@@ -8,7 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-/* STEPS_MAX: of the search for what never holds; whatever takes more is accepted. */
+/*
+ * STEPS_MAX: limit of the search for conditions that never hold; a condition that takes more steps
+ * is accepted.
+ */
 enum { NESTING_MAX = 32, STEPS_MAX = 2048 };
 
 int logic_fail(struct logic_parser *p, const char *what)
@@ -48,7 +51,7 @@ bool logic_take_word(struct logic_parser *p, const char *word)
 
 enum logic_op logic_take_op(struct logic_parser *p)
 {
-    /* Those of two characters first. */
+    /* Operators of two characters come first. */
     static const struct {
         const char *text;
         enum logic_op op;
@@ -207,7 +210,7 @@ struct search {
     unsigned steps;
 };
 
-/* What follows for a node; *ret_open is a test on which it depends if that is LOGIC_OPEN. */
+/* The value of a node. If it is LOGIC_OPEN, *ret_open is a test on which it depends. */
 static enum logic_truth truth_at(const struct search *s, int at, int *ret_open)
 {
     const struct logic_node *n = &s->logic->nodes[at];
@@ -263,7 +266,7 @@ int logic_check(struct logic_parser *p, const struct logic_tests *tests)
     struct search s = {.logic = p->logic, .tests = tests};
     const char *why = NULL;
     int at = 0;
-    /* The parts of a node precede it, so that the place is that of the smallest part. */
+    /* The parts of a node precede it, so the place is that of its smallest part. */
     while (at < p->logic->count && !(why = why_constant(&s, at)))
         at++;
     if (!why && tests->is_event) {

@@ -20,7 +20,9 @@ static struct {
     } of[NOTED_MAX];
 } noted = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Replaces the entry of a table; NULL stands for none. What finds no place is not counted. */
+/*
+ * Replaces the entry of a table; NULL stands for no entry. A table without an entry is not counted.
+ */
 static void note(void *before, void *after, size_t bytes)
 {
     pthread_mutex_lock(&noted.lock);
@@ -75,9 +77,9 @@ void mapped_free(void *memory, size_t bytes)
 #define PAGE_IS_OWN (UINT64_C(1) << 56) /* of an entry of /proc/self/pagemap, from Linux 4.2 on */
 
 /*
- * The pages of n bytes that have memory of their own. mincore() counts pages as well that were read
- * and never written: all of these are one page of zeros, and the table of threads by their number
- * has thousands of them.
+ * Counts the pages of n bytes that have memory of their own. mincore() would also count pages that
+ * were only read; all of these share one page of zeros, and the table of threads by number has
+ * thousands of them.
  */
 static uint64_t written_pages(int fd, const void *from, size_t n, size_t page)
 {
@@ -92,7 +94,7 @@ static uint64_t written_pages(int fd, const void *from, size_t n, size_t page)
     return pages;
 }
 
-/* The same where pagemap does not say it. */
+/* The same for kernels whose pagemap does not show this. */
 static uint64_t touched_pages(const struct noted *n, size_t page)
 {
     unsigned char in[PAGES_AT_ONCE];

@@ -28,7 +28,10 @@ static void set_floor(struct literal *l)
     l->has_fraction = (double)l->floor != l->real;
 }
 
-/* Digits with a fraction or without: what a double would round is taken from the text. */
+/*
+ * Parses digits, with or without a fraction. A number that a double would round is taken from the
+ * text.
+ */
 static bool parse_digits(struct literal *l, const char *text)
 {
     const char *digits = text + strspn(text, "+-");
@@ -58,7 +61,7 @@ bool number_parse(struct literal *ret, const char *text)
     if (*end || end == text)
         return false;
     ret->single = (double)strtof(text, NULL);
-    /* Floats have neither, and no comparison may take it for zero or infinity. */
+    /* A float has no such values, and no comparison may take the number for zero or infinity. */
     if (isinf(ret->single) || ret->single == 0)
         ret->single = ret->real;
     if (!parse_digits(ret, text)) {

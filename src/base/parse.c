@@ -95,7 +95,7 @@ char *format_limit(char text[24], uint64_t ns)
     return text;
 }
 
-/* Three digits, also of what is rounded up: 9.996 is 10.0. */
+/* Three digits, also after rounding up: 9.996 is 10.0. */
 static char *format_scaled(char text[24], double v, const char *const *units, size_t n, double step)
 {
     size_t i = 0;
@@ -122,7 +122,7 @@ char *format_size(char text[24], uint64_t bytes)
     return format_scaled(text, (double)bytes, units, ARRAY_SIZE(units), 1024);
 }
 
-/* Length of a noun without the ending of its plural: "classes" is 5. */
+/* Returns the length of a noun without its plural ending: 5 for "classes". */
 static size_t singular(const char *noun, size_t len)
 {
     size_t ending = len > 4 && memcmp(noun + len - 4, "sses", 4) == 0 ? 2

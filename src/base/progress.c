@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As much of a file name as is needed to recognize it. */
+/* The length of a file name that is enough to recognize it. */
 enum { NAME_BYTES = 400 };
 
 /*

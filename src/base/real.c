@@ -21,7 +21,7 @@ static void put_decimal(struct buf *b, const char *text)
             buf_string(b, ".0");
         return;
     }
-    /* Whole numbers with more zeros at the end than %g writes. */
+    /* Whole numbers with more trailing zeros than %g writes. */
     buf_printf(b, "%.*s", text[0] == '-', text);
     int zeros = exponent;
     for (const char *p = text + (text[0] == '-'); p < e; p++) {

@@ -16,8 +16,8 @@ static void add_line(void *data, uint32_t pc, unsigned line)
 }
 
 /*
- * Returns the line of the code at pc, that of the last line start before it. The first `lines`
- * points of t->scratch are the line starts, in any order.
+ * Returns the line of the code at pc, which is that of the last line start before it. The first
+ * `lines` points of t->scratch are the line starts, in any order.
  */
 static uint32_t line_at(const struct cover_table *t, size_t lines, uint32_t pc)
 {
@@ -188,7 +188,7 @@ static int share_probes(struct cover_table *t, const struct edit *e, size_t line
     for (uint32_t i = 0; i < lines; i++)
         t->scratch.data[i].at = after_own_handler(t, e, t->scratch.data[i].pc);
     size_t k = lines;
-    uint32_t passed = none; /* the probe last passed on the way from the instruction before */
+    uint32_t passed = none; /* the last probe on the way from the preceding instruction */
     for (struct insn i = {0}; edit_next(e, &i);) {
         struct cover_point *start =
             t->starts.data[i.pc] ? &t->scratch.data[t->starts.data[i.pc] - 1] : NULL;

@@ -117,7 +117,7 @@ static const char *format_bound(char text[24], const struct arg *a, uint64_t bou
     return text;
 }
 
-/* What is wrong with a value that is not a number, or that is out of range. */
+/* Returns what is wrong with a value that is not a number, or that is out of range. */
 static const char *wrong_number(const struct arg *a, const char *text, int error)
 {
     static const char *const expected[] = {[ARG_NUMBER] = "not a whole number; allowed",
@@ -264,7 +264,7 @@ const char *args_next_value(const struct command *c, const char *name, int argc,
     return next;
 }
 
-/* Complains about an option that no set has, and names the one that was most likely meant. */
+/* Complains about an option that no set has, and suggests the one that was most likely meant. */
 static void unknown_option(const struct command *c, const char *word)
 {
     char name[64], what[128] = "no such option";
@@ -291,11 +291,11 @@ static void *values_of(const struct arg_values *values, const struct arg_set *se
             others = values->values;
     }
     if (!others)
-        abort(); /* the command has a set without a struct, which its first option shows */
+        abort(); /* a set of the command has no struct: a mistake that any option of it reveals */
     return others;
 }
 
-/* given: the options of each set taken so far, one bit each. */
+/* given: a bit for each option that was taken so far, by set. */
 static int take_from_any(const struct command *c, const struct arg_values *values, int argc,
                          char **argv, int *i, uint64_t given[SETS_MAX])
 {

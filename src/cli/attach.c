@@ -51,9 +51,9 @@ static void on_signal(int signal_number)
 
 /*
  * Chooses the file that the VM writes: the output itself if the VM can write it, so that nothing is
- * lost when this process is killed; otherwise a file in a folder that the VM sees, to be fetched at
- * the end. That is a folder of `scratch` when this process waits for the end. file has PATH_MAX
- * bytes. Returns 0 or the exit status.
+ * lost when this process is killed. Otherwise it is a file in a folder that the VM sees, to be
+ * fetched at the end; that is a folder of `scratch` when this process waits for the end. file has
+ * PATH_MAX bytes. Returns 0 or the exit status.
  */
 static int choose_file(const struct vm *vm, const char *output, bool waits, struct scratch *scratch,
                        bool *ret_fetch, char *file)
@@ -127,16 +127,16 @@ static bool recorded_ended(const struct recorded *r)
 
 enum { EXIT_MS = 3000 };
 
-/* How much earlier than this process the agent may find that the time is over. */
+/* How much earlier than this process the agent may consider the time to be over. */
 #define AGENT_AHEAD_NS NS_PER_SECOND
 
 /* RECORDING_ENDED: after the duration given to the agent, or because another command stopped it. */
 enum wait_end { TIME_OVER, VM_ENDED, RECORDING_ENDED };
 
 /*
- * The first interruption after this call ends the recording as if its time were over; the second
- * ends the command. It is called before the recording starts, because an interruption while the VM
- * starts it would otherwise leave it running.
+ * From this call on, the first interruption ends the recording as if its time were over, and the
+ * second one ends the command. The call comes before the recording starts: an interruption while
+ * the VM starts the recording would otherwise leave it running.
  */
 static void end_by_interruption(void)
 {
@@ -162,7 +162,9 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
     bool ended = false, stopped = false;
     for (; passed < time_ns && !interrupted && !ended && !stopped; passed = now_ns() - start) {
         uint64_t left_ms = (time_ns - passed) / NS_PER_MS + 1;
-        /* A VM that has already ended has no descriptor, and some sandboxes do not provide one. */
+        /*
+         * A VM that has already ended has no descriptor. Some sandboxes do not provide one at all.
+         */
         ended = poll(&p, 1, (int)MIN(left_ms, UINT64_C(100))) > 0 || (end < 0 && vm_has_ended(vm));
         stopped = recorded_ended(&recorded);
         progress_update(&progress, passed, time_ns);
@@ -172,11 +174,11 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
         return VM_ENDED;
     if (!stopped || passed + AGENT_AHEAD_NS >= time_ns)
         return TIME_OVER;
-    /* A VM that ends has ended its recording first. */
+    /* A VM ends its recording before it ends itself. */
     return poll(&p, 1, EXIT_MS) > 0 ? VM_ENDED : RECORDING_ENDED;
 }
 
-/* Returns whether a VM that gives no answer has ended, or does so now. */
+/* Returns whether a VM that gives no answer has ended or is about to end. */
 static bool has_ended_soon(const struct vm *vm)
 {
     _cleanup_close_ int end = (int)syscall(SYS_pidfd_open, vm->pid, 0);
@@ -321,7 +323,7 @@ static int add_triggers(const struct vm *vm, const struct capture *capture)
     return status;
 }
 
-/* Checks that only options are given that triggers of a recording in progress accept. */
+/* Checks that only those options are given that the triggers of a recording in progress accept. */
 static bool check_triggers(const struct capture *capture, const char *command)
 {
     static const enum option theirs[] = {OPT_ON,    OPT_THEN,    OPT_BEFORE,
@@ -332,7 +334,7 @@ static bool check_triggers(const struct capture *capture, const char *command)
     for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
         rest &= ~(UINT64_C(1) << theirs[i]);
     buf_printf(&words, "always=y,%.*s", (int)capture->options.len, capture->options.data);
-    if (rest) /* it says that --always is missing */
+    if (rest) /* the message says that --always is missing */
         return recording_check(capture, output_pattern(capture), command);
     int r = options_parse(&o, buf_str(&words), &why);
     options_release(&o);
@@ -377,7 +379,7 @@ static const char *reason_to_skip(const struct vm *vm)
 }
 
 /*
- * Starts a process for each VM, because each takes on the user of its VM, which a process can do
+ * Starts a process for each VM, because each process takes on the user of its VM, which it can do
  * only once. An interruption reaches all of them, and each ends its recording.
  */
 static int attach_each(struct capture *capture, const struct push_options *push,

@@ -31,7 +31,10 @@ static const struct option_row *row_at(size_t i)
 static const struct arg_shown agent_words = {
     "--agent", "WORDS", "the agent's own options, passed on as they are", 0, false, NULL, ""};
 
-/* What a row is without being given; NULL: nothing, or its help says it. */
+/*
+ * The value that a row has if it is not given, for the help; NULL if there is none, or if the row's
+ * help mentions it.
+ */
 static const char *standard_of(const struct option_row *row)
 {
     const char *value = row->default_record ? row->default_record : row->default_value;
@@ -102,14 +105,17 @@ void capture_add(struct capture *c, enum option which, const char *value)
     add_words(c, option_table[which].name, value);
 }
 
-/* True for options whose repetition is left to the agent's parser, which knows how they combine. */
+/* True for options that may be repeated, because the agent's parser knows how to combine them. */
 static bool may_come_again(size_t which)
 {
     return option_table[which].separator || which == OPT_CPU || which == OPT_HEAP ||
            which == OPT_IF;
 }
 
-/* --on-file is the VM's file, whose folder is ours unless another is named. */
+/*
+ * The VM writes --on-file. Unless the pattern is an absolute path, the file is in the command's
+ * folder.
+ */
 static int add_absolute(struct capture *c, const struct option_row *row, const char *value)
 {
     char cwd[PATH_MAX];
@@ -124,8 +130,8 @@ static int add_absolute(struct capture *c, const struct option_row *row, const c
 }
 
 /*
- * Adds a file with settings, which is looked for where the command was called: the VM may have
- * another folder. As take_value.
+ * Adds a file with settings. It is searched for in the folder of the command, because the VM may
+ * have another one. Parameters as in take_value.
  */
 static int take_settings(struct capture *c, const struct option_row *row, const char *command,
                          const char *value)
@@ -145,8 +151,8 @@ static int take_settings(struct capture *c, const struct option_row *row, const 
 }
 
 /*
- * Says that a duration lacks its unit, with the units that make it one the option takes. Returns
- * false if there is none of them.
+ * Reports that a duration lacks its unit, with the units that would make it a value of the option.
+ * Returns false if there are none.
  */
 static bool say_unit(struct buf *why, const struct option_row *row, const char *value)
 {
@@ -166,8 +172,8 @@ static bool say_unit(struct buf *why, const struct option_row *row, const char *
 }
 
 /*
- * Takes the value of a row. Those that concern the command itself are kept; the others are added to
- * the agent's words.
+ * Takes the value of a row. Those that concern the command itself are stored; the others are added
+ * to the agent's words.
  */
 static int take_value(struct capture *c, const struct option_row *row, const char *command,
                       const char *value)
@@ -207,7 +213,10 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
     return -EINVAL;
 }
 
-/* Takes the value of a row; of an option whose words go together, each of several with commas. */
+/*
+ * Takes the value of a row. An option whose words are combined may have several, with commas
+ * between them.
+ */
 static int take_values(struct capture *c, const struct option_row *row, const char *command,
                        const char *value)
 {
@@ -256,8 +265,8 @@ static bool is_method_alone(const char *word)
 }
 
 /*
- * True if a word after an option whose value is optional is one of its values: the option was meant
- * to have it, although the command would take the word for a program.
+ * Returns whether a word after an option with an optional value is one of its values: it was
+ * probably meant as such, although the command would take it for a program.
  */
 static bool is_forgotten_value(const struct option_row *row, const char *word)
 {

@@ -15,7 +15,7 @@ void complain_as(const char *path, const char *shown)
     alias_shown = shown;
 }
 
-/* Reasons may name the file as well. */
+/* A reason may itself begin with the file's name. */
 static void put_shown(struct buf *line, const char *text)
 {
     size_t n = alias_path ? strlen(alias_path) : 0;
@@ -77,7 +77,10 @@ static bool names_verb(const struct command *const *verbs, int argc, char **argv
     return false;
 }
 
-/* Names the word that was most likely meant, or else the verbs; there are too many commands. */
+/*
+ * Suggests the word that was most likely meant, or else the verbs; there are too many commands to
+ * list.
+ */
 static int no_such(const struct command *const *table, const char *word)
 {
     struct nearest n = {.word = word};

@@ -29,7 +29,7 @@ static const struct asked {
     {"cpu", "wall", {"jvmscope.WallSample", "jvmscope.UnattributedSample"}, "holds no samples"},
     {"cpu",
      "times",
-     /* the second one alone when the VM was killed before it could end the recording */
+     /* only the second one if the VM was killed before it could end the recording */
      {"jvmscope.CallTimes", "jvmscope.CallTimesLeft"},
      "holds no calls: no method that was called is instrumented"},
     {"alloc",
@@ -95,7 +95,7 @@ static bool asks_for(const struct asked *row, const char *name, const char *valu
 struct settings {
     bool on[OPTION_COUNT], asked[ARRAY_SIZE(rows)];
     bool only_named;            /* --requests names methods and has no "auto" */
-    bool missing[OPTION_COUNT]; /* something that the option names is not there */
+    bool missing[OPTION_COUNT]; /* something that the option names does not exist */
 };
 
 static void note_setting(struct settings *s, const struct rec_event *e)
@@ -122,11 +122,11 @@ static const char *why_nothing(const struct settings *s, const struct asked *row
     return row->nothing;
 }
 
-/* ---- what shows it ---- */
+/* ---- which command shows what ---- */
 
 /*
- * Each chunk of a ring repeats the settings: those of a part are complete when its first one comes
- * again, and the rest, which may be 256 MiB, is not read.
+ * Each chunk of a ring repeats the settings. In a part of a ring they are complete when the first
+ * one comes again; the rest, which may be 256 MiB, is not read.
  */
 static void read_settings(struct recording *r, struct settings *ret)
 {
@@ -160,7 +160,9 @@ static bool has_shown(struct recording *r, const char *const types[TYPES_MAX])
     return has_any(r, shown);
 }
 
-/* Returns the command for what an option has recorded, or NULL if that is nothing. */
+/*
+ * Returns the command that shows what an option has recorded, or NULL if it has recorded nothing.
+ */
 static const char *shown_by(struct recording *r, const struct settings *s, int option)
 {
     const struct option_row *row = &option_table[option];
@@ -231,7 +233,10 @@ int contents_report(const char *path, const char *shown)
     if (recording_open(&r, path, &why) < 0)
         return 0;
     buf_string(&unmatched, ",");
-    /* What the command has reported is repeated only where it explains an empty recording. */
+    /*
+     * What the command has already reported is repeated only if it explains why the recording is
+     * empty.
+     */
     bool empty = !recording_shown_by(r, NULL);
     if (recording_select(r, wanted) < 0)
         return 0;

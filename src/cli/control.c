@@ -97,8 +97,9 @@ static char *output_of(const struct buf *answer, bool ends)
 }
 
 /*
- * dump and stop: says where the file is, or copies it to where it was asked for. A recording that
- * the agent could not complete is fetched as far as it goes, and the status says so.
+ * For dump and stop: reports where the file is, or copies it to the output that was requested. A
+ * recording that the agent could not complete is fetched as far as it goes, and the exit status
+ * shows that.
  */
 static int send_and_fetch(const struct command *self, const char *operand,
                           const struct control *options, const char *verb, bool ends)
@@ -110,9 +111,9 @@ static int send_and_fetch(const struct command *self, const char *operand,
                                       ignored = BUF(4096);
     clock_gettime(CLOCK_REALTIME_COARSE, &began);
     /*
-     * An agent that has stopped no longer knows the file, unless the recording's own duration ended
-     * it.
-     * What a fast program does while it is asked does not belong to the recording.
+     * An agent that has stopped no longer knows the file, unless the recording ended by its own
+     * duration. What a fast program does while the request is made does not belong to the
+     * recording.
      */
     const char *first = ends && !options->last_ns ? "control=ending" : "control=status";
     int status = send_verb(self, operand, first, &vm, &before);
@@ -126,7 +127,7 @@ static int send_and_fetch(const struct command *self, const char *operand,
     struct ring_status ring;
     if (ring_status_read(buf_str(&before), &ring))
         return ring_send(self, &vm, verb, &ring, file, options->output, options->last_ns, ends);
-    /* The agent says what has ended a recording that was always on. */
+    /* The agent reports what ended a recording that was always on. */
     _cleanup_free_ char *failed = agent_answer_value(buf_str(&before), "last_error", 0);
     if (options->last_ns && !failed)
         return complain(self->name, "--last is for a recording that is always on",
@@ -146,7 +147,7 @@ static int send_and_fetch(const struct command *self, const char *operand,
         if (opened)
             return status ? status : opened;
     }
-    bool ours = target_is_file(fd, file); /* a VM that has ended no longer sees anything */
+    bool ours = target_is_file(fd, file); /* compared through fd, because the VM may have ended */
     if (options->output) {
         int written = write_output(&vm, file, fd, options->output, ends);
         status = status ? status : written;

@@ -66,7 +66,7 @@ static bool shows_anything(const struct profile *p, const char *path)
            (timeline_load(&t, path, &why) == 0 && page_has_threads(t));
 }
 
-/* Says which kinds of samples the format has no place for, unless one kind was chosen. */
+/* Reports which kinds of samples the format has no place for, unless one kind was chosen. */
 static void report_left_out(const struct export_format *format, const struct profile *p,
                             enum profile_metric metric, const char *to)
 {
@@ -81,8 +81,8 @@ static void report_left_out(const struct export_format *format, const struct pro
 }
 
 /*
- * Says how much CPU time of the selected part belongs to threads that have no samples, where the
- * format has a place for samples alone. A thread, class or request selects none of it.
+ * Reports how much CPU time of the selected part belongs to threads without samples, if the format
+ * has a place for samples only. A filter by thread, class or request selects none of it.
  */
 static int report_vm_time(const struct export_format *format, const struct profile *p,
                           const struct selection *s, enum profile_metric metric, const char *to)
@@ -176,7 +176,7 @@ static int convert(const struct selection *selection, const char *from, const ch
                                    .all_metrics = !selection->metric};
     _cleanup_(buf_release) struct buf warning = BUF(4096), members = BUF(SIZE_MAX / 2),
                                       note = BUF(4096), whole = BUF(4096);
-    /* Other formats hold more than what one view shows. */
+    /* Other formats contain more than a single view shows. */
     const char *const *captures = format->holds == HOLDS_STACKS ? losses_of_profile : NULL;
     int status =
         format->threads ? 0 : reading_open(&p, from, format->detail, selection, captures, &warning);
@@ -257,8 +257,8 @@ int convert_file(const struct selection *selection, const char *from, const char
 }
 
 /*
- * Checks that the labels, which say what was profiled, can be stored: in a file whose format has
- * labels, or at a backend.
+ * Checks that the labels, which name what was profiled, can be stored: in a file of a format that
+ * has labels, or by a backend.
  */
 static bool labels_have_a_place(const char *command, const struct convert *options,
                                 const struct push_options *push)

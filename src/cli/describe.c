@@ -25,7 +25,7 @@ static void put_heading(const char *text)
     puts("\n");
 }
 
-/* For what is below a heading of the lowest level. */
+/* For the parts below a heading of the lowest level. */
 static void put_bold(const char *text)
 {
     printf("*");
@@ -58,8 +58,8 @@ static void manual_options(const struct command *c, void (*put_title)(const char
 }
 
 /*
- * Prints examples: each line "  command   what it does" becomes a definition, a command alone a
- * paragraph; a line that starts far to the right continues the one before.
+ * Prints examples. A line "  command   what it does" becomes a definition, and a command alone a
+ * paragraph; a line that starts far to the right continues the previous one.
  */
 static void manual_examples(const char *examples)
 {

@@ -34,7 +34,7 @@ struct side {
 struct row {
     struct str label;
     struct side of[2]; /* base and new recording */
-    double change;     /* of self, as a fraction of the whole */
+    double change;     /* change of the self share */
     bool known[2];     /* by side: self is certainly above zero, or certainly zero */
     bool few;          /* neither side is known, so the change is rough */
 };
@@ -44,11 +44,11 @@ struct comparison {
     VEC(struct row) rows;
     uint64_t weight[2];
     /*
-     * The share below which a figure that rests on readings or samples is not known; 0 where
-     * figures rest on none.
+     * Figures below this share rest on too few readings or samples to be known; 0 where they rest
+     * on none.
      */
     double least[2];
-    const char *clock[2]; /* of exact times; NULL: unknown, or another metric */
+    const char *clock[2]; /* of exact times; NULL: unknown, or the metric is another one */
     enum profile_metric metric;
 };
 
@@ -57,7 +57,7 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-/* "cpu" or "elapsed", or NULL where the file does not say it. */
+/* Returns "cpu" or "elapsed", or NULL where the file does not show it. */
 static const char *clock_of(const struct profile_view *v)
 {
     const struct profile *p = v->profile;
@@ -94,8 +94,8 @@ static int add_side(struct comparison *c, int side, const struct profile_view *v
 }
 
 /*
- * Returns whether neither side of a row is known. A side that was counted in full is then as vague
- * as its share would be in the other one.
+ * Returns whether neither side of a row is known. If one side was counted in full, its share is
+ * compared with the limit of the other side.
  */
 static bool is_few(const struct comparison *c, const struct row *row)
 {
@@ -217,7 +217,7 @@ static int read_side(struct comparison *c, int side, struct selection *selection
         status = reading_metric(selection, p, path, &c->metric);
     if (status)
         return status;
-    /* The second recording is asked for the metric that the first one provided. */
+    /* The second recording is read for the metric that the first one provided. */
     selection->metric = profile_metrics[c->metric].name;
     _cleanup_(profile_view_release) struct profile_view v = {0};
     int r = profile_view_init(&v, p, c->metric, &selection->filter);

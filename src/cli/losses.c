@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The commands that show what captures record. */
+/* The commands that show what the captures record. */
 static const struct {
     const char *const *captures, *command;
 } shown_by[] = {
@@ -14,7 +14,7 @@ static const struct {
     {losses_of_vm, "vm"},       {losses_of_profile, "report"},    {losses_of_requests, "requests"},
 };
 
-/* What the recording as a whole lost concerns every view. */
+/* What was lost of the recording as a whole concerns every view. */
 static bool concerns(const char *const *captures, const char *capture)
 {
     return losses_is_of(captures, capture) || strcmp(capture, "recording") == 0;
@@ -33,7 +33,7 @@ static void put_other(struct buf *line, const char *capture, uint64_t amount, co
         buf_printf(line, " (jvmscope %s)", shown_by[i].command);
 }
 
-/* known: NULL, or what the output has stated already */
+/* known: what the output has stated already, or NULL */
 static void report(const char *path, const struct losses *l, const char *const *captures,
                    const char *known)
 {

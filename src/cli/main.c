@@ -27,7 +27,7 @@ static int output_end(int status)
     int error = errno;
     if (!failed || error == EPIPE || reader_is_gone())
         return status;
-    /* stdio forgets the reason of an earlier failure. */
+    /* stdio does not keep the reason of an earlier failure. */
     complain("standard output", "cannot write",
              error ? strerror(error) : "not everything was taken");
     return status ? status : 1;
@@ -37,7 +37,7 @@ static int output_end(int status)
 static int help(int argc, char **argv)
 {
     static char option[] = "--help";
-    /* The word `help` makes room for the option: the words move up by one. */
+    /* Drops the word `help` and appends the option. */
     for (int i = 0; i + 1 < argc; i++)
         argv[i] = argv[i + 1];
     argv[argc - 1] = option;

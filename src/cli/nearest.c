@@ -37,7 +37,7 @@ void nearest_try(struct nearest *n, const char *candidate)
         return;
     unsigned d = distance(n->word, length, candidate, other);
     bool begun = length - strspn(n->word, "-") > 1 && strncmp(candidate, n->word, length) == 0;
-    d = begun ? MIN(d, 1U) : d; /* as good as a word with one wrong letter */
+    d = begun ? MIN(d, 1U) : d; /* as near as a word with one wrong letter */
     unsigned limit = length < 4 ? 1 : MAX((unsigned)length / 3, 2U);
     if (d <= limit && d < length && (!n->best || d < n->distance)) {
         n->best = candidate;

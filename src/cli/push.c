@@ -31,7 +31,7 @@ const struct arg_set push_set = {"Where it is sent", push_args};
 
 enum { RETRIES = 5, TOKEN_MAX = 1 << 14, HEADERS_MAX = 32 };
 
-/* ---- what a URL means ---- */
+/* ---- the protocol of a URL ---- */
 
 enum speech { OTLP, PYROSCOPE_JFR_UPLOAD, PYROSCOPE_PPROF_UPLOAD };
 
@@ -280,7 +280,7 @@ static int push_otlp(struct pushing *p, const struct profile *profile, enum prof
     return r < 0 ? r : send_one(p, p->url, OTLP_TYPE, &message, why);
 }
 
-/* Writes what the query of a URL may not hold as %XX. */
+/* Writes, as %XX, the characters that the query of a URL must not contain. */
 static void put_escaped(struct buf *b, struct str s)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
@@ -371,13 +371,13 @@ static int push_jfr(struct pushing *p, const struct profile *profile, struct buf
     int r = write_format(&source, &export_format_jfr, &jfr, why);
     if (r == 0)
         r = pack_gzip(jfr.data, jfr.len, &packed);
-    /* No event has a context, so the snapshot of their labels, a protobuf, is the empty one. */
+    /* No event has a context, so the snapshot of their labels, a protobuf message, is empty. */
     struct http_part parts[] = {{"jfr", "jfr", "application/octet-stream", packed.data, packed.len},
                                 {"labels", "labels", "application/octet-stream", "", 0}};
     return r < 0 ? r : push_parts(p, profile, "jfr", parts, ARRAY_SIZE(parts), why);
 }
 
-/* A pprof profile of ours holds one metric. */
+/* Our pprof profiles hold one metric each. */
 static int push_pprof(struct pushing *p, const struct profile *profile, enum profile_metric metric,
                       struct buf *why)
 {

@@ -41,7 +41,7 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
                  const struct selection *s, const char *const *captures, struct buf *ret_warning)
 {
     struct profile_filter filter = s->filter;
-    /* In recordings, requests select samples by thread and time after the samples were read. */
+    /* In recordings, requests select samples by thread and time once the samples have been read. */
     if (only_requests_given(&s->requests))
         detail = LOAD_SAMPLES;
     filter.request = s->requests.name;
@@ -59,7 +59,10 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
     return 0;
 }
 
-/* One name of the pattern's kind. A name may contain a comma, as may the pattern then. */
+/*
+ * Matches one name of the pattern's kind. The name may contain a comma, and then the pattern may,
+ * too.
+ */
 static void see_name(struct selected_names *s, const char *pattern, struct str name)
 {
     if (pattern_match_one(pattern, name.data, name.len))
@@ -83,7 +86,10 @@ static void see_event(struct selected_names *s, const char *pattern, bool classe
         see_name(s, pattern, (struct str){name, strlen(name)});
 }
 
-/* The names in all events of a recording; other files have none. Returns 0 or a negative errno. */
+/*
+ * Collects the names in all events of a recording; other files have none. Returns 0 or a negative
+ * errno.
+ */
 static int see_recording(struct selected_names *s, const char *pattern, bool classes,
                          const char *path)
 {
@@ -152,7 +158,7 @@ static bool any_untimed(const struct profile *p)
     return false;
 }
 
-/* Each option alone selects something, but possibly no sample passes all of them. */
+/* Each option selects something, but perhaps no sample passes all of them. */
 static int check_together(const struct profile *p, const struct profile_filter *f, const char *path)
 {
     bool time = f->from_ns || f->to_ns;

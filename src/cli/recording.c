@@ -56,7 +56,7 @@ static bool is_dump(const char *at)
     return strncmp(at, "heap=dump", 9) == 0;
 }
 
-/* Returns what the agent records with these words, of the things that formats need. */
+/* Returns what these words make the agent record, as far as formats need it. */
 static int captures_give(const char *words)
 {
     int gives = 0;
@@ -116,7 +116,7 @@ static bool check_gives(const char *words, const char *output)
     return false;
 }
 
-/* Checks beforehand what the agent would refuse after the VM has been started or asked. */
+/* Checks beforehand what the agent would refuse only after the VM has been started or contacted. */
 static bool check_format(const struct options *o, const char *output)
 {
     for (int i = 0; format_of(output) != 'r' && i < OPTION_COUNT; i++) {
@@ -134,7 +134,7 @@ static bool check_format(const struct options *o, const char *output)
     return true;
 }
 
-/* In the largest unit that leaves a whole number, because messages show it. */
+/* Formats a duration in the largest unit that leaves a whole number, because messages show it. */
 static void put_time(struct buf *words, uint64_t ns)
 {
     uint64_t unit = ns % UINT64_C(1000000000) == 0 ? UINT64_C(1000000000)
@@ -203,7 +203,7 @@ static bool announce(const struct capture *c, const char *path, const char *show
     if (shown_by)
         fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, shown);
     fputc('\n', stderr);
-    /* For a recording, contents_report says what is missing. */
+    /* For a recording, contents_report reports what is missing. */
     if (direct && !file_name_ends_in(shown, ".jfr") && !*where && !shown_by)
         complain(shown, "holds nothing that a command would show", NULL);
     return file_name_ends_in(shown, ".jfr");

@@ -41,7 +41,10 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Returns whether the VM's threads with nothing to do are unknown, for lack of their names. */
+/*
+ * Returns whether the recording lacks the thread names by which idle threads of the VM are
+ * recognized.
+ */
 static bool idle_lacks_names(const struct profile_view *v)
 {
     return v->metric == PROFILE_WALL && v->filter.without_idle && v->weight &&
@@ -60,7 +63,7 @@ static void print_head(const struct profile_view *v, const char *path)
     uint64_t span = profile_span(v->profile, &v->filter);
     if (span)
         printf(", in %s", format_duration(time, span));
-    /* The number of threads in a selection would say little. */
+    /* The number of threads in a selection would mean little. */
     const struct profile *p = v->profile;
     const struct profile_filter *f = &v->filter;
     bool all = !f->thread && !f->class_name && !f->from_ns && !f->to_ns;
@@ -102,7 +105,7 @@ static bool has_sampler(const struct profile_view *v)
     return v->profile->sampler.known && (v->metric == PROFILE_CPU || v->metric == PROFILE_WALL);
 }
 
-/* Prints what sampling cost, and what went wrong without a sample being lost. */
+/* Prints the cost of sampling, and what went wrong without losing a sample. */
 static void print_sampler(const struct profile_view *v)
 {
     const struct profile_sampler *s = &v->profile->sampler;
@@ -117,8 +120,8 @@ static void print_sampler(const struct profile_view *v)
 }
 
 /*
- * Reads what the process used besides what was sampled. Nothing is known of a selection of threads
- * or classes.
+ * Reads what the process used besides what was sampled. For a selection of threads or classes
+ * nothing is known of this.
  */
 static void read_times(const struct profile_view *v, struct vm_time *ret)
 {
@@ -206,7 +209,7 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
     }
     printf("\n    self     total        self  method\n");
     for (size_t i = 0; i < MIN(n, limit); i++) {
-        /* What ~ means is in the note, or below the table. */
+        /* A note, or a line below the table, explains ~. */
         bool marked = ranks[i].self && (ranks[i].few || ranks[i].estimated);
         rough += v->metric == PROFILE_ALLOCATION && ranks[i].self && ranks[i].few;
         snprintf(self, sizeof(self), "%s%s", marked ? "~" : "",
@@ -236,7 +239,7 @@ static int compare_hot(const void *a, const void *b)
                               : (x->node > y->node) - (x->node < y->node);
 }
 
-/* Below this weight stacks are left out: such a time may be nothing, while bytes are some. */
+/* Stacks below this weight are left out: a time below it may be no time at all. */
 static uint64_t least_shown(const struct profile_view *v)
 {
     return v->metric == PROFILE_EXACT ? profile_least_weight(v) : 0;
@@ -274,7 +277,7 @@ static int print_stacks(const struct profile_view *v, const struct profile_tree 
         if (lines > STACK_LINES)
             printf("    ... %s more\n", COUNT_TEXT((uint64_t)(lines - STACK_LINES), "frames"));
     }
-    if (v->open && !v->profile->calls.len) { /* otherwise the table of calls has shown it */
+    if (v->open && !v->profile->calls.len) { /* otherwise the table of calls has already shown it */
         char open[24];
         printf("\nIn calls that had not returned at the end, which are not stacks here: %s\n",
                format_weight(open, v->metric, v->open));
@@ -313,7 +316,7 @@ static void print_callers(const struct profile_view *v, const struct profile_tre
             print_branch(v, t, c, 0);
 }
 
-/* The merged tree, which a thread makes while methods are ranked. */
+/* The merged tree, which a thread builds while methods are ranked. */
 struct tree_made {
     const struct profile_view *view;
     bool inverted, threaded;
@@ -380,7 +383,7 @@ static int print_report(const struct report *o, const struct selection *s, const
             printf("  also there: %s (--metric %s)\n", profile_metrics[m].title,
                    profile_metrics[m].name);
     }
-    /* Where every call was counted, a table of its own ranks the methods. */
+    /* If every call was counted, a table of calls ranks the methods. */
     if (metric != PROFILE_EXACT || !p->calls.len)
         print_methods(&v, ranks, n, o->limit);
     r = report_exact_print(p, &s->filter, o->limit);
@@ -424,7 +427,7 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         if (profile_allocated(v))
             json_key_u64(j, "counted_bytes", profile_allocated(v));
     }
-    /* Its own members say what an estimate is, and how many readings times rest on. */
+    /* The member itself says what it estimates, and on how many readings times rest. */
     const struct profile_series *series = &v->profile->series[v->metric];
     _cleanup_(buf_release) struct buf note = BUF(4096);
     if (profile_text(v->profile, series->note).len ||
@@ -476,7 +479,7 @@ static int put_metric(struct json *j, const struct profile *p, const struct prof
     return r;
 }
 
-/* The metrics that are left out because they are counts of the whole recording. */
+/* Metrics that are left out because they count the whole recording. */
 static void put_not_selected(struct json *j, const struct profile *p,
                              const struct profile_filter *filter)
 {

@@ -25,7 +25,7 @@ bool report_passes(const struct profile_view *v, uint32_t node, const uint32_t *
 static const struct profile *sorted; /* of by_bytes */
 
 /*
- * Returns the live bytes by which a site is ranked: an estimate below its own error counts as none.
+ * Returns the live bytes by which a site is ranked: 0 for an estimate that is below its own error.
  */
 static uint64_t certain_bytes(const struct profile_site *s)
 {

@@ -19,8 +19,8 @@ struct times_row {
     uint32_t mark; /* the last row for which this method's total was counted, + 1 */
     uint64_t calls, samples, total_samples, slowest_ns;
     int64_t self_ns, total_ns;
-    int64_t raw_ns, total_raw_ns;   /* with the cost of counting */
-    int64_t cost_ns, total_cost_ns; /* that cost, by measurement */
+    int64_t raw_ns, total_raw_ns;   /* including the cost of counting */
+    int64_t cost_ns, total_cost_ns; /* that cost, as measured */
     int64_t open_ns;                /* part of self_ns in calls that had not returned at the end */
     bool known, total_known;        /* timed at every call, or certainly more than nothing */
     bool small;                     /* only counted; its time is part of its callers' */
@@ -93,8 +93,8 @@ static void mark_small(struct times_table *t, const struct profile *p)
 }
 
 /*
- * Orders by the self time of calls that have returned, because what a thread is waiting for at the
- * end is as long as the recording. Methods that may have taken no time follow, ordered by calls.
+ * Sorts by the self time of calls that have returned, because a thread may wait in a call until the
+ * recording ends. Methods that may have taken no time follow, sorted by calls.
  */
 static int by_self(const void *a, const void *b)
 {
@@ -108,7 +108,7 @@ static int by_self(const void *a, const void *b)
                                 : (x->label > y->label) - (x->label < y->label);
 }
 
-/* Without a reading no time is known: what is left is the estimated cost of the probes. */
+/* Without a reading no time is known; the remainder is only the estimated cost of the probes. */
 static bool has_time(const struct times_table *t, uint64_t readings)
 {
     return !t->timed_by_readings || readings;
@@ -199,7 +199,7 @@ static int by_open(const void *a, const void *b)
                                     : (x->label > y->label) - (x->label < y->label);
 }
 
-/* Prints what the table's times include but its order ignores. */
+/* Prints the times that the table includes but that its order ignores. */
 static void print_open(const struct times_table *t, const struct profile *p)
 {
     _cleanup_free_ const struct times_row **open = calloc(t->rows.len + 1, sizeof(*open));
@@ -255,8 +255,7 @@ static void print_left(const struct profile *p)
 }
 
 /*
- * Prints what a text of HPROF contains: calls, and times, of which it rounds the smaller ones to
- * zero.
+ * Prints what HPROF text contains: calls, and times, of which it rounds the smaller ones to zero.
  */
 static void print_rounded_times(const struct times_table *t, const struct profile *p, size_t limit)
 {
@@ -322,7 +321,7 @@ static void print_times(const struct times_table *t, const struct profile *p, si
     print_left(p);
 }
 
-/* Each method and reason once, because overloads have one name, as they have one row. */
+/* Each method and reason once: overloads have the same name, and a single row. */
 static void json_left(struct json *j, const struct profile *p)
 {
     _cleanup_(map_release) struct map seen = {0};
@@ -392,7 +391,7 @@ static void json_times(struct json *j, const struct times_table *t, const struct
             json_key_i64(j, "raw_self_ns", row->raw_ns);
         }
         if (p->times_rounded) {
-            /* The file contains nothing more. */
+            /* The file contains nothing else. */
         } else if (t->timed_by_readings) {
             bool enough = is_enough(t, row->samples) && !row->small;
             struct call_interval in = interval_of(t, row->samples, row->cost_ns);

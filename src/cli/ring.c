@@ -67,7 +67,7 @@ static int open_ring(const struct vm *vm, const struct ring_status *ring, const 
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     int fd = -1;
-    /* Also a file: its name may be gone, or be that of another VM's ring. */
+    /* The ring may also be a file: its name may no longer exist, or belong to another VM's ring. */
     if (ring->descriptor >= 0) {
         char path[64];
         snprintf(path, sizeof(path), "/proc/%d/fd/%d", vm->pid, ring->descriptor);
@@ -92,7 +92,7 @@ static int open_ring(const struct vm *vm, const struct ring_status *ring, const 
     return fd;
 }
 
-/* Reports what was extracted, and whether it is all that was asked for. */
+/* Reports what was extracted, and whether that is everything that was requested. */
 static void report_part(const char *output, const struct jfr_ring_part *part, uint64_t last_ns)
 {
     char from[32], to[32], size[24], has[24], asked[24];
@@ -187,7 +187,7 @@ int ring_send(const struct command *self, const struct vm *vm, const char *verb,
         struct jfr_ring_cut cut = {.last_ns = last_ns, .flushed = status == 0};
         int taken = take(fd, file, &cut, output);
         status = status ? status : taken;
-        /* All of it is elsewhere now. */
+        /* everything is in the output now */
         if (ends && status == 0 && !ring->in_memory && !ring->moved && agent_chose(file))
             vm_unlink(vm, file);
     }

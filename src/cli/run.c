@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run: starts a program with the agent in it, by an argument of java or by JAVA_TOOL_OPTIONS. */
+/*
+ * run: starts a program with the agent in it, by an argument of java or through JAVA_TOOL_OPTIONS.
+ */
 #include "base/file.h"
 #include "base/parse.h"
 #include "cli/commands.h"
@@ -26,9 +28,9 @@ struct run {
     struct capture capture;
     struct push_options push;
     struct operands program;
-    /* file: what the agent writes; output, when it is direct */
+    /* file: what the agent writes, which is the output itself if `direct` */
     char library[PATH_MAX], output[PATH_MAX], file[PATH_MAX];
-    struct timespec started; /* by the clock of file times */
+    struct timespec started; /* in the clock of file times */
     int outcome; /* memory file in which agents write how their recordings ended; -1: none */
 };
 
@@ -46,7 +48,7 @@ static const char *output_pattern(const struct run *run)
     return run->capture.output ? run->capture.output : "jvmscope-%p.jfr";
 }
 
-/* True for a ring for which the agent finds a place. */
+/* Returns whether the agent finds the place for the ring. */
 static bool has_no_place(const struct run *run)
 {
     return capture_always(&run->capture) && !run->capture.output;
@@ -101,7 +103,7 @@ static void put_agent(const struct run *run, struct buf *to)
         buf_printf(to, ",outcome=%d", run->outcome);
 }
 
-/* The value of JAVA_TOOL_OPTIONS with the agent, behind what it had before. */
+/* The value of JAVA_TOOL_OPTIONS: its previous value, followed by the agent. */
 static void put_variable(struct buf *to, const char *agent)
 {
     const char *before = getenv("JAVA_TOOL_OPTIONS");
@@ -112,7 +114,10 @@ static void put_variable(struct buf *to, const char *agent)
     buf_u8(to, '\'');
 }
 
-/* java gets an argument. Anything else, which starts java itself, gets the environment variable. */
+/*
+ * java gets an argument. Any other program, which starts java itself, gets the environment
+ * variable.
+ */
 static char **program_arguments(struct run *run, const char *agent)
 {
     char **argv = calloc((size_t)run->program.count + 2, sizeof(*argv));
@@ -134,8 +139,8 @@ static char **program_arguments(struct run *run, const char *agent)
 }
 
 /*
- * In the child: becomes the program. If that fails, the parent learns why by the pipe; otherwise it
- * closes.
+ * In the child: becomes the program. If that fails, the parent gets the reason through the pipe;
+ * otherwise the pipe closes.
  */
 static void become_program(struct run *run, int pipe_out)
 {
@@ -205,8 +210,9 @@ static void report_ring(const char *path)
 
 /*
  * Reads how the agents' recordings ended, and complains about each that is incomplete. Returns 0 or
- * the exit status. *ret_refused: a VM did not start because its agent could not begin, which the
- * agent has reported itself. *ret_any: an agent has reported the end of a recording.
+ * the exit status. *ret_refused is set if a VM did not start because its agent could not begin,
+ * which the agent has reported itself. *ret_any is set if an agent has reported the end of a
+ * recording.
  */
 static int read_outcomes(const struct run *run, bool *ret_refused, bool *ret_any)
 {
@@ -233,7 +239,7 @@ static int read_outcomes(const struct run *run, bool *ret_refused, bool *ret_any
 /* Complains that no VM has recorded anything. */
 static int say_no_recording(const struct run *run)
 {
-    enum { VARIABLE_MAX = 1023 }; /* of JDK 8, which ignores the variable when it is longer */
+    enum { VARIABLE_MAX = 1023 }; /* JDK 8 ignores the variable when it is longer */
 
     char why[200] = "the program started no VM that took the agent";
     _cleanup_(buf_release) struct buf agent = BUF(1 << 20), variable = BUF(1 << 20);
@@ -319,8 +325,8 @@ static int cmd_run(const struct command *self, int argc, char **argv)
             int lost = finish(&run);
             status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
             /*
-             * The program's own status is passed on; a loss is a failure only if the program had
-             * none.
+             * The program's own status is passed on. A loss sets the status only if the program
+             * succeeded.
              */
             status = status ? status : lost;
         }

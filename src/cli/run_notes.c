@@ -10,7 +10,10 @@
 
 enum { LINE_LENGTH = 8 << 10 };
 
-/* Prints the notes from *at on. The agents' descriptor shares its position: reading leaves it. */
+/*
+ * Prints the notes from *at on. The agents share the descriptor and its position, so this reads
+ * without moving it.
+ */
 static void print_from(int file, off_t *at)
 {
     char text[LINE_LENGTH + 1], *end;

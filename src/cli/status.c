@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status: what the agent in a VM does, in words; --json has all of its counters. */
+/* status: describes in words what the agent in a VM does. --json has all of its counters. */
 #include "base/json.h"
 #include "base/parse.h"
 #include "cli/commands.h"
@@ -58,7 +58,7 @@ static void print_cost(const struct ring_status *ring)
                format_size(size, ring->memory), ring->size ? ", in addition to the ring" : "");
 }
 
-/* A value of the answer's trigger `number`; NULL: there is none. The caller frees it. */
+/* Returns a value of the answer's trigger `number`, or NULL. The caller frees it. */
 static char *trigger_value(const char *answer, unsigned number, const char *key)
 {
     char name[64];
@@ -81,7 +81,7 @@ static void print_value(const char *before, char *text)
     free(text);
 }
 
-/* "trigger", a line for each. */
+/* Prints the lines "trigger", one per trigger. */
 static void print_triggers(const char *answer)
 {
     for (const char *at = answer; (at = strstr(at, "\ntrigger.")); at++) {
@@ -169,7 +169,7 @@ static void print_budget(const char *answer)
     putchar('\n');
 }
 
-/* What a capture has counted, in words. */
+/* Describes in words what a capture has counted. */
 static const struct {
     const char *title;
 
@@ -213,7 +213,7 @@ static void print_counted(const char *answer)
     }
 }
 
-/* Prints a line of the answer that people can read as it is. */
+/* Prints a line of the answer that needs no translation. */
 static void print_line(const char *key, struct str value)
 {
     static const char *const shown[] = {"agent",     "state",      "file",
@@ -264,13 +264,14 @@ static int cmd_status(const struct command *self, int argc, char **argv)
     }
     const char *text = buf_str(&answer);
     struct ring_status ring;
-    (void)ring_status_read(text, &ring); /* false: there is no ring, but the cost is known */
+    /* false if there is no ring; the cost is known all the same */
+    (void)ring_status_read(text, &ring);
     print_ring(&ring);
     if (ring.size)
         print_cost(&ring);
     print_budget(text);
     print_triggers(text);
-    /* Line 1 is the "ok" that target_message has checked. */
+    /* Line 1 is the "ok", which target_message has checked. */
     for (const char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
         size_t key = strcspn(line + 1, " \n"), all = strcspn(line + 1, "\n"),
                from = MIN(key + 1, all);

@@ -64,8 +64,8 @@ static void print_number(char to[16], unsigned n)
 }
 
 /*
- * How long the rest of the classes will take, by how long those since the first call took: "", or
- * ", about 12 s to go".
+ * Estimates how long the remaining classes will take from the time since the first call: "", or ",
+ * about 12 s to go".
  */
 static void print_rest(char to[48], unsigned done, unsigned of, uint64_t now)
 {
@@ -127,10 +127,10 @@ int target_open(struct vm *ret, const char *pid)
     return complain(pid, why, NULL);
 }
 
-/* Notes of this process about what has no match so far; a recording says the same at its end. */
+/* The notes printed so far about patterns without a match. A recording repeats them at its end. */
 static struct buf reported_so_far = BUF(1 << 20);
 
-/* The options of this command's recording; without one, all. */
+/* The options that the user gave for this command's recording; if there is none, all options. */
 static uint64_t typed = UINT64_MAX;
 
 void target_typed(uint64_t options)
@@ -139,8 +139,9 @@ void target_typed(uint64_t options)
 }
 
 /*
- * The option that a note is about, -1 if none was typed. The agent writes NAME=VALUE or, of a list,
- * NAME ITEM for what was given; NAME: may be a capture that another option includes.
+ * Returns the option that a note is about, or -1 if the user did not give it. The agent writes
+ * NAME=VALUE or, for a list, NAME ITEM for what was given; NAME: may be a capture that another
+ * option includes.
  */
 static int subject_of(const char *text, size_t len)
 {
@@ -151,7 +152,7 @@ static int subject_of(const char *text, size_t len)
     return is ? i : -1;
 }
 
-/* Length of "=VALUE" if that is what the option without a value stands for. */
+/* Returns the length of "=VALUE" if the option has this value even without it. */
 static size_t needless(const char *value, const char *bare)
 {
     size_t n = bare ? strlen(bare) : 0;
@@ -159,7 +160,10 @@ static size_t needless(const char *value, const char *bare)
                                                                                            : 0;
 }
 
-/* Length of NAME=VALUE at `text` if the command has a flag for it, whose row is *ret_row. */
+/*
+ * Returns the length of NAME=VALUE at `text` if the command has a flag for it, whose row is
+ * *ret_row.
+ */
 static size_t agent_word(const char *text, const struct option_row **ret_row)
 {
     size_t name = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
@@ -173,7 +177,7 @@ static size_t agent_word(const char *text, const struct option_row **ret_row)
     return option_has_word(option_table[i].values, value, len) ? name + 1 + len : 0;
 }
 
-/* Appends a text of the agent's, whose words for options become the command's flags. */
+/* Appends a text of the agent, in which the agent's options become the command's flags. */
 static void put_with_flags(struct buf *to, const char *text)
 {
     bool between = true; /* a word may begin here */
@@ -204,7 +208,7 @@ void target_put_said(struct buf *to, const char *text)
         text += len + needless(text + len, option_table[i].bare);
     }
     if (i >= 0 && option_table[i].kind == OPTION_TEXT)
-        buf_string(to, text); /* what the user wrote */
+        buf_string(to, text); /* as the user wrote it */
     else
         put_with_flags(to, text);
 }
@@ -284,7 +288,7 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
     return 0;
 }
 
-/* The folder decides if the file does not exist yet or cannot be seen. */
+/* If the file does not exist yet or cannot be seen, the folder decides. */
 const char *target_seen(const struct vm *vm, const char *path)
 {
     char folder[PATH_MAX];
@@ -418,7 +422,7 @@ int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, 
     int status = recording_is_direct(to) ? target_copy(fd, to)
                                          : convert_file(&(struct selection){0}, from, to);
     complain_as(NULL, NULL);
-    /* What could not be written stays in place, and is named. */
+    /* What could not be written remains where it is, and the message names the place. */
     if (status) {
         keep(vm, path, kept);
         return complain("the recording is still at", kept,

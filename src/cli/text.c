@@ -11,7 +11,10 @@
 #include <string.h>
 #include <wchar.h>
 
-/* The number of combining characters shown in one column; a text may consist of nothing else. */
+/*
+ * The number of combining characters that are shown in one column, because a text may consist of
+ * nothing else.
+ */
 enum { COMBINING_MAX = 8, ESCAPED_MAX = 12 };
 
 /*
@@ -63,7 +66,10 @@ size_t text_width(const char *s, size_t len)
     return text_put(NULL, s, len, SIZE_MAX);
 }
 
-/* Appends as much as fits into one row, then how many columns are missing. Returns the columns. */
+/*
+ * Appends as much as fits into one row, followed by the number of columns that are missing. Returns
+ * the columns.
+ */
 static size_t put_limited(struct buf *b, const char *s, size_t len)
 {
     size_t used = text_put(b, s, len, TEXT_COLUMNS);
@@ -114,7 +120,7 @@ int text_fputc(int c, FILE *to)
                    to);
 }
 
-/* What stands between '%' and the letter of a conversion. */
+/* The parts of a directive between '%' and its letter. */
 struct directive {
     char flags[8];
     char length[3]; /* "", "h", "hh", "l", "ll", "z", "j", "t" */
@@ -184,7 +190,7 @@ static void put_text(struct buf *b, const struct directive *d, const char *s)
     }
 }
 
-/* Formats one argument by a directive that is put together again. */
+/* Formats one argument by a directive that is assembled from its parts. */
 static void put_number(struct buf *b, const struct directive *d, va_list *args)
 {
     char format[48];

@@ -50,7 +50,7 @@ struct task {
     char name[128];
     char carries[128]; /* the virtual thread that it carried when the VM was asked; "": none */
     bool is_cut;     /* the kernel keeps 15 bytes of a name, and the VM has not provided the rest */
-    uint64_t cpu_ns; /* total; in a table the difference since the last sample */
+    uint64_t cpu_ns; /* a total; in a table the difference from the last sample */
 };
 
 struct sample {
@@ -77,7 +77,7 @@ struct sample {
     } states[STATES_MAX];
 
     size_t n_states;
-    char states_unknown[200]; /* why the VM gave none; "" if it did */
+    char states_unknown[200]; /* why the VM gave none; "" if it did give one */
 };
 
 static void sample_release(struct sample *s)
@@ -199,8 +199,8 @@ static void read_counters(struct sample *s, const uint8_t *data, size_t len)
 }
 
 /*
- * Returns whether the kernel's 15 bytes come from this name: its beginning, or what HotSpot makes
- * of it.
+ * Returns whether the kernel's 15 bytes come from this name: its beginning, or HotSpot's
+ * abbreviation.
  */
 static bool is_part_of(const char *part, const char *name)
 {
@@ -215,8 +215,8 @@ static bool is_part_of(const char *part, const char *name)
 }
 
 /*
- * Gives a task the VM's name for it, part of which the kernel has. JDK 8 leaves threads with the
- * process's name.
+ * Gives a task the name that the VM has for it, of which the kernel has only a part. JDK 8 leaves
+ * threads with the process's name.
  */
 static void name_task(struct sample *s, pid_t tid, const char *name)
 {
@@ -329,7 +329,7 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Returns whether a 0 is the pool's use. Before the first collection the VM has published none. */
+/* Returns whether a use of 0 is real. Before the first collection the VM has published none. */
 static bool is_used_known(const struct sample *s, const struct pool *p)
 {
     int64_t collections = 0;

@@ -17,11 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define QUERIER "/querier.v1.QuerierService/" /* questions, although they are posted */
+#define QUERIER "/querier.v1.QuerierService/" /* queries that are sent by POST */
 
 enum { PARAMS_MAX = 64, TOKEN_MAX = 512 };
 
-/* ---- who */
+/* ---- who sends */
 
 /* Compares in constant time, so that the duration does not reveal how much of a token was right. */
 static bool is_token(const char *token, const char *shown)
@@ -84,9 +84,9 @@ static struct tenant *find_tenant(struct collector *c, const struct intake_reque
 }
 
 /*
- * Without tokens every user of this machine may send and ask, but pages of other sites in a browser
- * may not: such a page cannot hide its origin, and a host name that it points to this machine (DNS
- * rebinding) is not one of ours.
+ * Without tokens every user of this machine may send and query, but pages of other sites in a
+ * browser may not: such a page cannot hide its origin, and a host name that it points at this
+ * machine (DNS rebinding) is not one of ours.
  */
 static bool host_is_local(const char *host)
 {
@@ -115,7 +115,7 @@ static bool is_foreign_page(const struct collector *c, const struct intake_reque
 
 /* ---- how often */
 
-/* Seconds until the tenant may send again; 0: now. */
+/* Returns the seconds until the tenant may send again; 0: now. */
 static unsigned take_credit(struct collector *c, struct tenant *t)
 {
     unsigned wait = 0;
@@ -157,7 +157,7 @@ int collector_admit(void *context, const struct intake_request *q, struct intake
     return 0;
 }
 
-/* ---- questions */
+/* ---- queries */
 
 struct params {
     struct ask_param list[PARAMS_MAX];

@@ -32,7 +32,10 @@ void kept_id(const struct fleet_hash *upload, char ret[KEPT_ID_LEN + 1])
     ret[KEPT_ID_LEN] = 0;
 }
 
-/* Names are unique: those of tenants have neither slashes nor spaces, and ids have one length. */
+/*
+ * Names are unique, because those of tenants have neither slashes nor spaces, and all ids have the
+ * same length.
+ */
 static int path_of(const struct kept *k, const char *tenant, const char *id, char path[PATH_LEN])
 {
     int len = snprintf(path, PATH_LEN, "%s/%s-%s.jfr", k->folder, tenant, id);
@@ -134,7 +137,7 @@ static int put_bytes(struct kept *k, const char *to, const void *bytes, size_t l
     if (len > k->size_max)
         return -EFBIG;
     pthread_mutex_lock(&k->lock);
-    /* Room for some more, so that the folder is not read for each upload. */
+    /* Frees more room than needed, so that the folder need not be read for each upload. */
     if (k->size + len > k->size_max)
         r = shrink(k, k->size_max - len - (k->size_max - len) / 16);
     if (r == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads as the agents of Pyroscope and OpenTelemetry make them. */
+/* Uploads in the protocols of Pyroscope's and OpenTelemetry's agents. */
 #include "base/clock.h"
 #include "collect/collector.h"
 #include "wire/otlp.h"
@@ -24,8 +24,8 @@ static struct upload_origin origin_of(const struct tenant *t, const struct intak
 }
 
 /*
- * Names the upload by its bytes and the texts. collector_take adds what is in a form, whose bytes
- * differ each time it is sent.
+ * Names the upload by its bytes and the given texts. For a form, collector_take adds its contents,
+ * because the bytes of a form differ each time it is sent.
  */
 static int take(struct collector *c, struct upload_origin *o, const struct intake_request *q,
                 const char *const *texts, size_t n, struct intake_reply *reply)
@@ -77,7 +77,7 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
                                      name ? name : "",   from ? from : "",
                                      until ? until : "", format ? format : ""};
         bool form = fleet_reading_is_form(o.format, o.content_type);
-        /* Other bodies have kept the names that they had before forms had names of their own. */
+        /* Other bodies keep the names that they had before forms were named by their contents. */
         size_t n_texts = ARRAY_SIZE(texts) - !form;
         o.origin.service = buf_str(&ingest.service);
         o.from_ns = (int64_t)ingest.from_ns;

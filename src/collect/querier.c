@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pyroscope's querier.v1.QuerierService, which Grafana's data source for profiles asks: the answers
+ * Pyroscope's querier.v1.QuerierService, which Grafana's data source for profiles uses. The answers
  * are made from the store's series, blocks and stacks.
  */
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 
 enum { QUERY_MAX = 1 << 20, ANSWER_MAX = 64 << 20, LABELS_MAX = 48, NODES_DEFAULT = 16384 };
 
-/* What a type of the store is called there, and in which of a block's two sums its values are. */
+/* Pyroscope's name for a type of the store, and which of a block's two sums has its values. */
 static const struct {
     const char *type, *id;
     bool counts;
@@ -75,7 +75,7 @@ static const char *value_of(const struct own_labels *l, const char *name)
 
 /* ---- matchers */
 
-/* A pattern holds for the whole value, as in Prometheus. */
+/* A pattern must match the whole value, as in Prometheus. */
 static int compile(struct querying *x, size_t i)
 {
     _cleanup_(buf_release) struct buf whole = BUF(1 << 16);
@@ -169,7 +169,7 @@ static int answer_names(struct querying *x)
     return e;
 }
 
-/* ---- profile types: those of which there are samples */
+/* ---- profile types: those for which there are samples */
 
 static int mark_type(void *context, const struct store_block *b)
 {
@@ -193,7 +193,7 @@ static int answer_types(struct querying *x)
 
 /* ---- series, as sets of labels or as points over time */
 
-/* One line of the answer: the labels that were asked for, and its points by time. */
+/* One line of the answer: the requested labels, and its points by time. */
 struct line {
     struct own_labels labels;
     VEC(struct pyroscope_point) points;
@@ -213,7 +213,7 @@ static void lines_release(struct lines *l)
     map_release(&l->of_series);
 }
 
-/* Leaves the labels that the question names; all for a Series that names none. */
+/* Keeps only the labels that the query names; a Series request that names none keeps all. */
 static void keep_requested(const struct querying *x, struct own_labels *l)
 {
     size_t kept = 0;
@@ -419,7 +419,7 @@ static int answer_flame(struct querying *x)
 
 /* ---- requests */
 
-/* The store's type for the profile type that is asked for. */
+/* Returns the store's type for the requested profile type. */
 static int read_type(struct querying *x)
 {
     const char *id = x->query.profile_type;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many series a tenant has: labels with ever new values would fill the store and its indexes.
+/*
+ * Counts the series of a tenant, because labels with ever new values would fill the store and its
+ * indexes.
  */
 #include "base/clock.h"
 #include "collect/collector.h"
 
 #include <errno.h>
 
-/* Another collector may add series to the same store, and retention removes some. */
+/*
+ * How often the series are read again: another collector may add some to the same store, and
+ * retention removes some.
+ */
 #define READ_AGAIN_NS (60 * NS_PER_SECOND)
 
 static uint64_t key_of(const struct fleet_origin *o)

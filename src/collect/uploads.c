@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads to the collector: whose they are, whether they are taken, and what is answered. */
+/* Uploads to the collector: who sends them, whether they are accepted, and the answer. */
 #include "collect/collector.h"
 
 #include "base/clock.h"
@@ -43,7 +43,7 @@ int collector_hash(int fd, const char *const *texts, size_t n, struct fleet_hash
     return 0;
 }
 
-/* ---- whose it is */
+/* ---- the origin */
 
 const char *upload_wrong_characters(struct str s)
 {
@@ -76,7 +76,7 @@ static int compare_labels(const void *left, const void *right)
     return strcmp(a->key, b->key);
 }
 
-/* Sorts the labels; of equal keys one is left. */
+/* Sorts the labels. Of equal keys one remains. */
 static void settle_labels(struct upload_origin *o)
 {
     size_t kept = 0;
@@ -186,7 +186,7 @@ static int on_argument(void *context, const char *key, const char *value)
     return intake_line(r->reply, 400, "%s: no such argument", key);
 }
 
-/* ---- whether it is taken */
+/* ---- whether it is accepted */
 
 static int status_of_reading(struct collector *c, int error, const struct buf *why,
                              struct intake_reply *reply)
@@ -214,8 +214,8 @@ static int status_of_store(struct collector *c, int error, const struct buf *why
 }
 
 /*
- * Corrects impossible times. If the sender states what its clock showed when it sent, its times are
- * shifted by the difference; and nothing can have been recorded in the future.
+ * Corrects impossible times. If the sender says what time its clock showed when it sent, its times
+ * are shifted by the difference. Nothing can have been recorded in the future.
  */
 static void mend_times(struct collector *c, struct batch *b, const struct upload_origin *from,
                        int64_t now_s)
@@ -292,10 +292,10 @@ int upload_origin_set(struct upload_origin *o, const char *key, const char *valu
 
 /* An upload whose last batch is being stored. */
 struct storing {
-    struct store_adding *adding; /* NULL: it is there */
-    bool is_new;                 /* of that batch */
-    bool any_new;                /* of the batches before it */
-    uint64_t samples, last;      /* of all batches, and of the last one */
+    struct store_adding *adding; /* NULL: the batch is in the store already */
+    bool is_new;                 /* is_new: that batch is new */
+    bool any_new;                /* a batch before it was new */
+    uint64_t samples, last;      /* samples: of all batches; last: of the last one */
 };
 
 /*
@@ -356,7 +356,7 @@ static int finish_batch(struct collector *c, struct storing *to, struct intake_r
     return 0;
 }
 
-/* Stores the batches of an upload; finish_batch is left to be called for the last one. */
+/* Stores the batches of an upload. For the last one the caller must call finish_batch. */
 static int store_batches(struct collector *c, const struct upload_origin *from,
                          struct fleet_batches *b, const struct fleet_hash *upload,
                          struct storing *to, struct intake_reply *reply)
@@ -398,8 +398,9 @@ static void leave_room(struct reading_room *room, unsigned shares)
 }
 
 /*
- * Reads an upload within one share of the memory, concurrently with another; one that needs more is
- * read again with all of it. *ret_shares are to be given back when the batches are released.
+ * Reads an upload within one share of the memory, while another one may be read. An upload that
+ * needs more is read again with all of the memory. *ret_shares have to be returned when the batches
+ * are released.
  */
 static int read_upload(struct collector *c, struct fleet_batches *ret,
                        const struct fleet_reading *upload, unsigned *ret_shares, struct buf *why)
@@ -430,8 +431,8 @@ static bool points_to_recording(const struct batch *b, size_t finding)
 }
 
 /*
- * A recording that slow requests point to is kept before they are stored. If that fails, the upload
- * is taken anyway, and nothing points to it.
+ * A recording to which slow requests refer is kept before they are stored. If that fails, the
+ * upload is accepted anyway, and no request refers to a recording.
  */
 static void keep_recording(struct collector *c, const struct upload_origin *from,
                            struct fleet_batches *b, const struct fleet_hash *id, const char *path)
@@ -505,7 +506,7 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
         keep_recording(c, from, &b, &id, path);
         status = store_batches(c, from, &b, &id, &to, reply);
     }
-    /* What waits for the store needs no more of the memory for reading. */
+    /* An upload that waits for the store needs no more memory for reading. */
     fleet_batches_release(&b);
     leave_room(&c->room, shares);
     if (status == 0)
@@ -518,8 +519,8 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
 }
 
 /*
- * Names an upload by its contents, by whose it is, and by `from`: bytes that do not say when they
- * were taken may be the same at another time.
+ * Names an upload by its contents, its origin, and `from`: bytes that do not contain a time may be
+ * the same at another time.
  */
 static int hash_upload(const struct intake_request *q, const struct upload_origin *o,
                        struct fleet_hash *ret)
@@ -556,7 +557,7 @@ int collector_upload(struct collector *c, const struct tenant *t, const struct i
         return status;
     if (q->body < 0)
         return intake_line(reply, 400, "no body: send a recording (.jfr, .pb.gz ...)");
-    /* A name that the sender gave replaces that of the contents. */
+    /* A name that the sender gave is used instead of one made from the contents. */
     if (!o.id && hash_upload(q, &o, &content) < 0)
         return intake_line(reply, 500, "cannot read the body");
     snprintf(path, sizeof(path), "/proc/self/fd/%d", q->body);

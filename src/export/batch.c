@@ -13,9 +13,10 @@ struct filling {
     const struct profile *p;
     struct wire_profile *to;
     struct batch_requests *requests;
-    bool timed;          /* the samples of the metric that is added have times */
-    VEC(uint32_t) nodes; /* by node of the profile: in the batch, + 1; 0: not needed yet */
-    struct map labels;   /* thread and name of a request to a set */
+    bool timed; /* the samples of the metric that is added have times */
+    /* by node of the profile: its number in the batch + 1; 0: not needed yet */
+    VEC(uint32_t) nodes;
+    struct map labels; /* thread and name of a request to a set */
 };
 
 static int64_t text_of(struct filling *f, uint32_t string)
@@ -85,7 +86,7 @@ static int64_t labels_of(struct filling *f, uint32_t thread, const struct batch_
     const char *request = q ? batch_requests_name(f->requests, q) : NULL;
     if (request && set >= 0)
         set = add_label(f, set, WIRE_REQUEST, request, strlen(request));
-    /* The map may have moved, but nothing was put into it meanwhile. */
+    /* The map may have moved, but nothing was added to it meanwhile. */
     if (set >= 0)
         *known = (uint64_t)set;
     return set;
@@ -168,7 +169,7 @@ static int add_metric(struct filling *f, enum profile_metric metric)
     int r = profile_view_init(&v, f->p, metric, &f->source->filter);
     if (r == -ENODATA)
         return 0;
-    /* Without an interval only the name can say that samples are not of CPU time. */
+    /* Without an interval only the name shows that the samples are not of CPU time. */
     f->timed = profile_is_timed(f->p, metric);
     bool nameless = metric == PROFILE_WALL && !f->p->series[metric].interval_ns;
     if (r == 0)
@@ -196,7 +197,7 @@ static uint64_t live_bytes(const struct profile_site *s)
 }
 
 /*
- * Adds figures of allocation sites other than allocated bytes: sums over the recording, without
+ * Adds the figures of allocation sites except for allocated bytes: sums over the recording, without
  * times and threads.
  */
 static int add_sites(struct filling *f, const char *type, const char *unit, bool live,

@@ -28,7 +28,7 @@ static uint32_t trace_of(uint32_t node)
 }
 
 struct ranked {
-    uint64_t weight, count; /* the count: of calls for exact times, else the weight */
+    uint64_t weight, count; /* the count: calls for exact times, otherwise the weight */
     uint32_t node;
 };
 
@@ -41,14 +41,14 @@ static int compare_ranked(const void *a, const void *b)
                                 : (x->node > y->node) - (x->node < y->node);
 }
 
-/* The nodes whose time is left out because too few readings stand for it; the time is in ns. */
+/* Nodes whose time is left out because it rests on too few readings. The time is in ns. */
 struct left_out {
     uint64_t weight, nodes;
 };
 
 /*
- * Lists the nodes that have weight of their own, heaviest first; the caller frees *ret. Times of
- * too few readings are not known and count as none, as in the agent's own output.
+ * Lists the nodes that have weight of their own, heaviest first; the caller frees *ret. Times that
+ * rest on too few readings are unknown and count as none, as in the agent's own output.
  */
 static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t *ret_n,
                       struct left_out *ret_left)
@@ -170,7 +170,7 @@ static int export_hprof_text(const struct export_source *s, FILE *out, struct bu
     for (size_t i = 0; i < s->profile->threads.len; i++) {
         struct str name = profile_text(s->profile, s->profile->threads.data[i].name);
         struct str group = profile_text(s->profile, s->profile->threads.data[i].group);
-        /* Figures of all threads together belong to one without a name. */
+        /* Figures of all threads together belong to a single thread without a name. */
         if (name.len)
             hprof_text_thread_start(&t, 0, FIRST_THREAD + (uint32_t)i, name.data, group.data);
     }
@@ -187,7 +187,7 @@ static int export_hprof_text(const struct export_source *s, FILE *out, struct bu
 struct binary {
     struct hprof_writer w;
     const struct profile *p;
-    /* What was written; `classes` maps the number of a name to a serial number. */
+    /* What has been written; `classes` maps the number of a name to a serial number. */
     struct map strings, classes, frames;
     VEC(uint64_t) trace;
     int error;

@@ -23,16 +23,17 @@ enum { HEADER = JFR_CHUNK_HEAD, AT_STATE = 64, AT_FEATURES = 67, METADATA = 0, C
 
 enum { FINAL = 2 }; /* of the features: the recording ended with this chunk */
 
-enum { OF_THE_WRITER = 0x40 }; /* of checkpoints: what only our reader understands */
+enum { OF_THE_WRITER = 0x40 }; /* of checkpoints: constants that only our reader understands */
 
 /* How an event of a type becomes part of a selection. */
 enum belongs {
-    BY_SELECTION,  /* as its time, its thread and its stack say */
+    BY_SELECTION,  /* by its time, its thread and its stack */
     ALWAYS,        /* it describes the recording as a whole */
-    TO_ITS_TIME,   /* it concerns all threads, in all of the time that it lasted */
-    TO_ITS_THREAD, /* a wait, which belongs to all of the time that it lasted */
-    UNTIL_IT_ENDS, /* a wait that lasts until there is another event of it, with an end */
-    TO_ALL_TIME, /* it counts from the beginning of the recording, so that it has no part in time */
+    TO_ITS_TIME,   /* it concerns all threads for as long as it lasted */
+    TO_ITS_THREAD, /* a wait, which belongs to its thread for as long as it lasted */
+    UNTIL_IT_ENDS, /* a wait that lasts until another event of the same wait has an end */
+    /* it counts from the beginning of the recording, and so has no part in a span of time */
+    TO_ALL_TIME,
 };
 
 static enum belongs belongs_to(const char *type)
@@ -82,7 +83,7 @@ static enum belongs belongs_to(const char *type)
 }
 
 struct open_wait {
-    uint64_t key, offset; /* of the wait, and of the event in the file */
+    uint64_t key, offset; /* key: of the wait; offset: of the event in the file */
 };
 
 struct selecting {
@@ -90,11 +91,11 @@ struct selecting {
     struct recording *recording;
     int64_t start_ns, end_ns;    /* of the recording */
     VEC(uint64_t) kept;          /* offsets of the selected events, ascending */
-    VEC(struct open_wait) open;  /* that began before the part */
+    VEC(struct open_wait) open;  /* those that began before the part */
     struct map over;             /* keys of waits that were over before the part */
     const struct rec_type *type; /* of the last event, with its kind */
     enum belongs belongs;
-    unsigned kind, there, chosen; /* HOLDS_...: in the recording, and in the part */
+    unsigned kind, there, chosen; /* HOLDS_...: what the recording has, and what was chosen */
     bool any;                     /* selected events that do not belong to every part */
 };
 
@@ -128,7 +129,7 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
         const struct rec_thread *t = rec_thread(&e->object, "sampledThread");
         if (!t)
             t = rec_thread(&e->object, "eventThread");
-        /* Traced calls and log records hold the name alone. */
+        /* Traced calls and log records contain only the name. */
         const char *name = t ? t->name : rec_string(&e->object, "thread", NULL);
         if (!name || !pattern_match(f->thread, name, strlen(name)))
             return false;
@@ -136,7 +137,7 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
     return !f->class_name || stack_matches(rec_stack(&e->object, "stackTrace"), f->class_name);
 }
 
-/* The events of a wait have the same thread and the same begin. */
+/* Events of the same wait have the same thread and the same beginning. */
 static uint64_t key_of_wait(const struct rec_event *e)
 {
     const struct rec_thread *t = rec_thread(&e->object, "eventThread");

@@ -8,7 +8,7 @@
 
 enum { TYPES_MAX = 8 };
 
-/* The last part of a sentence names the command that shows what only recordings hold. */
+/* A message ends with the command that shows what only recordings contain. */
 static const struct kind {
     enum export_kind kind;
     const char *name, *command, *types[TYPES_MAX];

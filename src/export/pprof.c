@@ -200,8 +200,8 @@ static void put_note(struct writing *w, const struct profile_view *v)
 }
 
 /*
- * Samples are written by stack, because what consecutive samples have in common costs next to
- * nothing after compression.
+ * Samples are written stack by stack, because what consecutive samples have in common takes next to
+ * no room after compression.
  */
 static int put_samples(struct writing *w)
 {

@@ -83,7 +83,7 @@ static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct
     if (!key || c->n_labels == ASK_LABELS)
         return key ? bad(why, with_names ? "base" : "label", "too many") : -ENOMEM;
     size_t at = c->n_labels;
-    /* The base differs from the selection in this label; otherwise both values must match. */
+    /* The base differs from the selection in this label. Without it, both values must be equal. */
     for (size_t i = 0; with_names && i < c->n_labels; i++)
         if (strcmp(labels[i].key, key) == 0)
             at = i;
@@ -128,7 +128,7 @@ static int read_param(struct question *q, struct arena *arena, const struct ask_
                    : 0;
     }
     if (strcmp(p->key, "base") == 0)
-        return 0; /* read when the choice that it differs from is known */
+        return 0; /* read later, when the label in which the base differs is known */
     buf_printf(why, "%s: no such parameter", p->key);
     return -EINVAL;
 }
@@ -158,7 +158,7 @@ int ask_check(const struct ask_param *params, size_t n, struct buf *why)
     return read_question(&q, &arena, params, n, why);
 }
 
-/* ---- what answers share */
+/* ---- what answers have in common */
 
 /*
  * Writes a metric's sums: "cpu_samples" and "cpu_ns", the number of samples without a time, the
@@ -183,7 +183,7 @@ void ask_put_sums(struct json *j, const char *metric, struct sum sum)
     }
 }
 
-/* There is no cost where no sample has a time. */
+/* If no sample has a time, the cost is unknown. */
 void ask_put_cost(struct asker *a, struct sum sum)
 {
     bool known = sum.weight || !sum.samples;

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* The number of places shown for a cause, those with the most time. */
+/* The number of places shown for a cause: those that took the most time. */
 enum { PLACES = 10 };
 
 #define NO_TEXT UINT32_MAX
@@ -16,12 +16,14 @@ struct reading_causes {
     enum fleet_group group;
     struct store *s;
     struct store_read *r;
-    /* The places of stacks, whose numbers are those of this read. */
+    /* The places of stacks, by the numbers of stacks in this read. */
     VEC(struct cause_place) places;
     struct map by_stack;
 };
 
-/* The stack says the cause, "[lock]", then perhaps what it was about, "[Stock]", and the method. */
+/*
+ * The stack consists of the cause, "[lock]", perhaps what it was about, "[Stock]", and the method.
+ */
 static int read_place(struct reading_causes *x, uint64_t stack, struct cause_place *ret)
 {
     struct store_stack path;
@@ -96,7 +98,10 @@ static int by_time(const void *left, const void *right)
     return m != n ? (m < n) - (m > n) : memcmp(&a->place, &b->place, sizeof(a->place));
 }
 
-/* -1, 0 or 1: whether the service and the request of a row come before, are, or come after two. */
+/*
+ * Returns -1, 0 or 1 if the service and the request of a row come before, are, or come after the
+ * given ones.
+ */
 static int place_of(const struct cause_sum *row, uint32_t service, uint32_t request)
 {
     uint32_t x = row->service == service ? row->request : row->service;
@@ -206,7 +211,7 @@ static void put_place(struct asker *a, const struct cause_sums *c, const struct 
     json_end_object(a->j);
 }
 
-/* Times of a group are means of its requests. */
+/* The times of a group are means over its requests. */
 static uint64_t mean_of(const struct chosen *c, const uint64_t *ns, enum fleet_group g)
 {
     return c->count[g] ? ns[g] / c->count[g] : 0;
@@ -221,8 +226,8 @@ static void put_group(struct asker *a, const struct chosen *c, const char *key, 
 }
 
 /*
- * The cause of which the slow requests have more than the typical ones, by the largest difference
- * of the means; null where they do not take twice as long.
+ * Writes the cause whose mean is largest in the slow requests compared with the typical ones; null
+ * if the slow ones do not take twice as long.
  */
 static void put_why_slow(struct asker *a, const struct cause_sums *c, const struct chosen *chosen)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between two selections, and whether it is more than chance. */
+/* The differences between two selections, and whether they are more than chance. */
 #include "fleet/ask.h"
 #include "fleet/compare.h"
 

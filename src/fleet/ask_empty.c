@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a question found nothing: the first filter that leaves nothing of what those before it do. */
+/*
+ * Why a query found nothing: because of the first filter that leaves nothing of what the filters
+ * before it leave.
+ */
 #include "fleet/ask.h"
 
 #include "base/strpool.h"
@@ -21,10 +24,10 @@ struct explaining {
     const struct fleet_choice *choice;
     struct filter filters[FILTERS];
     size_t n;
-    bool any;             /* whether there is a series at all */
-    size_t passed;        /* the most filters that a series passes, in their order */
-    struct strpool names; /* what there is, to be named in place of what is not there */
-    int64_t from_s, to_s; /* of what was seen; to_s is 0 if nothing was */
+    bool any;             /* whether there are series at all */
+    size_t passed;        /* the largest number of filters, in their order, that a series passes */
+    struct strpool names; /* the names that exist, for the message about a name that does not */
+    int64_t from_s, to_s; /* the time of the data that was seen; to_s is 0 if there was none */
 };
 
 static int names_add(struct strpool *n, const char *text)
@@ -33,7 +36,7 @@ static int names_add(struct strpool *n, const char *text)
     return at < 0 ? (int)at : 0;
 }
 
-/* With `label` each of them is a value of this label. */
+/* If there is a label, each name is a value of that label. */
 static void put_names(struct buf *to, const struct strpool *n, const char *label)
 {
     for (size_t i = 0; i < n->strings.len && i < SHOWN; i++) {
@@ -97,7 +100,7 @@ static void put_passed(struct buf *to, const struct explaining *x)
                    x->filters[i].key, x->filters[i].is_label ? '=' : ' ', x->filters[i].wanted);
 }
 
-/* Sets *ret when a filter of names leaves nothing, or nothing is there. */
+/* Sets *ret when a filter by name leaves nothing, or when there is nothing at all. */
 static int explain_series(struct explaining *x, struct buf *to, bool *ret)
 {
     const struct fleet_choice *c = x->choice;
@@ -151,7 +154,7 @@ static int on_latency(void *context, const struct store_latency *l)
     return names_add(&x->names, l->request);
 }
 
-/* Collects what there is of any metric and request: types, or names of requests. */
+/* Collects the types, or the names of requests, that exist for any metric and request. */
 static int look(struct explaining *x, bool in_range, bool requests)
 {
     struct fleet_choice any = *x->choice;
@@ -200,7 +203,7 @@ static bool has_name(const struct strpool *n, const char *name)
     return false;
 }
 
-/* What is left when names of services, hosts and labels choose something. */
+/* Reports what is left when names of services, hosts and labels have selected something. */
 static int explain_rest(struct explaining *x, struct buf *to)
 {
     const struct asker *a = x->a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store finds by itself, methods that take a larger share since a version of their service
- * came, and what recordings reported.
+ * What a store finds by itself: methods that take a larger share since a new version of their
+ * service, and what recordings reported.
  */
 #include "base/hash.h"
 #include "fleet/ask.h"
@@ -12,8 +12,8 @@
 #include <string.h>
 
 /*
- * The probability that the answer contains any finding due to chance alone. It is small because the
- * question is asked every day and for many services.
+ * The probability that the answer contains any finding that is due to chance alone. It is small
+ * because the query is made every day and for many services.
  */
 static const double false_alarm = 0.01;
 
@@ -66,7 +66,10 @@ static int on_block(void *context, const struct store_block *b)
     return 0;
 }
 
-/* All versions, and when they ran: up to the end of the range, however long before it. */
+/*
+ * Finds all versions and when they ran, up to the end of the range, however long before the range
+ * they began.
+ */
 static int find_versions(struct searching *x)
 {
     struct fleet_choice choice = x->a->q->choice;
@@ -112,7 +115,7 @@ static int refine(struct searching *x, struct version_span *v)
     return e;
 }
 
-/* The version of the same service that came last before this one; NULL for the first one. */
+/* Returns the version of the same service that came last before this one, or NULL. */
 static const struct version_span *version_before(const struct searching *x,
                                                  const struct version_span *v)
 {
@@ -149,8 +152,10 @@ static int find_pairs(struct searching *x, struct pairs *pairs)
     return e;
 }
 
-/* Reads the new version since it appeared, and the other one during the same time and as long
- * before. */
+/*
+ * Reads the new version since it appeared; for the other one the same time, and as much time before
+ * that.
+ */
 static int read_pair(struct searching *x, const struct pair *p, struct comparison *c)
 {
     struct fleet_choice choice = x->a->q->choice;
@@ -190,8 +195,8 @@ static void put_regression(struct asker *a, const struct pair *p, const struct c
     ask_put_change(j, c, m, 0);
     ask_put_change(j, c, m, 1);
     /*
-     * When weights are compared, the share says nothing about samples. When samples are compared,
-     * the share also covers samples without a time.
+     * If weights were compared, the share does not apply to samples. If samples were compared, it
+     * includes samples without a time.
      */
     if (!c->weights)
         json_key_u64(j, "extra_samples",
@@ -239,7 +244,7 @@ struct reported {
     char *kind, *text;
     uint64_t count, weight_ns;
     int64_t last_s;
-    struct map series; /* those of which it was reported */
+    struct map series; /* the VMs for which it was reported */
 };
 
 struct all_reported {
@@ -268,7 +273,7 @@ static int on_reported(void *context, const struct store_finding *f)
     struct all_reported *all = context;
     bool added = false;
     if (strcmp(f->kind, FLEET_SLOW_REQUEST) == 0)
-        return 0; /* of a single one: `requests` lists them */
+        return 0; /* of a single VM: `requests` lists them */
     uint64_t key = hash_of(
         hash_of(hash_of(hash_of(0, f->series->service), f->series->version), f->kind), f->text);
     uint64_t *at = map_at(&all->at, key, all->list.len, &added);
@@ -300,7 +305,7 @@ static int by_weight(const void *left, const void *right)
     return a->count != b->count ? (a->count < b->count ? 1 : -1) : strcmp(a->text, b->text);
 }
 
-/* A member "reported". */
+/* Writes a member "reported". */
 static int put_reported(struct asker *a)
 {
     _cleanup_(all_reported_release) struct all_reported all = {0};
@@ -330,7 +335,7 @@ static int put_reported(struct asker *a)
     return e;
 }
 
-/* Returns whether a version ran in the range and has the name that is asked for. */
+/* Returns whether a version ran in the range and has the requested name. */
 static bool is_chosen(const struct asker *a, const struct version_span *v)
 {
     return v->from_s < INT64_MAX && v->to_s > a->q->choice.from_s &&

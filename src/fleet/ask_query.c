@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where methods of a name run, who calls them, and at what cost. */
+/* Where methods with a name run, which methods call them, and at what cost. */
 #include "fleet/ask.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ struct query_row {
 
 struct query_rows {
     VEC(struct query_row) list;
-    struct map of; /* method << 32 | other: number in list */
+    struct map of; /* method << 32 | other -> number in list */
 };
 
 /* A method in a stack. Repeated frames of it count once, with the caller of the innermost one. */
@@ -37,13 +37,13 @@ struct querying {
     struct store_read *r;
     struct strpool labels;
     VEC(struct query_service) services;
-    struct map service_of; /* series: number in services */
+    struct map service_of; /* series -> number in services */
     /* By the store's number of a stack: 0 unknown, 1 without such a method, else range + 2. */
     VEC(uint32_t) stacks;
     VEC(struct query_range) ranges;
     VEC(struct query_hit) hits;
     struct query_rows places, callers;
-    const struct store_block *block; /* of the current block */
+    const struct store_block *block; /* the block that is being read */
     struct sum all;
 };
 
@@ -87,7 +87,7 @@ static bool is_known(const struct querying *q, size_t first, uint32_t method)
     return false;
 }
 
-/* Finds the methods that are asked for in a stack, from the running one outwards. */
+/* Finds the requested methods in a stack, from the running one outwards. */
 static int search_stack(struct querying *q, uint64_t stack)
 {
     struct store_stack path;
@@ -158,7 +158,7 @@ static int on_block(void *context, const struct store_block *b)
     return e;
 }
 
-/* What is not known comes last. */
+/* Rows whose cost is not known come last. */
 static int compare_rows(const void *left, const void *right, void *least)
 {
     const struct query_row *a = left, *b = right;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests: how often they came, how long they took, and where the slowest were recorded. */
+/* Requests: how many there were, how long they took, and where the slowest were recorded. */
 #include "base/latency.h"
 #include "fleet/ask.h"
 #include "fleet/ask_causes.h"
@@ -102,14 +102,14 @@ enum { SLOWEST = 20 };
 struct slow_request {
     const char *tenant, *service, *version, *host, *instance;
     char *text;                    /* "UPLOAD TRACE ID NAME" */
-    const char *trace, *id, *name; /* in it */
+    const char *trace, *id, *name; /* pieces of the text above */
     int64_t at_s;
     uint64_t duration_ns;
 };
 
 struct slow_requests {
     VEC(struct slow_request) list; /* the slowest first */
-    const char *name;              /* only of this one; NULL: any */
+    const char *name;              /* the name that is requested; NULL: any */
     size_t max;
 };
 
@@ -198,7 +198,7 @@ int ask_requests(struct asker *a)
     struct fleet_choice choice = a->q->choice;
     struct store_read *r = NULL;
     int e = 0;
-    /* The last read is also that of everything else. */
+    /* The last read covers everything else as well. */
     for (int g = FLEET_GROUPS - 1; g >= 0 && e == 0; g--) {
         store_end(a->store, r);
         r = NULL;

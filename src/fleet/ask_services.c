@@ -11,13 +11,13 @@ struct service_sum {
     uint64_t series, hosts;
     const char *last_host;
     int64_t from_s, to_s;    /* of all blocks; to_s is 0 if there are none */
-    int64_t first_s, last_s; /* the same, of blocks that were read in detail */
+    int64_t first_s, last_s; /* the same for blocks that were read in detail */
 };
 
-/* Sums by service and version; the series of a view come sorted by both and by host. */
+/* Sums by service and version. The series of a view are sorted by both and by host. */
 struct service_sums {
     VEC(struct service_sum) list;
-    struct map of_series; /* id of a series: number in list */
+    struct map of_series; /* id of a series -> number in list */
 };
 
 static void service_sums_release(struct service_sums *s)
@@ -72,7 +72,7 @@ static int on_detailed_block(void *context, const struct store_block *b)
     return 0;
 }
 
-/* Reads an hour in the finest steps that are kept of it, unless that was done before. */
+/* Reads an hour in the finest resolution that is kept of it, unless that was done before. */
 static int read_hour(struct asker *a, struct service_sums *s, struct map *done, int64_t time_s)
 {
     const int64_t hour_s = store_resolution_s[STORE_RESOLUTIONS - 1];
@@ -94,7 +94,9 @@ static int read_hour(struct asker *a, struct service_sums *s, struct map *done, 
     return e;
 }
 
-/* Roll-ups say the hour in which the first and the last profile came; details say it better. */
+/*
+ * Roll-ups have the hour in which the first and the last profile came; finer blocks have the time.
+ */
 static int refine_times(struct asker *a, struct service_sums *s)
 {
     struct map done = {0};
@@ -139,7 +141,7 @@ static int sum_services(struct asker *a, const struct fleet_choice *choice,
     return e;
 }
 
-/* Begins the row of a service that has profiles, unless there are as many as asked for. */
+/* Begins the row of a service that has profiles, unless there are already as many as requested. */
 static bool begin_row(struct asker *a, const struct service_sum *s, uint64_t *shown)
 {
     a->found = a->found || s->to_s;

@@ -49,7 +49,7 @@ static int on_figure(void *context, const struct store_latency *l)
     while (figure < FLEET_FIGURES && strcmp(fleet_figures[figure].name, l->request) != 0)
         figure++;
     if (figure == FLEET_FIGURES)
-        return 0; /* of a later version */
+        return 0; /* the figure has a kind that only a later version knows */
     struct vm_sum *one = sum_of(context, l->series);
     if (!one)
         return -ENOMEM;
@@ -67,7 +67,7 @@ static int by_name(const void *left, const void *right)
     return c ? c : strcmp(a->version, b->version);
 }
 
-/* A duration adds up; of a size or a number the mean is shown instead. */
+/* Durations add up; for a size or a number the mean is shown instead. */
 static void put_figure(struct json *j, int figure, const struct figure_sum *f)
 {
     static const char *const units[] = {

@@ -69,7 +69,10 @@ int64_t batch_frame(struct batch *b, enum fleet_kind kind, const char *label, si
     return r < 0 ? r : (int64_t)b->frames.len - 1;
 }
 
-/* The name of a stack; those of the callers that it shares with the last one are known. */
+/*
+ * Computes the hash of a stack. The hashes of the callers that it shares with the last stack are
+ * known.
+ */
 static int name_stack(struct batch *b, const uint32_t *frames, size_t depth, struct fleet_hash *ret)
 {
     size_t same = 0;
@@ -253,7 +256,7 @@ bool batch_span(const struct batch *b, int64_t *ret_first, int64_t *ret_last)
     return any;
 }
 
-/* ---- from process to process: of one machine and one build, so that structures go as they are */
+/* ---- between processes of one machine and one build, so structures are copied as they are */
 
 #define PACK_LISTS(b, DO) \
     DO((b)->origin)       \

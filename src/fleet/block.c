@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* The first byte: which columns there are. */
+/* The first byte: a bit for each column that exists. */
 enum { HAS_WEIGHTS = 1, HAS_REQUESTS = 2, HAS_TRACES = 4, KNOWN_FLAGS = 7 };
 
 static int compare(const void *left, const void *right)

@@ -13,8 +13,9 @@
 enum { STATEMENT_MS = 120000, NAME_LEN_MAX = 64 };
 
 /*
- * A table of one server. The rows of one upload have one sharding key, so that they are one insert
- * on one server, and those that are sent again meet the first ones there.
+ * A table of one server. All rows of one upload have the same sharding key. They are therefore one
+ * insert on one server, and when they are sent again they get to the server that has the first
+ * ones.
  */
 static const struct {
     const char *name, *columns, *engine, *shard;
@@ -73,7 +74,7 @@ static const struct {
 /* 2: requests have a kind. */
 enum { SCHEMA_VERSION = 2 };
 
-/* Names of the whole cluster's tables. */
+/* The names of the tables of the whole cluster. */
 static const char *const all_tables[CH_TABLES] = {
     "all_type",       "all_request",   "all_frame",     "all_stack",       "all_series",
     "all_sample_10s", "all_sample_5m", "all_sample_1h", "all_latency_10s", "all_latency_5m",
@@ -225,7 +226,7 @@ static int mark_version(struct clickhouse_store *s, const char *host, struct buf
     return run_on(s, host, s->database, sql, NULL, NULL, why);
 }
 
-/* Upgrades from version 1 to 2, in which all names are those of requests. */
+/* Upgrades from version 1 to 2. In version 1 all names are names of requests. */
 static int add_kind(struct clickhouse_store *s, const char *host, struct buf *why)
 {
     static const char *const names[] = {"request", "all_request"};
@@ -245,7 +246,7 @@ static int add_kind(struct clickhouse_store *s, const char *host, struct buf *wh
     return r;
 }
 
-/* old: the version of the tables that are there; 0: none are. */
+/* old: the version of the existing tables; 0: there are none. */
 static int make_on(struct clickhouse_store *s, const char *host, uint64_t old, struct buf *why)
 {
     _cleanup_(buf_release) struct buf sql = BUF(1 << 16);
@@ -274,9 +275,9 @@ static int make_on(struct clickhouse_store *s, const char *host, uint64_t old, s
 }
 
 /*
- * Makes what is missing on a server. The version is part of a table's name, because creating a
- * table is atomic. That table is created first, so that tables left by a killed process are
- * recognized as ours.
+ * Makes the tables that are missing on a server. The version is part of a table's name, because
+ * creating a table is atomic. The table of versions is created first, so that tables that a killed
+ * process left behind are recognized as ours.
  */
 static int prepare_server(struct clickhouse_store *s, const char *host, bool create,
                           struct buf *why)
@@ -441,7 +442,7 @@ int store_clickhouse_open(struct store **ret, const char *address, bool create, 
                         "[?cluster=NAME], several servers with a cluster alone");
     if (r == 0)
         r = http_available(why);
-    /* A question needs one server that answers; a collector makes the tables of all. */
+    /* A query needs one server that answers; a collector makes the tables of all servers. */
     for (size_t i = 0; i < s->hosts.len && r == 0; i++) {
         buf_clear(why);
         r = prepare_server(s, s->hosts.data[i].url, create, why);

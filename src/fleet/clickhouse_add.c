@@ -21,15 +21,15 @@ struct making {
     struct clickhouse_store *s;
     const struct batch *b;
     struct store_adding *to;
-    struct buf *rows; /* of samples and latencies: those of the resolution that is being added */
+    struct buf *rows; /* of samples and latencies, the rows of the resolution that is being added */
     struct buf *why;
     bool at_once; /* rows are inserted, table by table, as soon as they are made */
-    size_t bytes; /* of complete tables */
+    size_t bytes; /* bytes of the tables that are complete */
     uint64_t series;
-    uint64_t *requests; /* their hashes, by number in the batch */
+    uint64_t *requests; /* their hashes, by the number of the request in the batch */
 };
 
-/* ---- what is the same in many uploads is inserted once a day by each process */
+/* ---- rows that many uploads have in common; each process inserts them once a day */
 
 static bool is_known(const struct making *m, enum clickhouse_table table, uint64_t key)
 {
@@ -40,7 +40,7 @@ static bool is_known(const struct making *m, enum clickhouse_table table, uint64
     return known;
 }
 
-/* Returns whether a row is needed, which then is known once it is inserted. */
+/* Returns whether a row has to be inserted. If so, it counts as known once that is done. */
 static bool is_needed(struct making *m, enum clickhouse_table table, uint64_t key)
 {
     if (is_known(m, table, key))
@@ -86,8 +86,8 @@ static uint64_t hash_of_text(struct str text)
 }
 
 /*
- * Returns the hash of a name. Requests have kind 0, which leaves their hashes as they were when
- * they were the only kind.
+ * Returns the hash of a name. Requests have kind 0, so their hashes are the same as when they were
+ * the only kind.
  */
 static uint64_t hash_of_name(uint32_t kind, struct str text)
 {
@@ -103,10 +103,7 @@ static int add_types(struct making *m)
         row_string(rows, m->b, t->name);
         row_string(rows, m->b, t->unit);
     }
-    /*
-     * There are so few of these rows that they are not remembered one by one: one hash covers all
-     * of them.
-     */
+    /* There are so few of these rows that a single hash stands for all of them. */
     if (!is_needed(m, CH_TYPE, hash_of_text((struct str){(char *)rows->data, rows->len})))
         buf_clear(rows);
     return complete(m, CH_TYPE);
@@ -197,7 +194,7 @@ static int add_bucket(void *context, uint32_t type, int64_t start_s, struct flee
     struct making *m = context;
     struct buf *rows = m->rows;
     if (start_s < 0 || start_s > UINT32_MAX)
-        return 0; /* no time that a table has */
+        return 0; /* the table cannot store such a time */
     for (size_t i = 0; i < e->list.len; i++) {
         const struct fleet_entry *at = &e->list.data[i];
         row_string(rows, m->b, m->b->types.data[type].name);
@@ -228,7 +225,7 @@ static int add_samples(struct making *m)
     return r;
 }
 
-/* ---- requests' latencies; those of one name and bucket are one row */
+/* ---- latencies of requests; those of one name and bucket are one row */
 
 struct latency_at {
     int64_t start_s;
@@ -359,7 +356,10 @@ static struct store_adding *new_adding(const struct fleet_hash *upload, size_t r
     return a;
 }
 
-/* Adds an upload whose rows are too many to wait: no more than one table's are in memory. */
+/*
+ * Adds an upload whose rows are too many to wait for others: only one table's rows are in memory at
+ * a time.
+ */
 static int add_large(struct making *m, const struct fleet_origin *origin, bool *ret_new)
 {
     bool there = false;

@@ -101,7 +101,7 @@ int clickhouse_find_uploads(struct clickhouse_store *s, struct store_adding *lis
     return r;
 }
 
-/* Inserts what the uploads of a list have for a table. */
+/* Inserts the rows that the uploads of a list have for a table. */
 static int insert_rows(struct clickhouse_store *s, enum clickhouse_table table,
                        const struct store_adding *list, struct buf *why)
 {
@@ -114,7 +114,10 @@ static int insert_rows(struct clickhouse_store *s, enum clickhouse_table table,
     return all.len ? clickhouse_insert(s, table, &all, why) : 0;
 }
 
-/* The uploads' own rows come last: until then they are not known, and are sent again. */
+/*
+ * The rows of the uploads themselves come last: without them an upload is not known, and is sent
+ * again.
+ */
 static int insert_group(struct clickhouse_store *s, struct store_adding *list, struct buf *why)
 {
     int r = clickhouse_find_uploads(s, list, why);
@@ -127,7 +130,7 @@ static int insert_group(struct clickhouse_store *s, struct store_adding *list, s
     return r;
 }
 
-/* ---- who inserts */
+/* ---- which thread inserts */
 
 static void begin_inserting(struct clickhouse_store *s)
 {
@@ -182,8 +185,8 @@ static size_t size_of(const struct store_adding *a)
 }
 
 /*
- * Takes the oldest upload that waits, and those that can be inserted together with it. Two with one
- * id must not both find that it is missing, so the second one stays.
+ * Takes the oldest upload that waits, and those that can be inserted together with it. Of two
+ * uploads with one id only the first is taken, because both would find that it is missing.
  */
 static struct store_adding *take_group(struct clickhouse_store *s)
 {
@@ -209,8 +212,8 @@ static struct store_adding *take_group(struct clickhouse_store *s)
 }
 
 /*
- * Records how it went. A group fails as a whole, also when only one upload needed the server that
- * is down, or has what the server does not take. So each upload is tried alone then.
+ * Stores the result. A group fails as a whole, even if only one of its uploads needed the server
+ * that is down, or has rows that the server refuses. Each upload is therefore tried alone then.
  */
 static void settle(struct clickhouse_store *s, struct store_adding *list, int error,
                    const struct buf *why)
@@ -231,8 +234,8 @@ static void settle(struct clickhouse_store *s, struct store_adding *list, int er
 }
 
 /*
- * Lets others arrive, if the last group shows that there are others. A single sender that waits for
- * each answer is not delayed.
+ * If the last group shows that there are other senders, lets their uploads arrive. A single sender
+ * that waits for each answer is not delayed.
  */
 static void pause_before_group(struct clickhouse_store *s)
 {

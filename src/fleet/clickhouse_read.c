@@ -22,10 +22,10 @@ struct store_read {
     struct clickhouse_store *s;
     const struct fleet_choice *choice;
     struct buf *why;
-    struct arena arena; /* texts of series */
+    struct arena arena; /* the texts of series */
     VEC(struct store_series) series;
-    struct map series_of; /* by hash: the number in series; only those that are chosen */
-    bool all_series;      /* none was left out */
+    struct map series_of; /* hash -> number in series; only the selected ones */
+    bool all_series;      /* all series were selected */
     struct store_span spans[STORE_SPANS];
     int n_spans;
     struct strpool request_names;
@@ -58,8 +58,8 @@ static const char *copy_text(struct store_read *r, struct cursor *c)
 }
 
 /*
- * Runs a SELECT and visits each row of its answer. The visit reads the row off the cursor and
- * returns 0 or what ends the reading.
+ * Runs a SELECT and visits each row of its answer. The visitor reads the row with the cursor, and
+ * returns 0 or a value that ends the reading.
  */
 static int each_row(struct store_read *r, struct buf *sql,
                     int (*visit)(void *context, struct cursor *row), void *context)
@@ -248,7 +248,7 @@ static void put_series(struct store_read *r, struct buf *sql)
     buf_string(sql, ")");
 }
 
-/* " AND request IN (...)" when one is chosen; those without a request have number 0. */
+/* " AND request IN (...)" when one is selected; samples without a request have number 0. */
 static void put_requests(struct store_read *r, struct buf *sql)
 {
     uint64_t hash, at;
@@ -289,7 +289,7 @@ struct block_visits {
     void *context;
 };
 
-/* The small number of a stack in this view. */
+/* Returns the small number of a stack in this view. */
 static int64_t stack_number(struct store_read *r, uint64_t hash)
 {
     bool added;
@@ -304,7 +304,7 @@ static int end_block(struct block_visits *v)
 {
     const uint64_t *series = map_get(&v->r->series_of, v->series);
     int e = 0;
-    /* An upload that arrived while the question was being answered is not part of the answer. */
+    /* An upload that arrived while the query was being answered is not part of the answer. */
     if (series && (v->b.samples || v->b.weight)) {
         v->b.series = &v->r->series.data[*series];
         fleet_entries_settle(&v->e);
@@ -359,7 +359,7 @@ static int blocks_of_span(struct block_visits *v, const struct store_span *span)
 {
     struct store_read *r = v->r;
     _cleanup_(buf_release) struct buf sql = BUF(STATEMENT_MAX);
-    /* The series and times of blocks that are merged do not matter, so any will do. */
+    /* When blocks are merged, their series and times do not matter, so any of them is taken. */
     bool merged = r->choice->merged && v->entries;
     buf_string(&sql, "SELECT ");
     if (merged)
@@ -435,7 +435,7 @@ static int ends_of_span(struct block_visits *v, const struct store_span *span)
     return each_row(v->r, &sql, on_ends_row, v);
 }
 
-/* Visits what each type has in each span. */
+/* Visits what exists of each type in each span. */
 static int each_span(struct block_visits *v,
                      int (*read)(struct block_visits *, const struct store_span *))
 {
@@ -612,7 +612,7 @@ static int on_stack_row(void *context, struct cursor *c)
         if (e == 0 && added)
             e = vec_push(&r->frames, ((struct store_frame){"[unknown]", FLEET_MARK}));
     }
-    /* A stack whose rows were not merged yet comes more than once. */
+    /* A stack whose rows have not been merged yet comes more than once. */
     if (e == 0 && at && !r->stacks.data[*at].known) {
         struct fetched_stack *s = &r->stacks.data[*at];
         *s = (struct fetched_stack){s->hash, first, (uint32_t)n, true};

@@ -11,7 +11,7 @@
 enum { DAY_S = 86400, UPLOADS_KEPT_S = 40 * DAY_S };
 
 /*
- * First records that the data is gone, so that no question expects data that is only partly
+ * First records that the data has been removed, so that no query relies on data that is only partly
  * removed.
  */
 static int record_removed(struct clickhouse_store *s, int resolution, int64_t up_to,
@@ -42,7 +42,10 @@ static int drop_partitions(struct clickhouse_store *s, enum clickhouse_table tab
     return clickhouse_drop_partitions(s, buf_str(&sql), name, why);
 }
 
-/* Stacks, series and uploads; as in SQLite, stacks stay a day more for what was on its way. */
+/*
+ * Stacks, series and uploads. As in SQLite, stacks are kept for one more day, for uploads on their
+ * way.
+ */
 static int delete_rows(struct clickhouse_store *s, int64_t oldest_s, int64_t now_s, struct buf *why)
 {
     const struct {

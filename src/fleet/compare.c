@@ -100,7 +100,7 @@ static void add_cluster(struct stat_side *s, double n)
     s->clusters++;
 }
 
-/* Adds what a block says to the sums of its side and of its instance. */
+/* Adds a block to the sums of its side and of its instance. */
 static int end_block(struct comparison *c, uint64_t series, double n, bool is_read)
 {
     int64_t instance = instance_of(c, series);
@@ -124,10 +124,7 @@ static int end_block(struct comparison *c, uint64_t series, double n, bool is_re
     return e;
 }
 
-/*
- * Each instance is also a cluster of its own, because its peculiarities do not average out over
- * time.
- */
+/* Each instance counts as a cluster too, because its peculiarities do not average out over time. */
 static void end_instances(struct comparison *c)
 {
     for (size_t i = 0; i < c->instance_n.len; i++)
@@ -140,7 +137,7 @@ static void end_instances(struct comparison *c)
     }
 }
 
-/* A block is a cluster: samples of one series and one stretch of time. */
+/* A block is a cluster: the samples of one series in one stretch of time. */
 static int on_block(void *context, const struct store_block *b)
 {
     struct comparison *c = context;
@@ -180,8 +177,8 @@ static int count_block(void *context, const struct store_block *b)
 }
 
 /*
- * Finds the coarsest resolution that divides a side into enough clusters. A side of many instances
- * has enough of them in a short time.
+ * Finds the coarsest resolution that divides a side into enough clusters. If a side has many
+ * instances, a short time has enough of them.
  */
 static int find_step(struct comparison *c, const struct fleet_choice *choice, int64_t *ret)
 {
@@ -245,7 +242,7 @@ double compare_evidence(const struct compared *m, int part)
     return m->few[part] ? 0 : x->low > 0 ? x->low : x->high < 0 ? -x->high : 0;
 }
 
-/* What is certain to have changed comes first, by how much it changed at least. */
+/* Differences that are certain come first, sorted by their least amount. */
 static int compare_rows(const void *left, const void *right)
 {
     const struct compared *a = left, *b = right;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Figures have minutes as buckets. A VM that was silent for longer than this is gone. */
+/* Figures have buckets of a minute. A VM that was silent for longer than this counts as gone. */
 enum { STEP_S = 60, MINUTES = METRICS_SPAN_S / STEP_S + 2 };
 
 struct reading_sum {
@@ -26,7 +26,7 @@ struct vm_now {
 
 struct collecting {
     VEC(struct vm_now *) vms;
-    struct map vm_of; /* series: number in vms + 1; 0: beyond the limit */
+    struct map vm_of; /* series -> number in vms + 1; 0: beyond the limit */
     int64_t from_s;
     uint64_t others;
 };
@@ -68,7 +68,7 @@ static int on_figure(void *context, const struct store_latency *l)
     while (figure < FLEET_FIGURES && strcmp(fleet_figures[figure].name, l->request) != 0)
         figure++;
     if (figure == FLEET_FIGURES || l->start_s < c->from_s || minute >= MINUTES)
-        return 0; /* of a later version, or of a clock that is ahead */
+        return 0; /* from a later version, or from a clock that is fast */
     uint64_t *at = map_at(&c->vm_of, l->series->id, 0, &added);
     int64_t number = !at ? -ENOMEM : added ? add_vm(c, l->series) : (int64_t)*at;
     if (number <= 0)
@@ -134,8 +134,8 @@ static bool has(const struct vm_now *vm, int64_t minute)
 }
 
 /*
- * The minute that a gauge describes; -1: none. If the VM sends a figure at all, the figure is 0 in
- * a minute that only has others.
+ * Returns the minute that a gauge describes, or -1. If the VM sends a figure at all, the figure
+ * counts as 0 in a minute that has only other figures.
  */
 static int64_t minute_of(const struct collecting *c, const struct vm_now *vm, const struct gauge *g)
 {

@@ -51,7 +51,7 @@ struct translation {
     struct batch *b;
     const struct profile *p;
     uint32_t *frames; /* number + 1 in the batch; 0: not yet */
-    uint32_t *stacks; /* by node, likewise */
+    uint32_t *stacks; /* the same by node */
     VEC(uint32_t) path;
 };
 
@@ -89,7 +89,7 @@ static int64_t stack_in_batch(struct translation *t, uint32_t node)
     return at;
 }
 
-/* The names of metrics are those of the command; CPU samples are called by what they measure. */
+/* The names of metrics are those of the command. CPU samples are named after what they measure. */
 static const char *name_of(enum profile_metric metric)
 {
     return metric == PROFILE_CPU ? "cpu" : profile_metrics[metric].name;
@@ -97,7 +97,7 @@ static const char *name_of(enum profile_metric metric)
 
 /*
  * The unit of a metric's weights in a store: samples count as the time that they stand for. Where
- * that is not known they have no weight, and the unit says so.
+ * that is unknown they have no weight, and the unit shows this.
  */
 static const char *unit_of(enum profile_metric metric, uint64_t interval_ns, bool read)
 {
@@ -136,7 +136,7 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
         const struct profile_sample *from = &s->samples.data[i];
         int64_t time_ns = from_ns + (int64_t)from->time_ns;
         uint64_t rests_on = readings_next(&readings, from->weight);
-        /* A wait is recorded when it ends. */
+        /* A wait is recorded at its end. */
         if (!fleet_reading_includes(t->how,
                                     time_ns + (metric == PROFILE_LOCK ? (int64_t)from->weight : 0)))
             continue;
@@ -155,7 +155,7 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
     return 0;
 }
 
-/* Live objects by the place that allocated them, as of the recording's end. */
+/* Adds the objects that were live at the recording's end, by the place that allocated them. */
 static int add_live(struct translation *t, int64_t from_ns)
 {
     for (size_t i = 0; i < t->p->sites.len; i++) {
@@ -204,8 +204,8 @@ static int translate(struct batch *b, const struct profile *p, const struct flee
 }
 
 /*
- * Causes need much more memory than all else. Where there is not enough, the rest is taken, and
- * that they lack is reported.
+ * Causes need much more memory than everything else. If there is not enough, the rest is used
+ * without them, and this is reported.
  */
 static int read_causes(struct batch *b, const char *path, const struct sample_requests *requests,
                        struct buf *why)
@@ -317,8 +317,8 @@ static int read_packed(struct fleet_batches *to, const char *path, const struct 
 }
 
 /*
- * Names a form by its parts: the boundary between them is another one each time it is sent. What
- * follows a damaged part is left out.
+ * Names a form by its parts, because the boundary between them is different each time it is sent.
+ * What follows a damaged part is left out.
  */
 static struct fleet_hash hash_parts(struct multipart form)
 {
@@ -417,7 +417,7 @@ static void limit(int what, uint64_t to)
     setrlimit(what, &l);
 }
 
-/* Writable memory that the process has from its parent: it does not count. */
+/* The writable memory that the process has inherited from its parent, which does not count. */
 static uint64_t inherited_bytes(void)
 {
     _cleanup_free_ uint8_t *text = NULL;
@@ -428,7 +428,10 @@ static uint64_t inherited_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The first byte is 0 or the errno; the hash of the parts and the batches or the reason follow. */
+/*
+ * Writes 0 or the errno in the first byte. Then follow the hash of the parts and the batches, or
+ * the reason.
+ */
 _Noreturn static void read_in_child(int to, const struct fleet_reading *how)
 {
     struct fleet_batches b = {0};
@@ -494,8 +497,9 @@ static int result_of(struct fleet_batches *ret, const uint8_t *bytes, size_t len
 }
 
 /*
- * The reader and the pipe from it. No other reader may be forked while this process holds the write
- * end of the pipe: it would inherit that end, and the pipe would stay open until it exits.
+ * The process that reads, and the pipe from it. While this process has the write end of the pipe,
+ * no other reader may be forked: it would inherit that end, and the pipe would stay open until it
+ * exits.
  */
 static int start_child(const struct fleet_reading *how, pid_t *ret, int *ret_from)
 {

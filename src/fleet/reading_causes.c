@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The share of the requests of a name in one upload that is slow. */
+/* The share of slow requests among the requests of a name in one upload. */
 #define SLOW_SHARE 0.01
 /*
  * The slow requests are reported if they took at least this many times as long as the typical ones
@@ -22,9 +22,9 @@
 enum { TYPICAL_LEAST = 10, CAUSES = 3, NAME_MAX_LEN = 1000 };
 
 /*
- * How much a request counts in each group: its weight as a multiple of the mean of its name in the
- * group, so that the sum of all divided by their number is the mean that the recording itself
- * shows. 0: it is not in the group.
+ * How much a request counts in each group: its weight divided by the mean weight of its name in the
+ * group. The sum of all, divided by their number, is then the mean that the recording itself shows.
+ * 0: it is not in the group.
  */
 struct shares {
     double of[FLEET_GROUPS];
@@ -39,11 +39,11 @@ struct causes {
     struct shares *shares; /* of each request of the list */
 };
 
-/* "[lock]", "[shop.Stock]": what is not code. */
+/* "[lock]", "[shop.Stock]": a mark for something that is not code. */
 static int64_t mark_of(struct batch *b, const char *text)
 {
     char name[NAME_MAX_LEN + 8];
-    /* With an end like that of a method, because names of methods are made stable. */
+    /* The name gets an end like that of a method, because names of methods are made stable. */
     int len = snprintf(name, sizeof(name), "%.*s.", NAME_MAX_LEN, text);
     size_t stable = fleet_stable_label(name, (size_t)len) - 1;
     char mark[NAME_MAX_LEN + 8];
@@ -51,13 +51,18 @@ static int64_t mark_of(struct batch *b, const char *text)
     return batch_frame(b, FLEET_MARK, mark, (size_t)len);
 }
 
-/* Peers and files have too many names, and what request_cause_is_one has no name of its own. */
+/*
+ * Peers and files have too many names, and a cause for which request_cause_is_one is true needs no
+ * name.
+ */
 static bool is_named(const struct request_part *p)
 {
     return p->object && *p->object && p->cause != CAUSE_IO && !request_cause_is_one(p->cause);
 }
 
-/* A stack of the cause, what it was about, and the program's method in which it occurred. */
+/*
+ * A stack consists of the cause, what it was about, and the program's method in which it occurred.
+ */
 static int64_t stack_of(struct causes *c, const struct request_part *p, const char *method)
 {
     uint32_t path[3];
@@ -111,13 +116,13 @@ static int add_part(struct causes *c, const struct request *q, const struct requ
     return r == 0 && left ? add(c, q, p, method, left, first) : r;
 }
 
-/* How much a request counts in its group before that is scaled; equal: each counts the same. */
+/* How much a request counts in its group before scaling. equal: all count the same. */
 static double weight_of(const struct causes *c, const struct request *q, bool equal)
 {
     return !fleet_reading_includes(c->s->how, q->end_ns) ? 0 : equal ? 1 : (double)q->weight;
 }
 
-/* Sets the shares of a group's requests of one name. */
+/* Sets the shares of a group's requests that have one name. */
 static void share_group(struct causes *c, enum fleet_group group, const uint32_t *list, size_t len,
                         bool equal)
 {
@@ -160,7 +165,7 @@ static int add_latencies(struct causes *c)
     return r;
 }
 
-/* ---- the slow ones of a name */
+/* ---- the slow requests of a name */
 
 static void put_culprit(struct buf *text, const struct group_cause *c)
 {
@@ -237,7 +242,7 @@ int causes_read(struct batch *b, const char *path, const struct sample_requests 
         c.types[i] = (uint32_t)type;
         r = (int)MIN(type, 0);
     }
-    /* Without an index: the file is an upload. */
+    /* Without an index, because the file is an upload. */
     if (r == 0)
         r = timeline_read(&t, path, UINT64_MAX, NULL, why);
     if (r == 0)

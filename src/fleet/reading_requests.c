@@ -43,7 +43,7 @@ static int add_traces(struct sample_requests *s)
     return r;
 }
 
-/* The exact figures of a name, which do not say when, count where the recording began. */
+/* The exact figures of a name have no time, so they count where the recording began. */
 static int add_exact(struct sample_requests *s, size_t name)
 {
     const struct request_name *n = &s->requests.names.data[name];
@@ -155,7 +155,10 @@ static int64_t length_of(const struct request *q)
     return q->end_ns - q->start_ns;
 }
 
-/* The slowest request of each name, of the names whose slowest are the slowest of all. */
+/*
+ * Finds the slowest request of each name, for the names whose slowest requests are the slowest of
+ * all.
+ */
 static int add_slowest(struct sample_requests *s)
 {
     const struct request *slowest[SLOWEST];
@@ -203,8 +206,8 @@ int sample_requests_load(struct sample_requests *ret, struct batch *b, const cha
     for (size_t i = 0; r == 0 && i < ret->requests.names.len; i++) {
         const struct request_name *n = &ret->requests.names.data[i];
         /*
-         * Only the list says when each request ended. The list of a recording of up to a minute is
-         * complete.
+         * Only the list has the time at which each request ended. For a recording of up to a minute
+         * it is complete.
          */
         if (n->exact && n->all != n->count)
             r = add_exact(ret, i);
@@ -239,6 +242,6 @@ void sample_requests_find(const struct sample_requests *s, uint64_t thread, int6
             return;
         }
         if (w->end_ns <= time_ns && requests_work_at(q, thread, time_ns + 1) - i > 64)
-            return; /* after this many pieces of work that had ended, no enclosing one is assumed */
+            return; /* after this many pieces of work that had ended, there is no enclosing one */
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of the VM in a recording, as a batch has them. */
+/* The figures of the VM in a recording, in the form of a batch. */
 #include "base/file.h"
 #include "base/latency.h"
 #include "fleet/figures.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Figures are of interest by the minute, and buckets of samples would take six times the room. */
+/* Figures are kept by the minute. In the buckets of samples they would take six times the room. */
 enum { STEP_S = 60 };
 
 const struct fleet_figure_info fleet_figures[FLEET_FIGURES] = {
@@ -65,7 +65,7 @@ static void add_activity(struct values *to, const struct vm_activity *v)
         const struct vm_pause *p = &v->pauses.data[i];
         add(to, FIGURE_PAUSES, p->start_ns + (int64_t)p->duration_ns, p->duration_ns);
     }
-    /* Another event says when a safepoint ended; a recording may be cut between the two. */
+    /* Another event has the end of a safepoint; a recording may be cut between the two. */
     for (size_t i = 0; i < v->safepoints.len; i++) {
         const struct vm_safepoint *s = &v->safepoints.data[i];
         add(to, FIGURE_SAFEPOINTS, s->start_ns + (int64_t)s->sync_ns, s->total_ns);
@@ -124,7 +124,7 @@ static int put(struct batch *b, const struct value *v, size_t n)
 }
 
 /*
- * Threads that kept all others waiting for a safepoint, by the method in which they ran, and the
+ * Adds the methods in which threads ran while all others waited for them at a safepoint, and the
  * container's limit.
  */
 static int report(struct batch *b, const struct vm_activity *v, const struct fleet_reading *how)

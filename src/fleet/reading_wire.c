@@ -69,7 +69,7 @@ static int64_t stack_of(struct crossing *c, uint32_t node)
     return at;
 }
 
-/* The type in a store, and whether a value counts objects or what they weigh. */
+/* The type in a store, and whether a value is a number of objects or their weight. */
 struct target {
     const char *name, *unit;
     bool counts;  /* the value is a number of objects or waits, whose weights are another type */
@@ -121,7 +121,7 @@ static void weigh(struct fleet_sample *to, uint64_t value, const struct wire_mea
                   const struct target *t)
 {
     if (m->metric == WIRE_CPU || m->metric == WIRE_WALL) {
-        /* Without a sampling period it is unknown how many samples a time corresponds to. */
+        /* Without a sampling period it is unknown how many samples a time stands for. */
         to->count =
             m->count ? value / m->count + (value % m->count * 2 >= m->count && m->count > 1) : 1;
         to->weight = value * m->ns;
@@ -148,7 +148,7 @@ static int add_trace(struct crossing *c, uint32_t link, struct fleet_sample *to)
 }
 
 /*
- * `convert` and `--push` name the request that a sample was taken in; Java agents of Pyroscope and
+ * `convert` and `--push` name the request in which a sample was taken; Java agents of Pyroscope and
  * of OpenTelemetry name the span.
  */
 static int add_request(struct crossing *c, uint32_t labels, struct fleet_sample *to)
@@ -163,7 +163,7 @@ static int add_request(struct crossing *c, uint32_t labels, struct fleet_sample 
     return at < 0 ? (int)at : 0;
 }
 
-/* Returns whether figures of a metric may rest on readings or samples. */
+/* Returns whether figures of a metric may be based on readings or samples. */
 static bool is_read(enum wire_metric metric)
 {
     return metric == WIRE_EXACT_NS || metric == WIRE_ALLOC_BYTES;
@@ -209,7 +209,7 @@ static int add_origin(struct batch *b, const struct wire_batch *w, uint32_t set)
     return 0;
 }
 
-/* Our own formats keep in a note how many readings or samples all of a profile rests on. */
+/* In our own formats a note has the number of readings or samples on which a profile is based. */
 static struct readings readings_of(const struct wire_batch *w, const struct wire_profile *p)
 {
     struct readings r = {.all = profile_readings_noted(wire_label(w, p->labels, WIRE_NOTE))};

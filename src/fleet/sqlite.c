@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* What leads from one version of the tables to the next one. */
+/* The changes that lead from one version of the tables to the next one. */
 static const char *const steps[] = {
     /* 1: samples */
     "CREATE TABLE tenant(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
@@ -38,7 +38,7 @@ static const char *const steps[] = {
     "CREATE TABLE finding(id INTEGER PRIMARY KEY, start INTEGER NOT NULL, series INTEGER NOT NULL,"
     " kind TEXT NOT NULL, text TEXT NOT NULL, count INTEGER NOT NULL, weight_ns INTEGER NOT NULL);"
     "CREATE INDEX finding_start ON finding(start);",
-    /* 4: what is asked of a few series reads their blocks alone; names and traces can grow old */
+    /* 4: queries of a few series read only the blocks of these; names and traces can expire */
     "ALTER TABLE block RENAME TO old_block;"
     "CREATE TABLE block(id INTEGER PRIMARY KEY, resolution INTEGER NOT NULL, type INTEGER NOT NULL,"
     " series INTEGER NOT NULL, start INTEGER NOT NULL, samples INTEGER NOT NULL,"
@@ -58,7 +58,7 @@ static const char *const steps[] = {
     "ALTER TABLE trace ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;"
     "UPDATE request SET seen = unixepoch() / 86400;"
     "UPDATE trace SET seen = unixepoch() / 86400;",
-    /* 5: names of figures of the VM as well as of requests */
+    /* 5: names may belong to figures of the VM as well as to requests */
     "ALTER TABLE request RENAME TO old_request;"
     "CREATE TABLE request(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, name TEXT NOT NULL,"
     " seen INTEGER NOT NULL, UNIQUE(kind, name));"
@@ -114,7 +114,7 @@ static int read_version(sqlite3 *db, int *ret, struct buf *why)
     return 0;
 }
 
-/* A database of another program has tables and our version's number 0. */
+/* A database of another program has tables and no version. */
 static int check_is_ours(sqlite3 *db, struct buf *why)
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *s =
@@ -143,7 +143,7 @@ int sqlite_migrate(sqlite3 *db, int version, struct buf *why)
     r = sqlite_run(db, "BEGIN IMMEDIATE", why);
     if (r < 0)
         return r;
-    /* Another process may have done it meanwhile. */
+    /* Another process may have done this meanwhile. */
     r = read_version(db, &at, why);
     if (r == 0 && at == 0)
         r = check_is_ours(db, why);
@@ -172,7 +172,7 @@ int sqlite_connect(sqlite3 **ret, const char *path, bool create, struct buf *why
     sqlite3_extended_result_codes(db, 1);
     /*
      * An upload is on the disk before it is acknowledged (FULL), because the sender then deletes
-     * it. Memory is bounded: 16 MB of pages, and temporary tables in files.
+     * it. Memory is limited: 16 MB of pages, and temporary tables in files.
      */
     int r = sqlite_run(db,
                        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"

@@ -12,7 +12,7 @@ enum { DAY_S = 86400, DAY_BITS = 20 };
 /* How many numbers the writer remembers of each kind: some 32 bytes each. */
 enum { REMEMBERED = 1 << 18 };
 
-/* An upload on its way into the tables: what its numbers are in the store. */
+/* An upload on its way into the tables, with the numbers that its contents have in the store. */
 struct adding {
     struct sqlite_store *s;
     const struct batch *b;
@@ -44,8 +44,8 @@ static void remember(struct map *m, uint64_t key, int64_t id)
 }
 
 /*
- * The id of a row: `find` gets it by what is bound to ?1 and ?2, or else `insert`, with the same,
- * makes one.
+ * Returns the id of a row. `find` searches for the values that are bound to ?1 and ?2; if there is
+ * no such row, `insert` adds one with the same values.
  */
 static int64_t id_of(struct adding *a, sqlite3_stmt *find, sqlite3_stmt *insert)
 {
@@ -215,7 +215,7 @@ static int64_t insert_stack(struct adding *a, const struct fleet_stack *st, sqli
     return sqlite3_last_insert_rowid(a->s->db);
 }
 
-/* A stack that is in use is marked with the day once a day. */
+/* A stack that is in use is marked with the current day, once a day. */
 static void add_stacks(struct adding *a)
 {
     _cleanup_(pair_release) struct pair p = {0}, frames = {0};
@@ -290,7 +290,7 @@ static void add_traces(struct adding *a)
     }
 }
 
-/* Statements that read a block that is there and write it anew. */
+/* Statements that read an existing block and write the changed one. */
 struct block_writer {
     sqlite3_stmt *find, *put;
 };
@@ -343,7 +343,7 @@ static void put_block(struct adding *a, struct block_writer *w, int resolution, 
     step_done(a, w->put);
 }
 
-/* A resolution of the samples on its way into the tables. */
+/* The samples of one resolution on their way into the tables. */
 struct adding_blocks {
     struct adding *a;
     struct block_writer *w;
@@ -381,8 +381,7 @@ static void add_samples(struct adding *a)
     for (int i = 0; i < STORE_RESOLUTIONS && a->error == 0; i++) {
         struct adding_blocks x = {a, &w, i};
         /*
-         * A question about a trace includes its time, so traces are kept in the finest resolution
-         * only.
+         * A query for a trace includes its time, so traces are kept in the finest resolution only.
          */
         int r = batch_rollup(a->b, store_resolution_s[i], i == 0, add_block, &x);
         a->error = a->error ? a->error : r;
@@ -469,7 +468,7 @@ static void add_findings(struct adding *a)
     }
 }
 
-/* Returns whether the upload is new; it is known from here on. */
+/* Returns whether the upload is new. From now on it is known. */
 static bool add_upload(struct adding *a, const struct fleet_hash *upload, int64_t now_s)
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *s =
@@ -536,7 +535,7 @@ static int add_in_transaction(struct adding *a, const struct fleet_origin *origi
         a->error = sqlite_run(a->s->db, "COMMIT", a->why);
     if (a->error) {
         sqlite3_exec(a->s->db, "ROLLBACK", NULL, NULL, NULL);
-        sqlite_forget(a->s); /* rows that were rolled back */
+        sqlite_forget(a->s); /* these rows were rolled back */
         return a->error;
     }
     *ret_new = is_new;
@@ -548,7 +547,7 @@ int sqlite_store_add(struct store *store, const struct fleet_origin *origin,
                      struct store_adding **ret, bool *ret_new, struct buf *why)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
-    (void)ret; /* everything is done here */
+    (void)ret; /* everything has been done already */
     struct adding a = {.s = s, .b = b, .why = why};
     int r = allocate(&a);
     pthread_mutex_lock(&s->writing);

@@ -11,12 +11,12 @@ struct store_read {
     sqlite3 *db;
     const struct fleet_choice *choice;
     struct buf *why;
-    struct arena arena; /* texts of series */
+    struct arena arena; /* the texts of series */
     VEC(struct store_series) series;
-    struct map series_of; /* by id: the number in series; only those that are chosen */
+    struct map series_of; /* id -> number in series; only the selected ones */
     struct store_span spans[STORE_SPANS];
     int n_spans;
-    /* Frames and stacks that were asked for. */
+    /* Frames and stacks that were requested. */
     sqlite3_stmt *find_stack, *find_frame;
     struct map stack_of, frame_of;
     VEC(struct store_frame) frames;
@@ -183,7 +183,7 @@ int sqlite_read_series(struct store_read *r, int (*visit)(void *, const struct s
     return e;
 }
 
-/* Leaves the entries of the request that is chosen. */
+/* Keeps the entries of the selected request. */
 static void keep_request(struct store_read *r, struct fleet_entries *e, struct store_block *b)
 {
     size_t kept = 0;
@@ -225,7 +225,7 @@ static int visit_block(struct store_read *r, sqlite3_stmt *s, struct store_block
     return visit(context, b);
 }
 
-/* The blocks of one series, type and span; bound are all but the series. */
+/* Visits the blocks of one series, type and span. All parameters but the series are bound. */
 static int blocks_of_series(struct store_read *r, sqlite3_stmt *s, struct store_block *b,
                             bool entries, struct fleet_entries *e,
                             int (*visit)(void *, const struct store_block *), void *context)
@@ -240,7 +240,7 @@ static int blocks_of_series(struct store_read *r, sqlite3_stmt *s, struct store_
     return error;
 }
 
-/* The blocks of a type that a statement chooses; it takes resolution, type, series, from and to. */
+/* Selects the blocks of a type; the parameters are resolution, type, series, from and to. */
 static int blocks_of_type(struct store_read *r, const char *select, int64_t type,
                           struct store_block *b, bool entries,
                           int (*visit)(void *, const struct store_block *), void *context)
@@ -267,7 +267,7 @@ static int blocks_of_type(struct store_read *r, const char *select, int64_t type
     " FROM block WHERE resolution = ?1 AND type = ?2 AND series = ?3 AND start >= ?4 AND start < " \
     "?5"
 
-/* The blocks that any of the statements chooses. */
+/* Visits the blocks that any of the statements selects. */
 static int read_blocks(struct store_read *r, const char *const *selects, size_t n, bool entries,
                        int (*visit)(void *, const struct store_block *), void *context)
 {
@@ -298,11 +298,11 @@ int sqlite_read_blocks(struct store_read *r, bool entries,
 int sqlite_read_ends(struct store_read *r, int (*visit)(void *, const struct store_block *),
                      void *context)
 {
-    /* The columns have an index; sums are in the blocks' own pages, which are not read. */
+    /* An index has these columns. The sums are in the pages of the blocks, which are not read. */
     static const char *const ends[] = {
         "SELECT start, 0, 0" OF_A_SPAN " AND samples > 0 ORDER BY start LIMIT 1",
         "SELECT start, 0, 0" OF_A_SPAN " AND samples > 0 ORDER BY start DESC LIMIT 1"};
-    if (r->choice->request) /* which blocks have it is in their data */
+    if (r->choice->request) /* only the data of blocks shows which of them have the request */
         return sqlite_read_blocks(r, false, visit, context);
     return read_blocks(r, ends, ARRAY_SIZE(ends), false, visit, context);
 }
@@ -330,7 +330,7 @@ static int visit_latency(struct store_read *r, sqlite3_stmt *s, struct store_lat
     return e;
 }
 
-/* Those of one series in one span. */
+/* The blocks of one series in one span. */
 static int latencies_of(struct store_read *r, sqlite3_stmt *s, const struct store_series *series,
                         const struct store_span *span,
                         int (*visit)(void *, const struct store_latency *), void *context)
@@ -394,7 +394,7 @@ int sqlite_read_findings(struct store_read *r, int (*visit)(void *, const struct
     return e == 0 && step != SQLITE_DONE ? read_failed(r) : e;
 }
 
-/* The number of a frame in this view; negative errno. */
+/* Returns the number of a frame in this view, or a negative errno. */
 static int64_t frame_number(struct store_read *r, uint64_t id)
 {
     const uint64_t *known = map_get(&r->frame_of, id);

@@ -91,8 +91,8 @@ static int tidy_frames(struct sqlite_store *s, struct buf *why)
 
 /*
  * Stacks, names and series are marked with the day on which they were last sent. What was sent
- * before the oldest block began has no block any more: a day more for uploads that were on their
- * way. Traces are in the finest resolution alone.
+ * before the oldest block began is in no block any more; one more day allows for uploads that were
+ * on their way. Traces exist in the finest resolution only.
  */
 static int tidy_all(struct sqlite_store *s, const struct store_keep *keep, int64_t now_s,
                     struct buf *why)
@@ -110,7 +110,8 @@ static int tidy_all(struct sqlite_store *s, const struct store_keep *keep, int64
         {"DELETE FROM series WHERE seen < ?1", day},
         {"DELETE FROM request WHERE seen < ?1", day},
         {"DELETE FROM trace WHERE seen < ?1", trace_day},
-        {"DELETE FROM stack WHERE seen < ?1", day}, /* the last one: its changes are counted */
+        /* the last statement, whose changes are counted */
+        {"DELETE FROM stack WHERE seen < ?1", day},
     };
 
     int r = 0;

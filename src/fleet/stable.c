@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What generators put before the part of a name that differs from run to run. */
+/* What generators put in front of the part of a name that differs from run to run. */
 static const char *const generators[] = {
     "$$EnhancerBySpringCGLIB$$",
     "$$FastClassBySpringCGLIB$$",
@@ -34,7 +34,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Cuts the run of letters and digits after a mark that occurs at `at`. */
+/* Removes the letters and digits that follow a mark at `at`. */
 static size_t cut_after(char *label, size_t len, size_t at, bool digits_only)
 {
     size_t end = at;
@@ -59,10 +59,7 @@ static size_t settle_proxy_package(char *label, size_t len)
 
 size_t fleet_stable_label(char *label, size_t len)
 {
-    /*
-     * Only the class name is normalized, at whose end something that looks like an address may
-     * stand.
-     */
+    /* Only the class name is normalized, and only its end may look like an address. */
     char *dot = memrchr(label, '.', len);
     if (dot && dot > label && !memchr(label, '[', (size_t)(dot - label))) {
         size_t class_len = (size_t)(dot - label),

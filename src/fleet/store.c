@@ -78,7 +78,7 @@ static int add_span(struct store_span *to, int n, int resolution, int64_t from_s
     return n;
 }
 
-/* The spans of a range in which resolutions from `finest` to `coarsest` are to be used. */
+/* Finds the spans of a range in which resolutions from `finest` to `coarsest` are to be used. */
 static int spans_between(int finest, int coarsest, int64_t from, int64_t to, struct store_span *ret)
 {
     struct store_span right[STORE_RESOLUTIONS];
@@ -102,7 +102,7 @@ static int spans_between(int finest, int coarsest, int64_t from, int64_t to, str
 int store_spans(const struct fleet_choice *choice, const int64_t removed_until_s[STORE_RESOLUTIONS],
                 struct store_span ret[STORE_SPANS])
 {
-    /* Far enough for every time that a store holds, and a multiple of all resolutions. */
+    /* Later than every time that a store holds, and a multiple of all resolutions. */
     const int64_t end = fleet_floor(INT64_MAX / 4, HOUR);
     int64_t from = MAX(choice->from_s, -end);
     int64_t to = choice->to_s ? MIN(choice->to_s, end) : end;
@@ -121,7 +121,7 @@ int store_spans(const struct fleet_choice *choice, const int64_t removed_until_s
 int store_spans_kept(const struct fleet_choice *choice, int64_t removed_until_s[STORE_RESOLUTIONS],
                      struct store_span ret[STORE_SPANS])
 {
-    /* The coarser is kept at least as long. */
+    /* A coarser resolution is kept for at least as long. */
     for (int i = STORE_RESOLUTIONS - 2; i >= 0; i--)
         removed_until_s[i] = MAX(removed_until_s[i], removed_until_s[i + 1]);
     return store_spans(choice, removed_until_s, ret);

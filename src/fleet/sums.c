@@ -52,7 +52,7 @@ int stack_sums_add(struct stack_sums *s, const struct store_block *b)
 {
     size_t n = b->entries->list.len;
     const struct fleet_entry *e = b->entries->list.data;
-    /* Entries are sorted by stack. */
+    /* The entries are sorted by stack. */
     int r = n ? reach(s, e[n - 1].stack) : 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct sum *at = &s->by_stack.data[e[i].stack];
@@ -82,7 +82,7 @@ struct ranking {
     struct store_read *r;
     struct map of_frame;      /* frame: its method's number */
     struct strpool labels;    /* methods of one label and several kinds are one */
-    VEC(uint32_t) seen_stack; /* method: the stack that it was last counted for, + 1 */
+    VEC(uint32_t) seen_stack; /* method -> the last stack for which it was counted, + 1 */
 };
 
 static int64_t method_of(struct ranking *k, uint32_t frame)

@@ -24,7 +24,7 @@ struct build {
     uint64_t *roots, roots_n;
     struct dominators dom;
     void *vertex, *sizes;
-    unsigned sizes_shift; /* unit of sizes, which have 8 bytes if sizes_wide, else 4 */
+    unsigned sizes_shift; /* the unit of sizes, which have 8 bytes if sizes_wide, otherwise 4 */
     bool wide, class_wide, sizes_wide;
     uint64_t started_ns, lap_ns, dangling;
     struct heap_build_times times;
@@ -44,7 +44,7 @@ static uint64_t anonymous_now(void)
     return kib * 1024;
 }
 
-/* Samples the memory in use every few milliseconds, because the peak lies within the phases. */
+/* Samples the memory in use every few milliseconds, because it peaks within phases. */
 struct watch {
     pthread_t thread;
     volatile bool done;
@@ -189,7 +189,10 @@ static void copy_small(struct build *b)
     copy_classes(b);
     struct heap_root *roots = heap_index_at(b->f, HEAP_ROOTS);
     for (size_t i = 0; i < d->roots.len; i++) {
-        /* Not as a whole, whose padding is not set: the same dump gives the same index. */
+        /*
+         * The members are set one by one, because padding may hold anything: the same dump must
+         * give the same index.
+         */
         roots[i].id = d->roots.data[i].id;
         roots[i].tag = d->roots.data[i].tag;
         roots[i].thread = d->roots.data[i].thread;
@@ -204,7 +207,10 @@ static void copy_small(struct build *b)
     h->ids.lines = h->ids.ranks = h->ids.sorted = h->ids.buckets = NULL;
 }
 
-/* Fetches the entries of a node's first targets into the cache; its run is there. */
+/*
+ * Fetches the entries of a node's first targets into the cache. The list of targets is there
+ * already.
+ */
 static void expect_targets(const struct build *b, const uint8_t *path, uint64_t node)
 {
     const uint8_t *run = edges_of(&b->edges, node);
@@ -331,7 +337,7 @@ static int output_slice(void *ctx, unsigned thread, uint64_t slice)
         __builtin_prefetch((const uint8_t *)b->sizes + ahead * (b->sizes_wide ? 8 : 4));
         __builtin_prefetch((const uint8_t *)b->dom.idom + ahead * (b->wide ? 8 : 4));
         uint64_t over = v ? dominators_get(b->dom.idom, v, b->wide) : 0;
-        if (v) /* what is not reachable has its own size there already */
+        if (v) /* unreachable objects already have their own size there */
             dominators_set(retained, i,
                            dominators_get(b->sizes, v, b->sizes_wide) << b->sizes_shift >>
                                h->size_shift,
@@ -366,7 +372,8 @@ static int sum_retained(struct build *b)
     b->vertex = heap_memory_again(TAKE(b->dom.spare[1]), (reached + 2) * (b->wide ? 8 : 4));
     if (!b->sizes || !b->vertex)
         return -ENOMEM;
-    dominators_set(b->sizes, 1, 0, b->sizes_wide); /* all others are set */
+    /* the root has no size; the others are set below */
+    dominators_set(b->sizes, 1, 0, b->sizes_wide);
     int error = heap_parallel(b->d->threads, slices, size_slice, b);
     if (error)
         return error;

@@ -8,13 +8,14 @@ enum { SLICE = 1 << 18, AHEAD = 16 };
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* A child and what is sorted by: the complement of its retained size, because the largest is first.
+/*
+ * A child and its sort key, the complement of its retained size, because the largest comes first.
  */
 struct weighed {
     uint32_t key, child;
 };
 
-/* The groups of children to be sorted: those of the dominators of a slice. */
+/* The groups of children to be sorted: those whose dominators are in a slice. */
 struct order {
     const struct heap_index_file *f;
     const void *ends;
@@ -58,7 +59,7 @@ static ALWAYS_INLINE void sort_few(uint8_t *group, uint64_t n, const void *retai
 
 /*
  * Sorts by the bytes in which the sizes differ, the least significant first. Each step keeps the
- * order of what is equal, and the children come in the order of their numbers.
+ * order of equal elements, and the children arrive in the order of their numbers.
  */
 static int sort_many(struct order *o, unsigned thread, uint32_t *group, uint64_t n)
 {
@@ -133,14 +134,14 @@ static int sort_slice(void *ctx, unsigned thread, uint64_t slice)
 }
 
 /*
- * A group of children on the way down the dominator tree, of which those from `first` to before
- * `at` are left, and the class of their dominator.
+ * A group of children on the way down the dominator tree. The children from `first` up to but not
+ * including `at` are left; `class` is the class of their dominator.
  */
 struct step {
     uint64_t at, first, class;
 };
 
-/* The arrays that the way down reads, most of them anywhere. */
+/* The arrays that the descent reads, most of them at random places. */
 struct descent {
     const void *children, *ends, *retained;
     struct heap view;
@@ -166,8 +167,8 @@ static ALWAYS_INLINE struct step enter(const struct descent *d, uint64_t first, 
 /*
  * Computes what the instances of each class retain together: the sum over those that no other
  * instance of the class dominates. Traverses the whole tree once; `ends` are the ends of the groups
- * of children. The smallest child comes first: it has mostly no children of its own, and meanwhile
- * what the largest needs gets into the cache.
+ * of children. The smallest child comes first, because it mostly has no children of its own, and
+ * meanwhile the data of the largest one gets into the cache.
  */
 static ALWAYS_INLINE int sum_classes(const struct heap_index_file *f, struct heap_dump *dump,
                                      const void *ends, void **spare, const bool wide,

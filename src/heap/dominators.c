@@ -58,8 +58,8 @@ static ALWAYS_INLINE void walk(struct search *s, uint64_t root, const bool wide)
         if (dominators_get(s->d->number, target, wide) || !visit(s, target, at.number, &next, wide))
             continue;
         /*
-         * A node without further references is not pushed, so that a list of ten million nodes
-         * needs no stack.
+         * A node without further references is not pushed, so a list of ten million nodes needs no
+         * stack.
          */
         if (*at.run)
             s->stack[s->depth++] = at;
@@ -162,7 +162,10 @@ struct reference {
     uint64_t from, target;
 };
 
-/* Numbers the targets, whose places in the arrays have been fetched ahead, and adds their pairs. */
+/*
+ * Numbers the targets, for which the entries have already been fetched into the cache, and adds
+ * their pairs.
+ */
 static ALWAYS_INLINE void add_pairs(struct pairs *p, unsigned thread, struct reference *refs,
                                     unsigned n, const bool wide)
 {
@@ -244,8 +247,8 @@ static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, uns
         dominators_set(s->starts, v, sum += n, wide);
     }
     /*
-     * Groups are filled from their end. Afterwards starts[v] is where the group of v begins and
-     * starts[v + 1] is where it ends.
+     * Groups are filled from their end. Afterwards starts[v] is the beginning of the group of v,
+     * and starts[v + 1] its end.
      */
     for (unsigned t = 0; t < threads; t++) {
         for (uint64_t i = 0; i < p->n[t]; i++) {

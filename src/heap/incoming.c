@@ -13,7 +13,7 @@ enum { MAX_THREADS = 16 };
 struct heap_incoming {
     const struct heap *h;
     bool asked;
-    /* By target: the end of its sources, which begin at the end of the target before it. */
+    /* By target: the end of its sources, which begin at the end of the previous target's. */
     uint64_t *end;
     void *sources; /* entries of 4 or 8 bytes, like the heap's numbers */
 };
@@ -116,8 +116,8 @@ static int fill_chunk(void *ctx, unsigned thread, uint64_t i)
 }
 
 /*
- * The first pass counts the references to each object. The second stores the sources and moves the
- * start of each group on to its end.
+ * The first pass counts the references to each object. The second one stores the sources, and moves
+ * the beginning of each group until it is the end.
  */
 static int make_table(struct heap_incoming *in)
 {

@@ -125,9 +125,9 @@ static const void *section(const struct heap *h, enum heap_section s)
 }
 
 /*
- * Checks that the header is ours and complete and belongs to this dump, and checks the sections
- * against their checksums. Of an index larger than CHECKED only small sections are checked, because
- * a question that needs a few pages would have to read all of it.
+ * Checks that the header is ours and complete and belongs to this dump, and checks the checksums of
+ * the sections. In an index larger than CHECKED only small sections are checked, because otherwise
+ * a query that needs a few pages would have to read all of it.
  */
 static bool header_fits(const struct heap_index_header *h, uint64_t len, const struct heap_dump *d,
                         uint64_t mtime_ns, const struct heap_settings *settings)
@@ -155,7 +155,7 @@ static bool header_fits(const struct heap_index_header *h, uint64_t len, const s
     return true;
 }
 
-/* Restores from the index what the survey would find. */
+/* Restores from the index what the survey would find out. */
 static int restore_dump(struct heap_dump *d, const struct heap_index_header *h, const uint8_t *data)
 {
     const struct heap_index_class *classes =

@@ -74,7 +74,7 @@ void *heap_memory(uint64_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Resizes a row's memory where it may stay in memory. Returns NULL when it cannot. */
+/* Resizes the memory of an array if it may stay in memory. Returns NULL if it cannot. */
 static void *resize(int row, uint64_t bytes)
 {
     const uint64_t before = state.arrays[row].bytes;

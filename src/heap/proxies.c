@@ -26,7 +26,7 @@ static int by_field(const void *a, const void *b)
     return x->field < y->field ? -1 : x->field > y->field;
 }
 
-/* The class that declares the method of a Method, or HEAP_NO_CLASS. */
+/* Returns the class that declares the method of a Method object, or HEAP_NO_CLASS. */
 static int32_t declares(const struct heap_dump *d, const struct heap_field *of, uint64_t id,
                         heap_find_object *find, void *context)
 {

@@ -6,8 +6,8 @@
 enum { MAX_THREADS = 16, BATCH = 64, BATCH_IDS = 256, KNOWN_CLASSES = 256, AHEAD = 16 };
 
 /*
- * Objects that wait for the numbers of what they refer to. What the look-ups need is fetched into
- * the cache while the objects after them are read, because references lead anywhere.
+ * Objects that wait for the numbers of the objects to which they refer. What the look-ups need is
+ * fetched into the cache while later objects are read, because references lead to random places.
  */
 struct batch {
     unsigned n, ids_n;
@@ -15,7 +15,7 @@ struct batch {
 
     struct {
         uint64_t number;
-        unsigned end; /* of its ids, which begin at the end of the object before it */
+        unsigned end; /* the end of its ids, which begin at the end of the previous object's */
         bool weak;    /* its first id is that of a weak referent */
     } objects[BATCH];
 };
@@ -72,7 +72,7 @@ static void set_columns(struct reading *r, uint64_t number, const struct hprof_i
         ((uint32_t *)to->sizes)[number] = (uint32_t)size;
 }
 
-/* Writes the references of an object of any kind at once. */
+/* Writes the references of an object of any kind immediately. */
 static int write_refs(struct reading *r, struct edge_writer *w, const struct hprof_item *item,
                       uint64_t number)
 {
@@ -214,7 +214,7 @@ int heap_references_read(const struct heap_dump *d, const struct heap_ids *ids, 
     r->d = d;
     r->to = to;
     /*
-     * The address space for the worst case: ten bytes for a reference of eight, and what lies
+     * The address space for the worst case: ten bytes for a reference of eight, and the space
      * between runs.
      */
     int error = edges_init(e, ids->count, d->len * 2 + ids->count * 24);

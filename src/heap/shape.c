@@ -21,8 +21,9 @@ uint64_t heap_array_size(const struct heap_shape *s, unsigned type, uint64_t cou
 
 /*
  * The fields that a class itself declares: their number by width (8, 4, 2, 1 bytes), the number of
- * references, and the bytes of padding around them. If some are `contended`, the padding surrounds
- * only those (in the newer layout; gap: an int among them goes into a gap before them).
+ * references, and the bytes of padding around them. If some fields are `contended`, the padding
+ * surrounds only those in the newer layout. gap: an int among them goes into a gap in front of
+ * them.
  */
 struct declared {
     uint32_t width[WIDTHS], refs, padding;
@@ -31,9 +32,8 @@ struct declared {
 };
 
 /*
- * What HotSpot adds to its own classes: fields that only the VM sees, and 128 bytes on either side
- * of contended fields. No dump contains them. Which VM wrote a dump is recognized by the classes in
- * it.
+ * What HotSpot adds to its own classes and no dump contains: fields that only the VM sees, and 128
+ * bytes on either side of contended fields. The classes in a dump show which VM wrote it.
  */
 static const struct injected {
     /* with, without: classes that the dump must have and must not have; NULL if irrelevant. */
@@ -95,8 +95,8 @@ static const struct injected {
 };
 
 /*
- * Classes whose fields the older layout leaves where the VM has always had them: references first,
- * no gap filled. Classes whose layout is the same in both cases are not listed.
+ * Classes whose fields the older layout leaves where the VM has always had them: references come
+ * first and no gap is filled. Classes that have the same layout in both cases are not listed.
  */
 static const char *const refs_first[] = {"java.lang.ClassLoader", "java.lang.ref.SoftReference",
                                          "java.lang.Throwable",   "java.lang.StackTraceElement",
@@ -140,8 +140,8 @@ void heap_shape_mark_injected(struct heap_dump *d)
 }
 
 /*
- * True for entries that HotSpot's dumper writes among a class's static fields and that are none:
- * <resolved_references>, <init_lock>, and JDK 8's init_lock.
+ * Returns whether this is an entry that HotSpot's dumper writes among a class's static fields
+ * although it is not one: <resolved_references>, <init_lock>, and JDK 8's init_lock.
  */
 static bool made_up(const struct heap_dump *d, const struct hprof_static *s)
 {
@@ -192,8 +192,8 @@ struct layout {
 };
 
 /*
- * JDK 15 and later: places each field into the smallest hole that it fits, including those of super
- * classes, or else at the end.
+ * JDK 15 and later: each field goes into the smallest hole into which it fits, including those of
+ * super classes, or else to the end.
  */
 static void place(struct layout *l, uint32_t size)
 {
@@ -341,8 +341,8 @@ static int by_id(const void *a, const void *b)
 }
 
 /*
- * Class objects have fields that only the VM knows. Infers their size from what neighbouring class
- * objects leave in addition to their static fields.
+ * Class objects have fields that only the VM knows. Infers their size from the distance of
+ * neighbouring class objects, minus their static fields.
  */
 static int infer_mirror(struct heap_dump *d)
 {
@@ -415,7 +415,7 @@ int heap_shape_infer(struct heap_dump *d, uint32_t alignment, const struct heap_
     const bool addresses = alignment >= 8;
     int64_t best = 0;
     struct heap_shape found = {.assumed = true};
-    /* If most objects have the same size, their addresses say too high an alignment. */
+    /* If most objects have the same size, their addresses suggest an alignment that is too high. */
     for (uint32_t a = 8; a <= alignment; a *= 2) {
         for (size_t i = 0; i < ARRAY_SIZE(shapes) * 2; i++) {
             struct heap_shape s = shapes[i / 2];

@@ -12,8 +12,8 @@
 static const char magic[] = "JAVA PROFILE ";
 
 /*
- * Heaps compress to a tenth of their size, empty ones to a hundredth; a file that exceeds this
- * ratio is an attack.
+ * The limit of the compression ratio. Heaps compress to a tenth of their size, and empty ones to a
+ * hundredth; a higher ratio is an attack.
  */
 enum { BLOCK = 1 << 20, CHECK_EVERY = 64, BOMB_BLOCKS = 256, BOMB_RATIO = 300 };
 

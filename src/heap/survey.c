@@ -9,7 +9,7 @@
 enum {
     CHUNK = 4 << 20,
     SAMPLE = 16 << 20,
-    ARRAY_READ = 4 << 10, /* the most of an array that counts as read: its page */
+    ARRAY_READ = 4 << 10, /* of an array, at most this counts as read: the page with its header */
     MAX_GAPS = 300000,
     MAX_GAP = 1 << 20,
     MAX_THREADS = 16
@@ -95,7 +95,7 @@ static int take_other(struct survey *s, struct finder *f, const struct hprof_ite
     if (item->tag >= 0x80 && item->tag != HPROF_ROOT_UNKNOWN &&
         item->tag != HPROF_ANDROID_INTERNED_STRING && item->tag != HPROF_ANDROID_VM_INTERNAL &&
         item->tag != HPROF_ANDROID_JNI_MONITOR && item->tag != HPROF_ANDROID_DEBUGGER)
-        return 0; /* Android's; not a root */
+        return 0; /* Android's record; not a root */
     if (map_get(&s->dump->agents, item->id))
         return 0;
     struct heap_root root = {item->id, item->tag, item->thread, item->frame};
@@ -209,8 +209,8 @@ static uint32_t alignment_of(const struct heap_gap *objects, size_t n)
 }
 
 /*
- * Turns sampled objects into distances to their neighbours, whatever their order in the dump. ZGC's
- * dumper follows references, for example. Returns the number of distances.
+ * Turns sampled objects into distances to their neighbours. Their order in the dump does not
+ * matter; ZGC's dumper, for example, follows references. Returns the number of distances.
  */
 static size_t measure_gaps(struct heap_gap *objects, size_t n)
 {
@@ -317,10 +317,10 @@ static int add_tally(struct heap_dump *d, const struct tally *t, int32_t class)
     return 0;
 }
 
-/* A local of a frame that is left out becomes one of its caller. */
+/* A local variable of a frame that is left out becomes one of its caller. */
 static int leave_out_frames(struct heap_dump *d)
 {
-    struct map stacks = {0}; /* of threads by their serial numbers */
+    struct map stacks = {0}; /* the frames of threads, by the threads' serial numbers */
     int error = 0;
     for (size_t i = 0; d->left_out.of.len && !error && i < d->roots.len; i++)
         if (d->roots.data[i].tag == HPROF_ROOT_THREAD_OBJECT)

@@ -22,7 +22,7 @@ void heap_text_prepare(struct heap *h)
         return;
     s->known = true;
     s->has_coder = place(h, "coder", &s->coder);
-    /* Strings of JDK 6 and earlier have these. */
+    /* Strings of JDK 6 and earlier have these fields. */
     s->has_part = place(h, "offset", &s->offset) && place(h, "count", &s->count);
 }
 
@@ -56,7 +56,7 @@ bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret)
     if (array.type != HPROF_BYTE)
         return false;
     if (s->has_coder && s->coder < item.body_len && item.body[s->coder]) {
-        /* the VM's byte order, which is little-endian on all platforms that we support */
+        /* the VM's byte order: little-endian on all platforms that we support */
         ret->coder = HEAP_UTF16_LE;
         ret->len = array.count / 2;
     }
@@ -74,7 +74,7 @@ static bool names_agents(const struct heap_text *t)
     return generated_name_is_agents(name, n);
 }
 
-/* The characters of such a string. */
+/* Returns the characters of such a string. */
 static bool array_names_agents(const struct heap *h, uint64_t i)
 {
     struct hprof_item item;

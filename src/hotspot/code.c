@@ -122,8 +122,8 @@ int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
 }
 
 /*
- * Returns the CodeBlob that covers pc, found in the heap's segment map: each byte says how far back
- * its block begins.
+ * Returns the CodeBlob that covers pc. The heap's segment map shows it: each byte is the distance
+ * back to the beginning of the block.
  */
 static bool find_block(const struct code_cache *c, const struct memory *m, uint64_t pc,
                        uint64_t *ret)
@@ -182,7 +182,7 @@ static enum code_kind kind_of_name(uint64_t name)
                                        : CODE_STUB;
 }
 
-/* The name that all nmethods share, for prefetching it. */
+/* The name that all nmethods have, for prefetching it. */
 static _Atomic uint64_t nmethod_name;
 
 at_each_sample bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc,
@@ -276,7 +276,7 @@ static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64
         s->scopes = data + (uint64_t)scopes;
         s->metadata = mutable + (uint64_t)metadata;
         *ret_pcs = data + (uint64_t)pcs;
-        *ret_pcs_end = s->scopes; /* which follow immediately */
+        *ret_pcs_end = s->scopes; /* the scopes follow immediately */
         return true;
     }
     if (!load_i32(m, base + (uint64_t)l->nm_metadata, &metadata) ||
@@ -340,8 +340,8 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
         return false;
     /*
      * Finds the first descriptor that is not before pc. They are sorted by address and spread about
-     * evenly over the code. The first probes go to where it should be, since each probe elsewhere
-     * is a cache miss.
+     * evenly over the code. The search begins where the descriptor is expected, because each other
+     * place that it reads is a cache miss.
      */
     uint64_t count = end > pcs ? (end - pcs) / size : 0;
     uint64_t low = 0;
@@ -370,7 +370,7 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
         !load32(m, pcs + low * size + (uint64_t)c->layout->pc_scope, &scope))
         return false;
     fetch(s.scopes + scope);
-    fetch(s.scopes + scope - 64); /* callers are stored first */
+    fetch(s.scopes + scope - 64); /* the caller's scope is stored before that of its callee */
     s.next = scope;
     *ret = s;
     return true;

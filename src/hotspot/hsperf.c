@@ -38,7 +38,7 @@ static bool read_entry(struct cursor *c, bool little, struct entry *ret, struct 
     return !ret_body->failed && ret->length >= 20;
 }
 
-/* Returns the NUL-terminated text at an offset of an entry; it has at most `max` bytes. */
+/* Returns the NUL-terminated text at an offset of an entry. It has at most `max` bytes. */
 static char *text_at(struct cursor body, uint32_t offset, uint32_t max)
 {
     cursor_skip(&body, offset);
@@ -47,7 +47,7 @@ static char *text_at(struct cursor body, uint32_t offset, uint32_t max)
                        : strndup((const char *)body.at, strnlen((const char *)body.at, room));
 }
 
-/* Returns whether such a text is a name. */
+/* Returns whether such a text is a given name. */
 static bool text_is(struct cursor body, uint32_t offset, uint32_t max, const char *name)
 {
     size_t len = strlen(name);

@@ -52,8 +52,10 @@ int image_string(const struct hotspot_image *image, uint64_t address, char *ret,
         return 0;
     }
     for (size_t i = 0, n; i < size; i += n) {
-        /* Up to the next aligned word, so that no read extends into a page that the string does
-         * not. */
+        /*
+         * Reads up to the next aligned word, so that no read extends into a page where the string
+         * does not.
+         */
         n = MIN(size - i, 8 - ((address + i) & 7));
         int r = image->read(image->context, address + i, ret + i, n);
         if (r < 0 && n > 1)

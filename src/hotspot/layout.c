@@ -325,7 +325,7 @@ static int read_layout(const struct hotspot_image *image, struct hotspot_layout 
     return 0;
 }
 
-/* The layout that was read last, with the address of the tables that it is of. */
+/* The layout that was read last, and the address of the tables from which it was read. */
 static struct {
     pthread_mutex_t lock;
     uint64_t tables;

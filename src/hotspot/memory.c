@@ -87,7 +87,7 @@ static void install(void)
 {
     for (size_t i = 0; i < ARRAY_SIZE(guarded_signals); i++) {
         /*
-         * The signal mask and the alternate stack stay as the VM wants them, because its handler
+         * The signal mask and the alternate stack remain as the VM wants them, because its handler
          * runs within ours.
          */
         struct sigaction action;

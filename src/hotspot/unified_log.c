@@ -108,8 +108,8 @@ static bool until(struct scan *s, char stop, struct log_text *ret)
 }
 
 /*
- * "[number unit", blanks, "]". The VM pads each decoration to the width of the longest one that it
- * has written to the file, so a short thread number is padded once a longer one was there.
+ * Reads "[number unit", blanks, "]". The VM pads each decoration to the largest width that it has
+ * written to the file, so a short thread number is padded after a longer one.
  */
 static bool decoration(struct scan *s, const char *unit, uint64_t *ret)
 {

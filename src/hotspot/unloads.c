@@ -29,6 +29,6 @@ at_each_sample uint32_t unloads_epoch(const struct unloads *u, const struct memo
     if (!u->counters[0] || !load64(m, u->counters[0], &classes) ||
         !load64(m, u->counters[1], &shared))
         return 0;
-    /* Never 0; repeats only after two thousand million classes. */
+    /* Never 0; it repeats only after two thousand million classes. */
     return (uint32_t)(classes + shared) | UINT32_C(1) << 31;
 }

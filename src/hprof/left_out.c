@@ -53,6 +53,6 @@ uint32_t left_out_shown(const struct left_out *l, uint32_t trace, uint32_t recor
         return recorded;
     while (before < s->n && l->positions.data[s->first + before] < recorded)
         before++;
-    /* Where nothing called the agent, its locals are those of the last frame that is shown. */
+    /* If nothing called the agent, its locals belong to the last frame that is shown. */
     return MIN(recorded - before, MAX(s->frames - s->n, 1u) - 1);
 }

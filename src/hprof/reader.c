@@ -47,8 +47,8 @@ static bool tag_known(uint8_t tag)
 }
 
 /*
- * Returns whether records can begin at `at`: there are up to four with known tags and with lengths
- * within the file, or the file ends there.
+ * Returns whether records can begin at `at`: up to four records follow that have known tags and
+ * lengths within the file, or the file ends there.
  */
 static bool records_plausible(const struct hprof_reader *r, uint64_t at)
 {
@@ -69,7 +69,7 @@ static bool records_plausible(const struct hprof_reader *r, uint64_t at)
 
 /*
  * Determines the length of a heap dump whose header has none, by reading up to the first byte that
- * begins no sub-record.
+ * does not begin a sub-record.
  */
 static uint64_t measure_items(const struct hprof_reader *r, uint64_t start)
 {
@@ -95,13 +95,13 @@ static uint64_t true_dump_length(const struct hprof_reader *r, uint64_t start, u
         if (records_plausible(r, start + len))
             return len;
     }
-    return left; /* the dump is cut short as well */
+    return left; /* the dump has been cut short, too */
 }
 
 /*
  * Extends TIME, which wraps at 2^32 microseconds. A time before that of the previous record has
  * wrapped, however long the gap. Two cases are not wraps: a small step back, from an adjusted
- * clock, and 0 after other times, which was never filled in.
+ * clock, and 0 after other times, which means that no time was stored.
  */
 static uint64_t unroll(struct hprof_reader *r, uint32_t time_us)
 {

@@ -112,7 +112,7 @@ static const struct visitor patch = {patch_root, patch_class, patch_instance, pa
 
 /* ---- pieces ---- */
 
-/* Writes an array of any size in parts, when its turn has come. */
+/* Writes an array of any size in parts, once it is its turn. */
 static void write_large(struct redump *r, const struct piece *p)
 {
     struct hprof_writer *w = r->how->binary;

@@ -108,8 +108,8 @@ int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created
 }
 
 /*
- * How a text that lacks its first line may begin. TRACE is not listed, because a number follows it
- * directly.
+ * The beginnings of a text that lacks its first line. TRACE is not listed, because a number follows
+ * it directly.
  */
 static const char *const first_words[] = {
     "count callee caller time\n",
@@ -331,8 +331,8 @@ void hprof_text_monitors_thread(struct hprof_text *t, uint32_t thread, uint32_t 
                                 uint32_t state)
 {
     /*
-     * Bits of java.lang.Thread's state as in JVM TI's GetThreadState. The first row that matches is
-     * used.
+     * The bits of java.lang.Thread's state, as in JVM TI's GetThreadState. The first row that
+     * matches is used.
      */
     static const struct {
         uint32_t bits;

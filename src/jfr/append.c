@@ -18,10 +18,10 @@ enum {
 
 struct appending {
     int to;
-    int64_t epoch_ns; /* when tick 0 of our clock was */
-    uint64_t done;    /* the bytes of the new chunk so far, those in `out` too */
+    int64_t epoch_ns; /* the time of tick 0 of our clock */
+    uint64_t done;    /* the bytes of the new chunk so far, including those in `out` */
     struct buf out, body;
-    struct map moved; /* offsets in the chunk of events to which others lead: old to new */
+    struct map moved; /* old -> new offset in the chunk, for events to which others refer */
 };
 
 static uint64_t our_ticks(const struct appending *a, const struct rec_chunk *k, int64_t ticks)
@@ -62,13 +62,16 @@ static bool is_ticks(const struct rec_field *f)
            !f->array && !f->constant;
 }
 
-/* Copies the fields of an event from c on, those in ticks by our clock. False: damaged. */
+/*
+ * Copies the fields of an event from c on, and converts ticks to our clock. Returns false if they
+ * are damaged.
+ */
 static bool copy_fields(struct appending *a, const struct rec_chunk *k, const struct rec_type *t,
                         struct cursor *c)
 {
     uint32_t n = t->n_fields;
     while (n && !is_ticks(&t->fields[n - 1]))
-        n--; /* nothing changes there */
+        n--; /* these bytes stay as they are */
     for (uint32_t i = 0; i < n; i++) {
         const struct rec_field *f = &t->fields[i];
         const uint8_t *from = c->at;
@@ -87,7 +90,7 @@ static bool copy_fields(struct appending *a, const struct rec_chunk *k, const st
     return true;
 }
 
-/* A checkpoint has the distance to the one before it. */
+/* A checkpoint contains the distance to the previous one. */
 static bool copy_checkpoint(struct appending *a, const struct rec_chunk *k, uint64_t offset,
                             struct cursor *c)
 {
@@ -172,7 +175,7 @@ static int append_chunk(struct appending *a, struct rec_chunk *k)
     return write_all(a->to, k->start, (size_t)(k->end - k->start));
 }
 
-/* The clock of a recording's first chunk; its ticks are nanoseconds. */
+/* The clock of a recording's first chunk. Its ticks are nanoseconds. */
 static int read_clock(int fd, int64_t *ret_epoch_ns)
 {
     uint8_t head[JFR_CHUNK_HEAD];

@@ -135,7 +135,7 @@ struct checkpoint {
     struct chunk *chunk;
     struct buf out;
     uint32_t sections, type, count;
-    size_t count_at; /* position of the open section's count, which is padded to four bytes */
+    size_t count_at; /* where the count of the open section is, which takes four bytes */
 };
 
 #define CHECKPOINT(c) ((struct checkpoint){.chunk = (c), .out = BUF(UINT32_C(1) << 27)})
@@ -149,7 +149,7 @@ static void close_section(struct checkpoint *p)
 }
 
 /*
- * Returns whether an event leaves the part of the reserve that the losses have: they are written
+ * Returns whether an event leaves enough of the reserve for the events of losses, which are written
  * last.
  */
 static bool leaves_losses(struct region *r, size_t room)
@@ -158,7 +158,7 @@ static bool leaves_losses(struct region *r, size_t room)
     return next + room / JFR_BLOCK + 1 + r->reserve / JFR_LOSSES_SHARE <= r->ready;
 }
 
-/* Begins an event of the worker and makes room for it if the chunk may still grow. */
+/* Begins an event of the worker, for which room is made if the chunk may still grow. */
 static bool begin_own(struct jfr_writer *w, struct chunk *c, size_t room, struct jfr_event *ret)
 {
     bool newest = c == &w->chunk && c->region == atomic_load(&w->region);
@@ -235,8 +235,8 @@ static struct method_info *method_of(const struct jfr_writer *w, uint64_t method
 }
 
 /*
- * Resolves a method that is not known. Returns false when out of memory. Requires that no lock but
- * `work` is held.
+ * Resolves a method that is not known. Returns false when out of memory. No lock except `work` may
+ * be held.
  */
 static bool resolve_method(struct jfr_writer *w, uint64_t method, uint32_t frame_type)
 {

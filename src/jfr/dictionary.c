@@ -115,7 +115,7 @@ static int add_type(struct jfr_writer *w, const struct jfr_type *row, uint32_t *
         return -ENOMEM;
     }
     /*
-     * The name must keep its number. A failure from here on therefore leaves a type without fields,
+     * The name keeps its number. If something fails from here on, a type without fields remains,
      * which no event uses.
      */
     w->types.data[w->types.len++] = info;
@@ -181,7 +181,7 @@ static uint32_t chunk_now(const struct jfr_writer *w)
     return (uint32_t)atomic_load(&((struct jfr_writer *)w)->chunks);
 }
 
-/* NULL: out of memory. Releases the contents. Requires the dict lock. */
+/* Releases the contents. Returns NULL when out of memory. Requires the dict lock. */
 static struct constant *intern_entry(struct jfr_writer *w, uint32_t pool, struct buf *contents)
 {
     struct constant *c = buf_error(contents)
@@ -261,7 +261,7 @@ uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method 
     return dictionary_intern(w, JFR_POOL_METHOD, &b);
 }
 
-/* Sets the entry with an id of the owner's. Requires the dict lock. */
+/* Sets the entry that has an id of the owner's. Requires the dict lock. */
 static int define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct buf *contents,
                         bool stays)
 {
@@ -302,7 +302,7 @@ uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c)
     return id;
 }
 
-/* Requires the dict lock. NULL: out of memory, or a pool of other entries. */
+/* Requires the dict lock. Returns NULL when out of memory, or if the pool has other entries. */
 static struct constant *name_entry(struct jfr_writer *w, uint32_t pool, const char *name)
 {
     bool is = name && pool < w->types.len && !w->types.data[pool]->entries.keyed.len;
@@ -341,7 +341,10 @@ static void stays(struct jfr_writer *w, uint32_t pool, uint64_t id)
         c->stays = true;
 }
 
-/* The symbol of a class's name, which follows that of its loader; 0: there is no such class. */
+/*
+ * Returns the symbol of a class's name, which follows that of its loader; 0: there is no such
+ * class.
+ */
 static uint64_t name_of_class(const struct jfr_writer *w, uint64_t class)
 {
     const struct constant *c = pool_get(&w->types.data[JFR_POOL_CLASS]->entries, class);
@@ -421,7 +424,7 @@ static void forget_methods(struct jfr_writer *w, uint32_t before)
     uint64_t method, info;
     for (size_t i = 0; map_next(&w->methods, &i, &method, &info);)
         if (((struct method_info *)(uintptr_t)info)->used < before && vec_push(&gone, method))
-            break; /* out of memory; the next time drops them */
+            break; /* out of memory; the next call drops them */
     for (size_t i = 0; i < gone.len; i++) {
         free((void *)(uintptr_t)*map_get(&w->methods, gone.data[i]));
         map_remove(&w->methods, gone.data[i]);
@@ -432,7 +435,7 @@ static void forget_methods(struct jfr_writer *w, uint32_t before)
 void dictionary_forget(struct jfr_writer *w, uint32_t before)
 {
     pthread_mutex_lock(&w->dict);
-    /* A chunk that has a method has its constants, so these are there as long. */
+    /* A chunk that has a method also has the method's constants, so these exist for as long. */
     if (w->ring.head)
         forget_methods(w, before);
     for (size_t i = 0; i < w->types.len; i++)

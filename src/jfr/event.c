@@ -34,7 +34,7 @@ at_each_sample static uint8_t *take_blocks(struct jfr_writer *w, struct region *
     }
 }
 
-/* The slot's own thread alone changes the position; region_prefault looks at it meanwhile. */
+/* Only the slot's own thread changes the position; region_prefault reads it meanwhile. */
 static inline void set_at(struct jfr_slot *slot, uint8_t *at)
 {
     __atomic_store_n(&slot->at, at, __ATOMIC_RELAXED);
@@ -94,7 +94,7 @@ at_each_sample void slot_commit(struct jfr_event *e, uint16_t code)
         wider += 4; /* a pad needs more than four bytes */
     if (wider) {
         /*
-         * Alignment must not leave unused bytes after the contents, because readers want the size
+         * Alignment must not leave unused bytes after the contents, because readers expect the size
          * to match the contents. The type is therefore stored in more bytes than it needs.
          */
         uint8_t *body = e->start + JFR_EVENT_HEAD;
@@ -185,13 +185,13 @@ at_each_sample bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room,
     return false;
 }
 
-/* True when other threads may soon find no room. */
+/* Returns whether other threads may soon find no room. */
 static bool is_low(struct jfr_writer *w)
 {
     const struct region *r = atomic_load_explicit(&w->region, memory_order_acquire);
     uint64_t bump = atomic_load_explicit((_Atomic uint64_t *)&r->bump, memory_order_relaxed);
     uint32_t next = (uint32_t)bump, limit = (uint32_t)(bump >> 32);
-    /* A recording that begins small has less room than that. */
+    /* A recording that begins with a small file has less room than that. */
     return next + MIN(4 * w->n_slots, limit / 4) > limit && !atomic_load(&w->error);
 }
 
@@ -206,7 +206,7 @@ bool jfr_begin_growing(struct jfr_writer *w, uint32_t type, size_t room, struct 
         if (event_begin(w, type, room, ret, &reason))
             return true;
         /*
-         * A full disk stays full for longer than an event can wait. The owner's next round tries
+         * A full disk stays full for longer than an event can wait. The worker's next round tries
          * again.
          */
         if (atomic_load(&w->error) || jfr_writer_work(w) < 0)

@@ -11,9 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPORT_NS (100 * NS_PER_MS) /* losses of one kind within this time become one event */
+/* losses of one kind are collected for this time and become one event */
+#define REPORT_NS (100 * NS_PER_MS)
 
-/* Names of methods follow. Reasons agree with one thing that was lost and with many. */
+/*
+ * Reasons are written so that they suit one lost thing as well as many. Names of methods may
+ * follow.
+ */
 #define TABLE_HELD                                                                              \
     "another tool had stopped the thread that held the table of sites, or the machine was too " \
     "busy for it"
@@ -110,7 +114,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_CONSTANT] = {"recording", "names", "there was no room for more in the chunk"},
 };
 
-/* The reason is that of the events: the file had no room. */
+/* Their reason is that of the events: the file had no room. */
 static const struct jfr_loss_row held_rows[JFR_HELDS] = {
     [HELD_OBJECTS] = {"alloc", "objects", .of = "sites"},
     [HELD_BYTES] = {"alloc", "bytes", .of = "sites"},
@@ -119,7 +123,7 @@ static const struct jfr_loss_row held_rows[JFR_HELDS] = {
     [HELD_REQUESTS] = {"requests", "requests", .of = "totals"},
 };
 
-/* Why the file did not grow, if the system refused it: error is a negative errno or 0. */
+/* Returns why the file did not grow, if the system refused it. error is a negative errno or 0. */
 static const char *room_reason(int error)
 {
     switch (error) {
@@ -225,7 +229,7 @@ void jfr_lose_named(struct jfr_writer *w, enum jfr_loss loss, uint64_t n, const 
     jfr_lose(w, loss, n);
 }
 
-/* The row of a loss, with the names that its reason has. */
+/* Returns the row of a loss, with the names that its reason contains. */
 static struct jfr_loss_row row_of_loss(struct jfr_writer *w, size_t loss)
 {
     struct jfr_loss_row row = jfr_loss_rows[loss];
@@ -241,9 +245,9 @@ void jfr_lose_held(struct jfr_writer *w, enum jfr_held what, uint64_t n)
 
 /*
  * Sets a counter's total. A capture may have found the new losses in a buffer that was filled
- * before the previous count, but after the count before that one, so this earlier time is their
+ * before the previous count, but after the count before that one, whose time is therefore their
  * lower bound. since_ns is set before the total, so that a reader that sees the new total also sees
- * the time from which the losses may date.
+ * the time after which the losses occurred.
  */
 static void count(const struct jfr_writer *w, struct loss_counter *c, uint64_t total)
 {
@@ -292,8 +296,7 @@ uint64_t losses_of_events(const struct jfr_writer *w, enum lost_reason reason)
 }
 
 /*
- * Writes what a counter has counted since its last event. When there is no room, it is written
- * later.
+ * Writes what a counter has counted since its last event. If there is no room, it is written later.
  */
 static void report(struct jfr_writer *w, struct loss_counter *c, const struct jfr_loss_row *row,
                    uint64_t now)

@@ -2,7 +2,7 @@
 /*
  * The metadata event: a table of strings and a tree of elements with attributes, both of which are
  * numbers of strings. It is written again when types are added, which happens several times when a
- * recording begins, so the strings and the elements of types are kept and only new ones are made.
+ * recording begins, so the strings and the elements of types are kept and only new ones are added.
  */
 #include "base/buf.h"
 #include "jfr/internal.h"
@@ -52,7 +52,7 @@ static const struct {
 };
 
 static const struct {
-    enum annotation annotation; /* A_LABEL, which is not a unit, means none */
+    enum annotation annotation; /* A_LABEL is not a unit, so it stands for none */
     const char *value;
 } units[] = {
     [JFR_TICKS_STAMP] = {A_TIMESTAMP, "TICKS"},
@@ -267,7 +267,7 @@ static void put_strings(struct metadata *m)
     }
 }
 
-/* Adds the types that are new to what is kept, and puts what comes before and after all of them. */
+/* Adds the new types to those that are kept, and puts the parts before and after all types. */
 static int put_tree(struct jfr_writer *w, struct buf *beginning, struct buf *ending)
 {
     struct metadata *m = &w->metadata;
@@ -311,8 +311,8 @@ int metadata_write(struct jfr_writer *w, struct chunk *c)
     buf_jfr_long(&head, 0); /* start time */
     buf_jfr_long(&head, 0); /* duration */
     /*
-     * The JDK's reader takes metadata with the id of that of the previous chunk to be the same. The
-     * VM's recorder, whose chunks may follow, counts from 1.
+     * The JDK's reader assumes that metadata has not changed if it has the same id as that of the
+     * previous chunk. The VM's recorder, whose chunks may follow, counts from 1.
      */
     buf_jfr_long(&head, clock_ns(CLOCK_REALTIME));
     buf_jfr_long(&head, m->strings.strings.len);
@@ -338,7 +338,7 @@ int metadata_write(struct jfr_writer *w, struct chunk *c)
     }
     w->described = ret ? 0 : m->types_done;
     if (ret && ret != -ENOSPC)
-        metadata_release(m); /* the next attempt makes all of it anew */
+        metadata_release(m); /* the next attempt makes all of it again */
     buf_release(&head);
     buf_release(&beginning);
     buf_release(&ending);

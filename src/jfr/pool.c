@@ -70,7 +70,7 @@ struct constant *pool_intern(struct pool *p, const void *bytes, size_t len, uint
         p->index[at]->used = chunk;
         return p->index[at];
     }
-    /* Room in both vectors, so that what is dropped later finds it. */
+    /* Makes room in both vectors, so that dropping entries later cannot fail. */
     size_t slots = p->slots.len + 1;
     if (!p->free.len &&
         (slots > SLOTS_MAX || vec_reserve(&p->slots, slots) || vec_reserve(&p->free, slots)))
@@ -124,7 +124,7 @@ static void drop_keyed(struct pool *p, uint32_t before)
     uint64_t id, value;
     for (size_t i = 0; map_next(&p->keyed, &i, &id, &value);)
         if (is_old((struct constant *)(uintptr_t)value, before) && vec_push(&gone, id))
-            break; /* out of memory; the next time drops them */
+            break; /* out of memory; the next call drops them */
     for (size_t i = 0; i < gone.len; i++) {
         constant_free(p, (struct constant *)(uintptr_t)*map_get(&p->keyed, gone.data[i]));
         map_remove(&p->keyed, gone.data[i]);

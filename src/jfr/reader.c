@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording: chunks, iteration, and order of time. */
+/* The recording: its chunks, iteration, and chronological order. */
 #include "jfr/reader.h"
 
 #include "base/pages.h"
@@ -205,7 +205,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
     const uint8_t *kept = r->data;
     for (const uint8_t *at = r->data; at < r->data + r->len;) {
         struct rec_chunk *k;
-        /* The kernel maps the pages around each header as well, which may be all of the file. */
+        /* Around each header the kernel maps further pages, which may be all of the file. */
         if (r->mapped && at - kept >= FORGET_BYTES) {
             pages_forget(kept, (size_t)(at - kept));
             kept = at;
@@ -236,11 +236,11 @@ static int find_chunks(struct recording *r, const char **ret_why)
     return r->chunks.len ? 0 : -EBADMSG;
 }
 
-/* Returns whether our writer wrote a chunk, which is prepared for it. */
+/* Returns whether our writer wrote a chunk. The chunk is prepared for this. */
 static bool is_ours(struct rec_chunk *k)
 {
     if (k->state != CHUNK_READY && chunk_prepare(k) < 0)
-        return true; /* damaged: the rest of the file is what its reader expects */
+        return true; /* damaged: assumed to be ours */
     for (size_t type = 0; type < k->types.list.len; type++)
         if (strcmp(k->types.list.data[type]->pub.name, "jvmscope.Lost") == 0)
             return true;
@@ -248,8 +248,8 @@ static bool is_ours(struct rec_chunk *k)
 }
 
 /*
- * True for a recording of our agent that was not ended: only our writer marks the last chunk when
- * it ends.
+ * Returns whether this is a recording of our agent that was not ended: only our writer marks the
+ * last chunk when it ends.
  */
 static bool is_unended(const struct recording *r)
 {
@@ -421,7 +421,7 @@ void recording_forget_strings(struct recording *r)
         arena_release(&r->strings);
 }
 
-/* Events that are passed over need no memory: their pages may be most of a large recording. */
+/* Events that are skipped need no memory: their pages may be most of a large recording. */
 static void forget_until(struct recording *r, const uint8_t *at)
 {
     if (!r->kept || r->kept > at)

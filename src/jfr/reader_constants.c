@@ -132,7 +132,7 @@ static void skip_longs(struct cursor *c, uint64_t n)
         memcpy(&x, c->at, sizeof(x));
         uint64_t ends = ~le64toh(x) & UINT64_C(0x8080808080808080);
         unsigned count = (unsigned)((ends >> 7) * UINT64_C(0x0101010101010101) >> 56);
-        for (; count > n; count--) /* the last one is not to be skipped */
+        for (; count > n; count--) /* the last number is read by the caller */
             ends &= ~(UINT64_C(1) << (63 - __builtin_clzll(ends)));
         c->at += ends ? 8 - (unsigned)__builtin_clzll(ends) / 8 : sizeof(x) + 1;
         n -= ends ? count : 1;
@@ -176,7 +176,7 @@ static void skip_one(const struct rec_chunk *k, const struct rec_field *f, struc
         chunk_read_string((struct rec_chunk *)k, c, NULL);
         return;
     case REC_STRUCT:
-        /* A value that takes no bytes could be repeated endlessly. */
+        /* Values that take no bytes could be repeated endlessly. */
         if (depth > MAX_NESTING || !f->type->n_fields)
             c->failed = true;
         for (uint32_t i = 0; i < f->type->n_fields && !c->failed; i++)
@@ -272,7 +272,7 @@ bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint
 }
 
 /*
- * Records where the entries of one type lie. Later checkpoints are read first and take precedence.
+ * Records where the entries of one type are. Later checkpoints are read first and take precedence.
  */
 static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uint64_t flags)
 {
@@ -376,8 +376,8 @@ static void need_constants(struct rec_chunk *k)
 }
 
 /*
- * Searches all events for checkpoints outside the chain, which the recording of a killed process
- * may have.
+ * Searches all events for checkpoints outside the chain; the recording of a killed process may have
+ * some.
  */
 static void search_checkpoints(struct rec_chunk *k)
 {

@@ -174,7 +174,7 @@ static void add_annotation(struct parse *p, struct type *t, bool of_field,
     }
 }
 
-/* Gives the collected fields to the type. */
+/* Moves the collected fields into the type. */
 static void end_class(struct parse *p, struct type *t)
 {
     size_t bytes = p->fields.len * sizeof(*t->fields);
@@ -364,8 +364,8 @@ void described_release(struct described *types)
 }
 
 /*
- * Forgets the constants behind the map when the chunk that is left had few of them, because ids
- * that are new in each chunk would fill it.
+ * Drops the constants that the map has of a chunk with few of them: their ids are new in each chunk
+ * and would fill the map.
  */
 static void trim_far(struct type *t)
 {
@@ -392,7 +392,7 @@ void described_keep(struct rec_chunk *k)
     k->types = (struct described){0};
 }
 
-/* Takes over the types of an earlier chunk with the same metadata. Returns whether there is one. */
+/* Copies the types of an earlier chunk with the same metadata. Returns whether there is one. */
 static bool described_take(struct rec_chunk *k, const uint8_t *text, size_t len)
 {
     struct recording *r = k->recording;

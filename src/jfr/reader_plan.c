@@ -88,13 +88,13 @@ static void plan_field(const struct wanted *w, struct plan *p, uint32_t i, uint8
         p->ops[p->n_ops++] = op;
 }
 
-/* Finds out whether the type's events can be read as samples. */
+/* Determines whether the type's events can be read as samples. */
 static void plan_sampling(const struct wanted *w, struct plan *p)
 {
     const int8_t *slot = p->pub.slot;
     for (size_t i = 0; i < w->n_samplings; i++) {
         const struct rec_sampling *s = &w->samplings[i];
-        /* Where an event has both fields of threads, the second one counts if the first is null. */
+        /* If an event has both thread fields, the second one is used when the first is null. */
         int8_t first = slot[s->thread];
         int8_t second = slot[s->or_thread];
         int8_t thread = first == REC_ABSENT ? second : first;
@@ -131,7 +131,7 @@ static struct plan *plan_of(const struct wanted *w, struct rec_chunk *k, const s
 
 int plan_chunk(const struct wanted *w, struct rec_chunk *k)
 {
-    /* An earlier chunk may have passed its plans on. */
+    /* An earlier chunk may have passed on its plans. */
     bool made = k->types.plans == w->number;
     for (size_t i = 0; i < k->types.list.len; i++) {
         struct type *t = k->types.list.data[i];

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /*
- * Three batches fill a second-level cache. A recording of less than a few batches is read without a
- * thread.
+ * Three batches fit into a second-level cache. A recording of less than a few batches is read
+ * without a thread.
  */
 enum {
     BATCH_ROWS = 2048,
@@ -46,9 +46,9 @@ struct reader {
     struct rec_rows *rows;
     struct batch batches[BATCHES];
     size_t filled, given;  /* numbers of batches so far; batch given - 1 is with the caller */
-    size_t chunk;          /* the chunk being read */
+    size_t chunk;          /* the chunk that is being read */
     const uint8_t *at;     /* the position in it; NULL at its beginning */
-    const uint8_t *mapped; /* up to here the file was mapped to be read */
+    const uint8_t *mapped; /* up to here the file has been mapped in order to be read */
     bool threaded;
     pthread_t thread;
 };
@@ -99,8 +99,8 @@ static void add_row(struct batch *b, const struct plan *p, const uint8_t *at, co
 }
 
 /*
- * Fills a batch with the next events of the chunk being read; b->last says whether they were the
- * last.
+ * Fills a batch with the next events of the chunk that is being read. b->last is set if they were
+ * the last.
  */
 static void fill(struct reader *from, struct batch *b)
 {
@@ -322,7 +322,7 @@ static int prepare_until(struct rec_rows *rows, size_t n)
     return 0;
 }
 
-/* Takes over which types the events of a chunk have that was read. */
+/* Stores which types the events of a chunk have that has been read. */
 static int note_seen(struct recording *r, const struct rec_chunk *k)
 {
     for (size_t i = 0; i < k->types.list.len; i++) {

@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "jfr/reader_usual.h"
 
-/* Reads which ids of methods the writer's own numbers stand for. */
+/* Reads which ids of methods correspond to the writer's own numbers. */
 static void read_method_keys(struct rec_chunk *k)
 {
     struct type *t = chunk_type_named(k, TYPE_OF_METHOD_KEYS);
@@ -31,7 +31,7 @@ static uint64_t method_of_key(struct rec_chunk *chunk, uint64_t key)
         if (!k->method_of_key.len) {
             struct type *t = chunk_type_named(k, TYPE_OF_METHODS);
             if (t)
-                /* for its effect: reads the pools */
+                /* for its side effect: it reads the pools */
                 (void)chunk_constant_place(&(struct rec_chunk *){k}, &t, 0);
             read_method_keys(k);
         }
@@ -57,7 +57,7 @@ static const char *frame_type(struct reference ref)
     return s;
 }
 
-/* What the fields of a frame say that are ids or numbers, by role. */
+/* The values of the fields of a frame that are ids or numbers, by role. */
 struct raw_frame {
     const struct rec_field *field[ROLES]; /* NULL: the frame has none */
     uint64_t number[ROLES];
@@ -91,7 +91,7 @@ static void read_longs(const struct type *t, struct cursor *c, struct raw_frame 
         ret->number[t->roles[i]] = long_at(&c->at);
 }
 
-/* How the frames of a stack are read: what is the same for all of them. */
+/* How the frames of a stack are read: what they all have in common. */
 struct frame_reader {
     struct rec_chunk *k;
     bool is_raw, has_line, has_bci;
@@ -129,7 +129,7 @@ static int read_frames(struct rec_chunk *k, const struct type *t, struct cursor 
     for (uint32_t i = 0; i < t->pub.n_fields; i++) {
         if (is_read(t, i))
             raw.field[t->roles[i]] = &t->fields[i];
-        /* Two fields with one role, or one that is not read, are for the thorough way. */
+        /* Two fields with one role, or a field that is not read, require the thorough way. */
         else if (t->roles[i] != ROLE_NONE)
             longs = false;
     }
@@ -253,14 +253,14 @@ void rec_stack_room_release(struct rec_stack_room *room)
 
 /* ---- stacks of several chunks ---- */
 
-/* Notes what an id stands for. Returns whether it is the same as in all chunks before. */
+/* Stores what an id stands for. Returns whether that is the same as in all earlier chunks. */
 static bool same_id(struct map *ids, uint64_t id, uint64_t what)
 {
     uint64_t *known = map_at(ids, id, what, NULL);
     return known && *known == what;
 }
 
-/* Compares what the chunk's ids of methods and frame types stand for with earlier chunks. */
+/* Compares with earlier chunks what the chunk's ids of methods and frame types stand for. */
 static void compare_ids(struct rec_chunk *k, struct type *methods, struct type *frame_types)
 {
     struct recording *r = k->recording;

@@ -114,9 +114,10 @@ static const struct rec_thread *decode_thread(const struct rec_object *o,
 
 /* ---- objects and texts ---- */
 
-/* The fields of an object that have roles: numbers, and ids of constants. */
+/* The fields of an object that have roles, as numbers or ids of constants. */
 struct slots {
-    const struct rec_field *field[ROLES]; /* NULL where the object has none that can be read so */
+    /* NULL if the object has no fields that can be read in this way */
+    const struct rec_field *field[ROLES];
     uint64_t number[ROLES];
 };
 
@@ -152,7 +153,7 @@ static bool read_slots(const struct rec_object *o, struct slots *ret)
     return !c.failed;
 }
 
-/* The number of a text of the recording, or NO_TEXT: null, or out of memory. */
+/* Returns the number of a text of the recording. NO_TEXT stands for null, or for lack of memory. */
 enum { NO_TEXT = -1 };
 
 static int64_t text_number(struct recording *r, const char *s, size_t len)
@@ -172,7 +173,10 @@ static int64_t text_number_at(const struct rec_object *o, const char *path)
     return s ? text_number(o->recording, s, strlen(s)) : NO_TEXT;
 }
 
-/* Returns the length of a text that can be taken as it is, or 0: it is none, or is converted. */
+/*
+ * Returns the length of a text that can be used as it is, or 0 if there is none or it must be
+ * converted.
+ */
 static size_t plain_text(const uint8_t *s, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -182,8 +186,8 @@ static size_t plain_text(const uint8_t *s, size_t len)
 }
 
 /*
- * The text of a struct with nothing but a string, such as jdk.types.Symbol. It is probably the one
- * with the number `before`, if that is not negative.
+ * Returns the text of a struct with a single string, such as jdk.types.Symbol. It is probably the
+ * one with the number `before`, if that is not negative.
  */
 static int64_t symbol_text(const struct rec_object *o, int64_t before)
 {
@@ -206,8 +210,8 @@ static int64_t symbol_text(const struct rec_object *o, int64_t before)
 }
 
 /*
- * The text of a field that an object was read for. `path` is its name, by which it is read if it
- * holds its text itself.
+ * Returns the text of a field for which an object was read. `path` is the field's name, by which it
+ * is read if it holds the text itself.
  */
 static int64_t slot_text(const struct rec_object *o, const struct slots *s, enum role role,
                          const char *path)
@@ -261,7 +265,7 @@ static int64_t external_name(struct recording *r, const char *s)
     return name;
 }
 
-/* The same for the number of a text, each of which is converted once. */
+/* The same for the number of a text. Each text is converted once. */
 static int64_t class_name(struct recording *r, int64_t internal)
 {
     if (internal < 0)
@@ -280,7 +284,7 @@ struct package {
     const char *name, *module;
 };
 
-/* The package whose id a class has. */
+/* Returns the package whose id a class has. */
 static const struct package *package_of(const struct rec_object *o, const struct slots *s)
 {
     static const struct package none;
@@ -302,7 +306,10 @@ static const struct package *package_of(const struct rec_object *o, const struct
     return fresh;
 }
 
-/* The name of the loader whose id a class has; NO_TEXT: the boot loader, or unknown. */
+/*
+ * Returns the name of the loader whose id a class has. NO_TEXT stands for the boot loader, or an
+ * unknown one.
+ */
 static int64_t loader_of(const struct rec_object *o, const struct slots *s)
 {
     const struct rec_field *f = s->field[ROLE_LOADER];
@@ -316,7 +323,7 @@ static int64_t loader_of(const struct rec_object *o, const struct slots *s)
     int64_t name = text_number_at(o, "classLoader.name");
     if (name < 0)
         name = class_name(r, text_number_at(o, "classLoader.type.name"));
-    /* "bootstrap" is how the JDK has named the boot loader since version 11. */
+    /* The JDK has called the boot loader "bootstrap" since version 11. */
     if (name >= 0 && str_is(strpool_get(&r->texts, (uint64_t)name), "bootstrap"))
         name = NO_TEXT;
     if (type->usual == USUAL_LOADER)
@@ -330,7 +337,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || ((!a || !*a) && (!b || !*b));
 }
 
-/* `before`: what the constant probably is, or NULL. */
+/* `before` is the class that the constant probably stands for, or NULL. */
 static const struct rec_class *decode_class(const struct rec_object *o,
                                             const struct rec_class *before)
 {
@@ -368,8 +375,8 @@ static const struct rec_class *decode_class(const struct rec_object *o,
 /* ---- methods ---- */
 
 /*
- * Returns the method of this class, name and descriptor, which is made from *m if it is new.
- * `before`: the method that it probably is, or NULL.
+ * Returns the method of this class, name and descriptor, which is added from *m if it is new.
+ * `before` is the method that it probably is, or NULL.
  */
 static const struct rec_method *intern_method(struct recording *r, const struct rec_method *m,
                                               int64_t name, int64_t descriptor,

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define MIN_STEP 128u  /* blocks: 1 MiB */
+#define MIN_STEP 128u  /* in blocks: 1 MiB */
 #define MAX_STEP 4096u /* 32 MiB */
 #define AT_ONCE  32u   /* blocks whose pages are made present by one system call */
 #define COVER    8192u /* the number of blocks in one pad, because an event's size has 28 bits */
@@ -79,8 +79,8 @@ static void put_pad(struct region *r, uint32_t block, uint32_t n)
 }
 
 /*
- * Covers n new blocks with a few pads before they become part of the chunk, so that they are valid
- * for readers.
+ * Covers n new blocks with a few pads before they become part of the chunk, so that the chunk is
+ * valid for readers.
  */
 void region_cover(struct region *r, uint32_t n)
 {
@@ -120,7 +120,7 @@ static int allocate(struct jfr_writer *w, uint64_t end)
         return -EFBIG; /* the attempt would raise SIGXFSZ */
     if (w->options.max_bytes && end > w->options.max_bytes)
         return -EFBIG;
-    /* The file's size stays, if the file system can do that (extend). */
+    /* The file keeps its size, if the file system can allocate beyond it (extend). */
     int r;
     do
         r = fallocate(w->fd, FALLOC_FL_KEEP_SIZE, (off_t)w->file_end, (off_t)(end - w->file_end));
@@ -135,10 +135,10 @@ static int allocate(struct jfr_writer *w, uint64_t end)
 
 /*
  * Adds n allocated blocks to the file and to its last chunk. A program may be killed at any time,
- * and other tools refuse a file that is longer than its chunks; so the size of the file, that of
- * the chunk, and the pad that covers the new blocks change at once: the pad is the last block, if
- * it is unused, and its page and the header's are made writable before. Only then the blocks are
- * formatted, which takes a thousand times as long.
+ * and other tools refuse a file that is longer than its chunks. The size of the file, that of the
+ * chunk, and the pad that covers the new blocks therefore change at once: the pad is in the last
+ * block, if that is unused, and its page and the header's are made writable before. The blocks are
+ * formatted only after that, because it takes a thousand times as long.
  */
 static int extend(struct jfr_writer *w, uint64_t end, uint32_t n)
 {
@@ -221,7 +221,7 @@ int region_grow(struct jfr_writer *w, uint32_t least)
 
 void region_prefault(struct jfr_writer *w)
 {
-    enum { AHEAD = 32 }; /* blocks */
+    enum { AHEAD = 32 }; /* in blocks */
 
     struct region *r = w->chunk.region;
     uint32_t next = (uint32_t)atomic_load_explicit(&r->bump, memory_order_relaxed),

@@ -21,7 +21,7 @@
 
 _Static_assert(JFR_RING_HEAD % JFR_BLOCK == 0, "segments begin at a block");
 
-/* The end of what a fresh chunk gets at once: metadata and constants must fit. */
+/* What a fresh chunk gets at once; metadata and constants must fit. */
 #define FIRST_BLOCKS 64u
 
 static uint64_t segment_offset(const struct ring *g, uint32_t i)
@@ -29,7 +29,7 @@ static uint64_t segment_offset(const struct ring *g, uint32_t i)
     return JFR_RING_HEAD + i * g->segment_bytes;
 }
 
-/* The entry's store is seen after everything that precedes it. */
+/* Stores the entry so that readers see it after everything that precedes it. */
 static void set_entry(const struct ring *g, uint32_t i, uint64_t number)
 {
     __atomic_store_n(&g->head->chunk[i], htole64(number), __ATOMIC_SEQ_CST);
@@ -78,7 +78,7 @@ int ring_create(struct jfr_writer *w)
                                       .created_ns = htole64(clock_ns(CLOCK_REALTIME))};
     memcpy(g->head->magic, JFR_RING_MAGIC, sizeof(g->head->magic));
     atomic_store(&w->bytes, segment_offset(g, g->segments));
-    /* Each writer keeps a block of its own, which a small segment must have room for. */
+    /* Each writer keeps a block of its own. Even a small segment must have room for all of them. */
     w->n_slots = MIN(w->n_slots, MAX((unsigned)(g->segment_bytes / JFR_BLOCK / 8), 4U));
     return 0;
 }
@@ -92,7 +92,8 @@ void ring_release(struct jfr_writer *w)
 }
 
 /*
- * The time of a chunk: an eighth of what is kept, so that a discarded chunk takes no more with it.
+ * The duration of a chunk: an eighth of what is kept, so that discarding a chunk loses no more than
+ * that.
  */
 static uint64_t chunk_ns(const struct jfr_writer *w)
 {
@@ -109,8 +110,9 @@ bool ring_is_due(const struct jfr_writer *w)
 }
 
 /*
- * The segment for the next chunk: one whose events are older than they need to be, so that a quiet
- * program touches little of the file; else one that was never used; else the oldest.
+ * Chooses the segment for the next chunk: one whose events are older than necessary, so that a
+ * quiet program touches little of the file; otherwise one that was never used; otherwise the
+ * oldest.
  */
 static uint32_t choose(const struct jfr_writer *w)
 {
@@ -131,7 +133,7 @@ static uint32_t choose(const struct jfr_writer *w)
 
 /*
  * Makes a chunk in a segment, with metadata and fixed constants. Nothing refers to it yet. On
- * failure the segment is empty.
+ * failure the segment remains empty.
  */
 static int make_chunk(struct jfr_writer *w, uint32_t segment, uint32_t number, struct chunk *ret)
 {
@@ -195,7 +197,7 @@ int ring_rotate(struct jfr_writer *w)
 {
     struct chunk *old = &w->chunk, next = {0};
     struct region *r = old->region;
-    /* Write almost all of the dictionary now, and leave room for what is added meanwhile. */
+    /* Writes almost all of the dictionary now, and leaves room for what is added later. */
     constants_update(w, old);
     (void)!region_grow(w, r->reserve);
     uint32_t segment = choose(w);

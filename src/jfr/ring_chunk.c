@@ -21,8 +21,8 @@ bool ring_read_checkpoint(const struct ring_taking *t, const uint8_t *at, const 
 }
 
 /*
- * Reads what begins at an offset of the chunk that is not in t->bytes yet: a checkpoint, or the
- * metadata. Returns false when it is damaged.
+ * Reads what begins at an offset of the chunk, a checkpoint or the metadata, unless it is in
+ * t->bytes already. Returns false when it is damaged.
  */
 static bool fetch(struct ring_taking *t, const struct ring_chunk *s, uint64_t at,
                   struct ring_event *ret)

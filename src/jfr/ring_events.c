@@ -126,7 +126,7 @@ static inline enum choice choose(const struct ring_taking *t, const struct ring_
         break;
     }
     /*
-     * The end of a wait that was reported as going on must not be dropped from a chunk that
+     * A wait may have been reported as still going on. Its end must be kept in a chunk that
      * learn_ends did not read.
      */
     return (e->ends >= t->from || (!begins && e->kind->lasts && e->kind->has_thread)) &&
@@ -135,7 +135,7 @@ static inline enum choice choose(const struct ring_taking *t, const struct ring_
                : DROP;
 }
 
-/* Appends an event with another start. */
+/* Appends an event with another start time. */
 static void put_moved(struct buf *out, const struct ring_event *e, uint64_t start)
 {
     size_t at = out->len;
@@ -149,7 +149,7 @@ static void put_moved(struct buf *out, const struct ring_event *e, uint64_t star
     memcpy(out->data + at, &word, sizeof(word));
 }
 
-/* Appends bytes that stay as they are. Returns 0 or a negative errno. */
+/* Appends bytes unchanged. Returns 0 or a negative errno. */
 static int put_run(struct ring_taking *t, const uint8_t *at, size_t n)
 {
     enum { LONG = 1 << 16 };
@@ -187,7 +187,7 @@ int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
         }
         if (choice == KEEP)
             continue;
-        r = put_run(t, run, (size_t)(at - run)); /* what was kept up to here */
+        r = put_run(t, run, (size_t)(at - run)); /* everything before this has been kept */
         run = e.end;
         if (choice == MOVE)
             put_moved(&t->out, &e, t->from);

@@ -10,7 +10,7 @@
 
 enum { TRIES = 5 };
 
-/* A chunk that began so much later than the part holds no event that ended before it. */
+/* A chunk that began this much later than the part contains no event that ended before it. */
 #define LATE_NS (10 * NS_PER_SECOND)
 
 int ring_read_at(int fd, void *to, size_t n, uint64_t offset)
@@ -54,7 +54,7 @@ static int read_head(struct ring_taking *t, const char **ret_why)
                : -EBADMSG;
 }
 
-/* Reads a chunk's header. Returns false when the segment holds no chunk that could be read. */
+/* Reads a chunk's header. Returns false when the segment holds no chunk that can be read. */
 static bool read_header(const struct ring_taking *t, struct ring_chunk *s)
 {
     uint8_t h[JFR_CHUNK_HEAD];
@@ -98,7 +98,7 @@ static int find_segments(struct ring_taking *t)
     size_t kept = 0;
     for (size_t i = 0; i < t->segments.len; i++) {
         struct ring_chunk *s = &t->segments.data[i];
-        /* Times grow with numbers. A damaged head may say otherwise. */
+        /* Chunks with larger numbers are later. A damaged head may contradict this. */
         if (kept && (s->number == t->segments.data[kept - 1].number ||
                      s->ticks < t->segments.data[kept - 1].ticks)) {
             t->damaged++;
@@ -107,13 +107,15 @@ static int find_segments(struct ring_taking *t)
         t->segments.data[kept++] = *s;
     }
     t->segments.len = kept;
-    /* A recorder killed while it changed chunks has not stored when the old one ended. */
+    /*
+     * If a recorder was killed while it changed chunks, it has not stored when the old one ended.
+     */
     for (size_t i = 0; i + 1 < kept; i++)
         t->segments.data[i].ends = MAX(t->segments.data[i].ends, t->segments.data[i + 1].ticks);
     return 0;
 }
 
-/* Returns whether the recorder began to overwrite the segment since its entry was read. */
+/* Returns whether the recorder has begun to overwrite the segment since its entry was read. */
 static bool is_overwritten(const struct ring_taking *t, const struct ring_chunk *s)
 {
     uint64_t number;
@@ -123,12 +125,12 @@ static bool is_overwritten(const struct ring_taking *t, const struct ring_chunk 
 }
 
 /*
- * Reads a chunk into t->bytes and its types into t->kinds. -EBADMSG when it cannot be understood.
+ * Reads a chunk into t->bytes and its types into t->kinds. Returns -EBADMSG when it is not valid.
  */
 static int load_chunk(struct ring_taking *t, const struct ring_chunk *s)
 {
     int r = ring_read_at(t->fd, t->bytes, s->size, ring_offset_of(t, s->index));
-    /* The header that was read first is the one that counts. */
+    /* The size that was read first is the one that counts. */
     if (r == 0)
         put_big_endian(t->bytes + HEAD_SIZE, s->size);
     if (r == 0)
@@ -136,7 +138,7 @@ static int load_chunk(struct ring_taking *t, const struct ring_chunk *s)
     return r == -ENODATA ? -EBADMSG : r;
 }
 
-/* The end of the ring, and with it the beginning of the part. */
+/* Returns the end of the ring, from which the beginning of the part follows. */
 static int find_limits(struct ring_taking *t, const char **ret_why)
 {
     const struct ring_chunk *newest = NULL;
@@ -167,7 +169,7 @@ static int find_limits(struct ring_taking *t, const char **ret_why)
         t->from = t->cut->since_ticks > oldest ? MIN(t->cut->since_ticks, end) : 0;
     else
         t->from = t->cut->last_ns && end - oldest > t->cut->last_ns ? end - t->cut->last_ns : 0;
-    /* Clocks are set now and then; the newest time is the best one. */
+    /* A clock may be set at any time; the newest time is the best one. */
     t->epoch_ns = (int64_t)newest->start_ns - (int64_t)newest->ticks;
     t->part = (struct jfr_ring_part){.start_ns = t->epoch_ns + (int64_t)MAX(t->from, oldest),
                                      .end_ns = t->epoch_ns + (int64_t)end,
@@ -183,7 +185,7 @@ static int take_segment(struct ring_taking *t, size_t i)
         return 0;
     if (!last && !before && s->ticks >= t->from + LATE_NS)
         return ring_copy_chunk(t, s);
-    /* The chain has all constants of a chunk that was ended. */
+    /* In a chunk that has ended, the chain has all constants. */
     if (before) {
         int r = ring_read_at(t->fd, t->bytes, JFR_CHUNK_HEAD, ring_offset_of(t, s->index));
         return r ? r : ring_put_chunk(t, s, false, false);
@@ -201,7 +203,7 @@ static int take_all(struct ring_taking *t, const char **ret_why)
         r = find_segments(t);
     if (r)
         return r;
-    /* Numbers at the end of a chunk may be read beyond it. */
+    /* A number at the end of a chunk may be read beyond the end. */
     t->bytes = t->bytes ? t->bytes : calloc(1, t->head.segment_bytes + NUMBERS);
     if (!t->bytes)
         return -ENOMEM;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The table of stacks. To find and to add one is async-signal-safe.
- */
+/* The table of stacks. Finding and adding a stack is async-signal-safe. */
 #include "base/hash.h"
 #include "base/mapped.h"
 #include "base/pages.h"
@@ -17,7 +15,10 @@
 #define FIRST_SLOTS  4096u
 #define FIRST_PROBES 16
 
-/* The parts of an arena whose memory is reused, and how many are retired when how few are free. */
+/*
+ * The number of parts of an arena whose memory is reused; how many are retired at once; and how few
+ * are free then.
+ */
 enum { PARTS = 16, PARTS_RETIRED = 2, PARTS_FREE = 4 };
 
 /*
@@ -25,7 +26,7 @@ enum { PARTS = 16, PARTS_RETIRED = 2, PARTS_FREE = 4 };
  * part has read it.
  */
 #define RETIRED_NS (20 * NS_PER_MS)
-/* A reader that was held up for longer compares with newer contents, at worst past the end. */
+/* A reader that was delayed for longer compares with newer contents, at worst past the end. */
 #define TAIL_BYTES (UINT64_C(1) << 20)
 
 int traces_init(struct traces *t, uint64_t bytes, bool again)
@@ -97,8 +98,8 @@ void traces_retire(struct traces *t, uint64_t now)
     t->held = 0;
     t->held_count = atomic_load(&t->count);
     /*
-     * A stack that was inserted past a slot that has become free is no longer found, and is stored
-     * once more.
+     * A stack that was inserted beyond a slot that has become free is no longer found, and is
+     * stored again.
      */
     for (size_t i = 0; i < FIRST_SLOTS + (size_t)t->mask + 1; i++) {
         uint64_t slot = atomic_load_explicit(&t->slots[i], memory_order_relaxed);
@@ -112,8 +113,8 @@ void traces_retire(struct traces *t, uint64_t now)
 }
 
 /*
- * Finds room for a stack at or after `used`: it does not cross a part's end, and its id is not 0.
- * Returns its position.
+ * Finds room for a stack at or after `used`: it must not cross a part's end, and its id must not be
+ * 0. Returns its position.
  */
 static uint64_t place(const struct traces *t, uint64_t used, uint64_t size)
 {
@@ -193,8 +194,8 @@ at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *sl
 }
 
 /*
- * Returns the id; s->added says whether the stack is new. A stack that was put into the second
- * table stays reachable until its part or one of a slot before it is retired.
+ * Returns the id; s->added is set if the stack is new. A stack in the second table remains
+ * reachable until its part is retired, or a slot before it becomes free.
  */
 static uint64_t trace_find(struct search *s)
 {
@@ -233,8 +234,8 @@ static void put_frame(struct jfr_event *e, const struct jfr_frame *f)
 }
 
 /*
- * Writes a new stack into the file immediately, for readers of the recording if the process dies
- * before the worker's next round.
+ * Writes a new stack into the file immediately, in case the process dies before the worker's next
+ * round.
  */
 static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_frame *frames,
                          uint32_t n, bool truncated)
@@ -279,7 +280,7 @@ static uint32_t hash_frames(const struct jfr_frame *frames, uint32_t n, bool tru
     return (uint32_t)hash_u64(a + hash_u64(b));
 }
 
-/* *ret_added: the stack is new. */
+/* Sets *ret_added if the stack is new. */
 at_each_sample static uint64_t trace_id(struct jfr_writer *w, const struct jfr_frame *frames,
                                         uint32_t n, bool truncated, bool *ret_added)
 {
@@ -326,7 +327,7 @@ bool jfr_trace_stays(const struct jfr_writer *w, uint64_t id)
             at >= atomic_load_explicit(&t->oldest, memory_order_relaxed) + PARTS_RETIRED * t->part);
 }
 
-/* Makes the table forget a stack, so that it will be stored again. */
+/* Makes the table drop a stack, so that it will be stored again. */
 static void forget(struct traces *t, uint32_t hash, uint32_t id)
 {
     uint64_t whole = (uint64_t)hash << 32 | id;
@@ -370,7 +371,7 @@ bool jfr_traces_due(const struct jfr_writer *w)
 void jfr_traces_kept(struct jfr_writer *w)
 {
     pthread_mutex_lock(&w->work);
-    /* What refers to the stacks that go has to be read before. */
+    /* Whatever refers to the stacks that are dropped must be read before. */
     if (!atomic_load(&w->closed)) {
         update_fully(w);
         traces_retire(&w->traces, now_ns());

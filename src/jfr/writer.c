@@ -121,9 +121,9 @@ static int first_chunk(struct jfr_writer *w)
 /* ---- open and release ---- */
 
 /*
- * Removing a large file takes the system many milliseconds, which the program would wait for when
- * it starts. While the file is open its blocks stay, so it is closed in the first round of the
- * worker; at once if the new recording may need the room.
+ * Removing a large file takes the system many milliseconds, for which the program would wait when
+ * it starts. The blocks remain while the file is open, so it is closed in the worker's first round;
+ * or at once, if the new recording may need the room.
  */
 static void keep_replaced(struct jfr_writer *w, const char *path, const struct stat *st)
 {

@@ -6,7 +6,7 @@
 
 enum { CHAIN = 8, MAX_SIDE = 8 };
 
-/* "int[][]" is an array of references, but nothing of the program's. */
+/* "int[][]" is an array of references, but to nothing of the program's. */
 static bool is_of_primitives(const char *name)
 {
     static const char *const primitives[] = {"boolean", "byte", "char",  "short",
@@ -91,7 +91,7 @@ static int32_t largest(const struct tally *t, const struct heap *h)
 
 /*
  * Descends as long as one child keeps most of the memory. A chain of objects of one class counts as
- * one place; it ends where the next link keeps less than half of what the beginning keeps. side:
+ * one place; it ends where the next link keeps less than half of what the first one keeps. side is
  * what the links of the chain hold apart from the next link.
  */
 static void descend(const struct heap *h, uint64_t i, struct accumulation *c, struct tally *side)
@@ -120,7 +120,7 @@ static void descend(const struct heap *h, uint64_t i, struct accumulation *c, st
     c->place = c->links ? head : i;
 }
 
-/* Entries of the JDK's collections: what they hold is what accumulates. */
+/* Entries of the JDK's collections. Their contents accumulate, not the entries themselves. */
 static bool is_entry(const char *name)
 {
     const char *nested = strchr(name, '$');
@@ -130,7 +130,10 @@ static bool is_entry(const char *name)
            (strstr(nested, "Node") || strstr(nested, "Entry"));
 }
 
-/* Where most of the accumulating classes have one name, says so instead of "java.lang.Class". */
+/*
+ * If most of the accumulating class objects have one name, uses that name instead of
+ * "java.lang.Class".
+ */
 static void fill_versions(struct accumulation *c, const struct heap *h, const struct tally *t)
 {
     size_t best = 0;
@@ -155,7 +158,7 @@ static bool lies_in(const struct heap *h, uint64_t i, uint64_t place)
     return false;
 }
 
-/* Finds the class that most of the accumulating class loaders have loaded, each its own. */
+/* Finds the class that most of the accumulating class loaders have loaded, each its own copy. */
 static void fill_loaded(struct accumulation *c, const struct heap *h, const struct tally *t)
 {
     const struct heap_dump *d = h->dump;

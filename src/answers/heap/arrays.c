@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heap arrays`: arrays that are empty, hold the same value everywhere, hold little, or were made
- * larger than they are used.
+ * `heap arrays`: arrays that are empty, that hold the same value everywhere, that hold little, or
+ * that are larger than what they hold.
  */
 #include "answers/heap/heap.h"
 #include "answers/heap/value.h"
@@ -11,7 +11,7 @@
 
 enum { MAX_THREADS = 16, SHORT = 8, MAX_WORST = 4096 };
 
-/* What is wrong with an array; if several apply, the first. */
+/* What is wrong with an array. If several apply, the first one counts. */
 enum fault { SOUND, EMPTY, CONSTANT, SPARSE, OVERSIZED, FAULTS };
 
 static const char *const fault_names[FAULTS] = {"sound", "empty", "constant", "sparse",

@@ -21,8 +21,8 @@ struct grouping {
     VEC(struct group) groups;
     int32_t *of_class; /* class number -> group; -1: none */
     /*
-     * The object that stands for a class -> its group: what static fields hold is the group's too.
-     * Empty where such objects belong to java.lang.Class.
+     * Maps the object that stands for a class to its group, because static fields belong to the
+     * group too. Empty where such objects belong to java.lang.Class.
      */
     struct map of_class_object;
 };
@@ -270,7 +270,7 @@ static int heap_answer_classes(const struct heap_call *c)
         answer_number(c->answer, sorted[k]->loader_id);
         answer_text(c->answer, loader == HEAP_NONE ? "<boot loader>" : heap_class_name(h, loader));
         answer_number(c->answer, sorted[k]->objects);
-        /* What static fields hold is retained by the class, also without an instance. */
+        /* The class retains what its static fields hold, even without an instance. */
         uint64_t object = heap_ids_find(&h->ids, sorted[k]->id);
         uint64_t of_class = object == HEAP_NONE ? 0 : heap_retained(h, object);
         answer_number(c->answer, MAX(sorted[k]->retained, of_class));

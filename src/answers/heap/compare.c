@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which classes grew from one dump to another, by number, size and retained size. */
+/* Which classes grew from one dump to another, in number, size and retained size. */
 #include "answers/heap/accumulation.h"
 #include "answers/heap/heap.h"
 #include "base/generated_name.h"
@@ -11,7 +11,7 @@
 struct row {
     const char *name;
     uint64_t objects[2], bytes[2], retained[2];
-    bool program; /* it is neither the JDK's nor an array of primitive values */
+    bool program; /* neither a class of the JDK nor an array of primitive values */
 };
 
 struct rows {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heap leaks`: explains in sentences what holds much more than the rest, through which path, and
- * what accumulates there.
+ * `heap leaks`: explains in sentences what holds much more than the rest, by which path it is held,
+ * and what accumulates there.
  */
 #include "answers/heap/accumulation.h"
 #include "answers/heap/heap.h"
@@ -34,8 +34,8 @@ struct finder {
 };
 
 /*
- * Returns whether an object is structural: roots, threads, class loaders and classes hold
- * everything that the program consists of, which is not a leak of theirs.
+ * Returns whether an object is structural. Roots, threads, class loaders and classes hold
+ * everything that the program consists of, which is not a leak.
  */
 static bool is_structure(const struct finder *f, uint64_t i)
 {
@@ -51,7 +51,7 @@ static bool is_structure(const struct finder *f, uint64_t i)
 /*
  * Returns whether an object is a list in which a class loader keeps its classes: the nearest
  * thread, loader or class above it is a loader. A program's own collection of classes or loaders is
- * not one, and may be a leak.
+ * not such a list, and may be a leak.
  */
 static bool is_list_of_loader(const struct finder *f, uint64_t i)
 {
@@ -86,8 +86,8 @@ static bool differ(const struct heap *h, uint64_t first, uint64_t count)
 
 /*
  * Descends from an object that keeps much, as long as one child keeps nearly all of it. The holder
- * is the last class, thread or loader on the way. Where the way branches into several objects that
- * keep much, each of them is examined unless they are simply elements.
+ * is the last class, thread or loader on the way. Where several objects keep much, each of them is
+ * examined, unless they are simply elements.
  */
 static void split(struct finder *f, uint64_t node, unsigned depth)
 {
@@ -123,7 +123,7 @@ static void split(struct finder *f, uint64_t node, unsigned depth)
         add_suspect(f, (struct suspect){holder, heap_retained(h, holder), 1});
 }
 
-/* Groups top-level objects by class: many small ones may be a suspect together. */
+/* Groups the topmost objects by class, because many small ones may be a suspect together. */
 static void find_groups(struct finder *f)
 {
     const struct heap *h = f->h;
@@ -182,7 +182,7 @@ static void describe_path(const struct heap *h, uint64_t i, struct buf *b)
             continue;
         }
         if (k + 1 == way.len) {
-            /* A class lives as long as its loader: a local that refers to it holds nothing. */
+            /* A class lives as long as its loader, so a local that refers to it holds nothing. */
             if (!heap_is_class_of_program(h, way.data[k]))
                 heap_root_kinds(h, way.data[k], b);
             /*

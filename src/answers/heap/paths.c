@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heap paths`: why an object is alive, from a GC root down; for many objects the merged paths. */
+/*
+ * `heap paths`: why an object is alive, from a GC root downwards; for many objects their merged
+ * paths.
+ */
 #include "answers/heap/paths.h"
 
 #include "answers/heap/accumulation.h"
@@ -95,14 +98,14 @@ size_t heap_path_start(const struct heap_path_starts *s, const uint64_t *way, si
 /* Writes what holds the first object of a shown path. */
 static void start_kind(const struct heap *h, uint64_t i, struct buf *b)
 {
-    /* A class lives as long as its loader: a local that refers to it holds nothing. */
+    /* A class lives as long as its loader, so a local that refers to it holds nothing. */
     if (heap_is_class_of_program(h, i))
         buf_string(b, "class of the program");
     else
         heap_root_kinds(h, i, b);
 }
 
-/* Returns the kinds of Reference whose referent is not followed. */
+/* Returns the kinds of Reference whose referents are not followed. */
 static unsigned excluded(const char *list)
 {
     static const struct {
@@ -272,7 +275,7 @@ static int begin_at_classes(const struct heap *h, const struct map *index, struc
             const uint64_t *row = map_get(index, way.data[up]);
             if (!row || *row >= n)
                 continue;
-            /* Below a path that was cut at MAX_DEPTH, more is counted than above it. */
+            /* Below a path that was cut off at MAX_DEPTH, more is counted than above it. */
             rows[*row].count -= MIN(rows[*row].count, rows[k].count);
             rows[*row].bytes -= MIN(rows[*row].bytes, rows[k].bytes);
         }
@@ -339,7 +342,7 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
     struct map index = {0};
     VEC(struct merged) rows = {0};
     uint64_t every = s->count / MAX_MERGED + 1, seen = 0, taken = 0, cut = 0;
-    bool classes = false; /* of classes themselves, whole paths say what keeps them */
+    bool classes = false; /* for class objects, the whole path shows what keeps them alive */
     int error = 0;
     for (uint64_t i = 0; i < h->n && !error; i++) {
         if (!(s->bits[i / 64] >> (i % 64) & 1) || seen++ % every || heap_path(h, i) == HEAP_NONE)

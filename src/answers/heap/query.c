@@ -45,7 +45,7 @@ static bool is_address(sqlite3_stmt *s, int i)
     return type && strcmp(type, "ADDRESS") == 0;
 }
 
-/* The columns are those of the statement. */
+/* The columns are given by the statement. */
 static int begin_table(struct answer *a, sqlite3_stmt *s, bool address[MAX_QUERY_COLUMNS])
 {
     int n = sqlite3_column_count(s);
@@ -88,7 +88,7 @@ static int run_statement(struct answer *a, struct heap_sql *q, sqlite3_stmt *s, 
     return 0;
 }
 
-/* Without a question, lists what can be asked. */
+/* Without a statement, lists the tables that can be queried. */
 static void list_tables(struct answer *a)
 {
     static const struct answer_column columns[] = {{"table", "table", ANSWER_TEXT},

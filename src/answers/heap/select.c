@@ -35,7 +35,7 @@ const struct arg_set *const heap_paths_sets[] = {&select_set, &exclude_set, &hea
                                                  &heap_index_set, NULL};
 
 /*
- * Returns whether a class matches the pattern, which is its binary name with '*' for any
+ * Returns whether a class matches the pattern, a binary name in which '*' stands for any
  * characters.
  */
 static bool heap_class_matches(const struct heap_class *c, const char *pattern)

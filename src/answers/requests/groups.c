@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the slow requests of a name did that the typical ones did not do. */
+/* What the slow requests of a name did that the typical ones did not. */
 #include "answers/requests/requests.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ int request_groups_collect(struct request_view *v, struct request_groups *ret)
     return e;
 }
 
-/* without is NULL when the cause is not among the first ones */
+/* without is NULL when the cause is not among the first causes */
 static void cause_json(struct json *j, const struct request_view *v, const struct request_name *n,
                        const struct group_cause *c, const struct request_without *without)
 {

@@ -8,9 +8,9 @@
 #include <string.h>
 
 /*
- * Columns of time and rows of latency: 8 to a factor of ten, from 1 us on. The page contains this
- * many requests with their parts, of each name the slowest and others evenly spread, and this many
- * parts of each.
+ * The diagram's resolution: columns of time, and rows of latency, of which 8 make a factor of ten,
+ * from 1 us on. The limits of requests in the page, and of parts of each: of each name the slowest
+ * requests, and others evenly spread.
  */
 enum { COLUMNS = 200, ROWS_OF_TEN = 8, ROWS = 9 * ROWS_OF_TEN, TAKEN = 2000, PARTS = 60 };
 

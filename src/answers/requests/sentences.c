@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Causes, culprits and groups of requests in words. */
+/* Describes causes, culprits and groups of requests in sentences. */
 #include "answers/requests/requests.h"
 
 #include "base/parse.h"
@@ -10,12 +10,14 @@
 #include <string.h>
 
 /*
- * A sentence mentions what a request waited for only from this time, or this share of its cause,
- * on.
+ * A sentence mentions what a request waited for only if that took at least this time, or this share
+ * of its cause.
  */
 #define REPORTED_SHARE 0.05
 
-/* How far the number of slow requests may be from the one that was asked for without a word. */
+/*
+ * How much the number of slow requests may differ from the requested one without being mentioned.
+ */
 #define UNLIKE 0.1
 
 void request_put_count(struct buf *b, uint64_t n)
@@ -46,7 +48,7 @@ static void request_put_part_of(struct buf *b, uint64_t part, uint64_t whole)
         buf_printf(b, "%s of %s", x, y);
 }
 
-/* Returns what a thread did while others waited for it, as in "which slept". */
+/* Describes what a thread did while others waited for it, as in "which slept". */
 static const char *activity(enum request_cause kind)
 {
     static const char *const words[REQUEST_CAUSES] = {
@@ -150,8 +152,9 @@ static void put_did(struct buf *b, const struct group_cause *c, uint64_t request
 }
 
 /*
- * Appends in how many of the slow requests a cause took most of the time, and returns the number:
- * of those that are known if all of them count the same, otherwise of all of them, estimated.
+ * Appends in how many of the slow requests a cause took most of the time, and returns the number.
+ * If all requests that were kept count the same, it is counted among these; otherwise it is an
+ * estimate for all.
  */
 static uint64_t put_most(struct buf *b, const struct request_group *g, const struct group_cause *c)
 {
@@ -213,7 +216,8 @@ void request_put_group(struct buf *b, const struct request_view *v, const struct
         request_put_culprit(b, c);
         return;
     }
-    /* The time is the mean over all slow requests, also over those that waited for something else.
+    /*
+     * The time is the mean over all slow requests, including those that waited for something else.
      */
     bool all = c->largest == g->slow.len;
     buf_printf(b, all ? " for %s" : ": %s", format_duration(text, (uint64_t)c->slow_ns));

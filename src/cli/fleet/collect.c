@@ -106,7 +106,7 @@ static int add_tenant(struct collector *c, const char *name, size_t len, const c
     return 0;
 }
 
-/* What is refused is not repeated in the message: it may be a token. */
+/* The message does not repeat what is refused, because it may be a token. */
 static int add_token(struct collector *c, const char *text)
 {
     const char *equals = strchr(text, '=');

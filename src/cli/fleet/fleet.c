@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fleet: questions to a store of profiles, or to the collector that keeps it. */
+/* fleet: queries a store of profiles, or the collector that keeps it. */
 #include "cli/fleet/fleet.h"
 
 #include "base/clock.h"
@@ -96,13 +96,13 @@ static const struct arg_set *const diff_sets_of_fleet[] = {&where_set, &choice_s
 static const struct arg_set *const query_sets[] = {&where_set, &choice_set, &metric_set,
                                                    &query_set, &shown_set,  NULL};
 
-/* ---- asking */
+/* ---- querying */
 
 struct asking {
     struct ask_param params[FLEET_PARAMS];
     size_t n;
     char texts[2][24];
-    char *labels, *base; /* copies that are cut at commas */
+    char *labels, *base; /* copies, which are cut at commas */
 };
 
 static void asking_release(struct asking *a)
@@ -169,7 +169,7 @@ static int make_params(struct asking *a, const struct fleet_options *o, const ch
     return status ? status : add_list(a, "base", o->base, &a->base);
 }
 
-/* Checks the values of all options before a store or a collector is looked for. */
+/* Checks the values of all options before opening a store or connecting to a collector. */
 static int check(const char *command, const struct asking *a)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);

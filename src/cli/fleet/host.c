@@ -60,8 +60,8 @@ static const struct arg_set how_set = {"How", how_args};
 static const struct arg_set *const host_sets[] = {&host_set, &how_set, NULL};
 
 /*
- * MARGIN_NS: samples come into the ring up to a tenth of a second after they were taken, and later
- * on a busy machine. What is younger is left for the next profile.
+ * MARGIN_NS: samples arrive in the ring up to a tenth of a second after they were taken, and later
+ * on a busy machine. Anything more recent is left for the next profile.
  */
 #define MARGIN_NS (2 * (int64_t)NS_PER_SECOND)
 
@@ -75,15 +75,15 @@ struct host {
     struct spool spool;
     struct sender sender;
     struct watched_list list;
-    VEC(pid_t) left_out; /* VMs that cannot be recorded, which has been reported */
+    VEC(pid_t) left_out; /* VMs that cannot be recorded, and for which this has been reported */
     bool unsaved;        /* the state of a VM could not be stored, which has been reported */
 };
 
 /* ---- other commands */
 
 /*
- * Runs this program with other arguments, which end with NULL, and waits. Its messages go to
- * `messages`. Returns its exit status, or -1.
+ * Runs this program with other arguments, terminated by NULL, and waits. `messages` receives what
+ * it prints on standard error. Returns its exit status, or -1.
  */
 static int run_self(const char *const *arguments, struct buf *messages)
 {
@@ -114,7 +114,7 @@ static int run_self(const char *const *arguments, struct buf *messages)
     return status;
 }
 
-/* The first line of messages, without the program's name. */
+/* Returns the first line of messages, without the program's name. */
 static const char *first_line(struct buf *messages)
 {
     static const char name[] = "jvmscope: ";
@@ -156,7 +156,10 @@ static void leave_out(struct host *h, const struct vm *vm, const char *why)
 
 /* ---- taking profiles */
 
-/* The ring of a VM where agents put it by themselves (options/rings.h); NULL when there is none. */
+/*
+ * Finds the ring of a VM in a place that agents choose by themselves (options/rings.h). Returns
+ * NULL when there is none.
+ */
 static char *ring_in_folders(pid_t pid)
 {
     char pattern[64], *found = NULL;
@@ -169,7 +172,10 @@ static char *ring_in_folders(pid_t pid)
     return found;
 }
 
-/* The file of the ring into which a VM records, as the agent reports it; NULL: unknown. */
+/*
+ * Returns the file of the ring into which a VM records, as the agent reports it, or NULL if
+ * unknown.
+ */
 static char *ring_of(pid_t pid)
 {
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
@@ -219,7 +225,7 @@ static int attach(struct host *h, const struct vm *vm, struct watched *w)
     if (status == 0) {
         w->ring = ring_of(vm->pid);
     } else if (w->from_disk) {
-        /* An earlier host was killed while its `attach` ran; that attach has ended. */
+        /* An earlier host was killed while its `attach` was running. That attach has ended. */
         w->ring = ring_in_folders(vm->pid);
     } else {
         leave_out(h, vm, first_line(&messages));
@@ -321,8 +327,8 @@ static void update_vm(struct host *h, const struct vm *vm)
         return;
     }
     /*
-     * The VM is starting or stopped, so it is tried again in the next round. What it has recorded
-     * is not lost.
+     * The VM is starting or stopped, so the next round tries it again. What it has recorded is not
+     * lost.
      */
     w = find(h, vm->pid, one.start);
     if (w)
@@ -359,8 +365,7 @@ static void update_vm(struct host *h, const struct vm *vm)
 }
 
 /*
- * Handles VMs that have ended: their rings remain, and contain what was recorded since the last
- * profile.
+ * Handles VMs that have ended. Their rings remain, with what was recorded since the last profile.
  */
 static void see_off(struct host *h)
 {
@@ -376,8 +381,8 @@ static void see_off(struct host *h)
         const char *ring = access(held, R_OK) == 0 ? held : w.ring;
         if (ring && access(ring, R_OK) == 0) {
             /*
-             * The disk may be full temporarily, so this is tried several times before a ring is
-             * given up.
+             * The disk may be full for a while only, so this is tried several times before a ring
+             * is given up.
              */
             if (take(h, &w, ring, true) < 0 && ++w.tries < TRIES_MAX) {
                 h->list.vms.data[kept++] = w;
@@ -405,8 +410,8 @@ static void forget_left_out(struct host *h, const struct vm_list *list)
 }
 
 /*
- * An upload that was sent is removed from the spool, which then no longer shows up to which
- * position a ring was taken. The positions must therefore be stored before anything is sent.
+ * An upload that was sent is removed from the spool, which then no longer shows the position up to
+ * which a ring was taken. The positions must therefore be stored before anything is sent.
  */
 static bool all_saved(struct host *h)
 {
@@ -477,8 +482,8 @@ static int wrong(const char *what, const char *why)
 }
 
 /*
- * Checks the options of --record by running `attach` with them and the number of a process that no
- * Linux has: it fails with 2 for the options, with 1 for the process.
+ * Checks the options of --record by running `attach` with them and with a process id that Linux
+ * never assigns: it fails with 2 if the options are wrong, and with 1 because of the process.
  */
 static int check_record(const char *record)
 {

@@ -118,7 +118,7 @@ static void vm_origin_of_environment(struct vm_origin *o, const char *environmen
         vm_origin_set(o, "service.name", service);
 }
 
-/* The main class or the jar without its folders and its extension. */
+/* Returns the main class or the jar, without its folders and its extension. */
 static void service_of_command(struct vm_origin *o, const char *command)
 {
     size_t n = strcspn(command, " ");

@@ -59,7 +59,7 @@ void sender_release(struct sender *s)
     free(s->authorization);
 }
 
-/* What is wrong where the server answers 401. */
+/* What the message adds when the server answers 401. */
 static const char *who_asks(const struct sender *s)
 {
     return s->authorization ? "this token is not known there (--token TOKEN, or @FILE)"
@@ -67,8 +67,8 @@ static const char *who_asks(const struct sender *s)
 }
 
 /*
- * Returns 0, -EAGAIN or, for want of the right token, -EACCES when it is to be tried again later,
- * or -EBADMSG when it will never be taken.
+ * Returns 0; -EAGAIN when it should be tried again later, or -EACCES when that is because the token
+ * is missing or wrong; or -EBADMSG when the server will never accept it.
  */
 static int send_one(struct sender *s, const struct spool *spool, uint64_t number, struct buf *why)
 {
@@ -101,7 +101,7 @@ static int send_one(struct sender *s, const struct spool *spool, uint64_t number
     buf_release(&answer.body);
     if (r < 0)
         return -EAGAIN;
-    /* 401 and 403 may disappear when the collector's operator corrects its tokens. */
+    /* 401 and 403 may go away when the collector's operator corrects its tokens. */
     bool never = answer.status == 400 || answer.status == 413 || answer.status == 404;
     return answer.status == 200 ? 0 : never ? -EBADMSG : answer.status == 401 ? -EACCES : -EAGAIN;
 }

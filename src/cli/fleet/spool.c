@@ -81,8 +81,8 @@ static int read_folder(struct spool *s)
 
 /*
  * Two processes of `host` with one spool would use the same numbers. The first lock ends with this
- * process; the second one is inherited by the commands that it runs, which may outlive it when it
- * is killed and would write into the spool after the next start.
+ * process. The commands that it runs inherit the second one: they may outlive this process if it is
+ * killed, and would write into the spool after the next start.
  */
 static int take_locks(struct spool *s)
 {
@@ -113,7 +113,7 @@ int spool_open(struct spool *s, const char *folder, uint64_t limit)
     strcpy(s->folder, folder);
     if (mkdir(folder, 0700) < 0 && errno != EEXIST)
         return -errno;
-    /* Somebody else's folder in /var/tmp would let him read and replace what is sent. */
+    /* If somebody else owned the folder in /var/tmp, he could read and replace what is sent. */
     if (lstat(folder, &st) < 0)
         return -errno;
     if (!S_ISDIR(st.st_mode))
@@ -146,7 +146,7 @@ static void keep_limit(struct spool *s)
         return;
     for (size_t i = 0; i < list.numbers.len; i++)
         all += size_of(s, list.numbers.data[i]);
-    /* The newest one stays, however large it is. */
+    /* The newest upload remains, however large it is. */
     for (size_t i = 0; i + 1 < list.numbers.len && all > s->limit; i++) {
         all -= size_of(s, list.numbers.data[i]);
         spool_remove(s, list.numbers.data[i]);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers to questions about a fleet as tables: they are JSON, wherever they come from. */
+/*
+ * Prints answers to queries about a fleet as tables. The answers are JSON, whether they come from a
+ * store or a collector.
+ */
 #include "base/buf.h"
 #include "base/parse.h"
 #include "cli/commands.h"
@@ -18,7 +21,7 @@ static const char *text_at(struct json_object *o, const char *key)
     return json_object_object_get_ex(o, key, &v) ? json_object_get_string(v) : "";
 }
 
-/* A version; profiles may have none. */
+/* Returns the name of a version; profiles may have none. */
 static const char *version_at(struct json_object *o, const char *key)
 {
     const char *text = text_at(o, key);
@@ -84,7 +87,7 @@ static void print_services(struct json_object *root, size_t limit)
     print_more(length(list), limit, "services");
 }
 
-/* Says how many samples are in no sum of times. */
+/* Reports how many samples are not included in sums of times. */
 static void print_timeless(uint64_t n, const char *metric, bool cost)
 {
     if (n)
@@ -149,7 +152,7 @@ static uint64_t whole_of(struct json_object *root, const char *metric)
     return number_at(root, key);
 }
 
-/* How much of a metric, in its unit; what other programs count has none that is known. */
+/* Formats an amount of a metric in its unit. Other programs' metrics have no unit that is known. */
 static const char *amount(char text[24], const char *metric, uint64_t n)
 {
     if (is_bytes(metric))
@@ -202,7 +205,7 @@ static void print_top_methods(struct json_object *root, const char *metric, bool
     print_more(length(list), limit, "methods");
 }
 
-/* Returns whether a change of times rests on too few readings to be known. */
+/* Returns whether a change of times rests on too few readings. */
 static bool is_few(struct json_object *part)
 {
     return strcmp(text_at(part, "verdict"), "too few readings") == 0;
@@ -278,7 +281,7 @@ static void print_slowest(struct json_object *list, size_t limit)
     }
 }
 
-/* What most of the latency went into: "lock 61 %". */
+/* Describes what most of the latency went into: "lock 61 %". */
 static void print_most(struct json_object *causes)
 {
     struct json_object *most = length(causes) ? json_object_array_get_idx(causes, 0) : NULL;
@@ -289,7 +292,7 @@ static void print_most(struct json_object *causes)
     printf("  %-16s", text);
 }
 
-/* What the slow requests have more of than the typical ones: "lock +61 ms". */
+/* Describes what the slow requests have more of than the typical ones: "lock +61 ms". */
 static void print_why_slow(struct json_object *why)
 {
     char text[64] = "-", ns[24];
@@ -453,7 +456,7 @@ static void print_query(struct json_object *root, const char *metric, bool cost,
     print_query_rows(at(root, "callers"), "callers", metric, whole, limit, cost, false);
 }
 
-/* What the stacks are, for readers of collapsed stacks that keep it (doc/format.md). */
+/* The kind of the stacks, for readers of collapsed stacks that keep it (doc/format.md). */
 static void print_stacks_note(struct json_object *root, const char *metric)
 {
     char readings[64], samples[64];
@@ -520,7 +523,7 @@ enum { DEPTH_MAX = 10000 };
 
 int fleet_print(const char *verb, const struct buf *out, const struct fleet_options *o)
 {
-    /* In a string of JSON the quotes would be escaped, so this is a key. */
+    /* In a string of JSON the quotes would be escaped, so this can only be a key. */
     static const char nothing_key[] = ",\"nothing\":\"";
     if (o->json) {
         puts(buf_str(out));

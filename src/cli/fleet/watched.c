@@ -65,7 +65,7 @@ void watched_forget(const struct watched *w, const struct spool *s)
 
 /*
  * Whatever is in the spool has been taken from a ring, even if the process was killed before it
- * saved that. Its query begins with the name of the VM and the two positions.
+ * stored that. The query of an upload begins with the name of the VM and the two positions.
  */
 static void read_spooled(struct watched *w, const struct spool *s)
 {

@@ -148,7 +148,7 @@ int heap_run_verb(const struct command *self, int argc, char **argv)
     return run_verb(self, &o, &operands);
 }
 
-/* `heap dump` needs a VM and `heap diff` two files: the page asks neither. */
+/* `heap dump` needs a VM and `heap diff` needs two files, so the page offers neither. */
 static const struct command *const verbs[] = {
     &heap_verb_dump,
 #define VERB(name) &heap_verb_##name,

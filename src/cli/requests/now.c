@@ -26,7 +26,7 @@ static int report(const char *output, const struct request_options *options)
     int status = request_view_open(&v, options, output, true);
     if (status)
         return status;
-    /* What was lost was reported when the recording was complete. */
+    /* Losses were already reported when the recording was complete. */
     status = requests_slow(&v, true);
     request_view_free(&v);
     return status;

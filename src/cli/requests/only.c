@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Other formats tell samples from each other, but not when each request ran. */
+/* Other formats distinguish samples, but do not say when each request ran. */
 static bool is_recording(const char *path)
 {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -65,7 +65,7 @@ int only_requests_keep(const struct only_requests *o, const char *path, struct p
         s->samples.len = kept;
         all += kept;
     }
-    /* Figures that have no time of their own cannot be divided among requests. */
+    /* Figures without a time of their own cannot be divided among requests. */
     p->calls.len = p->left.len = p->sites.len = p->cpu_times.len = p->vm.samples.len = 0;
     return all ? 0 : complain(path, "no sample lies in a request that is selected", NULL);
 }

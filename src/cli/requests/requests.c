@@ -73,7 +73,7 @@ int request_names_check(const struct requests *r, const char *path, const char *
 
 #define NO_THREAD "no request began on a thread of this name"
 
-/* Checks that each name of the list has a request among those that the other options left. */
+/* Checks that for each name of the list, the other options have left a request. */
 static int check_names(const struct request_view *v)
 {
     const struct request_options *o = v->options;
@@ -96,8 +96,8 @@ int requests_missing(const char *path)
 }
 
 /*
- * Says which option leaves no request: the first that leaves none by itself, or all of them.
- * Returns the exit status.
+ * Reports which option leaves no request: the first that leaves none by itself, or all of them
+ * together. Returns the exit status.
  */
 static int nothing_selected(const struct request_options *o, const char *path, bool reported)
 {
@@ -156,7 +156,9 @@ static int request_view_close(struct request_view *v, int status)
     char where[64];
     snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
     if (status == 0)
-        /* All figures say whether they are estimates, and the table says of how many. */
+        /*
+         * All figures show whether they are estimates, and the table says from how many requests.
+         */
         losses_report_others(v->path, losses_of_requests, REQUESTS_NOT_KEPT, cut_at ? where : NULL);
     else if (cut_at)
         complain(v->path, "read as far as possible", where);
@@ -238,7 +240,7 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
     } else if (!exact) {
         requests_print_not_kept(v);
     }
-    int wide = kept < all ? 19 : 16; /* with errors */
+    int wide = kept < all ? 19 : 16; /* with room for errors */
     bool counted = v->r.allocations_counted, allocates = counted || v->r.allocations.len > 0;
     if (counted)
         printf(" alloc: " REQUEST_COUNTED_BY_SITE "\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* requests slow: what the slow requests of a name did that the typical ones did not do. */
+/* requests slow: what the slow requests of a name did that the typical ones did not. */
 #include "cli/requests/requests.h"
 
 #include "base/parse.h"
@@ -51,8 +51,8 @@ static void print_stacks(const struct request_view *v, const struct group_cause 
 }
 
 /*
- * Prints the latency at which the slowest hundredth would begin without the first cause. If fewer
- * requests than a hundredth had the cause, this latency would not change, so the change of their
+ * Prints at which latency the slowest hundredth would begin without the first cause. If fewer
+ * requests than a hundredth had the cause, that latency would not change, so the change of their
  * mean is printed instead.
  */
 static void print_without(const struct request_view *v, const struct request_group *g,
@@ -77,7 +77,7 @@ static void print_without(const struct request_view *v, const struct request_gro
             format_duration(now, (uint64_t)g->slow_mean_ns));
 }
 
-/* Returns whether some of what the group's figures say is not known, but estimated. */
+/* Returns whether some figure of the group is an estimate. */
 static bool is_estimated(const struct request_group *g)
 {
     for (size_t i = 0; i < g->causes.len; i++)

@@ -11,14 +11,14 @@
 
 #include <stdio.h>
 
-/* What a recording does not show about the threads that wait at its end. */
+/* What a recording does not show about threads that wait when it ends. */
 struct unjudged {
     bool locks;        /* the owners of locks of java.util.concurrent are not recorded */
     uint64_t waiting;  /* threads that wait for one */
     uint64_t monitors; /* threads that wait for a monitor whose owner is unknown */
 };
 
-/* Says that there is no deadlock, and what is not known. */
+/* Reports that there is no deadlock, and what is not known. */
 static void print_none(const struct unjudged *u)
 {
     if (!u->locks)
@@ -32,7 +32,7 @@ static void print_none(const struct unjudged *u)
                (unsigned long long)u->waiting);
 }
 
-/* Says what may be deadlocked in addition to what was found, or though nothing was found. */
+/* Reports what else may be deadlocked besides what was found. */
 static void print_unjudged(const struct unjudged *u, bool found)
 {
     if (u->monitors)
@@ -70,7 +70,7 @@ int threads_deadlocks(struct thread_view *v)
     struct json j = {.out = &b};
     bool looked = v->t->instrumented != TL_NONE;
     bool locks = looked && contents_requested(v->path, OPT_DEADLOCK);
-    /* deadlock=y has examined these waits while they were recorded */
+    /* deadlock=y examined these waits when they were recorded */
     const struct unjudged u = {.locks = !locks,
                                .waiting = deadlocks_waiting_for_locks(v->t),
                                .monitors = locks ? 0 : v->t->owners_unknown};

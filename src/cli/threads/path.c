@@ -188,8 +188,8 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
 }
 
 /*
- * The path of a thread leads to its last moment. Of several threads the one that ends last is
- * taken.
+ * The path of a thread leads to its last moment. If several threads are selected, the one that ends
+ * last counts.
  */
 static void select_end(struct thread_view *v)
 {

@@ -307,7 +307,7 @@ static uint64_t gain(struct thread_view *v, uint32_t class, double factor, bool 
     return a.before > a.answer ? a.before - a.answer : 0;
 }
 
-/* Writes what is known of whole waits alone: null if there are only others. */
+/* Writes what is known only of whole waits: null if there are none. */
 static void json_of_whole(struct json *j, const char *key, const struct wait_times *w, uint64_t ns)
 {
     json_key(j, key);
@@ -517,7 +517,7 @@ int threads_monitors(struct thread_view *v)
     int status = stats_of(v, false, &s);
     if (status)
         return status;
-    (void)gains_of(v, &g); /* without an end point there is no path, and no share of it */
+    (void)gains_of(v, &g); /* without an end there is no path, and a lock has no share of it */
     status = thread_view_unknown_owners(v, &g.unknown);
     if (status == 0 && v->options->json)
         status = monitors_json(v, &s, &g);

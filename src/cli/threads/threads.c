@@ -256,7 +256,7 @@ static int show_file(const char *path, const struct thread_options *options,
     int status = -EPROTO;
     uint64_t cut_at = 0;
     bool lost = false;
-    /* If an index turns out to be damaged, all of it is checked, and it is made again. */
+    /* If an index turns out to be damaged, it is checked completely and made again. */
     for (; status == -EPROTO; checks = NULL) {
         if ((status = thread_view_open(&v, options, path, checks)))
             return status;

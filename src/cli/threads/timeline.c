@@ -171,7 +171,7 @@ static void event_head(struct json *j, const struct timeline *t, const char *typ
 
 /*
  * Returns whether a hand-over has no node of its own, because the thread released the lock by
- * waiting or by ending. It is written when its receiver runs.
+ * waiting or by ending. It is then written when its receiver runs.
  */
 static bool is_implied(const struct timeline *t, const struct tl_node *n)
 {

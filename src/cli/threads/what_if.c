@@ -61,8 +61,8 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
 }
 
 /*
- * Keeps what is unknown of the classes that --lock selects, all of which it takes for locks, and
- * sums it.
+ * Reduces the table of unknown owners to the classes that --lock selects, all of which count as
+ * locks, and returns their sum.
  */
 static struct tl_unowned keep_selected(const struct thread_view *v, struct unknown_table *u)
 {
@@ -102,7 +102,7 @@ static int read_factor(const struct thread_options *o, double *ret)
     return 0;
 }
 
-/* What the run becomes when the locks of one class are held for another time. */
+/* How long the run would take if the locks of one class were held for another time. */
 struct gain {
     const char *lock;                 /* the class */
     const struct tl_unowned *unknown; /* or NULL */
@@ -162,8 +162,8 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
 }
 
 /*
- * Without a lock or a method: answers for the locks that take most of the path, each at half its
- * time or at --factor.
+ * Without a lock or a method: evaluates the locks that take most of the path, each at half its time
+ * or at --factor.
  */
 static int what_if_of_locks(struct thread_view *v, double factor)
 {
@@ -222,7 +222,7 @@ int threads_what_if(struct thread_view *v)
     }
     if (!o->lock && !o->method)
         return what_if_of_locks(v, o->factor ? factors[0] : 0.5);
-    /* For a misspelt name the answer would be that it gains nothing. */
+    /* For a misspelt name the answer would be that nothing is gained. */
     if (selected_by_name(v->path, "no method matches on the stacks of waits", o->method,
                          method_of_frame, v->t, v->t->n_frames))
         return 1;

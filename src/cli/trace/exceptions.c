@@ -15,7 +15,7 @@
 struct row {
     char *class_name, *place, *caught; /* caught may be NULL */
     int64_t count, at_ns;              /* the number of throws up to this time */
-    /* The method has a handler for the class, so that it may have rethrown what it caught. */
+    /* The method has a handler for the class, so it may have rethrown what it caught. */
     bool after_handler;
 };
 
@@ -40,8 +40,8 @@ static void table_release(struct table *t)
 }
 
 /*
- * Each event has the sum until then, and the last one counts. A sum can become less: a throw on its
- * way to a handler counts as not caught.
+ * Each event has the total so far, and the last one counts. A total can decrease, because a throw
+ * on its way to a handler counts as not caught.
  */
 static int add_event(void *context, const struct rec_event *e)
 {
@@ -77,7 +77,7 @@ static int add_event(void *context, const struct rec_event *e)
     return 0;
 }
 
-/* Removes the rows of throws all of which have reached a handler in the end. */
+/* Removes the rows of throws that have all reached a handler after all. */
 static void remove_empty(struct table *t)
 {
     size_t n = 0;
@@ -104,8 +104,8 @@ static uint64_t handler_key(const char *class_name, const char *place)
 }
 
 /*
- * Finds throws that a handler may have caused by rethrowing: the number of the program's own throws
- * lies between that of the other throws and that of all throws.
+ * Finds throws that a handler may have caused by rethrowing. For the program's own throws the
+ * number lies between that of the other throws and that of all throws.
  */
 static int mark_after_handlers(struct table *t)
 {
@@ -218,7 +218,7 @@ int exception_table(struct recording *r, const char *path, bool as_json, uint64_
     }
     bool empty = e >= 0 && !t.rows.len;
     table_release(&t);
-    /* A full disk may have taken the counts, and a part of a recording has none. */
+    /* The counts may be missing because the disk was full; a part of a ring has none. */
     if (empty && has_throws(r))
         return complain(path, "holds no counts of exceptions",
                         "jvmscope trace lists the throws that it holds");

@@ -79,7 +79,7 @@ static void print_typed(struct str json, char type)
         print_value(json);
 }
 
-/* Prints the values of a JSON array, whose types a method's descriptor gives. */
+/* Prints the values of a JSON array. A method's descriptor gives their types. */
 static void print_arguments(struct str values, const char *descriptor)
 {
     struct str d = {descriptor, strlen(descriptor)};
@@ -132,7 +132,7 @@ static void print_call(const struct call *c, int64_t start)
     putchar('\n');
 }
 
-/* Everything in the recording that is shown, in order of time. */
+/* Everything in the recording that is shown, in chronological order. */
 static const struct rec_select shown[] = {
     {"jvmscope.Call", SHOWN_CALL},
     {"jvmscope.Log", SHOWN_LOG},
@@ -183,8 +183,8 @@ static bool selects(const struct trace_options *o)
 }
 
 /*
- * Prints or writes the events of one kind. *count is increased by all that pass the filters, also
- * beyond the limit.
+ * Prints or writes the events of one kind. Adds to *count all that pass the filters, including
+ * those beyond the limit.
  */
 static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks,
                 size_t n, bool calls, bool moments, struct json *j, uint64_t *count)
@@ -311,7 +311,7 @@ static int print_all(struct recording *r, const char *path, const struct trace_o
     return e;
 }
 
-/* The recording holds nothing to show: says why, which its options tell. */
+/* The recording has nothing to show: says why, judging by its options. */
 static int say_nothing(const char *path)
 {
     static const char *const options[] = {"trace", "log", "watch"};
@@ -401,7 +401,7 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     int status = target_open(&vm, operands->list[0]);
     if (status)
         return status;
-    /* A change is answered by what it changed; `list` shows all that is traced. */
+    /* The answer to a change is what it changed; `list` shows all that is traced. */
     static const char *const changed[] = {
         "added", "removed", "methods_added", "unmatched_added", "partly_traced_added", NULL};
     bool all = operands->count < 3;

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-/* A shorter time that is not counted is left unsaid. */
+/* A time that is not counted and that is shorter than this is not mentioned. */
 #define SAID_NS UINT64_C(250000000)
 
 static const char *shown(const struct vm_view *w, uint32_t text)
@@ -21,8 +21,8 @@ static void more(size_t n, size_t limit, const char *what)
 }
 
 /*
- * Counts are read once a second, so that those of an interval lack what was counted before its
- * first reading and after its last one.
+ * Counts are read once per second, so the count of an interval lacks what came before the first
+ * reading in it and after the last one.
  */
 static void counted_text(const struct vm_view *w, const struct vm_figure *f)
 {
@@ -149,7 +149,10 @@ static void share_row(const char *name, const struct vm_figure *f)
                (double)f->low / 1e4, (double)f->high / 1e4, f->sum / (double)f->n / 1e4);
 }
 
-/* The VM's counts reach from the first reading to the last; the rows count before and after too. */
+/*
+ * The VM's counts cover the time from the first reading to the last one; the rows also include what
+ * came before and after.
+ */
 static void loaders_sum_text(const struct vm_view *w)
 {
     const struct vm_figure *f = w->v.figures;

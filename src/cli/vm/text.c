@@ -26,13 +26,16 @@ static double seconds_at(const struct vm_view *w, int64_t ns)
     return (double)(ns - w->v.start_ns) / 1e9;
 }
 
-/* Formats the time for which threads stood, "-" where the recording has only the way there. */
+/*
+ * Formats the time for which threads stood still, or "-" where the recording has only the time to
+ * reach the safepoint.
+ */
 static const char *stood(const struct vm_view *w, char text[24], uint64_t ns)
 {
     return vm_stops_known(w) ? format_duration(text, ns) : "-";
 }
 
-/* What other recorders leave out: short ways to safepoints, and when safepoints ended. */
+/* Other recorders leave out safepoints that were reached quickly, and when safepoints ended. */
 static void incomplete_safepoints(const struct vm_view *w)
 {
     char least[24], sync[24];
@@ -63,7 +66,7 @@ static void summary(const struct vm_view *w)
         char of[48];
         size_t n = w->v.collections.len;
         snprintf(of, sizeof(of), "%zu collection%s", n, n == 1 ? "" : "s");
-        /* Without --events the pauses are known, but not the collections that they belong to. */
+        /* Without --events, pauses are known but not the collections that they belong to. */
         printf(" %s paused the program %zu time%s for %s (%.2f %%), at most %s\n",
                n ? of : "collections", w->v.pauses.len, w->v.pauses.len == 1 ? "" : "s",
                format_duration(pause, w->pause_ns), percent(w->pause_ns, w->window_ns),

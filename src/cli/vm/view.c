@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ways to a safepoint from this length on are listed. */
+/* Safepoints that took at least this long to reach are listed. */
 #define LATE_NS UINT64_C(2000000)
 
 static struct vm_group *group_of(struct map *m, struct vm_groups *g, uint32_t name, uint32_t cause)
@@ -70,7 +70,7 @@ static int group_safepoints(struct vm_view *w)
     return 0;
 }
 
-/* Pauses that our recorder has from JVM TI, where the VM writes no log, have this name. */
+/* Where the VM writes no log, our recorder has pauses from JVM TI, which have this name. */
 static bool without_log(const struct vm_activity *v)
 {
     for (size_t i = 0; i < v->pauses.len; i++)
@@ -80,9 +80,9 @@ static bool without_log(const struct vm_activity *v)
 }
 
 /*
- * Why the use of the heap before and after a collection does not say what was freed and allocated.
- * JDK 8's counters are read before a collection: those of G1 are current then, those of the others
- * are as of the VM's last update, every 50 ms.
+ * Explains why the use of the heap before and after a collection does not show what was freed and
+ * allocated. JDK 8's counters are read before a collection: those of G1 are current then, those of
+ * the other collectors are as of the VM's last update, every 50 ms.
  */
 static const char *heap_note(const struct vm_activity *v)
 {
@@ -105,8 +105,8 @@ static const char *heap_note(const struct vm_activity *v)
 }
 
 /*
- * Says how far off the figures may be that add up the whole megabytes of the VM's log, or on JDK 8
- * the whole regions of G1's counters, if that is more than a tenth of them.
+ * Reports how inexact the figures may be that add up the whole megabytes of the VM's log, or on JDK
+ * 8 the whole regions of G1's counters, if that is more than a tenth of them.
  */
 static void note_rounding(struct vm_view *w)
 {
