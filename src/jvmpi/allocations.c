@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OBJECT_ALLOC before JDK 11, whose JVM TI does not report allocations by code. Probes in the
- * constructor of Object and after the instructions that create arrays report those, JVM TI reports
+ * constructor of Object and after the instructions that create arrays report these; JVM TI reports
  * what the VM allocates, and JNI's function table what native code allocates. Allocations that the
  * JIT makes in place of a method (Arrays.copyOf) are not seen.
  */
@@ -116,7 +116,7 @@ jint allocations_enable(JNIEnv *env)
     static bool on;
     jniNativeInterface *table = NULL;
     if (vm.have.can_generate_sampled_object_alloc_events)
-        return JVMPI_SUCCESS; /* JVM TI reports all */
+        return JVMPI_SUCCESS; /* JVM TI reports all allocations */
     pthread_mutex_lock(&once);
     if (!on && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &original) &&
         !(*vm.ti)->GetJNIFunctionTable(vm.ti, &table)) {

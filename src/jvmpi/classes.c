@@ -27,7 +27,7 @@ struct class_entry {
     jweak class;
     atomic_bool reported; /* it was sent to the agent */
     /*
-     * users that found it by id without a reference to the class; protected by `classes`, like
+     * users that found it by id and have no reference to the class; protected by `classes`, as is
      * `ended`
      */
     int users;
@@ -154,10 +154,9 @@ static void read_fields(JVMPI_Event *e, jclass class)
 }
 
 /*
- * Since JDK 17 the archive of classes that the VM maps brings objects of java.lang.Class along
- * whose classes have not been loaded (arrays of classes that the archive has, for instance). JVM TI
- * takes them for classes, and GetClassLoader crashes. They are in no module; each loaded class is
- * in one.
+ * Since JDK 17 the VM's archive also contains objects of java.lang.Class whose classes have not
+ * been loaded (arrays of classes in the archive, for instance). JVM TI takes them for classes, and
+ * GetClassLoader crashes. Such a class is in no module, while each loaded class is in one.
  */
 static bool is_loaded(jclass class)
 {
@@ -271,7 +270,7 @@ static struct class_entry *class_entry(JNIEnv *env, jclass class)
     layer_lock(&classes);
     uint64_t *known = map_at(&by_id, (uintptr_t)id, (uintptr_t)entry, NULL);
     if (!known || *known != (uintptr_t)entry) {
-        free_entry(entry); /* another thread was faster */
+        free_entry(entry); /* another thread has added it meanwhile */
         entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
     } else {
         entry->class = layer_weak(env, class);
@@ -390,8 +389,8 @@ jint layer_request_class_load(JNIEnv *env, jobjectID id)
         return JVMPI_FAIL;
     flight_requested((uintptr_t)entry, &entry->reported);
     /*
-     * The class object may not be reported yet when its class is found in a trace. NULL: it is
-     * being unloaded.
+     * When a class is found in a trace, its class object may not have been reported yet. NULL: it
+     * is being unloaded.
      */
     jclass class = class_of_entry(env, entry);
     if (class) {

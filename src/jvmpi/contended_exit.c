@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * MONITOR_CONTENDED_EXIT, which JVM TI does not have. A probe before each monitor exit checks
- * whether any thread contends for a monitor; if so, whether it is this one, and whether this exit
- * is the outermost. The event is sent just before the monitor is released. Threads count from the
- * end of their CONTENDED_ENTER to the beginning of their CONTENDED_ENTERED; those that the agent
- * does not know, such as one whose end was reported, do not count.
+ * whether any thread contends for a monitor, and if so, whether it is this monitor and whether this
+ * exit is the outermost one. The event is sent just before the monitor is released. A thread counts
+ * from the end of its CONTENDED_ENTER to the beginning of its CONTENDED_ENTERED; threads that the
+ * agent does not know, such as one whose end was reported, do not count.
  */
 #include "base/map.h"
 #include "jvmpi/ids.h"
@@ -19,14 +19,14 @@ PROBE_NATIVE(void, exiting)(JNIEnv *, jclass, jobject, jint);
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct map contended; /* id of the object -> number of threads that want its monitor */
 
-static __thread jobjectID wanted; /* by the calling thread, as far as it is counted */
+static __thread jobjectID wanted; /* by the calling thread, whose id is counted while it contends */
 
 void layer_contention_began(jobject object)
 {
     if (!event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT))
         return;
     jobjectID id = id_of(object);
-    id_tag(id); /* is_contended, which is called often, looks for tags alone */
+    id_tag(id); /* is_contended is called often, so it only searches for tags */
     pthread_mutex_lock(&mutex);
     uint64_t *n = map_at(&contended, (uintptr_t)id, 0, NULL);
     if (n) {

@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void notify(struct my *own, JNIEnv 
     if (event->event_type != JVMPI_EVENT_CLASS_LOAD_HOOK && !thread_ready(own, env))
         return;
     event->env_id = layer_mutation_eighth("other-env") ? NULL : env;
-    /* what the agent does is reported, even if the layer is quiet around the call */
+    /* what the agent does is reported, even if the layer leaves out events around the call */
     int before = own->quiet;
     own->quiet = 0;
     own->notifying++;
@@ -182,8 +182,8 @@ static jint follow_up(jint type)
 }
 
 /*
- * Enabled between the phases in which JVM TI lets events be switched; -Xrun libraries are loaded
- * there.
+ * Events that were enabled in a phase in which JVM TI does not allow switching them; -Xrun
+ * libraries are loaded in it.
  */
 static uint64_t pending;
 
@@ -204,7 +204,7 @@ static bool are_on(const struct vm_callbacks *callbacks)
     return are;
 }
 
-/* Requires the switching lock. What was on once stays on: see layer_disable_event. */
+/* Requires the switching lock. What was once on stays on: see layer_disable_event. */
 static jint switch_on(jint type)
 {
     const struct event_row *row = &events[type];
@@ -299,8 +299,8 @@ static jint(JNICALL *vm_get_env)(JavaVM *, void **, jint);
 static struct JNIInvokeInterface_ functions; /* the VM's own table, with our GetEnv */
 
 /*
- * Agents are libraries with a JVM_OnLoad, and the first that asks is the only agent of the VM. JNI
- * libraries of the program and other parts of the agent may ask as well.
+ * Agents are libraries with a JVM_OnLoad, and the first one that requests the interface is the VM's
+ * only agent. JNI libraries of the program and other parts of the agent may request it as well.
  */
 static bool is_second_agent(const void *caller)
 {
@@ -379,7 +379,9 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     classes_replay(env);
     threads_replay(env);
     layer_memory_replay(env);
-    /* From here on other threads report as well. Then report what has been added since. */
+    /*
+     * From here on other threads report as well. Afterwards, what has been added since is reported.
+     */
     atomic_store(&layer.replaying, false);
     classes_replay(env);
     threads_replay(env);
@@ -411,8 +413,8 @@ void layer_close(JNIEnv *env)
         return;
     memory_stop();
     /*
-     * The VM may have reported the thread's end already, but the agent must know whose event this
-     * is.
+     * The VM may have reported the thread's end already, but the agent must know the thread to
+     * which this event belongs.
      */
     if (!thread_known(env) && !(*vm.ti)->GetCurrentThread(vm.ti, &thread) && thread)
         thread_begin(env, thread);

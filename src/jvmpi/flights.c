@@ -7,7 +7,7 @@
 #include <time.h>
 
 /*
- * Nothing else is called under this mutex. The limit is for agents whose handlers need what a
+ * No other lock is taken under this mutex. The limit is for agents whose handlers need what a
  * waiting thread of the program holds (a Java lock): the program continues, and the agent may have
  * to request an id.
  */

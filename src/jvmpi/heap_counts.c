@@ -6,8 +6,9 @@
 #include "agent/vm/flags.h"
 
 /*
- * A collection has up to four pauses, each of which JVM TI reports as a collection. Counts are far
- * enough apart that whole collections pass without one and unload what has ended.
+ * A collection has up to four pauses, and JVM TI reports each of them as a collection. Counts are
+ * so far apart that whole collections pass without one, and classes and objects that have ended are
+ * unloaded.
  */
 enum { CALLS_BETWEEN = 16, RIGHT_SINCE = 21 };
 

@@ -28,9 +28,9 @@
 enum {
     POINTER = sizeof(void *),
     /*
-     * A try fails when the program has made objects of a class that was linked after the classes
-     * were read. From the second try on a thread that has linked a class waits for the dump, so
-     * that only what threads do with the classes that they have is left.
+     * The number of tries. A try fails when the program has made objects of a class that was linked
+     * after the classes were read. From the second try on, a thread that has linked a class waits
+     * for the dump, so that then only objects of known classes are made.
      */
     RETRIES = 50
 };
@@ -131,7 +131,7 @@ static bool dump_level_0(JNIEnv *env, struct buf *out, found_vec *dumped)
         ok = level_0_once(env, &d);
     }
     layer_classes_thaw();
-    ok = ok && !d.unlinked.len; /* at no level a dump leaves out objects */
+    ok = ok && !d.unlinked.len; /* no dump may leave out objects */
     *out = d.out;
     map_release(&d.kinds);
     map_release(&d.seen);
@@ -422,8 +422,8 @@ static int compare_roots(const void *left, const void *right)
 }
 
 /*
- * The VM reports only the object. The references to it are known if the agent enabled their events.
- * Returns NULL when they are not.
+ * The VM reports only the object. The references to it are known if the agent has enabled their
+ * events; if not, returns NULL.
  */
 static const void *take_reference(struct reference *list, size_t n, jlong id)
 {
@@ -583,7 +583,7 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
     return ok && !buf_error(out);
 }
 
-/* Everything but the event. */
+/* Makes the dump without its event. */
 static bool take_dump(JNIEnv *env, jint level, struct traces *traces, struct buf *out,
                       found_vec *dumped)
 {
@@ -608,8 +608,8 @@ jint layer_request_heap_dump(JNIEnv *env, jint level)
     struct traces traces = {0};
     _cleanup_(loaded_classes_release) struct loaded_classes living = {0};
     /*
-     * An agent to which not all objects were reported may ask for each one that the dump names,
-     * also for one that ends meanwhile.
+     * If not all objects were reported to the agent, it may request each object that the dump
+     * names, including one that ends meanwhile.
      */
     struct dumped dumped = {0};
     bool keep = !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !layer_mutation("forgetful-dump");
@@ -617,9 +617,9 @@ jint layer_request_heap_dump(JNIEnv *env, jint level)
     layer_brackets_hold();
     bool ok = take_dump(env, level, &traces, &out, keep ? &dumped.objects : NULL);
     if (ok)
-        layer_report_unreported(env); /* what answers to other threads have given ids since */
-    layer_reports_settle();           /* what the dump names may be reported by others just now */
-    /* While the dump is handled the VM unloads no class, because many are requested then. */
+        layer_report_unreported(env); /* ids that answers to other threads have assigned since */
+    layer_reports_settle();           /* other threads may just be reporting what the dump names */
+    /* While the dump is handled the VM unloads no class, because the agent requests many then. */
     ok = ok && loaded_classes(vm.ti, env, &living) == 0;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.heap_dump = {level, (char *)out.data,

@@ -105,7 +105,7 @@ jobjectID id_to_report(jobject object, bool unshared, struct flight *f, bool *re
 {
     jlong tag = 0;
     *ret_unreported = false;
-    /* What no other thread has seen has no id, but for the VM's own allocations. */
+    /* An object that no other thread has seen has no id, unless the VM itself allocated it. */
     if (!object || (!unshared && (*vm.ti)->GetTag(vm.ti, object, &tag)))
         return NULL;
     if (!tag || unlikely(atomic_load(&n_unreported) > 0)) {
@@ -165,7 +165,7 @@ void ids_walk_begin(void)
     atomic_fetch_add(&n_unreported,
                      1); /* any thread that sees an id from now on waits for the lock */
     ids_lock();
-    my.quiet++; /* the events of objects that the VM makes for the walk would need the lock */
+    my.quiet++; /* the VM creates objects for the walk, and their events would need the lock */
 }
 
 bool ids_walk_unreported(jlong id)

@@ -23,7 +23,8 @@ void layer_hold(void)
 {
     if (likely(!atomic_load_explicit(&layer.down, memory_order_acquire)) || my.ending || !vm_jni())
         return;
-    threads_resume_all(); /* the caller will not; the VM would wait for suspended threads */
+    /* the caller will not release it, and the VM would wait for suspended threads */
+    threads_resume_all();
     for (;;)
         pause();
 }

@@ -35,7 +35,7 @@ static int find(void)
     return found;
 }
 
-/* The number after a key at the start of a line of /proc/PID/status, or 0. */
+/* Returns the number after a key at the start of a line of /proc/PID/status, or 0. */
 static unsigned long long number_of(const char *status, const char *key)
 {
     const char *at = strstr(status, key);

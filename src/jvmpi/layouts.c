@@ -168,7 +168,10 @@ static struct layout read_class(JNIEnv *env, jclass class, bool references)
     return row;
 }
 
-/* Counts the fields of all interfaces of a class, each interface once; marks are by row. */
+/*
+ * Counts the fields of all interfaces of a class, each interface once; `marks` has an element per
+ * row.
+ */
 static jint count_interface_fields(const struct layouts *l, const struct layout *row,
                                    uint32_t *marks, uint32_t mark)
 {
@@ -338,8 +341,8 @@ static jlong own_end(JNIEnv *env, const struct unsafe *u, jclass class)
 }
 
 /*
- * HotSpot rounds the end of the last field up to 8 bytes. A superclass's field may lie after the
- * class's own.
+ * HotSpot rounds the end of the last field up to 8 bytes. A superclass's field may be after those
+ * of the class.
  */
 static jlong size_by_fields(JNIEnv *env, const struct unsafe *u, jclass class)
 {

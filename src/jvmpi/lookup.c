@@ -2,7 +2,8 @@
 /*
  * Finds objects by id. JVM TI finds the object of a tag by examining all tags, so n lookups take
  * time n * n. After some lookups a table of all reachable objects is built, to which each new tag
- * is then added: weak references, about 50 bytes for each object, up to 4 million of them.
+ * is then added. It consists of weak references, about 50 bytes per object, up to 4 million of
+ * them.
  */
 #include "jvmpi/lookup.h"
 #include "base/map.h"
@@ -144,7 +145,7 @@ static void make_table(JNIEnv *env)
     layer_lock(&mutex);
     sweep(env);
     layer_unlock(&mutex);
-    /* up to here an id may have been reserved for an object that does not have it yet */
+    /* up to here, an id may be reserved for an object that does not have it yet */
     ids_lock();
     jlong up_to = layer_last_id_given();
     ids_unlock();
@@ -166,7 +167,7 @@ static void make_table(JNIEnv *env)
 
 /* ---- questions ---- */
 
-/* *ret_known: the tables say all that there is to say about objects with tags. */
+/* *ret_known is set if the tables contain all that is known of objects with tags. */
 static jobject look_in_tables(JNIEnv *env, jlong id, bool *ret_known)
 {
     layer_lock(&mutex);
@@ -179,7 +180,7 @@ static jobject look_in_tables(JNIEnv *env, jlong id, bool *ret_known)
     return found;
 }
 
-/* *ret_known: nothing else needs to be asked. */
+/* *ret_known is set if nothing else needs to be searched. */
 static jobject search_heap(JNIEnv *env, jlong id, bool *ret_known)
 {
     jobject found = look_in_tables(env, id, ret_known);
@@ -193,8 +194,8 @@ static jobject search_heap(JNIEnv *env, jlong id, bool *ret_known)
 }
 
 /*
- * What the table lacks has ended, or was out of the reach of JVM TI's walk when the table was made,
- * which is rare.
+ * An object that is missing from the table has ended, or JVM TI's walk did not reach it when the
+ * table was made, which is rare.
  */
 static bool may_scan(void)
 {
@@ -224,7 +225,10 @@ jobject layer_object_of(JNIEnv *env, jobjectID id)
         found = search_heap(env, tag, &known);
     if (found)
         return found;
-    /* Also after making a table, whose walk does not reach all that other threads are handling. */
+    /*
+     * Search again even after making a table, because its walk does not reach everything that other
+     * threads are handling.
+     */
     memory_walk_begin();
     bool failed = (*vm.ti)->GetObjectsWithTags(vm.ti, 1, &tag, &n, &objects, NULL);
     memory_walk_end();

@@ -66,15 +66,17 @@ static jvmtiEnv *marks;
 
 static _Atomic uint64_t n_sent; /* ends of objects, in brackets */
 
-/* Where the delivering thread was when a thread began to wait for it. Zeroed: the wait begins. */
+/*
+ * How far the delivering thread was when a thread began to wait for it. All zero: the wait begins.
+ */
 struct progress {
     uint64_t n_sent;
     struct timespec until;
 };
 
 /*
- * Waits for a change of the queue. Returns false when the delivering thread has sent nothing for so
- * many seconds, or is suspended. Requires the mutex.
+ * Waits for a change of the queue. Returns false if the delivering thread is suspended, or has sent
+ * nothing for this many seconds. Requires the mutex.
  */
 static bool progresses(struct progress *p, time_t seconds)
 {
@@ -190,7 +192,7 @@ static void send_finish(JNIEnv *env)
     layer_notify(env, &e);
 }
 
-/* Objects that OBJECT_ALLOC, being enabled, has not reported end unreported too. */
+/* If OBJECT_ALLOC is enabled and has not reported an object, its end is not reported either. */
 static void send_free(JNIEnv *env, jlong id)
 {
     JVMPI_Event e = {.event_type = JVMPI_EVENT_OBJECT_FREE,
@@ -206,14 +208,14 @@ static void send_free(JNIEnv *env, jlong id)
 }
 
 /*
- * What the delivering thread has taken out of the queue. Classes wait for the objects that belonged
+ * What the delivering thread has taken from the queue. Classes wait for the objects that belonged
  * to them.
  */
 struct taken {
     id_vec objects, classes;
     size_t certain; /* number of classes of which every tagged object was taken */
     size_t settled; /* number of these whose objects in weak_ids.c are queued too */
-    bool asked;     /* a mark was requested */
+    bool asked;     /* a mark has been requested */
 };
 
 /* Sends one bracket: objects that have ended, then the classes all of whose objects have ended. */
@@ -329,7 +331,7 @@ static bool prepare(JNIEnv *env, struct taken *t)
     return true;
 }
 
-/* Requires the mutex. Returns true when something was queued within these milliseconds. */
+/* Requires the mutex. Returns true if something is queued within this many milliseconds. */
 static bool queued_within(uint64_t before, unsigned ms)
 {
     struct timespec until = clock_after(CLOCK_REALTIME, ms * NS_PER_MS);
@@ -340,10 +342,10 @@ static bool queued_within(uint64_t before, unsigned ms)
 }
 
 /*
- * Waits until something is queued. When a walk has received the mark, none may come before the next
- * collection, and none is needed once the service thread has finished its reports: it sleeps
- * throughout two checks. Each check follows a call of the VM, which waits for the end of a
- * collection or walk that would stop the service thread too.
+ * Waits until something is queued. If a walk has received the mark, no other mark may come before
+ * the next collection. None is needed once the service thread has finished its reports, which is so
+ * when it sleeps throughout two checks. Each check follows a call of the VM that waits for the end
+ * of a collection or walk, which would stop the service thread too.
  */
 static void wait_for_mark(JNIEnv *env, struct taken *t)
 {
@@ -407,8 +409,8 @@ static void run_delivery(void *unused)
     JNIEnv *env = vm_jni();
     my.asked = 0; /* this is a thread of the layer, not of the agent */
     /*
-     * It ends when the VM does, and then some VMs send no ThreadEnd. For the agent it goes on, so
-     * its object is never freed.
+     * The thread ends when the VM does, and then some VMs send no ThreadEnd. For the agent it
+     * continues, so its object is never freed.
      */
     if (!(*vm.ti)->GetCurrentThread(vm.ti, &self))
         (void)layer_global(env, self);
@@ -430,9 +432,9 @@ int memory_start(JNIEnv *env)
 }
 
 /*
- * Sends what is queued, for two seconds at most, because an agent expects to hear of what ended
- * before the VM did. Then ends the delivering thread, waiting for the bracket in progress as long
- * as it sends events.
+ * Sends what is queued, for two seconds at most, because an agent expects to be notified of what
+ * ended before the VM did. Then ends the delivering thread, waiting for the bracket in progress as
+ * long as that sends events.
  */
 void memory_stop(void)
 {
@@ -456,9 +458,10 @@ static __thread int own_holds;
 static int disabled_by_agent; /* protected by queue_mutex */
 
 /*
- * Waits for the bracket in progress, as for a collection, except where a handler of the bracket may
- * wait for the caller. The limit is for agents in which it waits for what the caller holds without
- * our knowledge; it is the time without an event, because a large bracket may take longer.
+ * Waits for the bracket in progress, as for a collection, unless a handler of the bracket may be
+ * waiting for the caller. The limit is for agents in which a handler waits for something that the
+ * caller holds without our knowledge; it is a time without any event, because a large bracket may
+ * take longer.
  */
 static void hold_brackets(int by_agent)
 {
@@ -476,7 +479,9 @@ static void hold_brackets(int by_agent)
 static void release_brackets(int by_agent)
 {
     pthread_mutex_lock(&queue_mutex);
-    /* An EnableGC too many must not end what the layer holds back itself. */
+    /*
+     * If an agent calls EnableGC too often, that must not release what the layer itself holds back.
+     */
     if (!by_agent || disabled_by_agent > 0) {
         gc_disabled--;
         disabled_by_agent -= by_agent;
@@ -507,7 +512,10 @@ void layer_enable_gc(void)
     release_brackets(1);
 }
 
-/* Drops a new object. When its end was reported, so were the ends of all objects before it. */
+/*
+ * Drops a new object. Once its end has been reported, the ends of all objects before it have been
+ * reported too.
+ */
 static void drop_sentinel(JNIEnv *env)
 {
     jobject object = new_unheld(env); /* one object suffices */
@@ -537,8 +545,8 @@ void memory_walk_end(void)
 }
 
 /*
- * Where a count keeps classes, the brackets are held back until the collection has ended, so that
- * no count comes in the middle of it, and its GC_FINISH has the count of its end.
+ * Where a count keeps classes alive, the brackets are held back until the collection has ended, so
+ * that no count comes in the middle of it, and its GC_FINISH has the count at its end.
  */
 static void collect(void)
 {
@@ -562,7 +570,7 @@ void layer_run_gc(void)
 
     JNIEnv *env = vm_jni();
     bool frees = event_enabled(JVMPI_EVENT_OBJECT_FREE) || event_enabled(JVMPI_EVENT_CLASS_UNLOAD);
-    /* What other threads request meanwhile delays the events of the collection, not more. */
+    /* Requests of other threads meanwhile only delay the events of the collection. */
     if (!env || !atomic_load(&layer.live) || disabled_by_agent || own_holds || stopping)
         return;
     if (frees)

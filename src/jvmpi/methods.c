@@ -54,7 +54,7 @@ static void report_exit(struct my *own, JNIEnv *env, jmethodID method)
     own->probe_inside--;
 }
 
-/* The method that a probe means, or NULL when there is nothing to report. */
+/* Returns the method that a probe stands for, or NULL when there is nothing to report. */
 static jmethodID probed(const struct my *own, JNIEnv *env, jint number)
 {
     return number >= 0 && probe_may_report(own, env) ? probe_method((uint32_t)number) : NULL;
@@ -79,8 +79,8 @@ PROBE_NATIVE(void, exited)(JNIEnv *env, jclass class, jint number)
 /* ---- native methods ---- */
 
 /*
- * What is known at the entry of a native method: nothing, because no event was enabled; it is not
- * reported; it is reported.
+ * What is known of a call at the entry of a native method: nothing, because no event was enabled;
+ * that it is not reported; that it is reported.
  */
 enum { NATIVE_UNASKED, NATIVE_SILENT, NATIVE_REPORTED };
 
@@ -183,7 +183,7 @@ PROBE_NATIVE(void, started)
         jint i = 0;
         while (i < s.n && s.keys[i] != a)
             i++;
-        /* The number of pairs means the default. */
+        /* A number equal to the count of pairs stands for the default. */
         e.u.instruction.u.lookupswitch_info.chosen_pair_index = i;
         e.u.instruction.u.lookupswitch_info.pairs_total = s.n;
     }
@@ -200,7 +200,7 @@ jint layer_instructions_enable(JNIEnv *env)
 /* ---- compiled methods ---- */
 
 /*
- * Methods whose code was reported, until their class is unloaded; the code of an unloaded class
+ * Methods whose code was reported, until their class is unloaded. The code of an unloaded class
  * ends later than the class.
  */
 static pthread_mutex_t compiled_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -242,7 +242,7 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
         !thread_ready(my_own(), env))
         return;
     jmethodID reported_method = layer_current_method(method);
-    jclass class = NULL; /* which lives while the handler runs */
+    jclass class = NULL; /* it lives while the handler runs */
     if (!(*ti)->GetMethodDeclaringClass(ti, method, &class))
         (void)layer_report_class(env, class);
     pthread_mutex_lock(&compiled_mutex);

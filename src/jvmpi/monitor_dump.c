@@ -60,9 +60,9 @@ static JNIEnv *env_in_dump(struct monitors *m, jthread thread)
 }
 
 /*
- * The VM may report a thread that is just entering among those that wait, and the program goes on
- * between two questions. So a thread that owns the monitor does not wait for it, and each thread
- * waits for one monitor at most, the one where it was seen last.
+ * The VM may report a thread that is just entering among those that wait, and the program continues
+ * between two requests. So a thread that owns the monitor does not count as waiting for it, and a
+ * thread waits for one monitor at most: the one where it was seen last.
  */
 static int add_parties(struct monitors *m, const jthread *threads, jint n, bool notify)
 {
@@ -88,7 +88,7 @@ static int add_monitor(struct monitors *m, jobject object)
         monitor_usage(vm.ti, m->env, &m->entrants, object, &usage))
         return 0;
     JNIEnv *owner = env_in_dump(m, usage.owner);
-    /* For the VM an owner that is just leaving has no entries any more. */
+    /* When an owner is just leaving, the VM reports that it has entered no times. */
     jint entries = !owner ? 0 : usage.entry_count > 0 ? usage.entry_count : 1;
     int r = vec_push(&m->list, ((struct monitor){id, owner, entries}));
     if (r == 0 && layer_mutation("waiting-owner"))
@@ -101,7 +101,7 @@ static int add_monitor(struct monitors *m, jobject object)
     return r;
 }
 
-/* Adds the monitors that a thread holds, and the one that it wants or waits on. */
+/* Adds the monitors that a thread holds, and the one that it wants to enter or waits on. */
 static int add_monitors_of(struct monitors *m, const struct reported_thread *t)
 {
     jint n = 0;
@@ -184,7 +184,7 @@ struct taken {
     jint *status;
 };
 
-/* Everything but the raw monitors. */
+/* Makes the dump without the raw monitors. */
 static bool take_monitors(struct monitors *m, const reported_thread_vec *threads, struct taken *t)
 {
     size_t n = threads->len;
@@ -211,7 +211,8 @@ jint layer_request_monitor_dump(JNIEnv *env)
     struct buf out = BUF(INT32_MAX);
     struct taken t = {0};
     reported_thread_vec threads = {0};
-    layer_known_freeze(); /* before the list is made: it has no thread whose end is reported */
+    /* before the list is made, so that it has no thread whose end is reported */
+    layer_known_freeze();
     layer_brackets_hold();
     bool ok = threads_reported(env, &threads) == 0 && take_monitors(&m, &threads, &t);
     if (ok)

@@ -16,7 +16,7 @@
 /* ---- raw monitors: our own, so that they work in every phase, thread and callback ---- */
 
 /*
- * A thread that wants to enter, or waits. It lies on that thread's stack and is linked under the
+ * A thread that wants to enter, or waits. It is on that thread's stack and is linked under the
  * monitor's mutex.
  */
 struct party {
@@ -171,7 +171,7 @@ void layer_raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
         m->owned = false;
         my.raw_held--;
         if (my.ending)
-            layer_requests_release(); /* the thread may wait for one that requests */
+            layer_requests_release(); /* the thread may wait for one that requests a dump */
         m->waiting++;
         join(&m->sleepers, &me);
         pthread_cond_signal(&m->entry);
@@ -225,7 +225,7 @@ void layer_raw_monitor_destroy(JVMPI_RawMonitor m)
     my.raw_held -= owns(m);
     pthread_mutex_unlock(&m->mutex);
     if (!idle)
-        return; /* a thread is inside; the memory is left to it */
+        return; /* a thread is still inside, so the memory is not freed */
     pthread_cond_destroy(&m->entry);
     pthread_cond_destroy(&m->waiters);
     pthread_mutex_destroy(&m->mutex);
@@ -258,7 +258,7 @@ static void put_pointer(struct buf *b, const void *p)
     buf_bytes(b, &p, sizeof(p));
 }
 
-/* Adds those that the dump has. */
+/* Adds the raw monitors that the dump has to contain. */
 static void put_parties(struct buf *out, const struct party *list, const struct map *threads)
 {
     uint32_t n = 0;
@@ -291,9 +291,9 @@ void layer_raw_monitors_put(struct buf *out, const struct map *threads)
 /* ---- Java monitors ---- */
 
 /*
- * The end of a wait is reported only if its beginning was, unless the event of the beginning is
- * disabled: threads begin to wait before the layer may report it, or while that event is disabled.
- * This is also true of Thread.sleep (sleep.c).
+ * Normally the end of a wait is reported only if its beginning was: threads may begin to wait
+ * before the layer can report it. If the event of the beginning is disabled, the end is reported
+ * regardless. The same applies to Thread.sleep (sleep.c).
  */
 static __thread bool entering_reported, waiting_reported;
 
@@ -316,7 +316,7 @@ static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread
     bool may = may_report(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, thread);
     if (may)
         report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, object);
-    entering_reported = may; /* only now, for its handler may enter monitors as well */
+    entering_reported = may; /* only now, because its handler may enter monitors as well */
     if (atomic_load(&layer.live) && thread_ready(my_own(), env))
         layer_contention_began(object);
 }

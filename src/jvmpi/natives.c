@@ -25,7 +25,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follow
 /* method -> the VM's own code, until the method has a thunk. */
 static struct map noted;
 static struct map numbers;    /* method -> index of `bound` */
-static struct map intrinsics; /* hashes of class and method */
+static struct map intrinsics; /* hashes of class and method of intrinsics */
 static uint32_t n_bound;
 static _Atomic(const struct natives_client *) active;
 
@@ -73,7 +73,7 @@ static bool is_wanted(struct str class_name, struct str method, struct str descr
     if (!thread && !str_is(class_name, "java/lang/Object") && choice_never(class_name))
         return false;
     if (vm.version < 9 && str_is(class_name, "java/lang/Object") && str_is(method, "wait"))
-        /* The reference handler thread calls it while holding a lock that collections need. */
+        /* The reference handler thread calls this while holding a lock that collections need. */
         return false;
     if (vm.version < 9)
         return !choice_intrinsic_8(class_name, method, descriptor);

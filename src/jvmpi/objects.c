@@ -120,9 +120,9 @@ static struct kind current_kind(JNIEnv *env, struct known_kind *known)
 }
 
 /*
- * Returns what the instances of a class are, and reports the class or the element's class. Most
- * allocations are of the class that the thread allocated before; comparing with it takes a third of
- * the time of getting the tag.
+ * Returns what the instances of a class are, and reports the class or the class of its elements.
+ * Most allocations are of the same class as the thread's previous one; comparing with that takes a
+ * third of the time of getting the tag.
  */
 static struct kind kind_of(struct my *own, JNIEnv *env, jclass class)
 {
@@ -144,7 +144,10 @@ static struct kind kind_of(struct my *own, JNIEnv *env, jclass class)
              */
             class);
         if (flight_may_wait() && atomic_load(&layer.stage) == STAGE_OPEN)
-            /* Only a thread that has reported it or waited for the reporting one may set this. */
+            /*
+             * Only a thread that has reported the class, or has waited for the one that reported
+             * it, may set this.
+             */
             atomic_store(&known->reported, true);
     }
     recent[1] = recent[0];
@@ -160,8 +163,8 @@ static void send_alloc(struct my *own, JNIEnv *env, jint type, struct kind k, jl
     e.event_type = type;
     e.u.obj_alloc.arena_id = LAYER_ARENA;
     /*
-     * java.lang.Class has no class, because an agent that asks for the class of each class would
-     * not terminate.
+     * java.lang.Class has no class here, because an agent that requests the class of each class
+     * would not terminate.
      */
     e.u.obj_alloc.class_id =
         k.class_id == id && !layer_mutation("class-of-class") ? NULL : k.class_id;
@@ -183,7 +186,7 @@ static inline __attribute__((always_inline)) bool wanted(const struct my *own, J
 
 static struct kind quiet_kind_of(struct my *own, JNIEnv *env, jclass class)
 {
-    own->quiet++; /* it may ask for an element's class */
+    own->quiet++; /* the agent may request an element's class */
     struct kind k = kind_of(own, env, class);
     own->quiet--;
     return k;
@@ -203,8 +206,8 @@ static void report_alloc(struct my *own, JNIEnv *env, jobject object, jclass cla
 }
 
 /*
- * -Xcheck:jni of JDK 8 and 11 counts in a callback the references of the code around it as well.
- * The layer has many while it answers or replays.
+ * In a callback, -Xcheck:jni of JDK 8 and 11 counts the references of the surrounding code as well.
+ * The layer has many while it answers requests or replays events.
  */
 static void expect_references(const struct my *own, JNIEnv *env)
 {
@@ -230,7 +233,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobje
 
 enum { NO_GAPS_SINCE = 17 };
 
-/* Where both are sent, this comes before VMObjectAlloc. */
+/* If both are sent, this comes before VMObjectAlloc. */
 static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                                jclass class, jlong size)
 {

@@ -98,11 +98,14 @@ static _Atomic(jmethodID) *place_of(uint32_t number)
     return page ? &page[number % PAGE] : NULL;
 }
 
-/* The method that has called the probe. A function of its own, since most calls need no frame. */
+/*
+ * Finds the method that has called the probe. A separate function, because most calls need no
+ * frame.
+ */
 static __attribute__((noinline)) jmethodID find_method(uint32_t number)
 {
     _Atomic(jmethodID) *place = place_of(number);
-    /* Frames below the native method and the probe's own. */
+    /* The method is below the frames of the native method and of the probe. */
     jvmtiFrameInfo frames[6];
     jint n = 0, i = 1;
     if (!place || (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, 6, frames, &n))
@@ -111,9 +114,9 @@ static __attribute__((noinline)) jmethodID find_method(uint32_t number)
         i++;
     jmethodID method = i < n ? frames[i].method : NULL;
     /*
-     * The VM calls a class linked before its ClassPrepare event, so that this thread may use a
-     * class that another one is about to report. The running code may be older than the class's,
-     * which has been instrumented again since.
+     * The VM considers a class linked before its ClassPrepare event, so this thread may use a class
+     * that another one is about to report. The running code may be older than the class's, which
+     * may have been instrumented again since.
      */
     my.probe_inside++;
     if (method) {

@@ -23,18 +23,25 @@ static void pause_us(long us)
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int frozen, changing; /* numbers of threads between the calls */
+/*
+ * frozen: threads between freeze and thaw; changing: threads between the begin and the end of a
+ * change
+ */
+static int frozen, changing;
 static __thread int own_freezes;
 
-/* The caller may hold a lock of the agent, or is what a dump waits for. */
+/*
+ * Returns whether the caller must not wait: it may hold a lock of the agent, or a dump may wait for
+ * it.
+ */
 static bool must_go_on(void)
 {
     return own_freezes || my.notifying || my.raw_held || my.ending;
 }
 
 /*
- * A dump waits for reports in progress, so their threads must not wait for the dump. Nor must those
- * for which a VM that ends waits (layer_vm_ends).
+ * A dump waits for reports in progress, so the threads that make them must not wait for the dump.
+ * Nor must those for which a VM that ends waits (layer_vm_ends).
  */
 static bool must_change(void)
 {
@@ -112,7 +119,8 @@ void layer_classes_thaw(void)
 /* ---- requests ---- */
 
 /* All are protected by the mutex. */
-static int requests[2]; /* in progress: those that began before layer_requests_close, and others */
+/* requests in progress: those that began before layer_requests_close, and the others */
+static int requests[2];
 static bool closing, held_back;
 static __thread int own_period; /* in which the calling thread's request is counted */
 
@@ -165,28 +173,28 @@ enum {
     POLL_US = 50,
     CHECK_US = 2000,
     /*
-     * How long a thread must sleep, so that it is not taken for one that waits for the caller when
-     * a busy machine keeps another one from running, which holds a lock.
+     * A thread counts as waiting for the caller when it has slept for this long: on a busy machine
+     * it may just wait for a thread that holds a lock and has no processor.
      */
     SLEEP_MS = 200,
-    SLEEP_AT_END_MS = 1000, /* where events would be left out */
+    SLEEP_AT_END_MS = 1000, /* at the end of the VM, where events would otherwise be left out */
     LIMIT_MS = 10000,
-    CHAIN = 8 /* threads that wait for each other */
+    CHAIN = 8 /* the longest chain of threads that wait for each other */
 };
 
 struct report {
     struct thread_entry *of;
     unsigned number;
     uint64_t slept;    /* for kernel_thread_slept */
-    uint64_t since_ns; /* when it was not known to sleep */
+    uint64_t since_ns; /* when it was last not known to be asleep */
 };
 
 typedef VEC(struct report) report_vec;
 
 /*
- * Returns true when the thread waits for the caller. *ret_known: it waits for something that the
- * layer knows, so there is no need to guess. *ret_by: the thread on which it depends. That is
- * another thread when threads are suspended: the one that has suspended it or, if the caller has
+ * Returns true when the thread waits for the caller. *ret_known is set if it waits for something
+ * that the layer knows, so that no guess is needed. *ret_by is the thread on which it depends. With
+ * suspended threads this may be another one: the thread that has suspended it or, if the caller has
  * suspended the thread for which it waits, that thread, which may continue in native code but
  * cannot complete what it does.
  */
@@ -203,7 +211,10 @@ static bool waits_for_me(struct thread_entry *t, bool *ret_known, struct thread_
         if (atomic_load(&t->leaving))
             return true;
         if (suspender) {
-            /* The threads before it wait for what will not happen; do not wait for them. */
+            /*
+             * The threads before it wait for something that will not happen, so do not wait for
+             * them.
+             */
             *ret_known = atomic_load(&t->locked) || awaits;
             *ret_by = t;
         } else {
@@ -231,8 +242,8 @@ static bool waits_for_me(struct thread_entry *t, bool *ret_known, struct thread_
 
 /*
  * Returns true when the caller need not wait for the report any more. A handler may also want a
- * lock that the layer does not know; a thread that sleeps for long is believed to want one of the
- * caller's. One that is suspended resumes when the thread that suspended it does.
+ * lock that the layer does not know, so a thread that sleeps for long is assumed to want one of the
+ * caller's. A suspended one resumes when the thread that suspended it resumes it.
  */
 static bool is_settled(struct report *r, unsigned sleep_ms)
 {
@@ -303,8 +314,8 @@ void layer_reports_settle(void)
 void layer_reports_close(void)
 {
     /*
-     * Afterwards every processor has completed its stores or will see what the caller has stored
-     * before.
+     * After this, each processor has either completed its stores or will see what the caller has
+     * stored before.
      */
     if (syscall(__NR_membarrier, 1 /* MEMBARRIER_CMD_GLOBAL */, 0, 0))
         pause_us(1000);

@@ -158,7 +158,9 @@ static bool walk_classes(const struct loaded_classes *all, jclass of_classes, jl
     return ok;
 }
 
-/* Returns whether the rule gives the sizes that the walk has found; the smallest one is `base`. */
+/*
+ * Returns whether the rule gives the sizes that the walk has found; `base` is the smallest of them.
+ */
 static bool rule_fits(const struct loaded_classes *all, const jlong *found, jlong base,
                       jlong reference)
 {
@@ -184,7 +186,7 @@ static void try_rule(JNIEnv *env, jclass of_classes)
     free(found);
 }
 
-/* Returns 0 when it does not follow. */
+/* Returns 0 when the rule does not give it. */
 static jlong size_from_statics(JNIEnv *env, jclass class, jclass of_classes)
 {
     struct statics s;
@@ -213,8 +215,8 @@ static jlong class_object_size(JNIEnv *env, jclass object, jobjectID id)
 }
 
 /*
- * Returns whether it is the id of java.lang.Class. Asked for each object, so it takes no call of
- * the VM.
+ * Returns whether this is the id of java.lang.Class. It is called for each object, so it makes no
+ * call of the VM.
  */
 static bool is_of_classes(JNIEnv *env, jobjectID class_id)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent asks of threads and does to them, its own threads, and the end of the VM. */
+/*
+ * What an agent can request of threads and do to them, the agent's own threads, and the end of the
+ * VM.
+ */
 #include "jvmpi/boot_classes.h"
 #include "jvmpi/layer.h"
 #include "jvmpi/thread_table.h"
@@ -32,7 +35,8 @@ jint layer_get_thread_status(JNIEnv *env)
     JNIEnv *self = vm_jni();
     struct thread_entry *t = thread_find(env);
     jthread thread = self && t ? thread_of(self, env) : NULL;
-    /* Without an object it is a thread of the VM's own that has ended, whose end is not reported.
+    /*
+     * Without an object this is a thread of the VM's own that has ended; its end is not reported.
      */
     jint status = thread ? status_of(thread, atomic_load(&t->suspended))
                   : t    ? JVMPI_THREAD_RUNNABLE
@@ -69,8 +73,8 @@ enum {
 
 /*
  * Up to JDK 15 SuspendThread polls up to 50 times (6.4 s in all) when a thread is between two
- * states, and one that suspends itself there does not leave that state. For a list the VM stops all
- * threads instead.
+ * states, and a thread that suspends itself there does not leave that state. For SuspendThreadList
+ * the VM stops all threads instead.
  */
 static jvmtiError suspend_once(jthread thread)
 {
@@ -111,7 +115,7 @@ static jint suspend(JNIEnv *env)
     atomic_store(&t->suspender, my_entry);
     jvmtiError error = suspend_clean(t, thread);
     if (!error && (atomic_load(&t->env) != env || t->id != id)) {
-        /* The thread ended while this waited for it. Nobody would find it again to resume it. */
+        /* The thread ended while this waited for it. Nobody would find it to resume it. */
         (void)(*vm.ti)->ResumeThread(vm.ti, thread);
         error = JVMTI_ERROR_THREAD_NOT_ALIVE;
     }
@@ -208,7 +212,7 @@ static void JNICALL run_system_thread(jvmtiEnv *ti, JNIEnv *env, void *data)
     free(data);
     my.asked = 1;
     run(NULL);
-    my.asked = 0; /* the Java code that follows is the VM's */
+    my.asked = 0; /* the Java code that follows belongs to the VM */
 }
 
 static jthread new_thread(JNIEnv *env, const char *name)

@@ -50,7 +50,8 @@ static pthread_cond_t resumed = PTHREAD_COND_INITIALIZER;
 
 /*
  * A suspended thread still runs in native code. It sleeps here until it is resumed, without waking
- * up meanwhile: it must use no time, and others see that it does not go on (settle.c).
+ * up in between: it must use no CPU time, and other threads must see that it does not continue
+ * (settle.c).
  */
 static void wait_while_suspended(const struct thread_entry *t)
 {
@@ -96,7 +97,7 @@ void layer_unlock(pthread_mutex_t *mutex)
         atomic_store(&counted->locked, false);
 }
 
-/* True when another thread had this entry, whose end was not reported. */
+/* Returns true if another thread had this entry and its end was not reported. */
 static bool is_former(const struct thread_entry *t)
 {
     pid_t tid = atomic_load(&t->tid);

@@ -88,7 +88,7 @@ static void send_thread(JNIEnv *self, jint type, JNIEnv *env, jthread thread)
     vm_free(parent.name);
 }
 
-/* Sends THREAD_START if it was not sent for this thread. */
+/* Sends THREAD_START unless it has been sent for this thread. */
 static void report_thread(JNIEnv *self, struct thread_entry *t, JNIEnv *env, jthread thread)
 {
     struct flight f = {0};
@@ -121,8 +121,8 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
     layer_known_change_end();
     if (wanted && !reports) {
         /*
-         * The agent, to which it has not ended, may still ask for it. The VM is ending too, so the
-         * reference to its object is never deleted.
+         * For the agent the thread has not ended, so it may still request it. The VM is ending too,
+         * so the reference to its object is never deleted.
          */
         (void)layer_global(self, thread);
         thread_use(NULL);
@@ -141,7 +141,8 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
  */
 static void end_former(JNIEnv *env, jthread thread)
 {
-    jthread former = thread_of(env, env); /* NULL too when the former thread's object has ended */
+    /* NULL also when the former thread's object has been freed */
+    jthread former = thread_of(env, env);
     struct thread_entry *t = thread_find(env);
     if (t && !(*env)->IsSameObject(env, former, thread)) {
         thread_use(t); /* this thread sends the end of the other one */
@@ -175,7 +176,7 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     classes_owed(env);
 }
 
-/* JVM TI must not be asked: the VM may not have begun to make the object. */
+/* JVM TI must not be called: the VM may not have begun to make the object. */
 static bool is_without_name(JNIEnv *env, jthread thread)
 {
     jclass class = boot_class(env, "java/lang/Thread");
@@ -190,10 +191,10 @@ static bool is_without_name(JNIEnv *env, jthread thread)
 }
 
 /*
- * True while the calling thread attaches itself to the VM, which has it make its own Thread object:
- * it has no name before it runs Java, and then below all its frames are Thread's constructor and,
- * up to JDK 18, the method that adds it to its group. The thread's state does not always say so: it
- * says that a thread is alive which waits for a monitor there.
+ * Returns true while the calling thread attaches itself to the VM, which makes the thread create
+ * its own Thread object. Before it runs Java it has no name; after that its outermost frame is
+ * Thread's constructor or, up to JDK 18, the method that adds the thread to its group. The thread's
+ * state does not always show this: it is "alive" if the thread waits for a monitor there.
  */
 static bool is_attaching(JNIEnv *env, jthread thread)
 {
@@ -221,7 +222,7 @@ bool thread_check(JNIEnv *env)
     jthread thread = NULL;
     jint state = 0;
     if (!atomic_load(&layer.live))
-        return false; /* VMInit reports what there is */
+        return false; /* VMInit reports the threads that exist */
     if (!env)
         return true;
     if (atomic_load(&layer.replaying) && !my.replayer)
@@ -247,7 +248,7 @@ bool thread_check(JNIEnv *env)
     return complete;
 }
 
-/* True when the VM has run its shutdown hooks, or does not say. */
+/* Returns true when the VM has run its shutdown hooks, or does not tell. */
 static bool has_shut_down(JNIEnv *env)
 {
     jclass class = boot_class(env, "java/lang/Shutdown");
@@ -258,9 +259,9 @@ static bool has_shut_down(JNIEnv *env)
 }
 
 /*
- * True for the thread that ends the VM, whose end the VM reports before its own. It is the thread
- * of the program that called System.exit, which therefore has frames, or the one that the main
- * thread became to wait for all others.
+ * Returns true for the thread that ends the VM, whose end the VM reports before its own. It is the
+ * thread of the program that called System.exit and therefore has frames, or the thread that main
+ * became in order to wait for all others.
  */
 static bool ends_vm(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
@@ -334,8 +335,8 @@ jint layer_request_thread_start(JNIEnv *self, jobjectID id)
 }
 
 /*
- * Returns whether the agent has taken the thread into its table and not out of it. Another thread
- * that is still sending the start or the end cannot go on before the caller does
+ * Returns whether the agent has entered the thread into its table and not removed it. If another
+ * thread is still sending the start or the end, it cannot continue before the caller does
  * (layer_reports_settle).
  */
 static bool is_reported(struct thread_entry *t)
@@ -367,7 +368,7 @@ static int listed_envs(JNIEnv *self, struct map *envs)
     return r;
 }
 
-/* Adds what the table has: threads that have not ended, as far as it was reported to the agent. */
+/* Adds the threads of the table that have not ended, as far as was reported to the agent. */
 static int table_threads(JNIEnv *self, reported_thread_vec *all)
 {
     int r = 0;

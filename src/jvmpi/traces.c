@@ -69,7 +69,7 @@ void layer_get_call_trace(JVMPI_CallTrace *trace, jint depth)
         (*self)->DeleteLocalRef(self, thread);
 }
 
-/* Adds the threads whose traces the VM does not give, such as its own, without frames. */
+/* Adds threads for which the VM gives no trace, such as its own, without frames. */
 static void add_frameless(const reported_thread_vec *threads, struct traces *t)
 {
     struct map seen = {0};

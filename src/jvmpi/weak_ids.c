@@ -33,13 +33,13 @@ enum {
     CHUNK = 1024,
     CHUNKS_MAX = 16384,
     RECENT = 8,
-    TAG_COMPARES = 25 /* comparisons in the time of one tag */
+    TAG_COMPARES = 25 /* the number of comparisons that take as long as setting one tag */
 };
 
 enum {
     CHUNKS_MANY = 2048,
     TAG_AFTER = 8 /* collections */,
-    CHUNKS_AT_ONCE = 64 /* in one holding of the lock */
+    CHUNKS_AT_ONCE = 64 /* while the lock is held once */
 };
 
 struct chunk {
@@ -58,8 +58,8 @@ struct weak_buffer {
     struct chunk *head;         /* first chunk that is not completely settled */
     struct chunk *_Atomic tail; /* the chunk that the owner fills */
     /*
-     * The number of sweeps at the owner's last allocation; it was before any other object that it
-     * is reported.
+     * The number of sweeps at the owner's last allocation. If there has been another sweep, the
+     * next object is not added to a chunk.
      */
     uint64_t seen;
 };
@@ -80,7 +80,7 @@ static void release(struct weak_buffer *n)
     atomic_store_explicit(&n->held, false, memory_order_release);
 }
 
-/* ---- a thread's own ---- */
+/* ---- a thread's own chunks ---- */
 
 static pthread_key_t at_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -185,8 +185,8 @@ static struct chunk *room(struct weak_buffer *n)
     c = new_chunk();
     if (c) {
         /*
-         * In this order, because a chunk that has a next one may be freed and must not be a tail
-         * any more.
+         * The order matters: a chunk that has a next one may be freed, so it must not be a tail any
+         * more.
          */
         atomic_store_explicit(&n->tail, c, memory_order_release);
         atomic_store_explicit(&full->next, c, memory_order_release);
@@ -231,7 +231,7 @@ static void forget(JNIEnv *env, struct chunk *c, uint32_t i)
     c->refs[i] = NULL;
 }
 
-/* Tags the object if it is alive; otherwise returns false. */
+/* Tags the object if it is alive. Returns false otherwise. */
 static bool tag_object(JNIEnv *env, struct chunk *c, uint32_t i)
 {
     jobject object = (*env)->NewLocalRef(env, c->refs[i]);
@@ -320,7 +320,7 @@ void weak_ids_settle(JNIEnv *env, jlong up_to, bool may_tag)
 
 /* ---- lookups before settling ---- */
 
-static uint64_t compared; /* comparisons since all were last settled */
+static uint64_t compared; /* comparisons since all chunks were last settled */
 
 /*
  * Compares with up to `most` objects of a chunk, the newest first. Returns 0 when it is not there.
@@ -346,14 +346,15 @@ jlong weak_ids_find(jobject object)
                    : 0;
     if (!env || id)
         return id;
-    /* Comparing with all is faster than tagging all, but not when it is done repeatedly. */
+    /* Comparing with all objects is faster than tagging all, but not when it is repeated. */
     if (compared > (uint64_t)atomic_load(&chunks) * CHUNK * TAG_COMPARES) {
         compared = 0;
         settle_all(env);
         return (*vm.ti)->GetTag(vm.ti, object, &id) ? 0 : id;
     }
     /*
-     * First try what each thread allocated last, because new threads, for example, are asked for.
+     * First compare with what each thread allocated last, because new threads, for example, are
+     * requested.
      */
     for (struct weak_buffer *n = atomic_load(&buffers); n && !id; n = n->next)
         id = find_in(env, atomic_load(&n->tail), object, CHUNK, true);
@@ -399,7 +400,7 @@ void weak_ids_sweep_begin(void)
     JNIEnv *env = vm_jni();
     atomic_fetch_add(&sweeping, 1);
     for (struct weak_buffer *n = atomic_load(&buffers); n; n = n->next) {
-        hold(n); /* from now on its thread adds nothing that it has not added yet */
+        hold(n); /* from now on its owner adds no further objects */
         release(n);
     }
     if (env)

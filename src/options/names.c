@@ -7,7 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* Returns whether a blank separates nothing: `open` within parentheses, and else before them. */
+/*
+ * Returns whether a blank separates nothing: `open` is set inside parentheses, and clear before
+ * them.
+ */
 static bool is_idle_blank(const char *list, const char *to, const char *at, bool open)
 {
     at += strspn(at, " ");
@@ -19,7 +22,7 @@ static bool is_idle_blank(const char *list, const char *to, const char *at, bool
 void option_list_normalize(char *list, char separator)
 {
     char *to = list;
-    unsigned open = 0, arguments = 0; /* the parentheses and the type arguments around `at` */
+    unsigned open = 0, arguments = 0; /* the parentheses and type arguments that enclose `at` */
     for (const char *at = list; *at; at++) {
         open += *at == '(';
         open -= *at == ')' && open;
@@ -48,7 +51,8 @@ void option_list_normalize(char *list, char separator)
     if (!open && to > list && to[-1] == separator)
         to--;
     if (to == list && *list)
-        *to++ = separator; /* a list of separators alone keeps one, so that it is not empty */
+        /* a list that consists of separators keeps one, so that it is not empty */
+        *to++ = separator;
     *to = 0;
 }
 

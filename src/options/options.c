@@ -21,7 +21,8 @@ static int join(struct options *o, enum option which, const char *text, struct b
         return -ENOMEM;
     free(o->joined[which]);
     v->text = o->joined[which] = all;
-    return option_names_check(which, all, message); /* the number of parts in all */
+    /* the limit applies to the number of parts in all */
+    return option_names_check(which, all, message);
 }
 
 /* The combination of two values of one option; NULL when they are incompatible. */
@@ -42,7 +43,7 @@ static const char *both(enum option which, const char *a, const char *b)
     return NULL;
 }
 
-/* Begins a trace= with its own patterns. The text is owned by the options' storage. */
+/* Begins a trace= with patterns of its own. The options' storage owns the text. */
 static int begin_trace(struct options *o, char *patterns, struct buf *message)
 {
     if (o->n_traces == TRACES_MAX) {
@@ -55,7 +56,7 @@ static int begin_trace(struct options *o, char *patterns, struct buf *message)
     return 0;
 }
 
-/* An option that may be given once, or once `where`, was given as `first` before. */
+/* Reports an option that may be given once, or once `where`, and was given before as `first`. */
 static void say_twice(struct buf *message, enum option which, const char *text, const char *first,
                       const char *where)
 {
@@ -69,7 +70,7 @@ static void say_twice(struct buf *message, enum option which, const char *text, 
         buf_string(message, ": samples, wall and old exclude each other");
 }
 
-/* A condition belongs to the trace= before it. */
+/* A condition belongs to the preceding trace=. */
 static int give_condition(struct options *o, const char *text, struct buf *message)
 {
     struct option_value *v = &o->v[OPT_IF];
@@ -87,7 +88,7 @@ static int give_condition(struct options *o, const char *text, struct buf *messa
     return 0;
 }
 
-/* Begins an on=, or adds a then= to the one before it. */
+/* Begins an on=, or adds a then= to the preceding one. */
 static int give_trigger(struct options *o, enum option which, const char *text, struct buf *message)
 {
     struct option_trigger *t = o->n_triggers ? &o->triggers[o->n_triggers - 1] : NULL;
@@ -141,8 +142,8 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
 }
 
 /*
- * Parses one NAME=VALUE, or a further word of the option before it, as in cpu=samples,times. *last:
- * the option before it, or -1.
+ * Parses one NAME=VALUE, or a further word of the preceding option, as in cpu=samples,times. *last
+ * is the preceding option, or -1.
  */
 static int parse_one(struct options *o, char *item, int *last, struct buf *message)
 {
@@ -166,7 +167,7 @@ static int parse_one(struct options *o, char *item, int *last, struct buf *messa
     return give(o, (enum option)i, item + len + 1, message);
 }
 
-/* An option as it is usually given: without the value that it has then. */
+/* Writes an option as it is usually given: without its value if that is the default. */
 static void option_put_short(struct buf *message, enum option which, const char *value)
 {
     const char *bare = option_table[which].bare;
@@ -256,7 +257,7 @@ static void put_list(struct buf *message, const char *list)
     }
 }
 
-/* Refuses an option that applies to the `to` before it and that comes before all of them. */
+/* Refuses an option that applies to the preceding `to` if there is none before it. */
 static int comes_first(enum option which, const char *text, enum option to, struct buf *message)
 {
     option_put(message, which, text);
@@ -266,7 +267,7 @@ static int comes_first(enum option which, const char *text, enum option to, stru
     return -EINVAL;
 }
 
-/* An option that would change nothing is a mistake. */
+/* An option that would change nothing is refused as a mistake. */
 static int check_company(const struct options *o, struct buf *message)
 {
     for (int i = 0; i < OPTION_COUNT; i++) {
@@ -381,7 +382,7 @@ static void choose_heap(struct options *o)
         o->v[OPT_HEAP] = (struct option_value){.text = "all", .given = true};
 }
 
-/* What a request waited for is in the timeline, and what it computed in the samples. */
+/* The timeline shows what a request waited for, and the samples what it computed. */
 static void choose_for_requests(struct options *o)
 {
     if (!o->v[OPT_REQUESTS].text || !option_format(o)->events)

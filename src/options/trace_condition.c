@@ -14,7 +14,7 @@ enum { TEXT_MAX = 256 };
 
 struct condition {
     struct logic logic;
-    struct cond_test tests[LOGIC_NODES]; /* by the numbers of their nodes */
+    struct cond_test tests[LOGIC_NODES]; /* indexed by the numbers of their nodes */
     char texts[LOGIC_NODES][TEXT_MAX], paths[LOGIC_NODES][TEXT_MAX];
 };
 
@@ -26,7 +26,7 @@ static int hex4(const char *at)
     return strspn(digits, "0123456789abcdefABCDEF") == 4 ? (int)strtol(digits, NULL, 16) : -1;
 }
 
-/* The UTF-16 unit at *at, where a pair of surrogates is written as two of them. */
+/* Reads the UTF-16 unit at *at. A pair of surrogates is written as two of them. */
 static int escaped_unit(const char **at)
 {
     static const char names[] = "nrtbf\\'\"/", means[] = "\n\r\t\b\f\\'\"/";
@@ -57,11 +57,14 @@ static bool put_escaped(struct buf *b, const char **at)
     if (c)
         utf8_put(b, c);
     else
-        buf_bytes(b, "\xc0\x80", 2); /* as in modified UTF-8: 0 would end the text */
+        buf_bytes(b, "\xc0\x80", 2); /* as in modified UTF-8, because 0 would end the text */
     return true;
 }
 
-/* A text in quotes, with the escapes by which values are printed, so that these can be copied. */
+/*
+ * Parses a text in quotes, with the escapes with which values are printed, so that these can be
+ * copied.
+ */
 static int parse_text(struct logic_parser *p, char text[TEXT_MAX], struct cond_test *t)
 {
     _cleanup_(buf_release) struct buf b = BUF(TEXT_MAX - 1);
@@ -176,7 +179,7 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
     return 0;
 }
 
-/* Parses what follows a value: names of fields, and .length at the end. */
+/* Parses what may follow a value: names of fields, and .length at the end. */
 static int parse_path(struct logic_parser *p, int number, struct cond_test *t)
 {
     struct condition *c = p->context;
@@ -263,8 +266,8 @@ static bool test_holds(const struct cond_test *t, const struct cond_value *v)
 /* ---- what never holds, and what always does ---- */
 
 /*
- * A value may be a number to some tests and a text to others. is: what it is to a test without a
- * comparison.
+ * Returns whether the tests of a value can have these results for it. A value may be a number to
+ * some tests and a text to others; `is` is what it is to a test without a comparison.
  */
 static bool all_agree(const struct condition *c, const enum logic_truth *of, int test,
                       const struct cond_value *number, const struct cond_value *text,
@@ -282,7 +285,9 @@ static bool all_agree(const struct condition *c, const enum logic_truth *of, int
     return true;
 }
 
-/* Without a text, with each of the texts of the tests, and with another one. */
+/*
+ * Tries the number without a text, with each text that a test compares with, and with another text.
+ */
 static bool is_possible_as(const struct condition *c, const enum logic_truth *of, int test,
                            struct cond_value number)
 {
@@ -306,7 +311,7 @@ static bool is_possible_as(const struct condition *c, const enum logic_truth *of
     return false;
 }
 
-/* 0 and 1 may also be false and true. */
+/* 0 and 1 may also stand for false and true. */
 static bool is_possible_at(const struct condition *c, const enum logic_truth *of, int test,
                            struct cond_value v)
 {
@@ -321,8 +326,8 @@ static bool is_possible_at(const struct condition *c, const enum logic_truth *of
 }
 
 /*
- * Numbers: the truth of comparisons changes only at their limits, so that these and the numbers
- * next to them stand for all.
+ * For numbers: comparisons change only at their limits, so the limits and the numbers next to them
+ * represent all numbers.
  */
 static bool is_number_possible(const struct condition *c, const enum logic_truth *of, int test)
 {

@@ -23,8 +23,9 @@ enum form {
     FORM_SHARE = 8,    /* OP N% */
     FORM_SIZE = 16,    /* OP SIZE */
     FORM_NUMBER = 32,  /* OP N */
-    FORM_RATE = 64,    /* N/UNIT; of bytes with FORM_SIZE, with OP with FORM_NUMBER */
-    FORM_FOR = 128,    /* for DURATION may follow */
+    /* N/UNIT; of bytes together with FORM_SIZE, with an operator together with FORM_NUMBER */
+    FORM_RATE = 64,
+    FORM_FOR = 128, /* for DURATION may follow */
     FORM_OPTIONAL = 256,
 };
 
@@ -111,7 +112,7 @@ static bool take_measure(struct logic_parser *p, const struct row *row, struct t
     return logic_take_word(p, row->word);
 }
 
-/* "(GET /cart)": up to the parenthesis that closes the first. */
+/* "(GET /cart)": up to the parenthesis that matches the first one. */
 static int take_name(struct logic_parser *p, struct trigger_test *t)
 {
     if (!logic_take(p, "("))
@@ -174,7 +175,7 @@ static bool parse_number(const char *text, double *ret)
     return *text >= '0' && *text <= '9' && !*end;
 }
 
-/* What a value must look like, for a message. */
+/* Describes what a value must look like, for a message. */
 static const char *form_text(unsigned form)
 {
     if (form & FORM_RATE)
@@ -238,7 +239,10 @@ static double most_on_machine(enum measure m)
     }
 }
 
-/* Says that the machine has less than a limit, if that is so. `text` is where the sentence goes. */
+/*
+ * Reports that the machine has less than a limit, if that is so. The sentence is appended to
+ * `text`.
+ */
 static const char *why_above(char text[128], const struct trigger_test *t)
 {
     double most = t->share ? 0 : most_on_machine(t->measure);
@@ -255,7 +259,7 @@ static const char *why_above(char text[128], const struct trigger_test *t)
     return text;
 }
 
-/* Why a comparison with a limit can never change; NULL: it can. */
+/* Returns why a comparison with a limit can never change, or NULL if it can. */
 static const char *why_never(char text[128], const struct trigger_test *t)
 {
     bool greater = t->op == LOGIC_GT, less = t->op == LOGIC_LT;
@@ -376,7 +380,7 @@ int trigger_file_check(const char *pattern, struct buf *message)
 /* The values that a measure can have. */
 struct range {
     double low, high;
-    bool none; /* and it may have none at a time, which makes each comparison false */
+    bool none; /* there may be no value at a time, which makes each comparison false */
     bool whole;
 };
 
@@ -403,11 +407,11 @@ static bool is_same_measure(const struct trigger_test *x, const struct trigger_t
            x->unit_ns == y->unit_ns && strcmp(x->name, y->name) == 0;
 }
 
-/* Returns whether the test is of the same measure and can have its truth value at this value. */
+/* Returns whether the test can have this truth value when the measure has this value. */
 static bool agrees(const struct trigger_test *t, enum logic_truth truth, bool none, double value)
 {
     bool holds = !none && (t->op == LOGIC_IS || logic_compare(t->op, value, t->limit));
-    /* One that has to hold for a time may be false although the comparison holds. */
+    /* A test that has to hold for some time may be false although the comparison holds. */
     return truth == LOGIC_OPEN || (truth == LOGIC_TRUE ? holds : !holds || t->for_ns);
 }
 
@@ -431,7 +435,7 @@ static bool value_is_possible(const struct known *k, const enum logic_truth *of,
     return true;
 }
 
-/* Returns whether x holds only if y does, for tests of the same measure. */
+/* Returns whether y holds whenever x does. Both are tests of the same measure. */
 static bool implies(const struct trigger_test *x, const struct trigger_test *y)
 {
     bool greater = x->op == LOGIC_GT || x->op == LOGIC_GE;
@@ -458,8 +462,8 @@ static bool durations_are_possible(const struct trigger_condition *c, const enum
 }
 
 /*
- * The truth of the comparisons of a measure changes only at their limits: the limits and the values
- * next to them stand for all.
+ * Comparisons of a measure change only at their limits, so the limits and the values next to them
+ * represent all values.
  */
 static bool are_possible(const void *context, const enum logic_truth *of, int changed)
 {

@@ -18,7 +18,7 @@
 
 #define LEAST_SHARE 0.0001 /* of OPTION_SHARE */
 
-/* How many bytes of a value messages show. */
+/* The number of bytes of a value that messages show. */
 #define SHOWN_MAX ((size_t)200)
 
 static bool flags;
@@ -32,10 +32,10 @@ void option_put_part(struct buf *message, enum option which, const char *part, s
 {
     const struct option_row *row = &option_table[which];
     size_t n = MIN(len, SHOWN_MAX);
-    while (n < len && n > 0 && ((uint8_t)part[n] & 0xc0) == 0x80) /* within a character */
+    while (n < len && n > 0 && ((uint8_t)part[n] & 0xc0) == 0x80) /* not within a character */
         n--;
     buf_printf(message, "%s=", flags && row->flag ? row->flag : row->name);
-    for (size_t i = 0; i < n; i++) /* a list's separator as the command's help has it */
+    for (size_t i = 0; i < n; i++) /* the separator of a list as the command's help has it */
         buf_u8(message, flags && row->separator == ':' && part[i] == ':' ? ',' : (uint8_t)part[i]);
     buf_string(message, n < len ? "..." : "");
 }
@@ -150,7 +150,7 @@ static int check_text(enum option which, const char *text, struct buf *message)
     return option_names_check(which, text, message);
 }
 
-/* What the command calls values that the agent's help has a placeholder for. */
+/* Names that the command has for values for which the agent's help has a placeholder. */
 static const char *const placeholders[] = {[OPTION_NUMBER] = "a whole number",
                                            [OPTION_DURATION] = "a time such as 30s or 500ms",
                                            [OPTION_SIZE] = "a size such as 64m",

@@ -14,7 +14,7 @@ enum kind { COLLECTIONS, SAFEPOINTS, THROTTLED, KINDS };
 
 static const char *const kinds[KINDS] = {"collections", "safepoints", "throttled"};
 
-/* One event, or several that lie close together. */
+/* One event, or several that are close together. */
 struct band {
     uint64_t start, end;
     uint64_t stopped; /* ns between start and end for which threads could not run */
@@ -194,6 +194,9 @@ int page_bands_json(struct json *j, const struct timeline *t, const char *file)
         vec_release(&b.of[i]);
     strpool_release(&b.names);
     vm_activity_release(&v);
-    /* The timeline was read from the same file: what cannot be read here is shown by its views. */
+    /*
+     * The timeline was read from the same file. What cannot be read here is reported by the views
+     * that need it.
+     */
     return r == -ENOMEM ? r : 0;
 }

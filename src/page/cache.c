@@ -26,7 +26,7 @@ static uint64_t hash_text(uint64_t h, const char *s)
 uint64_t page_cache_key(const char *path, const struct page_site *site, const char *sources)
 {
     struct stat st;
-    /* sources may change by themselves */
+    /* sources may change independently */
     if (sources || stat(path, &st) < 0 || st.st_size < PAGE_CACHE_BYTES)
         return 0;
     uint64_t h = hash_u64((uint64_t)st.st_size) ^
@@ -70,5 +70,5 @@ void page_cache_put(const char *path, uint64_t key, const struct buf *data)
     if (r == 0)
         r = write_all(f.fd, data->data, data->len);
     if (r == 0)
-        (void)!out_file_commit(&f); /* it is a cache; where it cannot be written, there is none */
+        (void)!out_file_commit(&f); /* it is only a cache: if it cannot be written, there is none */
 }

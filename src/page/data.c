@@ -80,7 +80,7 @@ static int pruning_limit(const struct profile_view *v, uint64_t *ret)
 }
 
 /*
- * Merges the children of a node that have the same method. Parents precede children, here as in the
+ * Merges the children of a node that have the same method. Parents precede children, as in the
  * profile.
  */
 static int merge(struct page_tree *t, const struct profile_view *v, uint64_t limit)
@@ -109,7 +109,7 @@ static int merge(struct page_tree *t, const struct profile_view *v, uint64_t lim
             break;
         struct profile_tree_node *to = &t->nodes.data[*slot];
         t->of_node[i] = (uint32_t)*slot;
-        /* Use the kind of the heaviest part; `self` holds its weight meanwhile. */
+        /* Uses the kind of the part with the most weight, which `self` holds meanwhile. */
         if (v->total[i] > to->self) {
             to->self = v->total[i];
             to->kind = f->kind;
@@ -161,10 +161,7 @@ struct cell {
 
 struct cells {
     const struct page_tree *tree;
-    /*
-     * If not NULL, cells whose samples are not in this profile are marked by the lowest bit of
-     * their node.
-     */
+    /* If not NULL, the lowest bit of the node marks cells whose samples are not in this profile. */
     const struct profile_view *plain;
     uint64_t from_ns, bucket_ns;
     bool is_merged;                /* all threads are merged into one */
@@ -172,8 +169,8 @@ struct cells {
 };
 
 /*
- * True for a sample that `report` does not show by default: of a thread of the VM, or of one that
- * is idle.
+ * Returns true for a sample that `report` does not show by default: of a thread of the VM, or of
+ * one that is idle.
  */
 static bool is_aside(const struct profile_view *plain, const struct profile_sample *s)
 {
@@ -188,7 +185,7 @@ static uint32_t field_of(const struct cell *cell, enum digit_of field)
     return field == BY_NODE ? cell->node : field == BY_THREAD ? cell->thread : cell->bucket;
 }
 
-/* Moves the list to the other one, sorted by a digit of a field; equal ones keep their order. */
+/* Sorts the list into the other one by a digit of a field. Equal elements keep their order. */
 static void sort_by_digit(struct cells *c, enum digit_of field, unsigned shift)
 {
     enum { DIGITS = 2048 };
@@ -206,7 +203,7 @@ static void sort_by_digit(struct cells *c, enum digit_of field, unsigned shift)
     c->sorted.data = list;
 }
 
-/* Sorts the cells by time, thread and node, and merges those that are of the same. */
+/* Sorts the cells by time, thread and node, and merges cells that agree in these. */
 static int merge_cells(struct cells *c)
 {
     enum { DIGIT_BITS = 11 };
@@ -215,7 +212,7 @@ static int merge_cells(struct cells *c)
     vec_release(&c->sorted);
     if (vec_reserve(&c->list, c->list.len + 1) < 0 || vec_reserve(&c->sorted, c->list.cap) < 0)
         return -ENOMEM;
-    c->list.cap = c->sorted.cap = MIN(c->list.cap, c->sorted.cap); /* they change places */
+    c->list.cap = c->sorted.cap = MIN(c->list.cap, c->sorted.cap); /* the lists change places */
     for (int field = 0; field < FIELDS; field++) {
         uint32_t most = 0;
         for (size_t i = 0; i < c->list.len; i++)
@@ -274,8 +271,8 @@ static int fill_cells(struct cells *c, const struct profile_view *v, uint64_t sp
 }
 
 /*
- * Writes weight by time, thread and node. When many threads ran many stacks the threads are merged;
- * one cell for each node always fits.
+ * Writes the weight by time, thread and node. If many threads ran many stacks, the threads are
+ * merged; one cell per node always fits.
  */
 static int cells_json(struct json *j, const struct profile_view *v,
                       const struct profile_view *plain, const struct page_tree *tree,
@@ -312,7 +309,7 @@ static int cells_json(struct json *j, const struct profile_view *v,
     return r < 0 ? r : buf_error(&bytes);
 }
 
-/* What is counted of a method's own time, or of its whole time. */
+/* How a method counts: for its own time, or for its whole time. */
 struct clock_sum {
     uint64_t readings;
     int64_t cost_ns;
@@ -422,7 +419,7 @@ static void note_json(struct json *j, const struct profile_view *v)
     json_key_string_n(j, "note_short", buf_str(&note), MIN(head, note.len));
 }
 
-/* How a metric is shown that is not a profile's own. */
+/* How a metric that is not one of the profile's own is shown. */
 struct shown {
     const char *name, *title, *note, *note_short;
 };

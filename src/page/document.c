@@ -72,8 +72,8 @@ void page_write(FILE *out, const struct buf *data)
 {
     fputs(page_head, out);
     /*
-     * Inside <script> only "<" could begin something else than data. In JSON it occurs only in
-     * strings, so it can be escaped.
+     * Inside <script> only "<" could end the data. In JSON it occurs only in strings, so it can be
+     * escaped.
      */
     for (size_t at = 0, n; at < data->len; at += n) {
         const uint8_t *stop = memchr(data->data + at, '<', data->len - at);

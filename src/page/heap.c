@@ -17,7 +17,7 @@ struct embedding {
 };
 
 /*
- * Embeds one question and its answer; the question is written in the form in which the page asks it
+ * Embeds one query and its answer. The query is written in the form in which the page makes it
  * (web/src/heapdata.ts).
  */
 static int embed(struct embedding *e, const char *verb, const char *parameter, const char *value,
@@ -77,8 +77,8 @@ static int embed_tops(struct embedding *e)
 }
 
 /*
- * Embeds the largest objects of the dominator tree, starting at its top: each next object is the
- * largest one that an earlier one dominates.
+ * Embeds the largest objects of the dominator tree, from its top: the next object is always the
+ * largest one that one of these dominates.
  */
 static int embed_largest(struct embedding *e)
 {

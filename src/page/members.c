@@ -48,7 +48,10 @@ static int put_coverage(const struct more *s, struct json *j)
     return coverage_page_json(s->path, s->sources, j);
 }
 
-/* A dump that cannot be analysed has no view, but a profile in the same file may have one. */
+/*
+ * A dump that cannot be analysed has no view of the heap, but a profile in the same file may have
+ * one.
+ */
 static int put_heap(const struct more *s, struct json *j)
 {
     const struct heap_settings settings = {.which = -1};
@@ -58,12 +61,12 @@ static int put_heap(const struct more *s, struct json *j)
         return r;
     if (!s->served)
         return page_heap(h, j);
-    json_begin_object(j); /* the page asks the server for it */
+    json_begin_object(j); /* the page requests it from the server */
     json_end_object(j);
     return 0;
 }
 
-/* Each kind of data that a recording has becomes a member of the page's JSON. */
+/* Each kind of data in a recording becomes a member of the page's JSON. */
 static const struct {
     const char *key;
     int (*put)(const struct more *s, struct json *j);

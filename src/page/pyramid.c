@@ -193,9 +193,10 @@ static int context_number(uint32_t *number, uint32_t *list, size_t *n, uint32_t 
 }
 
 /*
- * Writes what is known about the marked states: number relative to the previous one, time, length,
- * kind, edge and flags, thread, distance back to the waker (0: none), context, and the thread's
- * state before (distance + 1) and after, 0 for none. A waker's thread is in the waker's own entry.
+ * Writes what is known about the marked states: the number relative to the previous one, time,
+ * length, kind, edge and flags, thread, distance back to the waker (0: none), context, and the
+ * thread's previous state (distance + 1) and next state, 0 for none. A waker's thread is in the
+ * waker's own entry.
  */
 static int nodes_json(struct json *j, struct pyramid *p)
 {

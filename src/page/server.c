@@ -28,8 +28,8 @@
 static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
 
 /*
- * The data that are computed from a file at the first request for it. The request that computes
- * them holds a lock.
+ * The data that are computed from a file at the first request for it, while that request holds a
+ * lock.
  */
 struct served_file {
     pthread_mutex_t making, asking;
@@ -116,7 +116,7 @@ static int make_page(struct page_server *s, size_t i, struct buf *out)
     return r;
 }
 
-/* The page without data, which it then requests. */
+/* The page without data. It requests the data afterwards. */
 static int answer_shell(struct server_reply *reply)
 {
     buf_string(&reply->body, page_head);
@@ -159,8 +159,8 @@ static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern
 }
 
 /*
- * Writes for how many waits for objects of a class, which a pattern selects, their owner is
- * unknown, and how long they took. Returns 0 or -ENOMEM.
+ * Writes, for the classes that a pattern selects, how many waits for their objects have an unknown
+ * owner, and how long these took. Returns 0 or -ENOMEM.
  */
 static int put_unknown_owners(struct json *j, struct timeline *t, const char *pattern)
 {
@@ -183,7 +183,7 @@ static int put_unknown_owners(struct json *j, struct timeline *t, const char *pa
 }
 
 /*
- * Answers how long the program would take if the sections of a class's locks took `factor` of their
+ * Answers how long the program would take if sections of locks of a class took `factor` of their
  * time.
  */
 static int answer_what_if(struct page_server *s, size_t i, const struct server_request *q,

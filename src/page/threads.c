@@ -89,7 +89,7 @@ static int make_view(struct page_threads *s, const char *file, const char *kept)
     uint64_t key = r == 0 ? key_of(s) : 0;
     size_t bytes = s->path.segments.len * sizeof(*s->path.segments.data);
     if (key)
-        /* it is a cache; this may fail */
+        /* it is only a cache, so this may fail */
         (void)!timeline_view_save(s->view, kept, key, s->path.segments.data, bytes);
     return r;
 }
@@ -183,7 +183,7 @@ static void put_number(struct json *j, const char *key, uint32_t v)
     json_key_i64(j, key, v == TL_NONE ? -1 : (int64_t)v);
 }
 
-/* Writes who caused a state, and what that thread did then. */
+/* Writes which thread caused a state, and what that thread did then. */
 static void put_cause(struct json *j, const struct timeline *t, const char *key, uint32_t node)
 {
     json_key(j, key);
@@ -322,7 +322,7 @@ static int answer_monitors(struct page_threads *s, const struct server_request *
     return r == 0 ? 200 : 500;
 }
 
-/* A page was opened: loads the parts that have an index while the page reads its data. */
+/* When a page is opened: loads the parts that have an index while the page reads its data. */
 static int answer_ready(struct page_threads *s, const char *file, struct server_reply *reply)
 {
     _cleanup_(buf_release) struct buf index = BUF(8192);

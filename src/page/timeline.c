@@ -38,8 +38,8 @@ static const char *state_name(int i)
 }
 
 /*
- * True for a thread of the VM of which only the existence is recorded; it is probably waiting
- * inside the VM.
+ * Returns true for a thread of the VM of which only the existence is recorded. It is probably
+ * waiting inside the VM.
  */
 static bool is_quiet(const struct tl_thread *thread)
 {
@@ -95,8 +95,8 @@ static void nodes_json(struct json *j, const struct timeline *t)
 }
 
 /*
- * Writes the string of the class of each object that contexts refer to, numbered in order of
- * appearance.
+ * Writes the class of each object to which contexts refer, as a string. Objects are numbered in
+ * order of appearance.
  */
 static int objects_json(struct json *j, const struct timeline *t, const uint32_t *contexts,
                         size_t n)
@@ -197,7 +197,7 @@ static void ran_json(struct json *j, const struct critical_path *path,
     json_end_array(j);
 }
 
-/* The methods of `top`, each once. A segment refers to one by its index + 1, or has 0. */
+/* The methods of `top`, each once. A segment refers to one by its index + 1; 0: none. */
 struct ran_names {
     struct map places;
     VEC(const char *) list;
@@ -291,7 +291,7 @@ void page_frames_json(struct json *j, const struct timeline *t, uint32_t stack)
  */
 static int users_new(const struct timeline *t, const struct monitor_stats *s, uint8_t **ret)
 {
-    /* For each string that names a class, 1 + its row; 0 for others. */
+    /* For each string that is the name of a class: 1 + its row; 0 for others. */
     _cleanup_free_ uint32_t *row = malloc((t->n_strings + 1) * sizeof(*row));
     uint8_t *users = calloc(s->classes.len * t->n_threads + 1, 1);
     if (!row || !users) {
@@ -409,7 +409,7 @@ static int both_statistics_json(struct json *j, const struct timeline *t, const 
 }
 
 /*
- * Writes the tables of each thread alone, which a page without a server adds up for the threads
+ * Writes the tables of each thread separately. A page without a server adds them up for the threads
  * that are selected.
  */
 static int by_thread_json(struct json *j, const struct timeline *t)

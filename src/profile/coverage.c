@@ -203,7 +203,7 @@ void coverage_sort(struct coverage *c)
     for (size_t i = 0; i < c->classes.len; i++)
         qsort_r(c->classes.data[i].bodies.data, c->classes.data[i].bodies.len, sizeof(uint32_t),
                 by_line, c);
-    /* indexes have changed; a class that is added later is looked up by name again */
+    /* the indexes have changed; a class that is added later is looked up by name */
     map_clear(&c->class_index);
     for (size_t i = 0; i < c->classes.len; i++) {
         int64_t number =
@@ -239,14 +239,14 @@ static void add_to_lines(const struct cover_body *b, struct cover_line *all, uin
     }
 }
 
-/* Computes the lines of n bodies of c, or of all bodies given directly. */
+/* Computes the lines of n bodies of c, or of bodies that are given directly. */
 static int lines_of(const struct coverage *c, const uint32_t *bodies, size_t n,
                     const struct cover_body *only, struct cover_line **ret, size_t *ret_n)
 {
     uint32_t last = only ? last_line(only) : 0;
     for (size_t i = 0; i < n; i++)
         last = MAX(last, last_line(&c->bodies.data[bodies[i]]));
-    if (last > 65535) /* LineNumberTable has 16 bits */
+    if (last > 65535) /* line numbers in a LineNumberTable have 16 bits */
         return -EBADMSG;
     struct cover_line *all = calloc((size_t)last + 1, sizeof(*all));
     if (!all)

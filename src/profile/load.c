@@ -57,7 +57,7 @@ static bool is_collapsed(const struct load *l)
 static const struct {
     bool (*is)(const struct load *l);
     int (*load)(struct load *l);
-    bool untimed; /* samples have no times */
+    bool untimed; /* the samples have no times */
 } formats[] = {
     {is_jfr, load_jfr, false},
     {is_hprof_text, load_hprof_text, true},
@@ -106,8 +106,8 @@ int load_unlisted(struct profile *p, enum profile_metric metric, uint64_t weight
 }
 
 /*
- * Counted calls are a profile even where none has a time. A sample without weight distinguishes it
- * from one that was not recorded.
+ * Counted calls make a profile even if none of them has a time. A sample without weight
+ * distinguishes such a profile from one that was not recorded.
  */
 static int show_calls(struct profile *p)
 {

@@ -51,8 +51,10 @@ static bool read_metric(struct profile *p, const char *line, size_t len, enum pr
     return true;
 }
 
-/* The same for what is to be known of the numbers. Returns 1, 0 when it is not such a line, or
- * -ENOMEM. */
+/*
+ * The same for the lines that state what is known of the numbers. Returns 1, 0 when it is not such
+ * a line, or -ENOMEM.
+ */
 static int read_note(struct profile *p, enum profile_metric metric, const char *line, size_t len)
 {
     const size_t start = strlen(COLLAPSED_NOTE), end = strlen(" 0");

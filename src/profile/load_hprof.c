@@ -129,14 +129,14 @@ static int read_samples(struct reading *r, struct cursor *c)
         e = hprof_sample(r->l->profile, &r->traces, metric, count, trace);
         listed += count;
     }
-    /* These are below the file's cutoff. */
+    /* These rows are below the file's cutoff. */
     return e < 0 ? e : load_unlisted(r->l->profile, metric, all > listed ? all - listed : 0);
 }
 
 /*
- * Returns how much of all allocated bytes, which the table's head gives, its sites lack: sites
- * below the cutoff, which usually have no live objects, and what exceeds a site's 32 bits.
- * Estimates are rounded site by site.
+ * Returns how many of all allocated bytes, of which the table's head has the number, are missing
+ * from its sites: those of sites below the cutoff, which usually have no live objects, and those
+ * that exceed a site's 32 bits. Estimates are rounded site by site.
  */
 static uint64_t unlisted_sites(uint64_t all, uint64_t listed, uint32_t sites)
 {

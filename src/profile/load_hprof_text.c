@@ -95,8 +95,8 @@ static int add_ranked(struct reading *r, const struct hprof_text_item *item)
 }
 
 /*
- * Adds what the total has beyond the rows: rows below the file's cutoff, and times that are not
- * known by row.
+ * Adds what the total has in addition to the rows: rows below the file's cutoff, and times that no
+ * row has.
  */
 static int end_ranked(struct reading *r, const struct hprof_text_item *item)
 {

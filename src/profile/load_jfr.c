@@ -74,7 +74,7 @@ static const struct rec_column columns[COLUMNS] = {
     [OPEN_TIME] = {"openTime", false},
 };
 
-/* The events of which there may be millions. */
+/* Types of which a recording may have millions of events. */
 static const struct rec_sampling samplings[] = {
     {EXECUTION, STACK, SAMPLED_THREAD, EVENT_THREAD, REC_NO_WEIGHT, 1},
     {CPU_TIME, STACK, SAMPLED_THREAD, EVENT_THREAD, PERIOD, 0},
@@ -162,8 +162,8 @@ static enum kind kind_of(enum tag tag)
 }
 
 /*
- * Returns whether a sample is only a weight to be added to that of its stack: of no sum of squares,
- * and whatever its time.
+ * Returns whether a sample is only a weight to be added to its stack: it is in no sum of squares,
+ * and its time does not matter.
  */
 static bool is_tallied(const struct reading *r, enum kind kind)
 {
@@ -171,7 +171,7 @@ static bool is_tallied(const struct reading *r, enum kind kind)
            !r->how.to_ns;
 }
 
-/* Adds the samples of a batch, which are all of one chunk. */
+/* Adds the samples of a batch, all of which come from one chunk. */
 static int read_samples(struct reading *r, const struct rec_sample *list, size_t n)
 {
     enum { AHEAD = 16 };
@@ -236,9 +236,9 @@ static int64_t unattributed_node(struct reading *r, const struct rec_row *row)
 }
 
 /*
- * Before JDK 25, what is left of a thread's allocation buffer at a collection counts for the VM as
- * allocated when it decides what to sample for us. Recordings with jvmscope.AllocatedBytes have
- * weights that allow for it. JDK 8, which calls itself 25, has no such events.
+ * Before JDK 25, when the VM decides what to sample for us, it counts as allocated what is left of
+ * a thread's allocation buffer at a collection. Recordings with jvmscope.AllocatedBytes have
+ * weights that allow for that. JDK 8, whose HotSpot has version 25, has no such events.
  */
 static void read_vm(struct reading *r, const struct rec_event *e)
 {
@@ -247,8 +247,8 @@ static void read_vm(struct reading *r, const struct rec_event *e)
 }
 
 /*
- * Each event has the sum since its recording began, at whose begin it is 0. A part of a ring has no
- * such event, and says nothing about the part.
+ * Each event has the sum since its recording began, and the first one has 0. A part of a ring lacks
+ * that first event, so its sums say nothing about the part.
  */
 static void read_allocated(struct allocated *a, const struct rec_event *e)
 {
@@ -387,8 +387,8 @@ static int move(struct reading *r, enum kind kind, enum profile_metric metric)
 }
 
 /*
- * Drops what is recorded twice: JDK 25's CPU-time samples take precedence over execution samples,
- * allocation sites over samples of allocations, and these over those of thread-local buffers.
+ * Drops what is recorded twice. JDK 25's CPU-time samples take precedence over execution samples,
+ * allocation sites over samples of allocations, and these over samples of thread-local buffers.
  * Samples without a stack belong to the metric that the agent recorded.
  */
 static int settle(struct reading *r)
@@ -425,7 +425,7 @@ static int settle(struct reading *r)
     return e < 0 || allocation->samples.len ? e : move(r, TLAB, PROFILE_ALLOCATION);
 }
 
-/* The types whose events are in a profile and in nothing else. */
+/* Types whose events are used by a profile and by nothing else. */
 static bool is_only_profile(const char *type)
 {
     static const char *const names[] = {
@@ -522,7 +522,7 @@ int load_jfr(struct load *l)
     e = read_all_events(&r, recording);
     recording_info(recording, &info);
     /*
-     * The last one is written when sampling ends. A copy of a running recording may have samples
+     * The last event is written when sampling ends. A copy of a running recording may have samples
      * after it.
      */
     if (r.allocated.whole && !info.unended && !info.truncated &&

@@ -4,9 +4,9 @@
 #include <errno.h>
 
 /*
- * Adds a change of a site's bytes, which events report incrementally. A view has no negative
- * weights. When a sum decreases because a better figure became known, the difference is subtracted
- * from later changes, and what then remains from earlier ones (load_pay_owed).
+ * Adds a change of a site's bytes, which events report as differences. A view has no negative
+ * weights. If a sum decreases because a better figure became known, the difference is subtracted
+ * from later changes, and the remainder from earlier ones (load_pay_owed).
  */
 static int add_change(struct reading *r, const struct rec_row *row, int64_t node, int64_t change)
 {
@@ -88,7 +88,7 @@ int load_total(struct reading *r, const struct rec_row *row)
 
 int load_settle_totals(struct reading *r)
 {
-    struct map of_method = {0}; /* method and thread to the total */
+    struct map of_method = {0}; /* method and thread -> total */
     struct profile *p = r->p;
     int error = 0;
     for (size_t i = 0; i < r->totals.len && error == 0; i++) {
@@ -133,7 +133,7 @@ int load_calls(struct reading *r, const struct rec_row *row)
     int64_t node = read_calls(r, row, &c);
     if (node < 0)
         return (int)node;
-    /* Each event holds the difference from the one before. */
+    /* Each event has the difference from the previous one. */
     bool added = false;
     uint64_t *at = map_at(&r->calls, (uint64_t)c.thread << 32 | c.node, r->p->calls.len, &added);
     uint64_t time_ns = load_since_start(r, row->start_ns);
@@ -161,7 +161,7 @@ static int by_node(const void *a, const void *b, void *calls)
                               : (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* The nearest caller of the same thread whose calls were counted; NULL: there is none. */
+/* Returns the nearest caller in the same thread whose calls were counted, or NULL. */
 static struct profile_calls *caller_of(struct reading *r, const struct profile_calls *c)
 {
     struct profile *p = r->p;
@@ -244,8 +244,8 @@ int load_site(struct reading *r, const struct rec_row *row, const struct rec_eve
     r->p->only_counted |= rec_long(&e->object, "onlyCounted", 0) != 0;
     r->p->every_stack |= rec_long(&e->object, "everyStack", 0) != 0;
     /*
-     * Each event holds the difference from the one before, and how exact all is up to then. The
-     * events of a chunk are not in the order of time.
+     * Each event has the difference from the previous one, and the accuracy of the sum so far. The
+     * events of a chunk are not in chronological order.
      */
     bool added = false;
     uint64_t *at =

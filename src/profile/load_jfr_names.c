@@ -24,9 +24,9 @@ static const struct {
     {"VM", FRAME_NATIVE},
 };
 
-/* ---- answers ---- */
+/* ---- cached results ---- */
 
-/* Forgets the answers of another chunk. */
+/* Drops the results of another chunk. */
 static void answers_begin(struct answers *all, const struct rec_chunk *chunk,
                           const struct rec_type *type)
 {
@@ -50,7 +50,7 @@ static int answers_put(struct answers *all, uint64_t id, uint32_t number)
 
 /* ---- methods and frames ---- */
 
-/* A text in brackets in place of a method is a mark, here as in the other formats. */
+/* A text in brackets in place of a method is a mark, as in the other formats. */
 static bool is_mark(const struct rec_method *m)
 {
     size_t len = strlen(m->name);
@@ -94,7 +94,7 @@ static enum frame_kind kind_named(const char *type)
     return FRAME_JAVA;
 }
 
-/* Each text is compared once, unless the recording has more of them than there are places. */
+/* Each text is compared once, unless the recording has more texts than the table has places. */
 static enum frame_kind kind_of_type(struct names *n, const char *type)
 {
     if (!type)
@@ -139,7 +139,10 @@ static int collect_places(struct names *n, const struct rec_stack *s)
     return 0;
 }
 
-/* Collects the profile's frames of a stack, whose places in the index come into the cache first. */
+/*
+ * Finds the profile's frames for a stack. Their places in the index are fetched into the cache
+ * first.
+ */
 static int collect_frames(struct names *n, const struct rec_stack *s)
 {
     int r = collect_places(n, s);
@@ -199,10 +202,7 @@ static int64_t add_frames(struct names *n, const struct rec_stack *s)
     return node;
 }
 
-/*
- * Each chunk defines again the stacks that it needs; most of these have a node from an earlier
- * chunk.
- */
+/* Each chunk repeats the stacks that it needs; most of these have a node from an earlier chunk. */
 static int64_t node_of_frames(struct names *n, const struct rec_stack *s)
 {
     int r = collect_frames(n, s);
@@ -258,7 +258,7 @@ int64_t names_stack_by_name(struct names *n, const struct rec_object *o, const c
 
 /* ---- threads ---- */
 
-/* Notes what sums must know of a thread. */
+/* Stores what sums must know of a thread. */
 static int describe_thread(struct names *n, uint32_t number)
 {
     while (n->of_thread.len <= number) {

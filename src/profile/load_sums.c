@@ -25,8 +25,8 @@ static bool is_row_of(const struct sum_table *t, uint64_t slot, uint64_t hash,
 }
 
 /*
- * Where the search for a hash begins: at the place that its upper bits say, which slots hold, so
- * that the table grows without the rows, from its beginning to its end.
+ * Where the search for a hash begins: at the place that its upper bits give. The slots contain
+ * these bits, so the table grows without the rows, from its beginning to its end.
  */
 static size_t home_of(const struct sum_table *t, uint64_t hash)
 {
@@ -87,11 +87,11 @@ static void add_to(struct sum_table *t, size_t row, uint64_t weight,
     }
 }
 
-/* Adds a sample whose time is that of its cell, or any time where times do not matter. */
+/* Adds a sample whose time is that of its cell. Where times do not matter, it may be any time. */
 static int add(struct sum_table *t, const struct profile_sample *s, uint64_t hash,
                const struct profile_spread *spread)
 {
-    /* Rows never need more room here than they have left while cells are made longer. */
+    /* While cells are made longer, rows never need more room here than they have left. */
     if (t->rows.len >= t->cap / 4 * 3 && grow(t) < 0)
         return -ENOMEM;
     uint64_t *slot = find(t, hash, s);
@@ -160,7 +160,10 @@ static bool has_too_many_pairs(const struct sum_table *t)
 {
     enum { SHARE = 2, SKETCH_BITS = 24, WORD = 64 };
 
-    /* A bit for each pair by its hash: of some bits that coincide by chance the error is small. */
+    /*
+     * A set of pairs with one bit per hash. A few pairs share a bit by chance, so the error is
+     * small.
+     */
     _cleanup_free_ uint64_t *seen = calloc((1 << SKETCH_BITS) / WORD, sizeof(*seen));
     size_t pairs = 0;
     for (size_t i = 0; seen && i < t->rows.len; i++) {
@@ -173,7 +176,7 @@ static bool has_too_many_pairs(const struct sum_table *t)
     return pairs > MAX_ROWS / SHARE;
 }
 
-/* Keeps the table below its limits where that is possible. */
+/* Keeps the table below its limits if possible. */
 static int limit(struct sums *s, struct sum_table *t)
 {
     uint64_t span = s->latest_ns - s->how->from_ns;
@@ -200,7 +203,7 @@ static int push(struct sums *s, const struct profile_sample *sample,
                : r;
 }
 
-/* LOAD_SUMS: the place of a node's row, found without a hash. */
+/* LOAD_SUMS: the place of a node's row, which is found without a hash. */
 static int add_to_node(struct sums *s, const struct sum_pending *pending)
 {
     uint32_t *known = &s->of_node.data[pending->sample.node];

@@ -19,13 +19,13 @@ enum { UNPACKED_MAX = 1 << 30 };
 struct filling {
     struct load *l;
     const struct wire_batch *b;
-    VEC(uint32_t) frames, nodes, threads; /* by their numbers in the batch: here, + 1 */
+    VEC(uint32_t) frames, nodes, threads; /* by number in the batch: the number here + 1 */
     VEC(uint32_t) requests;               /* of label sets: REQUEST_SELECTED or REQUEST_OTHER */
     VEC(uint32_t) path;                   /* of node_of */
-    uint64_t start_ns;                    /* since 1970: of the first profile */
+    uint64_t start_ns;                    /* the time of the first profile since 1970 */
 };
 
-/* How OpenTelemetry calls what it knows of the kinds of frames. */
+/* OpenTelemetry's names for kinds of frames. */
 static const struct {
     const char *name;
     enum frame_kind kind;
@@ -110,7 +110,7 @@ static int request_selected(struct filling *f, uint32_t labels)
     return selected;
 }
 
-/* What is read of a type: nothing (PROFILE_METRICS), or as which metric and in which unit. */
+/* What a type is read as: nothing (PROFILE_METRICS), or a metric with a unit. */
 struct reading {
     enum profile_metric metric;
     uint64_t divisor;
@@ -205,7 +205,7 @@ static int add_profile(struct filling *f, const struct wire_profile *p, bool all
 static int fill(struct filling *f, const char *unknown)
 {
     struct profile *to = f->l->profile;
-    /* Live objects are read in the place of allocations if there are none. */
+    /* If there are no allocations, live objects are read in their place. */
     bool any = false, allocations = has_metric(f->b, WIRE_ALLOC_BYTES);
     int r = vec_extend(&f->frames, f->b->frames.len);
     if (r == 0)

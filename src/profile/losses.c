@@ -105,7 +105,7 @@ static int add_early(struct losses *l, const char *capture, uint64_t ns)
     return -ENOMEM;
 }
 
-/* Events need not come in the order of their times. */
+/* Events need not be in chronological order. */
 static int add_reduced(struct losses *l, const struct rec_event *e)
 {
     int64_t one_of = rec_long(&e->object, "oneOf", 1);
@@ -125,7 +125,9 @@ static int add_reduced(struct losses *l, const struct rec_event *e)
     return 0;
 }
 
-/* Returns the row of a capture, a new one with the moment given, or NULL when out of memory. */
+/*
+ * Returns the row of a capture. A new row gets the given moment. Returns NULL when out of memory.
+ */
 static struct counted *counted_at(struct losses *l, const char *capture, int64_t until_ns)
 {
     for (size_t i = 0; i < l->counted.len; i++)
@@ -212,8 +214,8 @@ int losses_merge(struct losses *to, const struct losses *from)
 }
 
 /*
- * An agent that ends a recording may still lose events until its captures have stopped, and says
- * so in the recording's last events. Nothing that is reported of a recording is later than its end.
+ * An agent that ends a recording may still lose events until its captures have stopped, and reports
+ * them in the recording's last events. No loss is shown with a time after the recording's end.
  */
 static void keep_within(struct losses *l, int64_t end_ns)
 {
@@ -232,7 +234,7 @@ static void keep_within(struct losses *l, int64_t end_ns)
     }
 }
 
-/* What the recording itself says about its span and end. */
+/* The span and the end, according to the recording itself. */
 static void read_info(struct losses *l, const struct recording *r)
 {
     struct rec_info info;
@@ -308,8 +310,8 @@ static double seconds(const struct losses *l, int64_t ns)
 }
 
 /*
- * For methods that were running when the recording began: what is done with them from their next
- * call on. Otherwise NULL.
+ * For methods that were running when the recording began: returns what happens to them from their
+ * next call on. Otherwise returns NULL.
  */
 static const char *ran_before(const struct loss *loss)
 {
@@ -350,7 +352,7 @@ void losses_early_sentence(const struct early *e, struct buf *out)
 
 void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out)
 {
-    /* The beginning may lie before the part of a ring that was taken out. */
+    /* The beginning may be before the part of a ring that was extracted. */
     double from = r->from_ns == INT64_MAX ? 0 : seconds(l, r->from_ns);
     if (r->ongoing)
         buf_printf(out, "budget: from %.2f s on", from);
@@ -364,7 +366,7 @@ void reduced_sentence(const struct losses *l, const struct reduced *r, struct bu
 }
 
 /*
- * "; the counts of alloc and times are those of 7.50 s, of requests those of 6.02 s". Where the
+ * "; the counts of alloc and times are those of 7.50 s, of requests those of 6.02 s". If the
  * recording contains more requests than were counted, views show these (requests_order.c).
  */
 static void counted_sentence(const struct losses *l, struct buf *out)
@@ -397,14 +399,14 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out)
 {
     if (l->unended)
         buf_printf(out, "it was never ended: what came after %.2f s is missing", l->end_s);
-    else if (l->cut) /* its header says how long it was, not how far what is left reaches */
+    else if (l->cut) /* its header has the length of the recording, not of what is left */
         buf_string(out, "the file is cut: the end of the recording is missing");
     if (lacks_end(l))
         counted_sentence(l, out);
     return lacks_end(l);
 }
 
-/* Writes the member "with": what the things held that were lost. */
+/* Writes the member "with": what the lost things contained. */
 static void held_json(const struct losses *l, const struct loss *loss, struct json *j)
 {
     bool any = false;

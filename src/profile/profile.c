@@ -381,7 +381,7 @@ int profile_view_each_merged(const struct profile_view *v,
                : r;
 }
 
-/* What a sample is a sum of; NULL: it is a single one. */
+/* The sum that a sample is, or NULL for a single sample. */
 static const struct profile_spread *spread_of(const struct profile_view *v,
                                               const struct profile_sample *s)
 {
@@ -449,7 +449,7 @@ static void sum_up(struct profile_view *v)
 }
 
 /*
- * Returns whether the thread of a stack that ends at a node waits for work. roles: indexed by the
+ * Returns whether the thread of a stack that ends at a node waits for work. roles is indexed by the
  * strings of methods.
  */
 static bool node_is_idle(const struct profile *p, const uint8_t *roles, uint32_t node)
@@ -483,7 +483,7 @@ static int add_idle(void *context, const struct profile_sample *s)
     return 0;
 }
 
-/* Makes an array in which all elements pass, unless there is one already. */
+/* Makes an array in which all elements are set, unless there is one. */
 static int all_pass(uint8_t **counts, size_t n)
 {
     if (*counts)
@@ -508,7 +508,7 @@ static int leave_idle_out(struct profile_view *v)
             (uint8_t)frame_role(profile_text(p, p->methods.data[i].label).data);
     for (size_t i = 0; r == 0 && i < p->threads.len; i++)
         idling.threads[i] = is_vm_thread(profile_text(p, p->threads.data[i].name).data);
-    /* In the meantime `self` holds which nodes are idle. */
+    /* Meanwhile `self` marks the nodes that are idle. */
     for (size_t i = 1; r == 0 && i < p->nodes.len; i++)
         v->self[i] = node_is_idle(p, roles, (uint32_t)i);
     if (r == 0)

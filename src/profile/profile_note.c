@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the figures of a view rest on, in words. */
+/* Describes in words on what the figures of a view are based. */
 #include "profile/profile.h"
 
 #include "base/buf.h"
@@ -18,14 +18,14 @@ uint64_t profile_allocated(const struct profile_view *v)
 }
 
 /*
- * The number of readings or samples follows. Formats without calls or single samples keep the note,
- * and so the number. Earlier versions wrote COUNTED_NOTE before it, also where there are no counts.
+ * The number of readings or samples follows. In formats that have neither calls nor single samples,
+ * this note keeps the number. Earlier versions wrote COUNTED_NOTE before it, even without counts.
  */
 #define READINGS_BEFORE "times rest on "
 #define SAMPLES_BEFORE  "estimated from "
 #define COUNTED_NOTE    "all calls are counted, and "
 
-/* A note that came with its file, without what earlier versions wrote before it. */
+/* A note that came with its file, without the text that earlier versions wrote before it. */
 static struct str without_counted(struct str note)
 {
     static const struct str counted = {COUNTED_NOTE, sizeof(COUNTED_NOTE) - 1};
@@ -85,7 +85,7 @@ uint64_t profile_least_weight(const struct profile_view *v)
 
 bool profile_may_share_places(const struct profile *p)
 {
-    /* The stack of each of the first objects of a place is known (agent/capture/alloc/strata.c). */
+    /* The stacks of the first objects of a place are all known (agent/capture/alloc/strata.c). */
     enum { ALL_KNOWN = 16 };
 
     for (size_t i = 0; i < p->sites.len && !p->every_stack; i++) {
@@ -98,7 +98,10 @@ bool profile_may_share_places(const struct profile *p)
     return false;
 }
 
-/* A note of which the first `head` bytes say in short what the rest explains; 0: all of it. */
+/*
+ * A note. Its first `head` bytes are a short form of what the rest explains; 0: there is no short
+ * form.
+ */
 struct note {
     struct buf *to;
     size_t head;
@@ -112,7 +115,7 @@ static void note_explain(struct note *n)
     buf_string(n->to, ": ");
 }
 
-/* What the VM has counted, after an estimate of all that was allocated. */
+/* States what the VM has counted, after an estimate of all that was allocated. */
 static void note_allocated(const struct profile_view *v, struct note *n)
 {
     uint64_t counted = profile_allocated(v);

@@ -17,7 +17,7 @@ size_t profile_view_threads(const struct profile_view *v)
     size_t n = 0;
     if (!threads)
         return 0;
-    /* Samples of other metrics may have been merged by stack, whatever their threads are. */
+    /* Samples of other metrics may have been merged by stack, over all threads. */
     if (without_idle)
         profile_view_each(v, mark_thread, threads);
     for (size_t i = 0; i < p->threads.len; i++) {

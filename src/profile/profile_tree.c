@@ -190,8 +190,8 @@ struct merging {
     size_t cap;      /* 0 or a power of two; at least a quarter is free */
     size_t indexed;  /* how many nodes it holds */
     /*
-     * By node: 0 while all of its weight is of one kind, which the node has; otherwise its place in
-     * kinds.
+     * By node: 0 while all of its weight is of one kind, which is stored in the node; otherwise its
+     * place in kinds.
      */
     VEC(uint32_t) mixed;
     VEC(struct by_kind) kinds; /* element 0 is unused */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Other recorders may have any number of names; the agent keeps this limit itself. */
+/* The agent limits the number of names itself; other recorders do not. */
 enum { NAMES_MAX = 1000, FRAMES_MAX = 1024 };
 
 #define OTHER_NAMES "[other names]"
@@ -76,13 +76,13 @@ struct reading {
     struct requests *out;
     const struct request_filter *filter;
     bool part_of_ring;
-    /* one in this many CPU samples was kept when the budget reduced them most */
+    /* one of this many CPU samples is kept when the budget reduces them most */
     int64_t sample_one_of;
     const struct rec_event *e;
-    struct map threads;      /* id to the place in out->threads */
-    struct map names;        /* string to the place in out->names */
-    struct map chunk_stacks; /* of the current chunk: id to the stack */
-    struct map same_stacks;  /* hash of the frames to the stack */
+    struct map threads;      /* id -> place in out->threads */
+    struct map names;        /* string -> place in out->names */
+    struct map chunk_stacks; /* in the current chunk: id -> stack */
+    struct map same_stacks;  /* hash of the frames -> stack */
     const struct rec_chunk *chunk;
     int error;
 };
@@ -296,7 +296,7 @@ static void on_child(struct reading *r)
         r->error = vec_push(&r->out->children, c);
 }
 
-/* Reads "INDEX:COUNT INDEX:COUNT" and stops at whatever has another form. */
+/* Reads "INDEX:COUNT INDEX:COUNT ..." and stops at anything else. */
 static int read_buckets(struct request_name *n, const char *text)
 {
     int used;
@@ -328,7 +328,7 @@ static void on_totals(struct reading *r)
     struct request_name *n = &r->out->names.data[at];
     uint64_t all = (uint64_t)MAX(rec_long(o, "count", 0), 0);
     if (n->exact && n->all > all)
-        return; /* an older one that is read later */
+        return; /* an older event that is read later */
     n->exact = true;
     n->example = text_field(r, "example");
     n->all = all;
@@ -421,7 +421,7 @@ static void on_setting(struct reading *r)
         r->out->sample_ns = ns;
 }
 
-/* From then on the agent kept one in n samples, to stay within its budget. */
+/* From then on the agent kept one of n samples, to stay within its budget. */
 static void on_budget(struct reading *r)
 {
     if (strcmp(rec_string(&r->e->object, "what", ""), "CPU samples") == 0)
@@ -525,7 +525,7 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
     out.end_ns = info.end_ns;
     if ((!info.unended && !info.cut) || !out.counted_ns)
         out.counted_ns = out.end_ns;
-    if (out.allocations_counted) /* samples only repeat the counts, at the time of writing */
+    if (out.allocations_counted) /* these samples only repeat the counts, at the time of writing */
         out.allocations.len = 0;
     out.sample_ns *= (uint64_t)MIN(MAX(r.sample_one_of, INT64_C(1)), INT64_C(1) << 20);
     if (error == 0)

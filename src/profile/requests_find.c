@@ -25,7 +25,7 @@ const char *requests_thread(const struct requests *r, uint64_t id)
     return t ? requests_text(r, t->name) : "";
 }
 
-/* Returns the number of requests that a share of them stands for, at least one. */
+/* Returns the number of requests in a share of them, at least one. */
 static uint64_t rank_of(double share, uint64_t n)
 {
     double exact = share * (double)n;

@@ -97,7 +97,7 @@ static void assign_children(struct requests *r)
 
 /*
  * Totals are saved every few seconds. Those of a program that was killed may be older than its last
- * requests, and then these are what is known.
+ * requests; they are dropped then, and the requests are what is known.
  */
 static void drop_old_totals(struct requests *r)
 {
@@ -164,9 +164,7 @@ static int order_names(struct requests *r)
 
 /* ---- how many requests each one stands for ---- */
 
-/*
- * If the random sample has at least this many requests of about a latency, the others do not count.
- */
+/* If the random sample has at least this many requests of about a latency, only these are used. */
 enum { SAMPLED_LEAST = 30 };
 
 /* Requests of about the same latency. */
@@ -179,8 +177,8 @@ struct stratum {
 };
 
 /*
- * The weights add up to the number that the histogram has. A request that was chosen with certainty
- * stands for itself alone; those that were chosen by chance stand for the rest.
+ * The weights add up to the number in the histogram. A request that was chosen with certainty
+ * stands only for itself; those that were chosen by chance stand for the rest.
  */
 static void weigh_stratum(struct requests *r, const struct stratum *s)
 {
@@ -220,11 +218,11 @@ static bool is_far(const struct stratum *s, uint32_t bucket)
 }
 
 /*
- * A request stands for those that it was chosen from (Horvitz and Thompson's estimator). Chance and
- * the slowest, which are all kept, are corrected by the histogram, which has all requests: it is
- * divided into strata of neighbouring buckets, and the requests of a stratum that were kept
- * together stand for all of it (post-stratification): those of the random sample if there are
- * enough, otherwise also those that were kept for their latency.
+ * A request stands for those from which it was chosen (Horvitz and Thompson's estimator). The
+ * histogram, which has all requests, corrects for chance and for the slowest requests, which are
+ * all kept: it is divided into strata of neighbouring buckets, and the requests of a stratum that
+ * were kept together stand for all of it (post-stratification). These are the requests of the
+ * random sample if there are enough; otherwise those that were kept for their latency as well.
  */
 static void weigh_name(struct requests *r, const struct request_name *n)
 {
@@ -270,7 +268,7 @@ static const struct request_context *find_trace(const struct requests *r, uint64
     return NULL;
 }
 
-/* Gives requests whose caller named no trace the one that was published for them. */
+/* Gives a request whose caller sent no trace the trace that was published for it. */
 static void assign_traces(struct requests *r)
 {
     for (size_t i = 0; r->contexts.len && i < r->list.len; i++) {
@@ -295,7 +293,7 @@ int requests_order(struct requests *r)
 {
     int e = 0;
     vec_sort(&r->list, by_start);
-    uint64_t last = 0; /* those of other recorders have no numbers */
+    uint64_t last = 0; /* requests of other recorders have no numbers */
     for (size_t i = 0; i < r->list.len; i++)
         last = MAX(last, r->list.data[i].id);
     for (size_t i = 0; i < r->list.len && e == 0; i++)

@@ -17,7 +17,7 @@ const char *vm_text(const struct vm_activity *v, uint32_t text)
     return text == VM_NONE ? "" : strpool_get(&v->strings, text).data;
 }
 
-/* ---- putting it together ---- */
+/* ---- merging events ---- */
 
 static int by_start_safepoint(const void *a, const void *b)
 {
@@ -85,8 +85,9 @@ static void add_readings(struct activity_reading *r)
 
 /*
  * The VM's own count between the first and the last reading. A recording that was cut out of a
- * longer one begins before the one and ends after the other, and has events there. Where no event
- * is missing between the readings, the sum of all events is exact, and the count is not needed.
+ * longer one begins before the first reading and ends after the last one, and has events in these
+ * times. If no event is missing between the readings, the sum of all events is exact, and the count
+ * is not needed.
  */
 static void add_totals(struct activity_reading *r)
 {
@@ -147,7 +148,7 @@ static void put_together(struct activity_reading *r)
         add_totals(r);
 }
 
-/* ---- who was late ---- */
+/* ---- which thread was late ---- */
 
 /* Returns the safepoint that threads were being stopped for at a time, if that took long. */
 static struct vm_safepoint *on_the_way(struct vm_activity *v, int64_t ns)
@@ -173,8 +174,8 @@ static bool any_late(const struct vm_activity *v)
 }
 
 /*
- * All threads but the late ones stop at once. The last thread that was seen running before the
- * safepoint was reached is therefore the one that the others waited for.
+ * All threads but the late ones stop at once. The thread that was seen running last before the
+ * safepoint was reached is therefore the one for which the others waited.
  */
 static void find_late(struct activity_reading *r, struct recording *recording)
 {

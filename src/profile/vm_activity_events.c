@@ -71,7 +71,7 @@ const struct rec_select activity_events[] = {
     {0},
 };
 
-/* Where figures come from. A field that an event lacks is not a figure. */
+/* The sources of figures. An event that lacks a field has no such figure. */
 static const struct {
     const char *type, *field;
     enum vm_figure_kind kind;
@@ -162,7 +162,7 @@ static void on_operation(struct activity_reading *r)
                                   : NULL;
     if (!p)
         return;
-    /* JFR's recordings may lack the end. */
+    /* recordings of the JDK's recorder may lack the end */
     p->operation = text_field(r, "operation");
     p->end_ns = MAX(p->end_ns, r->e->start_ns + (int64_t)activity_length(r->e->duration_ns));
     p->has_end = true;
@@ -306,7 +306,7 @@ static void put_reading(struct activity_reading *r, enum vm_figure_kind kind, in
         r->error = -ENOMEM;
 }
 
-/* In order of time. */
+/* Sorts by time. */
 static void on_figures(struct activity_reading *r)
 {
     const struct rec_object *o = &r->e->object;

@@ -56,8 +56,10 @@ int vm_add_pool(struct vm_activity *v, const struct rec_event *e)
                         &(struct reading_of_pool){rec_long(o, "used", -1),
                                                   rec_long(o, "committed", -1),
                                                   rec_long(o, "max", -1)});
-    /* The JDK records where each part of the code cache begins and ends, and how much of it is
-     * free. */
+    /*
+     * The JDK records the beginning and the end of each part of the code cache, and how much of it
+     * is free.
+     */
     int64_t start = rec_long(o, "startAddress", 0), top = rec_long(o, "reservedTopAddress", 0),
             reserved = (int64_t)((uint64_t)top - (uint64_t)start);
     return add_pool(v, rec_string(o, "codeBlobType", "CodeCache"), e->start_ns,
@@ -73,7 +75,7 @@ int vm_add_metaspace(struct vm_activity *v, const struct rec_event *e)
                                               rec_long(o, "metaspace.committed", -1), -1});
 }
 
-/* The class of a loader; "bootstrap" of the VM's own, which has none. */
+/* The class of a loader, or "bootstrap" for the VM's own loader, which has no class. */
 static const char *loader_name(const struct rec_object *o)
 {
     const char *ours = rec_string(o, "loader", NULL);

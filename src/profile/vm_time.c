@@ -46,8 +46,8 @@ static int most_first(const void *a, const void *b)
 }
 
 /*
- * Returns how much of a time that was used since `before` belongs to the part that the filter
- * selects. When it was used is not known, so it is spread evenly.
+ * Returns how much of the time that was used since `before` belongs to the part that the filter
+ * selects. When it was used is unknown, so it is spread evenly.
  */
 static uint64_t selected_ns(const struct profile_cpu_time *t, uint64_t before,
                             const struct profile_filter *filter)
@@ -116,7 +116,7 @@ static int64_t node_of(struct profile *p, const struct profile_cpu_time *t)
 }
 
 /*
- * When the time since `before` was used is not known, so its samples are placed at equal distances.
+ * When the time since `before` was used is unknown, so its samples are placed at equal distances.
  */
 static int spread(struct profile *p, const struct profile_sample *all, uint64_t before)
 {

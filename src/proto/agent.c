@@ -68,7 +68,7 @@ static void free_names(char **names)
 }
 
 /*
- * Finds out from the answer to `load` whether the agent ran. JDK 8 answers with the agent's result
+ * Determines from the answer to `load` whether the agent ran. JDK 8 answers with the agent's result
  * alone, later versions with a sentence.
  */
 static int check_load(int status, const char *text, struct buf *why)
@@ -174,7 +174,7 @@ static int exchange(const struct vm *vm, const char *library, const char *option
     _cleanup_(buf_release) struct buf text = BUF(1 << 20), words = BUF(1 << 16);
     /*
      * The reply file directly follows the verb, because an option string may end in a file name
-     * with any characters in it.
+     * that contains any characters.
      */
     size_t verb = strcspn(options, ",");
     buf_printf(&words, "%.*s,reply=%s%s", (int)verb, options, reply.path, options + verb);
@@ -247,7 +247,7 @@ static int place(struct placed *ret, const struct vm *vm, struct buf *why)
         return 0;
     r = lend_library(vm, hash, data, len, ret->path, sizeof(ret->path), &ret->lender, why);
     if (r == 0)
-        buf_clear(why); /* which says why no folder takes it */
+        buf_clear(why); /* it says why no folder can hold the copy */
     return r;
 }
 
@@ -260,7 +260,10 @@ static void take_away(struct placed *p, const struct vm *vm)
     close_descriptor(&p->copy);
 }
 
-/* Loads our library, or a copy of it when the VM cannot see ours, and sends it the message. */
+/*
+ * Sends the message to our library, which is loaded if necessary, or to a copy if the VM cannot see
+ * ours.
+ */
 static int load_and_exchange(const struct vm *vm, const char *options, struct buf *answer,
                              struct buf *why)
 {
@@ -291,7 +294,8 @@ int agent_placeable(const struct vm *vm, struct buf *why)
 }
 
 /*
- * Returns whether a mapped library is an agent of ours that answers; says whether it is recording.
+ * Returns whether a mapped library is an agent of ours that answers; *ret_recording tells whether
+ * it is recording.
  */
 static bool answers(const struct vm *vm, const char *library, bool *ret_recording)
 {

@@ -220,8 +220,8 @@ static int read_answer(const struct vm *vm, int fd, uint64_t limit_ns,
 }
 
 /*
- * The VM closed the connection. A process that ends closes its files before it shows that it has
- * ended.
+ * The VM closed the connection. When a process ends, it closes its files before it is visible that
+ * it has ended.
  */
 static int hung_up(const struct vm *vm, struct buf *why)
 {
@@ -242,7 +242,7 @@ int attach_command(const struct vm *vm, const char *command, const char *const a
         return say(why, -EOPNOTSUPP, "attach is disabled (-XX:+DisableAttachMechanism)");
     if (vm->openj9)
         return say(why, -EOPNOTSUPP, VM_IS_OPENJ9);
-    /* Once continued, a stopped VM would carry the command out at a time that nobody expects. */
+    /* A stopped VM would carry the command out when it continues, at a time that nobody expects. */
     if (vm_is_stopped(vm))
         return say_stopped(why);
     _cleanup_close_ int fd = open_listener(vm, why);

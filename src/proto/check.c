@@ -21,7 +21,7 @@
 
 enum { PROC_MAX = 16 << 20, CAP_SYS_ADMIN_BIT = 21, CAP_PERFMON_BIT = 38 };
 
-/* ---- what the VM was started with ---- */
+/* ---- how the VM was started ---- */
 
 /*
  * The last -XX:+NAME or -XX:-NAME of a text whose words are separated by any control character or
@@ -43,7 +43,9 @@ static int last_flag(const char *text, size_t len, const char *name)
     return found;
 }
 
-/* A flag as the VM publishes its arguments, or else as its command line and environment have it. */
+/*
+ * Returns a flag as the VM publishes its arguments, or as its command line and environment have it.
+ */
 static int flag_of(const struct vm *vm, const char *name)
 {
     static const char *const places[] = {"cmdline", "environ"};
@@ -103,7 +105,7 @@ static enum check_verdict check_tmp(const struct vm *vm, struct buf *why)
         return CHECK_NO;
     }
     if (vm_has_socket(vm, tmp))
-        return CHECK_YES; /* it listens already */
+        return CHECK_YES; /* it is listening already */
     if (vm_user_enter(vm) < 0)
         return no(why, VM_USER_REFUSED);
     snprintf(name, sizeof(name), "/proc/self/fd/%d", tmp);
@@ -176,7 +178,7 @@ static bool same_user_namespace(const struct vm *vm)
            ours.st_ino == its.st_ino && ours.st_dev == its.st_dev;
 }
 
-/* What perf_event_open asks of who wants to see the kernel's side of a thread. */
+/* What perf_event_open requires of a user who wants to see the kernel's side of a thread. */
 static enum check_verdict check_kernel(const struct vm *vm, struct buf *why)
 {
     _cleanup_free_ uint8_t *text = NULL;
@@ -253,7 +255,7 @@ static bool read_at(int fd, uint64_t at, void *to, size_t len)
 bool check_is_native_image(pid_t pid)
 {
     static const char heap[] =
-        ".svm_heap"; /* the section of the objects that exist from the start */
+        ".svm_heap"; /* the section with the objects that exist from the start */
     char path[64], name[sizeof(heap)];
     Elf64_Ehdr file;
     Elf64_Shdr names, section;

@@ -36,7 +36,7 @@ static bool find_id(const char *text, char ret[CONTAINER_ID_MAX])
     return found;
 }
 
-/* What stands between a prefix and one of the characters that end it. */
+/* Returns the text between a prefix and one of the characters that end it. */
 static bool find_name(const char *text, const char *prefix, const char *end,
                       char ret[CONTAINER_ID_MAX])
 {
@@ -71,7 +71,7 @@ static void read_line(const struct vm *vm, const char *path, char ret[CONTAINER_
     snprintf(ret, CONTAINER_ID_MAX, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* The id that a file such as /proc/self/cgroup names; "" for none. */
+/* Returns the id in a file such as /proc/self/cgroup, or "". */
 static void read_id(const char *path, char ret[CONTAINER_ID_MAX])
 {
     _cleanup_free_ uint8_t *text = NULL;
@@ -94,7 +94,7 @@ static bool is_our_name(const char *name)
     return gethostname(ours, sizeof(ours) - 1) == 0 && strcmp(name, ours) == 0;
 }
 
-/* True also where it cannot be known. */
+/* True also if it cannot be determined. */
 static bool is_our_namespace(const struct vm *vm, const char *kind)
 {
     char path[64];
@@ -121,7 +121,7 @@ bool container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],
         ret_name[0] = 0;
         return false;
     }
-    /* Docker's default is the id again. */
+    /* By default Docker uses the id as the host name. */
     if (ret_id[0] && strncmp(ret_name, ret_id, ID_SHOWN) == 0)
         ret_name[0] = 0;
     return true;

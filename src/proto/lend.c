@@ -34,7 +34,7 @@
 
 enum { FD_FIRST = 100, FDS = 900 };
 
-/* What the lender reports when it is ready: an errno, or where the library is. */
+/* What the lender reports when it is ready: an errno, or the library's path. */
 struct lent {
     int error;
     pid_t pid; /* in the VM's namespace */
@@ -98,7 +98,9 @@ static int become(const struct vm *vm)
 
 static int make_memory_file(const char *name, const void *data, size_t len)
 {
-    /* Loading a library takes no right to execute it; some systems permit no other kind of file. */
+    /*
+     * Loading a library requires no right to execute it; some systems permit no other kind of file.
+     */
     _cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
     if (fd < 0 && errno == EINVAL)
         fd = memfd_create(name, MFD_CLOEXEC);
@@ -116,7 +118,10 @@ static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len
     int r = become(vm);
     if (r < 0)
         return r;
-    /* At random: should another build's lender once have had this process id, the paths differ. */
+    /*
+     * The descriptor's number is random, so that the path is new even if another build's lender
+     * once had this process id.
+     */
     if (getrandom(&number, sizeof(number), 0) != sizeof(number))
         return -errno;
     lent->pid = getpid();
@@ -141,7 +146,7 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
 {
     struct lent lent = {0};
     char byte;
-    /* What interrupts the command must not take away what the VM is about to load. */
+    /* An interruption of the command must not remove what the VM is about to load. */
     for (size_t i = 0; i < 4; i++)
         signal((const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT}[i], SIG_IGN);
     int r = join(vm, "pid", CLONE_NEWPID);

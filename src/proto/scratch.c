@@ -76,7 +76,9 @@ static void remove_scratch(const struct vm *vm, int folder, const char *name)
     _cleanup_close_ int own = lock_left(folder, name), base_lock = -1;
     if (own < 0)
         return;
-    /* A file whose name is another file's with an extension is in use as long as that one is. */
+    /*
+     * A file whose name is another file's name with an extension is in use as long as that file is.
+     */
     const char *extension = strchr(name + 1, '.');
     if (extension) {
         snprintf(base, sizeof(base), "%.*s", (int)(extension - name), name);

@@ -156,7 +156,7 @@ bool vm_has_socket(const struct vm *vm, int tmp)
            st.st_uid == vm->uid;
 }
 
-/* A VM that takes no SIGQUIT can be sent requests if its listener is there already. */
+/* Even if a VM ignores SIGQUIT, requests can be sent to it when its listener exists already. */
 static bool listens(const struct vm *vm)
 {
     _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
@@ -164,8 +164,8 @@ static bool listens(const struct vm *vm)
 }
 
 /*
- * Returns the command line as one text; of the java launcher's what a VM publishes: the main class
- * with its arguments.
+ * Returns the command line as one text. For the java launcher this is what a VM publishes: the main
+ * class with its arguments.
  */
 static char *command_line(pid_t pid, char **ret_command)
 {
@@ -226,7 +226,10 @@ static void read_counters(struct vm *vm)
     } else {
         vm->attach_disabled = line && strstr(line, "-XX:+DisableAttachMechanism");
     }
-    /* After the main class, -Xrs is an argument of the VM only if the VM takes no SIGQUIT. */
+    /*
+     * An -Xrs after the main class is an argument of the program, so it counts only if the VM
+     * ignores SIGQUIT.
+     */
     vm->without_signals |= !vm->takes_quit && has_xrs(line);
     if (!vm->command || !*vm->command) {
         free(vm->command);
@@ -305,7 +308,7 @@ static void read_times(struct vm *vm)
     vm->uptime_s = MAX((double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)start / ticks, 0);
 }
 
-/* What only lists show. Allocation failures leave it out. */
+/* Reads what only lists show. If memory runs out, it is left out. */
 static void read_for_list(struct vm *vm)
 {
     char id[CONTAINER_ID_MAX], name[CONTAINER_ID_MAX];

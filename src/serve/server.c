@@ -22,7 +22,7 @@ struct server {
     struct pool *pool;
     char token[SERVER_TOKEN + 1];
     char hosts[2][HOST_MAX];         /* the allowed values of the Host header */
-    struct connection_list unproven; /* those that have not shown the token */
+    struct connection_list unproven; /* requests that have not presented the token */
 };
 
 uint64_t server_number(const struct server_request *q, const char *key, uint64_t otherwise)

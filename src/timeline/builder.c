@@ -62,8 +62,8 @@ void timeline_unlock(struct timeline_builder *b)
 }
 
 /*
- * Makes room for n more elements at the end of a table. The table may move, which happens only
- * while no other thread reads it.
+ * Makes room for n more elements at the end of a table. The table may move, but only while no other
+ * thread reads it.
  */
 #define room_for(b, v, n)                               \
     __extension__({                                     \
@@ -272,7 +272,7 @@ void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, s
         *now = context_hash(&c) & (uint32_t)(b->context_cap - 1);
         __builtin_prefetch(&b->context_index[*now]);
     }
-    /* the first entries may come from earlier events; this is only a guess */
+    /* the first entries may come from earlier events, so this is only a guess */
     if (*next < b->context_cap) {
         *next = b->context_index[*next] - 1;
         __builtin_prefetch(&b->contexts.data[*next == TL_NONE ? 0 : *next]);
@@ -477,7 +477,7 @@ static int by_thread(const void *a, const void *b)
                                   : (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Readings that are further apart do not say when it was; the JDK takes one in 30 s. */
+/* If readings are further apart, they do not show when it was; the JDK takes one in 30 s. */
 #define THROTTLED_APART (5 * NS_PER_SECOND)
 
 static int by_time(const void *a, const void *b)
@@ -501,8 +501,9 @@ static size_t reading_after(const struct timeline_builder *b, uint64_t time_ns)
 }
 
 /*
- * Returns how much of a delay the container's quota explains. When it was out of CPU between two
- * readings is unknown, and the kernel sums up the processors, so this is the most it may have been.
+ * Returns how much of a delay the container's quota explains. When the container was out of CPU
+ * between two readings is unknown, and the kernel adds up the processors, so this is an upper
+ * limit.
  */
 static uint32_t throttled_of(const struct timeline_builder *b, const struct tl_delay *d)
 {

@@ -11,7 +11,7 @@ static void shift(uint32_t *node, uint32_t from, uint32_t by)
         *node += by;
 }
 
-/* Returns a node as it is after n nodes were put in at a place. */
+/* Returns the number of a node after n nodes were inserted at a place. */
 static struct tl_node shifted(struct tl_node node, uint32_t place, uint32_t n)
 {
     shift(&node.prev, place, n);

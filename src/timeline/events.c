@@ -9,10 +9,11 @@
 #define AT_ONCE_NS 1000000
 
 /*
- * Returns the node that lets a virtual thread begin on a carrier: that of the thread that submitted
- * it and woke or started the carrier for it; or, when the carrier comes from another virtual
- * thread, the carrier's own, because this one was in the queue for a carrier. If the virtual thread
- * before it, which may have been pinned in a wait, took less time, this one would begin earlier.
+ * Returns the node that made a virtual thread begin on a carrier. This is the node of the thread
+ * that submitted it and woke or started the carrier for it. If the carrier ran another virtual
+ * thread before, it is the carrier's own node, because this thread was in the queue for a carrier:
+ * if the previous one had taken less time, even if it was pinned in a wait, this one would have
+ * begun earlier.
  */
 static uint32_t starter_of_virtual(const struct timeline_builder *b, const struct activity *carrier,
                                    uint32_t woken)
@@ -24,8 +25,8 @@ static uint32_t starter_of_virtual(const struct timeline_builder *b, const struc
 }
 
 /*
- * The parent is recorded but not its call of start() (plain JFR): infers that it happened at this
- * time, or where the parent blocked.
+ * The parent is recorded but not its call of start() (plain JFR): assumes that it made the call at
+ * this time, or where it blocked.
  */
 static int infer_starter(struct timeline_builder *b, const struct tl_event *e, bool *ret_inferred)
 {
@@ -57,9 +58,9 @@ static int infer_starter(struct timeline_builder *b, const struct tl_event *e, b
 }
 
 /*
- * DestroyJavaVM is what main's native thread becomes when main has ended. It continues when the
- * last non-daemon thread has ended. The VM does not record this wait, so it is assumed to last
- * until the next thing that the thread does.
+ * DestroyJavaVM is the name that main's native thread has after main has ended. It continues when
+ * the last non-daemon thread has ended. The VM does not record this wait, so it is assumed to last
+ * until the thread does something else.
  */
 static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
 {
@@ -178,7 +179,7 @@ static int on_call(struct timeline_builder *b, const struct tl_event *e)
     return 0;
 }
 
-/* Returns whether a thread is in a wait in which it keeps every lock that it holds. */
+/* Returns whether a thread is in a wait during which it keeps every lock that it holds. */
 static bool keeps_locks(const struct timeline_builder *b, uint32_t thread)
 {
     const struct activity *d = &b->activity.data[thread];
@@ -189,7 +190,7 @@ static bool keeps_locks(const struct timeline_builder *b, uint32_t thread)
 static int on_hold(struct timeline_builder *b, const struct tl_event *e)
 {
     bool release = e->kind == TLE_RELEASE;
-    /* The recording's end also ends the holds in it, but the thread still has the lock. */
+    /* The end of the recording also ends the holds in it, but the thread still has the lock. */
     if (release && keeps_locks(b, e->thread))
         return 0;
     int64_t n = timeline_node_of(b, e, release ? TL_RELEASE : TL_ACQUIRE);

@@ -85,7 +85,7 @@ static int slot_of(const struct loader *l, enum field f)
     return slot >= 0 && l->row->damaged ? REC_BY_NAME : slot;
 }
 
-/* Returns a whole number, 0 when there is none. */
+/* Returns a whole number, or 0 when there is none. */
 int64_t field_number(const struct loader *l, enum field f)
 {
     int slot = slot_of(l, f);
@@ -103,7 +103,7 @@ int64_t field_ns(const struct loader *l, enum field f)
     return slot == REC_ABSENT ? 0 : rec_ns(&l->e->object, loader_columns[f].name, 0);
 }
 
-/* Returns the place for the answer about an id; *ret_known says whether the answer is there. */
+/* Returns the place of the result for an id; *ret_known tells whether the result is there. */
 static struct answer *answer(struct loader *l, const void *of, uint64_t id,
                              const struct rec_chunk *chunk, bool *ret_known)
 {
@@ -114,7 +114,7 @@ static struct answer *answer(struct loader *l, const void *of, uint64_t id,
     return a;
 }
 
-/* Returns what the constant in a field stands for, determined by one of the functions below. */
+/* Returns what a constant in a field stands for, which one of the functions below determines. */
 static uint32_t constant_field(struct loader *l, enum field f,
                                uint32_t (*find)(struct loader *, enum field, int slot))
 {
@@ -180,9 +180,9 @@ static uint32_t find_class(struct loader *l, enum field f, int slot)
 }
 
 /*
- * The classes of conditions of java.util.concurrent are the same for all queues, pools and other
- * users; their owner is the class whose method awaits the condition. Returns what names a condition
- * by its owner, `class` for other objects.
+ * java.util.concurrent uses the same classes of conditions in all queues, pools and other classes;
+ * the owner of a condition is the class whose method awaits it. Returns a text that names a
+ * condition by its owner, or `class` for other objects.
  */
 static uint32_t class_of_condition(struct loader *l, enum field f, uint64_t address, uint32_t class)
 {

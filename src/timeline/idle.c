@@ -31,7 +31,7 @@ bool stack_is_idle(const struct timeline *t, const uint8_t *kinds, uint32_t stac
         if (kind == ROLE_IDLE ||
             (k > 0 && is_idle_worker(tl_string(t, f[-1].method), tl_string(t, f->method))))
             return true;
-        /* A server socket or queue in the program's own code may mean anything. */
+        /* A server socket or queue in the program's own code may have any purpose. */
         if (kind == ROLE_PROGRAM)
             return false;
     }

@@ -58,7 +58,7 @@ struct tl_index {
     uint64_t key;
     const struct timeline *t;
     struct out_file file;
-    struct file_map kept; /* the mapped file, when an array was added to it that lies only there */
+    struct file_map kept; /* the mapped file, once an array has been added that exists only in it */
     bool writing;
     pthread_t thread;
 };
@@ -97,7 +97,7 @@ struct half {
     uint64_t sum;
 };
 
-/* Several sums at a time, because each multiplication waits for the one before. */
+/* Computes several sums at a time, because each multiplication waits for the previous one. */
 static void *sum_up(void *arg)
 {
     enum { LANES = 4, STEP_BYTES = 4 << 20 };
@@ -147,7 +147,7 @@ static uint64_t sum_of(const struct timeline *t)
     return sum;
 }
 
-/* Writes all arrays, except those that lie in the file already. */
+/* Writes all arrays except those that are already in the file. */
 static int write_arrays(const struct timeline *t, struct index_header *h, int fd, bool nodes_there)
 {
     static const char zeros[8];
@@ -189,7 +189,7 @@ static int write_index(const struct timeline *t, uint64_t key, struct out_file *
 static void *write_file(void *arg)
 {
     struct tl_index *x = arg;
-    /* It is only a cache: where it cannot be written there is none. */
+    /* It is only a cache: if it cannot be written, there is none. */
     (void)!write_index(x->t, x->key, &x->file);
     return NULL;
 }
@@ -242,7 +242,7 @@ void timeline_index_close(struct timeline *t)
     t->index = NULL;
 }
 
-/* The data to be appended, in elements of some bytes; put returns how many it wrote. */
+/* The data to be appended, in elements of equal size. `put` returns how many it wrote. */
 struct appendix {
     enum tl_kept which;
     size_t size;
@@ -326,14 +326,15 @@ void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
         written(t->index);
         struct plain all = {data, n, element_bytes(which)};
         struct appendix a = {which, all.size, put_plain, &all};
-        (void)!append(t->index, &a); /* if this fails it is computed again the next time */
+        (void)!append(t->index, &a); /* if this fails, it is computed again the next time */
     }
 }
 
 void timeline_keep_copy(struct timeline *t, enum tl_kept which, const void *rows, size_t n,
                         size_t size)
 {
-    void *copy = malloc((n + 1) * size); /* not NULL without rows: they are known to be none */
+    /* not NULL but without rows: it is known that there are none */
+    void *copy = malloc((n + 1) * size);
     if (!copy)
         return;
     if (n)
@@ -404,8 +405,7 @@ int timeline_check_tables(const struct timeline *t)
 }
 
 /*
- * Returns whether every node lies within the packed bytes, so that what is read of it is a node
- * whatever the bytes are.
+ * Returns whether every node lies within the packed bytes, so that any bytes can be read as a node.
  */
 static bool blocks_hold(const struct timeline *t)
 {
@@ -457,7 +457,8 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->deadlocks = h->deadlocks;
     t->unsampled = h->unsampled;
     t->owners_unknown = h->owners_unknown;
-    t->mapped = (void *)m.data; /* from here on its arrays are not freed one by one */
+    /* its arrays are part of the file from here on, and are not freed one by one */
+    t->mapped = (void *)m.data;
     t->mapped_len = m.len;
     m = (struct file_map){0};
     size_t i = 0, k = 0;

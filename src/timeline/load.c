@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 
 /*
- * Approximately how many bytes of a recording an event takes; how many events are added in one go;
- * and the size from which on the timeline is built while the recording is read.
+ * The approximate number of bytes of a recording per event; the number of events that are added at
+ * once; and the size from which on the timeline is built while the recording is read.
  */
 enum { EVENT_BYTES = 16, SLICE = 512, STREAMED_BYTES = 32 << 20 };
 
@@ -63,14 +63,12 @@ static void *build_concurrently(void *arg)
 {
     struct loader *l = arg;
     l->built = build_events(l);
-    tl_spool_stop(&l->events); /* after a failure nobody takes the events that are still added */
+    /* after a failure nobody takes the events that are still being added */
+    tl_spool_stop(&l->events);
     return NULL;
 }
 
-/*
- * Sets time 0: the beginning that the recording states, or the time of the first event where it
- * states none.
- */
+/* Sets time 0: the beginning that the recording states, or else the time of the first event. */
 static void begin(struct loader *l, const struct rec_info *info, int64_t first)
 {
     int64_t origin = first ? MIN(first, info->start_ns) : info->start_ns;
@@ -105,7 +103,7 @@ static int read_rows(struct loader *l, struct rec_rows *rows, void (*on_row)(str
 }
 
 /*
- * First reading: collects what must be known before the events; finds for each part of the file the
+ * First pass: collects what must be known before the events; finds, for each part of the file, the
  * time before which no later event begins; and finds when the events end.
  */
 static int read_first(struct loader *l, struct recording *recording, int64_t *end_ns)
@@ -137,8 +135,8 @@ static int is_cpu_sample(void *context, const char *type)
 }
 
 /*
- * Reads all events while a thread builds the timeline from those that no later event can precede;
- * for small recordings one after the other.
+ * Reads all events while a thread builds the timeline from those that no later event can precede.
+ * For small recordings one follows the other.
  */
 static int read_all_events(struct loader *l, struct recording *recording,
                            const struct rec_info *info)
@@ -155,7 +153,7 @@ static int read_all_events(struct loader *l, struct recording *recording,
     }
     bool concurrent = l->streamed && pthread_create(&builder, NULL, build_concurrently, l) == 0;
     if (!concurrent)
-        vec_clear(&l->parts); /* nobody takes events meanwhile: all of them are kept */
+        vec_clear(&l->parts); /* nobody takes events meanwhile, so all of them are kept */
     r = read_rows(l, rows, loader_on_event);
     l->unsampled = r == 0 && recording_rows_each_type(rows, is_cpu_sample, NULL) == 0;
     if (r < 0)
@@ -240,7 +238,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
 }
 
 /*
- * Returns where the index of a recording lies and the key that it must match; 0 when there can be
+ * Returns the place of a recording's index and the key that it must match, or 0 when there can be
  * none.
  */
 static uint64_t index_of(const char *path, struct buf *index)

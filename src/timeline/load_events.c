@@ -92,8 +92,8 @@ static uint32_t millis(int64_t ns)
 }
 
 /*
- * The current event is a wait of a thread. Counts the wait if it began before the recording. Each
- * thread has at most one, which may be reported both while it lasts and when it ends.
+ * The current event is a wait of a thread. Counts the wait if it began before the recording. A
+ * thread has at most one such wait, which may be reported both while it lasts and when it ends.
  */
 static void note_before(struct loader *l, uint32_t thread)
 {
@@ -106,8 +106,8 @@ static void note_before(struct loader *l, uint32_t thread)
 }
 
 /*
- * Adds an event with a duration as the beginning and the end of a wait. What was over before the
- * recording began is not part of it.
+ * Adds an event with a duration as the beginning and the end of a wait. A wait that ended before
+ * the recording began is not part of it.
  */
 static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end,
                      uint32_t object, uint32_t owner, uint32_t waker, uint32_t timeout_ms,
@@ -137,8 +137,8 @@ static void on_enter(struct loader *l)
 {
     uint32_t owner = field_thread(l, PREVIOUS_OWNER);
     /*
-     * In our recordings it is the owner at the time of entering; in the JDK's it is the one that
-     * released the monitor.
+     * In our recordings this is the owner at the time of entering; in the JDK's it is the thread
+     * that released the monitor.
      */
     add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, field_object(l, MONITOR_CLASS),
              l->ours ? owner : TL_NONE, l->ours ? TL_NONE : owner, 0, false);
@@ -193,7 +193,9 @@ static bool is_unmounting(const char *method)
 
 enum { TIMED = 1 << 8 };
 
-/* Returns why a virtual thread left its carrier, which its stack shows: a kind, and TIMED. */
+/*
+ * Returns why a virtual thread left its carrier, as its stack shows it: a kind, perhaps with TIMED.
+ */
 static uint32_t why_on_stack(const struct rec_stack *s)
 {
     uint32_t why = TLE_UNMOUNT;
@@ -235,13 +237,13 @@ static void on_thread_start(struct loader *l)
     if (thread == TL_NONE)
         thread = field_thread(l, EVENT_THREAD);
     if (started && started->is_virtual && l->ours)
-        return; /* jvmscope.ThreadObject says more */
+        return; /* jvmscope.ThreadObject has more */
     struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
     if (e)
         e->other = parent;
 }
 
-/* Records what is true of a thread at any time. */
+/* Records what holds for a thread at any time. */
 static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
 {
     timeline_thread_object(l->b, thread, object);

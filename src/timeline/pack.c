@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* So many bytes are written to the file at a time. */
+/* The number of bytes that are written to the file at a time. */
 enum { WRITE_BYTES = 4 << 20 };
 
 /* The largest row, in words of 64 bits. */
@@ -68,7 +68,7 @@ static const uint8_t *bits_at(const struct tl_packer *p, uint64_t at)
                            : p->bytes.data + (at - p->written);
 }
 
-/* Takes all bytes back into memory when the file cannot grow. */
+/* Moves all bytes back into memory when the file cannot grow. */
 static int leave_file(struct tl_packer *p)
 {
     size_t n = p->written, in_memory = p->bytes.len;
@@ -110,7 +110,7 @@ static unsigned bits_of(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
-/* Returns the number of a shape, which is new or was seen before. */
+/* Returns the number of a shape, which may be new. */
 static uint16_t shape_number(struct tl_packer *p, const struct tl_node *n)
 {
     uint16_t shape = TL_SHAPE_OF(n->kind, n->edge, n->flags), *number = &p->shape_of[shape];
@@ -121,7 +121,7 @@ static uint16_t shape_number(struct tl_packer *p, const struct tl_node *n)
     return (uint16_t)(*number - 1);
 }
 
-/* The values of a block, column by column; those that it does not have are 0. */
+/* The values of a block, column by column. Columns that it does not have are 0. */
 struct columns {
     uint64_t of[TL_COLUMNS][TL_BLOCK_NODES];
     uint64_t all[TL_COLUMNS]; /* all bits that occur */

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* The carrier of a virtual thread wakes threads that joined it within this time after its end. */
+/* After the end of a virtual thread, its carrier wakes threads that joined it within this time. */
 #define AFTER_END_NS 1000000
 
 /*
- * Returns the node of the unpark that ends a park now. If the unpark was called before the park but
- * had not returned when the park began, it came late: the parked thread continues when the call
+ * Returns the node of the unpark that ends a park now. If unpark was called before the park but had
+ * not returned when the park began, it takes effect late: the parked thread continues when the call
  * returns, or at the latest when the calling thread does something else.
  */
 static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
@@ -54,10 +54,10 @@ int timeline_on_park(struct timeline_builder *b, const struct tl_event *e)
 
 /*
  * A thread unparks the thread `to`, which is parked for a lock. It does so when it releases the
- * lock, and it had the lock ever since the first of the waiting threads parked, because each
- * release unparks the first one in the queue. This shows who owned a lock that was free when it was
- * taken, of which there is no event. A thread that gives up waiting also unparks the one behind it;
- * it never had the lock. Returns 0 or -ENOMEM.
+ * lock. It has had the lock since the first of the waiting threads parked, because each release
+ * unparks the first thread in the queue. This shows who owned a lock that was free when it was
+ * taken, for which there is no event. A thread that gives up waiting also unparks the next one in
+ * the queue, but it never had the lock. Returns 0 or -ENOMEM.
  */
 static int released(struct timeline_builder *b, uint32_t thread, uint32_t object, uint32_t to)
 {
@@ -71,7 +71,7 @@ static int released(struct timeline_builder *b, uint32_t thread, uint32_t object
     m->parked = m->owner = TL_NONE;
     if (parked == TL_NONE || owner == thread)
         return 0;
-    /* the receiver may have been unparked since the first park and may have parked once more */
+    /* the receiver may have been unparked and parked again since the first park */
     uint32_t since = b->activity.data[to].blocked_since;
     int r = timeline_node_other(b, parked, thread);
     return r == 0 && since > parked && timeline_node(b, since).kind == TL_PARK
@@ -79,7 +79,7 @@ static int released(struct timeline_builder *b, uint32_t thread, uint32_t object
                : r;
 }
 
-/* Node n ends a thread's park for a lock. */
+/* Handles node n, which ends a thread's park for a lock. */
 static void lock_waited(struct timeline_builder *b, uint32_t thread, uint32_t n, uint32_t object,
                         bool got)
 {
@@ -138,8 +138,8 @@ int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * A virtual thread is joined through a latch that its carrier opens after its end; then the end is
- * what woke the joining thread. Returns the virtual thread's last node, or TL_NONE.
+ * A virtual thread is joined through a latch that its carrier opens after the thread's end. The end
+ * then woke the joining thread. Returns the virtual thread's last node, or TL_NONE.
  */
 static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl_event *e)
 {
@@ -165,10 +165,10 @@ int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e)
     d->unpark_until = MAX(d->unpark_until, b->now + e->took_ns);
     if (d->pending_unpark == TL_NONE)
         d->pending_unpark =
-            end != TL_NONE
-                ? end
-                : (uint32_t)
-                      n; /* there is one permit: later unparks change nothing until it is used */
+            end != TL_NONE ? end
+                           : (uint32_t)
+                /* there is only one permit: later unparks change nothing until it is used */
+                n;
     uint32_t object = parked_for(b, e->other);
     return object == TL_NONE ? 0 : released(b, e->thread, object, e->other);
 }
@@ -185,8 +185,8 @@ int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, 
 }
 
 /*
- * The object on which a running thread last waited, if nothing else stopped it since. TL_NONE: it
- * has not just waited.
+ * Returns the object on which a running thread last waited, if nothing else has stopped it since.
+ * Returns TL_NONE if it has not just waited.
  */
 static uint32_t waited_on(const struct timeline_builder *b, uint32_t thread)
 {
@@ -197,7 +197,7 @@ static uint32_t waited_on(const struct timeline_builder *b, uint32_t thread)
         if (kind == TL_WAIT_OBJECT)
             return b->contexts.data[timeline_node(b, n).context].object;
         if (kind == TL_UNMOUNTED) {
-            woken = false; /* it had no carrier, and has done nothing since */
+            woken = false; /* it had no carrier, so it has done nothing since */
             continue;
         }
         if (kind == TL_RUN ? woken
@@ -209,8 +209,8 @@ static uint32_t waited_on(const struct timeline_builder *b, uint32_t thread)
 }
 
 /*
- * A virtual thread that leaves its carrier in Object.wait, after the VM reported the end of its
- * wait, waits for the monitor (JDK 24 and later): that has no event of its own.
+ * A virtual thread that leaves its carrier in Object.wait, after the VM has reported the end of its
+ * wait, waits for the monitor (JDK 24 and later), for which there is no separate event.
  */
 int timeline_on_unmount(struct timeline_builder *b, const struct tl_event *e)
 {
@@ -240,7 +240,7 @@ int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e)
 
 /*
  * A virtual thread was given to the scheduler and waits for a carrier. Whatever it waited for
- * before has ended, which is not recorded when the recording ends before it is mounted.
+ * before has ended; if the recording ends before the thread is mounted, that end is not recorded.
  */
 int timeline_on_ready(struct timeline_builder *b, const struct tl_event *e)
 {

@@ -6,9 +6,9 @@
 #include <errno.h>
 
 /*
- * How many bytes are prefaulted in one go; how far prefaulting stays ahead of what is filled, of
- * which up to that much is prefaulted for nothing; and the size up to which no thread is started,
- * because the filling thread can take the faults itself.
+ * How many bytes are prefaulted at a time; how far prefaulting stays ahead of what is filled, up to
+ * which amount it may be in vain; and the size up to which no thread is started, because the
+ * filling thread can take the faults itself.
  */
 enum { STEP_BYTES = 2 << 20, AHEAD_BYTES = 8 << 20, ALONE_BYTES = 64 << 20 };
 
@@ -32,8 +32,8 @@ static void *prefault_thread(void *arg)
 }
 
 /*
- * Begins with an existing mapping, which is released together with it; none of its pages is wanted
- * yet.
+ * Begins with an existing mapping, which is released together with it. None of its pages is
+ * requested yet.
  */
 static void prefault_begin(struct prefault *a, void *map, size_t bytes)
 {
@@ -54,7 +54,7 @@ int prefault_init(struct prefault *a, size_t bytes)
     return 0;
 }
 
-/* Requests pages up to here, and none beyond. */
+/* Requests the pages up to here. */
 static void prefault_want(struct prefault *a, size_t bytes)
 {
     pthread_mutex_lock(&a->lock);

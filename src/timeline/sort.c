@@ -24,7 +24,7 @@ static void insertion_sort(struct tl_event *e, size_t n)
     }
 }
 
-/* Stable; room must hold n events. */
+/* A stable sort; room must hold n events. */
 static void merge_sort(struct tl_event *e, size_t n, struct tl_event *room)
 {
     if (n <= SHORT) {

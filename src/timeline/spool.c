@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Buckets fit into a second-level cache; and this many sorted buckets may wait to be taken. */
+/*
+ * The size of buckets, which fit into a second-level cache; and the number of sorted buckets that
+ * may wait to be taken.
+ */
 enum {
     BLOCK_EVENTS = 255,
     SLAB_BLOCKS = 256,
@@ -20,7 +23,7 @@ enum {
 struct spool_block {
     struct spool_block *next;
     size_t n;
-    uint64_t spare[2]; /* makes the size 8 KiB */
+    uint64_t spare[2]; /* this size makes it 8 KiB */
     struct tl_event events[BLOCK_EVENTS];
 };
 
@@ -106,7 +109,7 @@ static int add_block(struct tl_spool *s, struct spool_bucket *to)
     return 0;
 }
 
-/* Most events belong to the same bucket as the one before, for which no division is needed. */
+/* Most events belong to the same bucket as the previous one, and this needs no division. */
 static size_t bucket_of(struct tl_spool *s, uint64_t time)
 {
     if (time - s->recent_from >= s->span) {
@@ -168,8 +171,8 @@ static bool bucket_wait(struct tl_spool *s, struct spool_bucket *ret)
 }
 
 /*
- * Keeps emptied blocks for reuse, or frees them when nothing more will be added. The caller holds
- * the lock.
+ * Keeps emptied blocks for reuse. If nothing more will be added, frees them. The caller holds the
+ * lock.
  */
 static void blocks_free(struct tl_spool *s, struct spool_bucket *b)
 {

@@ -100,7 +100,9 @@ static void unpack_column(const uint8_t *bits, const struct tl_block *b, enum tl
         ret[i] = word_at(at) >> shift & mask;
 }
 
-/* Unpacks one column of a block after the other, for which all that depends on the block is known.
+/*
+ * Unpacks one column of a block after the other. Everything that depends on the block alone is
+ * known.
  */
 void tl_reader_fill(struct tl_reader *r, uint32_t node)
 {

@@ -34,7 +34,7 @@ bool trcxml_is(const void *bytes, size_t len)
            (end - s >= 6 && memcmp(s, "<TRACE", 6) == 0);
 }
 
-/* The value of an attribute; NULL if there is none. attributes are Expat's: names and values. */
+/* Returns the value of an attribute, or NULL. attributes are Expat's: names and values in turn. */
 static const char *attribute(const XML_Char **attributes, const char *name)
 {
     for (; *attributes; attributes += 2) {
@@ -192,7 +192,7 @@ static void end_event(struct parser *p)
     if (p->existing)
         p->now.flags |= TLE_EXISTING;
     if (p->unpark) {
-        /* the object is that of a thread; which one is known once all threads are */
+        /* the object is that of a thread, which is known once all threads have been read */
         p->now.kind = TLE_UNPARK;
         p->now.spare = 1;
     }
@@ -230,7 +230,7 @@ static void element_ends(void *ctx, const XML_Char *name)
 }
 
 /*
- * The file of a program that was killed ends inside an element; what it holds is read. Therefore
+ * The file of a program that was killed ends inside an element, and what it has is used. Therefore
  * Expat never learns that the text is complete.
  */
 static int read_elements(struct parser *p, const char *at, size_t len)

@@ -34,7 +34,7 @@ static uint64_t search(const uint64_t *at, size_t stride, uint64_t from, uint64_
 
 /*
  * Returns the last mark of a level in at + 1 .. to - 1 that is not after a time, as a place in the
- * lane; `at` when there is none.
+ * lane, or `at` when there is none.
  */
 static uint64_t last_mark(const struct lanes *l, int level, uint64_t at, uint64_t to, uint64_t time)
 {
@@ -57,8 +57,8 @@ static uint64_t behind(const struct lanes *l, uint64_t from, uint64_t to, uint64
 
 /*
  * Finds a mark of this or a lower level that follows i and lies between two times. Returns its
- * place, and its time in *ret. Returns 0 when there is none; then *ret is the last marked place
- * that is not after them, or i.
+ * place, and its time in *ret. If there is none, returns 0, and *ret is the last marked place that
+ * is not after them, or i.
  */
 static uint64_t mark_within(const struct lanes *l, int level, uint64_t i, uint64_t last,
                             uint64_t from, uint64_t to, uint64_t *ret)
@@ -98,7 +98,7 @@ static int level_of(uint64_t n, uint32_t width)
     return k;
 }
 
-/* Adds the time of the states i to j - 1 of a lane by column, one state at a time. */
+/* Adds the time of the states i to j - 1 of a lane to the columns, one state at a time. */
 static void add_each(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j,
                      uint64_t sum[STATES])
 {
@@ -133,8 +133,8 @@ struct run {
 };
 
 /*
- * Writes how many states a run has and the share of each kind. `whole`: the run begins where its
- * first state does.
+ * Writes how many states a run has and the share of each kind. `whole` is set if the run begins
+ * where its first state does.
  */
 static uint8_t *put_many(const struct timeline_view *v, uint32_t thread, const struct run *r,
                          bool whole, uint8_t *to)
@@ -159,9 +159,9 @@ static uint8_t *put_many(const struct timeline_view *v, uint32_t thread, const s
 }
 
 /*
- * Finds where a run ends that begins within state r->i: at a mark about a pixel later, found
- * without looking at the states themselves; otherwise at the last state that begins in the pixel,
- * or with the state itself. Returns false when there is nothing more.
+ * Finds the end of a run that begins within state r->i: at a mark about a pixel later, found
+ * without reading the states themselves; otherwise at the last state that begins in the pixel, or
+ * with the state itself. Returns false when there is nothing more.
  */
 static bool end_run(const struct timeline_view *v, uint32_t thread, const struct view_range *range,
                     uint64_t pixel, int level, struct run *r)

@@ -276,7 +276,7 @@ static size_t size_of(int part)
     return part == PART_REST ? 1 : part < PART_SAMPLES ? sizeof(uint64_t) : sizeof(struct arrow);
 }
 
-/* Checks where the lanes of threads begin, and that all of them and their marks are there. */
+/* Checks where the lanes of threads begin, and that all of them and their marks exist. */
 static bool lanes_hold(const struct timeline_view *v, const struct lanes *l, enum view_part part)
 {
     size_t n_threads = v->t->n_threads;
@@ -295,7 +295,7 @@ static bool lanes_hold(const struct timeline_view *v, const struct lanes *l, enu
 }
 
 /*
- * Checks that the parts match each other. What the numbers in them refer to is checked where they
+ * Checks that the parts match each other. The values of the numbers in them are checked where they
  * are used.
  */
 static bool parts_hold(const struct timeline_view *v)

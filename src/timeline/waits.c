@@ -6,11 +6,11 @@
 #include <string.h>
 
 /*
- * A notification may be recorded this long before the wait that it ends, because the clocks of two
+ * A notification may be recorded this much before the wait that it ends, because the clocks of two
  * threads differ by that much.
  */
 #define LATE_NOTIFY_NS 100000
-/* A wait that ends this much after its timeout was not waiting for the timer alone. */
+/* A wait that ends this much after its timeout waited for something besides the timer. */
 #define LATE_TIMEOUT_NS 2000000
 
 struct monitor *timeline_monitor_of(struct timeline_builder *b, uint32_t object)
@@ -164,8 +164,8 @@ int timeline_on_notify(struct timeline_builder *b, const struct tl_event *e)
     if (m->wait_head == TL_NONE && m->unbound != TL_NONE &&
         b->now - timeline_node(b, m->unbound).time <= LATE_NOTIFY_NS) {
         /*
-         * It was woken before the notification was recorded. The interaction is known, but it
-         * cannot be the waker, because a waker must come first.
+         * The waiter was woken before the notification was recorded. The interaction is known, but
+         * it cannot be recorded as the waker, because a waker must come first.
          */
         timeline_node_edit(b, (uint32_t)n)->waker = m->unbound;
         m->unbound = TL_NONE;
@@ -202,7 +202,8 @@ int timeline_on_wait(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * Finds who released the monitor for a thread that node `notified` had notified and that runs now.
+ * Finds which thread released the monitor for a thread that node `notified` has notified and that
+ * runs now.
  */
 static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t notified,
                       uint32_t object, struct timeline_cause *ret)
@@ -229,7 +230,7 @@ static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t noti
 }
 
 /*
- * Returns a notification that a waiter did not receive after all, because it timed out first: the
+ * Returns a notification that a waiter did not receive after all, because it timed out first. The
  * next thread in the queue received it.
  */
 static int notification_passes_on(struct timeline_builder *b, uint32_t thread, uint32_t object)
@@ -298,8 +299,8 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e,
         *ret = (struct timeline_cause){TL_BY_JOIN, b->threads.data[b->last_ended].last, true};
     } else if (e->other != TL_NONE && e->other != e->thread) {
         /*
-         * The notifier is recorded, but not when it notified (plain JFR): at the latest when it
-         * blocked.
+         * The notifier is recorded, but not the time of its call (plain JFR): it called at the
+         * latest when it blocked.
          */
         int r = timeline_thread_seen(b, e->other);
         int64_t at = r < 0 ? r : timeline_release_node(b, e->other, e->object, e->thread);
@@ -311,7 +312,7 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e,
 }
 
 /*
- * The wait ended by its timeout, so what was taken for its notification was meant for another
+ * The wait ended by its timeout, so what seemed to be its notification was meant for another
  * thread.
  */
 static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e,
@@ -330,7 +331,7 @@ static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e,
     int r = notification_passes_on(b, e->thread, e->object);
     b->activity.data[e->thread].notified = TL_NONE;
     /*
-     * It ended much later than the timeout: it waited for the monitor, which the owner then
+     * It ended much later than the timeout, so it waited for the monitor, which the owner then
      * released.
      */
     uint64_t waited = b->now - timeline_node(b, b->activity.data[e->thread].blocked_since).time;

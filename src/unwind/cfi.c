@@ -125,7 +125,7 @@ struct program {
     const struct arch *arch;
     struct row row, initial, saved[SAVED_STATES];
     unsigned depth;
-    /* pc: where the current row begins; the row that covers `target` is wanted */
+    /* pc: where the current row begins. The row that covers `target` is needed. */
     uint64_t code_align, pc, target;
     int64_t data_align;
     bool signal, reached;

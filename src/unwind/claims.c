@@ -9,7 +9,7 @@ static void fetch(uint64_t address)
 }
 
 /*
- * Reads what a method is checked against, if the method is known. A torn entry only makes this
+ * Prefetches what a method is checked against, if the method is known. A torn entry only makes this
  * prefetch something useless.
  */
 static bool fetch_known(const struct walk *k, uint64_t method)
@@ -56,15 +56,15 @@ at_each_sample bool walk_method(struct walk *k, uint64_t method, struct known_me
 {
     const struct walker *w = k->w;
     /*
-     * When it is uncertain whether classes were unloaded, what is there now may belong to a dead
-     * class whose memory is not freed yet, which nothing reports. It must not be kept.
+     * If it is uncertain whether classes were unloaded, what is found now may belong to a dead
+     * class whose memory has not been freed yet, which nothing reports. It must not be kept.
      */
     if (k->doubt)
         return known_method_recall(w->known, method, k->epoch, ret) ||
                known_method_find(w->known, &w->layout, &w->memory, method, 0, ret);
     if (known_method_find(w->known, &w->layout, &w->memory, method, k->epoch, ret))
         return true;
-    /* When the class was redefined meanwhile, the method may be gone. */
+    /* If the class was redefined meanwhile, the method may no longer exist. */
     if (!known_method_read(&w->layout, &w->memory, method, ret))
         return k->later && known_method_recall(w->known, method, k->epoch, ret);
     /* Nothing that was read while the class could be freed is trusted. */
@@ -175,8 +175,8 @@ static bool has_checks(const struct walk_frame *frames, unsigned n)
 
 /*
  * Returns whether what the walk found about compiled code belongs to the methods that it found
- * there. When classes were unloaded after the stack was copied, the methods may be those of the
- * copy while the code is that of a class that has taken the same places since.
+ * there. If classes were unloaded after the stack was copied, the methods may be those at the time
+ * of the copy, while the code belongs to a class that has taken their place since.
  */
 at_each_sample static bool may_keep_notes(const struct walk *k)
 {

@@ -137,7 +137,7 @@ static bool step_interpreter(struct walk *k)
         if (!walk_method(k, method, &known)) {
             if (!k->later)
                 return false;
-            method = 0; /* such a frame is never named */
+            method = 0; /* such a frame never has a name */
             known = (struct known_method){.code_size = 1};
         }
         /*
@@ -198,7 +198,7 @@ static void note_site(struct walk *k, const struct code_blob *blob, const struct
 }
 
 /*
- * Adds the frames that a site describes; false when the site is being written or describes
+ * Adds the frames that a site describes. Returns false when the site is being written or describes
  * something else.
  */
 static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
@@ -223,7 +223,7 @@ static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
         return claim_site(k, &of);
     if (compilation_holds(&k->w->layout, &k->w->memory, &of))
         return true;
-    /* It is unknown which of the two it was when the stack was copied. */
+    /* It is unknown which of the two was there when the stack was copied. */
     k->refuted = k->later;
     if (k->refuted)
         site_forget(k->w->sites, key);
@@ -275,7 +275,7 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     if (k->words)
         walk_note_code(k, &of);
     if (k->words && pc != r.pc)
-        k->words->n = WALK_WORDS_MAX + 1; /* it was read from a word that was not noted */
+        k->words->n = WALK_WORDS_MAX + 1; /* it was read from a word that was not recorded */
     if (k->later && !k->top && !k->stopped && blob->kind == CODE_COMPILED &&
         !w->arch->follows_call(&w->memory, pc))
         return false; /* another compilation has taken its place */
@@ -337,8 +337,8 @@ static bool step_call_stub(struct walk *k)
 }
 
 /*
- * The frame through which a virtual thread was entered, found through the thread's record of it
- * (JDK 22 and later).
+ * The frame through which a virtual thread was entered, found in the thread's record of it (JDK 22
+ * and later).
  */
 static bool leave_to_continuation_entry(struct walk *k)
 {
@@ -425,7 +425,7 @@ static bool leave_routine(struct walk *k)
 {
     const struct walker *w = k->w;
     uint64_t pc, fp, at = k->r.fp + 8;
-    /* A routine that calls nothing does not change the link register after saving it. */
+    /* A routine that makes no calls does not change the link register after saving it. */
     if (has_frame_at_fp(k, ROUTINE_FRAME_MAX, &pc, &fp) && pc == k->r.link &&
         walk_leave(k, pc, k->r.fp + 16, fp))
         return true;
@@ -451,7 +451,7 @@ static bool leave_routine(struct walk *k)
 /*
  * The stubs that thaw frames, and the stub that leaves a continuation which a monitor has stopped.
  * There are no valid frames between the stack pointer and the entry of the continuation: that
- * memory holds what the thread called earlier, or the thawed frames that have been copied so far.
+ * memory contains remains of earlier calls, or the thawed frames that have been copied so far.
  */
 static bool step_continuation_stub(struct walk *k)
 {
@@ -469,7 +469,7 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
 {
     const struct walker *w = k->w;
     uint64_t pc = k->r.pc;
-    /* The only address that is returned to without a call before it is the entry of a routine. */
+    /* The only address to which code returns without a call before it is the entry of a routine. */
     bool may_be_barrier = !k->top && w->layout.version >= 21 && blob->frame_bytes == 0;
     if (may_be_barrier && !w->arch->follows_call(&w->memory, pc))
         return step_return_barrier(k);

@@ -11,7 +11,7 @@ struct parts {
     uint64_t *word;
     struct compilation *code;
     uint64_t *method;
-    uint16_t *at; /* of the words: their distance from the lowest possible one, in words */
+    uint16_t *at; /* distances of the words from the lowest possible one, in words */
 };
 
 static struct parts parts_of(const struct known_stack *k)
@@ -94,7 +94,7 @@ static bool code_holds_still(const struct walker *w, const struct compilation *o
            used && compilation_holds(l, &w->memory, of);
 }
 
-/* Returns whether the method of an interpreted frame is the one of an id. */
+/* Returns whether the method of an interpreted frame is the one with an id. */
 static bool method_is(const struct walker *w, uint64_t id, uint32_t epoch)
 {
     uint64_t method = walk_id_method(id);

@@ -12,7 +12,7 @@
 static const struct modules *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What the loader lists, as far as there is room; the paths follow each other in `text`. */
+/* What the loader lists, as far as there is room. The paths follow each other in `text`. */
 struct collection {
     struct module *list;
     char *text;
@@ -33,7 +33,7 @@ static void note_path(struct collection *c, struct module *m, const char *path)
 }
 
 /*
- * Called with a lock of the loader's held, for which a thread that is allocating memory may be
+ * Called with a lock of the loader held, for which a thread that is allocating memory may be
  * waiting. It must therefore not allocate.
  */
 static int collect(struct dl_phdr_info *info, size_t size, void *context)
@@ -69,7 +69,8 @@ static int collect(struct dl_phdr_info *info, size_t size, void *context)
 }
 
 /*
- * Collects until everything that is loaded has room. False: there is nothing new, or no memory.
+ * Repeats until there is room for everything that is loaded. Returns false if nothing is new, or
+ * without memory.
  */
 static bool collect_all(struct collection *c)
 {
@@ -99,7 +100,7 @@ static int by_address(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Each path is stored once, however many tables contain it. False: out of memory. */
+/* Each path is stored once, however many tables contain it. Returns false when out of memory. */
 static bool keep_paths(struct modules *m, const struct modules *old)
 {
     for (uint32_t i = 0; i < m->count; i++) {

@@ -49,8 +49,8 @@ static bool chunk_bounds(const struct walker *w, uint64_t chunk, uint64_t *ret_l
 }
 
 /*
- * Returns whether no object can move: no garbage collection has stopped the threads, and *ret_count
- * collections have begun.
+ * Returns whether no object can move now: no garbage collection has stopped the threads. *ret_count
+ * is the number of collections that have begun.
  */
 static bool heap_rests(const struct walker *w, uint32_t *ret_count)
 {

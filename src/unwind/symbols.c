@@ -40,8 +40,9 @@ struct part {
 };
 
 /*
- * The symbols of a library are in groups of neighbours, in the order of addresses; in a group they
- * are in any order. To sort the 60,000 symbols of a VM takes almost 10 ms; this takes a tenth.
+ * The symbols of a library are in groups of neighbours. The groups are in the order of addresses;
+ * the symbols in a group are in any order. Sorting the 60,000 symbols of a VM takes almost 10 ms,
+ * and this takes a tenth of that.
  */
 struct library {
     const char *path; /* in the table of modules */
@@ -51,7 +52,8 @@ struct library {
     ino_t inode;
     struct part table, strings;
     struct symbol *symbols;
-    uint32_t *groups; /* the first symbol of each group, and of the one after the last */
+    /* the first symbol of each group, and after the last group the number of symbols */
+    uint32_t *groups;
     size_t count;     /* of groups; 0: no symbols */
     uint64_t low;     /* the lowest address */
     unsigned shift;   /* an address's distance from `low` >> shift is the number of its group */
@@ -112,7 +114,10 @@ static size_t group_of(const struct library *l, uint64_t distance)
     return MIN(distance >> l->shift, l->count - 1);
 }
 
-/* Counts the symbols of each group, and then puts each where the groups before its own end. */
+/*
+ * Counts the symbols of each group, and then puts each symbol at the end of the filled part of its
+ * group.
+ */
 static int group(struct library *l, const uint8_t *table)
 {
     enum { USUAL = 8 /* symbols of a group */ };
@@ -305,7 +310,7 @@ void symbols_free(struct symbols *s)
     free(s);
 }
 
-/* A program may have closed our descriptor and opened another file with it. */
+/* A program may have closed our descriptor and opened another file with the same number. */
 static bool part_read(const struct library *l, const struct part *p, uint64_t at, void *to,
                       size_t n)
 {
@@ -326,8 +331,8 @@ static bool symbol_read(const struct library *l, const struct symbol *s, ElfW(Sy
 }
 
 /*
- * Returns whether of two symbols at one address the first is preferred: an exported one, then one
- * with a size, then the one whose name is first.
+ * Returns whether the first of two symbols at one address is preferred: an exported one, then one
+ * with a size, then the one whose name comes first.
  */
 static bool is_preferred(const struct library *l, const struct symbol *a, const struct symbol *b)
 {
@@ -435,7 +440,7 @@ const char *symbols_plain_name(const char *symbol, char *ret, size_t size)
             ;
     do {
         if (nested && count > 0 && (*at == 'C' || *at == 'D') && at[1] >= '0' && at[1] <= '9') {
-            /* a constructor or destructor is named like its class */
+            /* a constructor or destructor has the name of its class */
             parts[count] = parts[count - 1];
             at += 2;
         } else if (!(parts[count].name = source_name(&at, &parts[count].len))) {

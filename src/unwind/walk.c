@@ -161,8 +161,8 @@ static bool recover(struct walk *k)
 }
 
 /*
- * Makes sure that the next part of the stack is mapped: it is above the stack pointer of this very
- * thread.
+ * Makes sure that the next part of the stack is mapped: it is above the stack pointer of the
+ * current thread.
  */
 static void map_ahead(struct walk *k)
 {
@@ -209,7 +209,10 @@ at_each_sample static uint8_t run(struct walk *k)
     unsigned steps = 0;
     while (!k->done && !k->full) {
         bool in_java = code_holds(&k->w->code, k->r.pc);
-        /* When native frames are not wanted, the VM's saved frame is the short way past them. */
+        /*
+         * When native frames are not wanted, the frame that the VM saved is the shortest way past
+         * them.
+         */
         if (!in_java && !(k->flags & WALK_WITH_NATIVE) && resume(k))
             continue;
         if (in_java && !k->top && k->claims)
@@ -377,8 +380,8 @@ static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t jav
     if (r < 0)
         return r;
     /*
-     * Such a VM checks its signal handlers now and then, and prints on the program's output when
-     * one has been replaced.
+     * Such a VM checks its signal handlers from time to time, and prints on the program's output
+     * when one has been replaced.
      */
     if (hotspot_flag(&w->layout, &image, "CheckJNICalls")) {
         snprintf(why, size, "-Xcheck:jni forbids a guard against faults");

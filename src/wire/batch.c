@@ -73,7 +73,9 @@ void wire_batch_release(struct wire_batch *b)
     *b = (struct wire_batch){0};
 }
 
-/* What a string, a place in an index and a sample take, with the room that tables keep in reserve.
+/*
+ * The bytes that a string, a place in an index and a sample take, including the room that tables
+ * keep in reserve.
  */
 enum { STRING_BYTES = 40, INDEX_BYTES = 34 };
 
@@ -173,7 +175,7 @@ static void sort_labels(const struct wire_batch *b, struct wire_label *labels, s
     }
 }
 
-/* Keeps the last label of each key, unless it is empty. Returns how many are left. */
+/* Keeps the last label of each key, unless it is empty. Returns how many remain. */
 static size_t settle_labels(const struct wire_batch *b, struct wire_label *labels, size_t n)
 {
     size_t kept = 0;

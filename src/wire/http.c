@@ -117,7 +117,7 @@ static const struct {
 
 static bool available;
 
-/* Debian's two flavours, and the name that others give it. */
+/* Debian's two libraries, and the name that other systems use. */
 static const char *const libraries[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.so"};
 
 static void load(void)
@@ -152,7 +152,7 @@ static size_t take_body(char *data, size_t size, size_t n, void *context)
     return size * n;
 }
 
-/* One try. Returns 0 or a negative errno with the reason in why. */
+/* Makes one attempt. Returns 0 or a negative errno with the reason in why. */
 static int perform(CURL *c, struct http_answer *ret, struct buf *why)
 {
     char error[CURL_ERROR_SIZE] = "";
@@ -191,7 +191,7 @@ static void pause_before(unsigned try, uint64_t requested_ms)
         continue;
 }
 
-/* Adds a header; false: out of memory. */
+/* Adds a header. Returns false when out of memory. */
 static bool add_header(struct curl_slist **list, const char *text)
 {
     struct curl_slist *longer = curl.slist_append(*list, text);
@@ -203,7 +203,7 @@ static bool add_headers(struct curl_slist **list, const struct http_request *r)
 {
     char type[256];
     snprintf(type, sizeof(type), "Content-Type: %s", r->type ? r->type : "");
-    /* Without this curl asks first whether it may send a large body, which few servers answer. */
+    /* Otherwise curl first asks whether it may send a large body, and few servers answer that. */
     bool added = add_header(list, "Expect:") && (!r->type || add_header(list, type));
     for (size_t i = 0; added && r->headers && r->headers[i]; i++)
         added = add_header(list, r->headers[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profilers have names of their own for what they measure. This knows those of jvmscope, of Go's
- * pprof, of async-profiler, and of Pyroscope's and OpenTelemetry's agents.
+ * What other programs' names of metrics mean: those of jvmscope, of Go's pprof, of async-profiler,
+ * and of Pyroscope's and OpenTelemetry's agents.
  */
 #include "wire/batch.h"
 
@@ -60,8 +60,7 @@ static bool is_time(enum wire_metric metric)
     return metric == WIRE_CPU || metric == WIRE_WALL;
 }
 
-/* Counts of samples: what they are samples of shows from the period, and is CPU time without one.
- */
+/* Counts of samples. The period shows what is sampled; without a period it is CPU time. */
 static enum wire_metric metric_of_samples(const struct wire_batch *b, const struct wire_profile *p)
 {
     enum wire_metric metric = metric_of_name(b, p->period_type.name);
@@ -90,7 +89,9 @@ struct wire_meaning wire_meaning(const struct wire_batch *b, const struct wire_p
     struct wire_meaning m = meaning_of(b, p, p->types.data[type]);
     for (size_t i = 0; i < p->types.len && is_time(m.metric) && !m.repeated; i++) {
         struct wire_meaning other = meaning_of(b, p, p->types.data[i]);
-        /* Among types with the same times, an exact count is used, otherwise the first type. */
+        /*
+         * Among types with the same times, an exact count is preferred, otherwise the first type.
+         */
         m.repeated = other.metric == m.metric && i != type &&
                      ((other.count == 1 && m.count != 1) ||
                       ((other.count == 1) == (m.count == 1) && i < type));

@@ -24,7 +24,7 @@ static int read_type(struct otlp *o, struct cursor c, struct wire_type *ret)
     return 0;
 }
 
-/* A sample has values, or times of events, each of which counts 1, or a value for each time. */
+/* A sample has values; or times of events, each of which counts 1; or a value for each time. */
 static int add_events(struct otlp *o, struct wire_profile *p, struct wire_sample sample)
 {
     size_t values = o->values.len, times = o->times.len;
@@ -174,7 +174,7 @@ static int read_resource_profiles(struct otlp *o, struct cursor c, struct otlp_e
     return r < 0 ? r : again.failed ? -EPROTO : 0;
 }
 
-/* If `evidence` is given, only evidence is collected and nothing is added to the batch. */
+/* If `evidence` is given, only that is collected, and nothing is added to the batch. */
 static int read_all(struct otlp *o, struct cursor c, struct otlp_evidence *e)
 {
     struct proto_field f;
@@ -191,7 +191,10 @@ static int decide_release(struct otlp *o, struct cursor c)
     int r = read_all(o, c, &e);
     if (r == 0 && e.old && e.recent)
         return otlp_refuse(o, "a damaged message of OTLP: samples of two releases in one message");
-    /* Nothing but values and times, or attributes and times: indices lie in their table. */
+    /*
+     * Checks that there is nothing but values and times, or attributes and times, and that indices
+     * are inside their table.
+     */
     o->old_samples = e.old || (!e.recent && e.both && e.largest >= o->attributes.len);
     return r;
 }

@@ -23,7 +23,7 @@ static void weigh_sample(struct otlp_evidence *e, struct cursor c)
     }
     if (other)
         return;
-    /* A sample of today has values or times. */
+    /* A sample of the current release has values or times. */
     e->old |= values && !times;
     if (values && times) {
         e->both = true;
@@ -45,7 +45,7 @@ int otlp_weigh_profile(struct otlp *o, struct otlp_evidence *e, struct cursor c)
     return 0;
 }
 
-/* Returns whether the first field of a part of the message is one that it has. */
+/* Returns whether a part of the message begins with a field that it can have. */
 static bool begins_well(struct cursor part, unsigned last)
 {
     struct proto_field f;

@@ -52,8 +52,8 @@ static int text_of(struct otlp *o, uint64_t index, struct str *ret)
 /* ---- attributes ---- */
 
 /*
- * Returns the text of an attribute's value as a string of the batch: numbers in decimal; nothing
- * for lists and bytes, whose nesting is therefore of no concern.
+ * Returns the text of an attribute's value as a string of the batch: numbers in decimal, and
+ * nothing for lists and bytes, so that their nesting does not matter.
  */
 static int64_t value_of(struct otlp *o, struct cursor c)
 {
@@ -146,7 +146,7 @@ int64_t otlp_read_resource(struct otlp *o, struct cursor c)
 
 /* ---- the dictionary ---- */
 
-/* What refers to other tables is read after all of them, because they may have any order. */
+/* Tables that refer to others are read after all of those, because they may come in any order. */
 static int read_flat_table(struct otlp *o, const struct proto_field *f)
 {
     struct cursor c = f->bytes;
@@ -227,7 +227,7 @@ static int read_line(struct otlp *o, struct cursor c, uint32_t kind)
     return frame < 0 ? (int)frame : DECODE_PUSH(o->b, &o->frames, (uint32_t)frame);
 }
 
-/* A location without lines is known by its library alone. */
+/* Of a location without lines, only its library is known. */
 static int add_mapped(struct otlp *o, uint64_t mapping, uint32_t kind)
 {
     struct str name = {"", 0};
@@ -274,7 +274,7 @@ static int read_location(struct otlp *o, struct cursor c)
     struct proto_field f;
     uint64_t mapping = 0;
     uint32_t kind;
-    bool zero = !cursor_left(&c); /* element 0, which stands for none */
+    bool zero = !cursor_left(&c); /* element 0 stands for none */
     int r = kind_of_location(o, c, &kind);
     while (r == 0 && proto_next(&c, &f)) {
         if (f.number == LOCATION_MAPPING)

@@ -16,10 +16,10 @@ struct function {
 };
 
 /*
- * Tables of the dictionary. Functions are stored by their bytes in a pool, which numbers equal ones
- * once; so are attributes, whose bytes are the number of the key in the table and the value's text.
- * Locations are the batch's frames, and links its links; stacks are the nodes that a sample has.
- * Element 0 of each is the zero value.
+ * Tables of the dictionary. Functions are stored by their bytes in a pool, which stores equal ones
+ * once. Attributes are stored in the same way; their bytes are the number of the key in the table
+ * and the value's text. Locations are the batch's frames, and links its links; stacks are the nodes
+ * of samples. Element 0 of each table is the zero value.
  */
 struct writing {
     const struct wire_batch *b;
@@ -127,7 +127,7 @@ static int64_t sum_of(const struct wire_sample *s, size_t n)
     return sum;
 }
 
-/* Writes samples with the same stack as one; those without a time are added up. */
+/* Writes the samples of a stack as one sample; those without a time are added up. */
 static void put_sample(struct writing *w, struct buf *to, const struct wire_sample *s, size_t n)
 {
     bool counts = s->time_ns != 0;
@@ -264,7 +264,7 @@ static int put_resource_profiles(struct writing *w, struct buf *to, uint32_t res
 
 /* ---- the dictionary ---- */
 
-/* What OpenTelemetry calls the kinds of frames of which jvmscope has more. */
+/* OpenTelemetry's names for kinds of frames, of which jvmscope has more. */
 static const struct {
     const char *kind, *type;
 } kinds[] = {
@@ -389,7 +389,7 @@ static int begin(struct writing *w)
     return w->error;
 }
 
-/* Returns whether no profile before this one has its resource. */
+/* Returns whether no earlier profile has the same resource. */
 static bool is_first_of_resource(const struct wire_batch *b, size_t profile)
 {
     for (size_t i = 0; i < profile; i++)

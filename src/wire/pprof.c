@@ -43,7 +43,7 @@ struct line {
 };
 
 struct location {
-    size_t first, n; /* of lines, the innermost first: the others have inlined it */
+    size_t first, n; /* lines, the innermost first; the others have inlined it */
 };
 
 struct pprof {
@@ -112,7 +112,7 @@ static int read_function(struct pprof *p, struct cursor c)
                                                   n[FUNCTION_FILE]}));
 }
 
-/* Reads everything but the samples, which refer to the rest by number. */
+/* Reads everything but the samples, which refer to the rest by numbers. */
 static int read_tables(struct pprof *p, struct cursor c)
 {
     struct wire_profile *profile = profile_of(p);
@@ -197,7 +197,7 @@ static int read_frames(struct pprof *p)
     return r;
 }
 
-/* What a comment of jvmscope says about the figures. */
+/* What a comment written by jvmscope states about the figures. */
 static int read_notes(struct pprof *p, struct cursor c)
 {
     struct proto_field f;

@@ -18,7 +18,10 @@ enum { PROFILE_MAX = 64 << 20, NAME_MAX_BYTES = 1 << 16 };
 
 /* ---- /ingest ---- */
 
-/* A time in seconds, milliseconds, microseconds or nanoseconds, by how many digits it has. */
+/*
+ * Reads a time in seconds, milliseconds, microseconds or nanoseconds; the number of digits shows
+ * which.
+ */
 static uint64_t time_of(const char *text)
 {
     uint64_t v = text ? strtoull(text, NULL, 10) : 0;
@@ -202,7 +205,10 @@ enum { SAMPLE_PROFILE = 1, SAMPLE_ID };
 
 enum { LABEL_NAME = 1, LABEL_VALUE };
 
-/* Names with two underscores are Pyroscope's own; the pprof profile says the same itself. */
+/*
+ * Names that begin with two underscores are Pyroscope's own; the pprof profile has the same
+ * information.
+ */
 static int add_label(struct wire_batch *b, struct str name, struct str value,
                      struct decode_labels *to)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of querier.v1.QuerierService. In JSON an int64 is a text, as protobuf's mapping has it.
+/*
+ * Answers of querier.v1.QuerierService. In JSON an int64 is a text, as in protobuf's JSON mapping.
  */
 #include "base/json.h"
 #include "base/protobuf.h"
@@ -230,9 +231,9 @@ int pyroscope_put_series(const struct pyroscope_series *series, size_t n, bool j
 /* ---- flame graphs ---- */
 
 /*
- * A row of bars for each depth, from left to right: how far the bar lies from the end of the one
- * before it, its total, its own part, and the number of its name. The part of a bar that is its own
- * lies before its children.
+ * Writes a row of bars per depth, from left to right: the distance of the bar from the end of the
+ * previous one, its total, its own part, and the number of its name. A bar's own part is to the
+ * left of its children.
  */
 struct bar {
     uint32_t node;
@@ -307,7 +308,7 @@ static int add_bar(struct flame *f, int64_t *end, int64_t at, int64_t total, int
     return r;
 }
 
-/* Adds the children of a bar to the next row, and what is too light for it as one bar. */
+/* Adds the children of a bar to the next row, and a single bar for those that are too light. */
 static int add_children(struct flame *f, const struct bar *bar, struct buf *others)
 {
     int64_t at = bar->at + f->f->nodes[bar->node].self, light = 0;

@@ -29,7 +29,7 @@ bool unpack_is_packed(const void *data, size_t len)
     return is_gzip(data, len) || is_zstd(data, len);
 }
 
-/* Appends a piece of what comes out, which is at most max bytes altogether. */
+/* Appends a piece of the output, which may have at most max bytes in all. */
 static int take(struct buf *to, size_t before, const uint8_t *piece, size_t n, size_t max)
 {
     if (n > max - (to->len - before))

@@ -69,7 +69,7 @@ JNIEXPORT void JNICALL Java_AllocJni_strings(JNIEnv *jni, jclass self, jint n)
     }
 }
 
-/* What a native method calls back belongs to Java. */
+/* Objects that the native method makes by calling back into Java belong to Java. */
 JNIEXPORT void JNICALL Java_AllocJni_calls(JNIEnv *jni, jclass self, jint n);
 
 JNIEXPORT void JNICALL Java_AllocJni_calls(JNIEnv *jni, jclass self, jint n)

@@ -71,7 +71,7 @@ static long trace_of(JNIEnv *env, const char *expected, int depth)
     return trace.num_frames * 100000L;
 }
 
-/* Functions that are given NULL answer as for anything else that they do not know. */
+/* A function that is given NULL answers as for any other value that it does not know. */
 static long null_arguments(void)
 {
     JVMPI_CallTrace trace = {NULL, -1, NULL};
@@ -183,7 +183,10 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         (*env)->ReleaseStringUTFChars(env, (jstring)o, name);
     } else if (IS("counted calls"))
         r = counted_calls();
-    /* The nesting of the n-th thread ever known, if it is a carrier; -1,000,000 after the last. */
+    /*
+     * Returns how deeply the calls of the n-th thread ever known are nested, if it is a carrier;
+     * -1,000,000 after the last thread.
+     */
     else if (IS("nesting of")) {
         long *nesting =
             number < n_threads ? (long *)jvmpi->GetThreadLocalStorage(threads[number].env) : NULL;

@@ -84,7 +84,7 @@ void on_instruction(JVMPI_Event *e)
     if (e->u.instruction.offset > before)
         plain_offsets++;
     before = e->u.instruction.offset;
-    /* By the offsets in JvmpiWork's class file, which the program tells. */
+    /* Finds them by their offsets in JvmpiWork's class file, which the program passes. */
     if (e->u.instruction.u.tableswitch_info.low == 10 &&
         e->u.instruction.u.tableswitch_info.hi == 13)
         sprintf(one, "t%d ", (int)e->u.instruction.u.tableswitch_info.key);

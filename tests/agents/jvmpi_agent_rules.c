@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threading rules of section 1.5 of the specification, each as a question that JvmpiWork's
- * "rules" asks.
+ * The threading rules of section 1.5 of the specification. Each is a scenario of JvmpiWork's
+ * "rules".
  */
 #include "jvmpi_agent.h"
 
@@ -14,13 +14,13 @@ static volatile long arrived[64], arrived_elsewhere[64], arrived_requested[64];
 static char wanted_thread[64], wanted_class[64];
 static JNIEnv *volatile started_in, *volatile loaded_in, *volatile ended_in, *volatile allocated_in;
 static volatile int inside, meeting, met;
-/* of the bracket that is held until another thread is about to call DisableGC */
+/* the end of the bracket, which is held until another thread is about to call DisableGC */
 static volatile int hold_bracket, in_bracket, about_to_disable;
 static JNIEnv *volatile bracket_in;
 
 enum { BUSY = 4 }; /* threads named "busy ..." */
 
-/* of the busy threads that suspended_dumps keeps in their handlers: what each does there */
+/* what each of the busy threads does in its handler, in which suspended_dumps keeps it */
 enum { NOTHING, ASKS, ASKS_AS_OWNER, WANTS_MONITOR };
 
 static JNIEnv *busy[BUSY];
@@ -35,7 +35,7 @@ static void begin(JNIEnv *env)
     asking = env;
 }
 
-/* Makes two threads be in a handler at the same time, if the layer allows it. */
+/* Makes two threads run a handler at the same time, if the layer allows it. */
 static void meet(void)
 {
     int i;
@@ -69,8 +69,8 @@ static void handle(JNIEnv *env)
 }
 
 /*
- * A thread that ends; its stage is 1 in the handler of its THREAD_END, and 2 when the handler has
- * taken a monitor.
+ * A thread that ends. Its stage is 1 in the handler of its THREAD_END, and 2 when the handler has
+ * entered a monitor.
  */
 static JNIEnv *volatile ending;
 static volatile jobjectID ending_id;
@@ -239,7 +239,7 @@ static long busy_threads(JNIEnv **list)
 }
 
 /*
- * Thread suspended mode: nothing that the caller may request waits for a suspended thread. Threads
+ * Thread suspended mode: no request that the caller may make waits for a suspended thread. Threads
  * named "busy ..." keep running.
  */
 static long suspends(JNIEnv *env)
@@ -250,7 +250,7 @@ static long suspends(JNIEnv *env)
     JVMPI_CallFrame frames[16];
     JVMPI_CallTrace trace;
     long traced = 0, round, i, n = busy_threads(list);
-    /* A thread that Java takes for running may not have reported its start yet. */
+    /* A thread that Java considers to be running may not have reported its start yet. */
     for (i = 0; i < 1000 && n < BUSY; i++) {
         pause_ms(10);
         n = busy_threads(list);
@@ -287,9 +287,9 @@ static void end_soon(void *unused)
 }
 
 /*
- * GetThreadObject and RequestEvent agree on whether a thread has ended: it has not before the
- * handler of its THREAD_END has taken a raw monitor, as it does when it takes the thread out of its
- * table. Returns two digits for each stage and for what follows: whether each answers.
+ * GetThreadObject and RequestEvent agree on whether a thread has ended. It has not before the
+ * handler of its THREAD_END has entered a raw monitor, as it does to remove the thread from its
+ * table. Returns two digits for each stage and for what follows: whether each function answers.
  */
 static long asks_for_ending(void)
 {
@@ -319,11 +319,11 @@ static int all(const volatile int *flags)
 }
 
 /*
- * No dump waits for the handlers of threads that the caller has suspended, nor for one that wants a
- * raw monitor that a suspended thread owns. Two busy threads are suspended in their handlers, run
- * on in native code and call a function of the interface, which returns when they have been
- * resumed. DisableGC does not wait for the end of a bracket whose thread is suspended. Returns
- * 11111, with another digit for what takes 5 s.
+ * No dump waits for the handlers of threads that the caller has suspended, nor for a handler that
+ * wants a raw monitor that a suspended thread owns. Two busy threads are suspended in their
+ * handlers, continue in native code and call a function of the interface, which returns when they
+ * have been resumed. DisableGC does not wait for the end of a bracket whose thread is suspended.
+ * Returns 11111, with another digit for what takes 5 s.
  */
 static long suspended_dumps(void)
 {

@@ -187,8 +187,8 @@ static void on_allocation(const JVMPI_Event *e, struct thread_record *t, bool re
     if (traced)
         check_trace(&trace, "the trace of an OBJECT_ALLOC");
     /*
-     * A dump finds objects that may have ended since, but what a thread has just made is there. The
-     * dump of a class would have its CLASS_LOAD requested before that comes by itself.
+     * A dump may find objects that have ended since, but objects that a thread has just made exist.
+     * For the dump of a class, its CLASS_LOAD would be requested before it comes by itself.
      */
     const struct class_record *c = table_get(&classes, e->u.obj_alloc.class_id);
     bool of_class = c && !strcmp(c->name, "java.lang.Class");
@@ -258,7 +258,7 @@ static void on_raw(const JVMPI_Event *e, struct thread_record *t, jint type)
         t->in_raw = false;
 }
 
-/* Requires the monitor. Weak and strong references share a table. */
+/* Requires the monitor. The table has weak and strong references. */
 static void on_reference(const JVMPI_Event *e, jint type)
 {
     bool alloc =
@@ -534,7 +534,10 @@ static void make_references(void)
 
 JNIEXPORT void JNICALL Java_JvmpiContract_references(JNIEnv *env, jclass class);
 
-/* The program's: replaces some references, so that they are made and end while dumps are taken. */
+/*
+ * Called by the program: replaces some references, so that references are made and freed while
+ * dumps are taken.
+ */
 JNIEXPORT void JNICALL Java_JvmpiContract_references(JNIEnv *env, jclass class)
 {
     enum { MANY = 10 };
@@ -577,7 +580,7 @@ static void *attach_repeatedly(void *unused)
 
 JNIEXPORT void JNICALL Java_JvmpiContract_attach(JNIEnv *env, jclass class, jint n);
 
-/* The program's: has n pairs of threads attach themselves without a name. */
+/* Called by the program: has n pairs of threads attach themselves without a name. */
 JNIEXPORT void JNICALL Java_JvmpiContract_attach(JNIEnv *env, jclass class, jint n)
 {
     (*env)->GetJavaVM(env, &program_vm);
@@ -615,7 +618,7 @@ static void on_shut_down(void)
     vm->RawMonitorEnter(tables);
     request_known();
     request_dumps();
-    request_known(); /* also what the dumps were the first to have */
+    request_known(); /* includes objects that dumps were the first to report */
     check_threads();
     check_tables_at_end();
     if (atomic_load(&brackets))

@@ -3,10 +3,10 @@
  * A JVMPI agent that enables events in a handler while another thread does so too, for JvmpiSwitch.
  * The program enters its method marker() while the VM links a class, and so holds that class's
  * lock. The handler lets a thread of the agent enable MONITOR_CONTENDED_EXIT, for which the layer
- * changes all classes and the VM waits for that lock. Then it enables events itself, for which it
- * must not wait.
- * Later the program calls held(), whose code the layer changes while it runs: the METHOD_EXIT that
- * follows is the first event of that method, and names it as CLASS_LOAD did.
+ * changes all classes, and the VM waits for that lock. Then the handler enables events itself, for
+ * which it must not wait. Later the program calls held(), whose code the layer changes while it
+ * runs. The METHOD_EXIT that follows is the first event of that method, and has the same id as
+ * CLASS_LOAD.
  */
 #include "jvmpi.h"
 

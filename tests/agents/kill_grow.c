@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For LD_PRELOAD: kills the process as soon as the third growth of a file has its room. */
+/*
+ * For LD_PRELOAD: kills the process as soon as room has been allocated for the third growth of a
+ * file.
+ */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

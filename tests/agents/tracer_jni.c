@@ -35,7 +35,7 @@ NATIVE(void, leave)
     otel_thread_ctx_v1 = NULL;
 }
 
-/* What a broken tracer might do: the pointer leads nowhere. */
+/* Imitates a broken tracer: the pointer leads nowhere. */
 NATIVE(void, nowhere)
 {
     otel_thread_ctx_v1 = (struct record *)(uintptr_t)0x1000;

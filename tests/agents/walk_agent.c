@@ -276,8 +276,8 @@ static void *kick(void *unused)
     uint64_t seed = (uint64_t)getpid();
     while (!stopping) {
         /*
-         * Half to one and a half intervals, so that a program with a regular period is not always
-         * sampled at the same place.
+         * Between half an interval and one and a half, so that a program with a regular period is
+         * not always sampled at the same place.
          */
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         long ns =
@@ -529,8 +529,8 @@ static const struct walk_frame *first_java(const struct sample *s)
 }
 
 /*
- * True when the oracle's top frame is one of our outer ones: it takes the caller for the top where
- * a frame is not built yet or already removed.
+ * Returns true when the oracle's top frame is one of our outer ones. It takes the caller for the
+ * top frame where a frame has not been built yet or has already been removed.
  */
 static int omits_top(const struct sample *s, const struct walk_frame *first)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the walker's native half alone, for processors without a JDK to test with:
- * unwind/test_walker.py builds it for aarch64 and runs it in an emulator. Guarded loads
- * must survive, and a walk out of libc's qsort must reach main. Prints "ok".
+ * Tests only the native half of the walker, for processors without a JDK to test with:
+ * unwind/test_walker.py builds it for aarch64 and runs it in an emulator. Guarded loads must
+ * survive, and a walk out of libc's qsort must reach main. Prints "ok".
  */
 #include "unwind/internal.h"
 #include "unwind/symbols.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Call frame information of a library that is not what it says: any bytes, at any address within
- * them.
- */
+/* Call frame information of a library that is not valid: any bytes, at any address within them. */
 #include "unwind/cfi.h"
 
 #include <errno.h>
@@ -30,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     if (len < 16)
         return 0;
-    /* The table's header is given, so that its contents are what is tried. */
+    /* The table's header is valid, so that its contents are tested. */
     uint8_t head[16] = {1, 0x1b, 0x03, 0x3b, 0, 0, 0, 0, 1, 0, 0, 0};
     uint8_t copy[4096] = {0};
     size_t n = len < sizeof(copy) ? len : sizeof(copy);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arbitrary bytes as a class file, edited in every way at once. The first byte chooses the ways.
- * What the rewriter accepts it must write as a class file that it reads again.
+ * Any bytes as a class file, edited in every way at once. The first byte chooses the ways. If the
+ * rewriter accepts the bytes, it must write a class file that it can read again.
  */
 #include "classfile/rewrite.h"
 
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     for (size_t m = 0; m < again.methods.len; m++)
         if (w.methods.data[m].len) {
-            /* The operands may be nonsense, but the instructions and tables must stand. */
+            /* The operands may be nonsense, but the instructions and tables must be valid. */
             static struct rewrite w2;
             struct edit *e2;
             if (rewrite_begin(&w2, &again) < 0 || edit_begin(&w2, m, &e2) < 0)

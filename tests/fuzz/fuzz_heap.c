@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole heap dump: indexed, then every verb of `jvmscope heap` asked; once more by the index
- * where it had a name.
+ * Any bytes as a heap dump, which is indexed and given to every verb of `jvmscope heap`; then once
+ * more with the index, if that got a name.
  */
 #include "answers/heap/ask.h"
 
@@ -46,7 +46,8 @@ static void ask_all(const struct heap *h)
 }
 
 /*
- * What holds in every heap: the roots retain what is reachable, a dominator retains its children.
+ * What holds in every heap: the roots retain what is reachable, and a dominator retains its
+ * children.
  */
 static void check(const struct heap *h)
 {
@@ -67,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
         abort();
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    /* An index that has no folder to lie in: nothing stays. */
+    /* There is no folder for the index, so no file remains. */
     struct heap_settings settings = {.index = "/nonexistent/index",
                                      .which = -1,
                                      .strong = data[size - 1] & 1,

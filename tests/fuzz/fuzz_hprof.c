@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HPROF's binary records and the sub-records of heap dumps, whatever the bytes are: every read is
- * within them.
+ * Any bytes as HPROF's binary records and the sub-records of heap dumps: no read goes beyond them.
  */
 #include "hprof/reader.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as commands: in one piece and byte by byte they must say the same. */
+/* Any bytes as commands: read in one piece and byte by byte, they must mean the same. */
 #include "hprof/command.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the VM's dump: an error or a rewritten dump, in both forms. */
+/* Any bytes as the VM's dump: the result is an error or a rewritten dump, in both forms. */
 #include "hprof/redump.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as HPROF text: items point into the text, nothing else is promised. */
+/* Any bytes as HPROF text: items point into the text; nothing else is guaranteed. */
 #include "hprof/text_reader.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a recording: read all there is of every event, in both orders. */
+/* Any bytes as a recording: reads everything in every event, in both orders. */
 #include "jfr/reader.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collapsed stacks, pprof and HPROF's outputs as profiles, then everything that is made of a
+ * Any bytes as collapsed stacks, pprof or HPROF's outputs, then everything that is made of such a
  * profile.
  */
 #include "profile/load.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index file of a timeline, whatever is in it behind what says that it is one: mapped, and
- * analysed when it holds; its nodes looked at one by one before that is known; and the same bytes
- * as a view's file of a timeline that is in order.
+ * Any bytes as an index file of a timeline, after the beginning that identifies it: the file is
+ * mapped, and analysed if it is accepted; before that, its nodes are read one by one. Then the same
+ * bytes as the file of a view of a valid timeline.
  */
 #include "analysis/critical_path.h"
 #include "analysis/monitor_stats.h"
@@ -62,7 +62,7 @@ static void analyse(struct timeline *t)
     }
 }
 
-/* What is asked of nodes before all of them were looked at. */
+/* Reads nodes one by one before all of them have been checked. */
 static void scan_some(const struct timeline *t)
 {
     static const uint32_t some[] = {0, 1, 2, 1000, TL_NONE};
@@ -86,7 +86,7 @@ static void replay_unchecked(const struct timeline *t)
     free(times);
 }
 
-/* The critical path looks at the nodes that it visits, the replay at all. */
+/* The critical path checks the nodes that it visits, the replay all of them. */
 static void analyse_unchecked(const struct timeline *t)
 {
     struct critical_path p;
@@ -109,7 +109,7 @@ static void analyse_unchecked(const struct timeline *t)
     critical_path_release(&p);
 }
 
-/* Writes the bytes behind a beginning that says what they are. */
+/* Writes the bytes after the beginning that identifies the file. */
 static void file_of(int fd, const void *start, size_t len, const uint8_t *data, size_t size)
 {
     if (ftruncate(fd, 0) < 0 || pwrite(fd, start, len, 0) < 0 ||

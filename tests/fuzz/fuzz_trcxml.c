@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XML of the thread profiler, whatever it holds: read, and analysed when it is one. */
+/* Any bytes as XML of the thread profiler: read, and analysed if they are valid. */
 #include "analysis/critical_path.h"
 #include "analysis/what_if.h"
 #include "timeline/trcxml.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/seqlock.h, the very text, under the memory model of C: relacy (package relacy-dev) takes the
- * place of <stdatomic.h> and tries what a processor that orders little may do. Prints "passed" and
- * ends with 0, or prints the execution that breaks it and ends with 1.
+ * Checks base/seqlock.h, the very source, under the memory model of C. relacy (package relacy-dev)
+ * replaces <stdatomic.h> and tries what a processor with weak ordering may do. Prints "passed" and
+ * exits with 0, or prints the execution that fails and exits with 1.
  *
- * Two writers and a reader of an entry of two words, which always hold the same. With
- * -DWITHOUT_FENCE the writer's fence is missing, which the program must find.
+ * Two writers and a reader share an entry of two words, which are always equal. With
+ * -DWITHOUT_FENCE the writer's fence is missing, which the program must detect.
  */
 #include <relacy/relacy.hpp>
 

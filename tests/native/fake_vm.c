@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_vm LIBRARY OPTIONS: plays the part of a VM as far as its first answer. Loads an agent as a
- * VM does and starts it on a thread of its own, in a VM that has no JVM TI. Prints what the agent
- * answers. Compiled with musl it shows that the agent runs there as well.
+ * fake_vm LIBRARY OPTIONS: stands in for a VM up to the agent's first answer. It loads an agent as
+ * a VM does and starts it on a separate thread, in a VM that has no JVM TI, and prints what the
+ * agent answers. Compiled with musl, it shows that the agent runs there as well.
  */
 #include <dlfcn.h>
 #include <jni.h>

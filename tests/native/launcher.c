@@ -25,7 +25,7 @@ static void *open_libjvm(void)
     return libjvm;
 }
 
-/* Calls main of the class argv[0] with the arguments behind it. */
+/* Calls main of the class argv[0] with the arguments that follow. */
 static int run(JNIEnv *jni, char **argv)
 {
     jclass class = (*jni)->FindClass(jni, argv[0]);

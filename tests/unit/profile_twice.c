@@ -109,8 +109,8 @@ static int64_t compare(const struct profile *p, struct recording *r, const struc
 }
 
 /*
- * Numbers that are equal for equal stacks of two profiles, in each of which stacks and threads are
- * numbered in the order in which they were met.
+ * Returns hashes that are equal for equal stacks of two profiles, although each profile numbers
+ * stacks and threads in the order in which it met them.
  */
 static uint64_t *hash_stacks(const struct profile *p)
 {
@@ -126,7 +126,9 @@ static uint64_t *hash_stacks(const struct profile *p)
     return hashes;
 }
 
-/* Adds the weights of samples by stack, and by thread and cell of time where asked for, times `by`.
+/*
+ * Adds the weights of samples, multiplied by `times`, by stack and, if requested, by thread and
+ * cell of time.
  */
 static bool add_weights(struct map *to, const struct profile *p,
                         const struct profile_samples *samples, bool threads, uint64_t cell_ns,

@@ -234,7 +234,7 @@ static void wide(struct state *t)
         if (i.pc <= t->e->code_len / 2)
             middle = i;
     buf_clear(&t->s);
-    /* Use long instructions, so that the verifiers have few of them to check. */
+    /* Uses long instructions, of which the verifiers have fewer to check. */
     for (int i = 0; i < 5500; i++) {
         code_op(&t->s, OP_WIDE);
         code_op(&t->s, OP_IINC);

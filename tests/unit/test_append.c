@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is appended to a recording is the same as before, by the recording's clock. */
+/* What is appended to a recording is unchanged, by the recording's clock. */
 #include "tests.h"
 
 #include "base/clock.h"
@@ -90,7 +90,7 @@ static int append(const char *to, const char *from)
     return r;
 }
 
-/* The events of a recording from an offset on are those of another file. */
+/* Checks that the events of a recording from an offset on are those of another file. */
 static void compare(struct recording *all, struct recording *before, uint64_t offset)
 {
     struct rec_event e, b;

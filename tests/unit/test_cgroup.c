@@ -96,7 +96,7 @@ static void version_1(void **state)
     assert_int_equal(f.quota_us, 50000);
     assert_int_equal(f.throttled_ns, 123456789);
     assert_int_equal(f.throttled_slices, 4);
-    assert_int_equal(f.memory_limit, -1); /* that number means none */
+    assert_int_equal(f.memory_limit, -1); /* this number stands for no limit */
     assert_int_equal(f.memory_used, 1000);
     assert_int_equal(f.memory_failures, 2);
 }
@@ -140,7 +140,7 @@ static void processors_of_version_2(void **state)
     assert_true(processors() == 0.2);
 }
 
-/* Where both controllers share a folder that has no link named "cpu". */
+/* Both controllers share a folder, and there is no link named "cpu". */
 static void processors_of_a_shared_folder(void **state)
 {
     put("4:cpuset:/\n3:cpuacct,cpu:/a\n", "list");

@@ -55,7 +55,7 @@ static void hashes_are_those_of_the_standard(void **state)
     struct fleet_hash h = fleet_sha_end(&s);
     hex_of(&h, text);
     assert_string_equal(text, "cdc76e5c9914fb9281a1c7e284d73e67");
-    /* In pieces of any length it is the same. */
+    /* Adding the text in pieces of any length gives the same hash. */
     for (size_t piece = 1; piece < 200; piece++) {
         fleet_sha_begin(&s);
         for (size_t at = 0; at < sizeof(million); at += piece)
@@ -122,7 +122,10 @@ static void blocks_hold_what_was_put_in(void **state)
         assert_int_equal(fleet_block_read(&back, data.data, data.len), 0);
         assert_int_equal(back.list.len, 3);
         assert_memory_equal(back.list.data, lists[i], sizeof(lists[i]));
-        /* Missing and additional bytes are detected, and so are contents that no version wrote. */
+        /*
+         * Missing and additional bytes are detected, and so are contents that no version has
+         * written.
+         */
         for (size_t len = 0; len < data.len; len++)
             assert_int_equal(fleet_block_read(&back, data.data, len), -EBADMSG);
         buf_u8(&data, 0);
@@ -234,7 +237,7 @@ static void batches_go_from_process_to_process(void **state)
     batch_release(&back);
     for (size_t len = 0; len < packed.len; len++)
         assert_int_not_equal(unpack_bytes(&back, packed.data, len), 0);
-    /* Whatever is changed in it is noticed or harmless. */
+    /* Whatever is changed in it is detected or harmless. */
     for (size_t i = 0; i < packed.len; i++) {
         struct cursor c = cursor_of(packed.data, packed.len);
         packed.data[i] ^= 0xff;
@@ -386,7 +389,7 @@ static int sum_latencies(void *context, const struct store_latency *l)
     return 0;
 }
 
-/* How many requests there are, or readings of figures, of the name "GET /" alone. */
+/* Returns how many requests, or readings of figures, have the name "GET /". */
 static uint64_t latencies_of(struct store *s, enum fleet_name_kind names)
 {
     struct fleet_choice choice = {.names = names};
@@ -400,7 +403,7 @@ static uint64_t latencies_of(struct store *s, enum fleet_name_kind names)
     return sum;
 }
 
-/* A figure that is called as a request is. */
+/* A figure with the same name as a request. */
 static void add_figure(struct store *s, uint64_t count)
 {
     struct fleet_origin o = {
@@ -517,13 +520,13 @@ static void what_is_old_is_removed(void **state)
     static const char *const names[] = {"stack", "frame", "series", "request", "trace"};
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         assert_int_equal(rows_of(path, names[i]), 1);
-    /* Stores are used now, whatever the samples' times are. */
+    /* Stores are used now, whatever the times of the samples. */
     int64_t last_day = MAX(at, (int64_t)time(NULL)) + INT64_C(500) * 86400;
     assert_int_equal(store_tidy(s, &store_keep_default, last_day, &why), 0);
     assert_int_equal(samples_of(s, 0), 0);
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         assert_int_equal(rows_of(path, names[i]), 0);
-    /* They are made anew, and nothing is mixed up. */
+    /* The numbers are assigned anew, and nothing is mixed up. */
     add_one(s, "c", 9);
     assert_int_equal(samples_of(s, 0), 9);
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -533,7 +536,7 @@ static void what_is_old_is_removed(void **state)
     unlink(path);
 }
 
-/* ---- regressions, and changes that are none */
+/* ---- regressions, and changes that are not regressions */
 
 enum {
     STORES = SANITIZED ? 1 : 10,
@@ -606,7 +609,7 @@ static void add_version(struct store *s, int service, int version, double of_met
     }
 }
 
-/* How many methods `findings` names in a service. */
+/* Returns how many methods `findings` reports for a service. */
 static size_t findings_of(struct store *s, int service, bool *ret_right)
 {
     struct buf out = BUF(1 << 24), why = BUF(1000);
@@ -625,7 +628,7 @@ static size_t findings_of(struct store *s, int service, bool *ret_right)
     return n;
 }
 
-/* A store of so many services, of which the last one got worse. */
+/* A store of this many services, of which the last one became slower. */
 static int alarms_in_one_store(int services)
 {
     char path[] = "test-fleet-XXXXXX", url[64];
@@ -651,9 +654,9 @@ static int alarms_in_one_store(int services)
 }
 
 /*
- * Among 200 services whose new version equals the old one, no more are named than the rate of false
- * alarms of 1 % allows: more than 7 would be chance once in a thousand times. Each of ten services
- * in which a method takes three times as long is named.
+ * 200 services have a new version that equals the old one. No more of them are reported than the
+ * rate of false alarms of 1 % allows: more than 7 would be chance once in a thousand times. In each
+ * of ten other services, the method that takes three times as long is reported.
  */
 static void equal_versions_are_not_named(void **state)
 {

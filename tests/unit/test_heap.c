@@ -59,7 +59,8 @@ static void random_graph(struct graph *g)
     for (unsigned e = 0; e < g->edges_n; e++) {
         g->edges[e].from = (unsigned)rnd(g->nodes);
         /*
-         * The target is any node, a node nearby, or the next of a chain with a few references back.
+         * The target is any node, a node nearby, or the next node of a chain with a few references
+         * back.
          */
         unsigned to = shape == 0 || rnd(8) == 0 ? (unsigned)rnd(g->nodes)
                                                 : g->edges[e].from + 1 + (unsigned)rnd(3);
@@ -122,7 +123,7 @@ static void check_graph(bool wide, bool strong)
     random_graph(&g);
     store(&g, &e, strong);
     assert_int_equal(dominators_search(&d, &e, g.roots, g.roots_n, wide, strong), 0);
-    /* What only weak references lead to counts as retained by the root. */
+    /* Objects to which only weak references lead count as retained by the root. */
     assert_int_equal(dominators_finish(&d, &e, NULL, 2), 0);
     for (uint64_t i = 0; i < d.extra_n; i++) {
         assert_true(g.roots_n < MAX_NODES);

@@ -40,7 +40,7 @@ static void put(struct timeline_builder *b, uint64_t ms, uint32_t thread, enum t
     put_of(b, ms, thread, kind, 0, owner);
 }
 
-/* A recorded hold takes precedence, although contention suggested an earlier beginning. */
+/* A recorded hold takes precedence, although contention suggests an earlier beginning. */
 static void holds_that_were_recorded_are_exact(void **state)
 {
     struct timeline_builder *b = builder_of(2);
@@ -63,7 +63,7 @@ static void holds_that_were_recorded_are_exact(void **state)
         assert_int_equal(hold_of(&h, thread, 0)->flags,
                          thread ? HOLD_EXACT | HOLD_WOKEN : HOLD_EXACT);
     }
-    /* The acquire is where the wait for the lock ended. */
+    /* The lock was acquired where the wait for it ended. */
     assert_int_equal(tl_node(t, h.links[hold_slot(&h, 1, 0)].acquire).kind, TL_RUN);
     assert_int_equal(hold_stats(t, &h, &(struct stats_filter){0}, &table), 0);
     assert_int_equal(table.rows.len, 1);
@@ -107,8 +107,8 @@ static void objects_of_a_path_are_those_of_waits(void **state)
 }
 
 /*
- * Time in which any lock of the class is held counts once: from 1 to 8, and at 9, although another
- * is held at the same time.
+ * Time in which any lock of the class is held counts once: from 1 to 8, and at 9, where another
+ * lock is held at the same time.
  */
 static void two_locks_of_a_class_share_once(void **state)
 {
@@ -306,8 +306,8 @@ static void held_by_caller(bool notifies, uint64_t end_ms)
     assert_int_equal(hold_of(&h, CALLER, 0)->end, end_ms * NS_PER_MS);
     holds_release(&h);
     /*
-     * Without that section CALLER comes first and holds the lock for a millisecond, not until its
-     * next event.
+     * Without that section CALLER comes first. It then holds the lock for a millisecond, not until
+     * its next event.
      */
     struct what_if_answer a;
     struct what_if w = {.lock = is_number, .lock_arg = &number, .factor = 0};
@@ -326,8 +326,8 @@ static void a_lock_is_not_held_to_the_next_event(void **state)
 
 /*
  * FIRST holds LOCK for 10 ms. SECOND requests it at 5 ms, gets it 3 ms after its release, and holds
- * it for 2 ms. Without the sections nobody waits: SECOND continues at 5 ms, and FIRST, which then
- * runs for 10 ms, need not wake it. (Only the simulation can show that.)
+ * it for 2 ms. Without the sections no thread waits: SECOND continues at 5 ms, and FIRST, which
+ * then runs for 10 ms, need not wake it. (Only the simulation can show that.)
  */
 static void who_does_not_wait_is_not_woken(void **state)
 {
@@ -371,7 +371,8 @@ static void who_does_not_wait_is_not_woken(void **state)
 /*
  * FIRST holds LONG for 10 ms and then FREE for 5 ms; SECOND holds FREE from 2 to 7 ms. With LONG
  * scaled to 3 ms, FIRST requests FREE at 3 ms and holds it from 7 to 12 ms. If both held it at the
- * same time before, they are readers, and nobody waits: until 8 ms.
+ * same time in the recording, they are readers and do not wait for each other: FIRST then holds it
+ * until 8 ms.
  */
 static void a_lock_that_was_free_is_waited_for(void **state)
 {
@@ -419,8 +420,8 @@ static void a_lock_that_was_free_is_waited_for(void **state)
 }
 
 /*
- * A thread that notifies 10,000 times at random intervals of 1 to 100 ms, and once, in the middle,
- * waits for an hour.
+ * A thread that notifies 10,000 times at random intervals of 1 to 100 ms, and waits for an hour
+ * once, in the middle.
  */
 static void pieces_say_how_runs_differ(void **state)
 {
@@ -540,8 +541,9 @@ static void hand_overs_may_take_longer(void **state)
 }
 
 /*
- * Who waits for a lock has left it, also where its new owner is unknown: three short holds with
- * sleeps in between are not one long hold, which would have made the program faster.
+ * A thread that waits for a lock has left it, even if its new owner is unknown. Three short holds
+ * with sleeps in between are therefore not one long hold, whose shortening would make the program
+ * faster.
  */
 static void who_waits_for_a_lock_has_left_it(void **state)
 {
@@ -571,7 +573,7 @@ static void who_waits_for_a_lock_has_left_it(void **state)
     struct what_if w = {.lock = any_lock, .factor = 0.5};
     assert_int_equal(what_if(t, &(struct path_options){.end_thread = TL_NONE}, &w, &a), 0);
     assert_int_equal(a.before, ROUNDS * ROUND_MS * NS_PER_MS);
-    assert_int_equal(a.high, a.before); /* if they were left at once */
+    assert_int_equal(a.high, a.before); /* what they would take if they were left at once */
     timeline_free(t);
 }
 

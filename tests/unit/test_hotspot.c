@@ -39,8 +39,8 @@ static void layouts_of_all_versions(void **state)
 }
 
 /*
- * An image that is read where it is has the same layout, also the second time. In a process of its
- * own for each, because a process has one libjvm, whose layout is kept.
+ * An image that is read in place has the same layout, also the second time. Each read has its own
+ * process, because the layout of a process's only libjvm is cached.
  */
 static void a_layout_is_the_same_in_place(void **state)
 {
@@ -450,7 +450,7 @@ static void lines_of_the_log(void **state)
     assert_int_equal(line.tid, 14589);
     assert_text(line.tags, "gc,start");
     assert_text(line.text, "GC(0) Pause Full (System.gc())");
-    /* A line that ends anywhere is read or refused, never beyond its end. */
+    /* A line that is cut off anywhere is read or refused, but never read beyond its end. */
     for (size_t n = 0; n < strlen(text); n++) {
         char *part = strndup(text, n);
         struct log_gc g;
@@ -589,7 +589,7 @@ static void compilers_of_the_log(void **state)
     assert_false(log_trap_read(text_of("cid="), &t));
 }
 
-/* A thread that goes on while it is read: before its nth load it may take another buffer. */
+/* A thread that continues while it is read: before its nth load it may get another buffer. */
 enum { ALLOCATED, START, TOP, END, WORDS, BUFFER = 4096, FAR = 1 << 30 };
 
 struct busy_thread {
@@ -625,7 +625,7 @@ static void bytes_of_a_thread_that_goes_on(void **state)
         struct busy_thread t = {{0, FAR, FAR + 100, FAR + BUFFER}, 100, i, 0};
         struct memory m = {&t, read_busy};
         uint64_t before = t.truth, bytes = thread_bytes(&m, 0, &at);
-        /* of what is allocated during the call the last buffer may be missing */
+        /* the last buffer of what is allocated during the call may be missing */
         if (bytes + BUFFER < before || bytes > t.truth)
             fail_msg("refills %#llx: %llu of %llu to %llu", (unsigned long long)i,
                      (unsigned long long)bytes, (unsigned long long)before,

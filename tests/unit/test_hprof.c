@@ -567,7 +567,7 @@ static void a_text_is_known_by_how_it_begins(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         assert_true(hprof_text_begins(texts[i], strlen(texts[i])));
-        assert_false(hprof_text_begins(texts[i], 5)); /* no more than is there is looked at */
+        assert_false(hprof_text_begins(texts[i], 5)); /* nothing beyond the end is read */
     }
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         assert_false(hprof_text_begins(others[i], strlen(others[i])));

@@ -99,7 +99,7 @@ static void lost(const char *reason, int64_t start, int64_t amount)
     jfr_commit(&e);
 }
 
-/* How many files are open that have no name any more. */
+/* Returns how many open files have no name any more. */
 static unsigned open_without_name(void)
 {
     unsigned n = 0;
@@ -537,7 +537,9 @@ static void a_cut_recording_is_shorter_and_says_so(void **state)
     free(bytes);
 }
 
-/* "1 call was lost: their buffer was full" is wrong: a reason must be right for one and for many.
+/*
+ * A reason must be correct for one lost thing as well as for many: "1 call was lost: their buffer
+ * was full" is wrong.
  */
 static void reasons_are_right_for_one_thing(void **state)
 {

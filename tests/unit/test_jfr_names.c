@@ -27,7 +27,10 @@ static char path[64], part_path[64];
 static struct jfr_writer *w;
 static uint32_t type;
 
-/* The names of number n: n itself 200 characters wide, so that what is kept of them shows. */
+/*
+ * The names of number n. The number is padded to 200 characters, so that the memory of names that
+ * are kept is visible.
+ */
 static void name_of(char kind, int64_t n, char ret[256])
 {
     snprintf(ret, 256, "%c%0200lld", kind, (long long)n);
@@ -81,7 +84,7 @@ static void put(int64_t number, uint64_t thread, uint64_t class, uint64_t text)
     jfr_commit(&e);
 }
 
-/* An event whose thread, class and method nobody has seen before or sees again. */
+/* Writes an event whose thread, class and method are new and never occur again. */
 static void churn(int64_t n, uint64_t text)
 {
     char name[256];
@@ -114,7 +117,7 @@ static void assert_name(char kind, int64_t number, const char *found)
     assert_string_equal(found, name);
 }
 
-/* Each event of a part has all its names. Returns how many there are. */
+/* Checks that each event of a part has all its names. Returns the number of events. */
 static size_t read_part(void)
 {
     static const struct rec_select wanted[] = {{"jvmscope.test.Churn", 0}, {0}};
@@ -184,8 +187,10 @@ static void new_names_for_ever(void **state)
     assert_in_range(warm, IN_CHUNK * 1000, 4 * IN_CHUNK * 2000);
 }
 
-/* A name that each chunk uses is kept; an id that is no longer used leads to nothing, never to
- * another name. */
+/*
+ * A name that each chunk uses is kept. An id that is no longer used stands for nothing, never for
+ * another name.
+ */
 static void an_old_id_leads_to_nothing(void **state)
 {
     struct jfr_counters counters;

@@ -148,8 +148,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /*
- * Reads the part. Each step must have its stack and its thread if its number is below `named`;
- * those after it may lack what they refer to, because their writer was killed before it wrote that.
+ * Reads the part. Each step must have its stack and its thread if its number is below `named`.
+ * Later steps may lack them, because their writer was killed before it wrote them.
  */
 static void read_part_named(struct numbers *ret, int64_t named)
 {
@@ -261,7 +261,7 @@ static void the_part_begins_at_the_event(void **state)
     release(&all);
 }
 
-/* A part that is given its beginning has it, however late it is taken. */
+/* A part whose beginning is given has that beginning, however late it is taken. */
 static void the_part_begins_when_it_shall(void **state)
 {
     struct jfr_ring_part part;
@@ -353,7 +353,7 @@ static void a_full_ring_holds_the_newest(void **state)
     release(&n);
 }
 
-/* What writing failed with is no fault of the ring. */
+/* An earlier failure to write is not blamed on the ring. */
 static void a_disk_without_room_is_the_reason(void **state)
 {
     const struct jfr_ring_cut all = {.flushed = true};
@@ -453,7 +453,8 @@ static pid_t start_recorder(uint64_t bytes)
     pid_t pid = fork();
     if (pid)
         return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test does not leave it behind */
+    /* removed here so that a failed test does not leave it behind */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     pthread_t thread;
     if (open_ring(path, bytes, 3600 * NS_PER_SECOND) ||
         pthread_create(&thread, NULL, write_steps, NULL))
@@ -482,7 +483,7 @@ static void a_killed_recorder_leaves_all_it_published(void **state)
         pid_t pid = start_recorder(3 << 20);
         await(1000 + round * 2300);
         if (round % 3 == 0) {
-            /* While it writes: a copy has no gap either. */
+            /* A copy that is made while it writes has no gap either. */
             int64_t named = atomic_load(&shared->named);
             int r = take_from(path, 0, false, &part);
             assert_true(r == 0 || r == -EAGAIN);
@@ -528,7 +529,7 @@ static void damaged_rings_are_read_or_refused(void **state)
     size_t segment = (len - JFR_RING_HEAD) / 4;
     srand(1);
     for (int i = 0; i < 300; i++) {
-        /* The heads are where damage matters. */
+        /* Damage matters most in the heads. */
         size_t at = i % 3 == 0 ? (size_t)rand() % 128
                     : i % 3 == 1
                         ? JFR_RING_HEAD + (size_t)rand() % 4 * segment + (size_t)rand() % 72

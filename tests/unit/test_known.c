@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks that are recognized: a thread, its stack, a compilation and a Method, all of them made up.
+/*
+ * Stacks that are recognized instead of walked. The thread, its stack, a compilation and a Method
+ * are artificial.
  */
 #include "unwind/internal.h"
 #include "unwind/known.h"
@@ -43,7 +45,7 @@ static void set_up_vm(void)
     l->sizeof_const_method = 24;
 }
 
-/* Sets all up as it is when the stack is walked. */
+/* Sets everything up as it is when the stack is walked. */
 static void set_up(void)
 {
     for (int i = 0; i < STACK_WORDS; i++)
@@ -94,7 +96,7 @@ static void every_word_and_all_code_must_be_the_same(void **state)
     set_up_vm();
     set_up();
     struct known_stack k = keep();
-    /* The same at another address is something else, too. */
+    /* The same values at another address are another stack. */
     static uint64_t other_constant[8], other_pool[2], other_holder[2];
     memcpy(other_constant, constant, sizeof(constant));
     memcpy(other_pool, pool, sizeof(pool));
@@ -128,7 +130,7 @@ static void every_word_and_all_code_must_be_the_same(void **state)
         set_up();
         assert_true(is(&k));
     }
-    /* Words that no walk has read do not matter. */
+    /* Changes of words that no walk has read do not matter. */
     for (int i = 0; i < STACK_WORDS; i++) {
         bool read = false;
         for (int n = 0; n < WORDS; n++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums that a recording states again and again count once, in whichever order they are read. */
+/* Sums that a recording states repeatedly count once, in whichever order they are read. */
 #include "tests.h"
 
 #include "base/clock.h"

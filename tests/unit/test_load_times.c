@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of counted calls that are below zero once the cost of the probes is taken off. */
+/* Times of counted calls that become negative when the cost of the probes is subtracted. */
 #include "tests.h"
 
 #include "base/clock.h"
@@ -20,7 +20,7 @@ static const struct jfr_type type = {.name = "jvmscope.CallTimes",
 struct call {
     const char *stack;
     int64_t self_ns, open_ns;
-    int64_t settled_ns; /* what its time must be in the end */
+    int64_t settled_ns; /* its expected time */
 };
 
 enum { MOST = 6 };
@@ -73,7 +73,7 @@ static struct profile *loaded(const struct call *calls, size_t n)
     return p;
 }
 
-/* The rows of calls and the view of weights say the same. */
+/* The rows of calls and the weights of the view must agree. */
 static void check(const struct call *calls, size_t n)
 {
     _cleanup_(profile_freep) struct profile *p = loaded(calls, n);
@@ -98,15 +98,15 @@ static void a_caller_bears_what_is_below_zero(void **state)
 {
     const struct call calls[] = {{"a", 100, 0, 70}, {"ba", -30, 0, 0}, {"ca", 5, 0, 5}};
     check(calls, ARRAY_SIZE(calls));
-    /* The next one that was counted, where the caller itself was not. */
+    /* The next caller that was counted, if the direct caller was not. */
     const struct call deep[] = {{"a", 100, 0, 60}, {"dcba", -40, 0, 0}};
     check(deep, ARRAY_SIZE(deep));
-    /* And a caller that is then below zero has a caller, too. */
+    /* If that makes the caller negative, its caller is next. */
     const struct call chain[] = {{"a", 100, 0, 55}, {"ba", 10, 0, 0}, {"cba", -55, 0, 0}};
     check(chain, ARRAY_SIZE(chain));
 }
 
-/* What was called elsewhere has no part in the probes' cost of these calls. */
+/* Calls from elsewhere do not share the cost of the probes of these calls. */
 static void what_no_caller_can_bear_is_left_out(void **state)
 {
     const struct call calls[] = {{"a", 10, 0, 0}, {"ba", -60, 0, 0}, {"ca", 900, 0, 900}};

@@ -201,8 +201,8 @@ static void deadlock_holds_to_the_end(void **state)
 }
 
 /*
- * What refers to nodes that were packed long ago: a permit that is used at last, and threads that
- * waited for each other from the beginning on, whose deadlock is put in there at the end.
+ * Events that refer to nodes packed long ago: a permit that is used at last, and threads that have
+ * waited for each other from the beginning, whose deadlock is inserted there at the end.
  */
 static void old_nodes_change(void **state)
 {

@@ -149,7 +149,7 @@ static void commas_between_types_end_no_option(void **state)
     buf_release(&why);
 }
 
-/* Parses options that are right. The caller releases the result. */
+/* Parses valid options. The caller releases the result. */
 static struct options parsed(const char *text)
 {
     struct options o = {0};
@@ -166,7 +166,7 @@ static bool is_chosen(const struct options *o, enum option which)
     return text && strcmp(text, "n") != 0;
 }
 
-/* Returns whether always=y accepts an option of the table; writes what asks for it. */
+/* Returns whether always=y accepts an option of the table. Writes the words that request it. */
 static bool ask_for(enum option which, char *ret, size_t size)
 {
     const struct option_row *row = &option_table[which];

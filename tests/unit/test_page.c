@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the page gets of a recording that is made here. */
+/* The data that the page gets from a recording that is made here. */
 #include "tests.h"
 
 #include "base/clock.h"
@@ -157,7 +157,8 @@ static void what_lies_outside_of_the_timeline_is_left_out(void **state)
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 2);
     write_safepoints(100);
     struct timeline t = timeline();
-    t.end_ns = EARLIER + 50 * APART_US * US; /* about: the two clocks were not read at once */
+    /* about: the two clocks were not read at the same time */
+    t.end_ns = EARLIER + 50 * APART_US * US;
     bands_of(&t, &out);
     struct sums s = sums_of(&out, "safepoints");
     assert_in_range(s.events, 1, 99);

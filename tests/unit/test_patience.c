@@ -31,7 +31,7 @@ static void a_stopped_holder_is_waited_for_once(void **state)
     assert_false(patience_lock(&lock));
     assert_in_range(now_ns() - begin, PATIENCE_NS, 20 * PATIENCE_NS);
 
-    /* Each of a million objects would wait as long; another lock changes nothing. */
+    /* Each of a million objects would otherwise wait as long. Another lock is not affected. */
     begin = now_ns();
     for (int i = 0; i < 1000; i++) {
         assert_false(patience_lock(&lock));
@@ -40,7 +40,7 @@ static void a_stopped_holder_is_waited_for_once(void **state)
     }
     assert_in_range(now_ns() - begin, 0, 20 * PATIENCE_NS);
 
-    /* What comes after the stop is not lost. */
+    /* Once the holder continues, nothing is lost. */
     pthread_barrier_wait(&step);
     pthread_join(holder, NULL);
     assert_true(patience_lock(&lock));
@@ -48,7 +48,7 @@ static void a_stopped_holder_is_waited_for_once(void **state)
     pthread_barrier_destroy(&step);
 }
 
-/* Gives the lock back within the limit. */
+/* Releases the lock within the limit. */
 static void *hold_shortly(void *arg)
 {
     pthread_mutex_lock(&lock);

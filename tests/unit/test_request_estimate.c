@@ -69,7 +69,7 @@ static void what_is_all_known_has_no_error(void **unused)
     vec_release(&all.list);
 }
 
-/* One request that stands for nearly all does not hide that nothing else is known of them. */
+/* If one request stands for nearly all, this does not hide that nothing is known of the others. */
 static void what_one_request_shows_is_uncertain(void **unused)
 {
     for (int alone = 0; alone < 2; alone++) {
@@ -90,9 +90,9 @@ static void what_one_request_shows_is_uncertain(void **unused)
 }
 
 /*
- * Requests of two latencies, at a low rate of which all are kept and at a high one of which one in
- * 20 is. A cause is in a part of them, with different times. The weights of each latency are scaled
- * to the exact number of its requests, as requests_order.c does.
+ * Requests of two latencies: all are kept while the rate is low, and one in 20 while it is high.
+ * Some of them have a cause, with different times. The weights of each latency are scaled to the
+ * exact number of its requests, as requests_order.c does.
  */
 static void nineteen_of_twenty_means_are_within_their_errors(void **unused)
 {

@@ -151,7 +151,7 @@ static void test_counts(void **state)
     request_names_release();
 }
 
-/* The slowest of a hundred thousand latencies in any order are among those called slow. */
+/* The slowest of a hundred thousand latencies, in any order, are counted among the slow ones. */
 static void test_the_slowest_of_a_minute(void **state)
 {
     const uint64_t minute = UINT64_C(60000000000);

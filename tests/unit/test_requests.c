@@ -246,7 +246,7 @@ static void done(struct read *f)
     requests_release(&f->r);
 }
 
-/* Divides a request and sees that its parts touch and are its latency. */
+/* Divides a request and checks that its parts are adjacent and add up to its latency. */
 static void divide(struct read *f, uint64_t id)
 {
     const struct request *q = requests_find(&f->r, id);
@@ -293,8 +293,8 @@ static void a_monitor_is_told_with_its_owner(void **state)
 }
 
 /*
- * The thread of the request waits for a task of its own: the task's time counts, its time in the
- * queue, and how long it took until the thread ran again.
+ * The request's thread waits for a task of the request: the task's time counts, its time in the
+ * queue, and the time until the thread ran again.
  */
 static void a_task_that_was_waited_for_counts_with_its_queue(void **state)
 {
@@ -320,9 +320,9 @@ static void a_task_that_was_waited_for_counts_with_its_queue(void **state)
 }
 
 /*
- * A hundred requests of 20 ms, in which the thread seems to run all the time. What its CPU clock
- * says, by samples, is its CPU time, unless the difference may be chance, which is the error then.
- * What a thread does after the end of a request does not count.
+ * A hundred requests of 20 ms, in which the thread seems to run all the time. Its CPU time is what
+ * samples of its CPU clock show, unless the difference may be chance, which is then the error. What
+ * a thread does after the end of a request does not count.
  */
 static void cpu_time_is_that_of_the_threads_clock(void **state)
 {
@@ -405,7 +405,10 @@ static void a_task_may_wake_who_waits_for_it_when_it_is_over(void **state)
     done(&f);
 }
 
-/* An asynchronous request: its first thread leaves, a task ends it, and between them is nothing. */
+/*
+ * An asynchronous request: its first thread leaves, a task ends it, and nothing works for it in
+ * between.
+ */
 static void what_nobody_worked_for_is_unknown(void **state)
 {
     struct read f;
@@ -444,8 +447,8 @@ static void put_operation(const char *operation, double ms, double way, double l
 }
 
 /*
- * Nobody answers in time: the task that was to do so is in a queue until after the request's end,
- * behind one that sleeps.
+ * No thread answers in time: the task that should do so is in a queue until after the end of the
+ * request, behind a task that sleeps.
  */
 static void a_task_that_came_too_late_was_waited_for_in_its_queue(void **state)
 {
@@ -473,7 +476,7 @@ static void a_task_that_came_too_late_was_waited_for_in_its_queue(void **state)
     done(&f);
 }
 
-/* A thread waits for a task until it gives up, cancels it, and goes on. */
+/* A thread waits for a task until it gives up, cancels the task, and continues. */
 static void a_task_that_was_cancelled_was_waited_for_in_its_queue(void **state)
 {
     struct read f;
@@ -501,7 +504,7 @@ static void a_task_that_was_cancelled_was_waited_for_in_its_queue(void **state)
     done(&f);
 }
 
-/* The same, where the request's thread has left and another one cancels the task and answers. */
+/* The same when the request's thread has left, and another one cancels the task and answers. */
 static void a_task_that_another_thread_cancelled_was_waited_for_too(void **state)
 {
     struct read f;
@@ -558,7 +561,9 @@ static void a_run_is_divided_at_pauses_and_delays(void **state)
     done(&f);
 }
 
-/* Other recorders leave short waits out: without a sample a time is not known to be a run. */
+/*
+ * Other recorders leave out short waits, so without a sample it is not known that the thread ran.
+ */
 static void spans_and_contextual_events_are_requests(void **state)
 {
     struct read f;
@@ -645,7 +650,7 @@ static void the_slow_ones_are_told_from_the_typical_ones(void **state)
     done(&f);
 }
 
-/* Where the recording has exact figures these count, however few requests it kept. */
+/* If the recording has exact figures, these count, however few requests it kept. */
 static void exact_totals_count(void **state)
 {
     struct read f;
@@ -682,9 +687,9 @@ static void exact_totals_count(void **state)
 }
 
 /*
- * The recording has half of the requests of 1 ms, but only one in 90 of those of 3 ms: the means
- * are nevertheless those of all. Requests that were kept for their latency count where the sample
- * has too few.
+ * The recording has half of the requests of 1 ms, but only one in 90 of those of 3 ms. The means
+ * are those of all requests nevertheless. Requests that were kept for their latency count where the
+ * sample has too few.
  */
 static void each_request_counts_for_those_of_its_latency(void **state)
 {
@@ -738,8 +743,9 @@ static void each_request_counts_for_those_of_its_latency(void **state)
 }
 
 /*
- * The details of few requests were all kept, and later those of one in 20 of about this latency.
- * However many these are by chance, they stand for the later ones and the others for themselves.
+ * First few requests came, and the details of all were kept; later those of one in 20 with about
+ * this latency. However many the latter are by chance, they stand for the later requests and the
+ * former for themselves.
  */
 static void a_request_counts_for_those_that_it_was_chosen_from(void **state)
 {
@@ -771,8 +777,8 @@ static void a_request_counts_for_those_that_it_was_chosen_from(void **state)
 }
 
 /*
- * The slow requests sleep, as 99 of them show that were kept; one more waited for a monitor, and
- * stands for so many that its estimate alone would make the monitor come first.
+ * The slow requests sleep, as the 99 that were kept show. One more waited for a monitor, and stands
+ * for so many requests that its estimate alone would put the monitor first.
  */
 static void a_cause_that_one_request_shows_does_not_come_first(void **state)
 {
@@ -830,7 +836,10 @@ static void a_cause_that_one_request_shows_does_not_come_first(void **state)
     done(&f);
 }
 
-/* Totals that a killed program saved before its last requests ended say less than these do. */
+/*
+ * Totals that a killed program saved before its last requests ended are lower than the number of
+ * requests in the recording.
+ */
 static void totals_older_than_the_requests_do_not_count(void **state)
 {
     struct read f;
@@ -857,8 +866,8 @@ static void totals_older_than_the_requests_do_not_count(void **state)
 }
 
 /*
- * Counts are saved from time to time, so that those of a recording whose end is missing are of a
- * shorter time than what else is in it.
+ * Counts are saved from time to time, so if the end of a recording is missing, they cover less time
+ * than the rest of it.
  */
 static void counts_are_of_the_time_until_they_were_saved(void **state)
 {
@@ -895,7 +904,7 @@ static void counts_are_of_the_time_until_they_were_saved(void **state)
     }
 }
 
-/* Events that every kind of count comes with do not make a recording one of requests. */
+/* Events that accompany every kind of count do not make a recording one of requests. */
 static void counts_of_other_captures_are_no_requests(void **state)
 {
     open_file(true);

@@ -123,7 +123,7 @@ static void many_write_and_one_reads(void **state)
     ring_close(&r);
 }
 
-/* Reads all records and adds their sizes. False: some bytes were not a record. */
+/* Reads all records and adds their sizes. Returns false if some bytes were not a record. */
 static bool read_trace(struct trace_ring *r, unsigned *size)
 {
     struct trace_cursor c;
@@ -136,7 +136,7 @@ static bool read_trace(struct trace_ring *r, unsigned *size)
     return !broken;
 }
 
-/* Writes n records of that size, one of which may be no record. */
+/* Writes n records that claim this size and may be invalid. */
 static void write_trace(struct trace_ring *r, unsigned n, uint32_t size)
 {
     for (; n; n--) {

@@ -32,7 +32,7 @@ static const struct JNINativeInterface_ functions = {.IsSameObject = is_same,
                                                      .DeleteWeakGlobalRef = delete_weak};
 static JNIEnv vm_of_test = &functions;
 
-/* Forgets all, as the next recording does. */
+/* Drops all sites, as the next recording does. */
 static void end(void)
 {
     sites_lock();
@@ -89,7 +89,10 @@ static void no_object_is_given_up_while_millions_are_counted(void **state)
     sites_unlock();
     assert_true(all);
     assert_int_equal(dead, OBJECTS / 2);
-    /* Objects made meanwhile are not counted, because no collection has looked at them. */
+    /*
+     * Objects that are made meanwhile are not counted as alive, because no collection has examined
+     * them.
+     */
     assert_int_equal((uint64_t)then.objects, OBJECTS / 2);
     assert_int_equal((uint64_t)now.objects, OBJECTS / 2 + LATE);
     assert_int_equal((uint64_t)now.bytes, 16 * (OBJECTS / 2 + LATE));

@@ -135,7 +135,7 @@ static uint64_t with_method(const char *method, double factor)
     return a.kept / 1000;
 }
 
-/* The pass over all nodes must agree with the question about a single node. */
+/* The pass over all nodes must agree with the query of a single node. */
 static void check_replay_of(uint32_t object)
 {
     struct what_if w = {.lock = is_lock, .lock_arg = &object, .factor = 0.25};
@@ -332,8 +332,8 @@ static void waits_that_are_cut_have_no_length(void **state)
 }
 
 /*
- * Of waits of 20, 20 and 10 ms, one after the other, a part of the time has those that overlap it,
- * for as long as they do.
+ * Waits of 20, 20 and 10 ms follow each other. A part of the time has those that overlap it, for as
+ * long as they do.
  */
 static void waits_are_cut_to_the_part(void **state)
 {
@@ -463,8 +463,8 @@ static void program_11_fair_lock(void **state)
 }
 
 /*
- * A lock that was free when thread 1 took it, at 0 ms, and for which others wait from 10 ms on: it
- * has the same share of the path, and the same gain, as a monitor whose owner the VM names.
+ * A lock was free when thread 1 took it, at 0 ms, and others wait for it from 10 ms on. It has the
+ * same share of the path, and the same gain, as a monitor whose owner the VM names.
  */
 static void a_lock_that_was_free_is_like_a_monitor(void **state)
 {
@@ -500,8 +500,8 @@ static uint64_t held_by(uint32_t thread, uint32_t object)
 }
 
 /*
- * A thread that no longer wants the lock unparks the one behind it and never had the lock. That one
- * parks once more, and the owner had the lock all the time.
+ * A thread that no longer wants the lock unparks the next one in the queue, although it never had
+ * the lock. That one parks once more, and the owner had the lock all the time.
  */
 static void who_gives_up_a_lock_did_not_have_it(void **state)
 {
@@ -534,8 +534,8 @@ static void who_gives_up_a_lock_did_not_have_it(void **state)
 }
 
 /*
- * Nobody waits from 20 to 50 ms, so that nothing shows who had the lock then: another thread than
- * the one that had it before releases it at 80 ms.
+ * No thread waits from 20 to 50 ms, so nothing shows which thread had the lock then: the one that
+ * releases it at 80 ms is not the previous owner.
  */
 static void a_lock_for_which_nobody_waits_has_no_owner(void **state)
 {
@@ -568,7 +568,9 @@ static void a_lock_for_which_nobody_waits_has_no_owner(void **state)
     vec_release(&unknown.rows);
 }
 
-/* Checks for how long a thread had a monitor, in ms, with each of the ends that may be assumed. */
+/*
+ * Checks for how long a thread had a monitor, in ms, under each assumption about the ends of holds.
+ */
 static void check_held(uint32_t thread, uint64_t at_once, uint64_t likely, uint64_t late)
 {
     uint8_t *all = malloc(timeline->n_objects);
@@ -590,8 +592,8 @@ static void check_held(uint32_t thread, uint64_t at_once, uint64_t likely, uint6
 }
 
 /*
- * Thread 1 gets a monitor at 10 ms, leaves it at 15 ms, works for 100 ms and takes it again, which
- * no event says, until 120 ms. Thread 2 waits for it from 117 ms on.
+ * Thread 1 gets a monitor at 10 ms, leaves it at 15 ms, works for 100 ms and takes it again, for
+ * which there is no event, until 120 ms. Thread 2 waits for it from 117 ms on.
  */
 static void a_monitor_that_was_taken_again_was_not_held_between(void **state)
 {
@@ -602,7 +604,7 @@ static void a_monitor_that_was_taken_again_was_not_held_between(void **state)
         S({IN, 1}, {LOCK, 0}, {SLEEP, 10}, {UNLOCK, 0}, {IN, 2}, {SLEEP, 107}, {IN, 1}, {LOCK, 0}, \
           {UNLOCK, 0}),                                                                            \
         S(__VA_ARGS__))
-    /* Once more in the same method. */
+    /* The owner is in the same method once more. */
     AGAIN(SLEEP, SLEEP, {END});
     check_held(1, 3, 10, 110);
     /* Nothing shows that it has ever left the monitor. */
@@ -610,14 +612,16 @@ static void a_monitor_that_was_taken_again_was_not_held_between(void **state)
     check_held(1, 3, 110, 110);
     AGAIN(SLEEP, WORK, {END});
     check_held(1, 3, 110, 110);
-    /* Who waits from 15 to 115 ms in vain shows that it was held all the time. */
+    /*
+     * A thread that waits in vain from 15 to 115 ms shows that the monitor was held all the time.
+     */
     RUN(4, S({START, 2}, {START, 1}, {START, 3}, {JOIN, 1}, {JOIN, 2}, {JOIN, 3}),
         S({SLEEP, 1}, {IN, 1}, {LOCK, 0}, {SLEEP, 5}, {WORK, 100}, {SLEEP, 5}, {UNLOCK, 0}),
         S({IN, 1}, {LOCK, 0}, {SLEEP, 10}, {UNLOCK, 0}, {IN, 2}, {SLEEP, 107}, {IN, 1}, {LOCK, 0},
           {UNLOCK, 0}),
         S({IN, 3}, {SLEEP, 6}, {LOCK, 0}, {UNLOCK, 0}));
     check_held(1, 110, 110, 110);
-    /* It waited elsewhere between. */
+    /* In between it waited for something else. */
     RUN(3, S({START, 2}, {START, 1}, {JOIN, 1}, {JOIN, 2}),
         S({SLEEP, 1}, {IN, 1}, {LOCK, 0}, {SLEEP, 5}, {UNLOCK, 0}, {IN, 2}, {SLEEP, 100}, {IN, 1},
           {LOCK, 0}, {SLEEP, 5}, {UNLOCK, 0}),
@@ -710,7 +714,7 @@ static void program_18_a_hundred(void **state)
     assert_int_equal(lock_share(machine.objects[0]), ms(500));
 }
 
-/* Notify when a waiter has already timed out: the next waiter gets the notification. */
+/* A thread is notified after it has timed out, so the next waiter gets the notification. */
 static void a_notification_passes_a_waiter_that_timed_out(void **state)
 {
     RUN(4,
@@ -723,7 +727,7 @@ static void a_notification_passes_a_waiter_that_timed_out(void **state)
 }
 
 /*
- * main waits from 10.1 to 10.4 ms for something that T1, according to its record, did at 10 ms but
+ * main waits from 10.1 to 10.4 ms for something that T1 did at 10 ms according to its record, but
  * had not completed when main arrived.
  */
 static void for_one_that_is_late(const struct tl_event *waits, const struct tl_event *does,
@@ -760,7 +764,7 @@ static void who_waits_for_one_that_is_late_knows_for_whom(void **state)
             .kind = TLE_THREAD_END, .thread = 1, .object = TL_NONE, .other = TL_NONE},
         &(struct tl_event){.kind = TLE_WAITED, .object = t1, .other = TL_NONE});
     assert_int_equal(path.edges[TL_BY_JOIN], 1);
-    /* A VM that makes the waiter wait once more, for the monitor of the dying thread (27). */
+    /* A VM that makes the waiter wait once more, for the monitor of the dying thread (JDK 27). */
     for_one_that_is_late(
         &(struct tl_event){.kind = TLE_CONTENDED_ENTER, .object = t1, .other = TL_NONE},
         &(struct tl_event){
@@ -912,8 +916,8 @@ static void a_delay_is_the_end_of_what_it_was_within(void **state)
     forget();
     m_init(&machine, 1, (const struct step *const[]){S({WORK, 10}, {SLEEP, 10}, {WORK, 10})});
     /*
-     * Half of the first interval, and all of the second except for what the recording does not
-     * cover.
+     * Half of the first interval, and all of the second one, except for the time that the recording
+     * does not cover.
      */
     assert_int_equal(timeline_delay(machine.b, 0, 1000000, 1000000 + ms(10), ms(5)), 0);
     assert_int_equal(timeline_delay(machine.b, 0, 1000000 + ms(20), 1000000 + ms(40), ms(20)), 0);
@@ -974,7 +978,7 @@ static clock_t time_of_instants(int n)
 }
 
 /*
- * Each analysis examines each of the events only once: ten times as many take ten times as long.
+ * Each analysis examines each event only once, so ten times as many events take ten times as long.
  * Walking back from each event would make it a hundred times.
  */
 static void instants_by_the_hundred_thousand(void **state)
@@ -984,8 +988,8 @@ static void instants_by_the_hundred_thousand(void **state)
 }
 
 /*
- * Random programs: the path is always as long as the program took, and a replay without a change
- * changes nothing.
+ * Random programs: the path is always as long as the program, and a replay without a change changes
+ * nothing.
  */
 static void any_program(void **state)
 {
@@ -1105,8 +1109,8 @@ static bool every_lock(const struct timeline *t, uint32_t object, void *arg)
 }
 
 /*
- * The bits of nodes are not checked before some analyses use them. Whatever they are, a node refers
- * to nothing that does not exist, and every analysis comes to an end.
+ * Some analyses use nodes before their bits are checked. Whatever the bits are, a node refers to
+ * nothing that does not exist, and every analysis terminates.
  */
 static void check_damaged_nodes(const struct timeline *t)
 {
@@ -1117,7 +1121,7 @@ static void check_damaged_nodes(const struct timeline *t)
     damaged.packed = packed;
     for (size_t i = 0; i < (t->n_packed - TL_PACKED_PADDING) * 8; i++) {
         memcpy(packed, t->packed, t->n_packed);
-        if (i % 16 == 0) /* every number of the block at once, and else one bit */
+        if (i % 16 == 0) /* every number of the block at once, or one bit */
             memset(packed, i % 32 ? 0xff : (int)(i / 16), t->n_packed);
         packed[i / 8] ^= (uint8_t)(1 << i % 8);
         for (uint32_t n = 0; n < t->n_nodes; n++) {
@@ -1144,7 +1148,9 @@ static uint8_t *at_offset(uint8_t *file, const struct timeline *t, const void *o
     return file + ((const uint8_t *)of - (const uint8_t *)t->mapped);
 }
 
-/* An index in which any byte of an array differs is refused, and so are blocks that lead outside.
+/*
+ * An index in which any byte of an array differs is refused, and so are blocks that point outside
+ * of it.
  */
 static void check_damaged_index(const char *name)
 {
@@ -1211,7 +1217,7 @@ static void check_full_disk(const char *name)
     timeline_free(t);
 }
 
-/* What the index says of inferred ends is what the holds themselves say. */
+/* The inferred ends in the index are those of the holds themselves. */
 static void check_unsure(struct timeline *t)
 {
     struct hold_list l;

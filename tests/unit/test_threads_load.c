@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Since when a thread exists and who started it, from recordings and from events in order. */
+/*
+ * Since when a thread exists and which thread started it, from recordings and from events in order.
+ */
 #include "tests.h"
 
 #include "analysis/path_samples.h"
@@ -135,8 +137,8 @@ static void each_wait_has_its_own_stack(void **state)
 }
 
 /*
- * A file contains the events of each processor together, so the last events of a thread that has
- * moved may be read first.
+ * A file has the events of each processor together, so the last events of a thread that has moved
+ * to another processor may be read first.
  */
 static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void **state)
 {
@@ -170,7 +172,9 @@ static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void *
     unlink(name);
 }
 
-/* Methods 1 and 2 belong to a class of the agent, 20 is of its library, others of the program. */
+/*
+ * Methods 1 and 2 belong to a class of the agent, 20 to its library, and the others to the program.
+ */
 static int name_method_or_probe(void *context, uint64_t method, uint32_t type,
                                 struct jfr_method *ret)
 {
@@ -193,7 +197,10 @@ static void put_sample_of(uint64_t time, uint64_t trace)
     jfr_commit(&e);
 }
 
-/* A sample at time; n_frames methods of it are the agent's, and then `program` of the program. */
+/*
+ * Adds a sample at a time: n_frames methods of the agent, followed by `program` methods of the
+ * program.
+ */
 static void put_sample(uint64_t time, uint32_t agents, uint32_t program)
 {
     struct jfr_frame frames[4];
@@ -203,7 +210,7 @@ static void put_sample(uint64_t time, uint32_t agents, uint32_t program)
     put_sample_of(time, jfr_trace(writer, frames, agents + program, false));
 }
 
-/* Samples in the agent's own classes, before any method of the program, show no method. */
+/* Samples in the agent's own classes, with no method of the program, show no method. */
 static void samples_of_the_agents_classes_alone_are_no_methods_of_the_path(void **state)
 {
     char name[] = "test-threads-load-XXXXXX";
@@ -223,7 +230,9 @@ static void samples_of_the_agents_classes_alone_are_no_methods_of_the_path(void 
     put_park(1, now + 20 * NS_PER_MS);
     /* The last list of methods would be behind the others. */
     put_sample(now + 30 * NS_PER_MS, 1, 0);
-    /* The VM's event runs a function of the agent's library, below which it runs code again. */
+    /*
+     * The VM's event runs a function of the agent's library, which runs Java code again below it.
+     */
     uint64_t through = jfr_trace(writer,
                                  (struct jfr_frame[]){{.method = 12, .type = JFR_FRAME_JIT},
                                                       {.method = 20, .type = JFR_FRAME_JIT},
@@ -312,9 +321,9 @@ static void a_carrier_that_nobody_woke_tells_of_nobody(void **state)
 }
 
 /*
- * A virtual thread that begins on a carrier at once after another one's end was in the queue: it
- * begins because of that end, whatever kept the other one on the carrier. One that begins later, or
- * for which somebody woke the carrier since, does not.
+ * A virtual thread that begins on a carrier immediately after the end of another one was in the
+ * queue, so it begins because of that end, whatever kept the other one on the carrier. This does
+ * not hold if it begins later, or if some thread has woken the carrier since.
  */
 static void a_virtual_thread_in_the_queue_waits_for_the_carrier(void **state)
 {

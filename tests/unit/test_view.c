@@ -234,7 +234,7 @@ static void test_a_kept_view_shows_the_same(void **state)
     close(fd);
 }
 
-/* A damaged file is either refused, or something is drawn without reading outside the file. */
+/* A damaged file is refused, or something is drawn, but never by reading outside the file. */
 static void test_a_damaged_view_harms_nothing(void **state)
 {
     char path[] = "test-view-XXXXXX";

@@ -230,8 +230,8 @@ static void a_site_counts_for_its_compilation(void **state)
     memcpy(first, s.frames, sizeof(first));
 
     /*
-     * With another compiler level, which only reading it again would show, the site must return the
-     * cached one.
+     * The site must return the level that was cached; only reading the nmethod again would show the
+     * other level.
      */
     uint8_t *level = &s.code.im.bytes[s.code.blob - BASE + (unsigned)s.code.layout.nm_comp_level];
     *level = 1;
@@ -240,7 +240,10 @@ static void a_site_counts_for_its_compilation(void **state)
     assert_int_equal(s.walk.count, 3);
     assert_memory_equal(first, s.frames, sizeof(first));
 
-    /* Another compilation there must be read again, and so must one of another method. */
+    /*
+     * Another compilation at the same place must be read again, and so must a compilation of
+     * another method.
+     */
     poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 77);
     walk_as_caller(&s);
     expect(&s, 1, WALK_C1, s.code.method[0], 7);
@@ -248,9 +251,7 @@ static void a_site_counts_for_its_compilation(void **state)
     poke64(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_method, s.code.method[1]);
     walk_as_caller(&s);
     expect(&s, 1, WALK_C2, s.code.method[0], 7);
-    /*
-     * The frame below ends the walk when its return address is invalid, as it does without a site.
-     */
+    /* If its return address is invalid, the next frame ends the walk, as it does without a site. */
     poke64(&s.code.im, s.return_slot, 0xdead);
     walk_as_caller(&s);
     assert_int_equal(s.end.status, WALK_BROKEN);
@@ -260,8 +261,8 @@ static void a_site_counts_for_its_compilation(void **state)
 }
 
 /*
- * Places the scene in this process's own memory at the image's addresses, because only such walks
- * make claims, which are checked when they are done.
+ * Places the scene in this process's own memory at the image's addresses. Only such walks record
+ * claims about methods, which are checked at the end of the walk.
  */
 static void move_in(struct scene *s, struct claims *claims)
 {
@@ -357,8 +358,8 @@ static void know(struct scene *s, uint64_t method, uint32_t epoch, struct known_
 }
 
 /*
- * A class of another name in the same memory, with the same pointers, is recognized by its name,
- * unless no class was unloaded.
+ * A class of another name in the same memory, with the same pointers, is recognized by its name. If
+ * no class was unloaded, the name is not checked.
  */
 static void methods_hold_until_a_class_is_unloaded(void **state)
 {
@@ -495,8 +496,8 @@ static void a_copied_stack_is_walked_as_it_was(void **state)
             assert_int_not_equal(walk_id_check(s.frames[i].id), 0);
     }
     /*
-     * Another compilation at a known place: it is unknown which of the two was running, but not for
-     * the next sample.
+     * Another compilation is at a known place. For this sample it is unknown which of the two was
+     * running, but for the next one it is known.
      */
     poke32(&s.code.im, s.code.blob + (uint64_t)s.code.layout.nm_compile_id, 77);
     walk_copy(&s, &c);
@@ -537,8 +538,8 @@ static void a_method_that_may_be_another_is_not_named(void **state)
         poke64(&s.code.im, s.interpreted + (uint64_t)s.code.layout.method_const, 0);
     }
     /*
-     * What was read while uncertain, when it may have been dead but not yet freed, must not be used
-     * for what is there later.
+     * What was read while it was uncertain, from a class that may have been dead but not yet freed,
+     * must not be used for a class that takes its place later.
      */
     c.copy->epoch = unloads_epoch(&s.walker.unloads, &process_memory);
     walk_copy(&s, &c);
@@ -548,8 +549,8 @@ static void a_method_that_may_be_another_is_not_named(void **state)
 }
 
 /*
- * A copy that is walked late, when another class with its compiled code is in the same places, must
- * not leave sites that join the new compilation and the old methods.
+ * The copy of a stack is walked late, when another class with its compiled code is in the same
+ * places. It must not leave sites that combine the new compilation with the old methods.
  */
 static void sites_of_a_late_walk_are_not_kept(void **state)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles in transit: what is written can be read again, and input from elsewhere does no harm. */
+/*
+ * Profiles that are sent: what is written can be read again, and input from elsewhere does no harm.
+ */
 #include "tests.h"
 
 #include "base/protobuf.h"
@@ -129,7 +131,7 @@ static void test_what_otlp_writes_it_reads(void **state)
     buf_release(&why);
 }
 
-/* A pprof profile with two values a sample, labels and an inlined frame. */
+/* A pprof profile with two values per sample, labels and an inlined frame. */
 static void make_pprof(struct buf *to)
 {
     static const char *const strings[] = {"",      "samples", "count",  "cpu",  "nanoseconds",
@@ -230,12 +232,12 @@ static int decode_contexts(struct wire_batch *b, const void *data, size_t len, s
     return r;
 }
 
-/* Every answer to bytes that were changed, cut or doubled is one of those that are documented. */
+/* Whatever bytes were changed, cut or doubled, the result is one that is documented. */
 static void mutate(const struct buf *good, decoder *decode, int times)
 {
     for (int i = 0; i < times; i++) {
         size_t len = random_number() % 4 ? good->len : random_number() % good->len;
-        /* A copy of its own, so that reading beyond it is seen by a sanitizer. */
+        /* A separate copy, so that the sanitizer sees reads beyond its end. */
         uint8_t *bytes = malloc(len + 1);
         memcpy(bytes, good->data, len);
         for (uint32_t n = 1 + random_number() % 4; len && n > 0; n--)
@@ -314,14 +316,14 @@ static void test_what_grows_beyond_the_limits_is_refused(void **state)
     assert_non_null(strstr(buf_str(&why), "too many entries"));
     wire_batch_release(&b);
     buf_clear(&why);
-    /* Each frame of a stack makes it one deeper. */
+    /* Each frame of a stack adds one level. */
     struct wire_frame f = {.name = string(&b, "a")};
     int64_t frame = wire_frame(&b, &f), node = 0;
     for (int i = 0; i < 4096; i++)
         node = wire_node(&b, number(node), number(frame));
     assert_int_equal(wire_node(&b, number(node), number(frame)), -E2BIG);
     assert_string_equal(b.beyond, "a stack with too many frames");
-    /* Memory is bounded whatever it is used for. */
+    /* Memory is bounded, whatever it is used for. */
     wire_batch_release(&b);
     b.limits.bytes = 1 << 20;
     int64_t n = 0;
@@ -337,7 +339,7 @@ static void test_what_grows_beyond_the_limits_is_refused(void **state)
 
 static void test_a_short_message_with_long_stacks_is_refused(void **state)
 {
-    /* A location with 4,000 lines, named by 20,000 stacks that all are needed. */
+    /* A location with 4,000 lines, to which 20,000 stacks refer, all of which are needed. */
     struct buf dictionary = BUF(1 << 26), part = BUF(1 << 20), message = BUF(1 << 26),
                profile = BUF(1 << 24), why = BUF(1024);
     proto_put_bytes(&dictionary, 5, "", 0);
@@ -394,7 +396,7 @@ static void test_bombs_are_not_unpacked(void **state)
     buf_clear(&why);
     assert_int_equal(unpack_bytes(zstd, n - 5, ZEROS, &out, &why), -EPROTO);
     assert_int_equal(unpack_bytes(packed.data, packed.len - 5, ZEROS, &out, &why), -EPROTO);
-    /* What is not compressed is copied, within the same bound. */
+    /* A body that is not compressed is copied, within the same bound. */
     assert_int_equal(unpack_bytes("text", 4, 4, &out, &why), 0);
     assert_int_equal(unpack_bytes("text", 4, 3, &out, &why), -E2BIG);
     free(zeros);
@@ -538,7 +540,7 @@ static void test_answers_in_json(void **state)
         "{\"values\":[\"3\",\"7\",\"5\",\"2\",\"0\",\"1\",\"1\",\"4\"]},"
         "{\"values\":[\"8\",\"2\",\"2\",\"3\"]}],\"total\":\"11\",\"maxSelf\":\"5\"}}");
     buf_clear(&out);
-    /* The lightest are put together; nothing is lost. */
+    /* The lightest are combined; nothing is lost. */
     assert_int_equal(pyroscope_put_flame(&f, 3, true, &out), 0);
     assert_non_null(strstr(buf_str(&out), "\"other\""));
     assert_non_null(strstr(buf_str(&out), "{\"values\":[\"8\",\"2\",\"2\",\"5\"]}"));
