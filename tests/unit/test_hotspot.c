@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot/code.h"
 #include "hotspot/layout.h"
+#include "hotspot/log_outputs.h"
 #include "hotspot/method.h"
 #include "hotspot/tables.h"
 #include "hotspot/thread_bytes.h"
@@ -468,6 +469,55 @@ static void lines_of_the_log(void **state)
     assert_text(line.text, "GC(1) Pause Young (Normal) 1ms");
 }
 
+static void outputs_of_the_log(void **state)
+{
+    static const struct {
+        const char *line, *name, *decorators;
+        enum log_level level; /* of the tag jvmti */
+        bool named;
+    } known[] = {
+        {" #0: stdout all=warning uptime,level,tags", "stdout", "uptime,level,tags", LOG_WARNING},
+        {" #1: stderr all=off none foldmultilines=false", "stderr", "none", LOG_OFF},
+        {"#12: file=/a b/c: d.log all=error,gc*=info,jvmti*=debug,jvmti+thread=off time "
+         "(reconfigured)",
+         "file=/a b/c: d.log", "time", LOG_DEBUG, true},
+        {" #2: file=x all=info,jvmti=off uptime", "file=x", "uptime", LOG_OFF, true},
+    };
+
+    static const char *const others[] = {
+        "",
+        "Log output configuration:",
+        " #0:",
+        "#: stdout all=off none",
+        " #0: stdout",
+        " #x: stdout all=off none",
+        " #0: all=off none",
+        "#0: stdout all=off",
+    };
+    struct log_output o;
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+        bool named;
+        assert_true(log_output_read(text_of(known[i].line), &o));
+        assert_text(o.name, known[i].name);
+        assert_text(o.decorators, known[i].decorators);
+        assert_int_equal(log_output_level(&o, "jvmti", &named), known[i].level);
+        assert_int_equal(named, known[i].named);
+        /* A line that ends anywhere is read or refused, never beyond its end. */
+        for (size_t n = 0; n < strlen(known[i].line); n++) {
+            char *part = strndup(known[i].line, n);
+            if (log_output_read((struct log_text){part, n}, &o))
+                (void)log_output_level(&o, "jvmti", &named);
+            free(part);
+        }
+    }
+    assert_true(log_output_read(text_of(known[2].line), &o));
+    assert_int_equal(o.number, 12);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        if (log_output_read(text_of(others[i]), &o))
+            fail_msg("\"%s\" is no output", others[i]);
+    assert_string_equal(log_level_word(LOG_WARNING), "warning");
+}
+
 static void safepoints_of_the_log(void **state)
 {
     struct log_safepoint s;
@@ -654,6 +704,7 @@ int main(void)
         cmocka_unit_test(faults_are_survived),
         cmocka_unit_test(bytes_of_a_thread_that_goes_on),
         cmocka_unit_test(lines_of_the_log),
+        cmocka_unit_test(outputs_of_the_log),
         cmocka_unit_test(safepoints_of_the_log),
         cmocka_unit_test(collections_of_the_log),
         cmocka_unit_test(compilers_of_the_log),

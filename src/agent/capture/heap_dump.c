@@ -8,6 +8,7 @@
 #include "agent/output/dictionary.h"
 #include "agent/session/session.h"
 #include "agent/vm/dump.h"
+#include "agent/vm/exhaustion.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ static struct {
     atomic_bool out_of_memory; /* a dump has been written */
     bool at_end;               /* the dump at the end of the VM has been written */
     char oom_path[PATH_MAX];
+    bool awaits_oom;
     jstring oom_name; /* global reference: no string can be created when memory is exhausted */
 } state;
 
@@ -60,34 +62,6 @@ static int dump_path(const struct session *s, const char *extra, char path[PATH_
         n = snprintf(path, PATH_MAX, "%s.%ld%s.vmdump", base, (long)getpid(), extra);
     }
     return n < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-static int start(struct session *s, JNIEnv *jni, struct buf *why)
-{
-    memset(&state, 0, sizeof(state));
-    state.next_class = DUMP_CLASS_FIRST;
-    state.next_trace = DUMP_TRACE_FIRST;
-    state.next_frame = FRAME_FIRST;
-    state.next_string = STRING_FIRST;
-    int r = vm_dump_prepare(jni);
-    if (r < 0)
-        buf_printf(why, "heap=dump: this VM has no heap dumper that is known here");
-    if (r == 0 && option_is(&s->options, OPT_ONOOM, "dump") &&
-        dump_path(s, ".oom", state.oom_path) == 0) {
-        jstring name = (*jni)->NewStringUTF(jni, state.oom_path);
-        state.oom_name = name ? (*jni)->NewGlobalRef(jni, name) : NULL;
-        if (name)
-            (*jni)->DeleteLocalRef(jni, name);
-        vm_clear_exception(jni);
-    }
-    return r;
-}
-
-static void stop(struct session *s, JNIEnv *jni)
-{
-    if (state.oom_name)
-        (*jni)->DeleteGlobalRef(jni, state.oom_name);
-    state.oom_name = NULL;
 }
 
 static bool find_thread(void *context, uint64_t java_id, uint32_t *ret_serial, uint64_t *ret_object)
@@ -226,6 +200,67 @@ static int dump_heap(struct session *s, JNIEnv *jni, bool out_of_memory)
     return r;
 }
 
+static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const void *reserved,
+                                 const char *description)
+{
+    struct session *s = session_now;
+    if (!s || !(flags & JVMTI_RESOURCE_EXHAUSTED_JAVA_HEAP) || !state.oom_name)
+        return;
+    /* Once only, because the dump itself may exhaust memory again, on this thread. */
+    if (atomic_exchange(&state.out_of_memory, true))
+        return;
+    session_message(s, "memory is exhausted: %s; dumping the heap", description ? description : "");
+    dump_heap(s, jni, true);
+}
+
+static const struct vm_callbacks oom_events = {.ti = {.ResourceExhausted = on_exhausted}};
+
+/* The name is made here because no string can be created when memory is exhausted. */
+static int await_oom(struct session *s, JNIEnv *jni)
+{
+    bool logged = false;
+    int r = dump_path(s, ".oom", state.oom_path);
+    if (r < 0)
+        return r;
+    jstring name = (*jni)->NewStringUTF(jni, state.oom_path);
+    state.oom_name = name ? (*jni)->NewGlobalRef(jni, name) : NULL;
+    if (name)
+        (*jni)->DeleteLocalRef(jni, name);
+    vm_clear_exception(jni);
+    if (!state.oom_name)
+        return -ENOMEM;
+    r = exhaustion_on(&oom_events, jni, &logged);
+    state.awaits_oom = r == 0;
+    if (logged)
+        session_message(s, "onoom=dump: " EXHAUSTION_LOGGED);
+    return r;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    memset(&state, 0, sizeof(state));
+    state.next_class = DUMP_CLASS_FIRST;
+    state.next_trace = DUMP_TRACE_FIRST;
+    state.next_frame = FRAME_FIRST;
+    state.next_string = STRING_FIRST;
+    int r = vm_dump_prepare(jni);
+    if (r < 0)
+        buf_printf(why, "heap=dump: this VM has no heap dumper that is known here");
+    else if (option_is(&s->options, OPT_ONOOM, "dump"))
+        r = await_oom(s, jni);
+    return r;
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    if (state.awaits_oom)
+        exhaustion_off(&oom_events, jni);
+    state.awaits_oom = false;
+    if (state.oom_name)
+        (*jni)->DeleteGlobalRef(jni, state.oom_name);
+    state.oom_name = NULL;
+}
+
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     bool asked =
@@ -246,21 +281,6 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
         dump_heap(s, jni, false);
 }
 
-static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const void *reserved,
-                                 const char *description)
-{
-    struct session *s = session_now;
-    if (!s || !(flags & JVMTI_RESOURCE_EXHAUSTED_JAVA_HEAP) || !state.oom_name)
-        return;
-    /* Once only, because the dump itself may exhaust memory again, on this thread. */
-    if (atomic_exchange(&state.out_of_memory, true))
-        return;
-    session_message(s, "memory is exhausted: %s; dumping the heap", description ? description : "");
-    dump_heap(s, jni, true);
-}
-
-static const struct vm_callbacks events = {.ti = {.ResourceExhausted = on_exhausted}};
-
 static void status(struct session *s, struct buf *out)
 {
     buf_printf(out, "heap.dumps %u\nheap.failed %u\nheap.objects %llu\n", state.dumps, state.failed,
@@ -272,7 +292,6 @@ const struct capture capture_heap_dump = {
     .title = "Java heap",
     .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ONOOM),
     .likes = {.can_generate_resource_exhaustion_heap_events = 1},
-    .events = &events,
     .wanted = wanted,
     .start = start,
     .stop = stop,

@@ -7,6 +7,7 @@
 #include "agent/capture/triggers/machine.h"
 #include "agent/capture/triggers/triggers.h"
 #include "agent/vm/counters.h"
+#include "agent/vm/exhaustion.h"
 #include "base/clock.h"
 #include "base/pattern.h"
 
@@ -467,27 +468,38 @@ static void find_wanted(void)
     set_request_limit();
 }
 
-static int events_for(const struct vm_callbacks *table, const jvmtiCapabilities *wanted, bool *on,
-                      const char *what, struct buf *why)
+static int not_reported(const struct trigger *t, struct buf *why)
+{
+    buf_printf(why, "on=%s: this VM does not report it", t->text);
+    return -ENOTSUP;
+}
+
+static bool has_capabilities(const jvmtiCapabilities *wanted)
 {
     jvmtiCapabilities missing = {0};
-    int r = *on ? 0 : vm_need(wanted, &missing);
-    if (r == 0 && !*on && vm_capabilities_empty(&missing))
-        r = vm_events_on(table);
-    *on = *on || (r == 0 && vm_capabilities_empty(&missing));
-    if (*on)
-        return 0;
-    buf_printf(why, "on=%s: this VM does not report it", what);
-    return -ENOTSUP;
+    return vm_need(wanted, &missing) == 0 && vm_capabilities_empty(&missing);
+}
+
+static int begin_pauses(const struct trigger *t, struct buf *why)
+{
+    static const jvmtiCapabilities wanted = {.can_generate_garbage_collection_events = 1};
+    pauses_on = pauses_on || (has_capabilities(&wanted) && vm_events_on(&pause_events) == 0);
+    return pauses_on ? 0 : not_reported(t, why);
+}
+
+static int begin_oom(const struct trigger *t, struct session *s, JNIEnv *jni, struct buf *why)
+{
+    static const jvmtiCapabilities wanted = {.can_generate_resource_exhaustion_heap_events = 1,
+                                             .can_generate_resource_exhaustion_threads_events = 1};
+    bool logged = false;
+    oom_on = oom_on || (has_capabilities(&wanted) && exhaustion_on(&oom_events, jni, &logged) == 0);
+    if (logged)
+        session_message(s, "on=%s: " EXHAUSTION_LOGGED, t->text);
+    return oom_on ? 0 : not_reported(t, why);
 }
 
 static int begin_test(struct trigger *t, int i, struct session *s, JNIEnv *jni, struct buf *why)
 {
-    static const jvmtiCapabilities collections = {.can_generate_garbage_collection_events = 1};
-    static const jvmtiCapabilities exhaustion = {.can_generate_resource_exhaustion_heap_events = 1,
-                                                 .can_generate_resource_exhaustion_threads_events =
-                                                     1};
-
     const struct trigger_test *test = &t->condition->tests[i];
     struct measured *m = &t->tests[i];
     m->counter = -1;
@@ -503,10 +515,10 @@ static int begin_test(struct trigger *t, int i, struct session *s, JNIEnv *jni, 
             test->measure == MEASURE_PERCENTILE ? calloc(1, sizeof(*m->latencies)) : NULL;
         return test->measure == MEASURE_PERCENTILE && !m->latencies ? -ENOMEM : 0;
     case MEASURE_PAUSE:
-        return events_for(&pause_events, &collections, &pauses_on, t->text, why);
+        return begin_pauses(t, why);
     case MEASURE_OOM:
         m->counted = atomic_load(&exhausted);
-        return events_for(&oom_events, &exhaustion, &oom_on, t->text, why);
+        return begin_oom(t, s, jni, why);
     case MEASURE_DEADLOCK:
         m->counted = deadlock_watch_found();
         /* deadlocks are searched for from the start of the recording */
@@ -556,7 +568,7 @@ void measures_stop(JNIEnv *jni)
     if (pauses_on)
         vm_events_off(&pause_events);
     if (oom_on)
-        vm_events_off(&oom_events);
+        exhaustion_off(&oom_events, jni);
     pauses_on = oom_on = false;
     exception_counters_stop(jni);
     memset(&machine, 0, sizeof(machine));
