@@ -228,7 +228,6 @@ void redump_emit(struct redump *r, struct cursor file)
         emit_names(r);
     redump_visit(r, file, NULL, emit_record);
     if (how->binary) {
-        hprof_dump_begin(how->binary);
         if (!r->error)
             redump_emit_binary(r);
         hprof_dump_end(how->binary);

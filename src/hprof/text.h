@@ -123,7 +123,10 @@ void hprof_text_monitors_end(struct hprof_text *t);
 
 /* Heap dump. The format has only references that are not null. */
 void hprof_text_heap_begin(struct hprof_text *t, uint64_t objects, uint64_t bytes, time_t when);
-/* a and b are as in hprof_root(). name is used for a system class only. */
+/*
+ * a: the thread's serial number, or the id of a JNI global reference. b: the trace, or the frame's
+ * number in the thread's trace, or -1. name is used for a system class only.
+ */
 void hprof_text_root(struct hprof_text *t, enum hprof_sub_tag kind, uint64_t object, uint64_t a,
                      uint32_t b, const char *name);
 void hprof_text_class(struct hprof_text *t, uint64_t id, const char *name, uint32_t trace);

@@ -38,6 +38,65 @@ enum {
     BIG = 0x8050
 };
 
+static void put_ids(struct buf *b, size_t n, const uint64_t *ids)
+{
+    for (size_t i = 0; i < n; i++)
+        buf_be64(b, ids[i]);
+}
+
+#define IDS(b, ...)                                                        \
+    put_ids(b, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), \
+            (const uint64_t[]){__VA_ARGS__})
+
+/* The caller appends what a class has of its own: statics and fields, each with their number. */
+static void put_class(struct buf *b, uint64_t id, uint64_t super, uint64_t loader)
+{
+    buf_u8(b, HPROF_CLASS_DUMP);
+    buf_be64(b, id);
+    buf_be32(b, 1);
+    IDS(b, super, loader, 0, 0, 0, 0);
+    buf_be32(b, 0); /* the size of instances */
+    buf_be16(b, 0); /* constants */
+}
+
+static void put_field(struct buf *b, uint64_t name, enum hprof_type type)
+{
+    buf_be64(b, name);
+    buf_u8(b, (uint8_t)type);
+}
+
+static void put_object(struct buf *b, enum hprof_sub_tag tag, uint64_t id)
+{
+    buf_u8(b, (uint8_t)tag);
+    buf_be64(b, id);
+    buf_be32(b, 1);
+}
+
+static void put_instance(struct buf *b, uint64_t id, uint64_t class, size_t n,
+                         const uint64_t *values)
+{
+    put_object(b, HPROF_INSTANCE_DUMP, id);
+    buf_be64(b, class);
+    buf_be32(b, (uint32_t)(8 * n));
+    put_ids(b, n, values);
+}
+
+static void put_array(struct buf *b, uint64_t id, uint32_t n)
+{
+    put_object(b, HPROF_OBJECT_ARRAY_DUMP, id);
+    buf_be32(b, n);
+    buf_be64(b, NODES);
+}
+
+static void put_thread_root(struct buf *b, enum hprof_sub_tag kind, uint64_t object,
+                            uint32_t number)
+{
+    buf_u8(b, (uint8_t)kind);
+    buf_be64(b, object);
+    buf_be32(b, 7);
+    buf_be32(b, number);
+}
+
 /*
  * Makes a small heap as HotSpot's dumper writes it: main holds a node in a local, which refers to
  * another; classes come last if requested. Its thread is inside two probes, one of which a node's
@@ -71,55 +130,55 @@ static void make_dump(struct buf *to, bool classes_last)
     hprof_load_class(&w, 6, AGENT, 1, 0x2000 + 8 * 12);
     hprof_frame(&w, 2, 0x2000 + 8 * 13, 0x2000 + 8 * 10, 0, 6, -1);
     hprof_trace(&w, 2, 7, (const uint64_t[]){2, 2, 1}, 3);
-    hprof_dump_begin(&w);
+    struct buf dump = BUF(1 << 20);
     for (int pass = 0; pass < 2; pass++) {
         if (pass == classes_last) {
-            const struct hprof_value tid = {.name = 0x2000 + 8 * 5, .type = HPROF_LONG};
-            const struct hprof_value fields[] = {{.name = 0x2000 + 8 * 6, .type = HPROF_OBJECT},
-                                                 {.name = 0x2000 + 8 * 7, .type = HPROF_OBJECT}};
-            const struct hprof_value shared = {
-                .name = 0x2000 + 8 * 8, .type = HPROF_OBJECT, .value = FIRST};
-            hprof_class_dump(&w, &(struct hprof_class){.id = OBJECT, .trace = 1});
-            hprof_class_dump(
-                &w, &(struct hprof_class){
-                        .id = THREAD, .super = OBJECT, .trace = 1, .fields = &tid, .n_fields = 1});
-            hprof_class_dump(&w, &(struct hprof_class){.id = NODE,
-                                                       .super = OBJECT,
-                                                       .loader = MAIN,
-                                                       .trace = 1,
-                                                       .n_fields = 2,
-                                                       .fields = fields,
-                                                       .statics = &shared,
-                                                       .n_statics = 1});
-            hprof_class_dump(&w, &(struct hprof_class){.id = CHARS, .super = OBJECT, .trace = 1});
-            hprof_class_dump(&w, &(struct hprof_class){.id = NODES, .super = OBJECT, .trace = 1});
+            put_class(&dump, OBJECT, 0, 0);
+            buf_be16(&dump, 0);
+            buf_be16(&dump, 0);
+            put_class(&dump, THREAD, OBJECT, 0);
+            buf_be16(&dump, 0);
+            buf_be16(&dump, 1);
+            put_field(&dump, 0x2000 + 8 * 5, HPROF_LONG);
+            put_class(&dump, NODE, OBJECT, MAIN);
+            buf_be16(&dump, 1);
+            put_field(&dump, 0x2000 + 8 * 8, HPROF_OBJECT);
+            buf_be64(&dump, FIRST);
+            buf_be16(&dump, 2);
+            put_field(&dump, 0x2000 + 8 * 6, HPROF_OBJECT);
+            put_field(&dump, 0x2000 + 8 * 7, HPROF_OBJECT);
+            for (uint64_t class = CHARS; class <= NODES; class += 8) {
+                put_class(&dump, class, OBJECT, 0);
+                buf_be16(&dump, 0);
+                buf_be16(&dump, 0);
+            }
         } else {
-            hprof_instance_dump(&w, MAIN, 1, THREAD, 8);
-            hprof_sub_id(&w, 1); /* tid 1 */
-            hprof_instance_dump(&w, FIRST, 1, NODE, 16);
-            hprof_sub_id(&w, SECOND);
-            hprof_sub_id(&w, TEXT);
-            hprof_instance_dump(&w, SECOND, 1, NODE, 16);
-            hprof_sub_id(&w, 0);
-            hprof_sub_id(&w, MAIN);
-            hprof_primitive_array_dump(&w, TEXT, 1, HPROF_CHAR, 3);
-            hprof_sub_u2(&w, 'a');
-            hprof_sub_u4(&w, 0);
-            hprof_object_array_dump(&w, ARRAY, 1, NODES, 3);
-            hprof_sub_id(&w, MAIN);
-            hprof_sub_id(&w, 0);
-            hprof_sub_id(&w, FIRST);
-            hprof_object_array_dump(&w, BIG, 1, NODES, 20000);
+            put_instance(&dump, MAIN, THREAD, 1, (const uint64_t[]){1}); /* tid 1 */
+            put_instance(&dump, FIRST, NODE, 2, (const uint64_t[]){SECOND, TEXT});
+            put_instance(&dump, SECOND, NODE, 2, (const uint64_t[]){0, MAIN});
+            put_object(&dump, HPROF_PRIMITIVE_ARRAY_DUMP, TEXT);
+            buf_be32(&dump, 3);
+            buf_u8(&dump, HPROF_CHAR);
+            buf_be16(&dump, 'a');
+            buf_be32(&dump, 0);
+            put_array(&dump, ARRAY, 3);
+            IDS(&dump, MAIN, 0, FIRST);
+            put_array(&dump, BIG, 20000);
             for (unsigned i = 0; i < 20000; i++)
-                hprof_sub_id(&w, i == 19999 ? MAIN : 0);
+                buf_be64(&dump, i == 19999 ? MAIN : 0);
         }
     }
-    hprof_root(&w, HPROF_ROOT_THREAD_OBJECT, MAIN, 7, 2);
-    hprof_root(&w, HPROF_ROOT_JAVA_FRAME, FIRST, 7, 2);
-    hprof_root(&w, HPROF_ROOT_JNI_LOCAL, TEXT, 7, 1);
-    hprof_root(&w, HPROF_ROOT_JNI_LOCAL, TEXT, 7, UINT32_MAX);
-    hprof_root(&w, HPROF_ROOT_STICKY_CLASS, NODE, 0, 0);
-    hprof_root(&w, HPROF_ROOT_JNI_GLOBAL, ARRAY, 0xbeef, 0);
+    put_thread_root(&dump, HPROF_ROOT_THREAD_OBJECT, MAIN, 2);
+    put_thread_root(&dump, HPROF_ROOT_JAVA_FRAME, FIRST, 2);
+    put_thread_root(&dump, HPROF_ROOT_JNI_LOCAL, TEXT, 1);
+    put_thread_root(&dump, HPROF_ROOT_JNI_LOCAL, TEXT, UINT32_MAX);
+    buf_u8(&dump, HPROF_ROOT_STICKY_CLASS);
+    buf_be64(&dump, NODE);
+    buf_u8(&dump, HPROF_ROOT_JNI_GLOBAL);
+    IDS(&dump, ARRAY, 0xbeef);
+    hprof_segment(&w, dump.len);
+    hprof_segment_bytes(&w, dump.data, dump.len);
+    buf_release(&dump);
     hprof_dump_end(&w);
     assert_int_equal(hprof_flush(&w), 0);
     hprof_writer_release(&w);
