@@ -151,7 +151,7 @@ int rewrite_string(struct rewrite *w, const char *s, size_t len)
     return reference(w, CONSTANT_STRING, rewrite_utf8(w, s, len), 0);
 }
 
-int rewrite_integer(struct rewrite *w, int32_t v)
+static int integer(struct rewrite *w, int32_t v)
 {
     uint8_t bytes[5] = {CONSTANT_INTEGER};
     uint32_t be = htobe32((uint32_t)v);
@@ -159,7 +159,7 @@ int rewrite_integer(struct rewrite *w, int32_t v)
     return constant(w, bytes, sizeof(bytes));
 }
 
-int rewrite_long(struct rewrite *w, int64_t v)
+static int long_integer(struct rewrite *w, int64_t v)
 {
     uint8_t bytes[9] = {CONSTANT_LONG};
     uint64_t be = htobe64((uint64_t)v);
@@ -304,7 +304,7 @@ int code_int(struct rewrite *w, struct buf *s, int32_t v)
         buf_u8(s, OP_SIPUSH);
         buf_be16(s, (uint16_t)v);
     } else {
-        int index = rewrite_integer(w, v);
+        int index = integer(w, v);
         if (index < 0)
             return index;
         if (index > UINT8_MAX) {
@@ -323,7 +323,7 @@ int code_long(struct rewrite *w, struct buf *s, int64_t v)
         buf_u8(s, (uint8_t)(OP_LCONST_0 + v));
         return buf_error(s);
     }
-    int index = rewrite_long(w, v);
+    int index = long_integer(w, v);
     if (index < 0)
         return index;
     code_ref(s, OP_LDC2_W, index);

@@ -105,8 +105,6 @@ int rewrite_utf8(struct rewrite *w, const char *s, size_t len) must_check;
 /* such as java/lang/String or [I */
 int rewrite_class(struct rewrite *w, const char *name) must_check;
 int rewrite_string(struct rewrite *w, const char *s, size_t len) must_check;
-int rewrite_integer(struct rewrite *w, int32_t v) must_check;
-int rewrite_long(struct rewrite *w, int64_t v) must_check;
 int rewrite_methodref(struct rewrite *w, const char *owner, const char *name,
                       const char *descriptor) must_check;
 int rewrite_interface_methodref(struct rewrite *w, const char *owner, const char *name,

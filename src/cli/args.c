@@ -307,43 +307,6 @@ static int take_from_any(const struct command *c, const struct arg_values *value
     return r;
 }
 
-bool args_parse(const struct command *c, const struct arg_values *values, int argc, char **argv,
-                struct operands *ret, int *ret_status)
-{
-    int operands = 1; /* they are moved to argv[1..operands-1] */
-    bool options = true;
-    uint64_t given[SETS_MAX] = {0};
-    *ret_status = 2;
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        if (options && strcmp(word, "--") == 0) {
-            options = false;
-            continue;
-        }
-        if (options && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            args_help(c, stdout);
-            *ret_status = 0;
-            return false;
-        }
-        if (options && word[0] == '-' && word[1]) {
-            if (take_from_any(c, values, argc, argv, &i, given) <= 0)
-                return false;
-            continue;
-        }
-        argv[operands++] = argv[i];
-        if (c->operands_end_options && operands > c->min_operands)
-            options = false;
-    }
-    *ret = (struct operands){operands - 1, argv + 1};
-    if (ret->count < c->min_operands || (c->max_operands >= 0 && ret->count > c->max_operands)) {
-        bool few = ret->count < c->min_operands;
-        usage_error(c, few ? "missing operand" : ret->list[c->max_operands],
-                    few ? c->operands : "one operand too many");
-        return false;
-    }
-    return true;
-}
-
 static void help_row(const struct arg_shown *a, FILE *to)
 {
     char left[64];
@@ -369,7 +332,7 @@ void command_summaries(const struct command *const *table, FILE *to)
         fprintf(to, "  %-22s %s\n", c->name, c->summary);
 }
 
-void args_help(const struct command *c, FILE *to)
+static void help(const struct command *c, FILE *to)
 {
     const char *operands = c->operands ? c->operands : "";
     fprintf(to, "usage: jvmscope %s%s%s%s\n%s\n", c->name, c->sets ? " [OPTION ...]" : "",
@@ -388,4 +351,41 @@ void args_help(const struct command *c, FILE *to)
         fputs("\nExamples:\n", to);
         print_own(to, c->examples);
     }
+}
+
+bool args_parse(const struct command *c, const struct arg_values *values, int argc, char **argv,
+                struct operands *ret, int *ret_status)
+{
+    int operands = 1; /* they are moved to argv[1..operands-1] */
+    bool options = true;
+    uint64_t given[SETS_MAX] = {0};
+    *ret_status = 2;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (options && strcmp(word, "--") == 0) {
+            options = false;
+            continue;
+        }
+        if (options && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+            help(c, stdout);
+            *ret_status = 0;
+            return false;
+        }
+        if (options && word[0] == '-' && word[1]) {
+            if (take_from_any(c, values, argc, argv, &i, given) <= 0)
+                return false;
+            continue;
+        }
+        argv[operands++] = argv[i];
+        if (c->operands_end_options && operands > c->min_operands)
+            options = false;
+    }
+    *ret = (struct operands){operands - 1, argv + 1};
+    if (ret->count < c->min_operands || (c->max_operands >= 0 && ret->count > c->max_operands)) {
+        bool few = ret->count < c->min_operands;
+        usage_error(c, few ? "missing operand" : ret->list[c->max_operands],
+                    few ? c->operands : "one operand too many");
+        return false;
+    }
+    return true;
 }

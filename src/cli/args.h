@@ -58,5 +58,3 @@ extern const struct arg_set *const json_only_sets[];
  */
 const char *args_next_value(const struct command *c, const char *name, int argc, char **argv,
                             int *i);
-
-void args_help(const struct command *c, FILE *to);

@@ -368,15 +368,20 @@ static int answer_flame(struct asker *a)
     return e;
 }
 
-const struct ask_verb ask_verbs[] = {{"services", ASK_ABOUT_SERVICES, ask_services},
-                                     {"top", ASK_ABOUT_METRIC, answer_top},
-                                     {"flame", ASK_ABOUT_METRIC, answer_flame},
-                                     {"diff", ASK_ABOUT_METRIC, ask_diff},
-                                     {"requests", ASK_ABOUT_REQUESTS, ask_requests},
-                                     {"findings", ASK_ABOUT_METRIC, ask_findings},
-                                     {"query", ASK_ABOUT_METRIC, ask_query},
-                                     {"vm", ASK_ABOUT_VM, ask_vm},
-                                     {0}};
+static const struct ask_verb {
+    const char *name;
+    enum ask_about about;
+    /* Writes members of the open object, and sets `found`. */
+    int (*answer)(struct asker *a);
+} verbs[] = {{"services", ASK_ABOUT_SERVICES, ask_services},
+             {"top", ASK_ABOUT_METRIC, answer_top},
+             {"flame", ASK_ABOUT_METRIC, answer_flame},
+             {"diff", ASK_ABOUT_METRIC, ask_diff},
+             {"requests", ASK_ABOUT_REQUESTS, ask_requests},
+             {"findings", ASK_ABOUT_METRIC, ask_findings},
+             {"query", ASK_ABOUT_METRIC, ask_query},
+             {"vm", ASK_ABOUT_VM, ask_vm},
+             {0}};
 
 static int put_nothing(struct asker *a)
 {
@@ -396,7 +401,7 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
     struct arena arena = {0};
     struct json j = {out, false};
     struct asker a = {.store = s, .q = &q, .j = &j, .why = why, .tenant = tenant, .kept = kept};
-    const struct ask_verb *v = ask_verbs;
+    const struct ask_verb *v = verbs;
     while (v->name && strcmp(v->name, verb) != 0)
         v++;
     if (!v->name) {

@@ -46,16 +46,6 @@ struct asker {
     bool base_lacks; /* what is compared with is empty */
 };
 
-struct ask_verb {
-    const char *name;
-    enum ask_about about;
-    /* Writes members of the open object, and sets `found`. */
-    int (*answer)(struct asker *a);
-};
-
-/* Ends with a row without a name. */
-extern const struct ask_verb ask_verbs[];
-
 /*
  * Appends the answer. `tenant` limits it to one tenant; NULL: all. `kept` may be NULL. An answer
  * that holds nothing has a member "nothing" that says which parameter chose nothing. Returns 0, or

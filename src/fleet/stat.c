@@ -38,7 +38,7 @@ double stat_t_quantile(double p, double freedom)
            (79 * x9 + 776 * x7 + 1482 * x5 - 1920 * x3 - 945 * x) / (92160 * n * n * n * n);
 }
 
-struct stat_share stat_share_of(const struct stat_side *side, const struct stat_part *part)
+static struct stat_share share_of(const struct stat_side *side, const struct stat_part *part)
 {
     struct stat_share s = {.freedom = MAX(side->clusters - 1, 1)};
     if (side->n <= 0)
@@ -66,8 +66,8 @@ struct stat_share stat_share_of_two(const struct stat_side *blocks,
                                     const struct stat_side *instances,
                                     const struct stat_part *in_instances)
 {
-    struct stat_share a = stat_share_of(blocks, in_blocks);
-    struct stat_share b = stat_share_of(instances, in_instances);
+    struct stat_share a = share_of(blocks, in_blocks);
+    struct stat_share b = share_of(instances, in_instances);
     return instances->clusters > 1 && b.variance > a.variance ? b : a;
 }
 

@@ -23,8 +23,6 @@ struct stat_share {
     double share, variance, freedom; /* freedom: of the estimate of the variance */
 };
 
-struct stat_share stat_share_of(const struct stat_side *side, const struct stat_part *part);
-
 /*
  * The same when the samples are in clusters of two kinds, blocks of time and instances: the larger
  * variance of both, with the freedom of its own clusters.

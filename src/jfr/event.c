@@ -28,7 +28,7 @@ at_each_sample static uint8_t *take_blocks(struct jfr_writer *w, struct region *
             store_size(block, n * JFR_BLOCK);
         atomic_store_explicit(&r->span[next], n, memory_order_release);
         if (!worker && limit - next - n < 64)
-            jfr_writer_wake(w);
+            waker_wake(w->waker);
         *ret_span = &r->span[next];
         return block;
     }
@@ -162,7 +162,7 @@ at_each_sample bool event_begin(struct jfr_writer *w, uint32_t type, size_t room
         return true;
     }
     slot_release(slot);
-    jfr_writer_wake(w);
+    waker_wake(w->waker);
     return false;
 }
 

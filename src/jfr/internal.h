@@ -311,8 +311,6 @@ bool event_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_ev
 int traces_init(struct traces *t, uint64_t bytes, bool again) must_check;
 /* Frees the memory of a retired part, and finds out whether another has to go. By the worker. */
 void traces_work(struct traces *t, uint64_t now);
-/* Retires the oldest part. By the worker. */
-void traces_retire(struct traces *t, uint64_t now);
 void traces_release(struct traces *t);
 /*
  * Prefaults memory for new stacks, so that a signal handler rarely takes a page fault. Called by

@@ -315,8 +315,6 @@ const struct rec_thread *rec_thread_of(const struct rec_object *o, const struct 
                                        uint64_t id);
 const struct rec_class *rec_class_of(const struct rec_object *o, const struct rec_field *f,
                                      uint64_t id);
-const struct rec_method *rec_method_of(const struct rec_object *o, const struct rec_field *f,
-                                       uint64_t id);
 
 /* Memory for a decoded stack that is needed only once. A zeroed room is empty and valid. */
 struct rec_stack_room {

@@ -476,21 +476,27 @@ BY_REFERENCE(thread, USUAL_THREAD, decode_thread)
 BY_REFERENCE(class, USUAL_CLASS, decode_class)
 BY_REFERENCE(method, USUAL_METHOD, decode_method)
 
-/* Defines the functions that look up a field by its name, and by an id that a field holds. */
+/* Defines the function that looks up a field by its name. */
 #define BY_PATH(name, which, find)                                                    \
     const struct rec_##name *rec_##name(const struct rec_object *o, const char *path) \
     {                                                                                 \
         struct reference ref;                                                         \
         return usual_reference(o, path, which, &ref) ? find(ref) : NULL;              \
-    }                                                                                 \
-    const struct rec_##name *rec_##name##_of(const struct rec_object *o,              \
-                                             const struct rec_field *f, uint64_t id)  \
-    {                                                                                 \
-        struct reference ref = {o->chunk, (struct type *)(void *)f->type, id};        \
-        return f->constant && ref.type->usual == (which) ? find(ref) : NULL;          \
+    }
+
+/* Defines the function that looks up an id that a field holds. */
+#define BY_ID(name, which, find)                                                     \
+    const struct rec_##name *rec_##name##_of(const struct rec_object *o,             \
+                                             const struct rec_field *f, uint64_t id) \
+    {                                                                                \
+        struct reference ref = {o->chunk, (struct type *)(void *)f->type, id};       \
+        return f->constant && ref.type->usual == (which) ? find(ref) : NULL;         \
     }
 
 BY_PATH(stack, USUAL_STACK, usual_stack)
 BY_PATH(thread, USUAL_THREAD, thread_by)
 BY_PATH(class, USUAL_CLASS, class_by)
 BY_PATH(method, USUAL_METHOD, method_by)
+BY_ID(stack, USUAL_STACK, usual_stack)
+BY_ID(thread, USUAL_THREAD, thread_by)
+BY_ID(class, USUAL_CLASS, class_by)

@@ -89,7 +89,8 @@ void traces_work(struct traces *t, uint64_t now)
         atomic_store(&t->due, true);
 }
 
-void traces_retire(struct traces *t, uint64_t now)
+/* Retires the oldest part. By the worker. */
+static void retire_oldest(struct traces *t, uint64_t now)
 {
     uint64_t oldest = atomic_load(&t->oldest) + PARTS_RETIRED * t->part;
     if (t->part == t->bytes || t->retired_ns || oldest > atomic_load(&t->used))
@@ -374,7 +375,7 @@ void jfr_traces_kept(struct jfr_writer *w)
     /* Whatever refers to the stacks that are dropped must be read before. */
     if (!atomic_load(&w->closed)) {
         update_fully(w);
-        traces_retire(&w->traces, now_ns());
+        retire_oldest(&w->traces, now_ns());
     }
     pthread_mutex_unlock(&w->work);
 }

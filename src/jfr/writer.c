@@ -14,18 +14,6 @@
 /* Tick 0 is this long before the start, for events that began earlier. */
 #define BEFORE_OPEN_NS (600 * NS_PER_SECOND)
 
-/* ---- waiting ---- */
-
-void jfr_writer_wait(struct jfr_writer *w, uint64_t ns)
-{
-    (void)waker_wait(w->waker, ns);
-}
-
-void jfr_writer_wake(struct jfr_writer *w)
-{
-    waker_wake(w->waker);
-}
-
 /* ---- chunks ---- */
 
 void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead,

@@ -14,7 +14,7 @@
  * the owner calls from a thread of its own at least ten times a second:
  *
  *     while (!stopping) {
- *         jfr_writer_wait(w, 100 * NS_PER_MS);
+ *         waker_wait(options.waker, 100 * NS_PER_MS);
  *         jfr_writer_work(w);
  *     }
  *     jfr_writer_close(w);
@@ -111,8 +111,8 @@ struct jfr_writer_options {
     bool begins_small;
     unsigned slots; /* the number of concurrent writers; 0 means four for each CPU, 16 to 256 */
     /*
-     * Woken when events will soon find no room; NULL for one of the writer's own, for which
-     * jfr_writer_wait waits. It must outlive the writer.
+     * Woken when there is work to do because events will soon find no room. It must outlive the
+     * writer. NULL: nobody waits.
      */
     struct waker *waker;
 };
@@ -127,10 +127,6 @@ struct jfr_writer_options {
 int jfr_writer_open(struct jfr_writer **ret, const char *path,
                     const struct jfr_writer_options *options) must_check;
 
-/* Waits until there is work to do or ns have passed. */
-void jfr_writer_wait(struct jfr_writer *w, uint64_t ns);
-/* Makes a waiting jfr_writer_wait return. Async-signal-safe. */
-void jfr_writer_wake(struct jfr_writer *w);
 /*
  * Prepares room in the file, writes the dictionary and header for what was committed since the last
  * call, so that other readers see it, and starts a new chunk when one is due. Returns 0 or the

@@ -42,7 +42,8 @@ static uint32_t *numbered(struct loader *l, void *vec, uint32_t number)
     return &v->data[number];
 }
 
-uint32_t loader_checked(struct loader *l, int64_t n)
+/* Returns a number that a function of the builder returned; TL_NONE after a failure. */
+static uint32_t checked(struct loader *l, int64_t n)
 {
     if (n < 0)
         l->error = (int)n;
@@ -51,7 +52,7 @@ uint32_t loader_checked(struct loader *l, int64_t n)
 
 uint32_t loader_string(struct loader *l, const char *s)
 {
-    return loader_checked(l, timeline_string(l->b, s, strlen(s)));
+    return checked(l, timeline_string(l->b, s, strlen(s)));
 }
 
 uint32_t loader_thread(struct loader *l, const struct rec_thread *t)
@@ -62,7 +63,7 @@ uint32_t loader_thread(struct loader *l, const struct rec_thread *t)
     if (*known)
         return *known - 1;
     uint64_t id = t->java_id > 0 ? (uint64_t)t->java_id : UINT64_C(1) << 62 | t->number;
-    uint32_t n = loader_checked(l, timeline_thread(l->b, id));
+    uint32_t n = checked(l, timeline_thread(l->b, id));
     if (n == TL_NONE)
         return TL_NONE;
     *known = n + 1;
@@ -162,7 +163,7 @@ uint32_t field_thread_by_id(struct loader *l, enum field f)
     bool known;
     struct answer *a = answer(l, l, (uint64_t)id, NULL, &known);
     if (!known) {
-        uint32_t number = id > 0 ? loader_checked(l, timeline_thread(l->b, (uint64_t)id)) : TL_NONE;
+        uint32_t number = id > 0 ? checked(l, timeline_thread(l->b, (uint64_t)id)) : TL_NONE;
         *a = (struct answer){l, NULL, (uint64_t)id, number};
     }
     return a->number;
@@ -221,7 +222,7 @@ uint32_t field_object(struct loader *l, enum field class_field)
     struct answer *a = answer(l, of, address, NULL, &known);
     if (!known) {
         uint32_t called = class_of_condition(l, class_field, address, class);
-        uint32_t number = loader_checked(l, timeline_object(l->b, address, called));
+        uint32_t number = checked(l, timeline_object(l->b, address, called));
         *a = (struct answer){of, NULL, address, number};
     }
     return a->number;
@@ -258,7 +259,7 @@ static uint32_t find_stack(struct loader *l, enum field f, int slot)
     }
     if (!n)
         return TL_NONE;
-    uint32_t stack = loader_checked(l, timeline_stack(l->b, frames, n));
+    uint32_t stack = checked(l, timeline_stack(l->b, frames, n));
     if (stack != TL_NONE && map_put(&l->stacks, key, stack) < 0)
         l->error = -ENOMEM;
     return stack;

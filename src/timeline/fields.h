@@ -90,8 +90,6 @@ struct loader {
 uint32_t loader_string(struct loader *l, const char *s);
 /* Returns the number of one of the recording's threads; TL_NONE for NULL. */
 uint32_t loader_thread(struct loader *l, const struct rec_thread *t);
-/* Returns a number that a function of the builder returned; TL_NONE after a failure. */
-uint32_t loader_checked(struct loader *l, int64_t n);
 
 /*
  * These read the current row. Numbers are 0 when there is none; what the builder numbers is TL_NONE

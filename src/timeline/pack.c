@@ -245,15 +245,3 @@ int tl_packer_finish(struct tl_packer *p, struct timeline *t)
     p->blocks = (__typeof__(p->blocks)){0};
     return 0;
 }
-
-int tl_pack(struct timeline *t, const struct tl_node *nodes, size_t n)
-{
-    struct tl_packer p;
-    int r = tl_packer_init(&p);
-    for (size_t i = 0; r == 0 && i < n; i += TL_BLOCK_NODES)
-        r = tl_packer_put(&p, i >> TL_BLOCK_BITS, nodes + i, MIN(n - i, (size_t)TL_BLOCK_NODES));
-    if (r == 0)
-        r = tl_packer_finish(&p, t);
-    tl_packer_release(&p);
-    return r;
-}

@@ -49,7 +49,5 @@ struct tl_node tl_packer_node(const struct tl_packer *p, uint32_t node);
  * Hands the packed nodes over to a timeline, which must have no nodes yet. Returns 0 or -ENOMEM.
  */
 int tl_packer_finish(struct tl_packer *p, struct timeline *t) must_check;
-/* Packs an array of nodes in memory. Returns 0 or -ENOMEM. */
-int tl_pack(struct timeline *t, const struct tl_node *nodes, size_t n) must_check;
 void tl_packed_file_free(struct tl_packed_file *f);
 DEFINE_CLEANUP(struct tl_packed_file *, tl_packed_file_free)

@@ -410,6 +410,16 @@ static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t jav
     return modules_refresh() ? 0 : -ENOMEM;
 }
 
+static void walker_free(struct walker *w)
+{
+    if (!w)
+        return;
+    free(w->native_cache);
+    sites_free(w->sites);
+    known_methods_free(w->known);
+    free(w);
+}
+
 int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why,
                size_t size)
 {
@@ -429,16 +439,6 @@ int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java
     else
         *ret = w;
     return r;
-}
-
-void walker_free(struct walker *w)
-{
-    if (!w)
-        return;
-    free(w->native_cache);
-    sites_free(w->sites);
-    known_methods_free(w->known);
-    free(w);
 }
 
 void walker_chunks(struct walker *w, const struct walk_chunks *chunks)

@@ -123,8 +123,6 @@ enum {
  */
 int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why,
                size_t size) must_check;
-/* No walk may be in progress. */
-void walker_free(struct walker *w);
 
 /*
  * Where a mounted virtual thread's frames are that have not been thawed: in the last chunk of its

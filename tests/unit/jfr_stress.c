@@ -117,13 +117,15 @@ static void *run(void *arg)
     return NULL;
 }
 
+static struct waker waker;
+
 static void *work(void *arg)
 {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     while (!stop) {
-        jfr_writer_wait(w, 20 * NS_PER_MS);
+        (void)waker_wait(&waker, 20 * NS_PER_MS);
         jfr_writer_work(w);
     }
     return NULL;
@@ -145,7 +147,8 @@ int main(int argc, char **argv)
                 *words[k].value = atol(strchr(argv[i], '=') + 1);
     struct jfr_writer_options options = {.resolver = {.method = name_method},
                                          .chunk_bytes = (uint64_t)chunk,
-                                         .max_bytes = (uint64_t)max_bytes};
+                                         .max_bytes = (uint64_t)max_bytes,
+                                         .waker = &waker};
     int ret = argc < 2 ? -EINVAL : jfr_writer_open(&w, argv[1], &options);
     if (!ret)
         ret = jfr_declare(w, types, 1, &tick_type);

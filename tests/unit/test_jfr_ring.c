@@ -53,13 +53,16 @@ static int name_thread(void *context, uint64_t id, struct jfr_thread *ret)
     return 0;
 }
 
+static struct waker waker;
+
 static int open_ring(const char *at, uint64_t bytes, uint64_t keep_ns)
 {
     struct jfr_writer_options options = {.resolver = {NULL, name_method, name_thread},
                                          .slots = 4,
                                          .trace_bytes = 1 << 20,
                                          .ring_bytes = bytes,
-                                         .keep_ns = keep_ns};
+                                         .keep_ns = keep_ns,
+                                         .waker = &waker};
     int r = jfr_writer_open(&w, at, &options);
     return r ? r : jfr_declare(w, rows, TYPES, ids);
 }
@@ -461,7 +464,7 @@ static pid_t start_recorder(uint64_t bytes)
         _exit(1);
     for (;;) {
         int64_t written = atomic_load(&shared->written);
-        jfr_writer_wait(w, 10 * NS_PER_MS);
+        (void)waker_wait(&waker, 10 * NS_PER_MS);
         if (jfr_writer_work(w) == 0)
             atomic_store(&shared->named, written);
     }

@@ -72,7 +72,13 @@ static void make_timeline(uint64_t from_seed)
                           .n_threads = THREADS,
                           .contexts = &none,
                           .n_contexts = 1};
-    assert_int_equal(tl_pack(&t, nodes, NODES), 0);
+    struct tl_packer p;
+    assert_int_equal(tl_packer_init(&p), 0);
+    for (size_t i = 0; i < NODES; i += TL_BLOCK_NODES)
+        assert_int_equal(
+            tl_packer_put(&p, i >> TL_BLOCK_BITS, nodes + i, MIN(NODES - i, TL_BLOCK_NODES)), 0);
+    assert_int_equal(tl_packer_finish(&p, &t), 0);
+    tl_packer_release(&p);
 }
 
 /* Returns when the state of a node ends. */

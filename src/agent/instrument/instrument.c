@@ -320,23 +320,13 @@ void instrument_off_later(const struct instrument_client *c, JNIEnv *jni)
         instrument_off(c, jni);
 }
 
-struct instrument_counts instrument_counts(void)
+static unsigned long long tallied(atomic_uint_fast64_t *count)
 {
-    struct instrument_counts n = {
-        .classes = atomic_load(&instrument_tally.classes),
-        .methods = atomic_load(&instrument_tally.methods),
-        .refused_classes = atomic_load(&instrument_tally.refused),
-        .unmodifiable = atomic_load(&instrument_tally.unmodifiable),
-        .nameless = atomic_load(&instrument_tally.nameless),
-    };
-    for (int i = 0; i < LEFT_REASONS; i++)
-        n.left[i] = atomic_load(&instrument_tally.left[i]);
-    return n;
+    return atomic_load(count);
 }
 
 void instrument_status(struct buf *out)
 {
-    struct instrument_counts n = instrument_counts();
     int done, of;
     if (instrument_restoring() && batches_progress(&done, &of))
         buf_printf(out, "restoring %d of %d classes\n", done, of);
@@ -345,14 +335,14 @@ void instrument_status(struct buf *out)
     if (!instrument_any_client())
         return;
     buf_printf(out, "instrument.classes %llu\ninstrument.methods %llu\n",
-               (unsigned long long)n.classes, (unsigned long long)n.methods);
+               tallied(&instrument_tally.classes), tallied(&instrument_tally.methods));
     for (int i = 0; i < LEFT_REASONS; i++)
-        if (n.left[i])
+        if (tallied(&instrument_tally.left[i]))
             buf_printf(out, "instrument.left.%s %llu\n", instrument_reasons[i],
-                       (unsigned long long)n.left[i]);
+                       tallied(&instrument_tally.left[i]));
     buf_printf(out,
                "instrument.full_pool_classes %llu\ninstrument.refused_classes "
                "%llu\ninstrument.unmodifiable_classes %llu\ninstrument.nameless_classes %llu\n",
-               (unsigned long long)batches_left(), (unsigned long long)n.refused_classes,
-               (unsigned long long)n.unmodifiable, (unsigned long long)n.nameless);
+               (unsigned long long)batches_left(), tallied(&instrument_tally.refused),
+               tallied(&instrument_tally.unmodifiable), tallied(&instrument_tally.nameless));
 }

@@ -90,14 +90,6 @@ struct instrument_client {
 
 extern const char *const instrument_reasons[LEFT_REASONS];
 
-struct instrument_counts {
-    uint64_t classes, methods;   /* classes changed */
-    uint64_t left[LEFT_REASONS]; /* methods left unchanged, by reason */
-    uint64_t refused_classes;    /* refused by the VM, or malformed */
-    /* unmodifiable classes among the loaded ones; JDK 8's anonymous classes */
-    uint64_t unmodifiable, nameless;
-};
-
 /*
  * Sets the selection of classes and methods: patterns separated by ':' (NULL means all for the
  * first and none for the second). `*` stands for any characters. A pattern matches if what it
@@ -147,7 +139,6 @@ void instrument_restore(JNIEnv *jni);
 /* Returns whether a thread is in instrument_restore, or probes wait for it. Any thread. */
 bool instrument_restoring(void);
 
-struct instrument_counts instrument_counts(void);
 /*
  * Appends status lines "instrument.classes N" ...; none when nothing is instrumented. While
  * instrument_restore is at work, "restoring N of M classes".

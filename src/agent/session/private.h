@@ -21,11 +21,6 @@ extern pthread_mutex_t session_lock;
 
 /* ---- session.c; all with the lock held */
 
-/*
- * Says what holds the lock for long and which file it writes, for those that must not wait for it.
- * state: as in options/control.h; NULL: nothing.
- */
-void session_occupy(const char *state, const char *path);
 /* Ends the session because its duration is over. */
 void session_time_is_over(struct session *s, JNIEnv *jni);
 

@@ -45,7 +45,11 @@ static struct {
     char path[PATH_MAX];
 } occupied = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void session_occupy(const char *state, const char *path)
+/*
+ * Says what holds the lock for long and which file it writes, for those that must not wait for it.
+ * state: as in options/control.h; NULL: nothing.
+ */
+static void occupy(const char *state, const char *path)
 {
     pthread_mutex_lock(&occupied.lock);
     occupied.state = state;
@@ -192,11 +196,11 @@ int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *
 void session_time_is_over(struct session *s, JNIEnv *jni)
 {
     session_shut_floods();
-    session_occupy("stopping", s->out.path);
+    occupy("stopping", s->out.path);
     session_dump_rows(s, jni, DUMP_STOP);
     finish(s, jni);
     last.unreported = true;
-    session_occupy(NULL, NULL);
+    occupy(NULL, NULL);
 }
 
 /* Installs a hook in which rows run a collection before the VM ends. Without it there is none. */
@@ -288,7 +292,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
         free_session(s);
         return r;
     }
-    session_occupy("starting", s->out.path);
+    occupy("starting", s->out.path);
     session_now = s;
     atomic_store(&always_on, s->options.v[OPT_ALWAYS].given);
     fault_set(s->options.v[OPT_FAIL].text);
@@ -302,7 +306,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     fault_steps_of(NULL);
     if (r < 0)
         give_up(s, jni);
-    session_occupy(NULL, NULL);
+    occupy(NULL, NULL);
     return r;
 }
 
@@ -363,7 +367,7 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
     vm.live = true;
     int r = 0;
     if (session_now) {
-        session_occupy("starting", session_now->out.path);
+        occupy("starting", session_now->out.path);
         fault_steps_of("session");
         r = start(session_now, jni, why);
         fault_steps_of(NULL);
@@ -371,7 +375,7 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
             outcome_report(outcome_file(&session_now->options), "", r, "", false);
             give_up(session_now, jni);
         }
-        session_occupy(NULL, NULL);
+        occupy(NULL, NULL);
     }
     pthread_mutex_unlock(&session_lock);
     return r;
@@ -444,10 +448,10 @@ void session_abandon(JNIEnv *jni)
 {
     pthread_mutex_lock(&session_lock);
     if (session_now && session_now->running) {
-        session_occupy("stopping", session_now->out.path);
+        occupy("stopping", session_now->out.path);
         give_up(session_now, jni);
         session_worker_stop();
-        session_occupy(NULL, NULL);
+        occupy(NULL, NULL);
     }
     pthread_mutex_unlock(&session_lock);
 }
@@ -471,9 +475,9 @@ static int dump_now(JNIEnv *jni, struct buf *why)
 {
     int r = -ESRCH;
     if (session_now && session_now->running) {
-        session_occupy("recording", session_now->out.path);
+        occupy("recording", session_now->out.path);
         r = session_dump_rows(session_now, jni, DUMP_REQUEST);
-        session_occupy(NULL, NULL);
+        occupy(NULL, NULL);
     }
     if (r < 0)
         describe(r, why);
@@ -504,9 +508,9 @@ int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *con
     pthread_mutex_lock(&session_lock);
     bool running = session_now && session_now->running;
     if (running) {
-        session_occupy("recording", session_now->out.path);
+        occupy("recording", session_now->out.path);
         f(session_now, jni, context);
-        session_occupy(NULL, NULL);
+        occupy(NULL, NULL);
     }
     pthread_mutex_unlock(&session_lock);
     return running ? 0 : -ESRCH;
@@ -534,11 +538,11 @@ int session_end(JNIEnv *jni, struct buf *why)
     pthread_mutex_lock(&session_lock);
     int r = -ESRCH;
     if (session_now && session_now->running) {
-        session_occupy("stopping", session_now->out.path);
+        occupy("stopping", session_now->out.path);
         (void)session_dump_rows(session_now, jni, DUMP_STOP);
         r = finish(session_now, jni);
         session_worker_stop();
-        session_occupy(NULL, NULL);
+        occupy(NULL, NULL);
     } else if (!session_now && last.unreported) {
         r = last.error;
         last.unreported = false;

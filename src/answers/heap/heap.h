@@ -31,11 +31,8 @@ struct heap_call {
     struct answer *answer;
 };
 
-/*
- * Ends with NULL. A verb's file defines its row, `const struct command heap_verb_NAME`, and
- * verb_list.h lists it.
+/* A verb's file defines its row, `const struct command heap_verb_NAME`, and verb_list.h lists it.
  */
-extern const struct command *const heap_answers[];
 #define VERB(name) extern const struct command heap_verb_##name;
 #include "answers/heap/verb_list.h"
 #undef VERB

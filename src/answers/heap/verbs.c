@@ -33,7 +33,7 @@ const struct arg_set heap_index_set = {"The index", index_args};
 
 const struct arg_set *const heap_sets[] = {&heap_common_set, &heap_index_set, NULL};
 
-const struct command *const heap_answers[] = {
+static const struct command *const verbs[] = {
 #define VERB(name) &heap_verb_##name,
 #include "answers/heap/verb_list.h"
 #undef VERB
@@ -42,7 +42,7 @@ const struct command *const heap_answers[] = {
 
 int heap_ask(const char *verb, const struct heap_call *c)
 {
-    for (const struct command *const *v = heap_answers; *v; v++) {
+    for (const struct command *const *v = verbs; *v; v++) {
         if (strcmp((*v)->name + strlen("heap "), verb) == 0)
             return (*v)->heap_answer(c);
     }

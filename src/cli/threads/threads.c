@@ -126,7 +126,18 @@ static struct timeline *load_unchecked(const char *path, const struct path_optio
     return TAKE(t);
 }
 
-int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path,
+static void view_release(struct thread_view *v)
+{
+    timeline_free(v->t);
+    free(v->threads);
+    free(v->objects);
+}
+
+/*
+ * Opens what the operand names. checks: NULL if the verb never checks nodes itself. Returns 0, or
+ * the exit status after a complaint.
+ */
+static int view_open(struct thread_view *ret, const struct thread_options *o, const char *path,
                      thread_checks *checks)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
@@ -145,17 +156,10 @@ int thread_view_open(struct thread_view *ret, const struct thread_options *o, co
                      ? select_all(&v)
                      : complain(path, "holds nothing about threads", "record with --threads");
     if (status)
-        thread_view_release(&v);
+        view_release(&v);
     else
         *ret = v;
     return status;
-}
-
-void thread_view_release(struct thread_view *v)
-{
-    timeline_free(v->t);
-    free(v->threads);
-    free(v->objects);
 }
 
 int thread_view_no_path(const struct thread_view *v, const char *what, int r)
@@ -258,12 +262,12 @@ static int show_file(const char *path, const struct thread_options *options,
     bool lost = false;
     /* If an index turns out to be damaged, it is checked completely and made again. */
     for (; status == -EPROTO; checks = NULL) {
-        if ((status = thread_view_open(&v, options, path, checks)))
+        if ((status = view_open(&v, options, path, checks)))
             return status;
         status = show(&v);
         cut_at = v.t->cut_at;
         lost = v.t->lost_any;
-        thread_view_release(&v);
+        view_release(&v);
     }
     char where[64];
     snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);

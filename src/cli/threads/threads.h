@@ -35,13 +35,6 @@ struct thread_view {
 /* Returns whether a verb checks the nodes of this timeline itself. */
 typedef bool thread_checks(const struct timeline *t, const struct path_options *range);
 /*
- * Opens what the operand names. checks: NULL if the verb never checks nodes itself. Returns 0, or
- * the exit status after a complaint.
- */
-int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path,
-                     thread_checks *checks);
-void thread_view_release(struct thread_view *v);
-/*
  * Complains that there is no critical path, and therefore nothing to replay; r is why. Returns the
  * exit status.
  */

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Atomic uint64_t budget_costs[COST_CALLBACKS], budget_measured[COST_CALLBACKS];
+_Atomic uint64_t budget_costs[COST_CALLBACKS];
+/* The number of calls that were measured for it. */
+static _Atomic uint64_t calls_measured[COST_CALLBACKS];
 __thread uint32_t budget_countdown;
 _Atomic uint32_t budget_stacks_of = 1, budget_waits_of = 1, budget_wakes_of = 1,
                  budget_times_of = 1;
@@ -92,7 +94,7 @@ void budget_count(enum budget_cost cost, uint64_t start)
         ns = cpu_start ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_start : LONG_NS;
         atomic_store_explicit(&long_left, AFTER_LONG, memory_order_relaxed);
     }
-    atomic_fetch_add_explicit(&budget_measured[cost], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&calls_measured[cost], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&budget_costs[cost], ns * BUDGET_MEASURED_OF, memory_order_relaxed);
 }
 
@@ -359,7 +361,7 @@ static void check(uint64_t now)
     uint64_t least = (now - budget.checked_ns) * LEAST_CPU / 100;
     budget.allowed_ns = (uint64_t)(budget.share * (double)MAX(process, least));
     for (int i = 0; i < COST_CALLBACKS; i++) {
-        uint64_t measured = atomic_load(&budget_measured[i]);
+        uint64_t measured = atomic_load(&calls_measured[i]);
         add_to_mean(&budget.call_means[i],
                     (double)(measured - budget.measured[i]) * BUDGET_MEASURED_OF, MEAN_SECONDS);
         budget.measured[i] = measured;
@@ -418,7 +420,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     memset(budget.part_means, 0, sizeof(budget.part_means));
     memset(budget.call_means, 0, sizeof(budget.call_means));
     for (int i = 0; i < COST_CALLBACKS; i++)
-        budget.measured[i] = atomic_load(&budget_measured[i]);
+        budget.measured[i] = atomic_load(&calls_measured[i]);
     budget.allowed_mean = 0;
     budget.checks = 0;
     budget.credit_ns = CREDIT_START_NS;

@@ -20,8 +20,6 @@ enum { BUDGET_MEASURED_OF = 61 };
 
 /* CPU time in ns that callbacks have used since the process began, by kind of callback. */
 extern _Atomic uint64_t budget_costs[COST_CALLBACKS];
-/* The number of calls that were measured for it. */
-extern _Atomic uint64_t budget_measured[COST_CALLBACKS];
 /*
  * How many calls of this thread remain until one is measured; 0: the thread has made no call yet.
  */

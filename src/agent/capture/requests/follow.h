@@ -191,12 +191,6 @@ uint64_t follow_thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual);
  */
 struct slot follow_slot(uint64_t java_id);
 struct slot follow_claim(JNIEnv *jni, uint64_t java_id);
-/*
- * Makes the entry show the innermost of the thread's remaining works. If there is none, a platform
- * thread keeps the entry until it ends, since it probably works for another request soon. Virtual
- * threads are too many for that.
- */
-void follow_show(struct slot s);
 void follow_slot_free(struct slot s);
 /*
  * follow_take for the thread of this entry. When there is no record, that is counted, and the entry

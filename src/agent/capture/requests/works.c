@@ -126,7 +126,12 @@ void follow_slot_free(struct slot s)
     atomic_store_explicit(&s.in->java_id[s.i], 0, memory_order_release);
 }
 
-void follow_show(struct slot s)
+/*
+ * Makes the entry show the innermost of the thread's remaining works. If there is none, a platform
+ * thread keeps the entry until it ends, since it probably works for another request soon. Virtual
+ * threads are too many for that.
+ */
+static void show_innermost(struct slot s)
 {
     struct work *w = follow_work(s.in->work[s.i]);
     atomic_store_explicit(&s.in->request[s.i], w ? w->request : 0, memory_order_relaxed);
@@ -143,7 +148,7 @@ int64_t follow_take_for(struct slot s, struct pool *p)
     if (i < 0) {
         atomic_fetch_add(&follow.no_record, 1);
         if (!s.in->work[s.i])
-            follow_show(s);
+            show_innermost(s);
     }
     return i;
 }
@@ -196,7 +201,7 @@ static void work_end(struct work *w, struct slot s, uint64_t now)
         last = o == w;
         work_finish(o, now);
     }
-    follow_show(s);
+    show_innermost(s);
 }
 
 /* Returns the calling thread's work in progress that `is` selects, or NULL. */
