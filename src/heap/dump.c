@@ -2,7 +2,7 @@
 #include "heap/dump.h"
 
 #include "base/buf.h"
-#include "base/dotted.h"
+#include "base/class_name.h"
 #include "base/generated_name.h"
 #include "heap/shape.h"
 #include "heap/spool.h"
@@ -17,31 +17,8 @@
  */
 static const char *binary_name(struct heap_dump *d, struct str raw, bool *ret_made)
 {
-    static const char *const primitives[128] = {
-        ['Z'] = "boolean", ['C'] = "char",  ['F'] = "float", ['D'] = "double",
-        ['B'] = "byte",    ['S'] = "short", ['I'] = "int",   ['J'] = "long"};
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
-    const char *p = raw.data, *end = raw.data + raw.len;
-    unsigned dimensions = 0;
-    while (p < end && *p == '[') {
-        dimensions++;
-        p++;
-    }
-    if (dimensions && end - p == 1 && (unsigned char)*p < 128 && primitives[(unsigned char)*p]) {
-        buf_string(&b, primitives[(unsigned char)*p]);
-    } else {
-        if (dimensions && p < end && *p == 'L' && end[-1] == ';') {
-            p++;
-            end--;
-        }
-        buf_bytes(&b, p, (size_t)(end - p));
-        if (!buf_error(&b) && p < end)
-            b.len = generated_name_normalize((char *)b.data, b.len);
-        *ret_made = !buf_error(&b) && b.len < (size_t)(end - p);
-        dotted_in_place((char *)b.data, b.len);
-    }
-    for (; dimensions; dimensions--)
-        buf_string(&b, "[]");
+    *ret_made = class_name_put(&b, raw);
     int64_t number =
         buf_error(&b)
             ? -ENOMEM

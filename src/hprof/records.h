@@ -115,33 +115,25 @@ static inline unsigned hprof_type_size(unsigned type, unsigned id_size)
     return type == HPROF_OBJECT ? id_size : type < sizeof(sizes) ? sizes[type] : 0;
 }
 
+/* Returns the name of a type, "object" for a reference, or "?" for an invalid one. */
+static inline const char *hprof_type_name(unsigned type)
+{
+    static const char *const names[16] = {
+        [HPROF_OBJECT] = "object", [HPROF_BOOLEAN] = "boolean", [HPROF_CHAR] = "char",
+        [HPROF_FLOAT] = "float",   [HPROF_DOUBLE] = "double",   [HPROF_BYTE] = "byte",
+        [HPROF_SHORT] = "short",   [HPROF_INT] = "int",         [HPROF_LONG] = "long"};
+    return type < 16 && names[type] ? names[type] : "?";
+}
+
 /*
  * Returns the basic type for the first letter of a JVM descriptor ('L' and '[' are objects), or 0
  * for another letter.
  */
 static inline unsigned hprof_type_of_descriptor(char letter)
 {
-    switch (letter) {
-    case 'L':
-    case '[':
-        return HPROF_OBJECT;
-    case 'Z':
-        return HPROF_BOOLEAN;
-    case 'C':
-        return HPROF_CHAR;
-    case 'F':
-        return HPROF_FLOAT;
-    case 'D':
-        return HPROF_DOUBLE;
-    case 'B':
-        return HPROF_BYTE;
-    case 'S':
-        return HPROF_SHORT;
-    case 'I':
-        return HPROF_INT;
-    case 'J':
-        return HPROF_LONG;
-    default:
-        return 0;
-    }
+    static const uint8_t types[] = {
+        ['L'] = HPROF_OBJECT, ['['] = HPROF_OBJECT, ['Z'] = HPROF_BOOLEAN, ['C'] = HPROF_CHAR,
+        ['F'] = HPROF_FLOAT,  ['D'] = HPROF_DOUBLE, ['B'] = HPROF_BYTE,    ['S'] = HPROF_SHORT,
+        ['I'] = HPROF_INT,    ['J'] = HPROF_LONG};
+    return (unsigned char)letter < sizeof(types) ? types[(unsigned char)letter] : 0;
 }

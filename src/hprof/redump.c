@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hprof/redump_private.h"
 
-#include "base/dotted.h"
-#include "base/generated_name.h"
+#include "base/class_name.h"
 
 #include <errno.h>
 
@@ -17,37 +16,13 @@ struct str redump_string(const struct redump *r, uint64_t id)
 
 const char *redump_source_name(struct redump *r, struct str s)
 {
-    static const char *const primitives[26] = {['Z' - 'A'] = "boolean", ['C' - 'A'] = "char",
-                                               ['F' - 'A'] = "float",   ['D' - 'A'] = "double",
-                                               ['B' - 'A'] = "byte",    ['S' - 'A'] = "short",
-                                               ['I' - 'A'] = "int",     ['J' - 'A'] = "long"};
-    size_t dims = 0;
-    while (dims < s.len && s.data[dims] == '[')
-        dims++;
-    struct str element = {s.data + dims, s.len - dims};
-    if (dims && element.len == 1 && *element.data >= 'A' && *element.data <= 'Z' &&
-        primitives[*element.data - 'A'])
-        element =
-            (struct str){primitives[*element.data - 'A'], strlen(primitives[*element.data - 'A'])};
-    else if (dims && element.len > 1 && element.data[0] == 'L' &&
-             element.data[element.len - 1] == ';')
-        element = (struct str){element.data + 1, element.len - 2};
-    char *name = arena_alloc(&r->arena, element.len + 2 * dims + 1);
-    if (!name) {
+    _cleanup_(buf_release) struct buf b = BUF(1 << 20);
+    class_name_put(&b, s);
+    buf_u8(&b, 0);
+    const char *name = buf_error(&b) ? NULL : arena_copy(&r->arena, b.data, b.len);
+    if (!name)
         fail(r, -ENOMEM);
-        return "";
-    }
-    for (size_t i = 0; i < element.len; i++)
-        name[i] = element.data[i];
-    element.len = generated_name_normalize(name, element.len);
-    dotted_in_place(name, element.len);
-    char *p = name + element.len;
-    for (size_t i = 0; i < dims; i++) {
-        *p++ = '[';
-        *p++ = ']';
-    }
-    *p = '\0';
-    return name;
+    return name ? name : "";
 }
 
 void redump_skip_typed(struct cursor *c, unsigned name_size)

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 uint32_t redump_thread(const struct redump *r, uint32_t serial)
 {
@@ -208,14 +209,12 @@ static void emit_text_object_array(struct redump *r, const uint8_t *at, size_t n
 
 static void emit_text_primitive_array(struct redump *r, const uint8_t *at, size_t n)
 {
-    static const char *const names[] = {
-        [HPROF_BOOLEAN] = "boolean[]", [HPROF_CHAR] = "char[]", [HPROF_FLOAT] = "float[]",
-        [HPROF_DOUBLE] = "double[]",   [HPROF_BYTE] = "byte[]", [HPROF_SHORT] = "short[]",
-        [HPROF_INT] = "int[]",         [HPROF_LONG] = "long[]"};
     uint32_t len = u4_at(at + ARRAY_LENGTH);
     unsigned type = at[ARRAY_TYPE];
+    char name[16];
+    snprintf(name, sizeof(name), "%s[]", hprof_type_name(type));
     hprof_text_array(r->how->text, id_at(at + 1), redump_array_size(r, type, len),
-                     redump_object_trace(r, at), len, names[type], 0);
+                     redump_object_trace(r, at), len, name, 0);
 }
 
 static const struct visitor emit_text = {emit_text_root, emit_text_class, emit_text_instance,

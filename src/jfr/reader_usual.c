@@ -5,8 +5,7 @@
  */
 #include "jfr/reader_usual.h"
 
-#include "base/dotted.h"
-#include "base/generated_name.h"
+#include "base/class_name.h"
 
 #include <stdio.h>
 
@@ -240,26 +239,8 @@ static int64_t slot_text(const struct rec_object *o, const struct slots *s, enum
 /* Converts "[Ljava/lang/String;" to "java.lang.String[]". Returns the number of a text. */
 static int64_t external_name(struct recording *r, const char *s)
 {
-    static const char *const primitives[128] = {
-        ['Z'] = "boolean", ['B'] = "byte", ['C'] = "char",  ['S'] = "short",
-        ['I'] = "int",     ['J'] = "long", ['F'] = "float", ['D'] = "double"};
-    size_t dimensions = strspn(s, "[");
-    size_t len = strlen(s + dimensions);
-    const char *base = s + dimensions;
-    if (dimensions && *base == 'L' && base[len - 1] == ';') {
-        base++;
-        len -= 2;
-    } else if (dimensions && len == 1 && *base > 0 && primitives[(int)*base]) {
-        base = primitives[(int)*base];
-        len = strlen(base);
-    }
     struct buf b = BUF(1 << 20);
-    buf_bytes(&b, base, len);
-    if (!buf_error(&b) && len)
-        b.len = generated_name_normalize((char *)b.data, len);
-    dotted_in_place((char *)b.data, b.len);
-    for (size_t i = 0; i < dimensions; i++)
-        buf_string(&b, "[]");
+    class_name_put(&b, (struct str){s, strlen(s)});
     int64_t name = text_number(r, buf_str(&b), strlen(buf_str(&b)));
     buf_release(&b);
     return name;

@@ -5,6 +5,7 @@
  */
 #include "jvmpi/classes.h"
 #include "agent/vm/loaded_classes.h"
+#include "base/class_name.h"
 #include "base/dotted.h"
 #include "base/map.h"
 #include "jvmpi/boot_classes.h"
@@ -69,17 +70,6 @@ static char *take(char *s)
     return copy;
 }
 
-/* The name of a primitive type, by the letter of its signature, or NULL. */
-static const char *primitive_name(char letter)
-{
-    static const char *const names[] = {
-        ['B'] = "byte", ['C'] = "char",  ['D'] = "double", ['F'] = "float",   ['I'] = "int",
-        ['J'] = "long", ['S'] = "short", ['V'] = "void",   ['Z'] = "boolean",
-    };
-    return letter > 0 && (size_t)letter < sizeof(names) / sizeof(*names) ? names[(int)letter]
-                                                                         : NULL;
-}
-
 /*
  * Converts a signature into the name that Class.getName returns: "Ljava/lang/String;" into
  * "java.lang.String" and "D" into "double"; in "[I" only slashes become dots.
@@ -88,7 +78,7 @@ static char *external_name(char *signature)
 {
     char *name = take(signature);
     size_t len = name ? strlen(name) : 0;
-    const char *primitive = len == 1 ? primitive_name(*name) : NULL;
+    const char *primitive = len == 1 ? class_name_primitive(*name) : NULL;
     if (primitive) {
         free(name);
         return strdup(primitive);

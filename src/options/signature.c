@@ -1,31 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/signature.h"
 
+#include "base/class_name.h"
 #include "base/dotted.h"
 #include "base/pattern.h"
 
 #include <string.h>
 
-/*
- * Appends the type at p of a descriptor as Java writes it. Returns what follows it, or NULL when
- * there is none, with nothing appended.
- */
-static const char *put_type(struct buf *b, const char *p, const char *end)
+const char *signature_put_type(struct buf *b, const char *p, const char *end)
 {
-    static const char codes[] = "ZBCSIJFDV";
-    static const char *const names[] = {"boolean", "byte",  "char",   "short", "int",
-                                        "long",    "float", "double", "void"};
     size_t dimensions = 0;
     for (; p < end && *p == '['; p++)
         dimensions++;
     if (p == end || !*p)
         return NULL;
-    const char *code = strchr(codes, *p);
-    const char *last = *p == 'L' ? memchr(p, ';', (size_t)(end - p)) : code ? p : NULL;
+    const char *primitive = class_name_primitive(*p);
+    const char *last = *p == 'L' ? memchr(p, ';', (size_t)(end - p)) : primitive ? p : NULL;
     if (!last)
         return NULL;
-    if (code)
-        buf_string(b, names[code - codes]);
+    if (primitive)
+        buf_string(b, primitive);
     else
         buf_dotted(b, p + 1, (size_t)(last - p - 1));
     for (; dimensions; dimensions--)
@@ -40,7 +34,7 @@ static const char *put_types(struct buf *b, const char *p, const char *end)
         return NULL;
     for (bool first = true; p && p < end && *p != ')'; first = false) {
         buf_string(b, first ? "" : ", ");
-        p = *p == 'V' ? NULL : put_type(b, p, end);
+        p = *p == 'V' ? NULL : signature_put_type(b, p, end);
     }
     return p && p < end ? p : NULL;
 }
@@ -52,7 +46,7 @@ static bool is_descriptor(const char *text, const char *end)
     _cleanup_(buf_release) struct buf unused = BUF(1 << 17);
     const char *close = put_types(&unused, text, end);
     /* Classes have slashes in their names, not dots. */
-    return close && put_type(&unused, close + 1, end) == end &&
+    return close && signature_put_type(&unused, close + 1, end) == end &&
            !memchr(text, '.', (size_t)(end - text));
 }
 
@@ -129,12 +123,12 @@ static bool parameters_match(const char *p, const char *end, const char *d, cons
     const char *next = p + n + 1;
     if (is_any(p, n)) {
         bool match = next > end;
-        for (; !match && d && d < d_end; d = put_type(&BUF(0), d, d_end))
+        for (; !match && d && d < d_end; d = signature_put_type(&BUF(0), d, d_end))
             match = parameters_match(next, end, d, d_end);
         return match;
     }
     _cleanup_(buf_release) struct buf type = BUF(1 << 17);
-    d = *d == ')' ? NULL : put_type(&type, d, d_end);
+    d = *d == ')' ? NULL : signature_put_type(&type, d, d_end);
     return d && is_same(p, n, buf_str(&type), type.len) && parameters_match(next, end, d, d_end);
 }
 
@@ -169,7 +163,7 @@ void signature_put(struct buf *b, const char *name, const char *descriptor)
     if (method)
         p = put_types(&types, p, end);
     if (p)
-        p = put_type(&type, p + method, end);
+        p = signature_put_type(&type, p + method, end);
     if (p != end || buf_error(&types) || buf_error(&type))
         buf_printf(b, "%s%s%s", name, *name ? " " : "", descriptor);
     else if (method)

@@ -20,6 +20,11 @@ const char *signature_fault(const char *text, size_t len);
 /* Returns whether the parameters of a pattern are those of a method with this descriptor. */
 bool signature_matches(const char *text, size_t len, struct str descriptor);
 
+/*
+ * Appends the type at p of a descriptor that ends at `end`, as Java writes it. Returns what follows
+ * it, or NULL when there is none, with nothing appended.
+ */
+const char *signature_put_type(struct buf *b, const char *p, const char *end);
 /* Appends "(int, java.lang.String[])" for a descriptor, which is appended if it is malformed. */
 void signature_put_parameters(struct buf *b, const char *descriptor);
 

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/class_name.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/generated_name.h"
@@ -456,6 +457,38 @@ static void names_of_made_classes_mean_the_same_in_every_run(void **state)
                  generated_name_is_agents_library("libjvm.so.start", 15));
 }
 
+static void names_of_class_files_become_those_of_sources(void **state)
+{
+    static const struct {
+        const char *internal, *name;
+        bool shorter;
+    } rows[] = {
+        {"java/lang/String", "java.lang.String", false},
+        {"[Ljava/lang/String;", "java.lang.String[]", false},
+        {"[[I", "int[][]", false},
+        {"[Z", "boolean[]", false},
+        {"I", "I", false}, /* a class without a package */
+        {"[LI;", "I[]", false},
+        {"[La/B$$Lambda$3/0x12;", "a.B$$Lambda[]", true},
+        {"a/B$$Lambda$3/0x12", "a.B$$Lambda", true},
+        {"[", "[]", false},
+        {"", "", false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct buf b = BUF(100);
+        buf_string(&b, "x ");
+        assert_int_equal(
+            class_name_put(&b, (struct str){rows[i].internal, strlen(rows[i].internal)}),
+            rows[i].shorter);
+        assert_string_equal(buf_str(&b) + 2, rows[i].name);
+        buf_release(&b);
+    }
+    static const char letters[] = "ZBCSIJFDV";
+    for (int c = -128; c < 128; c++)
+        assert_int_equal(!!class_name_primitive((char)c), c && strchr(letters, c));
+}
+
 static void a_proxy_is_called_by_its_interfaces(void **state)
 {
     static const char *const rows[][2] = {
@@ -579,6 +612,7 @@ int main(void)
         cmocka_unit_test(no_link_leads_out_of_a_root),
         cmocka_unit_test(a_file_appears_whole_or_not_at_all),
         cmocka_unit_test(names_of_made_classes_mean_the_same_in_every_run),
+        cmocka_unit_test(names_of_class_files_become_those_of_sources),
         cmocka_unit_test(a_proxy_is_called_by_its_interfaces),
         cmocka_unit_test(a_lambda_stands_for_the_method_that_its_class_calls),
     };

@@ -4,9 +4,9 @@
 #include "agent/vm/lambda.h"
 
 #include "agent/vm/names.h"
-#include "base/dotted.h"
 #include "base/generated_name.h"
 #include "base/real.h"
+#include "options/signature.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,36 +14,16 @@
 
 enum { TEXT_SHOWN = 512 };
 
-static const struct primitive {
-    char code;
-    const char *name;
-} primitives[] = {{'Z', "boolean"}, {'B', "byte"},  {'C', "char"},   {'S', "short"}, {'I', "int"},
-                  {'J', "long"},    {'F', "float"}, {'D', "double"}, {'V', "void"}};
-
 char *inspect_type_name(const char *signature)
 {
-    size_t dims = strspn(signature, "["), len = strlen(signature + dims);
-    const char *base = signature + dims;
-    for (size_t p = 0; p < ARRAY_SIZE(primitives); p++) {
-        if (len == 1 && *base == primitives[p].code) {
-            base = primitives[p].name;
-            len = strlen(base);
-            break;
-        }
-    }
-    if (*base == 'L' && base[len - 1] == ';') {
-        base++;
-        len -= 2;
-    }
-    char *name = malloc(len + 2 * dims + 1), *to = name;
-    if (!name)
-        return NULL;
-    for (size_t i = 0; i < len; i++)
-        *to++ = dotted(base[i]);
-    for (; dims; dims--, to += 2)
-        memcpy(to, "[]", 2);
-    *to = 0;
-    return name;
+    struct buf name = BUF(1 << 18);
+    if (!signature_put_type(&name, signature, signature + strlen(signature)))
+        buf_string(&name, signature);
+    buf_u8(&name, 0);
+    if (!buf_error(&name))
+        return (char *)name.data;
+    buf_release(&name);
+    return NULL;
 }
 
 char *inspect_class_name(struct inspection *i, jclass c)

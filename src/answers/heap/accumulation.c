@@ -9,11 +9,9 @@ enum { CHAIN = 8, MAX_SIDE = 8 };
 /* "int[][]" is an array of references, but to nothing of the program's. */
 static bool is_of_primitives(const char *name)
 {
-    static const char *const primitives[] = {"boolean", "byte", "char",  "short",
-                                             "int",     "long", "float", "double"};
     size_t n = strcspn(name, "[");
-    for (size_t i = 0; name[n] && i < ARRAY_SIZE(primitives); i++)
-        if (strlen(primitives[i]) == n && strncmp(name, primitives[i], n) == 0)
+    for (unsigned type = HPROF_BOOLEAN; name[n] && type <= HPROF_LONG; type++)
+        if (strlen(hprof_type_name(type)) == n && strncmp(name, hprof_type_name(type), n) == 0)
             return true;
     return false;
 }

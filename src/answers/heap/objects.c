@@ -15,11 +15,6 @@ static const struct answer_column field_columns[] = {{"field", "field", ANSWER_T
                                                      {"retained", "retained", ANSWER_BYTES},
                                                      {"value", "value", ANSWER_TEXT, true}};
 
-static const char *const type_names[16] = {
-    [HPROF_OBJECT] = "object", [HPROF_BOOLEAN] = "boolean", [HPROF_CHAR] = "char",
-    [HPROF_FLOAT] = "float",   [HPROF_DOUBLE] = "double",   [HPROF_BYTE] = "byte",
-    [HPROF_SHORT] = "short",   [HPROF_INT] = "int",         [HPROF_LONG] = "long"};
-
 static void heap_primitive_text(unsigned type, uint64_t bits, char text[32])
 {
     float f;
@@ -58,7 +53,7 @@ static void value_row(struct answer *a, const struct heap *h, const char *name, 
     char text[32];
     answer_text(a, name);
     if (type != HPROF_OBJECT) {
-        answer_text(a, type_names[type & 15]);
+        answer_text(a, hprof_type_name(type));
         answer_null(a);
         answer_null(a);
         heap_primitive_text(type, bits, text);

@@ -318,10 +318,6 @@ static void fields_next(struct sql_cursor *c)
 
 static void fields_column(struct sql_cursor *c, sqlite3_context *to, int column)
 {
-    static const char *const types[16] = {
-        [HPROF_OBJECT] = "object", [HPROF_BOOLEAN] = "boolean", [HPROF_CHAR] = "char",
-        [HPROF_FLOAT] = "float",   [HPROF_DOUBLE] = "double",   [HPROF_BYTE] = "byte",
-        [HPROF_SHORT] = "short",   [HPROF_INT] = "int",         [HPROF_LONG] = "long"};
     const struct heap *h = c->sql->h;
     switch (column) {
     case 0:
@@ -331,7 +327,7 @@ static void fields_column(struct sql_cursor *c, sqlite3_context *to, int column)
         put_text(to, c->f.name);
         break;
     case 2:
-        put_text(to, types[c->f.type & 15] ? types[c->f.type & 15] : "?");
+        put_text(to, hprof_type_name(c->f.type));
         break;
     case 3:
         if (c->f.type == HPROF_OBJECT)

@@ -2,9 +2,9 @@
 #include "agent/capture/trace/values.h"
 
 #include "agent/capture/trace/drain.h"
-#include "base/dotted.h"
 #include "base/real.h"
 #include "base/utf8.h"
+#include "options/signature.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,21 +13,8 @@
 void trace_put_class(struct buf *b, uint32_t number)
 {
     const char *s = drain_class(number);
-    static const char codes[] = "ZBCSIJFDV";
-    static const char *const names[] = {"boolean", "byte",  "char",   "short", "int",
-                                        "long",    "float", "double", "void"};
-    size_t dims = s ? strspn(s, "[") : 0;
-    if (!s) {
+    if (!s || !signature_put_type(b, s, s + strlen(s)))
         buf_string(b, "?");
-        return;
-    }
-    const char *code = s[dims] ? strchr(codes, s[dims]) : NULL;
-    if (code && !s[dims + 1])
-        buf_string(b, names[code - codes]);
-    else
-        buf_dotted(b, s + dims + 1, strcspn(s + dims + 1, ";"));
-    for (; dims; dims--)
-        buf_string(b, "[]");
 }
 
 void trace_put_utf16(struct buf *b, const uint16_t *chars, uint32_t n)
