@@ -60,27 +60,6 @@ static bool traces_method_of(struct str class_name)
     return found;
 }
 
-/*
- * Stores the first method that a lambda of the program runs, and the first that a method reference
- * runs.
- */
-static void see_unchangeable(struct search *s, jclass c)
-{
-    struct generated_target target = {0};
-    char *signature = NULL;
-    if ((*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
-        return;
-    s->found->unchangeable++;
-    lambda_target(c, signature, &target);
-    vm_free(signature);
-    char *to = target.is_lambda ? s->found->lambda : s->found->reference;
-    struct str pattern = {target.pattern, strlen(target.pattern)};
-    if (!*to && pattern.len && !instrument_is_jdk(pattern)) {
-        snprintf(to, sizeof(s->found->lambda), "%s", target.pattern);
-        dotted_in_place(to, strlen(to));
-    }
-}
-
 static bool see_below(void *context, jclass c, struct str name)
 {
     struct search *s = context;
@@ -90,7 +69,7 @@ static bool see_below(void *context, jclass c, struct str name)
     for (unsigned i = 0; i < s->n && !is_below; i++)
         is_below = (*s->jni)->IsAssignableFrom(s->jni, c, s->types[i]);
     if (is_below && !loaded_may_change(c, name))
-        see_unchangeable(s, c);
+        trace_hidden_add(&s->found->hidden, c);
     else if (is_below && !s->found->traced)
         s->found->traced = traces_method_of(name);
     return false;
@@ -106,15 +85,6 @@ void trace_below_find(JNIEnv *jni, const char *type, struct trace_below *ret)
         loaded_classes_each(vm.ti, jni, see_below, &s);
     for (unsigned i = 0; i < s.n; i++)
         (*jni)->DeleteLocalRef(jni, s.types[i]);
-}
-
-void trace_below_put_hint(const struct trace_below *b, struct buf *why)
-{
-    if (*b->lambda)
-        buf_printf(why, "; the code of a lambda is traced by its own name, such as %s", b->lambda);
-    if (*b->reference)
-        buf_printf(why, "%s what a method reference calls%s by its own name, such as %s",
-                   *b->lambda ? ", and" : ";", *b->lambda ? "" : " is traced", b->reference);
 }
 
 struct shown_search {

@@ -222,8 +222,12 @@ static void add_lambda(JNIEnv *jni, const char *interface, struct buf *why)
 {
     struct trace_below below;
     trace_below_find(jni, interface, &below);
-    trace_below_put_hint(&below, why);
+    trace_hidden_put_hint(&below.hidden, why);
 }
+
+static const char cannot_be_changed[] =
+    "cannot be traced: the VM does not allow those of lambdas, method references and hidden "
+    "classes to be changed";
 
 enum trace_result trace_explain_type(JNIEnv *jni, const char *type, struct buf *why)
 {
@@ -231,15 +235,27 @@ enum trace_result trace_explain_type(JNIEnv *jni, const char *type, struct buf *
     trace_below_find(jni, type, &below);
     if (!below.loaded)
         say_not_loaded(why, &below.guess);
-    else if (below.unchangeable)
-        buf_printf(why,
-                   "%s below this type cannot be traced: the VM does not allow those of lambdas, "
-                   "method references and hidden classes to be changed",
-                   COUNT_TEXT(below.unchangeable, "classes"));
+    else if (below.hidden.n)
+        buf_printf(why, "%s below this type %s", COUNT_TEXT(below.hidden.n, "classes"),
+                   cannot_be_changed);
     else
         buf_string(why, "no loaded class of the program is below this type");
-    trace_below_put_hint(&below, why);
-    return !below.traced ? TRACED_NOTHING : below.unchangeable ? TRACED_PARTLY : TRACED;
+    trace_hidden_put_hint(&below.hidden, why);
+    return !below.traced ? TRACED_NOTHING : below.hidden.n ? TRACED_PARTLY : TRACED;
+}
+
+enum trace_result trace_explain_hidden(JNIEnv *jni, const char *pattern, const char *exclude,
+                                       struct buf *why)
+{
+    struct trace_hidden hidden = {0};
+    if (trace_is_named(pattern) && trace_hidden_any())
+        trace_hidden_find(jni, pattern, exclude, &hidden);
+    if (!hidden.n)
+        return TRACED;
+    buf_printf(why, "%s that it matches %s (%s%s)", COUNT_TEXT(hidden.n, "classes"),
+               cannot_be_changed, hidden.n > 1 ? "the first is " : "", hidden.name);
+    trace_hidden_put_hint(&hidden, why);
+    return TRACED_PARTLY;
 }
 
 void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why)

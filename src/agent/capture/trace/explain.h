@@ -22,6 +22,12 @@ enum trace_result { TRACED_NOTHING, TRACED_PARTLY, TRACED };
  */
 enum trace_result trace_explain_type(JNIEnv *jni, const char *type, struct buf *why);
 /*
+ * The same about a pattern of methods that traces some: whether classes that it matches cannot be
+ * traced.
+ */
+enum trace_result trace_explain_hidden(JNIEnv *jni, const char *pattern, const char *exclude,
+                                       struct buf *why);
+/*
  * Appends half a sentence to why: no loaded class has such a name, or the class has no such method,
  * or the matching methods cannot be traced, and for what reason. `pattern` is a single pattern, not
  * of a type, `exclude` that of the option or NULL. Searches all loaded classes.

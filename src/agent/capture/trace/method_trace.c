@@ -7,6 +7,7 @@
 #include "agent/capture/trace/method_trace.h"
 
 #include "agent/capture/trace/explain.h"
+#include "agent/capture/trace/hidden.h"
 #include "agent/capture/trace/natives.h"
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
@@ -132,11 +133,13 @@ static int apply(JNIEnv *jni, bool again, struct buf *why)
     if (r < 0 || again)
         return r;
     r = trace_natives_open(jni, drain_probe());
-    return r < 0 ? r : native_calls_on(&trace_native_client, jni, why);
+    r = r < 0 ? r : native_calls_on(&trace_native_client, jni, why);
+    return r < 0 ? r : trace_hidden_on(jni);
 }
 
 static void take_back(JNIEnv *jni)
 {
+    trace_hidden_off();
     native_calls_off(&trace_native_client, jni);
     instrument_off(&trace_client, jni);
     if (method_trace.typed)
@@ -404,6 +407,7 @@ static int add_patterns(struct session *s, JNIEnv *jni, const char *list, const 
     }
     method_trace.trying = false;
     if (r >= 0) {
+        trace_hidden_count(jni);
         say_replaced(s, &before);
         trace_each_never(jni, FIT_NOW, true, say_never, s);
     }

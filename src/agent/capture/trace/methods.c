@@ -54,13 +54,14 @@ bool trace_method_matches(const struct traced_method *m, const char *pattern)
                                 (struct str){m->descriptor, strlen(m->descriptor)});
 }
 
-bool trace_any_matches(const struct traced_methods *t, const char *pattern)
+bool trace_any_matches(const struct traced_methods *t, const char *pattern, unsigned patterns)
 {
-    if (!trace_is_named(pattern))
-        return t->methods.len > 0;
-    for (size_t i = 0; i < t->methods.len; i++)
-        if (trace_method_matches(&t->methods.data[i], pattern))
+    bool named = trace_is_named(pattern);
+    for (size_t i = 0; i < t->methods.len; i++) {
+        const struct traced_method *m = &t->methods.data[i];
+        if (m->rules && m->patterns == patterns && (!named || trace_method_matches(m, pattern)))
             return true;
+    }
     return false;
 }
 

@@ -41,10 +41,10 @@ bool trace_is_named(const char *pattern);
 bool trace_method_matches(const struct traced_method *m, const char *pattern);
 
 /*
- * Returns whether one of the methods matches the first pattern of a list. For annotations and types
- * this is unknown, and any method matches.
+ * Returns whether one of the methods that are traced by this version of the patterns matches the
+ * first pattern of a list. For annotations and types this is unknown, and any method matches.
  */
-bool trace_any_matches(const struct traced_methods *t, const char *pattern);
+bool trace_any_matches(const struct traced_methods *t, const char *pattern, unsigned patterns);
 
 /* The number of a method, which is added if it is new; -ENOMEM. */
 int trace_method_add(struct traced_methods *t, struct str class_name, struct str name,

@@ -22,11 +22,13 @@ static enum trace_result traced_of(JNIEnv *jni, const char *pattern, struct buf 
     if (type)
         return trace_explain_type(jni, type, why);
     pthread_mutex_lock(&method_trace.lock);
-    bool matched = !*pattern || trace_any_matches(&method_trace.methods, pattern);
+    bool matched = !*pattern ||
+                   trace_any_matches(&method_trace.methods, pattern, method_trace.patterns_changed);
     pthread_mutex_unlock(&method_trace.lock);
-    if (!matched)
-        trace_explain(jni, pattern, method_trace.exclude, why);
-    return matched ? TRACED : TRACED_NOTHING;
+    if (matched)
+        return trace_explain_hidden(jni, pattern, method_trace.exclude, why);
+    trace_explain(jni, pattern, method_trace.exclude, why);
+    return TRACED_NOTHING;
 }
 
 void trace_each_unmatched(JNIEnv *jni, const char *among, trace_unmatched *f, void *context)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes that a pattern of --trace matches and that no agent may change: those of lambdas, of
+method references, and hidden classes. Their calls are missing, and every output says so.
+"""
+import re
+import subprocess
+
+import pytest
+
+import lab
+
+CANNOT = (
+    "cannot be traced: the VM does not allow those of lambdas, method references and hidden classes "
+    "to be changed"
+)
+REASON = (
+    "no agent may change the class of a lambda or method reference, or a hidden class, so that "
+    "calls of its methods are not recorded: the first is "
+)
+# Patterns, and how many classes they match that are left out. What matches a class as a whole, or
+# the code of its lambdas, leaves out nothing of them.
+IMPLEMENTED = {
+    "Implemented$*.work": 3,
+    "*.run": 1,
+    "implements Implemented$Job": 3,
+    "Implemented": 0,
+    "Implemented.*": 0,
+    "Implemented$Worker.work": 0,
+    "*.work,*.lambda$main$*,*.help": 0,
+}
+
+
+def left_out(path):
+    return [
+        loss
+        for loss in lab.read_json("trace", "--json", path)["losses"]
+        if (loss["capture"], loss["what"]) == ("trace", "classes")
+    ]
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_classes_of_lambdas_that_a_wildcard_matches_are_told(jdk, jvmscope, tmp_path):
+    program = jdk.command("java", "-cp", lab.compiled("Implemented"), "Implemented")
+    out = tmp_path / "r.jfr"
+    for pattern, n in IMPLEMENTED.items():
+        done = jvmscope("run", "--trace", pattern, "-o", out, "--", *program)
+        lost = left_out(out)
+        assert [loss["amount"] for loss in lost] == ([n] if n else []), (pattern, lost)
+        partly = f"the pattern did not trace all that it matches: {n} class"
+        assert (partly in done.stderr) == (n > 0), (pattern, done.stderr)
+        if n:
+            assert REASON + "Implemented$$Lambda[" in lost[0]["reason"]
+            assert lost[0]["sentence"] in jvmscope("trace", out).stderr
+
+
+@pytest.mark.jdks(17, 25)
+def test_hidden_classes_that_a_pattern_matches_are_told(jdk, jvmscope, tmp_path):
+    program = ("-cp", lab.compiled("HiddenThrows", release=17), "HiddenThrows", "1")
+    out = tmp_path / "r.jfr"
+    for pattern, n in {
+        "HiddenThrows$*.apply,*.divide": 2,
+        "HiddenThrows": 2,
+        "HiddenThrows.*": 0,
+    }.items():
+        done = jvmscope("run", "--trace", pattern, "-o", out, "--", *jdk.command("java", *program))
+        lost = left_out(out)
+        assert [loss["amount"] for loss in lost] == ([n] if n else []), (pattern, lost)
+        if n:
+            assert REASON + "HiddenThrows$Hidden" in lost[0]["reason"]
+            told = f"{pattern.split(',')[0]}: the pattern did not trace all that it matches: 2 classes that it matches {CANNOT}"
+            assert told in done.stderr, done.stderr
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_running_vm_tells_what_a_wildcard_leaves_out(jdk, jvmscope, tmp_path):
+    """When it is attached to, when a pattern is added, and in the list of what is traced."""
+    out = tmp_path / "a.jfr"
+    process = jdk.start_java(
+        "Implemented", "forever", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        done = jvmscope("attach", "--trace", "Implemented$*.work", "-o", out, process.pid)
+        note = f"--trace Implemented$*.work: does not trace all that it matches: 3 classes that it matches {CANNOT}"
+        assert note in done.stderr and done.returncode == 0, done.stderr
+        assert re.search(
+            r"; the code of a lambda is traced by its own name, such as Implemented\.lambda\$main\$\d, "
+            r"and what a method reference calls by its own name, such as Implemented\$Helper\.help$",
+            done.stderr,
+            re.MULTILINE,
+        )
+        added = lab.read_json("trace", process.pid, "add", "--json", "*.step,Implemented.main")
+        assert [p["pattern"] for p in added["unmatched_added"]] == ["*.step"], added
+        added = lab.read_json("trace", process.pid, "add", "--json", "*.run,*.plain")
+        (one,) = added["partly_traced_added"]
+        assert one["pattern"] == "*.run" and f"1 class that it matches {CANNOT}" in one["why"]
+        assert {p["pattern"] for p in added["partly_traced"]} == {"Implemented$*.work", "*.run"}
+        assert jvmscope("stop", process.pid).returncode == 0
+        assert [loss["amount"] for loss in left_out(out)] == [5]
+    finally:
+        process.communicate("\n", timeout=60)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_an_earlier_recording_traced_does_not_count(jvmscope, jdk, tmp_path):
+    """The table of methods keeps those of earlier recordings of the VM."""
+    out = tmp_path / "a.jfr"
+    process = jdk.start_java(
+        "TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        words = ("attach", "-t", "300ms", "--trace", "TracedForever.one", "-o", out)
+        done = jvmscope(*words, process.pid)
+        assert done.returncode == 0 and "note" not in done.stderr, done.stderr
+        excluded = "TracedForever.one cannot be traced: --exclude names it"
+        done = jvmscope(*words, "--exclude", "TracedForever", process.pid)
+        assert f"note: --trace TracedForever.one: traces nothing so far: {excluded}" in done.stderr
+        done = jvmscope(*words, "--exclude", "TracedForever.two", process.pid)
+        assert done.returncode == 0 and "--trace" not in done.stderr, done.stderr
+    finally:
+        process.communicate("\n", timeout=60)
