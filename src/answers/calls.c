@@ -139,7 +139,7 @@ void call_json(const struct call *c, struct json *j)
 /* For events other than calls. */
 static bool is_wanted(const struct call_filter *o, const struct rec_event *e)
 {
-    return !o->method && !o->min && moment_wanted(e, o->thread) && in_span(o, e->start_ns) &&
+    return !o->min && moment_wanted(e, o->thread, o->method) && in_span(o, e->start_ns) &&
            in_requests(o, rec_long(&e->object, "javaThreadId", 0), e->start_ns);
 }
 

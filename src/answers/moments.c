@@ -17,8 +17,11 @@ const char *moment_thread(const struct rec_object *o)
     static struct map names;
     const char *name = rec_string(o, "thread", NULL);
     int64_t number = rec_long(o, "javaThreadId", 0);
-    if ((name && *name) || number <= 0)
+    if (name && *name)
         return name;
+    const struct rec_thread *thread = number <= 0 ? rec_thread(o, "eventThread") : NULL;
+    if (number <= 0)
+        return thread ? thread->name : name;
     char text[48];
     uint64_t *at = map_at(&names, (uint64_t)number, 0, NULL);
     snprintf(text, sizeof(text), "%s #%lld", name ? "thread" : "virtual", (long long)number);
@@ -27,9 +30,22 @@ const char *moment_thread(const struct rec_object *o)
     return at ? (const char *)(uintptr_t)*at : NULL;
 }
 
-bool moment_wanted(const struct rec_event *e, const char *thread_pattern)
+const char *moment_place(const struct rec_object *o, size_t *ret_method)
 {
-    return moment_text_matches(thread_pattern, moment_thread(&e->object));
+    const char *place = rec_string(o, "place", NULL);
+    const char *line = place ? strrchr(place, ':') : NULL;
+    *ret_method = line ? (size_t)(line - place) : place ? strlen(place) : 0;
+    return place;
+}
+
+bool moment_wanted(const struct rec_event *e, const char *thread_pattern,
+                   const char *method_pattern)
+{
+    size_t method;
+    const char *place = moment_place(&e->object, &method);
+    bool matches = moment_text_matches(method_pattern, place) ||
+                   (place && pattern_match(method_pattern, place, method));
+    return matches && moment_text_matches(thread_pattern, moment_thread(&e->object));
 }
 
 static void put_string(struct json *j, const char *key, const char *s)
@@ -72,6 +88,7 @@ static void put_stack(struct json *j, const struct rec_stack *stack)
 void moment_json(const struct rec_event *e, struct json *j)
 {
     static const char *const kinds[] = {[SHOWN_LOG] = "log",
+                                        [SHOWN_NOTE] = "log",
                                         [SHOWN_ACCESS] = "access",
                                         [SHOWN_THROWN] = "exception",
                                         [SHOWN_VM] = "vm"};
@@ -82,6 +99,7 @@ void moment_json(const struct rec_event *e, struct json *j)
     put_string(j, "thread", moment_thread(o));
     switch (e->tag) {
     case SHOWN_LOG:
+    case SHOWN_NOTE:
         put_string(j, "place", rec_string(o, "place", NULL));
         put_string(j, "text", rec_string(o, "text", NULL));
         break;

@@ -10,8 +10,11 @@
 
 #include <stdbool.h>
 
-/* The tags of what is shown. */
-enum { SHOWN_CALL = 1, SHOWN_LOG, SHOWN_ACCESS, SHOWN_THROWN, SHOWN_VM };
+/*
+ * The tags of what is shown. A note is about what --log or --watch could not record; it has no
+ * thread, and may be written before the recording begins.
+ */
+enum { SHOWN_CALL = 1, SHOWN_LOG, SHOWN_NOTE, SHOWN_ACCESS, SHOWN_THROWN, SHOWN_VM };
 
 /*
  * Returns whether text is not NULL and matches one of the patterns, which are separated by commas.
@@ -24,5 +27,12 @@ bool moment_text_matches(const char *pattern, const char *text);
  * are threads are kept until the command ends.
  */
 const char *moment_thread(const struct rec_object *o);
-bool moment_wanted(const struct rec_event *e, const char *thread_pattern);
+/*
+ * Returns the place of an entry, "pkg.Class.method:12", or NULL if it has none. *ret_method is the
+ * length without the line.
+ */
+const char *moment_place(const struct rec_object *o, size_t *ret_method);
+/* Returns whether the thread matches, and the method in which the entry stands. NULL: any does. */
+bool moment_wanted(const struct rec_event *e, const char *thread_pattern,
+                   const char *method_pattern);
 void moment_json(const struct rec_event *e, struct json *j);

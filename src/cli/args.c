@@ -371,7 +371,9 @@ bool args_parse(const struct command *c, const struct arg_values *values, int ar
             *ret_status = 0;
             return false;
         }
-        if (options && word[0] == '-' && word[1]) {
+        bool is_operand =
+            c->operands_may_begin_with_dash && operands > c->min_operands && !is_option(c, word);
+        if (options && word[0] == '-' && word[1] && !is_operand) {
             if (take_from_any(c, values, argc, argv, &i, given) <= 0)
                 return false;
             continue;

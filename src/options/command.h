@@ -66,6 +66,8 @@ struct command {
     int min_operands, max_operands; /* max -1: any number */
     /* what follows the first operand belongs to it, options included */
     bool operands_end_options;
+    /* after the first operands, a word such as -5 that is none of its options is an operand */
+    bool operands_may_begin_with_dash;
     /* one line, lower case, no full stop */
     const char *summary;
     /* paragraphs of the manual page, in scdoc's markup */

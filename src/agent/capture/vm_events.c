@@ -12,6 +12,7 @@
 #include "agent/session/session.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/shown_thread.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "base/dotted.h"
@@ -83,16 +84,32 @@ static void report(const char *what, const char *thread, const char *text)
 
 /* ---- threads ---- */
 
+enum { NUMBER_MAX = 48 };
+
+/* A thread's last known name, or its number if that is empty. t may be NULL. */
+static const char *shown_name(const struct thread *t, const char *name, char room[NUMBER_MAX])
+{
+    return name && !*name && t->java_id
+               ? shown_thread_number(room, NUMBER_MAX, (int64_t)t->java_id, false)
+               : name;
+}
+
+static void report_of(const struct thread *t, const char *what, const char *text)
+{
+    char room[NUMBER_MAX];
+    report(what, shown_name(t, t ? t->name : NULL, room), text);
+}
+
 static void thread_started(struct thread *t, JNIEnv *jni, jthread thread)
 {
     if (!t->own && vm.live)
-        report("thread start", t->name, NULL);
+        report_of(t, "thread start", NULL);
 }
 
 static void thread_ended(struct thread *t, JNIEnv *jni)
 {
     if (!t->own)
-        report("thread end", t->name, NULL);
+        report_of(t, "thread end", NULL);
 }
 
 static const struct thread_listener listener = {thread_started, thread_ended};
@@ -109,6 +126,7 @@ static VEC(struct renamed {
 static void report_if_renamed(struct thread *t, const char *now)
 {
     const char *before = t->name;
+    char room[NUMBER_MAX];
     size_t i = 0;
     while (i < renamed.len && renamed.data[i].serial != t->serial)
         i++;
@@ -116,7 +134,7 @@ static void report_if_renamed(struct thread *t, const char *now)
         before = renamed.data[i].name;
     if (!before || strcmp(before, now) == 0)
         return;
-    report("thread name", before, now);
+    report("thread name", shown_name(t, before, room), now);
     char *copy = strdup(now);
     if (copy && i < renamed.len) {
         free(renamed.data[i].name);
@@ -271,7 +289,7 @@ static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jcl
     if (!name)
         return;
     loaders_loaded(loader);
-    report("class load", self ? self->name : NULL, name);
+    report_of(self, "class load", name);
 }
 
 /* Called only for that environment, perhaps during a collection: no JNI. */
@@ -305,7 +323,7 @@ static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmet
         vm_clear_exception(jni);
         (*jni)->DeleteLocalRef(jni, s);
     }
-    report("class load failed", self ? self->name : NULL, text);
+    report_of(self, "class load failed", text);
 }
 
 static int open_tags(struct buf *why)

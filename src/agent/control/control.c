@@ -133,17 +133,6 @@ bool control_is_ours(JNIEnv *jni, jthread t)
     return carrying_out || (entry && entry->own);
 }
 
-char *control_thread_name(jthread t)
-{
-    jvmtiThreadInfo info = {0};
-    char *name = NULL;
-    if ((*vm.ti)->GetThreadInfo(vm.ti, t, &info) == JVMTI_ERROR_NONE) {
-        name = strdup(info.name ? info.name : "?");
-        vm_free(info.name);
-    }
-    return name;
-}
-
 void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size)
 {
     unsigned hold = names_hold();

@@ -50,8 +50,6 @@ int control_error(struct control_call *c, const char *what, jvmtiError e) must_c
 void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size);
 /* The same for a thread's top frame. */
 void control_where(struct inspection *i, jthread t, char *to, size_t size);
-/* The name of a thread, malloc'ed. */
-char *control_thread_name(jthread t);
 /* True for threads that must never be stopped: the one that carries out a verb, and the agent's. */
 bool control_is_ours(JNIEnv *jni, jthread t);
 

@@ -8,6 +8,7 @@
 
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/names.h"
+#include "agent/vm/shown_thread.h"
 #include "options/names.h"
 #include "options/signature.h"
 
@@ -64,7 +65,7 @@ static bool steps(JNIEnv *jni, jthread t)
 /* Suspends the calling thread. With the lock, which it releases. */
 static void halt(jvmtiEnv *ti, JNIEnv *jni, jthread t, jmethodID m, jlocation at, const char *why)
 {
-    _cleanup_free_ char *name = control_thread_name(t);
+    _cleanup_free_ char *name = shown_thread_name(jni, t);
     char place[512];
     control_place(jni, m, at, place, sizeof(place));
     if (steps(jni, t))

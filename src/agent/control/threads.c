@@ -3,6 +3,7 @@
 #include "agent/control/control.h"
 
 #include "agent/vm/names.h"
+#include "agent/vm/shown_thread.h"
 #include "agent/vm/thread_table.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ int control_suspend(struct control_call *c)
     jthread t = thread_of(c, c->operands[0]);
     if (!t)
         return -ESRCH;
-    _cleanup_free_ char *name = control_thread_name(t);
+    _cleanup_free_ char *name = shown_thread_name(c->i->jni, t);
     /*
      * Callbacks of a step hold the lock. While we hold it, no thread is inside one of them, so none
      * can be suspended while holding it.
@@ -63,7 +64,7 @@ int control_suspend(struct control_call *c)
         return -ENOSPC;
     }
     control_where(c->i, t, place, sizeof(place));
-    buf_printf(c->done, "%s is suspended at %s", name, place);
+    buf_printf(c->done, "%s is suspended at %s", name ? name : "?", place);
     return 0;
 }
 

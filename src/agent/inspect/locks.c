@@ -6,6 +6,7 @@
  */
 #include "agent/inspect/inspect.h"
 #include "agent/vm/names.h"
+#include "agent/vm/shown_thread.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -153,13 +154,26 @@ static void put_stack(struct inspection *i, jlong java_id)
         (*i->jni)->DeleteLocalRef(i->jni, thread);
 }
 
+/* The name of a platform thread, which deletes the local reference. */
+static void put_thread_name(struct inspection *i, const char *key, jstring name, jlong java_id)
+{
+    char number[48];
+    if (name && (*i->jni)->GetStringLength(i->jni, name) == 0) {
+        (*i->jni)->DeleteLocalRef(i->jni, name);
+        json_key_string(i->out, key, shown_thread_number(number, sizeof(number), java_id, false));
+    } else {
+        inspect_put_string(i, key, name);
+    }
+}
+
 static void put_blocked(struct inspection *i, jobject info)
 {
     json_begin_object(i->out);
-    inspect_put_string(i, "thread", call(i, info, method.name));
+    jlong id = (*i->jni)->CallLongMethod(i->jni, info, method.id),
+          owner = (*i->jni)->CallLongMethod(i->jni, info, method.owner);
+    put_thread_name(i, "thread", call(i, info, method.name), id);
     inspect_put_string(i, "waits_for", call(i, info, method.lock_name));
-    inspect_put_string(i, "owned_by", call(i, info, method.owner_name));
-    jlong id = (*i->jni)->CallLongMethod(i->jni, info, method.id);
+    put_thread_name(i, "owned_by", call(i, info, method.owner_name), owner);
     json_key_array(i->out, "frames");
     if (!vm_clear_exception(i->jni))
         put_stack(i, id);

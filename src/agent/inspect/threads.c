@@ -3,6 +3,7 @@
 #include "agent/inspect/inspect.h"
 #include "agent/vm/names.h"
 #include "agent/vm/os_thread.h"
+#include "agent/vm/shown_thread.h"
 #include "agent/vm/virtual_list.h"
 #include "base/parse.h"
 #include "classfile/classfile.h"
@@ -31,13 +32,6 @@ static const char *state_name(jint state)
     return state & JVMTI_THREAD_STATE_TERMINATED ? "terminated" : "new";
 }
 
-/* Thread.getId() without calling it: the field has had the same name since JDK 5. */
-static jlong java_thread_id(struct inspection *i, jthread t)
-{
-    jfieldID f = vm_field(i->jni, "java/lang/Thread", "tid", "J");
-    return f ? (*i->jni)->GetLongField(i->jni, t, f) : -1;
-}
-
 jthread inspect_thread_of_java_id(struct inspection *i, jlong java_id)
 {
     jint n = 0;
@@ -45,7 +39,7 @@ jthread inspect_thread_of_java_id(struct inspection *i, jlong java_id)
     if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
         return NULL;
     for (jint k = 0; k < n; k++) {
-        if (!found && java_thread_id(i, all[k]) == java_id)
+        if (!found && shown_thread_java_id(i->jni, all[k]) == java_id)
             found = all[k];
         else
             (*i->jni)->DeleteLocalRef(i->jni, all[k]);
@@ -95,7 +89,8 @@ static void put_thread(struct inspection *i, jthread t)
     (*i->ti)->GetFrameCount(i->ti, t, &frames);
     json_begin_object(i->out);
     json_key_i64(i->out, "id", inspect_object_number(i, t));
-    json_key_string(i->out, "name", info.name);
+    _cleanup_free_ char *name = shown_thread_name(i->jni, t);
+    json_key_string(i->out, "name", name);
     json_key_string(i->out, "group", group.name);
     json_key_string(i->out, "state", state_name(state));
     json_key_i64(i->out, "flags", state);
@@ -104,7 +99,7 @@ static void put_thread(struct inspection *i, jthread t)
     json_key_bool(i->out, "daemon", info.is_daemon);
     json_key_i64(i->out, "priority", info.priority);
     bool is_virtual = thread_is_virtual(i->jni, t);
-    jlong java_id = java_thread_id(i, t);
+    jlong java_id = shown_thread_java_id(i->jni, t);
     json_key_bool(i->out, "virtual", is_virtual);
     json_key_i64(i->out, "java_id", java_id);
     if (!is_virtual)
@@ -179,11 +174,9 @@ static void put_group(struct inspection *i, jthreadGroup g, int depth)
     json_key_bool(i->out, "daemon", info.is_daemon);
     json_key_array(i->out, "threads");
     for (jint k = 0; k < n_threads; k++) {
-        jvmtiThreadInfo t = {0};
-        if ((*i->ti)->GetThreadInfo(i->ti, threads[k], &t) == JVMTI_ERROR_NONE) {
-            json_string(i->out, t.name);
-            vm_free(t.name);
-        }
+        _cleanup_free_ char *name = shown_thread_name(i->jni, threads[k]);
+        if (name)
+            json_string(i->out, name);
     }
     json_end_array(i->out);
     json_key_array(i->out, "groups");
@@ -215,13 +208,10 @@ static bool is_operand(struct inspection *i, jthread t)
 {
     char *end;
     long long number = strtoll(i->operand, &end, 10);
-    jvmtiThreadInfo info = {0};
-    bool is = *i->operand && !*end && inspect_object_number(i, t) == number;
-    if (!is && (*i->ti)->GetThreadInfo(i->ti, t, &info) == JVMTI_ERROR_NONE) {
-        is = info.name && strcmp(info.name, i->operand) == 0;
-        vm_free_thread_info(i->jni, &info);
-    }
-    return is;
+    if (*i->operand && !*end && inspect_object_number(i, t) == number)
+        return true;
+    _cleanup_free_ char *name = shown_thread_name(i->jni, t);
+    return name && strcmp(name, i->operand) == 0;
 }
 
 struct virtual_search {

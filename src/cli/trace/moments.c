@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace/moments.h"
 
+#include "base/parse.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -91,32 +93,44 @@ static void print_thrown(const struct rec_object *o)
     fputs("  at ", stdout);
     print_string(rec_string(o, "place", "?"));
     if (caught) {
-        printf(", out of %lld calls, caught at ", (long long)rec_long(o, "unwound", 0));
+        printf(", out of %s, caught at ", COUNT_TEXT((uint64_t)rec_long(o, "unwound", 0), "calls"));
         print_string(caught);
     } else {
         fputs(", caught nowhere", stdout);
     }
 }
 
+static void print_after_blank(const char *s)
+{
+    if (*s)
+        putchar(' ');
+    print_string(s);
+}
+
 void moment_print(const struct rec_event *e, int64_t start)
 {
     const struct rec_object *o = &e->object;
     const char *thread = moment_thread(o);
-    printf("%12.6f  %10s  %-16.16s  ", (double)(e->start_ns - start) / 1e9, "",
-           thread ? thread : "");
+    bool is_note = e->tag == SHOWN_NOTE;
+    if (is_note && e->start_ns < start)
+        printf("%12s", "-");
+    else
+        printf("%12.6f", (double)(e->start_ns - start) / 1e9);
+    printf("  %10s  ", "");
+    print_column(stdout, thread ? thread : is_note ? "-" : "", THREAD_COLUMNS, false);
+    fputs("  ", stdout);
     switch (e->tag) {
     case SHOWN_LOG:
+    case SHOWN_NOTE:
         print_string(rec_string(o, "place", "?"));
-        putchar(' ');
-        print_string(rec_string(o, "text", ""));
+        print_after_blank(rec_string(o, "text", ""));
         break;
     case SHOWN_THROWN:
         print_thrown(o);
         break;
     case SHOWN_VM:
         print_string(rec_string(o, "what", "?"));
-        putchar(' ');
-        print_string(rec_string(o, "text", ""));
+        print_after_blank(rec_string(o, "text", ""));
         break;
     default:
         print_access(o);

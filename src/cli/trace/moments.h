@@ -4,6 +4,8 @@
 
 #include "answers/moments.h"
 
+enum { THREAD_COLUMNS = 16 };
+
 void moment_print(const struct rec_event *e, int64_t recording_start_ns);
 /*
  * Prints a value that was recorded as JSON for people: objects without quotes, strings quoted and

@@ -29,9 +29,10 @@ struct trace_options {
 
 static const struct arg trace_args[] = {
     {"--thread", 0, ARG_LIST, offsetof(struct trace_options, calls.thread), "PATTERN",
-     "only calls of threads whose name matches"},
+     "only calls, and what is listed between them, of threads whose name matches"},
     {"--method", 0, ARG_LIST, offsetof(struct trace_options, calls.method), "PATTERN",
-     "only methods whose name matches (* and ?, or a part of it)"},
+     "only methods whose name matches (* and ?, or a part of it): calls of them, and what --log, "
+     "--watch and --exceptions recorded in them"},
     {"--min", 0, ARG_DURATION, offsetof(struct trace_options, calls.min), "TIME",
      "calls that took at least this long"},
     {"--from", 0, ARG_DURATION, offsetof(struct trace_options, calls.from_ns), "TIME",
@@ -105,9 +106,10 @@ static void print_call(const struct call *c, int64_t start)
 {
     const char *descriptor = strchrnul(c->method, '('), *back = strrchr(c->method, ')');
     char text[24];
-    printf("%12.6f  %10s  %-16.16s  %*s", (double)(c->start_ns - start) / 1e9,
-           format_duration(text, (uint64_t)MAX(c->ns, 0)), c->thread ? c->thread : "?",
-           (int)MIN(c->depth, 60) * 2, "");
+    printf("%12.6f  %10s  ", (double)(c->start_ns - start) / 1e9,
+           format_duration(text, (uint64_t)MAX(c->ns, 0)));
+    print_column(stdout, c->thread ? c->thread : "?", THREAD_COLUMNS, false);
+    printf("  %*s", (int)MIN(c->depth, 60) * 2, "");
     print_text(stdout, (struct str){c->method, strcspn(c->method, "(")});
     putchar('(');
     struct call_arguments args = call_arguments(c);
@@ -136,7 +138,7 @@ static void print_call(const struct call *c, int64_t start)
 static const struct rec_select shown[] = {
     {"jvmscope.Call", SHOWN_CALL},
     {"jvmscope.Log", SHOWN_LOG},
-    {"jvmscope.LogNote", SHOWN_LOG},
+    {"jvmscope.LogNote", SHOWN_NOTE},
     {"jvmscope.FieldAccess", SHOWN_ACCESS},
     {"jvmscope.ExceptionThrown", SHOWN_THROWN},
     {"jvmscope.VmEvent", SHOWN_VM},
@@ -162,12 +164,13 @@ static int check_names(struct recording *r, const char *path, const struct trace
             break;
         bool is_call = event.tag == SHOWN_CALL;
         call_read(&event, &c);
-        const char *thread = is_call ? c.thread : rec_string(&event.object, "thread", NULL);
-        if (thread)
-            selected_names_see(&threads, thread, strlen(thread));
-        if (is_call) {
-            selected_names_see(&methods, c.method, strlen(c.method));
-            selected_names_see(&methods, c.method, strcspn(c.method, "("));
+        size_t n_method = strcspn(c.method, "(");
+        const char *method = is_call ? c.method : moment_place(&event.object, &n_method);
+        if (c.thread)
+            selected_names_see(&threads, c.thread, strlen(c.thread));
+        if (method) {
+            selected_names_see(&methods, method, strlen(method));
+            selected_names_see(&methods, method, n_method);
         }
     }
     if (e < 0)
@@ -260,13 +263,24 @@ static int check_selection(struct recording *r, const char *path, const struct t
     return e ? e : nothing_left(path, o);
 }
 
+/* Returns whether something that is not a note began before the recording did. */
+static bool begins_early(struct recording *r, const struct rec_mark *marks, size_t n, int64_t start)
+{
+    bool early = false;
+    for (size_t i = 0; i < n && marks[i].start_ns < start && !early; i++) {
+        struct rec_event event;
+        early = recording_at(r, marks[i].offset, &event) == 0 && event.tag != SHOWN_NOTE;
+    }
+    return early;
+}
+
 static int print_text_of_all(struct recording *r, const struct trace_options *o,
                              const struct rec_mark *marks, size_t n)
 {
     uint64_t count = 0;
-    printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
+    printf("%12s  %10s  %-*s  %s\n", "START (s)", "TIME", THREAD_COLUMNS, "THREAD", "CALL");
     int e = each(r, o, marks, n, true, true, NULL, &count);
-    if (e >= 0 && n && marks[0].start_ns < o->calls.start_ns && !o->calls.from_ns)
+    if (e >= 0 && !o->calls.from_ns && begins_early(r, marks, n, o->calls.start_ns))
         puts(" A negative START is before the beginning of the recording.");
     if (e >= 0 && o->calls.limit && count > o->calls.limit)
         printf(" ... and %llu more (--limit)\n", (unsigned long long)(count - o->calls.limit));

@@ -22,6 +22,7 @@
 #include "agent/capture/threads/waiters.h"
 #include "agent/session/fault.h"
 #include "agent/vm/names.h"
+#include "agent/vm/shown_thread.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/vec.h"
@@ -259,13 +260,8 @@ static bool cycle_is_new(const struct search *l, uint32_t first, const struct se
 
 static void print_name(struct buf *out, JNIEnv *jni, jthread thread)
 {
-    jvmtiThreadInfo info = {0};
-    if (!thread || (*vm.ti)->GetThreadInfo(vm.ti, thread, &info) != JVMTI_ERROR_NONE) {
-        buf_string(out, "a thread");
-        return;
-    }
-    buf_printf(out, "\"%s\"", info.name ? info.name : "");
-    vm_free_thread_info(jni, &info);
+    _cleanup_free_ char *name = thread ? shown_thread_name(jni, thread) : NULL;
+    buf_printf(out, name ? "\"%s\"" : "a thread", name);
 }
 
 static void print_stack(struct buf *out, JNIEnv *jni, jthread thread)
