@@ -15,6 +15,7 @@
 #include "cli/target.h"
 #include "hotspot/hsperf.h"
 #include "options/control.h"
+#include "proto/check.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -77,7 +78,8 @@ struct sample {
     } states[STATES_MAX];
 
     size_t n_states;
-    char states_unknown[200]; /* why the VM gave none; "" if it did give one */
+    char states_unknown[200];     /* why the VM gave none; "" if it did give one */
+    const char *counters_unknown; /* why there are none; NULL if there are */
 };
 
 static void sample_release(struct sample *s)
@@ -222,8 +224,8 @@ static void name_task(struct sample *s, pid_t tid, const char *name)
 {
     for (size_t i = 0; i < s->tasks.len; i++) {
         struct task *t = &s->tasks.data[i];
-        if (t->tid != tid ||
-            !((t->is_cut && is_part_of(t->name, name)) || strcmp(t->name, s->process) == 0))
+        if (t->tid != tid || !((t->is_cut && is_part_of(t->name, name)) || !*t->name ||
+                               strcmp(t->name, s->process) == 0))
             continue;
         t->is_cut = strlen(name) >= sizeof(t->name);
         snprintf(t->name, sizeof(t->name), "%s", name);
@@ -294,6 +296,8 @@ static int take_sample(struct sample *ret, const struct vm *vm, bool states)
     read_tasks(&s, vm->pid);
     if (vm_counters(vm, &data, &len) == 0)
         read_counters(&s, data, len);
+    else
+        s.counters_unknown = check_why_no_counters(vm);
     if (states)
         read_states(&s, vm);
     *ret = s;
@@ -350,28 +354,20 @@ static void print_pool(const struct sample *s, const struct pool *p)
     printf("%-26s %12s %12s %8s\n", p->name, used, capacity, full);
 }
 
-static void print_table(const struct vm *vm, const struct sample *s, const struct sample *before,
-                        uint64_t rows)
+/* What the VM publishes itself, after the figures of the system. */
+static void print_counted(const struct sample *s, const struct sample *before, uint64_t elapsed)
 {
-    char a[24];
-    uint64_t elapsed = s->time_ns - before->time_ns;
-    printf("%d  ", vm->pid);
-    print_text(stdout, (struct str){vm->command ? vm->command : "?",
-                                    strnlen(vm->command ? vm->command : "?", 80)});
-    printf("\ncpu %.1f %%  resident %s  threads %" PRId64 " (%" PRId64 " daemon, peak %" PRId64
-           ")  classes %" PRId64 " (%" PRId64 " unloaded)  compiling %.1f %%  safepoints %" PRId64
-           " (%.2f %%)\n",
-           percent(s->cpu_ns - before->cpu_ns, elapsed), format_size(a, s->rss), s->threads,
-           s->daemons, s->peak, s->loaded - s->unloaded, s->unloaded,
+    printf("threads %" PRId64 " (%" PRId64 " daemon, peak %" PRId64 ")  classes %" PRId64
+           " (%" PRId64 " unloaded)  compiling %.1f %%  safepoints %" PRId64 " (%.2f %%)\n",
+           s->threads, s->daemons, s->peak, s->loaded - s->unloaded, s->unloaded,
            percent((uint64_t)(s->compile_ns - before->compile_ns), elapsed),
            s->safepoints - before->safepoints,
            percent((uint64_t)(s->safepoint_ns - before->safepoint_ns), elapsed));
-    for (size_t i = 0; i < s->n_states; i++)
-        printf("%s%s %u", i ? "  " : "states: ", s->states[i].name, s->states[i].count);
-    if (*s->states_unknown)
-        printf("states: not known: %s", s->states_unknown);
-    if (s->n_states || *s->states_unknown)
-        putchar('\n');
+}
+
+static void print_heap(const struct sample *s, const struct sample *before)
+{
+    char time[24];
     printf("\n%-26s %12s %12s %8s\n", "POOL (at last collection)", "USED", "CAPACITY", "FULL");
     for (size_t i = 0; i < s->n_pools; i++)
         print_pool(s, &s->pools[i]);
@@ -381,11 +377,39 @@ static void print_table(const struct vm *vm, const struct sample *s, const struc
                s->collectors[i].collections,
                s->collectors[i].collections -
                    (i < before->n_collectors ? before->collectors[i].collections : 0),
-               format_duration(a, (uint64_t)s->collectors[i].time_ns));
+               format_duration(time, (uint64_t)s->collectors[i].time_ns));
+}
+
+static void print_table(const struct vm *vm, const struct sample *s, const struct sample *before,
+                        uint64_t rows)
+{
+    char a[24];
+    uint64_t elapsed = s->time_ns - before->time_ns;
+    printf("%d  ", vm->pid);
+    print_text(stdout, (struct str){vm->command ? vm->command : "?",
+                                    strnlen(vm->command ? vm->command : "?", 80)});
+    printf("\ncpu %.1f %%  resident %s  ", percent(s->cpu_ns - before->cpu_ns, elapsed),
+           format_size(a, s->rss));
+    if (s->counters_unknown)
+        printf("threads -  classes -  compiling -  safepoints -\nThe VM's own figures, its pools "
+               "and its collectors are not known: %s.\n",
+               s->counters_unknown);
+    else
+        print_counted(s, before, elapsed);
+    for (size_t i = 0; i < s->n_states; i++)
+        printf("%s%s %u", i ? "  " : "states: ", s->states[i].name, s->states[i].count);
+    if (*s->states_unknown)
+        printf("states: not known: %s", s->states_unknown);
+    if (s->n_states || *s->states_unknown)
+        putchar('\n');
+    if (!s->counters_unknown)
+        print_heap(s, before);
     printf("\n%8s %7s  %s\n", "TID", "CPU", "THREAD");
     for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
+        const char *name =
+            *s->tasks.data[i].name ? s->tasks.data[i].name : "a thread without a name";
         printf("%8d %5.1f %%  ", s->tasks.data[i].tid, percent(s->tasks.data[i].cpu_ns, elapsed));
-        print_text(stdout, (struct str){s->tasks.data[i].name, strlen(s->tasks.data[i].name)});
+        print_text(stdout, (struct str){name, strlen(name)});
         fputs(s->tasks.data[i].is_cut ? "..." : "", stdout);
         const char *carries = s->tasks.data[i].carries;
         if (*carries) {
@@ -416,18 +440,21 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     _cleanup_(buf_release) struct buf out = BUF(1 << 24);
     struct json j = {.out = &out};
     uint64_t elapsed = s->time_ns - before->time_ns;
+    bool counted = !s->counters_unknown;
     json_begin_object(&j);
     key_number(&j, "elapsed_ns", (int64_t)elapsed);
     key_number(&j, "cpu_ns", (int64_t)(s->cpu_ns - before->cpu_ns));
     key_number(&j, "resident", (int64_t)s->rss);
-    key_number(&j, "threads", s->threads);
-    key_number(&j, "daemons", s->daemons);
-    key_number(&j, "peak_threads", s->peak);
-    key_number(&j, "classes_loaded", s->loaded);
-    key_number(&j, "classes_unloaded", s->unloaded);
-    key_number(&j, "compile_ns", s->compile_ns);
-    key_number(&j, "safepoints", s->safepoints);
-    key_number(&j, "safepoint_ns", s->safepoint_ns);
+    key_known(&j, "threads", s->threads, counted);
+    key_known(&j, "daemons", s->daemons, counted);
+    key_known(&j, "peak_threads", s->peak, counted);
+    key_known(&j, "classes_loaded", s->loaded, counted);
+    key_known(&j, "classes_unloaded", s->unloaded, counted);
+    key_known(&j, "compile_ns", s->compile_ns, counted);
+    key_known(&j, "safepoints", s->safepoints, counted);
+    key_known(&j, "safepoint_ns", s->safepoint_ns, counted);
+    if (!counted)
+        json_key_string(&j, "counters_unknown", s->counters_unknown);
     json_key_array(&j, "pools");
     for (size_t i = 0; i < s->n_pools; i++) {
         json_begin_object(&j);

@@ -204,15 +204,20 @@ static enum check_verdict check_kernel(const struct vm *vm, struct buf *why)
     return CHECK_YES;
 }
 
+const char *check_why_no_counters(const struct vm *vm)
+{
+    return flag_of(vm, "UsePerfData") == 0
+               ? "it was started with -XX:-UsePerfData"
+               : "its counters (/tmp/hsperfdata_USER/PID) are not there";
+}
+
 static enum check_verdict check_top(const struct vm *vm, struct buf *why)
 {
     _cleanup_free_ uint8_t *counters = NULL;
     size_t len;
     if (vm_counters(vm, &counters, &len) == 0)
         return CHECK_YES;
-    return no(why, flag_of(vm, "UsePerfData") == 0
-                       ? "it was started with -XX:-UsePerfData"
-                       : "its counters (/tmp/hsperfdata_USER/PID) are not there");
+    return no(why, check_why_no_counters(vm));
 }
 
 static const struct {

@@ -27,6 +27,11 @@ int check_vm(const struct vm *vm, struct check ret[CHECKS]) must_check;
 void check_release(struct check checks[CHECKS]);
 
 /*
+ * Why the VM's counters (vm_counters) cannot be read, which is known not to work; half a sentence.
+ */
+const char *check_why_no_counters(const struct vm *vm);
+
+/*
  * True when the process runs an image that GraalVM's native-image made of a Java program: it is
  * not a VM that takes agents.
  */

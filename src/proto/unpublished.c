@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RELEASE_MAX = 1 << 16, FOLDERS_UP = 5 };
+enum { RELEASE_MAX = 1 << 16, LIBRARY_MAX = 64 << 20, FOLDERS_UP = 5 };
 
 /* Options of the java launcher whose value is the next word. */
 static bool has_value(const char *word)
@@ -87,13 +87,39 @@ static char *version_of_installation(const struct vm *vm, const char *library)
     return NULL;
 }
 
+/*
+ * The version in the sentence by which the library presents itself: "OpenJDK 64-Bit Server VM
+ * (25.504-b01) for linux-amd64 JRE (1.8.0_504-8u504-b01), built on ...".
+ */
+static char *version_of_library(const struct vm *vm, const char *library)
+{
+    static const char before[] = ") for linux-", key[] = " JRE (";
+    _cleanup_free_ uint8_t *bytes = NULL;
+    size_t len;
+    _cleanup_close_ int fd = vm_open(vm, library, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0 || read_all(fd, LIBRARY_MAX, &bytes, &len) < 0)
+        return NULL;
+    const char *at = (const char *)bytes, *end = at + len;
+    while ((at = memmem(at, (size_t)(end - at), before, sizeof(before) - 1))) {
+        at += sizeof(before) - 1;
+        size_t n = strnlen(at, (size_t)MIN(end - at, 200));
+        const char *version = memmem(at, n, key, sizeof(key) - 1);
+        if (version) {
+            version += sizeof(key) - 1;
+            return strndup(version, strcspn(version, "-)"));
+        }
+    }
+    return NULL;
+}
+
 char *unpublished_version(const struct vm *vm)
 {
     char **libraries, *version = NULL;
     if (vm_mapped_files(vm, is_vm, &libraries) < 0)
         return NULL;
     for (char **l = libraries; *l; l++) {
-        version = version ? version : version_of_installation(vm, *l);
+        if (!version)
+            version = version_of_installation(vm, *l) ?: version_of_library(vm, *l);
         free(*l);
     }
     free(libraries);

@@ -14,7 +14,8 @@
 size_t unpublished_main(const char *words, size_t len);
 
 /*
- * The version that the file `release` of its JDK or JRE names, allocated by malloc, or NULL. Only
+ * The version that the file `release` of its JDK or JRE names, or libjvm.so where there is no such
+ * file; allocated by malloc, or NULL. Only
  * vm->pid and vm->root_fd and its user need be known.
  */
 char *unpublished_version(const struct vm *vm);

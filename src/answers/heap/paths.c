@@ -105,21 +105,33 @@ static void start_kind(const struct heap *h, uint64_t i, struct buf *b)
         heap_root_kinds(h, i, b);
 }
 
-/* Returns the kinds of Reference whose referents are not followed. */
-static unsigned excluded(const char *list)
+/*
+ * Reads the kinds of Reference whose referents are not followed, as a set; NULL stands for all.
+ * Returns the part of the list that is none of them, or NULL.
+ */
+static const char *read_excluded(const char *list, unsigned *ret)
 {
     static const struct {
         const char *name;
-        enum heap_reference kind;
-    } names[] = {
-        {"soft", HEAP_SOFT}, {"weak", HEAP_WEAK}, {"final", HEAP_FINAL}, {"phantom", HEAP_PHANTOM}};
+        unsigned kinds;
+    } names[] = {{"soft", 1u << HEAP_SOFT},
+                 {"weak", 1u << HEAP_WEAK},
+                 {"final", 1u << HEAP_FINAL},
+                 {"phantom", 1u << HEAP_PHANTOM},
+                 {"none", 0}};
 
-    unsigned bits = 0;
-    if (!list)
-        list = "soft,weak,final,phantom";
-    for (size_t k = 0; k < ARRAY_SIZE(names); k++)
-        bits |= strstr(list, names[k].name) ? 1u << names[k].kind : 0;
-    return bits;
+    *ret = list ? 0 : 1u << HEAP_SOFT | 1u << HEAP_WEAK | 1u << HEAP_FINAL | 1u << HEAP_PHANTOM;
+    for (const char *p = list; p; p += strcspn(p, ","), p = *p ? p + 1 : NULL) {
+        p += strspn(p, " ");
+        size_t n = strcspn(p, ","), k = 0;
+        while (k < ARRAY_SIZE(names) &&
+               (strlen(names[k].name) != n || memcmp(names[k].name, p, n) != 0))
+            k++;
+        if (k == ARRAY_SIZE(names))
+            return p;
+        *ret |= names[k].kinds;
+    }
+    return NULL;
 }
 
 /* A separate breadth-first search, for exclusions that the index does not cover. */
@@ -187,11 +199,10 @@ static void path_row(struct answer *a, const struct heap *h, uint64_t from, uint
     heap_answer_value(a, h, i);
 }
 
-static int one_path(const struct heap_call *c, uint64_t goal)
+static int one_path(const struct heap_call *c, uint64_t goal, unsigned exclude)
 {
     const struct heap *h = c->heap;
     uint64_t *before = NULL, length = 0;
-    unsigned exclude = excluded(c->options->exclude);
     bool weak = h->path_weak[goal / 8] >> (goal % 8) & 1;
     /*
      * The index knows the paths that exclude all kinds, and the paths of objects that are held only
@@ -368,6 +379,9 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
     if (!error) {
         if (rows.len)
             qsort(rows.data, rows.len, sizeof(struct merged), by_parent);
+        if (c->options->exclude)
+            answer_note(c->answer, "--exclude chooses the path of a single object; these are of "
+                                   "several.");
         if (every > 1)
             answer_note(c->answer,
                         "Paths of a sample: %" PRIu64 " of %" PRIu64 " objects, one in %" PRIu64
@@ -402,13 +416,20 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
 static int heap_answer_paths(const struct heap_call *c)
 {
     struct heap_selection s;
+    unsigned exclude;
+    const char *wrong = read_excluded(c->options->exclude, &exclude);
+    if (wrong) {
+        _cleanup_free_ char *word = strndup(wrong, strcspn(wrong, ","));
+        return answer_refuse(c->answer, "--exclude", word && *word ? word : "empty",
+                             "allowed: soft, weak, final, phantom, none");
+    }
     int status = heap_select(c, &s);
     if (status)
         return status;
     uint64_t only = 0;
     while (s.count == 1 && !(s.bits[only / 64] >> (only % 64) & 1))
         only = s.bits[only / 64] ? only + 1 : (only / 64 + 1) * 64;
-    status = s.count == 1 ? one_path(c, only) : merged_paths(c, &s);
+    status = s.count == 1 ? one_path(c, only, exclude) : merged_paths(c, &s);
     heap_selection_release(&s);
     return status;
 }

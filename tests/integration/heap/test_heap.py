@@ -396,6 +396,20 @@ def test_leaks_are_named(jdk, tmp_path, way):
             one["length"] == len(one["path"])
             and one["path"][-1]["object"] == suspect["accumulator"]
         )
+        for kinds, wrong in (("foo", "foo"), ("soft,foo,weak", "foo"), ("soft,", "empty")):
+            refused = lab.jvmscope(
+                "heap", "paths", "--exclude", kinds, dump, one["path"][0]["object"]
+            )
+            assert (refused.returncode, refused.stdout, refused.stderr) == (
+                1,
+                "",
+                f"jvmscope: --exclude: {wrong}: allowed: soft, weak, final, phantom, none\n",
+            )
+        for kinds in ("soft, weak", "none", "soft,weak,final,phantom"):
+            shown = heap("paths", "--exclude", kinds, dump, suspect["accumulator"])["path"]
+            assert shown[-1]["object"] == suspect["accumulator"]
+        note = "--exclude chooses the path of a single object; these are of several."
+        assert note in heap("paths", "--exclude", "none", dump, class_name)["notes"]
         first, *rest = (
             heap("paths", dump, class_name)["paths"]
             if way != "classes"
