@@ -108,10 +108,11 @@ soak:
 	@$(MAKE) --no-print-directory all
 	@$(PYTEST) $(WHICH) -m soak -rP $(ARGS)
 
-# A tarball that runs on any Linux of this architecture where it is unpacked.
+# A tarball that runs on any Linux of this architecture where it is unpacked, into build-dist/; for aarch64 with
+# `make dist CROSS=aarch64`, into build-dist-aarch64/.
 dist:
-	@tools/setup build
-	@tools/dist
+	@tools/setup build $(if $(CROSS),cross-$(CROSS))
+	@tools/dist $(CROSS)
 
 # A Debian package for this architecture, into build-deb/; for arm64 with `make deb CROSS=aarch64`, into build-deb-arm64/.
 deb:

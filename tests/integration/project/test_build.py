@@ -15,6 +15,7 @@ import urllib.request
 import pytest
 
 import lab
+from documents import links, links_lead_to_files
 
 
 def test_version_and_help(jvmscope):
@@ -382,20 +383,8 @@ def test_sources_keep_the_rules_of_style():
 
 def test_links_of_the_documents_lead_to_files():
     """Every relative link, and every document is in the index of doc/README.md."""
-    documents = [*lab.ROOT.glob("*.md"), *(lab.ROOT / "doc").glob("*.md")]
-    links = {
-        (path, target)
-        for path in documents
-        for target in re.findall(r"\]\(([^)#\s]+)\)", path.read_text())
-    }
-    assert len(links) > 50
-    broken = [
-        (path.name, target)
-        for path, target in links
-        if "://" not in target and not (path.parent / target).exists()
-    ]
-    assert broken == []
-    index = {target for path, target in links if path == lab.ROOT / "doc" / "README.md"}
+    assert links_lead_to_files(lab.ROOT) > 50
+    index = {target for path, target in links(lab.ROOT) if path == lab.ROOT / "doc" / "README.md"}
     assert {path.name for path in (lab.ROOT / "doc").glob("*.md")} - {"README.md"} - index == set()
 
 

@@ -9,15 +9,20 @@ import pytest
 import yaml
 
 import lab
+from documents import links_lead_to_files
 
 UNITS = lab.ROOT / "examples" / "systemd"
 MANIFESTS = sorted((lab.ROOT / "examples" / "kubernetes").glob("*.yaml"))
 
 
-def built(folder, *arch):
-    """The package that `make deb` makes of the sources in a folder."""
+def built(folder, *arch, options=""):
+    """The package that `make deb` makes of the sources in a folder, with DEB_BUILD_OPTIONS."""
     made = subprocess.run(
-        [folder / "tools" / "deb", *arch], capture_output=True, text=True, timeout=1800
+        [folder / "tools" / "deb", *arch],
+        env=os.environ | {"DEB_BUILD_OPTIONS": options},
+        capture_output=True,
+        text=True,
+        timeout=1800,
     )
     assert made.returncode == 0, made.stderr[-2000:]
     return folder / made.stdout.split()[-1]
@@ -71,6 +76,24 @@ def lintian_is_silent(package, folder):
     said = [(line, SPELLING.fullmatch(line)) for line in done.stdout.splitlines()]
     left = [line for line, m in said if not m or is_a_text(m[1], folder / m[3])]
     assert (done.returncode, left) == (0, []), done
+
+
+def test_the_package_is_whole(tmp_path):
+    """Built without optimizations, which take most of the time; what it installs runs from there."""
+    if not shutil.which("dh"):
+        pytest.skip("debhelper is missing (tools/setup deb)")
+    subprocess.run(["dpkg-deb", "-x", built(lab.ROOT, options="noopt"), tmp_path], check=True)
+    for name in ("bin/jvmscope", "lib/jvmscope/libhprof.so", "lib/jvmscope/libjvmpi.so"):
+        assert (tmp_path / "usr" / name).is_file()
+    assert {p.name for p in (tmp_path / "usr/share/man/man1").iterdir()} == {
+        p.name + ".gz" for p in lab.BUILD.glob("*.1")
+    }
+    assert links_lead_to_files(tmp_path / "usr/share/doc/jvmscope") > 50
+    (tmp_path / "a.collapsed").write_text("main;work 5\nmain;rest 7\n")
+    report = ["report", "--json", tmp_path / "a.collapsed"]
+    done = subprocess.run([tmp_path / "usr/bin/jvmscope", *report], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == lab.jvmscope(*report).stdout
 
 
 @pytest.mark.slow
