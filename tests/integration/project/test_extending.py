@@ -98,7 +98,7 @@ def src(tmp_path_factory):
     after(src / "page/members.c", "#include <string.h>\n", "#include <sys/stat.h>\n")
     before(
         src / "page/members.c",
-        "/* Each kind of data that a recording has",
+        "/* Each kind of data in a recording",
         block("c", "static int put_about") + "\n",
     )
     before(
