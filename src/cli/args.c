@@ -176,6 +176,17 @@ static void refer_to_help(const struct command *c)
     fprintf(stderr, "jvmscope: `jvmscope %s --help` has details\n", c->name);
 }
 
+/* Names the words that an operand can be, without the operands that follow them. */
+static void list_words(const struct command *c)
+{
+    _cleanup_(buf_release) struct buf text = BUF(4096);
+    for (const struct operand_word *w = c->words; w && w->usage; w++)
+        buf_printf(&text, "%s%.*s", w == c->words ? "" : ", ", (int)strcspn(w->usage, " "),
+                   w->usage);
+    if (text.len)
+        fprintf(stderr, "jvmscope: %s is one of: %s\n", c->words_title, buf_str(&text));
+}
+
 static void usage_error(const struct command *c, const char *what, const char *why)
 {
     complain(c->name, what, why);
@@ -343,6 +354,10 @@ static void help(const struct command *c, FILE *to)
         for (size_t i = 0; arg_at(c->sets[n], i, &a); i++)
             help_row(&a, to);
     }
+    if (c->words)
+        fprintf(to, "\n%s:\n", c->words_title);
+    for (const struct operand_word *w = c->words; w && w->usage; w++)
+        fprintf(to, "  %-34s %s\n", w->usage, w->summary);
     if (c->verbs) {
         fputs("\nVerbs:\n", to);
         command_summaries(c->verbs, to);
@@ -385,8 +400,11 @@ bool args_parse(const struct command *c, const struct arg_values *values, int ar
     *ret = (struct operands){operands - 1, argv + 1};
     if (ret->count < c->min_operands || (c->max_operands >= 0 && ret->count > c->max_operands)) {
         bool few = ret->count < c->min_operands;
-        usage_error(c, few ? "missing operand" : ret->list[c->max_operands],
-                    few ? c->operands : "one operand too many");
+        complain(c->name, few ? "missing operand" : ret->list[c->max_operands],
+                 few ? c->operands : "one operand too many");
+        if (few)
+            list_words(c);
+        refer_to_help(c);
         return false;
     }
     return true;

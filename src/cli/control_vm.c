@@ -48,6 +48,24 @@ static int cmd_control(const struct command *self, int argc, char **argv)
     return target_show(&vm, "control", buf_str(&message), false, options.json, NULL);
 }
 
+static const struct operand_word control_words[] = {
+    {"suspend THREAD", "hold a thread, given by its name or the number that inspect shows"},
+    {"resume THREAD", "let a thread go on that was held"},
+    {"interrupt THREAD", "interrupt a thread"},
+    {"stop THREAD [EXCEPTION]", "throw an exception in a thread (ThreadDeath)"},
+    {"pop THREAD", "make the top call of a held thread begin again"},
+    {"return THREAD [VALUE]", "make the top call of a held thread return at once"},
+    {"set THREAD DEPTH NAME VALUE",
+     "change a local of a frame; 0 is the innermost, and #3:I is slot 3 as int"},
+    {"break PLACE", "hold each thread that comes to a method or a line"},
+    {"clear PLACE", "remove a breakpoint"},
+    {"step THREAD [into|over|out]", "let a held thread run to the next line"},
+    {"redefine FILE", "replace a class by that of a class file"},
+    {"verbose gc|class|jni on|off", "make the VM print what it does"},
+    {"list", "show the held threads and the breakpoints"},
+    {0},
+};
+
 const struct command command_control = {
     .name = "control",
     .run = cmd_control,
@@ -55,19 +73,17 @@ const struct command command_control = {
     .min_operands = 2,
     .max_operands = 6,
     .operands_may_begin_with_dash = true,
+    .words_title = "VERB",
+    .words = control_words,
     .summary = "hold threads, change locals, step, redefine classes in a running VM that allows it",
     .related = "inspect run",
     .description =
         "Use it to debug a program to which no debugger can be attached.\n\n"
         "Works only in a VM that was started with *--allow-control*. The VM prints and records "
-        "every command. VERB is one of: *suspend* THREAD (a name, or a number that inspect shows), "
-        "*resume* THREAD, *interrupt* THREAD, *stop* THREAD [EXCEPTION], *pop* THREAD (its top "
-        "call begins again), *return* THREAD [VALUE] (its top call returns at once), *set* THREAD "
-        "DEPTH NAME VALUE (a local of a frame, 0 is the innermost; #3:I is slot 3 as int), "
-        "*break* PLACE and *clear* PLACE (pkg.Class.method or pkg.Class:LINE), *step* THREAD "
-        "[into|over|out], *redefine* FILE, *verbose* gc|class|jni on|off, *list*. A value is a "
-        "number, true, false, 'c', null, \"text\" or @NUMBER, an object that inspect shows. When "
-        "the recording ends, held threads continue and breakpoints are removed.",
+        "every command. A value is a number, true, false, 'c', null, \"text\" or @NUMBER, an "
+        "object "
+        "that inspect shows. A place is pkg.Class.method or pkg.Class:LINE. When the recording "
+        "ends, held threads continue and breakpoints are removed.",
     .examples = "  jvmscope run --allow-control -o app.jfr -- java -jar app.jar\n"
                 "  jvmscope control 4711 break com.shop.Cart:42\n"
                 "  jvmscope control 4711 list                       who is held where\n"

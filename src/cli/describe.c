@@ -116,6 +116,20 @@ static void manual_verbs(const struct command *c)
     }
 }
 
+/* Prints the words that an operand can be. */
+static void manual_words(const struct command *c)
+{
+    printf("# %s\n\n", c->words_title);
+    for (const struct operand_word *w = c->words; w->usage; w++) {
+        int n = (int)strcspn(w->usage, " ");
+        printf("*%.*s*", n, w->usage);
+        put_plain(w->usage + n);
+        printf("\n\t");
+        put_plain(w->summary);
+        puts(".\n");
+    }
+}
+
 static void manual_see_also(const struct command *c)
 {
     puts("# SEE ALSO\n");
@@ -152,6 +166,8 @@ static void print_manual(const struct command *c, const char *transcript)
         puts("# OPTIONS\n");
         manual_options(c, put_heading);
     }
+    if (c->words)
+        manual_words(c);
     if (c->verbs)
         manual_verbs(c);
     if (c->examples) {
@@ -213,6 +229,8 @@ static void bash_words(const struct command *c, const char *indent)
     }
     COMMAND_EACH(v, c->verbs)
         printf(" %s", command_word(v));
+    for (const struct operand_word *w = c->words; w && w->usage; w++)
+        printf(" %.*s", (int)strcspn(w->usage, " "), w->usage);
     puts("\" ;;");
 }
 

@@ -90,24 +90,41 @@ static int cmd_inspect(const struct command *self, int argc, char **argv)
     return target_show(&vm, "inspect", buf_str(&message), true, options.json, NULL);
 }
 
+static const struct operand_word inspect_words[] = {
+    {"threads", "the threads with their states and locks"},
+    {"groups", "the thread groups and their threads"},
+    {"stack THREAD", "the frames of a thread, given by its name or number"},
+    {"classes [PATTERN]", "the loaded classes"},
+    {"class NAME", "the fields and methods of a class, and where its compiled code lies"},
+    {"statics NAME", "the static fields of a class with their values"},
+    {"modules", "the modules"},
+    {"instances CLASS", "the live objects of a class"},
+    {"object NUMBER", "an object with its fields or elements"},
+    {"free NUMBER|all", "forget the numbers of objects"},
+    {"properties", "the system properties"},
+    {"vm", "the version of the VM, and what it allows"},
+    {"deadlocks", "threads that wait for each other"},
+    {0},
+};
+
 const struct command command_inspect = {
     .name = "inspect",
     .run = cmd_inspect,
     .operands = "PID WHAT [OPERAND]",
     .min_operands = 2,
     .max_operands = 3,
+    .words_title = "WHAT",
+    .words = inspect_words,
     .summary = "inspect the threads, classes and objects of a running VM",
     .related = "control top heap threads",
     .description =
         "Use it to examine what a program is doing at this moment, without a recording.\n\n"
-        "Asks the agent in the VM, and loads it first if necessary. WHAT is one of: *threads*, "
-        "*groups*, *stack* THREAD (a name or number), *classes* [PATTERN], *class* NAME, "
-        "*statics* NAME, *modules*, *instances* CLASS, *object* NUMBER, *free* NUMBER|all, "
-        "*properties*, *vm*, *deadlocks*. Objects are shown as Class@NUMBER; a number stays valid "
-        "over collections until the object dies or is freed. No code of the program is called. A "
-        "stack shows locals only if the agent was loaded when the VM started, because the VM does "
-        "not give them to an agent that is loaded later. "
-        "A logpoint (*attach --log*) reads locals at a line in any VM.",
+        "Asks the agent in the VM, and loads it first if necessary. Objects are shown as "
+        "Class@NUMBER; a number stays valid over collections until the object dies or is freed. No "
+        "code of the program is called. A stack shows locals only if the agent was loaded when the "
+        "VM started, because the VM does not give them to an agent that is loaded later. A "
+        "logpoint "
+        "(*attach --log*) reads locals at a line in any VM.",
     .examples = "  jvmscope inspect 4711 threads\n"
                 "  jvmscope inspect 4711 stack main                 frames with their locals\n"
                 "  jvmscope inspect 4711 class java.util.HashMap    fields, methods, where "

@@ -47,6 +47,13 @@ static void put_others(struct buf *b, json_object *o)
     }
 }
 
+/* Appends a string of the program, quoted and escaped; one that goes on ends in dots. */
+static void put_string(struct buf *b, json_object *text, bool goes_on)
+{
+    buf_string(b, json_object_to_json_string_ext(text, JSON_C_TO_STRING_NOSLASHESCAPE));
+    buf_string(b, goes_on ? "..." : "");
+}
+
 /* Appends an object in one line: its value, or its class and number, then its other members. */
 static void put_reference(struct buf *b, json_object *o)
 {
@@ -71,7 +78,10 @@ static void put_reference(struct buf *b, json_object *o)
         buf_printf(b, "[%s]", json_object_get_string(length));
     if (value) {
         buf_string(b, class ? " " : name ? " = " : "");
-        put_cell(b, value);
+        if (class && strcmp(json_object_get_string(class), "java.lang.String") == 0)
+            put_string(b, value, length != NULL);
+        else
+            put_cell(b, value);
     }
     put_others(b, o);
 }

@@ -50,6 +50,12 @@ struct arg_set {
     const struct arg *args; /* ends with a row without a name; NULL: the capture set */
 };
 
+/* A word that one of a command's operands can be, with the operands that follow it. */
+struct operand_word {
+    const char *usage;   /* "step THREAD [into|over|out]" */
+    const char *summary; /* one line, lower case, no full stop */
+};
+
 /*
  * A command: help, manual page and shell completion are made from this. It has either `run`, which
  * returns the exit status (0 done, 1 failed, 2 usage), or `verbs`, commands whose names have two
@@ -64,6 +70,9 @@ struct command {
     /* "FILE", "[PID]", for the usage line */
     const char *operands;
     int min_operands, max_operands; /* max -1: any number */
+    /* the words that an operand is one of, under this title; ends with {0}; may be NULL */
+    const char *words_title;
+    const struct operand_word *words;
     /* what follows the first operand belongs to it, options included */
     bool operands_end_options;
     /* after the first operands, a word such as -5 that is none of its options is an operand */

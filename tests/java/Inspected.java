@@ -16,6 +16,7 @@ public class Inspected {
         boolean yes = true;
         Integer box = 1234;
         int[] numbers = {1, 2, 3};
+        String quoted = "a \"b\\c\n";
         Object[] things = {"one", null, this};
 
         public void run() {

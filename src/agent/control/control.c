@@ -4,6 +4,7 @@
 
 #include "agent/capture.h"
 #include "agent/session/session.h"
+#include "agent/vm/error_words.h"
 #include "agent/vm/names.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
@@ -174,20 +175,11 @@ void control_record(const char *thread, const char *command, const char *outcome
 
 int control_error(struct control_call *c, const char *what, jvmtiError e)
 {
-    char *name = NULL;
     if (e == JVMTI_ERROR_NONE)
         return 0;
-    if (e == JVMTI_ERROR_THREAD_SUSPENDED) {
-        buf_printf(c->i->why, "%s: is suspended already", what);
-        return -EBUSY;
-    }
-    (*c->i->ti)->GetErrorName(c->i->ti, e, &name);
-    const char *short_name = name && strncmp(name, "JVMTI_ERROR_", 12) == 0 ? name + 12
-                             : name                                         ? name
-                                                                            : "unknown error";
-    buf_printf(c->i->why, "%s: the VM refuses: %s", what, short_name);
-    vm_free(name);
-    return -ENOTSUP;
+    buf_printf(c->i->why, "%s: ", what);
+    vm_put_error(c->i->why, e);
+    return e == JVMTI_ERROR_THREAD_SUSPENDED ? -EBUSY : -ENOTSUP;
 }
 
 static void put_list(struct inspection *i)
@@ -208,16 +200,12 @@ static void put_list(struct inspection *i)
     control_put_breakpoints(i);
 }
 
-static bool lacks(const jvmtiCapabilities *needs, const jvmtiCapabilities *have,
-                  jvmtiCapabilities *ret)
+static bool lacks(const jvmtiCapabilities *needs, const jvmtiCapabilities *have)
 {
     uint64_t need[2], has[2];
     memcpy(need, needs, sizeof(need));
     memcpy(has, have, sizeof(has));
-    for (int k = 0; k < 2; k++)
-        need[k] &= ~has[k];
-    memcpy(ret, need, sizeof(need));
-    return need[0] | need[1];
+    return (need[0] & ~has[0]) | (need[1] & ~has[1]);
 }
 
 static const struct verb *find_verb(const char *name, struct buf *why)
@@ -263,13 +251,8 @@ static int run_verb(const struct verb *v, struct control_call *c, const char *co
         control_unlock();
         return 0;
     }
-    jvmtiCapabilities missing;
-    if (lacks(&v->needs, &c->i->have, &missing)) {
-        buf_printf(
-            c->i->why,
-            "%s: needs --allow-control at the program's start (missing capability: ", v->name);
-        vm_capability_names(&missing, c->i->why);
-        buf_string(c->i->why, ")");
+    if (lacks(&v->needs, &c->i->have)) {
+        buf_printf(c->i->why, "%s: needs --allow-control at the program's start", v->name);
         return -ENOTSUP;
     }
     int r = v->run(c);

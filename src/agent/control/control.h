@@ -44,7 +44,7 @@ struct halted *halted_find(JNIEnv *jni, jthread t);
 
 /* One jvmscope.Control event. With the lock. */
 void control_record(const char *thread, const char *command, const char *outcome);
-/* Formats the JVM TI error after `what` in c->i->why; returns the matching errno. */
+/* Writes what the error says after `what` in c->i->why; returns the matching errno. */
 int control_error(struct control_call *c, const char *what, jvmtiError e) must_check;
 /* Writes "pkg.Class.method:12" to `to`. */
 void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size);

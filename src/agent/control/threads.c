@@ -5,6 +5,7 @@
 #include "agent/vm/names.h"
 #include "agent/vm/shown_thread.h"
 #include "agent/vm/thread_table.h"
+#include "base/parse.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -332,7 +333,15 @@ int control_set(struct control_call *c)
         buf_printf(c->i->why, "%s: not a depth; 0 is the innermost frame", c->operands[1]);
         return -EINVAL;
     }
-    int r = control_error(c, c->operands[1], (*ti)->GetFrameLocation(ti, t, (jint)depth, &m, &at));
+    jint frames = 0;
+    int r = control_error(c, c->operands[0], (*ti)->GetFrameCount(ti, t, &frames));
+    if (r == 0 && depth >= frames) {
+        buf_printf(c->i->why, "%s: the thread has %s, and 0 is the innermost", c->operands[1],
+                   COUNT_TEXT((uint64_t)frames, "frames"));
+        r = -EINVAL;
+    }
+    if (r == 0)
+        r = control_error(c, c->operands[1], (*ti)->GetFrameLocation(ti, t, (jint)depth, &m, &at));
     if (r == 0)
         r = find_local(c, m, at, name, &slot, signature, sizeof(signature));
     if (r == 0)

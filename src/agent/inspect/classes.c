@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* classes, class, statics, modules. */
 #include "agent/inspect/inspect.h"
+#include "agent/vm/error_words.h"
 
 #include "base/map.h"
 
@@ -346,7 +347,8 @@ int inspect_modules(struct inspection *i)
     jobject *list = NULL;
     jvmtiError e = (*i->ti)->GetAllModules(i->ti, &n, &list);
     if (e != JVMTI_ERROR_NONE) {
-        buf_printf(i->why, "the VM does not list its modules (JVM TI error %d)", (int)e);
+        buf_string(i->why, "the VM does not list its modules: ");
+        vm_put_error(i->why, e);
         return -ENOTSUP;
     }
     json_key_array(i->out, "modules");

@@ -2,6 +2,7 @@
 /* instances, object: live objects and their contents. */
 #include "agent/inspect/inspect.h"
 #include "agent/session/ending.h"
+#include "agent/vm/error_words.h"
 #include "agent/vm/monitor_usage.h"
 
 #include <errno.h>
@@ -68,7 +69,8 @@ int inspect_instances(struct inspection *i)
     collect_if_possible(i->jni);
     jvmtiError e = (*i->ti)->IterateThroughHeap(i->ti, 0, c, &callbacks, &t);
     if (e != JVMTI_ERROR_NONE) {
-        buf_printf(i->why, "the heap cannot be walked (JVM TI error %d)", (int)e);
+        buf_string(i->why, "the heap cannot be walked: ");
+        vm_put_error(i->why, e);
         return -ENOTSUP;
     }
     json_key_string(i->out, "class", i->operand);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads, groups, stack: states, locks held and waited for, frames with their locals. */
 #include "agent/inspect/inspect.h"
+#include "agent/vm/error_words.h"
 #include "agent/vm/names.h"
 #include "agent/vm/os_thread.h"
 #include "agent/vm/shown_thread.h"
@@ -385,7 +386,9 @@ int inspect_stack(struct inspection *i)
         }
     }
     free(frames);
-    if (e != JVMTI_ERROR_NONE)
-        buf_printf(i->why, "%s: its stack cannot be read (JVM TI error %d)", i->operand, (int)e);
+    if (e != JVMTI_ERROR_NONE) {
+        buf_printf(i->why, "%s: its stack cannot be read: ", i->operand);
+        vm_put_error(i->why, e);
+    }
     return e == JVMTI_ERROR_NONE ? 0 : -ENOTSUP;
 }

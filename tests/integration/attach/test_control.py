@@ -42,6 +42,8 @@ class Program:
             words,
             done,
         )
+        # A refusal is told in words, not by names of JVM TI.
+        assert not re.search(r"\b[A-Z]{2,}(_[A-Z]+)+|\bcan_\w+|error \d", done.stderr), done.stderr
         return done.stderr
 
     def state(self):
@@ -97,6 +99,12 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
     assert len(listed) == 1 and listed[0]["hits"] == 1
     stack = lab.read_json("inspect", "--json", program.process.pid, "stack", WORKER)
     assert stack["frames"][0]["locals"] == {"n": 7, "doubled": 14}
+    depth = len(stack["frames"])
+    assert program.refused("set", WORKER, depth, "n", 1).endswith(
+        f": {depth}: the thread has {depth} frames, and 0 is the innermost\n"
+    )
+    assert "the frame has no such slot" in program.refused("set", WORKER, 0, "#99:I", 1)
+    assert "the value has another type" in program.refused("set", WORKER, 0, "#0:L", "null")
     program.control("set", WORKER, 0, "doubled", 100)
     program.control("set", WORKER, 0, "#0:I", 8)
     assert (
@@ -214,7 +222,19 @@ def test_classes_are_redefined(jdk, start, tmp_path):
     lab.Jdk(17).run(
         "javac", "-nowarn", "-Xlint:-options", "-g", "--release", "8", "-d", tmp_path, source
     )
-    assert "METHOD_ADDED" in program.refused("redefine", tmp_path / "Controlled$Renamed.class")
+    renamed = "static String name() {"
+    for change, why in (
+        (f"static int more() {{ return 1; }} {renamed}", "a method that the loaded one lacks"),
+        (f"static int more; {renamed}", "other fields than the loaded one"),
+        (f"synchronized {renamed}", "other modifiers than in the loaded one"),
+    ):
+        source.write_text(SOURCE.replace(renamed, change))
+        lab.Jdk(17).run(
+            "javac", "-nowarn", "-Xlint:-options", "-g", "--release", "8", "-d", tmp_path, source
+        )
+        said = program.refused("redefine", tmp_path / "Controlled$Renamed.class")
+        assert said.startswith(f"jvmscope: {program.process.pid}: control: Controlled$Renamed: ")
+        assert why in said, said
     assert "not a class file" in program.refused("redefine", source)
     assert "no such file" in program.refused("redefine", tmp_path / "none.class")
     assert program.end() == ""
@@ -229,9 +249,8 @@ def test_it_is_refused_without_leave_and_ends_with_the_recording(jdk, start, jvm
     late = tmp_path / "late.jfr"
     done = jvmscope("attach", "--allow-control", "-o", late, program.process.pid)
     assert done.returncode == 0, done.stderr
-    assert (
-        "needs --allow-control at the program's start (missing capability: can_pop_frame)"
-        in program.refused("pop", WORKER)
+    assert program.refused("pop", WORKER).endswith(
+        "pop: needs --allow-control at the program's start\n"
     )
     for words, message in (
         (("suspend", "nobody"), "no live thread"),
@@ -247,4 +266,22 @@ def test_it_is_refused_without_leave_and_ends_with_the_recording(jdk, start, jvm
     before = program.state()
     assert jvmscope("stop", program.process.pid).returncode == 0
     program.until(lambda s: s[2] > before[2])
+    program.end()
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_help_and_a_missing_operand_name_the_verbs_that_the_agent_knows(jdk, start, jvmscope):
+    program = start("allow-control=y")
+    for command, unknown in (("control", "fly"), ("inspect", "fly")):
+        said = jvmscope(command, program.process.pid, unknown).stderr
+        known = set(said.split("allowed: ")[1].split())
+        if command == "inspect":
+            known.add("properties")  # which the command answers itself
+        for words in ((command,), (command, program.process.pid)):
+            done = jvmscope(*words)
+            listed = re.search(r"is one of: (.*)$", done.stderr, re.M)[1].split(", ")
+            assert done.returncode == 2 and set(listed) == known and len(listed) == len(known)
+        helped = lab.output(command, "--help")
+        for word in known:
+            assert re.search(rf"^  {word}( [A-Z\[gi].*?)?  +[a-z]", helped, re.M), (word, helped)
     program.end()

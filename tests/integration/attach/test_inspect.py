@@ -337,6 +337,15 @@ def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
             f.get("locals") for f in stack["frames"] if f["method"] == "waiting"
         ), "JSON has no locals either"
         assert "locals_unknown" not in stack
+        # A string is quoted and escaped, so that nobody takes it for a name or a number.
+        text = lab.output("inspect", process.pid, "stack", "holder")
+        assert re.search(r'argument=java\.lang\.String@\d+ "hello"(?! *hello)', text), text
+        kept = ask(jvmscope, process, "statics", "Inspected")["statics"]
+        known = next(f["value"]["id"] for f in kept if f["name"] == "kept")
+        first = ask(jvmscope, process, "object", known)["elements"][0]["id"]
+        text = lab.output("inspect", process.pid, "object", first)
+        assert '"caf\u00e9 \U0001f600"' in text, text
+        assert re.search(r"^ +quoted +.*@\d+ \"a \\\"b\\\\c\\n\"$", text, re.M), text
         main = ask(jvmscope, process, "stack", "main")["frames"][-1]
         assert main["method"] == "main" and "this" not in main, main  # a static method
         text = lab.output("inspect", process.pid, "class", "Inspected")

@@ -56,6 +56,8 @@ def test_manual_pages_have_the_usual_headings(jvmscope):
             "SYNOPSIS",
             "DESCRIPTION",
             "OPTIONS",
+            "VERB",
+            "WHAT",
             "VERBS",
             "EXAMPLES",
             "OUTPUT",
