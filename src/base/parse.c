@@ -25,6 +25,8 @@ static int parse_with_units(const char *text, const struct unit *units, size_t n
     double v = strtod(text, &rest);
     if (rest == text || rest[-1] == 'x' || rest[-1] == 'X' || text[1] == 'x' || text[1] == 'X')
         return -EINVAL;
+    if (!*rest && plain == 1 && v < 0x1p53 && v != (double)(uint64_t)v)
+        return -EINVAL; /* a part of the smallest unit */
     double factor = *rest ? 0 : plain;
     for (size_t i = 0; *rest && i < n; i++) {
         if (strcasecmp(rest, units[i].name) == 0)

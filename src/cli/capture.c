@@ -171,6 +171,16 @@ static bool say_unit(struct buf *why, const struct option_row *row, const char *
     return any;
 }
 
+/* Returns whether a share that lacks its percent sign would be in range with it. */
+static bool lacks_percent(enum option which, const char *value)
+{
+    char text[64];
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int len = snprintf(text, sizeof(text), "%s%%", value);
+    return *value && !value[strspn(value, "0123456789.")] && len < (int)sizeof(text) &&
+           option_check(which, text, &why) == 0;
+}
+
 /*
  * Takes the value of a row. Those that concern the command itself are stored; the others are added
  * to the agent's words.
@@ -183,7 +193,7 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
     bool no_unit = row->kind == OPTION_DURATION && *value && !value[strspn(value, "0123456789.")];
     if (no_unit && say_unit(&why, row, value)) {
         /* refused below */
-    } else if (row->kind == OPTION_SHARE && *value && !value[strspn(value, "0123456789.")]) {
+    } else if (row->kind == OPTION_SHARE && lacks_percent((enum option)which, value)) {
         buf_printf(&why, "%s needs a percent sign: %s%%", value, value);
     } else if (c->given >> which & 1 && !may_come_again(which)) {
         buf_string(&why, "given twice");

@@ -114,13 +114,37 @@ static int parse_text(struct log_spec *s, const char *text, size_t len, struct b
     return 0;
 }
 
+/* Returns whether a place of a class begins here: pkg.Class:12, and then a blank or the end. */
+static bool begins_place(const char *text)
+{
+    size_t name = strcspn(text, " :;,{}"), digits;
+    const char *last = memrchr(text, '.', name), *simple = last ? last + 1 : text;
+    bool class = (*simple >= 'A' && *simple <= 'Z') || memchr(text, '.', name);
+    if (!class || text[name] != ':')
+        return false;
+    digits = strspn(text + name + 1, "0123456789");
+    return digits && strchr(" ;,", text[name + 1 + digits]);
+}
+
+/*
+ * Length of the first logpoint of a list: up to a semicolon, or up to a comma that a place follows.
+ * Other commas are part of the text.
+ */
+static size_t spec_length(const char *text)
+{
+    size_t len = strcspn(text, ",;");
+    while (text[len] == ',' && !begins_place(text + len + 1 + strspn(text + len + 1, " ")))
+        len += 1 + strcspn(text + len + 1, ",;");
+    return len;
+}
+
 int log_specs_parse(struct log_spec **ret, const char *text, struct buf *why)
 {
     struct log_spec *first = NULL, **to = &first;
     int r = 0;
     while (*text && r == 0) {
         text += strspn(text, " ");
-        size_t len = strcspn(text, ";"), place = strcspn(text, " ;");
+        size_t len = spec_length(text), place = MIN(strcspn(text, " "), len);
         struct log_spec *s = calloc(1, sizeof(*s));
         if (!s) {
             r = -ENOMEM;
@@ -132,7 +156,7 @@ int log_specs_parse(struct log_spec **ret, const char *text, struct buf *why)
         size_t skip = place + strspn(text + place, " ");
         if (r == 0 && skip < len)
             r = parse_text(s, text + skip, len - skip, why);
-        text += len + (text[len] == ';');
+        text += len + (text[len] != 0);
     }
     if (r == 0 && !first)
         r = refuse(why, text, "a place such as pkg.Class:12 is missing");

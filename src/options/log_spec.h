@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses log=: "pkg.Class:123 total {total} of {this.items}", several separated by ';'. A place is
- * a class or a source file (Cart.java, index.jsp) and a line. Braces contain a local, a field
+ * Parses log=: "pkg.Class:123 total {total} of {this.items}", several separated by ';', or by ','
+ * where a place follows whose class has a package or begins with a capital letter. A place is a
+ * class or a source file (Cart.java, index.jsp) and a line. Braces contain a local, a field
  * (this.name or name), fields of these and a length (order.items.length), a static field
  * (pkg.Class.name), thread, or a slot with its type (#3:I) where the class has no table of locals.
  * Knows no JVM.

@@ -83,13 +83,17 @@ const char *option_pattern_fault(const char *part, size_t len)
         return "no type name after implements";
     if (len > 8 && memcmp(part, "extends ", 8) == 0)
         return "the classes below a type are named by implements pkg.Type";
-    if (open && (*part == '@' || (len > n && memcmp(part, "implements ", n + 1) == 0)))
+    bool is_type = len > n && memcmp(part, "implements ", n + 1) == 0;
+    if (open && (*part == '@' || is_type))
         return "an annotation or a type has no parameters";
     const char *blank = open ? memrchr(part, ' ', name) : NULL;
     if (blank && memchr(blank, '.', (size_t)(open - blank)))
         return "a pattern begins with the class: the type of the result is left out";
     if (memchr(part, '/', name))
         return "names are written with dots";
+    if (memchr(part, '#', name) ||
+        (!is_type && *part != '@' && memchr(part, ' ', name) && !memchr(part, '.', name)))
+        return "a method is written Class.method or Class::method";
     if (!name || memchr(part, ')', name) || memchr(part, '\n', name) || memchr(part, '\r', name) ||
         memchr(part, '\t', name))
         return "no class or method has such a name";
@@ -122,6 +126,7 @@ int option_names_check(enum option which, const char *list, struct buf *message)
 {
     static const char *(*const faults[OPTION_COUNT])(const char *part, size_t len) = {
         [OPT_WATCH] = field_fault,
+        [OPT_SHOW] = field_fault,
         [OPT_REQUESTS] = method_fault,
         [OPT_TRACE] = option_pattern_fault,
         [OPT_INCLUDE] = option_pattern_fault,
@@ -129,7 +134,8 @@ int option_names_check(enum option which, const char *list, struct buf *message)
 
     unsigned n = 0;
     for (const char *at = list; faults[which] && *at;) {
-        size_t len = strcspn(at, ":");
+        char separator = option_table[which].separator;
+        size_t len = strcspn(at, (char[]){separator, 0});
         const char *fault = len ? faults[which](at, len) : NULL;
         if (fault) {
             option_put_part(message, which, at, len);
@@ -138,7 +144,7 @@ int option_names_check(enum option which, const char *list, struct buf *message)
         }
         n += len > 0;
         at += len;
-        at += strspn(at, ": ");
+        at += strspn(at, (char[]){separator, ' ', 0});
     }
     if (which == OPT_WATCH && n > WATCHES_MAX) {
         option_put(message, which, NULL);

@@ -108,7 +108,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_BUDGET] = {"budget", "--budget", 0, OPTION_SHARE, "<share, 0.01% to 100%>", "share of the program's CPU time that --always may cost; to stay below it, less is recorded",
                     .default_value = "1%", .goes_with = "always=y|always=memory"},
     [OPT_ON] = {"on", "--on", 0, OPTION_TEXT, .separator = ';', .values = "<condition>", .help = "with --always: when this holds, write what was recorded around that time into a file: 'request > 500ms', 'cpu > 90% for 30s'", .goes_with = "always=y|always=memory"},
-    [OPT_THEN] = {"then", "--then", 0, OPTION_TEXT, .separator = ';', .values = "<action>", .help = "what the --on before it does: dump (the default), heap-dump or exec:COMMAND", .goes_with = "on"},
+    [OPT_THEN] = {"then", "--then", 0, OPTION_TEXT, .separator = ';', .values = "<action>", .help = "what the --on before it does: dump (the default), heap-dump or exec:COMMAND; several --then do each of them", .goes_with = "on"},
     [OPT_BEFORE] = {"before", "--before", 0, OPTION_DURATION, "<time>", "how much time before its cause a dump of --on covers", .default_value = "60s",
                     .min = 1000 * MS, .max = UINT64_C(30) * 86400 * 1000 * MS, .goes_with = "on"},
     [OPT_AFTER] = {"after", "--after", 0, OPTION_DURATION, "<time>", "how much time after its cause a dump of --on covers", .default_value = "10s",

@@ -45,14 +45,30 @@ static int add_pair(struct wire_batch *b, struct str pair, struct decode_labels 
     return r;
 }
 
-static int add_list(struct wire_batch *b, const char *list, const char *what,
+/* Returns whether the last label has the key of another one from `first` on. */
+static bool repeats_key(const struct decode_labels *labels, size_t first)
+{
+    for (size_t i = first; i + 1 < labels->len; i++)
+        if (labels->data[i].key == labels->data[labels->len - 1].key)
+            return true;
+    return false;
+}
+
+/* once: a key that comes twice is refused; otherwise its last value counts. */
+static int add_list(struct wire_batch *b, const char *list, const char *what, bool once,
                     struct decode_labels *to, struct buf *why)
 {
+    size_t first = to->len;
     int r = 0;
     for (size_t n; r == 0 && list && *list; list += n + (list[n] == ',')) {
         n = strcspn(list, ",");
         struct str pair = trimmed(list, n);
+        size_t before = to->len;
         r = pair.len ? add_pair(b, pair, to) : 0;
+        if (r == 0 && once && to->len > before && repeats_key(to, first)) {
+            buf_printf(why, "%s=%.*s: the key is given twice", what, (int)pair.len, pair.data);
+            return -EEXIST;
+        }
     }
     if (r == -EINVAL)
         buf_printf(why, "%s is not a list like key=value,key=value", what);
@@ -72,11 +88,12 @@ int64_t wire_resource(struct wire_batch *b, const char *service, const char *lab
     struct decode_labels all = {0};
     int r = add_service(b, service && *service ? service : "unknown_service:java", &all);
     if (r == 0)
-        r = add_list(b, getenv("OTEL_RESOURCE_ATTRIBUTES"), "OTEL_RESOURCE_ATTRIBUTES", &all, why);
+        r = add_list(b, getenv("OTEL_RESOURCE_ATTRIBUTES"), "OTEL_RESOURCE_ATTRIBUTES", false, &all,
+                     why);
     if (r == 0)
         r = add_service(b, getenv("OTEL_SERVICE_NAME"), &all);
     if (r == 0)
-        r = add_list(b, labels, "--label", &all, why);
+        r = add_list(b, labels, "--label", true, &all, why);
     int64_t set = r < 0 ? r : wire_labels(b, all.data, all.len);
     vec_release(&all);
     if (set == -E2BIG)

@@ -6,6 +6,7 @@
 #include "base/dotted.h"
 #include "options/signature.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static char at(struct str class_name, struct str method, size_t i)
@@ -228,7 +229,7 @@ bool choice_is_class(struct str class_name, const char *name)
     return true;
 }
 
-enum { RANK_LIBRARY = 1, RANK_UTIL, RANK_LANG, RANK_PROGRAM, RANK_NESTED };
+enum { RANK_LIBRARY = 1, RANK_UTIL, RANK_LANG, RANK_PROGRAM, RANK_NESTED, RANK_CASE };
 
 static bool begins_with(struct str name, const char *prefix)
 {
@@ -276,4 +277,17 @@ void choice_guess_see(struct choice_guess *g, struct str class_name,
         g->rank = rank;
         dotted_copy(g->name, sizeof(g->name), class_name);
     }
+}
+
+void choice_guess_case(struct choice_guess *g, struct str class_name, const char *wanted)
+{
+    size_t n = class_name.len;
+    if (strlen(wanted) != n || n >= sizeof(g->name) || g->rank == RANK_CASE)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (tolower((unsigned char)dotted(class_name.data[i])) !=
+            tolower((unsigned char)dotted(wanted[i])))
+            return;
+    g->rank = RANK_CASE;
+    dotted_copy(g->name, sizeof(g->name), class_name);
 }

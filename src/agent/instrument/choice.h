@@ -53,3 +53,5 @@ struct choice_guess {
  */
 void choice_guess_see(struct choice_guess *g, struct str class_name,
                       bool (*means)(void *context, struct str name), void *context);
+/* The same for a class whose name differs from the wanted one in upper and lower case only. */
+void choice_guess_case(struct choice_guess *g, struct str class_name, const char *wanted);

@@ -26,6 +26,7 @@ static bool see(void *context, jclass c, struct str name)
         return true;
     }
     choice_guess_see(&s->guess, name, means, s);
+    choice_guess_case(&s->guess, name, s->name);
     return false;
 }
 

@@ -352,7 +352,7 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
         YES_NO: ["maybe"],
         NUMBER: ["many", "1.5", "-1"],
         DURATION: ["soon", "5", "-1s"],
-        SIZE: ["big", "1q"],
+        SIZE: ["big", "1q", "1.5"],
         FRACTION: ["x", "nan"],
         SHARE: ["x", "1", "0%", "0.001%", "100.1%", "-1%", "nan%"],
     }
@@ -370,6 +370,7 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
             "x.",
             ",".join(f"a.B.f{i}" for i in range(65)),
         ],
+        "show": ["nosuch", "a.B.x,count", "a.B.*", ".x", "x."],
         "requests": ["Shop", "a.B.c, Shop", "a.b(int x)", ".x", "x.", "java.util.List.add"],
     }
     for row in table():
@@ -388,6 +389,10 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
             # The command's words alone: the agent's would be a name or a placeholder that no help
             # of the command shows.
             assert f" {row['name']}=" not in said and "allowed: <" not in said, said
+    for wrong_name in ("Hid#main", "Hid main", "a.B#c(int)"):
+        text, said = command.options(f"--trace=a.B.c,{wrong_name}")
+        why = f"--trace={wrong_name}: a method is written Class.method or Class::method\n"
+        assert text is None and why in said, said
     for words in (("-t", "30"), ("-i", "5"), ("-t", "0"), ("-t", "-1s"), ("-t", "")):
         text, said = command.options(*words)
         assert text is None and said.startswith(f"jvmscope: {command.name}: --"), (words, said)
@@ -416,8 +421,9 @@ def test_a_forgotten_value_does_not_take_the_next_option_for_one(command):
                 f"jvmscope: {command.name}: {row['flag']}: needs a value, and {following} is an option; as a value: {row['flag']}={following}\n"
             )
     for flag in ("--locks", "--show"):
-        text, said = command.options("--trace=a.B", f"{flag}=-o")
-        assert text is not None and (not text or read([text])[0][flag[2:]] == "-o"), said
+        value = "-o.f" if flag == "--show" else "-o"
+        text, said = command.options("--trace=a.B", f"{flag}={value}")
+        assert text is not None and (not text or read([text])[0][flag[2:]] == value), said
 
 
 def test_messages_show_lists_as_the_command_takes_them(command):

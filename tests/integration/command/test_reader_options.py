@@ -144,6 +144,14 @@ def test_words_about_values_name_what_differs():
     ), said
     said = run("run", "--always", "--budget=5", "--", "/no/such/program")[2]
     assert "--budget: 5 needs a percent sign: 5%\n" in said, said
+    for share in ("0", "0.001", "101", "9" * 99):  # which a percent sign would not mend
+        said = run("run", "--always", f"--budget={share}", "--", "/no/such/program")[2]
+        assert (
+            f"--budget={share}: not a value of this option; allowed: a share, 0.01% to 100%\n"
+            in said
+        ), said
+    said = run("convert", "-o", "x.otlp", "--label", "a=b", "--label", "c=d,a=c", "x.jfr")[2]
+    assert "--label=a=c: the key is given twice" in said, said
 
 
 def test_a_folder_that_is_not_there_is_said_before_the_program_starts(tmp_path):

@@ -74,6 +74,19 @@ def test_locals_and_fields_at_lines(jdk, jvmscope, tmp_path):
     ]
 
 
+def test_a_comma_before_a_place_separates_logpoints(jdk, jvmscope, tmp_path):
+    """Other commas are text, as they were: also before what only looks a little like a place."""
+    end, loop = (line(f"// {t}") for t in ("at the end", "in the loop"))
+    for i, (between, text) in enumerate(
+        ((", ", "n={n}"), (",", "n={n}, x:1 to {n}, Logged:no {n}:1 y,{n}"), ("; ", "n={n}"))
+    ):
+        words = f"log=Logged:{end} {text}{between}Logged.java:{loop} {{i}}/{{total}}{between}Logged:9999"
+        events = record(jdk, jvmscope, tmp_path / f"{i}.jfr", words)
+        assert texts(events, f"Logged.work:{end}") == [text.format(n=n) for n in (3, 4)]
+        assert texts(events, f"Logged.work:{loop}") == ["0/0", "1/0", "0/1", "1/1"]
+        assert [n.split()[0] for n in notes(events)] == ["Logged:9999"]
+
+
 def test_reads_and_writes_of_fields(jdk, jvmscope, tmp_path):
     events = record(
         jdk,

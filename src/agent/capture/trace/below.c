@@ -36,6 +36,7 @@ static bool see_type(void *context, jclass c, struct str name)
         s->n += s->types[s->n] != NULL;
     } else if (!s->n) {
         choice_guess_see(&s->found->guess, name, is_type, s);
+        choice_guess_case(&s->found->guess, name, s->type);
     }
     return s->n == LOADERS_MAX;
 }
@@ -72,6 +73,8 @@ static bool see_below(void *context, jclass c, struct str name)
         trace_hidden_add(&s->found->hidden, c);
     else if (is_below && !s->found->traced)
         s->found->traced = traces_method_of(name);
+    if (is_below && !is_type(s, name) && loaded_may_change(c, name))
+        s->found->changeable = true;
     return false;
 }
 

@@ -13,8 +13,9 @@
 #include <stdbool.h>
 
 struct trace_below {
-    bool loaded; /* the type itself */
-    bool traced; /* a method of a class below it */
+    bool loaded;     /* the type itself */
+    bool traced;     /* a method of a class below it */
+    bool changeable; /* some class below it, so that its methods could be traced */
     struct trace_hidden hidden;
     struct choice_guess guess; /* the type that may be meant */
 };

@@ -80,8 +80,7 @@ struct search {
     struct buf others; /* methods of this name with other parameters than the pattern's */
 };
 
-static const char is_abstract[] =
-    "it is abstract: trace the methods that implement it, as in 'implements pkg.Type'";
+static const char is_abstract[] = "it is abstract";
 
 static const char *why_not(const struct search *s, jclass class, struct str class_name,
                            struct str method, struct str descriptor, jint modifiers)
@@ -187,8 +186,13 @@ static bool on_loaded(void *context, jclass c, struct str name)
         if (shown.len < name.len && names_class(s, shown))
             see_class(s, c, name, shown);
     }
-    if (!s->classes)
+    if (!s->classes) {
+        const char *dot = strrchr(s->names, '.');
+        _cleanup_free_ char *class = strndup(s->names, dot ? (size_t)(dot - s->names) : 0);
         choice_guess_see(&s->guess, name, means, s);
+        if (class)
+            choice_guess_case(&s->guess, name, class);
+    }
     return false;
 }
 
@@ -217,11 +221,18 @@ static bool say_lambda(JNIEnv *jni, const char *pattern, struct buf *why)
     return true;
 }
 
-/* No class that implements an interface by a lambda can be changed, but the lambda's code can. */
-static void add_lambda(JNIEnv *jni, const char *interface, struct buf *why)
+/*
+ * What can be traced instead of an abstract method. No class that implements an interface by a
+ * lambda can be changed, but the lambda's code can.
+ */
+static void put_implementations(JNIEnv *jni, const char *type, struct buf *why)
 {
     struct trace_below below;
-    trace_below_find(jni, interface, &below);
+    trace_below_find(jni, type, &below);
+    if (below.changeable)
+        buf_printf(why, ": trace the methods that implement it with 'implements %s'", type);
+    else
+        buf_string(why, ", and no loaded class of the program that can be traced implements it");
     trace_hidden_put_hint(&below.hidden, why);
 }
 
@@ -290,7 +301,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     char *end = s.why == is_abstract ? strrchr(s.method, '.') : NULL;
     if (end) {
         *end = 0;
-        add_lambda(jni, s.method, why);
+        put_implementations(jni, s.method, why);
     }
     buf_release(&s.others);
 }
