@@ -34,6 +34,7 @@ struct side {
 struct row {
     struct str label;
     struct side of[2]; /* base and new recording */
+    double share[2];   /* the self share of each */
     double change;     /* change of the self share */
     bool known[2];     /* by side: self is certainly above zero, or certainly zero */
     bool few;          /* neither side is known, so the change is rough */
@@ -50,6 +51,7 @@ struct comparison {
     double least[2];
     const char *clock[2]; /* of exact times; NULL: unknown, or the metric is another one */
     enum profile_metric metric;
+    bool any_change;
 };
 
 static double share(uint64_t part, uint64_t whole)
@@ -112,12 +114,22 @@ static bool clocks_differ(const struct comparison *c)
     return c->clock[0] && c->clock[1] && strcmp(c->clock[0], c->clock[1]) != 0;
 }
 
+/* The larger of a row's two shares. */
+static double larger(const struct row *row)
+{
+    return MAX(row->share[0], row->share[1]);
+}
+
 static int compare_rows(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
     if (x->few != y->few)
         return x->few ? 1 : -1;
     double dx = fabs(x->change), dy = fabs(y->change);
+    if (dx != dy)
+        return dx < dy ? 1 : -1;
+    dx = larger(x);
+    dy = larger(y);
     if (dx != dy)
         return dx < dy ? 1 : -1;
     int c = memcmp(x->label.data, y->label.data, MIN(x->label.len, y->label.len));
@@ -139,13 +151,15 @@ static void print_table(const struct comparison *c, uint64_t limit)
     if (clocks_differ(c))
         printf("  of different clocks: base has %s, new has %s\n", clock_text(c->clock[0]),
                clock_text(c->clock[1]));
+    if (!c->any_change)
+        printf("  no difference: each method has the same share of both\n");
     printf("\n   change      base       new   total of both  method\n");
     for (size_t i = 0; i < MIN(c->rows.len, limit); i++) {
         const struct row *r = &c->rows.data[i];
         any_few = any_few || r->few;
         printf("%c%+6.2f %%  %6.2f %%  %6.2f %%  %5.1f / %5.1f %%  ", r->few ? '~' : ' ',
-               100 * r->change, 100 * share(r->of[0].self, c->weight[0]),
-               100 * share(r->of[1].self, c->weight[1]), 100 * share(r->of[0].total, c->weight[0]),
+               100 * r->change, 100 * r->share[0], 100 * r->share[1],
+               100 * share(r->of[0].total, c->weight[0]),
                100 * share(r->of[1].total, c->weight[1]));
         print_text(stdout, r->label);
         putchar('\n');
@@ -210,7 +224,7 @@ static int print_json(const struct comparison *c, char *const paths[2])
 static int read_side(struct comparison *c, int side, struct selection *selection, const char *path)
 {
     _cleanup_(profile_freep) struct profile *p = NULL;
-    int status = reading_open(&p, path, LOAD_SUMS, selection, losses_of_profile, NULL);
+    int status = reading_open(&p, path, LOAD_SUMS, selection, losses_of_diff, NULL);
     if (status == 0 && !reading_check(selection, p, path, false))
         status = 1;
     if (status == 0)
@@ -242,8 +256,11 @@ static int cmd_diff(const struct command *self, int argc, char **argv)
     if (status == 0) {
         for (size_t i = 0; i < c.rows.len; i++) {
             struct row *row = &c.rows.data[i];
-            row->change = share(row->of[1].self, c.weight[1]) - share(row->of[0].self, c.weight[0]);
+            for (int side = 0; side < 2; side++)
+                row->share[side] = share(row->of[side].self, c.weight[side]);
+            row->change = row->share[1] - row->share[0];
             row->few = is_few(&c, row);
+            c.any_change = c.any_change || row->change != 0;
         }
         if (c.rows.len)
             qsort(c.rows.data, c.rows.len, sizeof(*c.rows.data), compare_rows);

@@ -54,6 +54,12 @@ struct task {
     uint64_t cpu_ns; /* a total; in a table the difference from the last sample */
 };
 
+/* A state of threads, and how many are in it. */
+struct state {
+    char name[16];
+    unsigned count;
+};
+
 struct sample {
     uint64_t time_ns, cpu_ns, rss;
 
@@ -72,10 +78,7 @@ struct sample {
     char process[32]; /* the process's name in the kernel */
     VEC(struct task) tasks;
 
-    struct {
-        char name[16];
-        unsigned count;
-    } states[STATES_MAX];
+    struct state states[STATES_MAX];
 
     size_t n_states;
     char states_unknown[200];     /* why the VM gave none; "" if it did give one */
@@ -263,6 +266,12 @@ static void see_thread(void *context, const char *const values[])
     s->states[at].count++;
 }
 
+static int compare_states(const void *a, const void *b)
+{
+    const struct state *x = a, *y = b;
+    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->name, y->name);
+}
+
 static void read_states(struct sample *s, const struct vm *vm)
 {
     _cleanup_(buf_release) struct buf answer = BUF(CONTROL_ANSWER_MAX), why = BUF(4096);
@@ -277,6 +286,8 @@ static void read_states(struct sample *s, const struct vm *vm)
         [STATE] = "state", [TID] = "tid", [NAME] = "name", [CARRIER] = "carrier_tid", NULL};
     if (!text || json_view_each(text, "threads", keys, see_thread, s) < 0)
         s->n_states = 0;
+    if (s->n_states)
+        qsort(s->states, s->n_states, sizeof(s->states[0]), compare_states);
 }
 
 static int take_sample(struct sample *ret, const struct vm *vm, bool states)

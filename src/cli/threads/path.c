@@ -187,25 +187,11 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
     thread_view_left_out(left - MIN(left, limit), "segments");
 }
 
-/*
- * The path of a thread leads to its last moment. If several threads are selected, the one that ends
- * last counts.
- */
-static void select_end(struct thread_view *v)
-{
-    for (size_t i = 0; i < v->t->n_threads; i++) {
-        uint32_t end = v->range.end_thread;
-        bool later = end == TL_NONE || v->t->threads[i].end_ns >= v->t->threads[end].end_ns;
-        if (v->threads[i] && v->t->threads[i].first != TL_NONE && later)
-            v->range.end_thread = (uint32_t)i;
-    }
-}
-
 int threads_path(struct thread_view *v)
 {
     struct critical_path p = {0};
     if (v->options->thread)
-        select_end(v);
+        thread_view_select_end(v);
     struct path_shares locks = {0};
     struct path_samples samples = {0};
     struct unknown_table unknown = {0};

@@ -49,6 +49,7 @@ static const struct arg what_if_args[] = {
     {"--factor", 0, ARG_TEXT, OPTION(factor), "F",
      "the factor; 0.5 halves the sections (0.75, 0.5 and 0)"},
     END,
+    TO_THREAD,
     FROM,
     LIMIT("without --lock and --method: how many of the locks on the path (5)"),
     {0},
@@ -160,6 +161,16 @@ static int view_open(struct thread_view *ret, const struct thread_options *o, co
     else
         *ret = v;
     return status;
+}
+
+void thread_view_select_end(struct thread_view *v)
+{
+    for (size_t i = 0; i < v->t->n_threads; i++) {
+        uint32_t end = v->range.end_thread;
+        bool later = end == TL_NONE || v->t->threads[i].end_ns >= v->t->threads[end].end_ns;
+        if (v->threads[i] && v->t->threads[i].first != TL_NONE && later)
+            v->range.end_thread = (uint32_t)i;
+    }
 }
 
 int thread_view_no_path(const struct thread_view *v, const char *what, int r)

@@ -35,6 +35,11 @@ struct thread_view {
 /* Returns whether a verb checks the nodes of this timeline itself. */
 typedef bool thread_checks(const struct timeline *t, const struct path_options *range);
 /*
+ * For --thread: the path leads to the last moment of the selected thread. If several threads are
+ * selected, the one that ends last counts.
+ */
+void thread_view_select_end(struct thread_view *v);
+/*
  * Complains that there is no critical path, and therefore nothing to replay; r is why. Returns the
  * exit status.
  */
