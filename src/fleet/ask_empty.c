@@ -154,22 +154,48 @@ static int on_latency(void *context, const struct store_latency *l)
     return names_add(&x->names, l->request);
 }
 
-/* Collects the types, or the names of requests, that exist for any metric and request. */
-static int look(struct explaining *x, bool in_range, bool requests)
+/* Adds the types, or the names of requests, that exist for any metric and request in a time. */
+static int look_at(struct explaining *x, int64_t from_s, int64_t to_s, int64_t step_s,
+                   bool requests)
 {
     struct fleet_choice any = *x->choice;
     struct store_read *r = NULL;
     any.type = any.request = NULL;
     any.names = x->a->about == ASK_ABOUT_VM ? FLEET_FIGURE : FLEET_REQUEST;
-    if (!in_range)
-        any.from_s = any.to_s = 0;
-    strpool_release(&x->names);
-    x->from_s = x->to_s = 0;
+    any.from_s = from_s;
+    any.to_s = to_s;
+    any.step_s = step_s;
     int e = store_begin(x->a->store, &any, &r, x->a->why);
     if (e == 0)
         e = requests ? store_each_latency(x->a->store, r, on_latency, x)
                      : store_each_block(x->a->store, r, false, on_block, x);
     store_end(x->a->store, r);
+    return e;
+}
+
+/* Collects it anew, in the time that is chosen or at any time. */
+static int look(struct explaining *x, bool in_range, bool requests)
+{
+    const struct fleet_choice *c = x->choice;
+    strpool_release(&x->names);
+    x->from_s = x->to_s = 0;
+    return look_at(x, in_range ? c->from_s : 0, in_range ? c->to_s : 0, c->step_s, requests);
+}
+
+/* Blocks of whole hours say the hour of the first and the last profile; details say it better. */
+static int refine_times(struct explaining *x, bool requests)
+{
+    const int64_t hour_s = store_resolution_s[STORE_RESOLUTIONS - 1];
+    int64_t from_s = x->from_s, to_s = x->to_s;
+    int64_t first_s = fleet_floor(from_s, hour_s), last_s = fleet_floor(to_s - 1, hour_s);
+    x->from_s = x->to_s = 0;
+    int e = look_at(x, first_s, first_s + hour_s, store_resolution_s[0], requests);
+    if (e == 0 && last_s != first_s)
+        e = look_at(x, last_s, last_s + hour_s, store_resolution_s[0], requests);
+    if (!x->to_s) {
+        x->from_s = from_s;
+        x->to_s = to_s;
+    }
     return e;
 }
 
@@ -212,7 +238,8 @@ static int explain_rest(struct explaining *x, struct buf *to)
     int e = look(x, true, requests);
     if (e == 0 && !x->to_s && ranged) {
         e = look(x, false, requests);
-        if (x->to_s) {
+        if (e == 0 && x->to_s) {
+            e = refine_times(x, requests);
             put_range(x, to);
             put_time(to, "; there are profiles from", x->from_s);
             put_time(to, " to", x->to_s);

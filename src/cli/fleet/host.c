@@ -258,12 +258,12 @@ static int take(struct host *h, struct watched *w, const char *source, bool at_i
     const char *const arguments[] = {"jvmscope", "dump", "--last", last, "-o", body, source, NULL};
     if (run_self(arguments, &messages) != 0) {
         unlink(body);
-        if (!w->complained)
+        /* A VM that is ending refuses once; the next round takes its last profile from its ring. */
+        if (at_its_end ? w->tries == 0 : ++w->failures == 2)
             complain(source, "no profile", first_line(&messages));
-        w->complained = true;
         return -EIO;
     }
-    w->complained = false;
+    w->failures = 0;
     int r = jfr_span_read(body, &span);
     int64_t until = at_its_end ? span.end + 1 : span.end - MARGIN_NS;
     if (r == 0 && until <= w->after) {

@@ -26,7 +26,7 @@ struct watched {
     bool from_disk;    /* an earlier run of the command found it */
     bool is_there;     /* in the list of this round */
     bool is_saved;     /* the file contains the current state */
-    bool complained;   /* it has been reported that no profile can be taken */
+    unsigned failures; /* how often in a row no profile could be taken */
     uint64_t taken_ns; /* when that was, by CLOCK_MONOTONIC; 0: never */
     unsigned tries;    /* to take the rest of a VM that has ended */
 };
