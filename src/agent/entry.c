@@ -37,18 +37,23 @@ enum { CARRIED_OUT = 1 };
 
 static bool loaded;
 
-static void refuse(int status, const struct buf *message)
+static void print(const struct buf *message)
 {
     fprintf(stderr, "hprof: %.*s\n", (int)message->len, message->data);
     fflush(stderr);
+}
+
+static void refuse(int status, const struct buf *message)
+{
+    print(message);
     _exit(status);
 }
 
 static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     struct buf why = BUF(4096);
-    if (session_vm_init(jni, &why) < 0)
-        fprintf(stderr, "hprof: %.*s; nothing is recorded\n", (int)why.len, why.data);
+    if (session_vm_init(jni, &why) < 0 && why.len)
+        fprintf(stderr, "hprof: %.*s\n", (int)why.len, why.data);
     buf_release(&why);
 }
 
@@ -110,17 +115,14 @@ jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
         output = r < 0 && r != -ENOTSUP && r != -ENOTCONN;
     }
     options_release(&o);
-    if (r < 0 && outcome >= 0)
-        outcome_report(outcome, "", r, "", false);
     /* A recording that is always on must not prevent the program from starting. */
-    if (output && always) {
-        fprintf(stderr, "hprof: %.*s; nothing is recorded, and the program goes on\n", (int)why.len,
-                why.data);
-        buf_release(&why);
-        return JNI_OK;
-    }
-    if (r < 0)
-        refuse(output ? EXIT_OUTPUT : EXIT_OPTION, &why);
+    bool goes_on = output && always;
+    if (goes_on)
+        buf_string(&why, "; nothing is recorded, and the program goes on");
+    if (r < 0 && !outcome_refused(outcome, r, &why))
+        print(&why);
+    if (r < 0 && !goes_on)
+        _exit(output ? EXIT_OUTPUT : EXIT_OPTION);
     buf_release(&why);
     return JNI_OK;
 }

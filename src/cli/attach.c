@@ -222,6 +222,7 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
 {
     char file[PATH_MAX];
     bool fetch = false;
+    int missing = 0;
     struct timespec began;
     clock_gettime(CLOCK_REALTIME_COARSE, &began);
     _cleanup_(scratch_release) struct scratch scratch = SCRATCH;
@@ -229,6 +230,7 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
     if (status)
         return status;
     _cleanup_(buf_release) struct buf options = BUF(1 << 16), answer = BUF(1 << 20);
+    recording_note_older(output);
     buf_string(&options, "control=start,");
     recording_options(capture, output, file, &options);
     /* The agent limits the time as well, so that it stops even if this process is killed. */
@@ -240,9 +242,9 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
     if (status)
         return status;
     if (!capture->time_ns) {
-        fprintf(stderr, "jvmscope: %d: recording to %s%s; end it with: jvmscope stop%s%s %d\n",
-                vm->pid, file, target_seen(vm, file), fetch ? " -o " : "", fetch ? output : "",
-                vm->pid);
+        fprintf(stderr, "jvmscope: %d: recording to %s%s%s; end it with: jvmscope stop%s%s %d\n",
+                vm->pid, file, target_seen(vm, file), fetch ? "" : recording_replaced(output),
+                fetch ? " -o " : "", fetch ? output : "", vm->pid);
         return 0;
     }
     /*
@@ -260,17 +262,17 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
         char made_from[64];
         snprintf(made_from, sizeof(made_from), "/proc/self/fd/%d", held);
         if (!recording_is_direct(output))
-            contents_report(made_from, output);
+            missing = contents_report(made_from, output);
         int fetched = target_fetch(vm, file, held, output, true);
         if (fetched == 0)
             scratch_remove_sibling(&scratch, file);
         status = status ? status : fetched;
     }
-    if (status == 0) {
-        recording_announce(capture, output);
-        recording_announce_dumps(output, &began);
-    }
-    return status;
+    if (status)
+        return status;
+    int announced = recording_announce(capture, output);
+    recording_announce_dumps(output, &began);
+    return MAX(missing, announced);
 }
 
 /* Makes the VM record continuously into a ring, which is never fetched as a whole. */
@@ -450,8 +452,15 @@ static int cmd_attach(const struct command *self, int argc, char **argv)
         complain("--push", "needs -t", "a recording that is sent must end by itself");
         return 2;
     }
-    if (operands.count)
-        return attach_one(&capture, &push, operands.list[0]);
+    const char *pid = operands.count ? operands.list[0] : NULL;
+    if (pid && (!*pid || pid[strspn(pid, "0123456789")])) {
+        _cleanup_(buf_release) struct buf why = BUF(1 << 20);
+        buf_printf(&why, "by the name of its main class or jar: --match '%s'", pid);
+        complain(pid, "not a process id", *pid ? buf_str(&why) : "jvmscope list shows the VMs");
+        return 2;
+    }
+    if (pid)
+        return attach_one(&capture, &push, pid);
     if (capture.output && !strstr(capture.output, "%p")) {
         complain(capture.output, "not a file for each of several VMs",
                  "%p stands for the process id");

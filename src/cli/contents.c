@@ -251,10 +251,11 @@ int contents_report(const char *path, const char *shown)
         if (e.tag != SETTING && !empty && target_has_reported(subject))
             continue;
         if (e.tag == UNMATCHED) {
-            complain(rec_string(&e.object, "pattern", "?"),
+            const char *reason = rec_string(&e.object, "reason", "no method matches");
+            complain(subject,
                      partly ? "the pattern did not trace all that it matches"
                             : "the pattern traced nothing",
-                     rec_string(&e.object, "reason", "no method matches"));
+                     target_has_reported_why(subject, reason) ? NULL : reason);
             continue;
         }
         if (e.tag == NOTE) {

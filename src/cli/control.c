@@ -76,16 +76,22 @@ static int copy_so_far(int fd, const char *to)
     return status;
 }
 
-/* fd: what the VM wrote at `file`, opened. */
-static int write_output(const struct vm *vm, const char *file, int fd, const char *to, bool ends)
+/*
+ * fd: what the VM wrote at `file`, opened. *ret_missing: as recording_announce returns. Returns the
+ * exit status.
+ */
+static int write_output(const struct vm *vm, const char *file, int fd, const char *to, bool ends,
+                        int *ret_missing)
 {
     if (!ends && target_is_file(fd, to)) {
-        recording_announce_open(fd, file, "", ends);
+        *ret_missing = recording_announce_open(fd, file, "", ends);
         return 0;
     }
+    if (!target_is_file(fd, to))
+        recording_note_older(to);
     int status = ends ? target_fetch(vm, file, fd, to, target_chose(file)) : copy_so_far(fd, to);
     if (status == 0)
-        recording_announce(NULL, to);
+        *ret_missing = recording_announce(NULL, to);
     return status;
 }
 
@@ -106,6 +112,7 @@ static int send_and_fetch(const struct command *self, const char *operand,
 {
     struct timespec began;
     bool vm_ended = false;
+    int missing = 0;
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
     _cleanup_(buf_release) struct buf before = BUF(1 << 20), answer = BUF(1 << 20),
                                       ignored = BUF(4096);
@@ -149,10 +156,10 @@ static int send_and_fetch(const struct command *self, const char *operand,
     }
     bool ours = target_is_file(fd, file); /* compared through fd, because the VM may have ended */
     if (options->output) {
-        int written = write_output(&vm, file, fd, options->output, ends);
+        int written = write_output(&vm, file, fd, options->output, ends, &missing);
         status = status ? status : written;
     } else {
-        recording_announce_open(fd, file, ours ? "" : AS_THE_VM_SEES_IT, ends);
+        missing = recording_announce_open(fd, file, ours ? "" : AS_THE_VM_SEES_IT, ends);
     }
     if (status == 0 && ours)
         recording_announce_dumps(file, &began);
@@ -161,7 +168,8 @@ static int send_and_fetch(const struct command *self, const char *operand,
         complain("note", "the VM's own events (--jfr) follow when the recording ends", NULL);
     if (!ends && status == 0)
         fprintf(stderr, "jvmscope: %d: the recording goes on\n", vm.pid);
-    return status;
+    /* What a recording that goes on does not hold yet may still come. */
+    return status || !ends ? status : missing;
 }
 
 static int cmd_dump(const struct command *self, int argc, char **argv)

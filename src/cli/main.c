@@ -46,7 +46,7 @@ static int help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+    if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0)) {
         puts("jvmscope " JVMSCOPE_VERSION);
         return output_end(0);
     }

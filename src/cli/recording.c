@@ -177,21 +177,35 @@ bool recording_written(const char *path, const struct timespec *since)
 }
 
 /*
- * Returns the size of a file without the space reserved after its events while it is being
- * recorded.
+ * Returns the size of a file; of one that is being recorded, without the space that is reserved
+ * after its events.
  */
-static uint64_t bytes_of(const char *path)
+static uint64_t bytes_of(const char *path, bool ended)
 {
     struct stat st;
     uint64_t used;
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0)
         return 0;
-    return jfr_used_bytes(fd, &used) == 0 ? used : (uint64_t)st.st_size;
+    return !ended && jfr_used_bytes(fd, &used) == 0 ? used : (uint64_t)st.st_size;
+}
+
+static char older[PATH_MAX];
+
+void recording_note_older(const char *output)
+{
+    struct stat st;
+    bool is_there = stat(output, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    snprintf(older, sizeof(older), "%s", is_there ? output : "");
+}
+
+const char *recording_replaced(const char *output)
+{
+    return *older && strcmp(older, output) == 0 ? " in place of an older file" : "";
 }
 
 static bool announce(const struct capture *c, const char *path, const char *shown,
-                     const char *where)
+                     const char *where, bool ended)
 {
     char size[24];
     if (access(path, F_OK) < 0)
@@ -199,7 +213,8 @@ static bool announce(const struct capture *c, const char *path, const char *show
     bool direct = recording_is_direct(shown);
     const char *shown_by =
         direct && !*where ? contents_shown_by(path, c ? buf_str(&c->options) : NULL) : NULL;
-    fprintf(stderr, "jvmscope: wrote %s%s (%s)", shown, where, format_size(size, bytes_of(path)));
+    fprintf(stderr, "jvmscope: wrote %s%s (%s)%s", shown, where,
+            format_size(size, bytes_of(path, ended)), recording_replaced(shown));
     if (shown_by)
         fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, shown);
     fputc('\n', stderr);
@@ -211,20 +226,20 @@ static bool announce(const struct capture *c, const char *path, const char *show
 
 int recording_announce(const struct capture *c, const char *output)
 {
-    if (!announce(c, output, output, ""))
+    if (!announce(c, output, output, "", true))
         return 0;
     losses_report_file(output, NULL);
     return contents_report(output, output);
 }
 
-void recording_announce_open(int fd, const char *shown, const char *where, bool ended)
+int recording_announce_open(int fd, const char *shown, const char *where, bool ended)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (!announce(NULL, path, shown, where))
-        return;
+    if (!announce(NULL, path, shown, where, ended))
+        return 0;
     losses_report_as(path, shown, ended);
-    contents_report(path, shown);
+    return contents_report(path, shown);
 }
 
 void recording_announce_dumps(const char *recording, const struct timespec *since)

@@ -29,6 +29,13 @@ void recording_options(const struct capture *c, const char *output, const char *
                        struct buf *ret);
 
 /*
+ * Remembers whether the output holds something that is about to be overwritten, so that
+ * recording_replaced and recording_announce say it.
+ */
+void recording_note_older(const char *output);
+/* Returns how a message that names this output says that it replaces an older file, or "". */
+const char *recording_replaced(const char *output);
+/*
  * Reports on standard error where an output is and what shows it, and each thing that it lost or
  * that was asked for and is missing. c: what was recorded, if known. Returns as contents_report.
  */
@@ -37,7 +44,7 @@ int recording_announce(const struct capture *c, const char *output);
  * The same for an open file, reported as `shown` followed by `where`. ended: the recording is
  * complete.
  */
-void recording_announce_open(int fd, const char *shown, const char *where, bool ended);
+int recording_announce_open(int fd, const char *shown, const char *where, bool ended);
 /* Reports each heap dump that was written next to a recording since then. */
 void recording_announce_dumps(const char *recording, const struct timespec *since);
 /*

@@ -98,9 +98,9 @@ static void report_part(const char *output, const struct jfr_ring_part *part, ui
     char from[32], to[32], size[24], has[24], asked[24];
     struct stat st;
     uint64_t lasts = (uint64_t)MAX(part->end_ns - part->start_ns, INT64_C(0));
-    fprintf(stderr, "jvmscope: wrote %s (%s): %s to %s (%s)", output,
+    fprintf(stderr, "jvmscope: wrote %s (%s)%s: %s to %s (%s)", output,
             format_size(size, stat(output, &st) == 0 ? (uint64_t)st.st_size : 0),
-            ring_time(from, (uint64_t)part->start_ns / NS_PER_MS),
+            recording_replaced(output), ring_time(from, (uint64_t)part->start_ns / NS_PER_MS),
             ring_time(to, (uint64_t)part->end_ns / NS_PER_MS), format_duration(has, lasts));
     const char *shown_by =
         file_name_ends_in(output, ".jfr") ? contents_shown_by(output, NULL) : NULL;
@@ -110,7 +110,7 @@ static void report_part(const char *output, const struct jfr_ring_part *part, ui
     /* A chunk's beginning is stored a moment before its first event. */
     if (last_ns && lasts + NS_PER_MS < last_ns)
         fprintf(stderr, "jvmscope: %s: the ring goes back %s, not %s\n", output,
-                format_duration(has, lasts), format_duration(asked, last_ns));
+                format_duration(has, lasts), format_limit(asked, last_ns));
     if (part->damaged)
         fprintf(stderr, "jvmscope: %s: left out %s of the ring, damaged\n", output,
                 COUNT_TEXT(part->damaged, "parts"));
@@ -131,6 +131,7 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
     if (n >= PATH_MAX)
         return complain_errno(output, "cannot write", -ENAMETOOLONG);
     _cleanup_(out_file_release) struct out_file out = OUT_FILE;
+    recording_note_older(output);
     int r = out_file_open_private(&out, copy);
     if (r < 0)
         return complain_errno(output, "cannot write", r);
@@ -171,6 +172,19 @@ static bool agent_chose(const char *file)
     return false;
 }
 
+/* Reports how a ring that has ended is read. In a folder of the VM's own it ends with the VM. */
+static void report_left(const struct vm *vm, const char *file)
+{
+    char root[32] = "";
+    bool own = *target_seen(vm, file);
+    if (own)
+        snprintf(root, sizeof(root), "/proc/%d/root", vm->pid);
+    fprintf(stderr,
+            "jvmscope: %d: the recording has ended; take the last minutes out of %s%s%s with: "
+            "jvmscope dump --last 5m -o FILE.jfr %s%s\n",
+            vm->pid, root, file, own ? " before the VM ends" : "", root, file);
+}
+
 int ring_send(const struct command *self, const struct vm *vm, const char *verb,
               const struct ring_status *ring, const char *file, const char *output,
               uint64_t last_ns, bool ends)
@@ -192,10 +206,7 @@ int ring_send(const struct command *self, const struct vm *vm, const char *verb,
             vm_unlink(vm, file);
     }
     if (ends && status == 0 && !ring->in_memory && !output)
-        fprintf(stderr,
-                "jvmscope: %d: the recording has ended; take the last minutes out of %s%s with: "
-                "jvmscope dump --last 5m -o FILE.jfr %s\n",
-                vm->pid, file, target_seen(vm, file), file);
+        report_left(vm, file);
     if (!ends && status == 0)
         fprintf(stderr, "jvmscope: %d: the recording goes on\n", vm->pid);
     return status;

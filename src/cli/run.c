@@ -201,7 +201,12 @@ static int run_program(struct run *run, int *ret_status)
 
 static void report_ring(const char *path)
 {
-    if (path[0] == '/')
+    if (path[0] != '/')
+        return;
+    if (access(path, F_OK) < 0)
+        complain("note", path,
+                 "the ring is not there: it was removed, or only the VM saw its folder");
+    else
         fprintf(stderr,
                 "jvmscope: the last minutes are in %s; take them out with: jvmscope dump "
                 "--last 5m -o FILE.jfr %s\n",
@@ -210,9 +215,8 @@ static void report_ring(const char *path)
 
 /*
  * Reads how the agents' recordings ended, and complains about each that is incomplete. Returns 0 or
- * the exit status. *ret_refused is set if a VM did not start because its agent could not begin,
- * which the agent has reported itself. *ret_any is set if an agent has reported the end of a
- * recording.
+ * the exit status. *ret_refused is set if an agent could not begin, which has been reported.
+ * *ret_any is set if an agent has reported the end of a recording.
  */
 static int read_outcomes(const struct run *run, bool *ret_refused, bool *ret_any)
 {
@@ -230,8 +234,8 @@ static int read_outcomes(const struct run *run, bool *ret_refused, bool *ret_any
             report_ring(path);
         if (!why || strcmp(error, "0") == 0)
             continue;
-        *ret_refused |= !*why;
-        status = *why ? complain(path, "not all was recorded", why) : 1;
+        *ret_refused |= !*path;
+        status = *path ? complain(path, "not all was recorded", why) : 1;
     }
     return status;
 }
@@ -267,10 +271,10 @@ static int finish(struct run *run)
         return any ? status
                    : complain("run", "no end of a ring was reported",
                               "the program started no VM that took the agent, or it was killed");
+    if (capture_always(&run->capture) && any)
+        return status;
     if (!recording_written(run->file, &run->started))
         return say_no_recording(run);
-    if (capture_always(&run->capture))
-        return status;
     if (!recording_is_direct(run->output)) {
         complain_as(run->file, run->output);
         int converted = convert_file(&(struct selection){0}, run->file, run->output);
@@ -290,6 +294,18 @@ static int finish(struct run *run)
         status = MAX(status, pushed);
     }
     return MAX(status, missing);
+}
+
+/* Complains that a program did not start. Returns the exit status. */
+static int cannot_run(const char *program, int error)
+{
+    char why[PATH_MAX + 200];
+    if (error != -ENOENT || strchr(program, '/'))
+        return complain_errno(program, "cannot run", error);
+    bool jar = file_name_ends_in(program, ".jar");
+    snprintf(why, sizeof(why), "no such program; of a %s: jvmscope run -- java %s%.*s",
+             jar ? "jar" : "class", jar ? "-jar " : "", PATH_MAX, program);
+    return complain(program, "cannot run", why);
 }
 
 static int cmd_run(const struct command *self, int argc, char **argv)
@@ -318,9 +334,11 @@ static int cmd_run(const struct command *self, int argc, char **argv)
     } else if (agent_find_library(run.library, sizeof(run.library)) < 0) {
         status = complain("libhprof.so", "not found", "it lies next to the command in a build");
     } else {
+        if (!strchr(output_pattern(&run), '%'))
+            recording_note_older(run.output);
         int r = run_program(&run, &status);
         if (r < 0) {
-            status = complain_errno(run.program.list[0], "cannot run", r);
+            status = cannot_run(run.program.list[0], r);
         } else {
             int lost = finish(&run);
             status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

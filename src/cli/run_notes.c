@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_notes.h"
 
+#include "base/clock.h"
 #include "cli/target.h"
 
 #include <stdio.h>
@@ -8,11 +9,19 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_LENGTH = 8 << 10 };
+enum { LINE_LENGTH = 8 << 10, LOOK_NS = 100000000 };
+
+/* Prints why an agent could not begin. */
+static void report_refusal(const char *text)
+{
+    _cleanup_(buf_release) struct buf said = BUF(1 << 20);
+    target_put_said(&said, text);
+    complain(buf_str(&said), NULL, NULL);
+}
 
 /*
- * Prints the notes from *at on. The agents share the descriptor and its position, so this reads
- * without moving it.
+ * Prints the notes, and why recordings could not begin, from *at on. The agents share the descriptor
+ * and its position, so this reads without moving it.
  */
 static void print_from(int file, off_t *at)
 {
@@ -22,8 +31,13 @@ static void print_from(int file, off_t *at)
         char *line = text;
         for (; (end = strchr(line, '\n')); line = end + 1) {
             *end = 0;
-            if (strncmp(line, "0\t\t", 3) == 0 && line[3])
+            size_t error = strspn(line, "0123456789");
+            if (strncmp(line + error, "\t\t", 2) != 0 || !line[error + 2])
+                continue;
+            if (strncmp(line, "0\t", 2) == 0)
                 target_report_note(line + 3);
+            else
+                report_refusal(line + error + 2);
         }
         if (line == text && n < LINE_LENGTH)
             return; /* the rest of the line is not written yet */
@@ -39,7 +53,9 @@ static void *print_notes(void *context)
     while (!n->over) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
+        until.tv_nsec += LOOK_NS;
+        until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
+        until.tv_nsec %= (long)NS_PER_SECOND;
         pthread_cond_timedwait(&n->changed, &n->lock, &until);
         pthread_mutex_unlock(&n->lock);
         print_from(n->file, &at);

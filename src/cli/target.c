@@ -229,6 +229,16 @@ bool target_has_reported(const char *subject)
     return strstr(buf_str(&reported_so_far), buf_str(&part)) != NULL;
 }
 
+bool target_has_reported_why(const char *subject, const char *why)
+{
+    _cleanup_(buf_release) struct buf start = BUF(1 << 20), end = BUF(1 << 20);
+    buf_printf(&start, " %s: ", subject);
+    buf_printf(&end, ": %s\n", why);
+    const char *note = strstr(buf_str(&reported_so_far), buf_str(&start));
+    const char *found = note ? strstr(note, buf_str(&end)) : NULL;
+    return found && found < strchr(note, '\n');
+}
+
 void target_print_messages(const struct buf *answer)
 {
     _cleanup_free_ char *reported = agent_answer_value(buf_str(answer), "messages_told", 0);
@@ -246,6 +256,23 @@ int target_query(const struct vm *vm, const char *what, const char *options, boo
     return target_ask_last(vm, what, options, load, answer, NULL);
 }
 
+/* Appends how a recording is begun, for a message that needs one. */
+static void put_beginning(struct buf *why, const char *message, const char *pid)
+{
+    static const struct {
+        const char *message, *options;
+    } beginnings[] = {{"control=dump", ""},
+                      {"control=stop", ""},
+                      {"control=trace,", "--trace PATTERN "},
+                      {"control=on,", "--always "}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
+        bool is = strncmp(message, beginnings[i].message, strlen(beginnings[i].message)) == 0;
+        if (is && why->len)
+            buf_printf(why, "; begin with: jvmscope attach %s%s", beginnings[i].options, pid);
+    }
+}
+
 int target_ask_last(const struct vm *vm, const char *what, const char *options, bool load,
                     struct buf *answer, bool *ret_ended)
 {
@@ -259,6 +286,8 @@ int target_ask_last(const struct vm *vm, const char *what, const char *options, 
         return 0;
     if (r == -EBUSY)
         buf_printf(&why, "; end that recording with: jvmscope stop %s", pid);
+    else if (r == -ESRCH)
+        put_beginning(&why, options, pid);
     target_put_said(&said, buf_str(&why));
     return why.len ? complain(pid, what, buf_str(&said)) : complain_errno(pid, what, r);
 }

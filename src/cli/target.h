@@ -42,6 +42,8 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
  * match so far.
  */
 bool target_has_reported(const char *subject);
+/* The same for a note that ended with this reason. */
+bool target_has_reported_why(const char *subject, const char *why);
 /* Appends a text of the agent's in the words of the command, as target_report_note prints it. */
 void target_put_said(struct buf *to, const char *text);
 /*

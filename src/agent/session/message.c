@@ -90,7 +90,7 @@ static int work_trace(JNIEnv *jni, const char *rest, struct buf *more, struct bu
         return -EINVAL;
     }
     if (session_run(jni, carry_out_trace, &t) < 0) {
-        buf_string(why, "no calls are being traced; begin with --trace");
+        buf_string(why, "no calls are being traced");
         return -ESRCH;
     }
     return t.result;
@@ -120,7 +120,7 @@ static int work_on(JNIEnv *jni, const char *rest, struct buf *more, struct buf *
     r = session_run(jni, carry_out_triggers, &m);
     options_release(&o);
     if (r < 0)
-        buf_string(why, "nothing is recorded: begin with --always");
+        buf_string(why, "no recording is always on");
     return r < 0 ? r : m.result;
 }
 

@@ -9,14 +9,31 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the messages */
 bool session_line_open;
 
-static void add_message(struct session *s, bool print, const char *text)
+static void add_message(struct session *s, const char *text)
 {
     pthread_mutex_lock(&lock);
     buf_printf(&s->messages, "message %s\n", text);
     s->messages_said++;
     pthread_mutex_unlock(&lock);
+}
+
+/* Tells the command that waits for the recording. Returns false if there is none. */
+static bool tell_command(struct session *s, struct buf *line)
+{
+    int outcome = outcome_file(&s->options);
+    for (size_t i = 0; i < line->len; i++)
+        if (line->data[i] == '\n' || line->data[i] == '\t')
+            line->data[i] = ' ';
+    outcome_report(outcome, "", 0, buf_str(line), false);
+    return outcome >= 0;
+}
+
+/* Tells the command or, if there is none, whoever reads standard error. */
+static void tell(struct session *s, struct buf *line)
+{
+    bool print = !tell_command(s, line);
     if (print && !vm.attached)
-        fprintf(stderr, "%shprof: %s\n", session_line_open ? "\n" : "", text);
+        fprintf(stderr, "%shprof: %s\n", session_line_open ? "\n" : "", buf_str(line));
     session_line_open = session_line_open && !print;
 }
 
@@ -33,26 +50,28 @@ void session_message(struct session *s, const char *format, ...)
 {
     _cleanup_(buf_release) struct buf line = BUF(4096);
     FORMAT(&line, format);
-    add_message(s, !s->running, buf_str(&line));
+    add_message(s, buf_str(&line));
+    if (!s->running)
+        tell(s, &line);
 }
 
 void session_report(struct session *s, const char *format, ...)
 {
     _cleanup_(buf_release) struct buf line = BUF(4096);
-    int outcome = outcome_file(&s->options);
     FORMAT(&line, format);
-    add_message(s, !s->running && outcome < 0, buf_str(&line));
-    for (size_t i = 0; i < line.len; i++)
-        if (line.data[i] == '\n' || line.data[i] == '\t')
-            line.data[i] = ' ';
-    outcome_report(outcome, "", 0, buf_str(&line), false);
+    add_message(s, buf_str(&line));
+    if (s->running)
+        (void)tell_command(s, &line);
+    else
+        tell(s, &line);
 }
 
 void session_warn(struct session *s, const char *format, ...)
 {
     _cleanup_(buf_release) struct buf line = BUF(4096);
     FORMAT(&line, format);
-    add_message(s, true, buf_str(&line));
+    add_message(s, buf_str(&line));
+    tell(s, &line);
 }
 
 void session_failed(struct session *s, int error, const char *format, ...)

@@ -9,9 +9,13 @@
  */
 int outcome_file(const struct options *o);
 /*
- * Reports a recording that has ended or could not begin. If there is a memory file, one line is
- * written to it: the errno, a tab, the path, a tab, `why`. Otherwise a failure is printed on
- * standard error, if `aloud`. error: 0 or negative errno. why: a sentence; empty when it was
- * printed before.
+ * Tells the command why a recording could not begin: the same line without a path. Returns false if
+ * there is no command to tell.
+ */
+bool outcome_refused(int file, int error, const struct buf *why);
+/*
+ * Reports a recording that has ended. If there is a memory file, one line is written to it: the
+ * errno, a tab, the path, a tab, `why`. Otherwise a failure is printed on standard error, if
+ * `aloud`. error: 0 or negative errno. why: a sentence.
  */
 void outcome_report(int file, const char *path, int error, const char *why, bool aloud);

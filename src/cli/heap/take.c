@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "base/progress.h"
 #include "cli/heap/heap.h"
+#include "cli/recording.h"
 #include "cli/target.h"
 #include "proto/attach.h"
 #include "proto/scratch.h"
@@ -159,15 +160,17 @@ static int take(const struct vm *vm, const char *pid, const char *output, bool a
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    recording_note_older(output);
     status = ask(vm, pid, file, all);
     if (status == 0)
         status = take_over(vm, file, output, fetch);
     if (status || fetch)
         unlinkat(partial.folder, partial.name, 0);
     if (status == 0 && stat(output, &st) == 0)
-        fprintf(stderr, "jvmscope: wrote %s (%s, %.1f s); see it with: jvmscope heap summary %s\n",
+        fprintf(stderr,
+                "jvmscope: wrote %s (%s, %.1f s)%s; see it with: jvmscope heap summary %s\n",
                 output, format_size(size, (uint64_t)st.st_size), (double)(now_ns() - start) / 1e9,
-                output);
+                recording_replaced(output), output);
     if (!fetch)
         close(partial.folder);
     return status;

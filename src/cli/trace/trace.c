@@ -507,7 +507,8 @@ const struct command command_trace = {
         "What *--log* and *--watch* recorded is listed between the calls. A logpoint is a class or "
         "source file and a line, followed by a text with locals, fields, lengths and the thread in "
         "braces: 'com.shop.Cart:42 {total} of {this.user.name}, {items.length} in {thread}'; "
-        "several are separated by a semicolon, or by a comma before the next place. {#1:I} is slot 1 as int, where the class was "
+        "several are separated by a semicolon, or by a comma before the next place. {#1:I} is "
+        "slot 1 as int, where the class was "
         "compiled without a table of locals. Files are found by source maps (JSR-45) too: "
         "'cart.jsp:7'. A watch sees the instructions that read and write a field, but not "
         "reflection, method handles, VarHandle, atomic field updaters, Unsafe and JNI.",

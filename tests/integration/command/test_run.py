@@ -129,8 +129,9 @@ def test_a_program_that_records_nothing(tmp_path):
     done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=(f"--jfr={bad}",))
     assert (
         done.returncode == 1
-        and f"jfr={bad}: the VM's Flight Recorder does not start" in done.stderr
-        and "jvmscope: " not in done.stderr
+        and f"jvmscope: --jfr={bad}: the VM's Flight Recorder does not start" in done.stderr
+        and done.stderr.count("jvmscope: ") == 1
+        and "hprof: " not in done.stderr
     ), done
     assert not (tmp_path / "new.jfr").exists()
 
@@ -177,6 +178,110 @@ def test_what_an_option_names_and_is_not_there_is_a_failure_of_its_own(jdk, tmp_
             flags=words,
         )
         assert done.returncode == status, (words, done.stderr)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_attach_names_and_is_not_there_is_a_failure_as_in_run(jdk, tmp_path):
+    process = jdk.start_java("Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    missing = [("--trace", "no.Such.m"), ("--log", "no.Such:1 x"), ("--watch", "no.Such.f")]
+    there = [("--trace", "Busy.work"), ("--trace", "Busy.work,no.Such.m"), ("--alloc",)]
+    for words, status in [(w, 1) for w in missing] + [(w, 0) for w in there]:
+        for name in ("n.jfr", "n.html"):
+            more = ("--cpu",) if name == "n.html" else ()  # without it a page would be empty
+            out = tmp_path / name
+            out.unlink(missing_ok=True)
+            done = lab.jvmscope("attach", "-t", "500ms", *words, *more, "-o", out, process.pid)
+            assert done.returncode == status and out.exists(), (words, done.stderr)
+        # Without a time it is `stop` that knows; a dump may come too early.
+        for stop in ((), ("-o", tmp_path / "s.jfr")):
+            done = lab.jvmscope("attach", *words, "-o", tmp_path / "m.jfr", process.pid)
+            assert done.returncode == 0, done.stderr
+            time.sleep(0.2)
+            done = lab.jvmscope("dump", "-o", tmp_path / "d.jfr", process.pid)
+            assert done.returncode == 0, done.stderr
+            done = lab.jvmscope("stop", *stop, process.pid)
+            assert done.returncode == status, (words, stop, done.stderr)
+    for command, words in (
+        (("dump",), ""),
+        (("stop",), ""),
+        (("trace", "add", "a.B"), "--trace PATTERN "),
+        (("attach", "--on", "oom"), "--always "),
+    ):
+        verb, *rest = command
+        done = lab.jvmscope(
+            verb,
+            *(rest if verb == "attach" else ()),
+            process.pid,
+            *(() if verb == "attach" else rest),
+        )
+        assert done.returncode == 1
+        assert done.stderr.endswith(f"; begin with: jvmscope attach {words}{process.pid}\n"), done
+    process.kill()
+    process.communicate()
+
+
+def scaled(size):
+    """A size as messages have it."""
+    units = ["B", "KiB", "MiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    digits = 0 if units[0] == "B" else 2 if size < 9.995 else 1 if size < 99.95 else 0
+    return f"{size:.{digits}f} {units[0]}"
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_wrote_has_the_size_of_the_file_and_says_what_it_replaced(jdk, tmp_path):
+    """A file that holds something; an empty one, as mktemp makes, is not worth a word."""
+    process = jdk.start_java("Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    again = "in place of an older file"
+
+    def wrote(
+        out,
+        *words,
+        how=r"wrote {out} \(([^),]*)(?:, \d+\.\d s)?\)( in place of an older file)?[;:\n]",
+    ):
+        for before in ("none", "empty", "older"):
+            if before == "empty":
+                out.write_bytes(b"")
+            done = lab.jvmscope(*words)
+            assert done.returncode == 0, done.stderr
+            said = re.search(how.format(out=re.escape(str(out))), done.stderr)
+            assert said and said[1] == scaled(out.stat().st_size), (done.stderr, out.stat())
+            assert bool(said[2]) == (before == "older"), (before, done.stderr)
+
+    pid = process.pid
+    for name in ("a.jfr", "a.html", "a.hprof.txt"):
+        wrote(tmp_path / name, "attach", "-t", "300ms", "-o", tmp_path / name, pid)
+        program = jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 0.3)
+        wrote(tmp_path / f"r{name}", "run", "-o", tmp_path / f"r{name}", "--", *program)
+    assert lab.jvmscope("attach", "-o", tmp_path / "o.jfr", pid).returncode == 0
+    wrote(tmp_path / "d.jfr", "dump", "-o", tmp_path / "d.jfr", pid)
+    done = lab.jvmscope("stop", "-o", tmp_path / "d.jfr", pid)
+    assert done.returncode == 0 and f"){' ' + again};" in done.stderr, done.stderr
+    # What this recording itself has written is nothing older.
+    begun = lab.jvmscope("attach", "-o", tmp_path / "o.jfr", pid).stderr
+    assert f"recording to {tmp_path}/o.jfr {again};" in begun, begun
+    assert again not in lab.jvmscope("stop", "-o", tmp_path / "o.jfr", pid).stderr
+    wrote(tmp_path / "h.hprof", "heap", "dump", "-o", tmp_path / "h.hprof", pid)
+    assert lab.jvmscope("attach", "--always", "-o", tmp_path / "a.ring", pid).returncode == 0
+    wrote(tmp_path / "p.jfr", "dump", "--last", "1s", "-o", tmp_path / "p.jfr", pid)
+    process.kill()
+    process.communicate()
+
+
+def test_a_program_that_is_not_there_is_answered_with_how_java_is_run():
+    for words, hint in (
+        (("run", "Hand"), "no such program; of a class: jvmscope run -- java Hand"),
+        (("run", "a.jar"), "no such program; of a jar: jvmscope run -- java -jar a.jar"),
+    ):
+        done = lab.jvmscope(*words)
+        assert done.returncode == 1 and done.stderr == f"jvmscope: {words[1]}: cannot run: {hint}\n"
+    done = lab.jvmscope("attach", "Hand")
+    hint = "by the name of its main class or jar: --match 'Hand'"
+    assert (done.returncode, done.stderr) == (2, f"jvmscope: Hand: not a process id: {hint}\n")
+    assert lab.output("version") == lab.output("--version")
 
 
 def test_a_folder_that_is_not_there_is_reported_before_the_program_runs(tmp_path):

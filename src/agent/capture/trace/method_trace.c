@@ -434,7 +434,7 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
     const char *condition = list && add ? trace_request_split(list) : NULL;
     _cleanup_(change_release) struct change change = {0};
     if (!method_trace.rules.patterns.list) {
-        buf_string(why, "no calls are being traced; begin with --trace");
+        buf_string(why, "no calls are being traced");
         return -ESRCH;
     }
     int r = list ? 0 : -ENOMEM;
