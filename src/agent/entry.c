@@ -117,9 +117,10 @@ jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
     options_release(&o);
     /* A recording that is always on must not prevent the program from starting. */
     bool goes_on = output && always;
-    if (goes_on)
-        buf_string(&why, "; nothing is recorded, and the program goes on");
-    if (r < 0 && !outcome_refused(outcome, r, &why))
+    if (r < 0)
+        outcome_refused(outcome, r, goes_on ? "; nothing is recorded, and the program goes on" : "",
+                        &why);
+    if (r < 0 && why.len)
         print(&why);
     if (r < 0 && !goes_on)
         _exit(output ? EXIT_OUTPUT : EXIT_OPTION);

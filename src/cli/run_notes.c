@@ -20,8 +20,8 @@ static void report_refusal(const char *text)
 }
 
 /*
- * Prints the notes, and why recordings could not begin, from *at on. The agents share the descriptor
- * and its position, so this reads without moving it.
+ * Prints the notes, and why recordings could not begin, from *at on. The agents share the
+ * descriptor and its position, so this reads without moving it.
  */
 static void print_from(int file, off_t *at)
 {

@@ -117,12 +117,13 @@ static int parse_text(struct log_spec *s, const char *text, size_t len, struct b
 /* Returns whether a place of a class begins here: pkg.Class:12, and then a blank or the end. */
 static bool begins_place(const char *text)
 {
-    size_t name = strcspn(text, " :;,{}"), digits;
-    const char *last = memrchr(text, '.', name), *simple = last ? last + 1 : text;
+    size_t name = strcspn(text, " :;,{}");
+    const char *last = memrchr(text, '.', name);
+    const char *simple = last ? last + 1 : text;
     bool class = (*simple >= 'A' && *simple <= 'Z') || memchr(text, '.', name);
     if (!class || text[name] != ':')
         return false;
-    digits = strspn(text + name + 1, "0123456789");
+    size_t digits = strspn(text + name + 1, "0123456789");
     return digits && strchr(" ;,", text[name + 1 + digits]);
 }
 

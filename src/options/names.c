@@ -67,6 +67,17 @@ bool option_is_auto(const char *part, size_t len)
     return len == 4 && memcmp(part, "auto", len) == 0;
 }
 
+/* Returns whether this is a class and a method with a blank between them: "Cart add". */
+static bool are_two_words(const char *part, size_t len)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$";
+    size_t first = strspn(part, letters);
+    if (!first || first + 1 >= len || part[first] != ' ')
+        return false;
+    return strspn(part + first + 1, letters) >= len - first - 1;
+}
+
 const char *option_pattern_fault(const char *part, size_t len)
 {
     static const char type[] = "implements";
@@ -91,8 +102,7 @@ const char *option_pattern_fault(const char *part, size_t len)
         return "a pattern begins with the class: the type of the result is left out";
     if (memchr(part, '/', name))
         return "names are written with dots";
-    if (memchr(part, '#', name) ||
-        (!is_type && *part != '@' && memchr(part, ' ', name) && !memchr(part, '.', name)))
+    if (memchr(part, '#', name) || (!is_type && are_two_words(part, name)))
         return "a method is written Class.method or Class::method";
     if (!name || memchr(part, ')', name) || memchr(part, '\n', name) || memchr(part, '\r', name) ||
         memchr(part, '\t', name))

@@ -17,8 +17,8 @@ static void add_message(struct session *s, const char *text)
     pthread_mutex_unlock(&lock);
 }
 
-/* Tells the command that waits for the recording. Returns false if there is none. */
-static bool tell_command(struct session *s, struct buf *line)
+/* Reports to the command that waits for the recording. Returns false if there is none. */
+static bool report_to_command(struct session *s, struct buf *line)
 {
     int outcome = outcome_file(&s->options);
     for (size_t i = 0; i < line->len; i++)
@@ -28,10 +28,10 @@ static bool tell_command(struct session *s, struct buf *line)
     return outcome >= 0;
 }
 
-/* Tells the command or, if there is none, whoever reads standard error. */
-static void tell(struct session *s, struct buf *line)
+/* Reports to the command or, if there is none, whoever reads standard error. */
+static void report_aloud(struct session *s, struct buf *line)
 {
-    bool print = !tell_command(s, line);
+    bool print = !report_to_command(s, line);
     if (print && !vm.attached)
         fprintf(stderr, "%shprof: %s\n", session_line_open ? "\n" : "", buf_str(line));
     session_line_open = session_line_open && !print;
@@ -52,7 +52,7 @@ void session_message(struct session *s, const char *format, ...)
     FORMAT(&line, format);
     add_message(s, buf_str(&line));
     if (!s->running)
-        tell(s, &line);
+        report_aloud(s, &line);
 }
 
 void session_report(struct session *s, const char *format, ...)
@@ -61,9 +61,9 @@ void session_report(struct session *s, const char *format, ...)
     FORMAT(&line, format);
     add_message(s, buf_str(&line));
     if (s->running)
-        (void)tell_command(s, &line);
+        (void)report_to_command(s, &line);
     else
-        tell(s, &line);
+        report_aloud(s, &line);
 }
 
 void session_warn(struct session *s, const char *format, ...)
@@ -71,7 +71,7 @@ void session_warn(struct session *s, const char *format, ...)
     _cleanup_(buf_release) struct buf line = BUF(4096);
     FORMAT(&line, format);
     add_message(s, buf_str(&line));
-    tell(s, &line);
+    report_aloud(s, &line);
 }
 
 void session_failed(struct session *s, int error, const char *format, ...)

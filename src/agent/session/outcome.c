@@ -24,14 +24,16 @@ int outcome_file(const struct options *o)
     return fd >= 0 && is_ours(fd) ? fd : -1;
 }
 
-bool outcome_refused(int file, int error, const struct buf *why)
+void outcome_refused(int file, int error, const char *then, struct buf *why)
 {
     _cleanup_(buf_release) struct buf line = BUF(1 << 16);
+    buf_string(why, then);
     buf_printf(&line, "%d\t\t", -error);
     for (size_t i = 0; i < why->len; i++)
         buf_u8(&line, why->data[i] < ' ' ? ' ' : why->data[i]);
     buf_u8(&line, '\n');
-    return file >= 0 && !buf_error(&line) && write_all(file, line.data, line.len) == 0;
+    if (file >= 0 && !buf_error(&line) && write_all(file, line.data, line.len) == 0)
+        buf_clear(why);
 }
 
 void outcome_report(int file, const char *path, int error, const char *why, bool aloud)

@@ -9,10 +9,11 @@
  */
 int outcome_file(const struct options *o);
 /*
- * Tells the command why a recording could not begin: the same line without a path. Returns false if
- * there is no command to tell.
+ * Reports to the command why a recording could not begin: `why`, to which `then` is appended. The
+ * line is that of outcome_report, without a path. `why` is empty afterwards, unless there is no
+ * command that reads it.
  */
-bool outcome_refused(int file, int error, const struct buf *why);
+void outcome_refused(int file, int error, const char *then, struct buf *why);
 /*
  * Reports a recording that has ended. If there is a memory file, one line is written to it: the
  * errno, a tab, the path, a tab, `why`. Otherwise a failure is printed on standard error, if

@@ -372,9 +372,7 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
         r = start(session_now, jni, why);
         fault_steps_of(NULL);
         if (r < 0) {
-            buf_string(why, "; nothing is recorded");
-            if (outcome_refused(outcome_file(&session_now->options), r, why))
-                buf_clear(why);
+            outcome_refused(outcome_file(&session_now->options), r, "; nothing is recorded", why);
             give_up(session_now, jni);
         }
         occupy(NULL, NULL);

@@ -220,6 +220,8 @@ int threads_what_if(struct thread_view *v)
         complain("threads what-if", "--lock or --method, not both", NULL);
         return 2;
     }
+    if (o->thread)
+        thread_view_select_end(v);
     if (!o->lock && !o->method)
         return what_if_of_locks(v, o->factor ? factors[0] : 0.5);
     /* For a misspelt name the answer would be that nothing is gained. */

@@ -271,6 +271,55 @@ def test_wrote_has_the_size_of_the_file_and_says_what_it_replaced(jdk, tmp_path)
     process.communicate()
 
 
+def java_below(pid):
+    """The process id of the java that a process has started, itself or through others."""
+    while open(f"/proc/{pid}/comm").read() != "java\n":
+        with open(f"/proc/{pid}/task/{pid}/children") as children:
+            pid = int(children.read().split()[0])
+    return pid
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_equal_recordings_do_not_differ_and_a_ring_that_is_gone_is_not_named(jdk, tmp_path):
+    out, ring = tmp_path / "a.jfr", tmp_path / "r.ring"
+    done = run(jdk, out, *busy(1, 2), flags=("--cpu", "--threads"))
+    assert done.returncode == 0, done.stderr
+    told = lab.output("diff", out, out)
+    assert "  no difference: each method has the same share of both\n" in told, told
+    shares = [float(x) for x in re.findall(r"^ +\+0\.00 % +([\d.]+) %", told, re.M)]
+    assert len(shares) > 1 and shares == sorted(shares, reverse=True) and shares[0] > 0, told
+    ends = [
+        lab.read_json("threads", "what-if", "--json", "--method", "*", *end, out)
+        for end in (("--thread", "main"), ("--end", "main"))
+    ]
+    assert ends[0] == ends[1]
+    process = subprocess.Popen(
+        [
+            str(c)
+            for c in [
+                lab.BUILD / "jvmscope",
+                "run",
+                "--always",
+                "--max-size",
+                "4M",
+                "-o",
+                ring,
+                "--",
+            ]
+            + jdk.command(*busy(600))
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    ring.unlink()
+    os.kill(java_below(process.pid), signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    assert "take them out with" not in said and "no recording was written" not in said, said
+    assert f"note: {ring}: the ring is not there: it was removed" in said, said
+
+
 def test_a_program_that_is_not_there_is_answered_with_how_java_is_run():
     for words, hint in (
         (("run", "Hand"), "no such program; of a class: jvmscope run -- java Hand"),
