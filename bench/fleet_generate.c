@@ -30,6 +30,7 @@ enum {
     VMS = 1000,
     HOUR_S = 3600,
     DAY_S = 86400,
+    MERGE_EVERY_S = 300,
     NS_PER_SAMPLE = 10000000,
     TOGETHER = 64 /* uploads that are stored together, where the store can */
 };
@@ -151,6 +152,16 @@ static void finish(struct simulation *s)
     vec_clear(&s->adding);
 }
 
+/* As a collector does from time to time. */
+static void merge(struct simulation *s)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    finish(s);
+    int r = store_merge(s->store, &why);
+    if (r < 0)
+        fail("merging", r, &why);
+}
+
 /* One step of one VM: [start, end) in seconds since 1970. */
 static void add_step(struct simulation *s, int vm, int64_t start_s, int64_t end_s)
 {
@@ -224,10 +235,13 @@ int main(int argc, char **argv)
     int r = store_open(&s.store, argv[1], true, &why);
     if (r < 0)
         fail(argv[1], r, &why);
-    for (int64_t t = s.end_s - (int64_t)s.hours * HOUR_S; t < s.end_s; t += s.batch_s)
+    for (int64_t t = s.end_s - (int64_t)s.hours * HOUR_S; t < s.end_s; t += s.batch_s) {
+        if (t % MERGE_EVERY_S == 0)
+            merge(&s);
         for (int vm = atoi(argv[4]); vm < atoi(argv[5]); vm++)
             add_step(&s, vm, t, MIN(t + s.batch_s, s.end_s));
-    finish(&s);
+    }
+    merge(&s);
     vec_release(&s.adding);
     store_close(s.store);
     printf("%llu\n", (unsigned long long)s.samples);

@@ -243,7 +243,9 @@ int ask_query(struct asker *a)
         buf_string(a->why, "method: missing");
         return -EINVAL;
     }
-    int e = store_begin(a->store, &a->q->choice, &q.r, a->why);
+    struct fleet_choice choice = a->q->choice;
+    choice.by_program = true;
+    int e = store_begin(a->store, &choice, &q.r, a->why);
     if (e == 0)
         e = store_each_series(a->store, q.r, on_series, &q);
     if (e == 0)

@@ -4,12 +4,13 @@
 #include "base/cursor.h"
 #include "base/latency.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* The first byte: a bit for each column that exists. */
-enum { HAS_WEIGHTS = 1, HAS_REQUESTS = 2, HAS_TRACES = 4, KNOWN_FLAGS = 7 };
+/* The first byte: a bit for each column that exists, and HASHES. */
+enum { HAS_WEIGHTS = 1, HAS_REQUESTS = 2, HAS_TRACES = 4, HASHES = 8, KNOWN_FLAGS = 15 };
 
 static int compare(const void *left, const void *right)
 {
@@ -53,11 +54,17 @@ static uint64_t common_weight(const struct fleet_entries *e)
     return unit;
 }
 
-void fleet_block_write(const struct fleet_entries *e, struct buf *to)
+static void put_hash(struct buf *to, uint64_t hash)
+{
+    hash = htole64(hash);
+    buf_bytes(to, &hash, sizeof(hash));
+}
+
+static void write_block(const struct fleet_entries *e, uint8_t flags, struct buf *to)
 {
     size_t n = e->list.len;
     uint64_t unit = n ? common_weight(e) : 1;
-    uint8_t flags = unit ? 0 : HAS_WEIGHTS;
+    flags |= unit ? 0 : HAS_WEIGHTS;
     for (size_t i = 0; i < n; i++) {
         flags |= e->list.data[i].request ? HAS_REQUESTS : 0;
         flags |= e->list.data[i].trace ? HAS_TRACES : 0;
@@ -68,17 +75,34 @@ void fleet_block_write(const struct fleet_entries *e, struct buf *to)
         buf_varint(to, unit);
     uint64_t before = 0;
     for (size_t i = 0; i < n; i++) {
-        buf_varint(to, e->list.data[i].stack - before);
+        if (flags & HASHES)
+            put_hash(to, e->list.data[i].stack);
+        else
+            buf_varint(to, e->list.data[i].stack - before);
         before = e->list.data[i].stack;
     }
     for (size_t i = 0; i < n; i++)
         buf_varint(to, e->list.data[i].count);
     for (size_t i = 0; !unit && i < n; i++)
         buf_varint(to, e->list.data[i].weight);
-    for (size_t i = 0; flags & HAS_REQUESTS && i < n; i++)
-        buf_varint(to, e->list.data[i].request);
+    for (size_t i = 0; flags & HAS_REQUESTS && i < n; i++) {
+        if (flags & HASHES)
+            put_hash(to, e->list.data[i].request);
+        else
+            buf_varint(to, e->list.data[i].request);
+    }
     for (size_t i = 0; flags & HAS_TRACES && i < n; i++)
         buf_varint(to, e->list.data[i].trace);
+}
+
+void fleet_block_write(const struct fleet_entries *e, struct buf *to)
+{
+    write_block(e, 0, to);
+}
+
+void fleet_block_write_hashes(const struct fleet_entries *e, struct buf *to)
+{
+    write_block(e, HASHES, to);
 }
 
 int fleet_block_read(struct fleet_entries *to, const void *bytes, size_t len)
@@ -89,20 +113,21 @@ int fleet_block_read(struct fleet_entries *to, const void *bytes, size_t len)
     uint64_t n = cursor_varint(&c);
     uint64_t unit = flags & HAS_WEIGHTS ? 0 : cursor_varint(&c);
     uint64_t before = 0;
+    bool hashes = flags & HASHES;
     if (c.failed || flags & ~KNOWN_FLAGS || n > cursor_left(&c))
         return -EBADMSG;
     int r = vec_extend(&to->list, n);
     if (r < 0)
         return r;
-    struct fleet_entry *e = to->list.data + start;
+    struct fleet_entry *e = vec_at(&to->list, start);
     for (size_t i = 0; i < n; i++)
-        e[i].stack = before += cursor_varint(&c);
+        e[i].stack = before = hashes ? cursor_le64(&c) : before + cursor_varint(&c);
     for (size_t i = 0; i < n; i++)
         e[i].count = cursor_varint(&c);
     for (size_t i = 0; i < n; i++)
         e[i].weight = unit ? e[i].count * unit : cursor_varint(&c);
     for (size_t i = 0; flags & HAS_REQUESTS && i < n; i++)
-        e[i].request = cursor_varint(&c);
+        e[i].request = hashes ? cursor_le64(&c) : cursor_varint(&c);
     for (size_t i = 0; flags & HAS_TRACES && i < n; i++)
         e[i].trace = cursor_varint(&c);
     if (c.failed || cursor_left(&c)) {

@@ -28,6 +28,8 @@ void fleet_entries_settle(struct fleet_entries *e);
 void fleet_entries_release(struct fleet_entries *e);
 /* The entries must be settled. */
 void fleet_block_write(const struct fleet_entries *e, struct buf *to);
+/* The same for stacks and requests that are hashes, whose differences are as long as they are. */
+void fleet_block_write_hashes(const struct fleet_entries *e, struct buf *to);
 /* Appends the entries of a block. Returns 0, -ENOMEM or -EBADMSG. */
 int fleet_block_read(struct fleet_entries *to, const void *bytes, size_t len) must_check;
 

@@ -33,19 +33,40 @@ static const struct {
                    " host String, instance String, keys Array(String), values Array(String)",
                    "ReplacingMergeTree(seen) ORDER BY hash", "hash"},
 
-#define SAMPLE(name, partition)                                                                    \
-    {                                                                                              \
-        name,                                                                                      \
-            "type String, unit String, series UInt64, start UInt32, upload UInt64, stack UInt64, " \
-            "request UInt64,"                                                                      \
-            " trace FixedString(16), samples UInt64, weight UInt64",                               \
-            "ReplacingMergeTree PARTITION BY " partition "(toDateTime(start, 'UTC'))"              \
-            " ORDER BY (type, unit, series, start, upload, stack, request, trace)",                \
-            "series"                                                                               \
+/*
+ * In steps of 10 s, what a question wants is short, and so each 5 min are together.
+ *
+ * Blocks are as in SQLite, but with hashes of stacks and requests. They are long rows: with few of
+ * them in a granule little is read that is not asked for.
+ */
+#define BLOCK_OF "samples UInt64, weight UInt64, entries UInt32, data String"
+#define BY_DAY   " PARTITION BY toYYYYMMDD(toDateTime(start, 'UTC'))"
+    [CH_BLOCK_10S] = {"block_10s",
+                      "type String, unit String, series UInt64, start UInt32, upload UInt64,"
+                      " traces Array(FixedString(16)), " BLOCK_OF,
+                      "ReplacingMergeTree" BY_DAY
+                      " ORDER BY (type, unit, intDiv(start, 300), series, start, upload)"
+                      " SETTINGS index_granularity = 64",
+                      "series"},
+    [CH_BLOCK_NEW] = {"block_new",
+                      "type String, unit String, series UInt64, program UInt64, start UInt32,"
+                      " upload UInt64, " BLOCK_OF,
+                      "ReplacingMergeTree" BY_DAY " ORDER BY (type, unit, series, start, upload)"
+                      " SETTINGS index_granularity = 64",
+                      "series"},
+#define MERGED(name, of)                                                            \
+    {                                                                               \
+        name,                                                                       \
+            "type String, unit String, " of " UInt64, start UInt32, merged UInt32," \
+            " uploads Array(UInt64), " BLOCK_OF,                                    \
+            "ReplacingMergeTree(merged)" BY_DAY " ORDER BY (type, unit, " of        \
+            ", start) SETTINGS index_granularity = 16",                             \
+            of                                                                      \
     }
-    [CH_SAMPLE] = SAMPLE("sample_10s", "toYYYYMMDD"),
-    [CH_SAMPLE + 1] = SAMPLE("sample_5m", "toYYYYMMDD"),
-    [CH_SAMPLE + 2] = SAMPLE("sample_1h", "toYYYYMM"),
+    [CH_BLOCK_5M] = MERGED("block_5m", "series"),
+    [CH_BLOCK_1H] = MERGED("block_1h", "series"),
+    [CH_PROGRAM_5M] = MERGED("program_5m", "program"),
+    [CH_PROGRAM_1H] = MERGED("program_1h", "program"),
 #define LATENCY(name, partition)                                                           \
     {                                                                                      \
         name,                                                                              \
@@ -71,19 +92,25 @@ static const struct {
                  "ReplacingMergeTree ORDER BY (resolution, up_to)", "resolution"},
 };
 
-/* 2: requests have a kind. */
-enum { SCHEMA_VERSION = 2 };
+/* 2: requests have a kind. 3: samples are in blocks, and those of 5 min and 1 h are merged. */
+enum { SCHEMA_VERSION = 3 };
 
 /* The names of the tables of the whole cluster. */
 static const char *const all_tables[CH_TABLES] = {
-    "all_type",       "all_request",   "all_frame",     "all_stack",       "all_series",
-    "all_sample_10s", "all_sample_5m", "all_sample_1h", "all_latency_10s", "all_latency_5m",
-    "all_latency_1h", "all_finding",   "all_upload",    "all_gone",
+    "all_type",       "all_request",     "all_frame",      "all_stack",      "all_series",
+    "all_block_10s",  "all_block_new",   "all_block_5m",   "all_block_1h",   "all_program_5m",
+    "all_program_1h", "all_latency_10s", "all_latency_5m", "all_latency_1h", "all_finding",
+    "all_upload",     "all_gone",
 };
 
 const char *clickhouse_table(const struct clickhouse_store *s, enum clickhouse_table table)
 {
     return s->cluster ? all_tables[table] : tables[table].name;
+}
+
+const char *clickhouse_local_table(enum clickhouse_table table)
+{
+    return tables[table].name;
 }
 
 /* ---- statements */
@@ -174,6 +201,13 @@ int clickhouse_run_everywhere(struct clickhouse_store *s, const char *sql, struc
     int r = 0;
     for (size_t i = 0; i < s->hosts.len && r == 0; i++)
         r = run_on(s, s->hosts.data[i].url, s->database, sql, NULL, NULL, why);
+    return r == -EHOSTUNREACH ? -EBUSY : r;
+}
+
+int clickhouse_run_on(struct clickhouse_store *s, const char *host, const char *sql,
+                      const struct buf *data, struct buf *ret, struct buf *why)
+{
+    int r = run_on(s, host, s->database, sql, data, ret, why);
     return r == -EHOSTUNREACH ? -EBUSY : r;
 }
 
@@ -270,6 +304,8 @@ static int make_on(struct clickhouse_store *s, const char *host, uint64_t old, s
                    tables[i].shard);
         r = run_on(s, host, s->database, buf_str(&sql), NULL, NULL, why);
     }
+    if (r == 0 && (old == 1 || old == 2))
+        r = clickhouse_upgrade_samples(s, host, why);
     /* Only now do all tables have this version. */
     return r == 0 && old ? mark_version(s, host, why) : r;
 }
@@ -412,6 +448,7 @@ static const struct store_ops ops = {
     .add_begin = clickhouse_add_begin,
     .add_end = clickhouse_add_end,
     .tidy = clickhouse_tidy,
+    .merge = clickhouse_merge,
     .close = clickhouse_close,
     .begin = clickhouse_read_begin,
     .series = clickhouse_read_series,

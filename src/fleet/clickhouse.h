@@ -6,9 +6,13 @@
  * ClickHouse has no transactions. Each row names its upload, and a row that is inserted again
  * replaces the first one; the upload's own row comes last. An upload that was stopped in the middle
  * is not known, is sent again and completes what is there.
+ *
+ * A block that is merged from several uploads lists them, so that none of them counts twice
+ * (clickhouse_merge.c).
  */
 #pragma once
 
+#include "base/cursor.h"
 #include "base/map.h"
 #include "base/strpool.h"
 #include "fleet/store.h"
@@ -43,8 +47,13 @@ enum clickhouse_table {
     CH_FRAME,
     CH_STACK,
     CH_SERIES,
-    CH_SAMPLE,                                  /* three, by resolution */
-    CH_LATENCY = CH_SAMPLE + STORE_RESOLUTIONS, /* three */
+    CH_BLOCK_10S, /* a row for each upload */
+    CH_BLOCK_NEW, /* the same, in steps of 5 min, until it is merged into the tables that follow */
+    CH_BLOCK_5M,
+    CH_BLOCK_1H,
+    CH_PROGRAM_5M, /* all series of a service, version and labels together */
+    CH_PROGRAM_1H,
+    CH_LATENCY, /* three, by resolution */
     CH_FINDING = CH_LATENCY + STORE_RESOLUTIONS,
     CH_UPLOAD,
     CH_GONE,
@@ -86,11 +95,43 @@ int clickhouse_add_begin(struct store *s, const struct fleet_origin *origin,
                          const struct fleet_hash *upload, const struct batch *b,
                          struct store_adding **ret, bool *ret_new, struct buf *why);
 int clickhouse_tidy(struct store *s, const struct store_keep *keep, int64_t now_s, struct buf *why);
+/* Merges new blocks on all servers. */
+int clickhouse_merge(struct store *s, struct buf *why);
+
+/* The name of a table of one server. */
+const char *clickhouse_local_table(enum clickhouse_table table);
+/* The same as clickhouse_run for one server, with the tables of that server. */
+int clickhouse_run_on(struct clickhouse_store *s, const char *host, const char *sql,
+                      const struct buf *data, struct buf *ret, struct buf *why) must_check;
+
+/* What series have in an hour. */
+struct clickhouse_share {
+    int64_t hour_s;
+    uint64_t series, entries;
+};
+
+typedef int clickhouse_part(void *context, const struct clickhouse_share *list, size_t n,
+                            struct buf *why);
+
+/*
+ * Divides what a server has into parts of one hour that can be kept in memory. The statement lists
+ * hours since 1970, series and their entries, in the order of hours. A part that turns out to be
+ * too large (-E2BIG) is divided further, and one that cannot be is left out.
+ */
+int clickhouse_each_part(struct clickhouse_store *s, const char *host, const char *select,
+                         clickhouse_part *visit, void *context, struct buf *why) must_check;
+/* " WHERE start >= ... AND start < ... AND series IN (...)": the rows of a part. */
+void clickhouse_put_part(struct buf *sql, const struct clickhouse_share *list, size_t n);
+/* Merges new blocks on a server. */
+int clickhouse_merge_on(struct clickhouse_store *s, const char *host, struct buf *why) must_check;
+/* Brings the samples of versions 1 and 2 into the tables of version 3. */
+int clickhouse_upgrade_samples(struct clickhouse_store *s, const char *host,
+                               struct buf *why) must_check;
 
 /* ---- inserting, in clickhouse_insert.c */
 
-/* Inserts rows into a table. */
-int clickhouse_insert(struct clickhouse_store *s, enum clickhouse_table table,
+/* Inserts rows into a table, of one server when host is not NULL. */
+int clickhouse_insert(struct clickhouse_store *s, const char *host, enum clickhouse_table table,
                       const struct buf *rows, struct buf *why) must_check;
 /* Notes that the rows of an upload's keys have been inserted, and forgets its keys. */
 void clickhouse_remember(struct clickhouse_store *s, struct store_adding *a);
@@ -131,6 +172,37 @@ const char *clickhouse_read_request(struct store_read *r, uint64_t request);
 void clickhouse_read_end(struct store_read *r);
 
 /* ---- RowBinary */
+
+/* What all series of a service, version and labels have in common, whatever their hosts are. */
+uint64_t clickhouse_program(const struct fleet_origin *o);
+/* Appends the columns samples, weight, entries and data of settled entries. */
+void clickhouse_row_block(struct buf *rows, const struct fleet_entries *e);
+
+/* What an upload has in one bucket of time. */
+struct clickhouse_bucket {
+    struct str type, unit;
+    uint64_t series, program;
+    int64_t start_s;
+    uint64_t upload;
+    const struct fleet_hash *traces; /* of the entries, by number - 1; NULL: they have none */
+};
+
+/*
+ * Appends a row of CH_BLOCK_10S or CH_BLOCK_NEW, and settles the entries, whose stacks and requests
+ * are hashes.
+ */
+void clickhouse_row_bucket(struct buf *rows, enum clickhouse_table table,
+                           const struct clickhouse_bucket *b, struct fleet_entries *e);
+
+/* Takes a text off a row. */
+static inline struct str take_text(struct cursor *c)
+{
+    uint64_t len = cursor_varint(c);
+    const uint8_t *at = len <= cursor_left(c) ? cursor_take(c, len) : NULL;
+    if (!at)
+        c->failed = true;
+    return (struct str){at ? (const char *)at : "", at ? len : 0};
+}
 
 static inline void row_u32(struct buf *b, uint32_t v)
 {

@@ -21,12 +21,14 @@ struct making {
     struct clickhouse_store *s;
     const struct batch *b;
     struct store_adding *to;
-    struct buf *rows; /* of samples and latencies, the rows of the resolution that is being added */
+    /* Of samples and latencies: the table and the rows of the resolution that is being added. */
+    enum clickhouse_table table;
+    struct buf *rows;
     struct buf *why;
     bool at_once; /* rows are inserted, table by table, as soon as they are made */
-    size_t bytes; /* bytes of the tables that are complete */
-    uint64_t series;
-    uint64_t *requests; /* their hashes, by the number of the request in the batch */
+    size_t bytes; /* of complete tables */
+    uint64_t series, program;
+    uint64_t *requests; /* their hashes, by number in the batch */
 };
 
 /* ---- rows that many uploads have in common; each process inserts them once a day */
@@ -62,7 +64,7 @@ static int complete(struct making *m, enum clickhouse_table table)
         return m->bytes > WAITING_MAX ? -E2BIG : 0;
     }
     if (rows->len)
-        r = clickhouse_insert(m->s, table, rows, m->why);
+        r = clickhouse_insert(m->s, NULL, table, rows, m->why);
     if (r == 0)
         clickhouse_remember(m->s, m->to);
     buf_clear(rows);
@@ -165,11 +167,20 @@ static void row_z(struct buf *rows, const char *text)
     row_text(rows, text, strlen(text));
 }
 
+uint64_t clickhouse_program(const struct fleet_origin *o)
+{
+    struct fleet_origin program = *o;
+    program.host = program.instance = "";
+    struct fleet_hash hash = store_hash_origin(&program);
+    return fleet_hash_key(&hash);
+}
+
 static int add_series(struct making *m, const struct fleet_origin *o)
 {
     struct buf *rows = &m->to->rows[CH_SERIES];
     struct fleet_hash hash = store_hash_origin(o);
     m->series = fleet_hash_key(&hash);
+    m->program = clickhouse_program(o);
     if (!is_needed(m, CH_SERIES, m->series))
         return 0;
     row_u64(rows, m->series);
@@ -188,41 +199,89 @@ static int add_series(struct making *m, const struct fleet_origin *o)
 
 /* ---- samples */
 
+void clickhouse_row_block(struct buf *rows, const struct fleet_entries *e)
+{
+    _cleanup_(buf_release) struct buf data = BUF(rows->limit);
+    uint64_t samples = 0, weight = 0;
+    for (size_t i = 0; i < e->list.len; i++) {
+        samples += e->list.data[i].count;
+        weight += e->list.data[i].weight;
+    }
+    row_u64(rows, samples);
+    row_u64(rows, weight);
+    row_u32(rows, (uint32_t)e->list.len);
+    fleet_block_write_hashes(e, &data);
+    if (buf_error(&data))
+        rows->failed = buf_error(&data);
+    row_text(rows, (const char *)data.data, data.len);
+}
+
+/* The trace of each entry, if one has any; a block is then without them. */
+static void row_traces(struct buf *rows, const struct fleet_hash *traces, struct fleet_entries *e)
+{
+    static const struct fleet_hash none;
+    bool any = false;
+    for (size_t i = 0; i < e->list.len; i++)
+        any = any || e->list.data[i].trace;
+    buf_varint(rows, any ? e->list.len : 0);
+    for (size_t i = 0; i < e->list.len && any; i++) {
+        uint64_t trace = e->list.data[i].trace;
+        buf_bytes(rows, trace ? traces[trace - 1].bytes : none.bytes, FLEET_HASH_BYTES);
+        e->list.data[i].trace = 0;
+    }
+}
+
+void clickhouse_row_bucket(struct buf *rows, enum clickhouse_table table,
+                           const struct clickhouse_bucket *b, struct fleet_entries *e)
+{
+    fleet_entries_settle(e);
+    row_text(rows, b->type.data, b->type.len);
+    row_text(rows, b->unit.data, b->unit.len);
+    row_u64(rows, b->series);
+    if (table == CH_BLOCK_NEW)
+        row_u64(rows, b->program);
+    row_u32(rows, (uint32_t)b->start_s);
+    row_u64(rows, b->upload);
+    if (table == CH_BLOCK_10S)
+        row_traces(rows, b->traces, e);
+    clickhouse_row_block(rows, e);
+}
+
 static int add_bucket(void *context, uint32_t type, int64_t start_s, struct fleet_entries *e)
 {
-    static const uint8_t none[FLEET_HASH_BYTES];
     struct making *m = context;
-    struct buf *rows = m->rows;
+    struct clickhouse_bucket b = {
+        .type = strpool_get(&m->b->strings, m->b->types.data[type].name),
+        .unit = strpool_get(&m->b->strings, m->b->types.data[type].unit),
+        .series = m->series,
+        .program = m->program,
+        .start_s = start_s,
+        .upload = fleet_hash_key(&m->to->upload),
+        .traces = m->b->traces.data,
+    };
     if (start_s < 0 || start_s > UINT32_MAX)
         return 0; /* the table cannot store such a time */
     for (size_t i = 0; i < e->list.len; i++) {
-        const struct fleet_entry *at = &e->list.data[i];
-        row_string(rows, m->b, m->b->types.data[type].name);
-        row_string(rows, m->b, m->b->types.data[type].unit);
-        row_u64(rows, m->series);
-        row_u32(rows, (uint32_t)start_s);
-        row_u64(rows, fleet_hash_key(&m->to->upload));
-        row_u64(rows, fleet_hash_key(&m->b->stacks.data[at->stack].hash));
-        row_u64(rows, at->request ? m->requests[at->request - 1] : 0);
-        buf_bytes(rows, at->trace ? m->b->traces.data[at->trace - 1].bytes : none,
-                  FLEET_HASH_BYTES);
-        row_u64(rows, at->count);
-        row_u64(rows, at->weight);
+        struct fleet_entry *at = &e->list.data[i];
+        at->stack = fleet_hash_key(&m->b->stacks.data[at->stack].hash);
+        at->request = at->request ? m->requests[at->request - 1] : 0;
     }
-    return buf_error(rows);
+    clickhouse_row_bucket(m->rows, m->table, &b, e);
+    return buf_error(m->rows);
+}
+
+static int add_blocks(struct making *m, enum clickhouse_table table, int resolution)
+{
+    m->table = table;
+    m->rows = &m->to->rows[table];
+    int r = batch_rollup(m->b, store_resolution_s[resolution], resolution == 0, add_bucket, m);
+    return r < 0 ? r : complete(m, table);
 }
 
 static int add_samples(struct making *m)
 {
-    int r = 0;
-    for (int i = 0; i < STORE_RESOLUTIONS && r == 0; i++) {
-        enum clickhouse_table table = CH_SAMPLE + (enum clickhouse_table)i;
-        m->rows = &m->to->rows[table];
-        r = batch_rollup(m->b, store_resolution_s[i], i == 0, add_bucket, m);
-        if (r == 0)
-            r = complete(m, table);
-    }
-    return r;
+    int r = add_blocks(m, CH_BLOCK_10S, 0);
+    return r < 0 ? r : add_blocks(m, CH_BLOCK_NEW, 1);
 }
 
 /* ---- latencies of requests; those of one name and bucket are one row */

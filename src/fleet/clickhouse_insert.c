@@ -18,10 +18,11 @@
  */
 enum { TOGETHER_MAX = 16 << 20, REMEMBERED = 1 << 20, PAUSE_MS = 500 };
 
-static const char sample_columns[] =
-    "type, unit, series, start, upload, stack, request, trace, samples, weight";
-static const char latency_columns[] =
-    "series, start, upload, request, requests, errors, total_ns, max_ns, buckets, counts";
+#define MERGED_COLUMNS(of) \
+    "type, unit, " of ", start, merged, uploads, samples, weight, entries, data"
+
+#define LATENCY_COLUMNS \
+    "series, start, upload, request, requests, errors, total_ns, max_ns, buckets, counts"
 
 static const char *const columns[CH_TABLES] = {
     [CH_TYPE] = "name, unit",
@@ -29,24 +30,31 @@ static const char *const columns[CH_TABLES] = {
     [CH_FRAME] = "hash, kind, label",
     [CH_STACK] = "hash, seen, frames",
     [CH_SERIES] = "hash, seen, tenant, service, version, host, instance, keys, values",
+    [CH_BLOCK_10S] = "type, unit, series, start, upload, traces, samples, weight, entries, data",
+    [CH_BLOCK_NEW] = "type, unit, series, program, start, upload, samples, weight, entries, data",
+    [CH_BLOCK_5M] = MERGED_COLUMNS("series"),
+    [CH_BLOCK_1H] = MERGED_COLUMNS("series"),
+    [CH_PROGRAM_5M] = MERGED_COLUMNS("program"),
+    [CH_PROGRAM_1H] = MERGED_COLUMNS("program"),
+    [CH_LATENCY] = LATENCY_COLUMNS,
+    [CH_LATENCY + 1] = LATENCY_COLUMNS,
+    [CH_LATENCY + 2] = LATENCY_COLUMNS,
     [CH_FINDING] = "series, start, upload, number, kind, text, count, weight_ns",
     [CH_UPLOAD] = "id, received",
     [CH_GONE] = "resolution, up_to",
 };
 
-static const char *columns_of(enum clickhouse_table table)
-{
-    return columns[table] ? columns[table] : table < CH_LATENCY ? sample_columns : latency_columns;
-}
-
-int clickhouse_insert(struct clickhouse_store *s, enum clickhouse_table table,
+int clickhouse_insert(struct clickhouse_store *s, const char *host, enum clickhouse_table table,
                       const struct buf *rows, struct buf *why)
 {
     char sql[512];
     int r = buf_error(rows);
-    snprintf(sql, sizeof(sql), "INSERT INTO %s (%s) FORMAT RowBinary", clickhouse_table(s, table),
-             columns_of(table));
-    return r < 0 ? r : clickhouse_run(s, sql, rows, NULL, why);
+    const char *name = host ? clickhouse_local_table(table) : clickhouse_table(s, table);
+    snprintf(sql, sizeof(sql), "INSERT INTO %s (%s) FORMAT RowBinary", name, columns[table]);
+    if (r < 0)
+        return r;
+    return host ? clickhouse_run_on(s, host, sql, rows, NULL, why)
+                : clickhouse_run(s, sql, rows, NULL, why);
 }
 
 void clickhouse_remember(struct clickhouse_store *s, struct store_adding *a)
@@ -111,7 +119,7 @@ static int insert_rows(struct clickhouse_store *s, enum clickhouse_table table,
             buf_bytes(&all, a->rows[table].data, a->rows[table].len);
     if (buf_error(&all))
         return buf_error(&all);
-    return all.len ? clickhouse_insert(s, table, &all, why) : 0;
+    return all.len ? clickhouse_insert(s, NULL, table, &all, why) : 0;
 }
 
 /*

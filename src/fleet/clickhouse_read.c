@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a store in ClickHouse: sums are made by the servers, and texts are fetched in bulk. */
-#include "fleet/clickhouse.h"
+#include "fleet/clickhouse_read.h"
 
 #include "base/cursor.h"
 
@@ -9,47 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MAX = 1 << 28, STATEMENT_MAX = 1 << 27, FETCH = 20000 };
-
-struct fetched_stack {
-    uint64_t hash;
-    uint64_t first;
-    uint32_t depth;
-    bool known;
-};
-
-struct store_read {
-    struct clickhouse_store *s;
-    const struct fleet_choice *choice;
-    struct buf *why;
-    struct arena arena; /* the texts of series */
-    VEC(struct store_series) series;
-    struct map series_of; /* hash -> number in series; only the selected ones */
-    bool all_series;      /* all series were selected */
-    struct store_span spans[STORE_SPANS];
-    int n_spans;
-    struct strpool request_names;
-    struct map request_name_of;
-    /* Stacks that were visited, and which of them have been fetched. */
-    VEC(struct fetched_stack) stacks;
-    struct map stack_of;
-    size_t n_fetched;
-    VEC(struct store_frame) frames;
-    struct map frame_of;
-    VEC(uint32_t) path;
-    struct strpool texts;
-};
+enum { FETCH = 20000 };
 
 /* ---- RowBinary */
-
-static struct str take_text(struct cursor *c)
-{
-    uint64_t len = cursor_varint(c);
-    const uint8_t *at = len <= cursor_left(c) ? cursor_take(c, len) : NULL;
-    if (!at)
-        c->failed = true;
-    return (struct str){at ? (const char *)at : "", at ? len : 0};
-}
 
 static const char *copy_text(struct store_read *r, struct cursor *c)
 {
@@ -61,8 +23,8 @@ static const char *copy_text(struct store_read *r, struct cursor *c)
  * Runs a SELECT and visits each row of its answer. The visitor reads the row with the cursor, and
  * returns 0 or a value that ends the reading.
  */
-static int each_row(struct store_read *r, struct buf *sql,
-                    int (*visit)(void *context, struct cursor *row), void *context)
+int clickhouse_each_row(struct store_read *r, struct buf *sql,
+                        int (*visit)(void *context, struct cursor *row), void *context)
 {
     _cleanup_(buf_release) struct buf answer = BUF(ANSWER_MAX);
     buf_string(sql, " FORMAT RowBinary");
@@ -132,7 +94,7 @@ static int read_series(struct store_read *r)
                " any(instance) AS i, any(keys), any(values) FROM %s GROUP BY hash"
                " ORDER BY s, v, h, i, hash",
                clickhouse_table(r->s, CH_SERIES));
-    return each_row(r, &sql, on_series_row, r);
+    return clickhouse_each_row(r, &sql, on_series_row, r);
 }
 
 static int on_removed_row(void *context, struct cursor *c)
@@ -151,7 +113,7 @@ static int read_spans(struct store_read *r)
     _cleanup_(buf_release) struct buf sql = BUF(4096);
     buf_printf(&sql, "SELECT resolution, max(up_to) FROM %s GROUP BY resolution",
                clickhouse_table(r->s, CH_GONE));
-    int e = each_row(r, &sql, on_removed_row, gone);
+    int e = clickhouse_each_row(r, &sql, on_removed_row, gone);
     if (e == 0)
         r->n_spans = store_spans_kept(r->choice, gone, r->spans);
     return e;
@@ -175,7 +137,7 @@ static int read_requests(struct store_read *r)
     _cleanup_(buf_release) struct buf sql = BUF(4096);
     buf_printf(&sql, "SELECT hash, name FROM %s WHERE kind = %d",
                clickhouse_table(r->s, CH_REQUEST), (int)r->choice->names);
-    return each_row(r, &sql, on_request_row, r);
+    return clickhouse_each_row(r, &sql, on_request_row, r);
 }
 
 int clickhouse_read_begin(struct store *store, const struct fleet_choice *choice,
@@ -226,19 +188,8 @@ int clickhouse_read_series(struct store_read *r, int (*visit)(void *, const stru
 
 /* ---- conditions */
 
-static void put_text(struct buf *sql, const char *text)
-{
-    buf_u8(sql, '\'');
-    for (; *text; text++) {
-        if (*text == '\'' || *text == '\\')
-            buf_u8(sql, '\\');
-        buf_u8(sql, (uint8_t)*text);
-    }
-    buf_u8(sql, '\'');
-}
-
 /* " AND series IN (...)" unless all are chosen. */
-static void put_series(struct store_read *r, struct buf *sql)
+void clickhouse_put_series(struct store_read *r, struct buf *sql)
 {
     if (r->all_series)
         return;
@@ -264,212 +215,17 @@ static void put_requests(struct store_read *r, struct buf *sql)
     buf_string(sql, ")");
 }
 
-static bool nothing_is_chosen(const struct store_read *r)
+bool clickhouse_chooses_nothing(const struct store_read *r)
 {
     return !r->series.len || (r->choice->request && !r->request_name_of.len);
 }
 
 /* A span in the times that tables have. */
-static void put_span(struct buf *sql, const struct store_span *span)
+void clickhouse_put_span(struct buf *sql, const struct store_span *span)
 {
     buf_printf(sql, " start >= %" PRId64 " AND start < %" PRId64,
                MIN(MAX(span->from_s, INT64_C(0)), (int64_t)UINT32_MAX),
                MIN(MAX(span->to_s, INT64_C(0)), (int64_t)UINT32_MAX));
-}
-
-/* ---- samples */
-
-struct block_visits {
-    struct store_read *r;
-    struct store_block b;
-    struct fleet_entries e;
-    uint64_t series; /* of the block that is being filled */
-    bool entries;
-    int (*visit)(void *, const struct store_block *);
-    void *context;
-};
-
-/* Returns the small number of a stack in this view. */
-static int64_t stack_number(struct store_read *r, uint64_t hash)
-{
-    bool added;
-    const uint64_t *at = map_at(&r->stack_of, hash, r->stacks.len, &added);
-    int e = !at     ? -ENOMEM
-            : added ? vec_push(&r->stacks, ((struct fetched_stack){.hash = hash}))
-                    : 0;
-    return e < 0 ? e : (int64_t)*at;
-}
-
-static int end_block(struct block_visits *v)
-{
-    const uint64_t *series = map_get(&v->r->series_of, v->series);
-    int e = 0;
-    /* An upload that arrived while the query was being answered is not part of the answer. */
-    if (series && (v->b.samples || v->b.weight)) {
-        v->b.series = &v->r->series.data[*series];
-        fleet_entries_settle(&v->e);
-        v->b.entries = v->entries ? &v->e : NULL;
-        e = v->visit(v->context, &v->b);
-    }
-    vec_clear(&v->e.list);
-    v->b.samples = v->b.weight = 0;
-    return e;
-}
-
-static int on_block_row(void *context, struct cursor *c)
-{
-    struct block_visits *v = context;
-    int64_t start = cursor_le32(c);
-    uint64_t series = cursor_le64(c), stack = cursor_le64(c), request = cursor_le64(c);
-    struct fleet_entry entry = {.request = request};
-    int e = 0;
-    entry.count = cursor_le64(c);
-    entry.weight = cursor_le64(c);
-    if (start != v->b.start_s || series != v->series)
-        e = end_block(v);
-    v->b.start_s = start;
-    v->series = series;
-    v->b.samples += entry.count;
-    v->b.weight += entry.weight;
-    if (e == 0 && v->entries) {
-        int64_t number = stack_number(v->r, stack);
-        entry.stack = (uint64_t)number;
-        e = number < 0 ? (int)number : vec_push(&v->e.list, entry);
-    }
-    return e;
-}
-
-/* " FROM ... WHERE": the chosen samples of a type and a span. */
-static void put_from(struct block_visits *v, const struct store_span *span, const char *final,
-                     struct buf *sql)
-{
-    buf_printf(sql, " FROM %s%s WHERE type = ",
-               clickhouse_table(v->r->s, CH_SAMPLE + (enum clickhouse_table)span->resolution),
-               final);
-    put_text(sql, v->b.type);
-    buf_string(sql, " AND unit = ");
-    put_text(sql, v->b.unit);
-    buf_string(sql, " AND");
-    put_span(sql, span);
-    put_series(v->r, sql);
-    put_requests(v->r, sql);
-}
-
-static int blocks_of_span(struct block_visits *v, const struct store_span *span)
-{
-    struct store_read *r = v->r;
-    _cleanup_(buf_release) struct buf sql = BUF(STATEMENT_MAX);
-    /* When blocks are merged, their series and times do not matter, so any of them is taken. */
-    bool merged = r->choice->merged && v->entries;
-    buf_string(&sql, "SELECT ");
-    if (merged)
-        buf_printf(&sql, "toUInt32(%" PRId64 ") AS t, toUInt64(%" PRIu64 ") AS u",
-                   span->from_s > 0 ? span->from_s : 0, r->series.data[0].id);
-    else
-        buf_string(&sql, "start AS t, series AS u");
-    buf_string(&sql,
-               v->entries ? ", stack AS k, request AS q" : ", toUInt64(0) AS k, toUInt64(0) AS q");
-    buf_string(&sql, ", sum(samples), sum(weight)");
-    put_from(v, span, " FINAL", &sql);
-    buf_string(&sql, " GROUP BY t, u, k, q ORDER BY t, u, k, q");
-    v->b.length_s = store_resolution_s[span->resolution];
-    v->b.start_s = -1;
-    int e = each_row(r, &sql, on_block_row, v);
-    return e < 0 ? e : end_block(v);
-}
-
-struct type {
-    char *name, *unit;
-};
-
-struct types {
-    VEC(struct type) list;
-};
-
-static void types_release(struct types *t)
-{
-    for (size_t i = 0; i < t->list.len; i++) {
-        free(t->list.data[i].name);
-        free(t->list.data[i].unit);
-    }
-    vec_release(&t->list);
-}
-
-static int on_type_row(void *context, struct cursor *c)
-{
-    struct types *types = context;
-    struct str name = take_text(c), unit = take_text(c);
-    struct type t = {strndup(name.data, name.len), strndup(unit.data, unit.len)};
-    int e = t.name && t.unit ? vec_push(&types->list, t) : -ENOMEM;
-    if (e < 0) {
-        free(t.name);
-        free(t.unit);
-    }
-    return e;
-}
-
-static int on_ends_row(void *context, struct cursor *c)
-{
-    struct block_visits *v = context;
-    uint64_t id = cursor_le64(c);
-    const uint64_t *series = map_get(&v->r->series_of, id);
-    int64_t starts[2];
-    starts[0] = cursor_le32(c);
-    starts[1] = cursor_le32(c);
-    int e = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(starts) && series && e == 0; i++) {
-        v->b.series = &v->r->series.data[*series];
-        v->b.start_s = starts[i];
-        e = v->visit(v->context, &v->b);
-    }
-    return e;
-}
-
-static int ends_of_span(struct block_visits *v, const struct store_span *span)
-{
-    _cleanup_(buf_release) struct buf sql = BUF(STATEMENT_MAX);
-    buf_string(&sql, "SELECT series, min(start), max(start)");
-    put_from(v, span, "", &sql);
-    buf_string(&sql, " AND samples > 0 GROUP BY series");
-    v->b.length_s = store_resolution_s[span->resolution];
-    return each_row(v->r, &sql, on_ends_row, v);
-}
-
-/* Visits what exists of each type in each span. */
-static int each_span(struct block_visits *v,
-                     int (*read)(struct block_visits *, const struct store_span *))
-{
-    struct store_read *r = v->r;
-    _cleanup_(types_release) struct types types = {0};
-    _cleanup_(buf_release) struct buf sql = BUF(4096);
-    if (nothing_is_chosen(r))
-        return 0;
-    buf_printf(&sql, "SELECT DISTINCT name, unit FROM %s ORDER BY name, unit",
-               clickhouse_table(r->s, CH_TYPE));
-    int e = each_row(r, &sql, on_type_row, &types);
-    for (size_t i = 0; i < types.list.len && e == 0; i++) {
-        v->b.type = types.list.data[i].name;
-        v->b.unit = types.list.data[i].unit;
-        for (int k = 0; k < r->n_spans && e == 0 && store_matches(r->choice->type, v->b.type); k++)
-            e = read(v, &r->spans[k]);
-    }
-    return e;
-}
-
-int clickhouse_read_blocks(struct store_read *r, bool entries,
-                           int (*visit)(void *, const struct store_block *), void *context)
-{
-    struct block_visits v = {.r = r, .entries = entries, .visit = visit, .context = context};
-    int e = each_span(&v, blocks_of_span);
-    fleet_entries_release(&v.e);
-    return e;
-}
-
-int clickhouse_read_ends(struct store_read *r, int (*visit)(void *, const struct store_block *),
-                         void *context)
-{
-    struct block_visits v = {.r = r, .visit = visit, .context = context};
-    return each_span(&v, ends_of_span);
 }
 
 /* ---- latencies and findings */
@@ -518,7 +274,7 @@ int clickhouse_read_latencies(struct store_read *r,
 {
     struct latency_visits v = {.r = r, .visit = visit, .context = context};
     int e = 0;
-    for (int i = 0; i < r->n_spans && e == 0 && !nothing_is_chosen(r); i++) {
+    for (int i = 0; i < r->n_spans && e == 0 && !clickhouse_chooses_nothing(r); i++) {
         _cleanup_(buf_release) struct buf sql = BUF(STATEMENT_MAX);
         int resolution = r->spans[i].resolution;
         v.l.length_s = store_resolution_s[resolution];
@@ -526,11 +282,11 @@ int clickhouse_read_latencies(struct store_read *r,
                    "SELECT start, series, request, requests, errors, total_ns, max_ns, buckets,"
                    " counts FROM %s FINAL WHERE",
                    clickhouse_table(r->s, CH_LATENCY + (enum clickhouse_table)resolution));
-        put_span(&sql, &r->spans[i]);
-        put_series(r, &sql);
+        clickhouse_put_span(&sql, &r->spans[i]);
+        clickhouse_put_series(r, &sql);
         put_requests(r, &sql);
         buf_string(&sql, " ORDER BY start, series, request, upload");
-        e = each_row(r, &sql, on_latency_row, &v);
+        e = clickhouse_each_row(r, &sql, on_latency_row, &v);
     }
     return e;
 }
@@ -574,13 +330,17 @@ int clickhouse_read_findings(struct store_read *r,
         return 0;
     buf_printf(&sql, "SELECT start, series, kind, text, count, weight_ns FROM %s FINAL WHERE",
                clickhouse_table(r->s, CH_FINDING));
-    put_span(&sql, &span);
-    put_series(r, &sql);
+    clickhouse_put_span(&sql, &span);
+    clickhouse_put_series(r, &sql);
     buf_string(&sql, " ORDER BY start, series, upload, number");
-    return each_row(r, &sql, on_finding_row, &v);
+    return clickhouse_each_row(r, &sql, on_finding_row, &v);
 }
 
 /* ---- stacks and frames */
+
+/* A server reads a text of many numbers several times faster than a list of them. */
+static const char hash_in[] = "hash IN (SELECT toUInt64(arrayJoin(splitByChar(',', '";
+static const char hash_in_end[] = "'))))";
 
 static int on_frame_row(void *context, struct cursor *c)
 {
@@ -634,12 +394,13 @@ static int fetch_frames(struct store_read *r, size_t from)
             e = vec_push(&hashes, hash);
     for (i = 0; i < hashes.len && e == 0; i += FETCH) {
         _cleanup_(buf_release) struct buf sql = BUF(STATEMENT_MAX);
-        buf_printf(&sql, "SELECT hash, kind, label FROM %s WHERE hash IN (",
+        buf_printf(&sql, "SELECT hash, kind, label FROM %s WHERE ",
                    clickhouse_table(r->s, CH_FRAME));
+        buf_string(&sql, hash_in);
         for (size_t k = i; k < MIN(hashes.len, i + FETCH); k++)
             buf_printf(&sql, "%s%" PRIu64, k > i ? "," : "", hashes.data[k]);
-        buf_string(&sql, ")");
-        e = each_row(r, &sql, on_frame_row, r);
+        buf_string(&sql, hash_in_end);
+        e = clickhouse_each_row(r, &sql, on_frame_row, r);
     }
     vec_release(&hashes);
     return e;
@@ -652,12 +413,12 @@ static int fetch_stacks(struct store_read *r)
     int e = 0;
     for (size_t i = r->n_fetched; i < n && e == 0; i += FETCH) {
         _cleanup_(buf_release) struct buf sql = BUF(STATEMENT_MAX);
-        buf_printf(&sql, "SELECT hash, frames FROM %s WHERE hash IN (",
-                   clickhouse_table(r->s, CH_STACK));
+        buf_printf(&sql, "SELECT hash, frames FROM %s WHERE ", clickhouse_table(r->s, CH_STACK));
+        buf_string(&sql, hash_in);
         for (size_t k = i; k < MIN(n, i + FETCH); k++)
             buf_printf(&sql, "%s%" PRIu64, k > i ? "," : "", r->stacks.data[k].hash);
-        buf_string(&sql, ")");
-        e = each_row(r, &sql, on_stack_row, r);
+        buf_string(&sql, hash_in_end);
+        e = clickhouse_each_row(r, &sql, on_stack_row, r);
     }
     if (e == 0)
         e = fetch_frames(r, frames);

@@ -20,7 +20,7 @@ static int record_removed(struct clickhouse_store *s, int resolution, int64_t up
     _cleanup_(buf_release) struct buf row = BUF(4096);
     buf_u8(&row, (uint8_t)resolution);
     row_u64(&row, (uint64_t)up_to);
-    return clickhouse_insert(s, CH_GONE, &row, why);
+    return clickhouse_insert(s, NULL, CH_GONE, &row, why);
 }
 
 /* Removes the parts of a table, days or months, that end before a time. */
@@ -28,7 +28,7 @@ static int drop_partitions(struct clickhouse_store *s, enum clickhouse_table tab
                            int64_t up_to, struct buf *why)
 {
     _cleanup_(buf_release) struct buf sql = BUF(4096);
-    const char *name = clickhouse_table(s, table) + (s->cluster ? strlen("all_") : 0);
+    const char *name = clickhouse_local_table(table);
     time_t t = (time_t)up_to;
     struct tm utc;
     if (up_to <= 0 || !gmtime_r(&t, &utc))
@@ -65,6 +65,13 @@ static int delete_rows(struct clickhouse_store *s, int64_t oldest_s, int64_t now
     return r;
 }
 
+/* What has not been merged yet is kept as long as the longest roll-up. */
+static const struct {
+    enum clickhouse_table table;
+    int resolution;
+} blocks[] = {{CH_BLOCK_10S, 0}, {CH_BLOCK_5M, 1},   {CH_PROGRAM_5M, 1},
+              {CH_BLOCK_1H, 2},  {CH_PROGRAM_1H, 2}, {CH_BLOCK_NEW, 2}};
+
 int clickhouse_tidy(struct store *store, const struct store_keep *keep, int64_t now_s,
                     struct buf *why)
 {
@@ -76,8 +83,9 @@ int clickhouse_tidy(struct store *store, const struct store_keep *keep, int64_t 
         bool months = i == STORE_RESOLUTIONS - 1;
         up_to = fleet_floor(now_s - keep->seconds[i], store_resolution_s[STORE_RESOLUTIONS - 1]);
         r = record_removed(s, i, up_to, why);
-        if (r == 0)
-            r = drop_partitions(s, CH_SAMPLE + (enum clickhouse_table)i, months, up_to, why);
+        for (size_t k = 0; k < ARRAY_SIZE(blocks) && r == 0; k++)
+            if (blocks[k].resolution == i)
+                r = drop_partitions(s, blocks[k].table, false, up_to, why);
         if (r == 0)
             r = drop_partitions(s, CH_LATENCY + (enum clickhouse_table)i, months, up_to, why);
         if (r == 0 && months)

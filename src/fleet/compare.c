@@ -38,16 +38,17 @@ static int64_t method_of(struct comparison *c, uint32_t frame)
 }
 
 /* The methods of a stack, each once, the running one first. */
-static int methods_of_stack(struct comparison *c, uint64_t stack, uint64_t *ret)
+static int methods_of_stack(struct comparison *c, uint64_t stack, struct compare_list *ret)
 {
-    const uint64_t *known = map_get(&c->stack_at, stack);
     struct store_stack path;
     size_t start = c->lists.len;
-    if (known) {
-        *ret = *known;
+    int e = stack < c->stack_at.len ? 0 : vec_extend(&c->stack_at, stack + 1 - c->stack_at.len);
+    if (e < 0)
+        return e;
+    *ret = c->stack_at.data[stack];
+    if (ret->n)
         return 0;
-    }
-    int e = store_stack(c->store, c->r, stack, &path);
+    e = store_stack(c->store, c->r, stack, &path);
     for (size_t i = e == 0 ? path.depth : 0; i-- > 0 && e == 0;) {
         int64_t m = method_of(c, path.frames[i]);
         if (m < 0)
@@ -56,8 +57,10 @@ static int methods_of_stack(struct comparison *c, uint64_t stack, uint64_t *ret)
         c->seen.data[m] = (uint32_t)stack + 1;
         e = again ? 0 : vec_push(&c->lists, (uint32_t)m);
     }
-    *ret = (uint64_t)start << 32 | (c->lists.len - start);
-    return e < 0 ? e : map_put(&c->stack_at, stack, *ret);
+    *ret = (struct compare_list){(uint32_t)start, (uint32_t)(c->lists.len - start) + 1};
+    if (e == 0)
+        c->stack_at.data[stack] = *ret;
+    return e;
 }
 
 static int add_to_instance(struct comparison *c, uint32_t instance, uint32_t method,
@@ -146,10 +149,10 @@ static int on_block(void *context, const struct store_block *b)
     for (size_t i = 0; i < b->entries->list.len && e == 0; i++) {
         const struct fleet_entry *entry = &b->entries->list.data[i];
         double value = (double)(c->weights ? entry->weight : entry->count);
-        uint64_t list = 0;
+        struct compare_list list = {0};
         e = methods_of_stack(c, entry->stack, &list);
-        for (uint64_t k = 0; k < (list & UINT32_MAX) && e == 0; k++) {
-            uint32_t number = c->lists.data[(list >> 32) + k];
+        for (uint32_t k = 0; k + 1 < list.n && e == 0; k++) {
+            uint32_t number = c->lists.data[list.start + k];
             struct compare_now *now = &c->now.data[number];
             if (now->x[1] == 0)
                 e = vec_push(&c->touched, number);
@@ -205,7 +208,7 @@ static void forget_view(struct comparison *c)
     vec_release(&c->instance_n);
     vec_release(&c->cells);
     map_release(&c->method_of_frame);
-    map_release(&c->stack_at);
+    vec_release(&c->stack_at);
     vec_release(&c->lists);
     if (c->seen.len)
         memset(c->seen.data, 0, c->seen.len * sizeof(*c->seen.data));

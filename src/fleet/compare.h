@@ -35,6 +35,10 @@ struct compare_cell {
     double x[2];
 };
 
+struct compare_list {
+    uint32_t start, n; /* 1 more than there are; 0: not known yet */
+};
+
 struct comparison {
     struct store *store;
     struct buf *why;
@@ -50,7 +54,8 @@ struct comparison {
     VEC(uint32_t) seen;          /* by method: the last stack that it was counted for, + 1 */
     int side;
     struct map method_of_frame;
-    struct map stack_at; /* stack: start << 32 | number of methods, the running one first */
+    /* By stack: its methods in lists, the running one first. */
+    VEC(struct compare_list) stack_at;
     VEC(uint32_t) lists;
     struct map instance_of; /* series: its number in instance_n */
     VEC(double) instance_n;

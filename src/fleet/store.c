@@ -54,6 +54,11 @@ int store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s, st
     return s->ops->tidy(s, keep, now_s, why);
 }
 
+int store_merge(struct store *s, struct buf *why)
+{
+    return s->ops->merge ? s->ops->merge(s, why) : 0;
+}
+
 int store_begin(struct store *s, const struct fleet_choice *choice, struct store_read **ret,
                 struct buf *why)
 {

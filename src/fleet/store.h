@@ -47,7 +47,12 @@ struct fleet_choice {
     int64_t from_s, to_s;       /* since 1970; to_s 0: up to the end */
     const char *type;           /* "cpu", "wall" ... */
     enum fleet_name_kind names; /* whose latencies are read */
-    bool merged;    /* the caller ignores the times and series of blocks, so they may be wrong */
+    /*
+     * The caller ignores the times of blocks, and hosts and instances of their series, so they may
+     * be wrong.
+     */
+    bool by_program;
+    bool merged;    /* it ignores everything of their series */
     int64_t step_s; /* resolutions coarser than this are of no use; 0: any will do */
 };
 
@@ -109,6 +114,7 @@ struct store_ops {
                      struct store_adding **ret, bool *ret_new, struct buf *why);
     int (*add_end)(struct store *s, struct store_adding *a, bool *ret_new, struct buf *why);
     int (*tidy)(struct store *s, const struct store_keep *keep, int64_t now_s, struct buf *why);
+    int (*merge)(struct store *s, struct buf *why); /* NULL: there is nothing to merge */
     void (*close)(struct store *s);
     int (*begin)(struct store *s, const struct fleet_choice *choice, struct store_read **ret,
                  struct buf *why);
@@ -162,6 +168,12 @@ int store_add_end(struct store *s, struct store_adding *a, bool *ret_new,
 /* Removes samples that are older than `keep` allows, and stacks that no sample refers to. */
 int store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s,
                struct buf *why) must_check;
+
+/*
+ * Merges what uploads added, so that questions read less. It changes no answer, and may be called
+ * at any time. An engine that merges when it adds does nothing.
+ */
+int store_merge(struct store *s, struct buf *why) must_check;
 
 /* Begins to answer a question; the choice must outlive it. */
 int store_begin(struct store *s, const struct fleet_choice *choice, struct store_read **ret,

@@ -52,9 +52,11 @@ int stack_sums_add(struct stack_sums *s, const struct store_block *b)
 {
     size_t n = b->entries->list.len;
     const struct fleet_entry *e = b->entries->list.data;
-    /* The entries are sorted by stack. */
-    int r = n ? reach(s, e[n - 1].stack) : 0;
-    for (size_t i = 0; r == 0 && i < n; i++) {
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        r = reach(s, e[i].stack);
+        if (r < 0)
+            break;
         struct sum *at = &s->by_stack.data[e[i].stack];
         at->samples += e[i].count;
         at->weight += e[i].weight;

@@ -112,20 +112,21 @@ static void blocks_hold_what_was_put_in(void **state)
         {{1, 0, 0, 0, 5}, {2, 0, 0, 1, 0}, {3, 0, 0, 0, 0}},
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(lists); i++) {
+        const struct fleet_entry *list = lists[i / 2];
         struct fleet_entries e = {0}, back = {0};
         struct buf data = BUF(1 << 20);
         for (int k = 2; k >= 0; k--)
-            assert_int_equal(vec_push(&e.list, lists[i][k]), 0);
+            assert_int_equal(vec_push(&e.list, list[k]), 0);
         fleet_entries_settle(&e);
-        fleet_block_write(&e, &data);
+        if (i % 2)
+            fleet_block_write_hashes(&e, &data);
+        else
+            fleet_block_write(&e, &data);
         assert_int_equal(fleet_block_read(&back, data.data, data.len), 0);
         assert_int_equal(back.list.len, 3);
-        assert_memory_equal(back.list.data, lists[i], sizeof(lists[i]));
-        /*
-         * Missing and additional bytes are detected, and so are contents that no version has
-         * written.
-         */
+        assert_memory_equal(back.list.data, list, sizeof(lists[0]));
+        /* Missing and additional bytes are detected, and so are contents that no version wrote. */
         for (size_t len = 0; len < data.len; len++)
             assert_int_equal(fleet_block_read(&back, data.data, len), -EBADMSG);
         buf_u8(&data, 0);

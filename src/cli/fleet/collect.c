@@ -51,7 +51,7 @@ static const struct arg_set collect_set = {"Where", collect_args};
 static const struct arg_set limit_set = {"Limits", limit_args};
 static const struct arg_set *const collect_sets[] = {&collect_set, &limit_set, NULL};
 
-enum { TIDY_EVERY_S = 600, ADDRESS_MAX = 128 };
+enum { TIDY_EVERY_S = 600, MERGE_EVERY_S = 120, ADDRESS_MAX = 128 };
 
 static int wrong(const char *what, const char *why)
 {
@@ -186,12 +186,24 @@ static void tidy(struct collector *c)
         complain(c->store_url, "cannot remove what is old", why.len ? buf_str(&why) : strerror(-r));
 }
 
+static void merge(struct collector *c)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int r = store_merge(c->store, &why);
+    /* Senders hear of a full disk or a server that is down, and merging can wait. */
+    if (r < 0 && r != -EBUSY && r != -ENOSPC)
+        complain(c->store_url, "cannot merge what is new", why.len ? buf_str(&why) : strerror(-r));
+}
+
 static void wait_for_the_end(struct collector *c, const sigset_t *signals)
 {
-    struct timespec every = {.tv_sec = TIDY_EVERY_S};
-    do
-        tidy(c);
-    while (sigtimedwait(signals, NULL, &every) < 0 && (errno == EAGAIN || errno == EINTR));
+    struct timespec every = {.tv_sec = MERGE_EVERY_S};
+    unsigned round = 0;
+    do {
+        merge(c);
+        if (round++ % (TIDY_EVERY_S / MERGE_EVERY_S) == 0)
+            tidy(c);
+    } while (sigtimedwait(signals, NULL, &every) < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 static int serve(struct collector *c, const char *address, uint16_t port)

@@ -4,6 +4,8 @@ servers that are down, and its addresses.
 """
 import concurrent.futures
 import contextlib
+import itertools
+import json
 import os
 import pathlib
 import random
@@ -15,7 +17,7 @@ import pytest
 
 import clickhouse
 import lab
-from fleet_lab import NOW, children_of, collector, fleet, stacks, total
+from fleet_lab import NOW, Collector, children_of, collector, fleet, pprof, stacks, total
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ def test_a_shard_that_is_away_loses_and_doubles_nothing(tmp_path, own):
         own[1].start()
         assert total(c) == sum(uploads.values()) + len(uploads)
         per_shard = [
-            int(s.ask(f"SELECT count() FROM {store.split('/')[3].split('?')[0]}.sample_10s"))
+            int(s.ask(f"SELECT count() FROM {store.split('/')[3].split('?')[0]}.block_10s"))
             for s in own
         ]
         assert all(per_shard), "both shards have some"
@@ -194,7 +196,7 @@ def test_uploads_that_wait_are_inserted_together(tmp_path, own):
         one = inserts()
         c.send(stacks(main_work=1), service="s", host="third", **{"from": NOW})
         alone = inserts() - one
-        assert alone >= 5, "series, samples of three lengths, upload"
+        assert alone >= 4, "series, samples of two lengths, upload"
         for s in own:
             s.process.send_signal(signal.SIGSTOP)
         done = [
@@ -226,13 +228,14 @@ def test_what_is_old_is_removed(tmp_path, shards):
             c.send(stacks(main_work=n), service="s", **{"from": now - 86400 * ago})
         assert total(c) == 15
     with collector(tmp_path, "--keep", "1h,10d,50d", store=store) as c:
+        tables = ("block_new", "block_10s", "block_5m", "program_5m", "block_1h", "program_1h")
 
         def rows(table):
             database = store.split("/")[3].split("?")[0]
             return sum(int(s.ask(f"SELECT count() FROM {database}.{table}")) for s in shards)
 
         lab.wait_for(
-            lambda: (rows("sample_10s"), rows("sample_5m"), rows("sample_1h")) == (1, 2, 3),
+            lambda: [rows(table) for table in tables] == [0, 1, 2, 2, 3, 3],
             120,
             "the end of old partitions",
         )
@@ -295,39 +298,289 @@ def test_names_with_quotes_and_one_server_alone(tmp_path, shards):
             }
 
 
-def test_tables_of_an_older_version_are_upgraded(tmp_path, shards):
-    """Version 1 had names of requests alone. A reader only reports what is to be done; a collector
-    does it, and nothing is lost.
-    """
+class Rows:
+    """The rows of a store's tables, on all of its servers."""
+
+    def __init__(self, servers, store):
+        self.servers, self.store = servers, store
+        self.database = store.split("/")[3].split("?")[0]
+
+    def ask(self, sql):
+        """The answers of all servers; `DB.` stands for the database."""
+        sql = sql.replace("DB.", f"{self.database}.")
+        return [clickhouse.ClickHouse.ask(server, sql).strip() for server in self.servers]
+
+    def count(self, table):
+        return sum(map(int, self.ask(f"SELECT count() FROM DB.{table}")))
+
+    def merge(self, folder):
+        """A collector merges what is new when it starts."""
+        with collector(folder, store=self.store):
+            lab.wait_for(lambda: not self.count("block_new"), 120, "merging")
+
+
+def sorted_lists(answer):
+    """An answer in which rows of equal rank have one order."""
+    if isinstance(answer, dict):
+        return {key: sorted_lists(value) for key, value in answer.items()}
+    if isinstance(answer, list):
+        return sorted(map(sorted_lists, answer), key=json.dumps)
+    return answer
+
+
+def answers(store):
+    """What a store says about all uploads, and about parts of them in steps of all lengths."""
+    start = NOW - 4 * 3600
+    parts = (
+        [],
+        ["--host", "h1"],
+        ["--version", "1.1", "--label", "zone=a", "--from", start + 3600],
+        ["--from", start + 130, "--to", start + 9000],
+        ["--from", start + 3600 + 10, "--to", start + 3600 + 890],
+    )
+    return [
+        sorted_lists(fleet(store, *verb, *map(str, part)))
+        for part in parts
+        for verb in (
+            ["top"],
+            ["top", "--service", "*", "--limit", "1000"],
+            ["flame"],
+            ["flame", "--metric", "allocations"],
+            ["services"],
+            ["query", "--method", "Main.*"],
+        )
+    ] + [
+        sorted_lists(fleet(store, *verb))
+        for verb in (["diff", "--base", "version=1.0"], ["findings"])
+    ]
+
+
+@pytest.mark.parametrize("kind", ["shards", "current_clickhouse"])
+def test_merging_changes_no_answer(tmp_path, request, kind):
+    """What is new, what was merged, what is late and what comes again add up to what SQLite says."""
+    servers = request.getfixturevalue(kind)
+    servers = servers if kind == "shards" else [servers]
+    store = clickhouse.address(servers, clickhouse.new_database(), cluster=kind == "shards")
+    random.seed(27)
+    uploads = [
+        (
+            stacks(**{f"main_f{i % 5}": i % 7 + 1, f"main_g{i % 3}_deep": 2, "main": 1}),
+            pprof("alloc_space", "bytes", **{f"main_new{i % 3}": 4096 * (i % 11 + 1)}),
+            {
+                "service": f"s{i % 2}",
+                "version": f"1.{i % 4 // 2}",
+                "host": f"h{i % 3}",
+                "labels": {"zone": "ab"[i % 5 == 0]},
+                "from": NOW - 4 * 3600 + i * 97,
+            },
+        )
+        for i in range(100)
+    ]
+    random.shuffle(uploads)
+
+    def send(to, some):
+        for i, (cpu, alloc, origin) in some:
+            for part, body in (("cpu", cpu), ("alloc", alloc)):
+                to.send(body, id=f"{part}{i}", **origin)
+
+    rows = Rows(servers, store)
+    with collector(tmp_path) as sqlite:
+        numbered = list(enumerate(uploads))
+        for some in (numbered[:60], numbered[60:]):
+            send(sqlite, some)
+            expected = answers(sqlite)
+            with collector(tmp_path, store=store) as c:
+                send(c, some)
+                assert answers(c) == expected
+            rows.ask("DROP TABLE IF EXISTS DB.again")
+            rows.ask("CREATE TABLE DB.again AS DB.block_new")
+            rows.ask("INSERT INTO DB.again SELECT * FROM DB.block_new")
+            rows.merge(tmp_path)
+            assert answers(store) == expected
+        # Each bucket has one row, and an upload that comes once more changes none.
+        hours = {(s, v, h, str(z), t // 3600) for s, v, h, z, t in (u[2].values() for u in uploads)}
+        programs = {(s, v, z, t) for s, v, h, z, t in hours}
+        assert rows.count("block_1h FINAL") == 2 * len(hours)
+        # A program has a row on each server that has series of it.
+        n = rows.count("program_1h FINAL")
+        assert 2 * len(programs) <= n <= 2 * (len(programs) if len(servers) == 1 else len(hours))
+        assert rows.count("again") > 50
+        rows.ask("INSERT INTO DB.block_new SELECT * FROM DB.again")
+        assert answers(store) == expected
+        rows.merge(tmp_path)
+        assert answers(store) == expected
+
+
+def test_kills_while_two_collectors_merge_lose_and_double_nothing(tmp_path, shards):
     store = clickhouse.new_store(shards)
-    database = store.split("/")[3].split("?")[0]
+    rows = Rows(shards, store)
+    uploads = {f"u{i}": i % 13 + 1 for i in range(160)}
+    random.seed(3)
+    sent = 0
+
+    def send(c, key):
+        n = uploads[key]
+        c.send(
+            stacks(**{f"main_f{n}": n, "main_all": 1}),
+            service=f"s{n % 3}",
+            host=f"h{n % 2}",
+            id=key,
+            **{"from": NOW - 3600 * (int(key[1:]) % 20 + 1)},
+        )
+        return n + 1
+
+    keys = iter(uploads)
     with collector(tmp_path, store=store) as c:
-        c.send(stacks(main_work=5), service="s", **{"from": NOW})
-    for server in shards:
-        server.ask(f"DROP TABLE {database}.schema_version_2")
-        server.ask(f"CREATE TABLE {database}.schema_version_1 (unused UInt8) ENGINE = Memory")
+        for some in range(8):
+            sent += sum(send(c, key) for key in itertools.islice(keys, 20))
+            others = [Collector(tmp_path, store=store) for _ in range(2)]
+            time.sleep(random.random() / 2)
+            for other in others:
+                other.kill()
+            assert total(store) == sent
+    assert sent == sum(uploads.values()) + len(uploads)
+    rows.merge(tmp_path)
+    assert total(store) == total(store, "--host", "h*") == sent
+    methods = fleet(store, "top", "--service", "*")["methods"]
+    assert {m["method"]: m["self"] for m in methods if m["method"].startswith("Main.f")} == {
+        f"Main.f{n}": n * sum(v == n for v in uploads.values()) for n in range(1, 14)
+    }
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def samples_of(data):
+    """Stack, samples and weight of each entry of a block that has no requests."""
+    assert data[0] == 9, "hashes and weights"
+    n, at = varint(data, 1)
+    hashes = [int.from_bytes(data[at + 8 * i : at + 8 * i + 8], "little") for i in range(n)]
+    at += 8 * n
+    numbers = []
+    for _ in range(2 * n):
+        number, at = varint(data, at)
+        numbers.append(number)
+    return zip(hashes, numbers, numbers[n:])
+
+
+SAMPLE = (
+    "(type String, unit String, series UInt64, start UInt32, upload UInt64, stack UInt64, request UInt64,"
+    " trace FixedString(16), samples UInt64, weight UInt64)"
+)
+
+
+def make_old(rows, version, trace):
+    """Turns a store into one that a program of that version would have made. Steps of 10 s and of 5 min
+    are no longer kept of what is older than 30 days.
+    """
+    for table, step in (("10s", 10), ("5m", 300), ("1h", 3600)):
+        by = "toYYYYMM" if table == "1h" else "toYYYYMMDD"
+        rows.ask(
+            f"CREATE TABLE DB.sample_{table} {SAMPLE} ENGINE = ReplacingMergeTree PARTITION BY {by}(toDateTime(start, 'UTC'))"
+            " ORDER BY (type, unit, series, start, upload, stack, request, trace)"
+        )
+        rows.ask(
+            f"CREATE TABLE DB.all_sample_{table} {SAMPLE} ENGINE = Distributed({clickhouse.CLUSTER}, {rows.database}, sample_{table}, series)"
+        )
+        for server, answer in zip(
+            rows.servers,
+            rows.ask("SELECT type, unit, series, start, upload, hex(data) FROM DB.block_10s"),
+        ):
+            sums = {}
+            for line in filter(None, answer.split("\n")):
+                kind, unit, series, start, upload, data = line.split("\t")
+                if int(start) < NOW - 30 * 86400 and step < 3600:
+                    continue
+                for stack, count, weight in samples_of(bytes.fromhex(data)):
+                    key = (kind, unit, int(series), int(start) // step * step, int(upload), stack)
+                    before = sums.get(key, (0, 0))
+                    sums[key] = (before[0] + count, before[1] + weight)
+            values = ",".join(
+                f"('{k[0]}','{k[1]}',{k[2]},{k[3]},{k[4]},{k[5]},0,unhex('{trace if step == 10 else '00' * 16}'),{v[0]},{v[1]})"
+                for k, v in sums.items()
+            )
+            if values:
+                server.ask(f"INSERT INTO {rows.database}.sample_{table} VALUES {values}")
+    for table in "block_10s", "block_new", "block_5m", "block_1h", "program_5m", "program_1h":
+        rows.ask(f"DROP TABLE DB.{table}")
+        rows.ask(f"DROP TABLE DB.all_{table}")
+    rows.ask("DROP TABLE DB.schema_version_3")
+    rows.ask(f"CREATE TABLE DB.schema_version_{version} (unused UInt8) ENGINE = Memory")
+    if version == 1:  # it had names of requests alone
         for table, engine in (
             ("request", "ReplacingMergeTree ORDER BY hash"),
-            ("all_request", f"Distributed({clickhouse.CLUSTER}, {database}, request, hash)"),
+            ("all_request", f"Distributed({clickhouse.CLUSTER}, {rows.database}, request, hash)"),
         ):
-            server.ask(f"DROP TABLE {database}.{table}")
-            server.ask(
-                f"CREATE TABLE {database}.{table} (hash UInt64, name String) ENGINE = {engine}"
-            )
-    shards[0].ask(f"INSERT INTO {database}.request VALUES (77, 'GET /')")
+            rows.ask(f"DROP TABLE DB.{table}")
+            rows.ask(f"CREATE TABLE DB.{table} (hash UInt64, name String) ENGINE = {engine}")
+        rows.servers[0].ask(f"INSERT INTO {rows.database}.request VALUES (77, 'GET /')")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_tables_of_an_older_version_are_upgraded(tmp_path, shards, version):
+    """A reader only reports what is to be done; a collector does it, also after it was killed while it
+    did, and nothing is lost.
+    """
+    store = clickhouse.new_store(shards)
+    rows = Rows(shards, store)
+    trace = "0123456789ABCDEF" * 2
+    times = [NOW - 40 * 86400, *(NOW - 3600 * 5 + 400 * i for i in range(40))]
+
+    def send(c, i):
+        c.send(
+            stacks(**{f"main_f{i % 7}": i + 1, "main_all": 1}),
+            service=f"s{i % 3}",
+            version=f"1.{i % 2}",
+            host=f"h{i % 4}",
+            id=str(i),
+            **{"from": times[i]},
+        )
+
+    with collector(tmp_path, store=store) as c:
+        for i in range(len(times)):
+            send(c, i)
+        assert total(c) == sum(range(len(times) + 1)) + len(times)
+    expected = answers(store)
+    make_old(rows, version, trace)
     asked = lab.jvmscope("fleet", "top", "--store", store)
     assert (
         asked.returncode == 1
         and "`jvmscope collect` upgrades it" in asked.stderr
         and len(asked.stderr.splitlines()) == 1
     ), asked
+    command = [lab.BUILD / "jvmscope", "collect", "--store", store, "--listen", "127.0.0.1:0"]
+    for i in range(4):
+        killed = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        time.sleep(0.1 * 2**i)
+        killed.kill()
+        killed.wait()
     with collector(tmp_path, store=store) as c:
-        assert total(c) == 5
-        assert [s.ask(f"SELECT kind, name FROM {database}.request").split() for s in shards] == [
-            ["0", "GET", "/"],
-            [],
-        ]
+        assert answers(c) == expected
+        if version == 1:
+            assert rows.ask("SELECT kind, name FROM DB.request") == ["0\tGET /", ""]
+        # All rows of the finest step kept their traces, and an upload that was known still is.
+        assert rows.ask(
+            "SELECT count() FROM DB.block_10s WHERE traces[1] != unhex('%s')" % trace
+        ) == ["0", "0"]
+        assert rows.count("block_10s FINAL") == len(times) - 1
+        send(c, 3)
+        assert answers(c) == expected
         c.send(stacks(main_work=2), service="s", **{"from": NOW})
-        assert total(c) == 7
+        assert total(c) == sum(range(len(times) + 1)) + len(times) + 2
+    tables = {
+        t
+        for answer in rows.ask(
+            "SELECT name FROM system.tables WHERE database = '%s'" % rows.database
+        )
+        for t in answer.split()
+    }
+    assert not [t for t in tables if "sample" in t]
     with collector(tmp_path, store=store) as c:  # nothing is left to do
-        assert total(c) == 7
+        assert total(c) == sum(range(len(times) + 1)) + len(times) + 2
