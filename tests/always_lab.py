@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings that are always on: how they are attached, read and asked."""
+"""Recordings that are always on: helpers that attach, read and query them."""
 import json
 import os
 import pathlib
@@ -25,7 +25,7 @@ def status(pid):
 
 
 def memory_of(now):
-    """What status says that the agent has in memory, in bytes."""
+    """The bytes that the agent has in memory according to status."""
     return now["memory.tables_bytes"] + now["names.bytes"] + now["ring.name_bytes"]
 
 

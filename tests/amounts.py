@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the program tests/java/Amounts.java does, as its source says it."""
+"""What the program tests/java/Amounts.java does, according to its source."""
 import re
 
 import lab

@@ -44,7 +44,7 @@ def free_ports(n):
 
 
 class ClickHouse:
-    """One server. Anybody may create `databases` on it."""
+    """One server. Every user may create `databases` on it."""
 
     def __init__(self, folder, ports, shards):
         self.folder = pathlib.Path(folder)
@@ -108,7 +108,7 @@ def servers(folder, n):
 
 
 class CurrentClickHouse:
-    """A ClickHouse of today, which anybody may create databases on (tools/setup check installs
+    """A current ClickHouse on which every user may create databases (tools/setup check installs
     it).
     """
 

@@ -84,7 +84,7 @@ count_started()
 def left_behind(at_end=True):
     """Returns the files in shared folders that belong to programs that this process started: their
     names contain the process id. Files of other runs on the machine are not included. At the end,
-    when no program is running, what a JDK leaves when its VM is killed is removed.
+    when no program is running, removes what a JDK leaves when its VM is killed.
     """
     left = []
     for entry in (e for folder in SHARED for e in os.scandir(folder)):
@@ -101,12 +101,12 @@ def left_behind(at_end=True):
     return sorted(left)
 
 
-SEEN = {}  # what was left behind at the end of a test, by path: the first such test
+SEEN = {}  # what was left behind at the end of a test: path -> the first such test
 
 
 def pytest_runtest_logfinish(nodeid):
-    """Remembers after which test a file was there. It fails the run only if it is still there at
-    the end, see pytest_sessionfinish.
+    """Remembers after which test a file existed. The run fails only if the file still exists at the
+    end, see pytest_sessionfinish.
     """
     if STARTED - pytest_runtest_logfinish.known:
         pytest_runtest_logfinish.known = set(STARTED)
@@ -125,7 +125,7 @@ def still_left():
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
 def pytest_testnodedown(node):
-    """In the process that reports: receives what the tests of a worker left."""
+    """In the process that reports: receives what the tests of a worker left behind."""
     LEFT.extend(getattr(node, "workeroutput", {}).get("left", []))
 
 
@@ -133,8 +133,8 @@ LEFT = []
 
 
 def pytest_configure(config):
-    # Under nohup or in the background of a script these are ignored, and so they would be in every
-    # program that is tested.
+    # Under nohup or in the background of a script these signals are ignored, and every program that
+    # is tested would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: part of make check-all, not of make check")
@@ -158,9 +158,12 @@ def pytest_addoption(parser):
     )
 
 
-FEW = 6  # failed tests of 2,500 are run again; a defect of the program breaks more, or breaks them every time
+# How many failed tests, of 2,500, may be run again: a defect of the program breaks more, or breaks
+# them every time.
+FEW = 6
 
-# What no load of the machine explains: the test is a failure whatever it does when it is run again.
+# Texts that no load of the machine explains: such a test has failed, whatever happens when it is
+# run again.
 CRASHES = re.compile(
     r"SIGSEGV|SIGABRT|SIGBUS|SIGILL|hs_err|fatal error has been detected|Sanitizer|runtime error:"
     r"|core dumped|returncode=-(?:4|6|7|8|11)\b"
@@ -168,10 +171,9 @@ CRASHES = re.compile(
 
 
 def run_again(failed):
-    """
-    Of a few failed tests, those that pass three times in a row when nothing else runs. With 2,500
-    tests on a shared machine, some that fail once in a thousand runs make most runs of all fail.
-    Many failures, and crashes, are failures at once.
+    """Runs a few failed tests again, and returns those that pass three times in a row when nothing
+    else runs. With 2,500 tests on a shared machine, some that fail once in a thousand runs make
+    most runs of all of them fail. If many tests fail, or one crashes, that is a failure at once.
     """
     if len(failed) > FEW or any(CRASHES.search(report.longreprtext) for report in failed):
         return []
@@ -206,8 +208,8 @@ def pytest_runtest_logreport(report):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session, exitstatus):
-    """Runs in the process that reports the results; the others have no reporter. A run that leaves
-    files of its programs in the shared folders has failed.
+    """Runs in the process that reports the results; the others have no reporter. A run fails if it
+    leaves files of its programs in the shared folders.
     """
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left"] = still_left()
@@ -234,8 +236,8 @@ def pytest_sessionfinish(session, exitstatus):
         session.exitstatus = pytest.ExitCode.OK
 
 
-# The files that take longest, in that order; they are begun first, so that no worker is alone with
-# one of them at the end.
+# The files that take longest, in that order. They begin first, so that no worker is alone with one
+# of them at the end.
 LONGEST = (
     "test_page",
     "test_platforms",
@@ -308,9 +310,9 @@ def pytest_collection_modifyitems(items):
 
 
 def daily_jdks(name, versions, most):
-    """The JDKs on which `make check` runs a test that `make check-all` runs on all of the
-    versions: every second one, from one that the test's name chooses, so that every JDK runs about
-    half of the tests. most: a limit for their number, or None.
+    """The JDKs on which `make check` runs a test that `make check-all` runs on all of the versions:
+    every second one. The test's name chooses the first, so that every JDK runs about half of the
+    tests. most: a limit for their number, or None.
     """
     n = len(versions)
     first = zlib.crc32(name.encode()) % n
@@ -350,7 +352,7 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_sessionstart(session):
-    """In the process that reports, when there are others: they find most programs compiled."""
+    """In the process that reports, when there are workers: compiles most programs for them."""
     if (
         getattr(session.config.option, "numprocesses", None)
         and not session.config.option.collectonly
@@ -391,8 +393,8 @@ def current_clickhouse(tmp_path_factory):
 
 @pytest.fixture
 def jdk(request):
-    """A lab.Jdk: runs programs under one version of the matrix. What still runs at the test's end
-    is killed.
+    """A lab.Jdk: runs programs under one version of the matrix. Programs that are still running
+    when the test ends are killed.
     """
     if not lab.matrix_ready():
         pytest.skip(f"JDK {request.param}: the chroot is not there (tools/jdks setup)")
@@ -407,8 +409,8 @@ def jdk(request):
 
 @pytest.fixture
 def container(jdk):
-    """A control group as container engines name it, and the container's number. What the jdk
-    started must be in it and ends before.
+    """A control group with the name that container engines would give it, and the container's id.
+    The programs that the jdk starts must be in it and end before it is removed.
     """
     digits = uuid.uuid4().hex * 2
     group = next(
@@ -494,7 +496,7 @@ class UnitProgram(pytest.Collector):
                 CMOCKA_MESSAGE_OUTPUT="TAP",
                 UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
             )
-            # In a folder of its own, so that nothing is left of a program that fails or is killed.
+            # In a separate folder, so that a program that fails or is killed leaves nothing behind.
             with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp") as folder:
                 (pathlib.Path(folder) / "tests").symlink_to(ROOT / "tests")
                 done = subprocess.run(
@@ -527,7 +529,7 @@ class UnitTest(pytest.Item):
 
 
 def longest_files(stats):
-    """The files whose tests took longest, with their seconds: LONGEST should begin with these."""
+    """The files whose tests took longest, with their seconds. LONGEST should begin with these."""
     seconds = collections.Counter()
     for report in (r for reports in stats.values() for r in reports if hasattr(r, "duration")):
         seconds[

@@ -34,7 +34,7 @@ class Library:
         self.lock = threading.Lock()
 
     def run(self, sql):
-        """What is answered, and the error or None."""
+        """Returns the answer, and the error or None."""
         result = self.lib.chdb_query_n(
             self.connection, sql, len(sql), b"TabSeparated", len("TabSeparated")
         )
@@ -45,8 +45,8 @@ class Library:
         return answer, error
 
     def ask(self, database, sql, data):
-        """data: what an INSERT takes, or None. It comes from a file, because white space at the end
-        of a statement is removed.
+        """data: the rows for an INSERT, or None. They come from a file, because white space at the
+        end of a statement is removed.
         """
         with self.lock, tempfile.NamedTemporaryFile() as file:
             if data is not None:

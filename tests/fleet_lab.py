@@ -52,7 +52,7 @@ class Collector:
         return answer.status, text, answer.headers
 
     def ask_bytes(self, path, body):
-        """Posts a message of protobuf; the status, the answer's bytes and its headers."""
+        """Posts a protobuf message. Returns the status, the answer's bytes and its headers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("POST", path, body, {"Content-Type": "application/proto"})
         answer = connection.getresponse()
@@ -88,8 +88,8 @@ def collector(folder, *options, store=None):
 
 
 def fleet(c, verb, *options):
-    """The answer of `jvmscope fleet`, read from the store itself. One that holds nothing says why,
-    and its status is 1.
+    """Returns the answer of `jvmscope fleet`, read from the store itself. An empty answer must say
+    why it is empty, and its status is 1.
     """
     store = c.store if isinstance(c, Collector) else c
     done = lab.jvmscope("fleet", verb, "--json", "--store", store, *options)

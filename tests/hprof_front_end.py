@@ -70,7 +70,7 @@ class FrontEnd:
         lab.wait_for(come, seconds, "the answer")
 
     def samples(self, at_least=1, cutoff=0.0):
-        """CPU SAMPLES by command, once there are enough, because the machine may be busy with other
+        """Requests CPU SAMPLES once there are enough, because the machine may be busy with other
         things.
         """
 

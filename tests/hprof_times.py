@@ -88,12 +88,13 @@ def _short(name):
 
 
 def wrong_counts(text, jdk, n):
-    """The calls of TimesTruth, with n rounds, whose counts in a text are not what they should be:
-    {(callee, caller): (found, expected)}.
+    """The calls of TimesTruth, with n rounds, whose counts in a text are wrong: {(callee, caller):
+    (found, expected)}.
     """
     found = {}
     for (callee, *caller), count in calls(text, "TimesTruth").items():
         key = (_short(callee), _short(caller[0]) if caller else "")
         found[key] = found.get(key, 0) + count
-    # main's caller and what lambda$threads is called by are the JDK's matter.
+    # Callers outside the program, of main and of lambda$threads, are left out: they belong to the
+    # JDK.
     return {k: (found.get(k, 0), v) for k, v in _expected(jdk, n).items() if found.get(k, 0) != v}

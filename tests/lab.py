@@ -130,8 +130,8 @@ def jni_headers():
 
 
 def c_libraries(folder):
-    """For glibc and musl, the words of the compiler and what stands in front of a program. A file
-    of the compiler's is put into the folder.
+    """For glibc and musl, the compiler's command and what has to precede a program. A file for the
+    compiler is put into the folder.
     """
     if not ARCH:
         return {"glibc": (["gcc"], []), "musl": (["musl-gcc"], [])}
@@ -148,7 +148,7 @@ def c_libraries(folder):
 
 
 def musl_libc():
-    """musl's library, which is its loader too (package musl)."""
+    """musl's library, which is also its loader (package musl)."""
     if ARCH:
         return FOREIGN / "usr" / "lib" / f"{ARCH}-linux-musl" / "libc.so"
     return next(pathlib.Path("/lib").glob("*-linux-musl/libc.so"), None) or next(
@@ -157,7 +157,9 @@ def musl_libc():
 
 
 def jars():
-    """The jars of real programs, fetched once; RuntimeError says why there are none."""
+    """The jars of real programs, which are fetched once. Raises RuntimeError with the reason if
+    there are none.
+    """
     done = subprocess.run([ROOT / "tools" / "jars"], capture_output=True, text=True, timeout=600)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
@@ -191,8 +193,9 @@ def on_time():
 
 
 def wait_for(condition, limit, what):
-    """Waits until the condition is true, and returns its value. limit: seconds after which the
-    test fails, far more than a busy machine needs. what: names in the failure what did not happen.
+    """Waits until the condition is true, and returns its value. limit: seconds after which the test
+    fails, far more than a busy machine needs. what: text for the failure that says what did not
+    happen.
     """
     deadline = time.monotonic() + limit
     while not (value := condition()):
@@ -338,8 +341,8 @@ def lost(text):
 
 
 def stacks(pid):
-    """What each thread of a process does: its name, its state, what it waits for in the kernel, and
-    its stack as gdb sees it.
+    """Returns what each thread of a process does: its name, its state, what it waits for in the
+    kernel, and its stack according to gdb.
     """
     text = []
     for task in sorted(pathlib.Path(f"/proc/{pid}/task").glob("*"), key=lambda t: int(t.name)):
@@ -372,11 +375,11 @@ def stacks(pid):
 
 
 class Program(subprocess.Popen):
-    """A program that Jdk.start began. One that does not end in time says what its threads do, in
+    """A program that Jdk.start began. If it does not end in time, what its threads do appears in
     the output of the failed test.
     """
 
-    USUAL = 5  # seconds; the end of a shorter wait may be what a test expects
+    USUAL = 5  # seconds; some tests expect a shorter wait to end
     all = []
 
     def __init__(self, *args, **kwargs):
@@ -399,8 +402,8 @@ class Program(subprocess.Popen):
 
 
 def tell_stacks():
-    """Prints what the threads of all programs do that Jdk.start began and that still run: something
-    did not happen in time.
+    """Prints what the threads of all programs do that Jdk.start began and that are still running,
+    because something did not happen in time.
     """
     for process in Program.all:
         if process.poll() is None:
@@ -465,9 +468,9 @@ def compiled(name, release=8, jars=()):
 
 
 def compile_programs():
-    """Starts to compile all programs of one file that compile for release 8, in one VM, which
-    takes a tenth of the time that a compiler for each would. A test does not wait for it: it
-    compiles what it needs and is not there yet. Returns the process.
+    """Starts to compile, in one VM, all programs of one file that can be compiled for release 8.
+    This takes a tenth of the time that a compiler for each would take. A test does not wait for it,
+    but compiles what it needs and is not there yet. Returns the process.
     """
     programs = [
         _classes(source.stem, 8) for source in sorted((ROOT / "tests" / "java").glob("*.java"))
@@ -526,9 +529,9 @@ class Jdk:
         return process
 
     def kill_started(self):
-        """Kills the programs that start() began and that are still running, as after a failed
-        test. A VM that was always recording leaves its last minutes to explain its end. Tests do
-        not need them, so they are removed.
+        """Kills the programs that start() began and that are still running, as after a failed test.
+        A VM that was always recording leaves a file of its last minutes that explains its end.
+        Tests do not need these files, so they are removed.
         """
         for process in self.started:
             if process.poll() is None:
@@ -552,7 +555,7 @@ class Jdk:
 @contextlib.contextmanager
 def control_group(controller, limit, unified_limit, value):
     """A control group of either version with a limit: its folder, and the file of the limit. None
-    where none can be made.
+    where it cannot be made.
     """
     for root, name in ((f"/sys/fs/cgroup/{controller}", limit), ("/sys/fs/cgroup", unified_limit)):
         folder = pathlib.Path(root) / f"jvmscope-test-{os.getpid()}"
@@ -571,8 +574,8 @@ def control_group(controller, limit, unified_limit, value):
 
 
 def go_before_other_groups(folder):
-    """Gives a control group of CPU its time first, so that its limit takes the CPU from it and not
-    the rest of the machine.
+    """Schedules a control group of CPU before others, so that its limit takes the CPU from it
+    rather than the rest of the machine.
     """
     for name, most in (("cpu.shares", "262144"), ("cpu.weight", "10000")):
         if (folder / name).exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which options and verbs there are, as the command itself says."""
+"""The options and verbs that exist, according to the command itself."""
 import functools
 import json
 import os
@@ -10,7 +10,7 @@ import lab
 
 OPTIONS_READ = lab.BUILD / "tests" / "unit" / "options_read"
 
-# Commands that ask a VM, with what stands behind its process id.
+# Commands that make requests of a VM, with what follows the process id.
 ASKING = {
     "heap dump": [],
     "check": [],

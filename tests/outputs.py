@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what `convert` writes, each format by its own description, as weights of methods."""
+"""Reads what `convert` writes, each format according to its description, as weights of methods."""
 import base64
 import collections
 import gzip
@@ -20,7 +20,7 @@ class Weights:
     total: collections.Counter = field(default_factory=collections.Counter)
 
     def add(self, stack, weight):
-        """stack: the running method first."""
+        """stack: the running method comes first."""
         self.sum += weight
         if stack and not stack[0].startswith("["):
             self.own[stack[0]] += weight
@@ -145,5 +145,5 @@ def pprof(path):
 
 
 def method(rows, name):
-    """The row of a method in a table of --json, whatever its parameters; None: there is none."""
+    """Returns the row of a method in a table of --json, whatever its parameters, or None."""
     return next((r for r in rows if r["method"].split("(")[0] == name), None)

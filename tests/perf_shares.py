@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What share of a program's CPU time perf finds in the agent: an account that is independent of the
-agent's own.
+"""The share of a program's CPU time that perf finds in the agent: a measurement that is independent
+of the agent's own.
 """
 import subprocess
 
-# The JVM TI callbacks and natives of the agent call these of the program's own, which would run
-# without the agent, too.
+# The agent's JVM TI callbacks and natives call these functions of the program's own, which would
+# run without the agent, too.
 REAL = ("Unsafe_Park", "Unsafe_Unpark")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads Prometheus' text format, version 0.0.4, and accepts nothing that the format's description
-does not allow.
+"""Reads Prometheus' text format, version 0.0.4, and accepts nothing that the description of the
+format does not allow.
 """
 import re
 
@@ -21,8 +21,8 @@ def labels_of(text):
 
 
 def parse(text):
-    """Returns {name: {labels: value}} and {name: type}. The lines of a metric stand together,
-    behind its HELP and TYPE.
+    """Returns {name: {labels: value}} and {name: type}. The lines of a metric are together, after
+    its HELP and TYPE.
     """
     assert text.endswith("\n")
     values, types, helped = {}, {}, set()

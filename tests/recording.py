@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recording holds, as tests/unit/jfr_dump and the headers of its chunks show it."""
+"""The contents of a recording, as tests/unit/jfr_dump and the headers of its chunks show them."""
 import struct
 import subprocess
 

@@ -12,7 +12,7 @@ H2_JAR = pathlib.Path("/usr/share/java/h2.jar")
 
 
 def javac_sources(folder, classes=60):
-    """Writes `classes` source files with generics, lambdas, switches and inner classes; answers
+    """Writes `classes` source files with generics, lambdas, switches and inner classes. Returns
     their paths.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,13 +99,14 @@ def held_command(program, jdk, folder, jvm=("-Xmx256m",)):
     elif program == "javac":
         if not folder.exists():
             javac_sources(folder, 40)
-        # JDK 8 loads the compiler by a loader of its own: its classes are not on the class path.
+        # JDK 8 loads the compiler with a separate loader, because its classes are not on the class
+        # path.
         name, args, path, given = "Compiles", (folder,), [], ()
     elif program == "lucene":
         name, args, path = "Searches", (8000,), jars("lucene")
         given = path
     else:
-        # Tomcat 10 wants JDK 11. The program knows nothing that differs between the two.
+        # Tomcat 10 requires JDK 11. The program uses nothing that differs between the two.
         folder.mkdir(parents=True, exist_ok=True)
         name, args, path = (
             "ServesFiles",

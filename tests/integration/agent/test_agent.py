@@ -13,7 +13,7 @@ import lab
 LIBRARY = lab.BUILD / "libhprof.so"
 
 
-# Natives of the classes that instrumented code calls: the VM finds them by name.
+# Native methods of the classes that instrumented code calls. The VM finds them by name.
 PROBES = re.compile(r"Java_java_lang_Jvmscope\w+")
 
 
@@ -108,8 +108,8 @@ def undefined(library):
 
 @pytest.mark.parametrize("name", ["libhprof.so", "libjvmpi.so"])
 def test_the_agents_run_on_musl(name, tmp_path):
-    """musl's loader accepts the agents, and their code runs on a thread of its own, as far as a VM
-    without JVM TI allows.
+    """musl's loader accepts the agents, and their code runs on a separate thread, as far as that is
+    possible in a VM without JVM TI.
     """
     libc = lab.musl_libc()
     defined = subprocess.run(
@@ -302,7 +302,7 @@ def test_force_n_leaves_an_old_file_alone(jdk, tmp_path):
 @pytest.mark.parametrize("way", ["-Xrunhprof:", "-agentlib:hprof=", "JAVA_TOOL_OPTIONS"])
 @pytest.mark.jdks(11, 17, 27)
 def test_by_its_short_name(jdk, way, tmp_path):
-    """The VM finds the agent by its name on the library path; on JDK 8 the JDK's own agent comes
+    """The VM finds the agent by its name on the library path. On JDK 8 the JDK's own agent comes
     first (test_short_name_on_jdk8).
     """
     out = tmp_path / "out.txt"
@@ -320,7 +320,7 @@ def test_by_its_short_name(jdk, way, tmp_path):
 
 @pytest.mark.jdks(8)
 def test_short_name_on_jdk8(jdk, tmp_path):
-    """On a copy of JDK 8 without the JDK's own agent the short name finds ours."""
+    """In a copy of JDK 8 without the JDK's own agent, the short name finds ours."""
     home = tmp_path / "jdk8"
     done = jdk.run(
         "sh",

@@ -30,12 +30,12 @@ def test_samples_and_waits_leave_the_shared_archive_in_use(jdk, tmp_path):
         shared, other = loaded(jdk, tmp_path, options=options)
         assert plain <= shared, (options, sorted(plain - shared)[:5])
         assert len(other) < 60, (options, sorted(other)[:20])
-        # Classes that the agent looks something up in when it first needs it; to initialize these
+        # Classes in which the agent looks something up when it first needs it. Initializing these
         # takes up to 20 ms.
         assert not {"java.net.SocketImpl", "java.util.concurrent.FutureTask"} & (
             shared | other
         ), options
-        # To initialize VirtualThread takes the VM 20 to 40 ms; it is left to the program.
+        # Initializing VirtualThread takes the VM 20 to 40 ms, so this is left to the program.
         assert not any(name.startswith("java.lang.VirtualThread$$Lambda") for name in other), (
             options,
             sorted(other),
@@ -70,8 +70,8 @@ def test_an_archive_of_the_program_stays_in_use(jdk, tmp_path):
 
 @pytest.mark.jdks(25, 27)
 def test_an_aot_cache_stays_in_use(jdk, tmp_path):
-    """With -XX:AOTMode=on a VM that cannot use its cache exits. Here it uses the cache: classes,
-    linked in advance, and modules come from it.
+    """With -XX:AOTMode=on a VM that cannot use its cache exits. Here it uses the cache, which
+    provides classes, linked in advance, and modules.
     """
     command, plain = aot_program(jdk, tmp_path), None
     for options in (
@@ -125,7 +125,9 @@ def aot_program(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_status_says_what_came_from_the_archive(jdk, jvmscope, tmp_path):
-    """The number agrees with the VM's own counters; and what disabled the archive is named."""
+    """The number agrees with the VM's own counters, and the message names what disabled the
+    archive.
+    """
     for flags, says in (
         (["-Xshare:off"], "not in use: the VM was started with -Xshare:off"),
         (
@@ -177,7 +179,7 @@ def test_start_up_takes_at_most_ten_milliseconds_more(jdk, tmp_path, cache, opti
         else ["java", "-cp", lab.compiled("Busy")]
     )
     agent = jdk.agent(f"format=r,{options},file={tmp_path}/x.jfr")
-    # CPU time is what a busy machine lengthens least.
+    # A busy machine lengthens CPU time less than other times.
     more = sorted(
         lab.run_times(jdk, *command, agent, "Busy", "0")[1]
         - lab.run_times(jdk, *command, "Busy", "0")[1]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-""" The end of the VM: with every capture and collector it ends promptly, with the same output and
-status as without us. Live figures and dumps are taken after a collection at the end, or a message
-says that they are not.
+"""The end of the VM: with every capture and collector it ends promptly, with the same output and
+status as without the agent. Live figures and dumps are taken after a collection at the end, or a
+message says that they are not.
 
 HotSpot stops the threads of concurrent collectors before it posts VMDeath: a collection that was
-asked for there never ended.
+requested there never ended.
 """
 import re
 import signal
@@ -21,8 +21,7 @@ KEPT, SECONDS = 10000, 120
 SOURCE = (lab.ROOT / "tests/java/Endings.java").read_text().splitlines()
 ADDS = 1 + next(i for i, line in enumerate(SOURCE) if "return sum += n" in line)
 
-# Options of the agent, and the verb that answers something about its recording (None: HPROF's
-# text).
+# Options of the agent, and the verb that shows something of its recording (None: HPROF's text).
 CAPTURES = {
     "heap=sites": "heap=sites,cutoff=0",
     "heap=dump": "heap=dump",
@@ -52,7 +51,7 @@ CAPTURES = {
 CHANGES_CLASSES = ("live=exact", "alloc=exact", "cpu=times", "exceptions=", "cover=")
 
 
-# All of them in three runs, each with those that go together.
+# All of them in three runs, in groups that can be combined.
 TOGETHER = {
     "sampled": "cpu=samples,alloc=sampled,heap=dump,onoom=dump,threads=y,locks=*,deadlock=y,events=y,jfr=default,requests=Endings.called(..),"
     f"trace=Endings.called,log=Endings:{ADDS} {{n}},watch=Endings.sum,allow-control=y,format=r",
@@ -184,8 +183,8 @@ def end(jdk, collector, how, agent=None, words=None, out=None):
 
 
 def differing(jdk, collector, how, sets, folder):
-    """Runs each of the sets of options to the end, from the start and attached. Returns what a run
-    without the agent printed and its status, and the runs that differ from it or left no output.
+    """Runs each of the sets of options to the end, from the start and attached. Returns the output
+    and status of a run without the agent, and the runs that differ from it or left no output.
     """
     if collector not in lab.COLLECTORS[jdk.version]:
         pytest.skip(f"JDK {jdk.version} has no {collector}")
@@ -263,8 +262,8 @@ def live(path, name):
     return sum(r.live_objects for r in rows), sum(r.alloc_objects for r in rows)
 
 
-# The collectors whose own threads are stopped before VMDeath, in the versions that differ in how;
-# and one that stops the world.
+# The collectors whose own threads stop before VMDeath, in the versions in which they stop in
+# different ways; and one that stops the world.
 ENDS = [
     (8, "CMS"),
     (17, "Shenandoah"),
@@ -280,8 +279,8 @@ ENDS = [
     "version,collector", ENDS, ids=[f"{c}-jdk{v}".replace(" ", "-") for v, c in ENDS]
 )
 def test_live_objects_at_the_end(version, collector, tmp_path):
-    """heap=all, which dumps the heap and counts what is live: it comes from a collection before the
-    VM's end, and agrees to the last object.
+    """heap=all dumps the heap and counts what is live after a collection before the VM's end, and
+    both agree to the last object.
     """
     jdk = lab.Jdk(version)
     status, out, err = ended(
@@ -301,7 +300,7 @@ def test_live_objects_at_the_end(version, collector, tmp_path):
 
 @pytest.mark.parametrize("version,collector", [(25, "Shenandoah"), (21, "ZGC")])
 def test_each_live_object_is_counted_at_the_end(version, collector, tmp_path):
-    """live=exact, whose figures were ten times too large on JDK 25 with Shenandoah and were called
+    """With live=exact on JDK 25 with Shenandoah, figures were ten times too large and were called
     exact.
     """
     status, out, err = ended(
@@ -324,9 +323,7 @@ def test_each_live_object_is_counted_at_the_end(version, collector, tmp_path):
     "version,collector,mode,status", [(21, "ZGC", "halt", 8), (17, "Epsilon", "exit", 7)]
 )
 def test_without_a_collection_it_is_said(version, collector, mode, status, tmp_path):
-    """Runtime.halt runs no hooks, and Epsilon never collects: the figures then say what they
-    count.
-    """
+    """Runtime.halt runs no hooks, and Epsilon never collects. The figures then say what they count."""
     jdk = lab.Jdk(version)
     found, out, err = ended(
         start(jdk, collector, mode, agent=f"heap=all,cutoff=0,file={tmp_path}/s.txt")

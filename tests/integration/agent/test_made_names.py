@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes that the VM generates have names that mean the same in every run, in every output; the
-agent's own classes appear in none. The lambdas of the two runs have different numbers and
+"""Classes that the VM generates have names that mean the same in every run and in every output; the
+agent's own classes appear in no output. The lambdas of the two runs have different numbers and
 addresses, because MadeNames generates more of them first in the second run.
 """
 import json
@@ -12,7 +12,8 @@ import pytest
 import hprofbinary
 import lab
 
-# What the VMs put into such names, as JVM TI, Class.getName, its structures and its dumps write it.
+# What VMs put into such names, as JVM TI, Class.getName, the VM's structures and its dumps write
+# it.
 MADE_UP = re.compile(r"[/.+]0x[0-9a-f]+|\$\$Lambda\$[0-9]|/[0-9]{3,}|GeneratedMethodAccessor[0-9]")
 CAPTURES, STATIC, MAKES, BOUND = (
     "lambda$main$",
@@ -51,7 +52,7 @@ def shown(*command):
 
 
 def check(text, expected=()):
-    """No number or address of a run and no class of the agent appear, and lambdas are named by
+    """No number or address of a run and no class of the agent appears, and lambdas are named after
     their targets.
     """
     assert not MADE_UP.search(text), MADE_UP.findall(text)[:5]
@@ -157,7 +158,7 @@ def test_hprof_outputs_name_them_too(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_the_agents_classes_are_in_no_view_of_a_dump_that_the_vm_wrote(jdk, tmp_path):
-    """The agent's objects and what they hold count as unreachable."""
+    """The agent's objects, and what they hold, count as unreachable."""
     process = jdk.start_java(
         "Busy", 600, jvm=("-Xmx32m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -197,7 +198,7 @@ def test_the_agents_classes_are_in_no_view_of_a_dump_that_the_vm_wrote(jdk, tmp_
             if words[0] not in ("leaks", "summary")
             else shown("heap", *words, "--json", dump)
         )
-        # A text that has such a name is the program's or the VM's.
+        # The text of a program or VM that itself contains such a name.
         assert not re.search(
             r'(?<!\\)"(?:java\.lang\.Jvmscope|jvmscope\.Binder|package jvmscope)', text
         ), words

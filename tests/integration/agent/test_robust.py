@@ -122,7 +122,7 @@ def attach(process, *args):
 
 
 def ready(process):
-    """Waits until a VM is up: before that, SIGQUIT, with which attach wakes it, would kill it."""
+    """Waits until a VM has started: before that, SIGQUIT, which attach sends to it, would kill it."""
     lab.use_cpu(process, 0.3)
     time.sleep(0.5)
     return process
@@ -170,8 +170,8 @@ def recording(process, tmp_path):
 
 
 def nothing(process, tmp_path):
-    """As many agents as a recording sends messages, because to the VM each message is an agent;
-    these do nothing.
+    """As many agents as a recording sends messages, because to the VM each message is an agent.
+    These agents do nothing.
     """
     for _ in range(3):
         with socket.socket(socket.AF_UNIX) as s:
@@ -184,8 +184,8 @@ def nothing(process, tmp_path):
 
 
 def cycles(jdk, tmp_path, warm, n, cycle=recording):
-    """Returns by how much it grows in n cycles, after a recording and `warm` ones. Uses -Xint, so
-    that the memory of the compilers does not count.
+    """Returns by how much the process grows in n cycles, after a recording and `warm` cycles. Uses
+    -Xint, so that the memory of the compilers does not count.
     """
     process = jdk.start_java(
         "Collects",
@@ -222,8 +222,8 @@ def test_attach_cycles(jdk, tmp_path, record_property):
 
 @pytest.mark.slow
 def test_a_thousand_attach_cycles(jdk, tmp_path, record_property):
-    """The VM keeps a note of each agent that attach loads: this much is not ours, and is measured
-    separately.
+    """The VM keeps a note of each agent that attach loads. That much memory is not ours, and is
+    measured separately.
     """
     growth = cycles(jdk, tmp_path, 200, 1000)
     alone = cycles(jdk, tmp_path, 200, 1000, nothing)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a running program is stopped while captures change its classes, by the VM's own log. The
-bound is that of a hundred requests that arrive meanwhile, one is delayed by 5 ms; how long a stop
-takes depends on the machine, and what follows from it does not. `bench/attach` measures a server's
-latencies.
+"""For how long captures stop a running program when they change its classes, according to the VM's
+own log. The bound is that of a hundred requests that arrive meanwhile, one is delayed by 5 ms. How
+long a stop takes depends on the machine; how long the pause after it must be does not.
+`bench/attach` measures a server's latencies.
 """
 import re
 import subprocess
@@ -24,7 +24,8 @@ FELT, LONG, CLASS = (
     4 * MS,
     40 * MS,
     30 * MS,
-)  # a longer stop counts; its length counts up to this; pauses of a class at most
+    # stops that count are longer than FELT; they count up to LONG; CLASS: pauses at most per class
+)
 
 STOP = re.compile(
     r'Safepoint "(\w+)", Time since last: (\d+) ns,.* At safepoint: (\d+) ns,.* Total: (\d+) ns'  # since JDK 13
@@ -36,7 +37,7 @@ STOP = re.compile(
 
 def batches(text):
     """Returns for each batch of classes in a part of the log how many there were, for how many ns
-    the VM stopped for it, and how many ns the program then ran before the next batch.
+    the VM stopped for it, and for how many ns the program then ran before the next batch.
     """
     found, classes, ran, since, operation = [], 0, 0, 0, None
     for line in text.splitlines():
@@ -96,8 +97,8 @@ def test_classes_are_changed_in_small_parts_with_pauses_in_between(
                 assert len(found) > 1 and max(n for n, _, _ in found) <= AT_ONCE[version], found
                 for _, stopped, ran in found[:-1]:
                     felt += stopped > FELT
-                    # Twice the stop, and 200 times what is felt of it, as long as the pauses do not
-                    # come to 30 ms per class.
+                    # At least twice the stop, and 200 times the part of it that is noticed, unless
+                    # the pauses amount to 30 ms per class.
                     counts = min(stopped, LONG)
                     pause = max(
                         2 * counts, min(200 * (counts - FELT), CLASS * classes // len(found))

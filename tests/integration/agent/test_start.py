@@ -36,8 +36,8 @@ HPROF = "cpu=times,heap=all,monitor=y,park=y"
 
 
 class Rounds:
-    """Does rounds with a known result for as long as it is observed; at its end it says whether all
-    of them were right.
+    """A program that does rounds with a known result while it is observed. At its end it says
+    whether all results were right.
     """
 
     def __init__(self, jdk, *jvm):
@@ -113,9 +113,9 @@ def fail_each_step(jdk, folder, sets):
 
 @pytest.mark.jdks(25)
 def test_a_start_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_path):
-    """By attach: the capture whose failure has killed servers, after all others; check-all tests
-    the rest, on all JDKs, and locks=, for which every class of the VM is changed and changed back
-    at each step.
+    """By attach: the capture whose failure has killed servers, started after all others. check-all
+    tests the others, on all JDKs, and locks=, which changes every class of the VM and changes it
+    back at each step.
     """
     found = fail_each_step(jdk, tmp_path, {SAMPLED.replace("locks=Rounds,", ""): ("cpu",)})
     assert found["cpu"] >= 3, found
@@ -128,8 +128,8 @@ def test_every_step_of_every_start_fails_in_turn(jdk, tmp_path):
 
 
 def fail_at_start_up(jdk, folder, words, captures):
-    """In a VM that is started anew for each step: it is refused in one line, or continues without a
-    recording.
+    """In a VM that is started anew for each step: the start is refused in one line, or continues
+    without a recording.
     """
     for capture in captures:
         for step in range(1, 100):
@@ -164,8 +164,8 @@ def test_a_start_up_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_pat
 
 @pytest.mark.jdks(8, slow=(27,))
 def test_a_start_up_over_a_socket_that_fails_at_any_step(jdk):
-    """net= has a thread of its own in addition to the worker: neither is waited for, or used, when
-    it could not be started.
+    """net= has a thread in addition to the worker. If one of them cannot be started, it is not
+    waited for or used.
     """
 
     def take(server):
@@ -206,8 +206,8 @@ def test_every_step_of_every_start_up_fails_in_turn(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_what_cannot_be_recorded_is_said_before_the_vm_is_touched(jdk, tmp_path):
-    """The first two killed servers: samples were on when the exceptions or the condition turned out
-    to be impossible. The command itself refuses, with status 2, what can be seen without a VM.
+    """The first two killed servers: sampling was on when the exceptions or the condition turned out
+    to be impossible. What can be determined without a VM, the command itself refuses with status 2.
     """
     impossible = {
         ("--exceptions=stacks",): (
@@ -241,8 +241,8 @@ def test_what_cannot_be_recorded_is_said_before_the_vm_is_touched(jdk, tmp_path)
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_a_vm_takes_many_recordings(jdk, tmp_path):
-    """Each time a class is passed to the VM again its NaNs double, until the VM hangs at 65,536
-    constants, which would be after 17 recordings.
+    """Each time a class is passed to the VM again, its NaNs double, until the VM hangs at 65,536
+    constants; that would happen after 17 recordings.
     """
     with Rounds(jdk) as program:
         for i in range(20):
@@ -266,9 +266,9 @@ def test_a_vm_takes_many_recordings(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 21, 27)
 def test_another_thread_loads_a_library_while_the_agent_visits_them(jdk, tmp_path):
-    """The VM's compilers load libraries while it starts, and the program does at any time. A
-    callback of the loader's that needed another of its locks kept the VM from starting, about once
-    in thousands of starts.
+    """The VM's compilers load libraries while it starts, and the program does so at any time. A
+    callback of the loader that needed another of the loader's locks kept the VM from starting,
+    about once in thousands of starts.
     """
     agents = lab.BUILD / "tests" / "agents"
     agent = jdk.agent(f"requests=auto,trace=TracedNative,format=r,file={tmp_path}/out.jfr")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another tool stops a thread wherever it is, possibly while it holds a lock of the agent."""
+"""Another tool stops a thread at any place, possibly while the thread holds a lock of the agent."""
 import re
 import subprocess
 import time
@@ -30,8 +30,8 @@ def run(jdk, out, *words, more=""):
 
 @pytest.mark.jdks(8, 25, slow=(11, 27))
 def test_a_stopped_thread_does_not_stop_the_others(jdk, tmp_path):
-    """The thread that stops and resumes the others allocates, too: it would wait for a lock whose
-    owner only it can resume. Threads end meanwhile, and what they counted is not lost, whether or
+    """The thread that stops and resumes the others allocates, too, so it must not wait for a lock
+    whose owner only it can resume. Threads end meanwhile, and their counts are not lost, whether or
     not each has rows of its own.
     """
     done, ended, losses = run(
@@ -46,8 +46,8 @@ def test_a_stopped_thread_does_not_stop_the_others(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, daily=1)
 def test_an_output_without_a_place_for_losses_has_them_told(jdk, tmp_path):
-    """What the others allocated while they did not get the lock is missing from HPROF's text, which
-    was called exact without a word.
+    """Objects that the others allocated while they did not get the lock are missing from HPROF's
+    text, which used to be called exact without a warning.
     """
     done = jdk.java(
         "Suspended",
@@ -69,8 +69,8 @@ def test_an_output_without_a_place_for_losses_has_them_told(jdk, tmp_path):
 
 @pytest.mark.jdks(17, slow=(21,))
 def test_the_vm_ends_while_a_thread_is_stopped(jdk, tmp_path):
-    """The stopped thread holds the lock of what is counted, which the end of the recording needs:
-    its last part is missing then.
+    """The stopped thread holds the lock of the counts, which the end of the recording needs. Its
+    last part is then missing.
     """
     done, ended, losses = run(jdk, tmp_path / "out.jfr", "stays")
     assert (
@@ -83,8 +83,8 @@ def test_the_vm_ends_while_a_thread_is_stopped(jdk, tmp_path):
     assert objects > 0 and unsaved > 0, (objects, losses)
 
 
-# write() to a file of this name does not return once the file "hold" is beside it, and makes a file
-# "held".
+# write() to a file of this name creates a file "held", and does not return while the file "hold" is
+# next to it.
 HOLDS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -112,7 +112,7 @@ ssize_t write(int fd, const void *bytes, size_t n)
 
 @pytest.mark.jdks(8, 25, daily=1)
 def test_the_vm_waits_ten_seconds_for_a_stuck_thread_that_has_the_recordings_lock(jdk, tmp_path):
-    """A dump is being written by a thread that does not go on, as one that a debugger has stopped.
+    """A thread that does not continue, such as one that a debugger has stopped, is writing a dump.
     The VM ends with the program's own status, and one line says what is missing.
     """
     (tmp_path / "holds.c").write_text(HOLDS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two builds of the agent meet in one VM, as after an upgrade, or with commands of two folders: the
-VM keeps the first.
+"""Two builds of the agent meet in one VM, as after an upgrade, or with commands from two folders.
+The VM keeps the first one.
 """
 import pathlib
 import shutil
@@ -62,7 +62,7 @@ def test_the_vm_keeps_the_agent_that_it_loaded_first(jdk, jvmscope, other, tmp_p
             assert '"thread":"main"' in lab.output(
                 "threads", "timeline", "--json", tmp_path / f"b{i}.jfr"
             )
-        # By another way than ours the second agent is loaded, and leaves at once.
+        # If something else than our command loads the second agent, it leaves at once.
         asked = (
             jdk.run(
                 "jcmd",

@@ -65,9 +65,8 @@ def threads_started(path):
 
 
 def assert_exact(path, steps, begun=0):
-    """The steps that lie within the time of the recording are in it, and those that ended before it
-    are not. begun: the time in ms at which the recording had certainly begun, if it was
-    attached.
+    """The recording has the steps that lie within its time, and not those that ended before it.
+    begun: the time in ms at which the recording had certainly begun, if it was attached.
     """
     start, end = window(path)
     steps = [step for step in steps if step[1] >= begun or step[2] * 10**6 < start]
@@ -101,8 +100,7 @@ def test_the_last_seconds_are_exact(jdk, folder):
     ring, live, dead, whole = (
         folder / name for name in ("r.ring", "live.jfr", "dead.jfr", "whole.jfr")
     )
-    # With the whole of the processor as budget, so that no capture is reduced, which would cost it
-    # samples.
+    # The budget is a whole processor, so no capture is reduced, which would cost it samples.
     options = (
         f"-agentpath:{lab.BUILD}/libhprof.so=always=y,keep=8s,maxsize=8m,budget=100%,file={ring}"
     )
@@ -124,7 +122,7 @@ def test_the_last_seconds_are_exact(jdk, folder):
         7 << 20 < size <= 8 << 20 and ring.stat().st_blocks * 512 >= size
     ), "all of it is allocated"
 
-    # Two at once, while it goes on.
+    # Two parts at the same time, while the recording continues.
     other = threading.Thread(
         target=take, args=("--last", "1s", "-o", folder / "other.jfr", process.pid)
     )
@@ -157,8 +155,8 @@ def test_the_last_seconds_are_exact(jdk, folder):
     assert re.search(r"^ring .* to .* in 7.9\d MiB, .*/s$", text, re.M) and re.search(
         r"^cost .* %", text, re.M
     ), text
-    # The samplers' tables are there from the start; all of it stays within 24 MiB in addition to
-    # the ring.
+    # The samplers' tables exist from the start. Altogether the agent needs at most 24 MiB in
+    # addition to the ring.
     assert 2 << 20 < now["memory.tables_bytes"] and memory_of(now) < 16 << 20, now
     assert re.search(
         r"^memory +\d.* MiB for tables, stacks and names, in addition to the ring$", text, re.M
@@ -179,7 +177,7 @@ def test_the_last_seconds_are_exact(jdk, folder):
     take("-o", whole, ring)
     assert "never ended" not in told, "dump says what it holds; readers tell that it was not ended"
     assert_exact(dead, steps.done)
-    # To the event: what of the whole ended in that time, and nothing else.
+    # The part is exact to the event: it has what ended in that time, and nothing else.
     start, end = window(dead)
     assert end == window(whole)[1]
     kinds = (
@@ -280,8 +278,8 @@ def test_a_running_vm_goes_on_recording(steps, folder):
 
 @pytest.mark.jdks(8, 25)
 def test_names_go_with_what_refers_to_them(jdk, folder):
-    """A program that keeps making classes, methods and threads with new names: the agent keeps only
-    as many names as the ring needs, and it keeps all of those.
+    """A program keeps making classes, methods and threads with new names. The agent keeps only as
+    many names as the ring needs, and it keeps all of those.
     """
     ring, part = folder / "r.ring", folder / "part.jfr"
     options = f"always=y,keep=1s,maxsize=8m,budget=100%,file={ring}"
@@ -319,9 +317,9 @@ def test_names_go_with_what_refers_to_them(jdk, folder):
 
 @pytest.mark.jdks(8, 25)
 def test_parts_that_follow_one_another_are_all(jdk, folder):
-    """What the kernel has not signalled of a thread's time is known when the thread ends. The
-    thread was seen long before: as of then the sample would be in neither of two parts of which the
-    second begins two seconds before the end of the first.
+    """CPU time of a thread for which the kernel has sent no signal becomes known when the thread
+    ends. The thread was last seen long before. With that time the sample would be in neither of two
+    parts of which the second begins two seconds before the end of the first.
     """
     ring, parts = folder / "ring.jfr", [folder / "first.jfr", folder / "second.jfr"]
     vm = jdk.start_java(
@@ -374,8 +372,8 @@ def test_requests_of_the_last_seconds(jdk, folder):
             asked.append((since, time.time_ns()))
 
     ask(20)
-    # A request that began before the part and ended in it; again if the machine stood still for a
-    # second meanwhile.
+    # A request that began before the part and ended in it. If the machine stood still for a second
+    # meanwhile, this is repeated.
     for _ in range(40):
         ask(1, "wait=1500")
         ask(6)
@@ -423,7 +421,7 @@ def test_run_tells_where_the_last_minutes_are(jdk, folder):
     take("--last", "5m", "-o", part, ring)
     assert threads_started(part) == set(range(20))
     assert "never ended" not in lab.jvmscope("report", part).stderr
-    # Rings that the agent finds a place for do not pile up.
+    # Rings for which the agent chooses a place do not accumulate.
     before = set(pathlib.Path("/var/tmp").glob("jvmscope-*.ring"))
     for _ in range(4):
         done = jdk.run(
@@ -446,8 +444,8 @@ def test_run_tells_where_the_last_minutes_are(jdk, folder):
 
 @pytest.mark.jdks(17)
 def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
-    """256 MiB are to be taken in 200 ms. The kernel copies all but the last chunk, and nothing
-    looks through the file afterwards.
+    """256 MiB are extracted in 200 ms. The kernel copies everything but the last chunk, and no pass
+    over the file follows.
     """
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not there (tools/setup check)")
@@ -484,8 +482,8 @@ def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
     )
     assert done.returncode == 0 and "see it with" in done.stderr, done.stderr
     instructions = int(re.search(r"I +refs: +([\d,]+)", done.stderr)[1].replace(",", ""))
-    # It was 7.3 per byte when all was read, and is 1.2 to 2.7 with the last chunk, whose share of
-    # the ring differs.
+    # It was 7.3 per byte when everything was read, and is 1.2 to 2.7 with the last chunk, whose
+    # share of the ring varies.
     size = part.stat().st_size
     assert size > 20 << 20 and instructions < 4 * size, (instructions, size)
 
@@ -493,8 +491,8 @@ def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("end", ["crash", "oom"])
 def test_the_ring_outlives_its_vm(jdk, end, folder):
-    """After a crash and after the kernel's OOM killer the file has all that the program did, as
-    after `kill -9`.
+    """After a crash and after the kernel's OOM killer the file has everything that the program did,
+    as after `kill -9`.
     """
     ring, part = folder / "r.ring", folder / "part.jfr"
     jvm = [
@@ -612,7 +610,7 @@ def test_without_room_the_program_goes_on(jdk, folder):
             assert not (small / "r.ring").exists()
             attach(process.pid, "--always=memory", "--max-size", "4M")
             running.wait(3)
-            # Nor does the disk of what is taken out harm the ring.
+            # A full disk for the extracted file does not harm the ring either.
             (small / "filler").write_bytes(bytes((3 << 20) - 8192))
             done = lab.jvmscope("dump", "-o", small / "part.jfr", process.pid)
             assert (
@@ -627,7 +625,7 @@ def test_without_room_the_program_goes_on(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps, folder):
-    """Another program may cut the file of a recording at any time. Stores beyond its end raise
+    """Another program may truncate the file of a recording at any time. Stores beyond its end raise
     SIGBUS, which used to end the VM.
     """
     pid, ring, file = steps.process.pid, folder / "r.ring", folder / "r.jfr"
@@ -658,7 +656,7 @@ def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps
     assert done.returncode == 1 and cut in done.stderr, done
     steps.wait(5)
 
-    # From the start, in a program whose own SIGBUS the VM turns into an error of Java.
+    # Recorded from the start, in a program in which the VM turns SIGBUS into a Java error.
     program = jdk.start_java(
         "LosesItsFile",
         jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=4m,file={ring}")],
@@ -682,8 +680,8 @@ def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps
 
 @pytest.mark.jdks(8, 17, 25)
 def test_the_ring_of_a_vm_is_its_own(jdk, steps, folder):
-    """A second VM with the same file, as with JAVA_TOOL_OPTIONS, does not take it away; and
-    whatever has become of the file's name, a VM's ring is what that VM writes.
+    """A second VM with the same file, as with JAVA_TOOL_OPTIONS, does not take it away. Whatever
+    has happened to the file's name, a VM's ring is the file that this VM writes.
     """
     pid, ring, part = steps.process.pid, folder / "r.ring", folder / "part.jfr"
     begun = attach(pid, "--max-size", "4M", "-o", ring)
@@ -756,7 +754,7 @@ def test_a_ring_of_another_users_vm(jdk, folder):
     ring.symlink_to(secret)
     for put in (lambda: None, lambda: os.link(secret, ring)):
         put()
-        take("-o", part, process.pid)  # of what the VM writes
+        take("-o", part, process.pid)  # of the ring that the VM writes
         assert_exact(part, running.done, begun)
         ring.unlink()
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-""" What grows in recordings that are always on, when classes, loaders, threads and attaches come
-and go for a long time? `make soak` takes SOAK_SECONDS (ten minutes) for each JDK. In an hour
+"""Finds what grows in recordings that are always on, when classes, loaders, threads and attaches
+come and go for a long time. `make soak` takes SOAK_SECONDS (ten minutes) for each JDK. In an hour
 100,000 loaders and a million threads come and go, and the commands attach 1,000 times, which gives
 firm figures. The same program also runs without the agent, to find out what the VM itself needs.
 
-build/soak/always-17.txt, a file for each JDK, has a row of figures each sixtieth of the time while
-the soak runs, and its last line says which of them were flat. The JDKs may run at the same time:
+While the soak runs, a file for each JDK, build/soak/always-17.txt, gets a row of figures in each
+sixtieth of the time. Its last line says which of them were flat. The JDKs may run at the same time:
 SOAK_SECONDS=3600 make soak ARGS='-k soak_always -n 3'.
 """
 import json
@@ -21,7 +21,7 @@ import lab
 from always_lab import memory_of
 
 RATE, THREADS = 30, 10  # rounds per second, each with a loader, and threads of a round
-LAST = 10  # seconds of which the VM's figures are read
+LAST = 10  # the last seconds, from which the VM's figures are read
 HOUR, MIB = 3600, 1 << 20
 FLAT = {
     "own": MIB,
@@ -34,7 +34,7 @@ FLAT = {
     "methods": 1000,
     "files": 1,
     "threads": 1,
-}  # most that a figure may grow in an hour
+}  # how much a figure may grow in an hour
 
 
 class Churn:
@@ -42,8 +42,8 @@ class Churn:
 
     def __init__(self, jdk, agent=None):
         self.rounds = 0
-        # All of the heap is in memory from the start, or its growth would be taken for that of the
-        # rest.
+        # All of the heap is in memory from the start. Otherwise its growth would be attributed to
+        # something else.
         jvm = [
             "-Xms64m",
             "-Xmx64m",
@@ -62,8 +62,8 @@ class Churn:
             self.rounds = int(line.split()[1])
 
     def metaspace(self):
-        """What the VM's own counter says after a collection, which unloads what nobody refers to;
-        before it, it says nothing of leaks.
+        """The VM's own counters after a collection, which unloads unreachable classes. Before it,
+        they say nothing about leaks.
         """
         for words in (("jcmd", self.pid, "GC.run"), ("jstat", "-gc", self.pid)):
             done = self.jdk.run(*words)
@@ -76,7 +76,7 @@ class Churn:
 
 
 def vm_of(pid, out):
-    """What the last seconds of the ring say of the VM."""
+    """What the last seconds of the ring contain of the VM."""
     done = lab.jvmscope("dump", "--last", f"{LAST}s", "-o", out, pid)
     assert done.returncode == 0, done.stderr
     return lab.read_json("vm", "--json", out)
@@ -106,9 +106,9 @@ def figures(recorded, plain, folder):
 
 
 def growth(rows, name):
-    """How much a figure grows in an hour: from the median of the second third of the time to that
-    of the last one. None if it is flat: it grows by less than FLAT allows, or by less than the
-    middle half of its values differ in the second third.
+    """Returns how much a figure grows in an hour: from the median of the second third of the time
+    to that of the last third. Returns None if it is flat: it grows by less than FLAT allows, or by
+    less than the width of the middle half of its values in the second third.
     """
     thirds = rows[len(rows) // 3 : 2 * len(rows) // 3], rows[2 * len(rows) // 3 :]
     values, times = ([[r[of] for r in third] for third in thirds] for of in (name, "seconds"))
@@ -181,10 +181,11 @@ def test_soak_always(jdk, tmp_path):
     print(said)
     assert last["rounds"] > rows[len(rows) // 3]["rounds"] + 100
     assert 2 * MIB < last["own"] < 24 * MIB, last
-    # Classes and their loaders go although the recorder has seen them; so does their metadata.
+    # Classes and their loaders are unloaded although the recorder has seen them, and so is their
+    # metadata.
     own = next(c for c in vm["class_loaders"] if c["class"] == "Churns$Loader")
     assert 0 < made <= 2 * own["loaded"] and last["metaspace"] < 48 * MIB, (made, own, last)
-    # What a shorter soak sees grow in an hour may be the start of the VM, such as its compilers'
+    # In a shorter soak, growth per hour may come from the start of the VM, such as its compilers'
     # code.
     assert not {name for name, g in grown.items() if g is not None} & {
         "files",

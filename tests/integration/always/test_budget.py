@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The budget of a recording that is always on: the account is right, what is left out is reported,
-and the totals are those of the program.
+"""The budget of a recording that is always on: the stated cost is right, what is left out is
+reported, and the totals are those of the program.
 """
 import json
 import re
@@ -38,7 +38,7 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
         text,
         re.M,
     ), text
-    # The kernel's account of the agent's threads, read before and after the agent's own.
+    # The kernel's CPU times of the agent's threads, read before and after the agent's own figure.
     before = cpu_of_agents_threads(pid)
     now = status(pid)
     after = cpu_of_agents_threads(pid)
@@ -47,9 +47,9 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
         now["cost.threads_ns"],
         after,
     )
-    # Far above the budget one check per second is needed for each reduction, not for each of its
+    # Far above the budget, each reduction needs one check (one second), not one for each of its
     # levels. A program that gets little of the processor uses so little in a second that the
-    # agent's own threads exceed the budget, which nothing reduces.
+    # agent's own threads exceed the budget, and nothing reduces those.
     had_a_processor = cpu_of(pid) - used > 0.8 * (time.monotonic() - began)
     assert now["budget.changes"] >= 1 and (
         now["budget.over_seconds"] <= 8 or not had_a_processor
@@ -63,11 +63,11 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     report = json.loads(done.stdout)
     reduced = {r["what"]: r["one_of"] for r in report["reduced"]}
     assert reduced and "to stay within the budget" in done.stderr, done.stderr
-    # If samples had no weights for those that were left out, there would be only a fraction of
-    # these; chance explains a few percent.
+    # If samples had no weights for the ones that were left out, only a fraction of the time would
+    # be there; chance explains a few percent.
     left_out = reduced.get("CPU samples", 1)
     interval = report["samples"]["interval_ns"]
-    # The kernel looks at the timers every 4 ms: what is recorded or left out are ticks, each of
+    # The kernel checks the timers every 4 ms, so whole ticks are recorded or left out, each of
     # which stands for many intervals.
     tick = max(interval, 4_000_000)
     chance = 4 * (left_out * cpu / tick) ** 0.5 * tick
@@ -104,8 +104,8 @@ def reduced_in(part):
 
 @pytest.mark.jdks(8, 25)
 def test_what_costs_less_than_counting_it(jdk, tmp_path):
-    """Millions of requests, and of parks, per second: a sample stands for the requests, wake-ups
-    are counted as left out, and both are reported.
+    """Millions of requests, and of parks, per second: a sample of the requests is recorded,
+    wake-ups are counted as left out, and both are reported.
     """
     made, part = bomb(jdk, tmp_path, "requests", "requests=Bomb.request")
     counted = [
@@ -113,7 +113,7 @@ def test_what_costs_less_than_counting_it(jdk, tmp_path):
         for line in events(part, "jvmscope.RequestTotals")
         if '"Bomb.request"' in line
     ]
-    # Each counts from the start; the order of events in a file is not that of their times.
+    # Each event counts from the start. Events in a file are not in chronological order.
     assert max(counted) == pytest.approx(made, rel=0.05)
     assert reduced_in(part)["requests"] >= 4
     made, part = bomb(jdk, tmp_path, "parks")
@@ -128,7 +128,7 @@ def test_what_costs_less_than_counting_it(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_waits_of_objects_are_left_out_like_others(jdk, tmp_path):
-    # Short waits are the third that is left out, each in a second of its own.
+    # Short waits are reduced third, and each level takes a second.
     made, part = bomb(jdk, tmp_path, "hands", seconds=10)
     lost = [
         int(re.search(r" total=(\d+)", line)[1])
@@ -141,7 +141,7 @@ def test_waits_of_objects_are_left_out_like_others(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_waits_for_sockets_are_in_the_account_and_left_out(jdk, tmp_path):
-    """They used to be neither: a server's reads were recorded without a limit."""
+    """They used not to be reduced: a server's reads were recorded without a limit."""
     made, part = bomb(jdk, tmp_path, "reads", seconds=10, budget="0.1%")
     lost = [
         int(re.search(r" total=(\d+)", line)[1])
@@ -155,8 +155,8 @@ def test_waits_for_sockets_are_in_the_account_and_left_out(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_what_the_agents_threads_cost_leaves_no_requests_out(jdk, tmp_path):
-    """The agent's own threads alone exceed so small a budget, after what it grants for the start.
-    Leaving out requests, which cost next to nothing, would not help.
+    """The agent's own threads alone exceed such a small budget, after the amount that it allows for
+    the start. Leaving out requests, which cost next to nothing, would not help.
     """
     made, part = bomb(jdk, tmp_path, "quiet", "requests=Bomb.request", seconds=40, budget="0.2%")
     (row,) = lab.read_json("requests", "--json", part)["requests"]

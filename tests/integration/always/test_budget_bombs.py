@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-""" Programs that do nothing but what costs a recorder most: the budget holds from five seconds
-after their start on, according to the kernel's account of threads and to perf's samples.
+"""Programs that only do what costs a recorder most. The budget holds from five seconds after their
+start on, according to the kernel's CPU times of threads and to perf's samples.
 """
 import contextlib
 import json
@@ -54,8 +54,8 @@ def cost_of_agents_threads(pid, seconds):
 
 @pytest.mark.jdks(8, 17, 25, daily=1)
 def test_ten_thousand_threads_cost_the_agent_little(jdk, tmp_path):
-    """Each round looked at each of them, and each chunk of a small ring was full of them at once:
-    240 ms per second.
+    """Each round used to visit every thread, and each chunk of a small ring was full of threads
+    immediately: 240 ms per second.
     """
     with bomb(jdk, tmp_path, "threads", THREADS, "1%") as process:
         cost, now = cost_of_agents_threads(process.pid, 8), status(process.pid)
@@ -80,7 +80,7 @@ def perf_needed():
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("mode, n", (("waits", 8), ("served", 2)))
 def test_the_budget_holds_under_a_bomb(jdk, tmp_path, mode, n):
-    """As many contended waits a second as the machine can, and 100,000 requests."""
+    """As many contended waits per second as the machine can make, and 100,000 requests."""
     perf_needed()
     found = {}
     for budget in ("1%", "100%"):
@@ -93,8 +93,8 @@ def test_the_budget_holds_under_a_bomb(jdk, tmp_path, mode, n):
                 f"{own / all_:.4f} {callbacks / all_:.4f}",
                 reduced(status(process.pid)),
             )
-    # A quarter is for what the samples say by chance and for what callbacks cost outside their own
-    # account.
+    # A quarter allows for chance in the samples, and for the cost of callbacks that their own
+    # measurement does not see.
     assert found["1%"] < 0.0125, found
     assert found["100%"] > 0.0125, found
 
@@ -102,8 +102,8 @@ def test_the_budget_holds_under_a_bomb(jdk, tmp_path, mode, n):
 @pytest.mark.measured
 @pytest.mark.jdks(8, 17, 25)
 def test_the_budget_holds_with_ten_thousand_threads(jdk, tmp_path):
-    """By the kernel's accounts, because perf cannot open so many threads. What callbacks cost four
-    threads is in the test above.
+    """By the kernel's CPU times, because perf cannot open this many threads. The test above has the
+    cost of callbacks for four threads.
     """
     with bomb(jdk, tmp_path, "threads", THREADS, "1%") as process:
         before, began = cpu_of(process.pid), time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--jfr: the VM's own Flight Recorder records too, into the same file, and nothing is in it
+"""--jfr: the VM's own Flight Recorder records into the same file as well, and nothing is in it
 twice.
 """
 import collections
@@ -54,8 +54,8 @@ def counts(path):
 
 
 def test_both_record_and_nothing_twice(jdk, tmp_path):
-    """With the captures that write the JDK's events; each figure is that of a recording without the
-    VM's events.
+    """With the captures that write the JDK's events. Each figure equals that of a recording without
+    the VM's events.
     """
     out = tmp_path / "both.jfr"
     words = [w for w in OURS if jdk.version >= 11 or w != "alloc=sampled"]
@@ -73,7 +73,7 @@ def test_both_record_and_nothing_twice(jdk, tmp_path):
     report = lab.read_json("report", "--json", out)
     alone = lab.read_json("report", "--json", tmp_path / "both-True.jfr")
     assert not report["unended"]
-    if jdk.version < 11:  # allocations are the VM's alone
+    if jdk.version < 11:  # allocations come from the VM only
         report.pop("allocations", None)
     assert report == alone
     for verb in (("vm",), ("threads", "summary"), ("trace", "--exceptions"), ("requests",)):
@@ -150,7 +150,7 @@ def test_one_clock_for_both(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_alone_and_attached(jdk, jvmscope, tmp_path):
-    """Twice in one VM, and a third time until the program is ended by a signal."""
+    """Twice in one VM, and a third time until a signal ends the program."""
     process = jdk.start_java(
         "TracedForever",
         jvm=("-Xmx64m",),
@@ -165,7 +165,7 @@ def test_alone_and_attached(jdk, jvmscope, tmp_path):
             done = jvmscope("attach", settings, "-t", "300ms", "-o", out, process.pid)
             assert done.returncode == 0, done.stderr
             ours, theirs = (counts(p) for p in parts(out))
-            # Samples are not ours here: the VM takes them, and its settings say how often.
+            # The samples here are not ours: the VM takes them, and its settings say how often.
             assert theirs["jdk.ActiveSetting"] and not set(ours) & set(theirs) - {
                 "jdk.ActiveSetting"
             }
@@ -214,7 +214,7 @@ def test_wrong_settings_are_refused_and_the_program_runs(jdk, tmp_path):
             line.startswith(f"hprof: jfr={settings}: the VM's Flight Recorder does not start: ")
             and why in line
         ), line
-    # The reason is the agent's alone, and run fails as the recording did.
+    # Only the agent knows the reason, and run fails as the recording did.
     done = lab.jvmscope(
         "run",
         f"--jfr={bad}",
@@ -234,7 +234,7 @@ def test_wrong_settings_are_refused_and_the_program_runs(jdk, tmp_path):
             2,
             "",
         ) and "--jfr=nosuch: allowed: default, profile, a file with a slash or the extension .jfc\n" in done.stderr, (done)
-    # A file is looked for before the program starts, in the caller's folder.
+    # A settings file is searched for before the program starts, in the caller's folder.
     for words in (
         ("run", "--jfr=no/such", "--", "true"),
         ("run", f"--jfr={tmp_path}/missing.jfc", "--", "true"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triggers of recordings that are always on: each one with a program that causes it, and what it
-leaves behind.
+"""Triggers of recordings that are always on: each one with a program that causes it, and the files
+that it leaves.
 """
 import concurrent.futures
 import operator
@@ -37,7 +37,7 @@ class Program:
     """The program Triggers, which executes commands."""
 
     def __init__(self, jdk, agent=None, jvm=(), shell=""):
-        """shell: commands of a shell that come before the VM, in its process."""
+        """shell: shell commands that run before the VM, in its process."""
         self.process = jdk.start(
             "sh",
             "-c",
@@ -77,7 +77,7 @@ class Program:
             assert any(word in line for line in self.said), (word, self.said, "".join(self.errors))
 
     def do(self, line):
-        """Has the program do something; returns when it began, in ms since 1970."""
+        """Makes the program do something. Returns when that began, in ms since 1970."""
         word = line.split()[0]
         with self.come:
             self.said = [x for x in self.said if not x.startswith(f"done {word} ")]
@@ -107,15 +107,16 @@ def dumped(folder, reason):
 
 
 def assert_has_its_cause(path, condition, began_ms, recorded_ms, steps):
-    """The event is in the file, with the seconds before it, as far as they were recorded, and after
-    it. Returns how many of the program's steps precede the cause; on a busy machine it makes few of
-    them.
+    """Checks that the event is in the file, with the seconds before it, as far as they were
+    recorded, and those after it. Returns how many of the program's steps precede the cause; on a
+    busy machine it makes few of them.
     """
     times = [int(line.split(" ", 3)[1]) for line in events(path, "jvmscope.Trigger")]
     conditions = events(path, "jvmscope.Trigger", get="condition")
     of_trigger = [at for at, line in zip(times, conditions, strict=True) if condition in line]
     assert of_trigger, conditions
-    at = min(of_trigger)  # a file has its events in the order of processors, not of times
+    # a file has its events in the order of processors, not in chronological order
+    at = min(of_trigger)
     start, end = window(path)
     assert at >= began_ms * 10**6
     since = max(at - BEFORE * 10**9, recorded_ms * 10**6)
@@ -134,7 +135,7 @@ def assert_has_its_cause(path, condition, began_ms, recorded_ms, steps):
     return sum(start <= x < at for x in starts)
 
 
-CAUSES = [  # what brings it about, its condition, and the reason in the file's name
+CAUSES = [  # what causes it, its condition, and the reason in the file's name
     ("request 80", "request > 60ms", "request"),
     ("request 70", "request(Triggers.serve) > 60ms && request > 60ms", None),
     ("requests 30 20", "p99(Triggers.serve) > 15ms", "p99"),
@@ -162,7 +163,7 @@ def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
     program = Program(jdk, options, jvm=["-Xmx400m"])
     pid, did = program.process.pid, {}
     recorded = status(pid)["ring.from_ms"]
-    time.sleep(BEFORE + 0.5)  # so that there is a time before
+    time.sleep(BEFORE + 0.5)  # so that there is some time before it
     for cause, condition, reason in CAUSES:
         if not reason:
             continue
@@ -178,7 +179,7 @@ def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
     for cause, condition, reason in CAUSES:
         if not reason:
             continue
-        # What the VM did while it started may have been enough for some of them.
+        # What the VM did while it started may have sufficed for some of them.
         began = 0 if reason in ("pause", "safepoint", "cpu", "rss-grows", "every") else did[cause]
         before += assert_has_its_cause(paths.pop(0), condition, began, recorded, steps)
     assert before > 10 and len(steps) > 10
@@ -211,8 +212,8 @@ def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
         re.M,
     ), text
     assert re.search(r"^trigger +request > 10m -> exec:touch .*: has not held$", text, re.M), text
-    # A minute has to pass before the same trigger writes again; what it saw meanwhile is counted,
-    # and is in the recording.
+    # A minute has to pass before the same trigger writes again. What it sees meanwhile is counted,
+    # and the count is in the recording.
     program.do("request 90")
     lab.wait_for(
         lambda: triggers_of(pid)["request > 60ms"]["held_back"] >= 1,
@@ -277,8 +278,8 @@ def test_percentages_are_of_the_limits_of_the_container_and_the_process(jdk, fol
 
 @pytest.mark.jdks(8, 17)
 def test_cpu_is_a_percentage_of_the_containers_quota(jdk, folder):
-    """A VM that may use 0.3 of the machine's processors and wants more than one has used all that
-    it may have.
+    """A VM that may use 0.3 of the machine's processors and wants more than one has used everything
+    that it may have.
     """
     wanted = "cpu > 90% for 3s"
     options = f"always=y,maxsize=4m,file={folder}/r.ring,before={BEFORE}s,after=0s,onfile={folder}/%r-%t.jfr,on={wanted}"
@@ -306,7 +307,7 @@ def test_cpu_is_a_percentage_of_the_containers_quota(jdk, folder):
 
 @pytest.mark.jdks(8, 17)
 def test_each_reading_has_the_files_that_are_open_then(jdk, folder):
-    """They used to be counted every ten seconds, and each reading repeated the last count."""
+    """They used to be counted every ten seconds, and the readings until then repeated the count."""
     program = Program(jdk, f"always=y,maxsize=4m,file={folder}/r.ring")
     began, out = program.do("files 300"), folder / "all.jfr"
     done = time.time_ns()
@@ -335,8 +336,8 @@ def test_each_reading_has_the_files_that_are_open_then(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_the_percentile_of_a_servers_requests(jdk, folder):
-    """p99(GET /cart), of the requests of that name alone, although those of another name are
-    slow.
+    """p99(GET /cart) is that of the requests of this name alone, although requests of another name
+    are slow.
     """
     cart, other = "p99(GET /cart) > 1s", "p99(GET /other) > 1s"
     options = f"always=y,keep=1m,maxsize=8m,file={folder}/r.ring,before={BEFORE}s,after={AFTER}s,onfile={folder}/%r-%t.jfr,on={cart},on={other}"
@@ -397,8 +398,8 @@ def test_the_percentile_of_a_servers_requests(jdk, folder):
 
 @pytest.mark.jdks(8, 17)
 def test_triggers_of_a_recording_that_goes_on(jdk, folder):
-    """Triggers are added and removed while it runs; a dump, a heap dump and a command; how many
-    files are kept; what cannot be written.
+    """Triggers are added and removed while the program runs; a dump, a heap dump and a command; the
+    number of files that are kept; files that cannot be written.
     """
     program = Program(jdk, jvm=["-Xmx100m"])
     pid, pattern, out = program.process.pid, folder / "%r-%p-%t.jfr", folder / "out"
@@ -409,7 +410,8 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
         and len(done.stderr.splitlines()) == 1
     ), done.stderr
     attach(pid, "--always=memory", "--max-size", "8M", "--requests=Triggers.serve(..)")
-    # Files of a process that has ended count; those of one that lives, and other names, do not.
+    # Files of a process that has ended count. Those of a process that is alive, and files with
+    # other names, do not.
     old = [folder / f"threads-{4000000 + i}-20260101-00000{i}.jfr" for i in range(3)]
     others = [
         folder / f"threads-{os.getpid()}-20260101-000000.jfr",
@@ -502,8 +504,8 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
         re.M,
     )
 
-    # Triggers that act in the same second have files of their own, of which the oldest go; a place
-    # of one that is removed is free.
+    # Triggers that act in the same second have separate files, of which the oldest are removed. The
+    # place of a trigger that was removed is free.
     same = [f"threads > {n}" for n in range(1, 6)]
     done = lab.jvmscope(
         "attach",
@@ -534,12 +536,12 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
         assert done.returncode == 0, done.stderr
         assert set(triggers_of(pid)) == set(many[1::2])
 
-    # What is due when the recording ends is written then; the command, which goes on, does not
-    # delay it.
+    # What is due when the recording ends is written then. The command of a trigger, which
+    # continues, does not delay that.
     lab.jvmscope("attach", "--on", "none", pid)
     assert triggers_of(pid) == {}
-    # A state that lasts is one cause even where the condition names an event too, and each event is
-    # another.
+    # A state that lasts is one cause even if the condition names an event too; each further event
+    # is another cause.
     both = "threads > 2 || request > 30ms"
     done = lab.jvmscope(
         "attach", "--on", both, "--after", "0s", "--on-file", folder / "both-%t.jfr", pid
@@ -577,8 +579,8 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_requests_and_deadlocks_that_go_on(jdk, folder):
-    """A request is reported once while it is in progress; a deadlock is reported to a trigger that
-    was added later; and the VM is asked rarely.
+    """A request is reported once while it is in progress; a deadlock is also reported to a trigger
+    that was added later; and the VM is rarely queried.
     """
     program = Program(
         jdk,
@@ -619,8 +621,9 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
         60,
         "searches",
     )
-    # Two waits that go on: their owners are read again after 2, 4, 8, 16 searches. (On a busy
-    # machine a third may come: it is read at once, and they begin anew.)
+    # There are two waits that do not end. Their owners are read again after 2, 4, 8 and 16
+    # searches. (On a busy machine there may be a third wait: owners are then read at once, and
+    # these numbers start over.)
     searches, new, examined = (
         now[f"deadlocks.{n}"] - first[f"deadlocks.{n}"] for n in ("searches", "new", "examined")
     )
@@ -630,7 +633,9 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
 
 
 def test_a_wrong_condition_gets_its_place():
-    """The message also says what is understood, and comes before any program is started."""
+    """The message also says which conditions are understood, and it comes before any program is
+    started.
+    """
     most, files = min(
         int(pathlib.Path(f"/proc/sys/kernel/{name}").read_text())
         for name in ("threads-max", "pid_max")
@@ -653,7 +658,7 @@ def test_a_wrong_condition_gets_its_place():
         ("cpu = 3%", "a comparison"),
         ("oom || ", "not a condition; examples: "),
         ("fd > -1", "as in 90% or 5000"),
-        # What can never change is refused.
+        # Conditions that can never change are refused.
         ("cpu > 200%", 'from 0% to 100%, where 100% is all CPUs that the VM may use, at "200%"'),
         ("cpu < 101%", "from 0% to 100%"),
         ("cpu > 100%", "more than 100%"),
@@ -678,8 +683,8 @@ def test_a_wrong_condition_gets_its_place():
             "fd > 5000000000",
             f"this machine allows {files} open files in a process: this never holds",
         ),
-        # So is what can never hold or always holds as a whole, or a part of which does: with the
-        # place of the smallest such part.
+        # So are conditions that can never hold, or always hold, as a whole or in a part. The
+        # message names the place of the smallest such part.
         (
             "rss > 2G && rss < 1G",
             'these terms exclude each other, so that this never holds, at "rss > 2G && rss < 1G" (character 1)',
@@ -754,7 +759,7 @@ def test_a_wrong_condition_gets_its_place():
 
 
 def test_a_condition_is_refused_if_and_only_if_a_part_of_it_is_constant():
-    """Two hundred conditions, compared with what trying all values says of them."""
+    """Two hundred conditions. The result is compared with trying all values."""
     compare = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
     values = [{"cpu": cpu / 2, "threads": threads} for cpu in range(20) for threads in range(1, 10)]
     chance = random.Random(24)
@@ -845,7 +850,9 @@ def test_a_trigger_above_a_limit_of_the_process_is_reported_at_once(jdk, folder)
 
 @pytest.mark.jdks(8, 25)
 def test_run_says_what_its_triggers_wrote_and_which_never_can(jdk, folder):
-    """At the end nobody can ask the VM any more. A nested class with a dot is none."""
+    """When the program has ended, the VM cannot be queried any more. A nested class that is written
+    with a dot does not exist.
+    """
     words = [
         lab.BUILD / "jvmscope",
         "run",
@@ -892,7 +899,7 @@ def test_run_says_what_its_triggers_wrote_and_which_never_can(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_command_that_fails_is_reported(jdk, folder):
-    """Whoever mistypes the name of a command must not learn it after the incident."""
+    """A user who mistypes the name of a command must find that out before an incident."""
     actions = {
         "threads > 100": ("exit 3", "exec:exit 3: exit status 3"),
         "fd > 200": (
@@ -968,8 +975,8 @@ def test_a_full_disk_is_the_reason_why_a_trigger_wrote_nothing(jdk, folder):
 
 @pytest.mark.jdks(8, 25)
 def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
-    """The trigger may be right and the class come later, but a wrong name used to be silent until
-    the end.
+    """The trigger may be right if the class is loaded later, but a wrong name used to be silent
+    until the end.
     """
     program = Program(jdk)
     note = "jvmscope: note: --on=exception {0}: no class {0} is loaded so far{1}\n"
@@ -1007,7 +1014,7 @@ def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
             in done.stderr
             and nested not in done.stderr
         )
-        # A class that is there and is not an exception can never become one.
+        # A class that is loaded and is not an exception can never become one.
         for name in ("java.lang.String", "java.util.Map$Entry", "java.lang.Object", "Triggers"):
             done = lab.jvmscope("attach", "--on", f"exception {name}", pid)
             assert done.returncode == 1 and done.stderr.endswith(
@@ -1031,8 +1038,8 @@ def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
 
 @pytest.mark.jdks(8, 25)
 def test_a_rate_of_exceptions_is_that_of_a_whole_second(jdk, folder):
-    """A trigger that is set while a program throws 2,000 a second used to say what came in the
-    first tenth of a second.
+    """A trigger that was set while a program threw 2,000 exceptions per second used to report the
+    number in the first tenth of a second.
     """
     program = Program(jdk)
     try:

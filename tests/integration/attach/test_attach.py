@@ -75,8 +75,8 @@ def test_what_cannot_be_is_refused_and_the_program_goes_on(jdk, jvmscope, busy):
 
 @pytest.mark.jdks(8, 25)
 def test_an_interruption_at_any_moment_leaves_nothing_recording(jdk, jvmscope, busy, tmp_path):
-    """Ctrl-C before the command asks anything, while the VM starts the recording, and afterwards:
-    in each case the recording has ended, or never began.
+    """Ctrl-C before the command makes any request, while the VM starts the recording, and
+    afterwards: in each case the recording has ended, or never began.
     """
     from lab import BUILD
 
@@ -105,7 +105,7 @@ def test_an_interruption_at_any_moment_leaves_nothing_recording(jdk, jvmscope, b
 
 
 def waiting_attach(jdk, out):
-    """A program whose end never comes, and an attach that waits for it."""
+    """The program never finishes ending, and an attach waits for that."""
     program = jdk.start_java(
         "EndsNever", jvm=("-Xmx32m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -174,7 +174,7 @@ def test_a_command_whose_vm_gives_no_answer_is_ended_by_the_second_signal(jdk, t
     finally:
         attached.kill()
         attached.communicate()
-    # The VM gets to what it was asked first.
+    # The VM handles an earlier request first.
     lab.wait_for(
         lambda: re.search(r"^state +idle$", lab.jvmscope("status", program.pid).stdout, re.M),
         60,
@@ -196,8 +196,8 @@ def test_disabled_attach_and_agents_are_named(jdk, jvmscope, busy):
 
 @pytest.mark.jdks(daily=1)
 def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy, tmp_path):
-    """Code between safepoints is described by means of the VM's flag, without the event of each
-    compilation; afterwards the flag has its old value.
+    """The VM's flag, rather than the event of each compilation, makes the VM describe code between
+    safepoints. Afterwards the flag has its old value.
     """
     pid = busy("-Xmx32m", "-XX:+UnlockDiagnosticVMOptions").pid
 
@@ -213,7 +213,7 @@ def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy
     assert flag() == "false"
 
 
-# With cpu=old the text has no first line of its own: it begins with whatever section comes first.
+# With cpu=old the text has no heading of its own: it begins with whatever section comes first.
 @pytest.mark.parametrize(
     "words,first",
     [
@@ -242,7 +242,7 @@ def test_every_output_of_hprof_is_reported_and_fetched(jdk, jvmscope, busy, tmp_
 
 
 def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy, tmp_path):
-    """With -Xrs HotSpot listens at once, so that no signal has to wake it."""
+    """With -Xrs HotSpot listens at once, so no signal has to wake it."""
     process = busy("-Xmx32m", "-Xrs")
     path = f"/proc/{process.pid}/root/tmp/.java_pid{process.pid}"
     lab.wait_for(lambda: os.path.exists(path), 60, "the socket")
@@ -257,7 +257,8 @@ def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy, tmp_path):
     )
     done = jvmscope(*attach)
     assert done.returncode == 1 and refused in done.stderr, done.stderr
-    with socket.socket(socket.AF_UNIX) as left:  # as a VM that was killed leaves it: nobody listens
+    # the state that a VM leaves behind when it is killed: nobody listens
+    with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)
         done = jvmscope(*attach)
     os.unlink(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""attach where room or rights are missing: one line says why, and the program is unaffected."""
+"""attach where room or rights are missing: one line says why, and the program is not affected."""
 import os
 import pathlib
 import pty
@@ -38,8 +38,8 @@ def vm(jdk):
 
 
 def refused(process, *command, kept=False):
-    """Returns the one line of a command that must fail. `kept`: another line names where the
-    recording still is, and it is there.
+    """Returns the one line that a command prints, which must fail. `kept`: another line names where
+    the recording still is, and that file exists.
     """
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and not done.stdout, done
@@ -71,7 +71,7 @@ def test_full_tmp_of_the_vm(vm, tmp_path):
     )
     assert "No space left" in said or "no space" in said, said
     assert not (tmp_path / "out.jfr").exists()
-    # A recording that we wait for may go by way of its /var/tmp.
+    # A recording for which the command waits may be written to the VM's /var/tmp, and fetched.
     done = lab.jvmscope("attach", "--cpu", "-t", "1s", "-o", tmp_path / "out.jfr", process.pid)
     assert done.returncode == 0 and (tmp_path / "out.jfr").stat().st_size, done
 
@@ -125,8 +125,8 @@ PRIVATE_TMP = (
 
 
 class Changing:
-    """Runs `attach` to a program with many classes, or `stop`, on a terminal, and returns what it
-    shows while it changes them.
+    """Runs `attach` to a program with many classes, or `stop`, on a terminal. Returns what it shows
+    while it changes them.
     """
 
     def __init__(
@@ -200,8 +200,8 @@ def test_changing_classes_is_done_in_parts_and_shown(jdk, tmp_path):
 
 @pytest.mark.jdks(8)  # a few classes at a time, with pauses, so that this takes half a minute
 def test_the_progress_is_told_in_lines_where_there_is_no_terminal(jdk, tmp_path):
-    """Every five seconds, so that the log of a script shows that the command works and how far it
-    is.
+    """A line every five seconds, so that the log of a script shows that the command works and how
+    far it has got.
     """
     with Changing(jdk, tmp_path, 2000, terminal=False) as changing:
         began = time.monotonic()
@@ -239,7 +239,7 @@ def test_classes_that_a_pattern_cannot_mean_are_left_alone(jdk, tmp_path, patter
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
-    """A thread that waits between two parts continues at once; it used to hold up the program for
+    """A thread that waits between two parts must continue at once; it used to delay the program for
     ten seconds.
     """
     with Changing(jdk, tmp_path, 5000) as changing:
@@ -260,11 +260,11 @@ def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
 @pytest.mark.jdks(8, slow=(25,))
 @pytest.mark.parametrize("ends", ["by itself", "killed"])
 def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
-    """The command that was stopping the recording gets the file nevertheless, also from mounts that
+    """The command that was stopping the recording still gets the file, even from mounts that
     disappeared with the VM.
     """
     killed, options = ends == "killed", ("--cover", "--include", "ManyClasses")
-    # Enough that a fast machine does not stop before it is killed.
+    # There are so many classes that even a fast machine has not finished when it is killed.
     classes = 4000 if killed and jdk.version > 8 else 700
     with Changing(
         jdk, tmp_path, classes, options, stops=True, before=() if killed else PRIVATE_TMP
@@ -283,7 +283,7 @@ def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
             ), "no longer seen by the VM, but where it says"
         shown = lab.jvmscope("coverage", "--json", tmp_path / "x.jfr")
         assert shown.returncode == 0 and "ManyClasses" in shown.stdout, shown
-        # main() runs when the recording begins; otherwise the recording is whole.
+        # main() runs when the recording begins; otherwise the recording is complete.
         other = [
             line
             for line in shown.stderr.splitlines()
@@ -327,8 +327,8 @@ def test_the_vm_answers_others_while_its_classes_are_changed(jdk, jvmscope, tmp_
 
 @pytest.mark.jdks(8)  # later VMs change the classes too quickly to be stopped meanwhile
 def test_a_recording_that_nobody_waits_for_is_taken_back(jdk, jvmscope, tmp_path):
-    """The command gives up on a VM that is stopped, and says that nothing is recorded; this is true
-    once the VM continues.
+    """The command gives up on a VM that is stopped, and says that nothing is recorded. This is true
+    also once the VM continues.
     """
     with Changing(jdk, tmp_path, 700, ("--cover", "--include", "ManyClasses")) as changing:
         pid = changing.program.pid
@@ -425,7 +425,7 @@ def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope,
 
 @pytest.mark.jdks(17, 25)
 def test_coverage_of_a_program_leaves_the_classes_of_the_jdk_alone(jdk, jvmscope, tmp_path):
-    """None of them is handed to the VM, which would take seconds of pauses for nothing."""
+    """None of these classes is passed to the VM, which would take seconds of pauses for nothing."""
     log = tmp_path / "log"
     with jdk.start_java(
         "Ticks", stdout=subprocess.PIPE, jvm=(f"-Xlog:redefine+class*=info:file={log}",)
@@ -464,7 +464,7 @@ long syscall(long n, long a, long b, long c, long d, long e, long f)
 @pytest.mark.parametrize("error", ["ENOSYS", "ESRCH"])
 def test_the_end_of_the_vm_is_noticed_without_a_descriptor_of_it(vm, tmp_path, error):
     """A VM that is killed right after the recording has begun has no descriptor, and some systems
-    provide none: attach used to wait for all of -t.
+    provide none. attach used to wait for all of -t.
     """
     (tmp_path / "shim.c").write_text(NO_PIDFD % error)
     subprocess.run(

@@ -13,7 +13,7 @@ import lab
 
 COMMAND = lab.BUILD / "jvmscope"
 NOEXEC = "for d in /tmp /var/tmp /dev/shm; do mount --bind $d $d && mount -o remount,noexec,bind $d; done"
-# Without our build folder the VM needs a copy of the agent.
+# Without access to our build folder, the VM needs a copy of the agent.
 HIDDEN = f"mount -t tmpfs none {lab.ROOT}"
 
 
@@ -137,7 +137,7 @@ def test_output_folders_that_only_the_vm_cannot_write_to(start, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_verdict_on_other_jdks(start, jdk, tmp_path):
-    """The checks where everything works, and their texts for a VM that warns and for one that
+    """The checks when everything works, and their texts for a VM that warns and for one that
     publishes nothing.
     """
     process = start("-XX:-UsePerfData")
@@ -146,7 +146,7 @@ def test_verdict_on_other_jdks(start, jdk, tmp_path):
     assert found["top"][0] == "no" and "-XX:-UsePerfData" in found["top"][1]
     assert (found["kernel frames"][0] == "yes") == lab.perf_permitted()
     assert attach(process, tmp_path).returncode == 0
-    # Its main class and version are found from outside.
+    # Its main class and version are determined from outside.
     shown = {vm["pid"]: vm for vm in json.loads(lab.jvmscope("list", "--json").stdout)}[process.pid]
     assert shown["command"] == "Busy 60" and (
         jdk.version == 8 or shown["version"].startswith("25")
@@ -248,8 +248,8 @@ def test_other_vms_are_called_what_they_are(tmp_path, kind):
 
 @pytest.mark.jdks(17)
 def test_attach_to_all_that_match(jdk, tmp_path):
-    """Each VM is recorded into a file of its own; one that cannot be recorded is named; the others
-    are left alone. The names of the classes occur in no other test.
+    """Each VM is recorded into a separate file. A VM that cannot be recorded is named, and the
+    others are left alone. The names of the classes occur in no other test.
     """
     name = f"Match{uuid.uuid4().hex}"
     sources = []
@@ -316,8 +316,8 @@ def test_attach_to_all_that_match(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_chroot_is_no_container(jdk):
-    """Another root alone is none; a host name or a namespace of host names or of processes that is
-    not the machine's makes one.
+    """Another root does not make a container by itself. In addition the host name, or the namespace
+    of host names or processes, must differ from the machine's.
     """
     host, other = socket.gethostname(), f"not-{socket.gethostname()}"
     for before, name, shown in (

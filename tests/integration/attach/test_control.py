@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jvmscope control: what it does to a thread whose work is known; that it is recorded; and that it
-is refused without permission.
+"""jvmscope control: its effect on a thread whose work is known; that it is recorded; and that it is
+refused without permission.
 """
 import json
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files between the command and a VM whose user is not to be trusted, and what remains of them."""
+"""Files between the command and a VM whose user is not trusted, and what remains of them."""
 import contextlib
 import os
 import pathlib
@@ -14,8 +14,8 @@ import pytest
 import lab
 import option_tables
 
-# A user without a name and without rights, of this process alone: files of that user in /tmp are of
-# this process's tests.
+# A user without a name and without rights who belongs to this process alone: files of that user in
+# /tmp come from this process's tests.
 NOBODY = 2_000_000 + os.getpid()
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 SECRET = "root's own secret 7f3a"
@@ -58,7 +58,7 @@ def leftovers(pid):
 
 
 def nothing_is_left(process, *but):
-    """What a VM removes by itself may take it a moment."""
+    """The VM may take a moment to remove its own files."""
     with contextlib.suppress(AssertionError):
         lab.wait_for(lambda: leftovers(process.pid) == [*but], 30, "only these files are left")
     assert leftovers(process.pid) == [*but]
@@ -101,8 +101,8 @@ def hostile(secret):
     ],
 )
 def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, said, secret, tmp_path):
-    """Whatever root fetches from another user's VM is a file that this user owns, or root fetches
-    nothing.
+    """Whatever root fetches from another user's VM is a file that this user owns; otherwise root
+    fetches nothing.
     """
     process = hostile(attack)
     before = secret.read_bytes()
@@ -246,8 +246,8 @@ def start_attach(process, output, *flags):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_the_agent_keeps_the_time_of_a_command_that_is_killed(vm, tmp_path, open_folder):
-    """Recorded to where the VM can write and to where it cannot: what it recorded can still be
-    fetched, and the next command cleans up.
+    """Recorded to a place where the VM can write and to one where it cannot: what it recorded can
+    still be fetched, and the next command cleans up.
     """
     process = vm()
     for folder in (open_folder, tmp_path):
@@ -264,7 +264,7 @@ def test_the_agent_keeps_the_time_of_a_command_that_is_killed(vm, tmp_path, open
 
 @pytest.mark.jdks(17)
 def test_a_recording_is_not_fetched_onto_itself(vm, open_folder):
-    """The output has the name with which the recording was begun, which is the most natural thing
+    """The output has the same name with which the recording was begun, which users are most likely
     to type.
     """
     process = vm()
@@ -275,7 +275,7 @@ def test_a_recording_is_not_fetched_onto_itself(vm, open_folder):
         done = lab.jvmscope(verb, "-o", "s1.jfr", process.pid, cwd=open_folder)
         assert done.returncode == 0, done
         assert "samples" in lab.jvmscope("report", output).stdout
-    # A name that the user gave is not taken away when something else is made of the recording.
+    # A file that the user named is not removed when something else is made of the recording.
     assert lab.jvmscope("attach", "--cpu", "-o", output, process.pid).returncode == 0
     lab.use_cpu(process, 0.5)
     assert lab.jvmscope("stop", "-o", open_folder / "s1.collapsed", process.pid).returncode == 0
@@ -295,8 +295,8 @@ PRIVATE_TMP = [
 
 
 def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
-    """As under systemd's PrivateTmp=yes: the same root folder but another /tmp, which has no folder
-    with the output's name.
+    """As under systemd's PrivateTmp=yes: the same root folder, but another /tmp, which lacks the
+    folder of the output.
     """
     process = vm(before=PRIVATE_TMP)
     inside = pathlib.Path(f"/proc/{process.pid}/root/tmp")
@@ -318,7 +318,7 @@ def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
 
 @pytest.mark.jdks(17)
 def test_paths_of_the_vm_that_lead_elsewhere_are_marked(vm, open_folder, jvmscope):
-    """Each path is checked by itself: a VM with the same /tmp and another root folder may have the
+    """Each path is checked separately: a VM with the same /tmp and another root folder may have the
     same folder there, or a different one.
     """
     hidden = open_folder / "hidden"
@@ -339,7 +339,7 @@ def test_paths_of_the_vm_that_lead_elsewhere_are_marked(vm, open_folder, jvmscop
 
 
 def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
-    # What is mounted here must not show outside.
+    # What is mounted here must not be visible outside.
     process = hostile("link", [*PRIVATE_TMP[:2], "--propagation", "private", *PRIVATE_TMP[4:]])
     line = next(x for x in jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
     assert line.endswith("(private /tmp)"), line
@@ -347,8 +347,8 @@ def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path):
-    """Every command that asks a VM: before anybody has attached, when SIGQUIT would wake it, and
-    afterwards, when it listens but never answers.
+    """Every command that makes a request of a VM: before anything has attached, when SIGQUIT would
+    wake the VM, and afterwards, when it listens but never answers.
     """
     process = vm()
     pid = process.pid
@@ -368,7 +368,7 @@ def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path)
     asking = {name.split()[0] for name in option_tables.ASKING} - {
         "top",
         "check",
-    }  # which need no answer
+    }  # those that need no answer
     assert asking <= {command[0] for command in commands}
     for attached in (False, True):
         if attached:
@@ -391,7 +391,7 @@ def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path)
             assert (
                 "nothing is being recorded" if nothing else "is stopped"
             ) in done.stderr and len(done.stderr.splitlines()) == 1, done
-        # These go on without an answer, and say what is missing.
+        # These continue without an answer, and say what is missing.
         done = lab.jvmscope("check", pid, timeout=20)
         assert done.returncode == 1 and "stopped" in done.stdout, done
         words = ("top", "-n", 1, "-i", "10ms", "--states")

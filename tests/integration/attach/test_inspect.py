@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jvmscope inspect and top: what they show of a program whose answers are known, and that the
-program is not disturbed.
+"""jvmscope inspect and top: what they show of a program whose state is known, and that the program
+is not disturbed.
 """
 import json
 import re
@@ -132,7 +132,7 @@ def test_classes_and_statics(jdk, jvmscope, program):
 def test_objects_keep_their_numbers_over_collections(jdk, jvmscope, program):
     found = ask(jvmscope, program, "instances", "Inspected$Known")
     assert found["objects"] == 5 and len(found["instances"]) == 5 and found["bytes"] >= 5 * 32
-    # Asked again, and after one of them has lost its number, they are the same ones.
+    # Requested again, and after one of them has lost its number, they are the same objects.
     numbers = {o["id"] for o in found["instances"]}
     assert {
         o["id"] for o in ask(jvmscope, program, "instances", "Inspected$Known")["instances"]
@@ -218,8 +218,8 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
 
 
 def test_top_shows_the_counters(jdk, jvmscope, program):
-    # What no collection has made known is not 0. The VM may have collected already, and JDK 8
-    # publishes some figures before.
+    # A figure that is unknown before the first collection is not shown as 0. The VM may have
+    # collected already, and JDK 8 publishes some figures earlier.
     first = lab.read_json("top", "--json", "-n", 1, program.pid)
     collected = sum(c["collections"] for c in first["collectors"])
     assert first["pools"] and all(p["used"] != 0 or collected for p in first["pools"]), first
@@ -240,7 +240,7 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     assert (
         any(p["name"] == "metaspace" and p["used"] > 0 for p in last["pools"]) and last["busiest"]
     )
-    # The kernel keeps 15 bytes of a name; the VM, which is asked for states, has the rest.
+    # The kernel keeps 15 bytes of a name. The VM, from which states are requested, has the rest.
     names = {
         t["tid"]: t["name"]
         for t in lab.read_json("inspect", "--json", program.pid, "threads")["threads"]
@@ -251,8 +251,8 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     assert {tid: (t["name"], t["name_cut"]) for tid, t in shown.items() if tid in names} == {
         tid: (name, False) for tid, name in names.items() if tid in shown
     }
-    # Without being asked it is not, and what may be more is marked. (Until JDK 9 threads have the
-    # name of the process.)
+    # Without a request to the VM the name stays cut, and names that may be longer are marked.
+    # (Until JDK 9 threads have the name of the process.)
     last = lab.read_json("top", "--json", "-n", 1, "-i", "50ms", "-r", 200, program.pid)
     assert {t["name_cut"] for t in last["busiest"]} == {True, False}
     assert all(t["name_cut"] == (len(t["name"].encode()) >= 15) for t in last["busiest"]), last[
@@ -293,8 +293,8 @@ def scalars(value):
 
 @pytest.mark.jdks(8, 17)
 def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
-    """Covers locals and other nested values too; and no modifier appears that a field or class
-    cannot have.
+    """Includes locals and other nested values. No modifier may appear that a field or class cannot
+    have.
     """
     process = jdk.start_java(
         "Inspected",

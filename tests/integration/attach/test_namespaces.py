@@ -36,7 +36,7 @@ def without(*capabilities):
     ]
 
 
-# Of each row: bubblewrap's arguments; what runs inside before java, and in front of it; what runs
+# In each row: bubblewrap's arguments; what runs inside before java, and in front of it; what runs
 # in front of bubblewrap, and of the command; what check and attach name as the cause when they
 # cannot record (None: they can).
 ROWS = {
@@ -274,8 +274,8 @@ def tried(box, row, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_a_hardened_container_is_recorded(box, jdk, tmp_path):
-    """The root folder is read-only and /tmp is noexec: the VM loads the agent from the memory of a
-    process of ours.
+    """The root folder is read-only and /tmp is noexec, so the VM loads the agent from the memory of
+    a process of ours.
     """
     tried(box, "hardened-other-uid", tmp_path)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recording that is begun in a running program contains what happened within its span, and
-nothing of the time in which the classes were changed for it.
+nothing from the time in which the classes were changed for it.
 """
 import re
 import struct
@@ -13,7 +13,7 @@ CLASSES = 300
 
 
 def span(recording):
-    """The beginning and the end that the head of the only chunk states, in ms since 1970."""
+    """The beginning and the end in the header of the only chunk, in ms since 1970."""
     start, duration = struct.unpack(">QQ", recording.read_bytes()[32:48])
     return start / 1e6, (start + duration) / 1e6
 
@@ -55,14 +55,14 @@ def log(out):
 
 
 def threads(out):
-    """The times that the thread has slept."""
+    """The times at which the thread slept."""
     main = next(
         t for t in lab.read_json("threads", "--json", out)["threads"] if t["name"] == "main"
     )
     return [main["sleeps"]]
 
 
-INCLUDE = ("--include", "Ticks*")  # fewer classes to change, and several hundred still
+INCLUDE = ("--include", "Ticks*")  # there are fewer classes to change, but still several hundred
 CAPTURES = {
     "times": (("--cpu=times", *INCLUDE), times),
     "elapsed": (("--cpu=times", "--clock", "elapsed", *INCLUDE), times),
@@ -86,7 +86,7 @@ class Ticking:
         lab.wait_for(lambda: path.stat().st_size > 2000, 60, "ticks")
 
     def between(self, start_ms, end_ms):
-        """The number of ticks in a span: the fewest and the most that agree with what was
+        """The number of ticks in a span: the lowest and the highest that agree with what was
         printed.
         """
         lab.wait_for(lambda: self.ticks()[-1][0] > end_ms + 50, 60, "the end of the span")
@@ -144,8 +144,8 @@ def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
 @pytest.mark.jdks(8, 17, 25)
 def test_a_trace_lasts_as_long_as_the_recording(jdk, tmp_path, record_property):
     """With each other capture, and with all of them: what these do at the end of a recording takes
-    them 17 to 50 ms, in which calls go on. Of the calls, which have times, the first and the last
-    ten are compared with the program's own lines, and each lies in the span.
+    them 17 to 50 ms, in which calls continue. The first and the last ten of the recorded calls,
+    which have times, are compared with the program's own lines, and each call lies in the span.
     """
     ticking, found, wrong = Ticking(jdk, tmp_path / "said"), {}, {}
     with_trace = [
@@ -188,8 +188,8 @@ def test_a_trace_lasts_as_long_as_the_recording(jdk, tmp_path, record_property):
 @pytest.mark.jdks(17)
 def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
     """This also holds for formats that have no place for coverage, and if only such a format is
-    requested. Some hundred classes are changed each time, so that the time before the recording is
-    long enough to be reported.
+    requested. Some hundred classes are changed each time, so that it takes long enough to be
+    reported before the recording begins.
     """
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "c.jfr"
     include = ("--include", "Ticks*,java.lang.*,java.util.*")
@@ -230,7 +230,7 @@ def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 25)
 def test_waits_from_before_count_from_the_start(jdk, tmp_path):
     """While classes are changed for a recording, it has not begun, but the capture of threads has.
-    Waits that began then count from the recording's start on, which the summary says; waits that
+    Waits that began then count from the recording's start on, which the summary states. Waits that
     ended then are not in the recording.
     """
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
@@ -253,9 +253,7 @@ def test_waits_from_before_count_from_the_start(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_the_head_says_how_long_the_selected_part_is(jdk, tmp_path):
-    """With --from and --to, in words and as JSON, also where one of them reaches beyond the
-    recording.
-    """
+    """With --from and --to, in text and as JSON, also when one of them is outside of the recording."""
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
     done = lab.jvmscope(
         "attach",

@@ -73,7 +73,7 @@ def check(pack, tmp_path, verifier=25):
         assert (
             counts["refused"] == 0 and counts["malformed"] == 0 and counts["other"] == 0
         ), f"{kind}: {text}"
-        # What is left alone: at most one method in a thousand, but for the kinds that make every
+        # At most one method in a thousand is left unchanged, except by the kinds that make every
         # method several times as long.
         if kind not in ("instructions", "wide"):
             assert sum(counts[why] for why in LEFT) <= counts["methods"] / 1000, f"{kind}: {text}"
@@ -153,7 +153,7 @@ def write_pack(folders, pack):
             out.write(struct.pack(">I", len(data)) + data)
 
 
-# What must have been counted in each of the constructs, and how often: see
+# What must have been counted in each of the constructs, and how often; see
 # tests/java/EachConstruct.java.
 FIRES = {
     "times": "entered",
@@ -180,7 +180,9 @@ BEFORE_SUPER = "EachConstruct$BeforeSuper.<init>"
 
 @pytest.fixture(scope="module")
 def subroutines(tmp_path_factory):
-    """The classes of EachJsr: only old compilers write jsr and ret, this one with an option."""
+    """The classes of EachJsr: only old compilers write jsr and ret, and this one only with an
+    option.
+    """
     folder = tmp_path_factory.mktemp("jsr")
     done = lab.Jdk(8).run(
         "javac",
@@ -235,7 +237,8 @@ def test_probes_fire_in_each_construct_and_change_nothing(jdk, subroutines, tmp_
         all_counts = counted(text)
         by_name = {re.match(r"[^(]+", name)[0]: counts for name, counts in zip(names, all_counts)}
         check_each(kind, what, by_name, modern)
-        # Every call is left but the one whose super() throws, where the verifier allows no handler.
+        # Every call is left except the one whose super() throws, where the verifier allows no
+        # handler.
         if kind in ("times", "resume"):
             assert sum(c["entered"] - c["left"] for c in all_counts) == 1, kind
 

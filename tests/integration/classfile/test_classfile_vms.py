@@ -17,7 +17,7 @@ FLAGS = [
     "-XX:+BytecodeVerificationRemote",
     "-Xmx1g",
 ]
-# Holds of no class are looked for: the probes are there all the same.
+# No holds of the classes are searched for, but the probes are inserted all the same.
 PROBES = {
     "times": "cpu=times",
     "elapsed": "cpu=times,clock=elapsed",
@@ -27,7 +27,7 @@ PROBES = {
     "exceptions": "exceptions=counts",
     "locks": "cpu=times,locks=no.such.Class",
 }
-# Reasons for which a method that has code and runs it may be left alone.
+# Reasons for which a method that has code and runs it may be left unchanged.
 LEFT = (
     "malformed",
     "too_long",
@@ -67,7 +67,7 @@ def link(version, args, jvm=()):
             assert line, "".join(said)
             said.append(line)
         status = lab.read_json("status", "--json", process.pid) if jvm else {}
-        process.kill()  # taking the probes out of thousands of classes again takes JDK 8 minutes
+        process.kill()  # removing the probes from thousands of classes takes JDK 8 minutes
     return said[-1], {
         k.removeprefix("instrument."): n for k, n in status.items() if k.startswith("instrument.")
     }

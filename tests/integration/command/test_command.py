@@ -43,8 +43,8 @@ def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope
 
 
 def test_manual_pages_have_the_usual_headings(jvmscope):
-    """In the usual order, each with a text, options where the command has some, and references to
-    other pages that exist.
+    """In the usual order, each section with a text, options if the command has any, and references
+    to other pages that exist.
     """
     names = set(commands())
     for command in names:
@@ -267,7 +267,8 @@ def test_bash_completes(jvmscope):
 
 
 TRANSCRIPTS = lab.ROOT / "doc" / "examples"
-# Whose output is one line about something outside, or whose answer takes as long as an option says.
+# Commands whose output is one line about something outside, or whose answer takes as long as an
+# option says.
 NOT_RERUN = {"run", "attach", "slow", "serve", "collect", "host", "fleet"}
 
 
@@ -278,8 +279,8 @@ def transcript(text):
 
 
 def headings(lines):
-    """The words of each table's heading: a line of three columns and more without a figure; dots
-    stand for what was left out.
+    """The words of each table's heading. A heading is a line of three or more columns without a
+    figure; dots stand for what was left out.
     """
     return [
         set(line.removesuffix("...").split())
@@ -345,7 +346,7 @@ def test_the_transcripts_in_manual_pages_can_be_repeated(jdk, tmp_path):
     for path in sorted(TRANSCRIPTS.glob("*.txt")):
         if path.stem not in NOT_RERUN:
             shown |= transcript(path.read_text())
-    # What the README reads of five recordings is in this one, too.
+    # This recording has everything that the README reads from five recordings.
     shown |= {
         re.sub(r"\S+\.jfr$", "shop.jfr", command): lines
         for command, lines in readme().items()
@@ -363,8 +364,11 @@ def test_the_transcripts_in_manual_pages_can_be_repeated(jdk, tmp_path):
             assert run("attach", "--cpu", "-t", "1s", "-o", "after.jfr", "4711") == ""
         printed = run(*shlex.split(command)[1:])
         if (
-            " inspect " not in command
-        ):  # whose columns depend on what the threads do, and on what is compiled, at that moment
+            " inspect "
+            not in command
+            # tables whose columns depend on what the threads do, and on what is compiled, at that
+            # moment
+        ):
             assert_has_headings(command, shown.get(command, ()), printed)
     assert sum(len(headings(lines)) for lines in shown.values()) > 15
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A full disk, simulated by a small tmpfs, by ulimit -f and by /dev/full: every writer reports what
-it lost, with the system's reason, and exits with 1; the profiled program continues unaffected.
+it lost, with the system's reason, and exits with 1. The profiled program is not affected.
 """
 import contextlib
 import json
@@ -104,9 +104,9 @@ def held_in(losses):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_lost_sums_held_is_reported(jdk, tmp_path):
-    """An event that holds a sum stands for any number of objects, bytes, exceptions and calls: what
-    is lost and what is recorded are together at least what the program did, in the table, in JSON
-    and on the page.
+    """An event that has a sum stands for any number of objects, bytes, exceptions and calls: what
+    is lost and what is recorded add up to at least what the program did, in the table, in JSON and
+    on the page.
     """
     out = tmp_path / "out.jfr"
     flags = [
@@ -177,7 +177,7 @@ def test_what_lost_sums_held_is_reported(jdk, tmp_path):
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("output", ["out.collapsed", "out.html", "out.pb.gz"])
 def test_run_tells_that_its_output_was_not_made(jdk, small, output):
-    """The recording of a short run fits, or the command says what became of it."""
+    """The recording of a short run fits, or the command says what happened to it."""
     program = ["java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 0.5]
     (small / "filler").write_bytes(bytes(LIMIT - 8192))
     command = [lab.BUILD / "jvmscope", "run", "-o", small / output, "--", *jdk.command(*program)]
@@ -222,7 +222,7 @@ def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_pa
     assert done.returncode == 1
     line = only_line(done.stderr, "the VM wrote no heap dump", "ame too long")
     assert "Dumping" not in line
-    # The index of a dump takes room as well.
+    # The index of a dump needs room as well.
     assert lab.jvmscope("heap", "dump", "-o", tmp_path / "heap.hprof", hot.pid).returncode == 0
     command = [
         "prlimit",
@@ -246,7 +246,7 @@ def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_pa
     done = lab.jvmscope("attach", "--cpu", "-t", "1s", "-o", small / "out.jfr", hot.pid)
     assert done.returncode == 1
     only_line(done.stderr, "cannot record", "No space left on device")
-    # A recording that was not timed, on a disk that fills up: stop and dump tell it.
+    # A recording without a duration, on a disk that becomes full: stop and dump report it.
     (small / "filler").unlink()
     assert (
         lab.jvmscope("attach", "--trace", "Hot.*", "-o", small / "out.jfr", hot.pid).returncode == 0
@@ -292,8 +292,8 @@ def recording(tmp_path_factory):
     ],
 )
 def test_convert_writes_all_or_says_why_not(recording, small, tmp_path, extension):
-    """To a full disk, to a file that may not grow, and to a device that accepts nothing: no file
-    without its end is left.
+    """To a full disk, to a file that may not grow, and to a device that accepts nothing: no
+    incomplete file is left.
     """
     (small / "filler").write_bytes(bytes(LIMIT))
     convert = [lab.BUILD / "jvmscope", "convert", recording, "-o"]
@@ -350,7 +350,7 @@ def test_what_is_printed_to_a_full_disk_is_an_error(recording, verb):
         )
     assert done.returncode == 1, done
     only_line(done.stderr, "standard output", "No space left on device")
-    # A reader of the output that stops early is not a full disk.
+    # A reader of the output that stops early is not treated as a full disk.
     done = subprocess.run(
         ["sh", "-c", '"$@" | head -c 1 >/dev/null', "-", lab.BUILD / "jvmscope", *verb, *operands],
         stderr=subprocess.PIPE,
@@ -385,9 +385,8 @@ CALLS = {
     ids=lambda w: w[-1],
 )
 def test_each_call_that_fails_is_told_or_changes_nothing(recording, tmp_path, words):
-    """One after the other, each call of the system by which something is written or closed fails:
-    the output is complete, or the status is 1, one line has the system's reason, and there is no
-    output that looks complete.
+    """One after the other, each system call that writes or closes fails. The output is complete, or
+    the status is 1, one line has the system's reason, and no output remains that looks complete.
     """
     out, trace = tmp_path / words[-1], tmp_path / "trace"
     printed = words[-1] == "report"
@@ -446,8 +445,8 @@ def frames(n, upload):
 
 
 def answers(c, uploads):
-    """Returns the status of each upload, and the reasons of those that were refused. One that is
-    refused is answered, in one line, when to try again.
+    """Returns the status of each upload, and the reasons of those that were refused. The answer to
+    a refused upload is one line, and tells when to try again.
     """
     statuses, reasons = {}, set()
     for key, n in uploads.items():
@@ -487,7 +486,7 @@ def test_a_store_on_a_full_disk_loses_and_doubles_nothing(small, end):
         assert 0 < list(first.values()).count(200) < len(uploads), first
         assert "the store: database or disk is full" in reasons
         assert total(c) == taken, "the questions are answered on a full disk"
-        # Not one byte is free: the collector goes on.
+        # Not a single byte is free, but the collector continues.
         with open(small / "filler", "wb", buffering=0) as f, contextlib.suppress(OSError):
             while True:
                 f.write(bytes(4096))
@@ -509,7 +508,7 @@ def test_a_store_on_a_full_disk_loses_and_doubles_nothing(small, end):
         assert total(c) == taken
         assert set(answers(c, uploads)[0].values()) == {200}
         assert total(c) == sum(uploads.values())
-        # The stacks are those that were sent: each upload has its own.
+        # The stacks are those that were sent, because each upload has different ones.
         counts = dict.fromkeys(uploads, 0)
         for m in fleet(c, "top", "--service", "*", "--limit", "100000")["methods"]:
             if key := re.match(r"Upload(\d+)\.", m["method"]):

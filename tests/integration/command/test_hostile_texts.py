@@ -9,11 +9,11 @@ import subprocess
 import lab
 import fleet_lab
 
-# What acts on the text around it: control characters, separators of lines, directions of writing.
+# Characters that act on the text around them: control characters, line separators, direction marks.
 ACTING = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
-# A method's descriptor, which is for class files and not for people.
+# A method's descriptor, which is meant for class files and not for people.
 DESCRIPTOR = re.compile(r"\((\[*[BCDFIJSZ]|\[*L[\w/$]+;)*\)(\[*[BCDFIJSZV]|\[*L[\w/$]+;)(?![\w.])")
 ESCAPE = "\\u001b"  # how an escape character is shown
 NAME = "hostile\x1b]0;owned\x07\x1b[31m\u202e\u6f22"  # of files
@@ -39,7 +39,7 @@ LIVE = {
     "dump": [["-o", "DUMP", "PID"]],
     "heap dump": [["-o", "HEAP", "PID"]],
 }
-# Verbs of heap with an operand besides the file; all others are asked with the file alone.
+# Verbs of heap that have an operand besides the file. All others are called with the file alone.
 HEAP = {
     "retained": [["java.lang.Thread"]],
     "paths": [["java.lang.Thread"]],
@@ -74,7 +74,7 @@ FLEET = {
     "query": [["--method", "*"]],
     "vm": [[]],
 }
-# Nothing of a program is shown by these, by a page alone, or (slow) by what requests slow prints.
+# These show nothing of a program; a page shows it alone, or (slow) requests slow prints it.
 NOT_SHOWN = {
     "slow",
     "completion",
@@ -116,8 +116,7 @@ def shown(words, output):
     assert not acting, (words, ascii(text[max(0, acting.start() - 60) : acting.end() + 20]))
     assert not re.search("^ *INJECTED", text, re.M), words
     descriptor = DESCRIPTOR.search(text)
-    # What strings of the program's heap hold is shown as it is; some of the JDK's own are
-    # descriptors.
+    # Strings in the program's heap are shown as they are; some of the JDK's own are descriptors.
     values = words[0] == "heap" and words[1] in ("query", "strings")
     assert not descriptor or values or "--json" in words, (words, descriptor)
     return text

@@ -10,7 +10,7 @@ import outputs
 import pytest
 import option_tables
 
-# Commands with --json and what stands behind it, or behind the recording, the heap dump or the
+# Commands with --json and what follows them, or follows the recording, the heap dump or the
 # process.
 OF_A_FILE = {
     "report": [],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of run and attach: what the command makes of them, and what the agent's own parser
-reads from that.
+reads from the result.
 """
 import itertools
 import json
@@ -76,7 +76,7 @@ class Command:
         return text, done.stderr
 
 
-# --always goes with few others (test_always.py).
+# Few other options can be combined with --always (test_always.py).
 OF_ALWAYS = (
     "always",
     "keep",
@@ -102,8 +102,8 @@ VALUES = {
 
 
 class Attach:
-    """Runs `jvmscope attach` on a process that is not a VM: correct options are refused for that
-    reason only, when it is too late for a complaint about words.
+    """Runs `jvmscope attach` on a process that is not a VM. Correct options are refused for that
+    reason only, once their texts have been checked.
     """
 
     name = "attach"
@@ -179,7 +179,7 @@ def some_value(row, r):
         ).strip(" ")
         or "x"
     )
-    # What has a grammar takes any text in its place.
+    # Each text takes the place of a valid one in an option that has a grammar.
     grammar = {
         "if": lambda: "arg1 == '" + text.translate({ord(c): "x" for c in "'\\"})[:200] + "'",
         "log": lambda: "a.B:12 " + text.replace("{", "x"),
@@ -413,7 +413,7 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
 
 
 def test_a_forgotten_value_does_not_take_the_next_option_for_one(command):
-    """With = a value may begin with a dash, and may be the name of an option."""
+    """After = a value may begin with a dash, and may be the name of an option."""
     for row in table():
         if row["bare"]:
             continue
@@ -430,7 +430,7 @@ def test_a_forgotten_value_does_not_take_the_next_option_for_one(command):
 
 
 def test_messages_show_lists_as_the_command_takes_them(command):
-    """With commas, not with the colons by which they reach the agent."""
+    """Messages have commas, not the colons with which the lists reach the agent."""
     for row in table():
         if row["separator"] == ":" and row["goes_with"]:
             text, said = command.options(f"{row['flag']}=a.B,c.D", f"{row['flag']}=e.F")
@@ -488,7 +488,8 @@ def test_options_at_their_limits(command):
             )  # the original's output may have stacks without methods, a recording may not
             assert (text is not None) == good, (row["flag"], value, said)
             assert good or "out of range: " in said, said
-        # Whatever is wrong with it, the message gives the range, and its ends are accepted.
+        # Whatever is wrong with a value, the message gives the range. The ends of the range are
+        # accepted.
         ranges = {
             command.options(f"{row['flag']}={value}")[1]
             .splitlines()[0]
@@ -517,7 +518,7 @@ def test_options_at_their_limits(command):
 
 
 def test_lists_have_one_separator(command):
-    """A comma; the separators of before are still read."""
+    """Separated by commas; the separators of earlier versions are still read."""
     for row in table():
         if row["separator"] and row["name"] not in WITH_COMMAS:
             for given in ("a.B,a.C", "a.B, a.C", f"a.B{row['separator']}a.C"):
@@ -559,8 +560,8 @@ def test_an_option_that_changes_nothing_is_refused(command):
 
 
 def test_quotes_reach_a_vm_that_a_script_starts(tmp_path):
-    """By JAVA_TOOL_OPTIONS, where the VM takes quotes off. The agent refuses the field and names
-    it.
+    """Through JAVA_TOOL_OPTIONS, from which the VM removes quotes. The agent refuses the field and
+    names it.
     """
     field = """it's.x-"quoted"-'twice'"""
     command = [
@@ -642,8 +643,8 @@ TEXTS = (
     17
 )  # 8 takes no more than 1023 characters of the variable that the words stand in
 def test_what_the_command_accepts_the_agent_accepts(jdk, tmp_path):
-    """Every option that takes a text, with every text that the command takes, in one start of a VM;
-    so the agent has none to refuse.
+    """Every option that takes a text, with every text that the command accepts, in one start of a
+    VM. The agent must refuse none of them.
     """
     command = Command(tmp_path, lab.BUILD)
     taken = {

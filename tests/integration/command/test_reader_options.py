@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the commands that read recordings and of those that ask a VM: each given twice, wrong,
-empty and at its limits, as the command's own help lists them. Neither a VM nor a file exists,
-because what is refused is refused before either is looked for.
+"""Options of the commands that read recordings and of those that make requests of a VM: each given
+twice, wrong, empty and at its limits, as the command's own help lists them. Neither a VM nor a file
+exists, because wrong options are refused before either is searched for.
 """
 import os
 import re
@@ -23,8 +23,8 @@ def run(*words):
 PUSH = {"--push": "http://127.0.0.1:1/ingest"}
 
 
-# Commands of the fleet, with options that make them end at once where nothing else is wrong: a
-# store, a spool and a collector that are not there. `fleet` stands for all of its verbs.
+# Commands of the fleet, with options that make them end at once if nothing else is wrong: a store,
+# a spool and a collector that do not exist. `fleet` stands for all of its verbs.
 STORE = "sqlite:/no/such/folder/fleet.db"
 FLEET = {
     "collect": {"--store": STORE},
@@ -219,7 +219,9 @@ class Verb:
         assert self.options, text
 
     def refused(self, *words):
-        """Returns why it is refused, or None when these words are not what it refuses."""
+        """Returns the reason for which these words are refused, or None if they are not refused
+        here.
+        """
         given = {"-o" if w.startswith(("-o", "--output")) else w.split("=")[0] for w in words}
         given |= {"--store"} & self.completing.keys() if "--collector" in given else set()
         completing = [
@@ -234,8 +236,8 @@ class Verb:
         return said if code == 2 and told else None
 
 
-# By the word that help shows for a value: a good value, wrong ones, and values at the limits, which
-# may be refused with the limit.
+# By the word that the help shows for a value: a valid value, wrong ones, and values at the limits,
+# which may be refused with the limit.
 VALUES = {
     "N": ("3", ["x", "-1", "1.5", "3x", "9223372036854775808"], ["0", "9223372036854775807"]),
     "F": ("0.5", [], []),
@@ -305,11 +307,11 @@ def wrong(value, flag=""):
     texts = WRONG[flag] if value == "URL" and flag in WRONG else VALUES.get(value, ("", [], []))[1]
     long = (
         ["9" * 6000] if texts and value not in ("SIZE", "OPTIONS", "TENANT=TOKEN") else []
-    )  # neither in full nor without a message
+    )  # refused with a message that does not repeat all of it
     return ["", *long, *texts]
 
 
-# Values of which every refusal says what is allowed.
+# Values for which every refusal says what is allowed.
 RANGED = ("N", "TIME", "SIZE", "PORT", "SHARE")
 
 
@@ -371,8 +373,8 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
 
 
 def test_nothing_lies_before_the_start_of_a_recording():
-    """It is refused in the same words everywhere, as are other amounts of which 0 used to stand for
-    the option's absence.
+    """It is refused in the same words everywhere, as are other amounts for which 0 used to mean
+    that the option was absent.
     """
     refused = set()
     for verb in map(Verb, verbs()):

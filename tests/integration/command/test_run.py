@@ -45,15 +45,15 @@ def test_run_records_and_leaves_the_program_alone(jdk, tmp_path):
     assert got["interval_ns"] == 10_000_000
     only = samples(out, "--thread", "busy-1")
     assert 7 < only["total"] < got["total"]
-    # How much the VM's start is of the whole depends on how busy the machine is; a thread that only
-    # works has no such part.
+    # How large a share of the whole the VM's start is depends on how busy the machine is; a thread
+    # that only works has no such part.
     whole, own = (
         next(m["self"] for m in found["methods"] if m["method"] == "Busy.work")
         for found in (got, only)
     )
     assert own > 0.9 * only["total"] and whole > own
-    # Before the middle sample, and from there on: on a busy machine the VM's start alone may take a
-    # second.
+    # The halves before and after the middle sample: on a busy machine the VM's start alone may take
+    # a second.
     done = subprocess.run(
         [lab.BUILD / "tests/unit/jfr_dump", "--get=startTime", out, "jdk.ExecutionSample"],
         capture_output=True,
@@ -83,7 +83,7 @@ def test_the_programs_exit_status_is_ours(jdk, tmp_path):
 
 
 def test_a_program_that_records_nothing(tmp_path):
-    """What an earlier run has left is not reported as the output of this one; an agent that refuses
+    """What an earlier run has left is not reported as the output of this one. An agent that refuses
     its options leaves no file.
     """
     jdk, out = lab.Jdk(17), tmp_path / "old.jfr"
@@ -159,8 +159,8 @@ NAMES_SOMETHING = (
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_an_option_names_and_is_not_there_is_a_failure_of_its_own(jdk, tmp_path):
-    """Unless the program has failed, whose exit status is passed on. That a call was not made or no
-    condition held is none.
+    """Unless the program has failed: its exit status is passed on. If a call was not made or no
+    condition held, that is not a failure.
     """
     for words, program, status in (
         [(w, 0, 1) for w in NAMES_NOTHING]
@@ -441,7 +441,7 @@ def test_a_signal_reaches_the_program(tmp_path):
 def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
     there = set(
         os.listdir("/tmp")
-    )  # a command that was killed once may have left a file of the same process number
+    )  # a command that was killed earlier may have left a file with the same process id
     process = jdk.start_java(
         "Busy", 30, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -116,9 +116,10 @@ def test_refusals(jvmscope, tmp_path):
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
     """The second of two recordings sees again what the first one has seen, although the JIT has
-    left out those probes since. On one JDK this is done for every loaded class, because the VM
-    changes them in parts with pauses in between. A third one of one method alone has nothing of the
-    others, which were recorded before: neither methods that did not run, nor counts in its status.
+    removed those probes since. On one JDK this is done for every loaded class, because the VM
+    changes these in parts with pauses in between. A third recording of a single method has nothing
+    of the others, which were recorded before: neither methods that did not run, nor counts in its
+    status.
     """
     chosen = [] if jdk.version == 17 else ["--include", "TracedForever"]
     outs, few = [tmp_path / "late.jfr", tmp_path / "again.jfr"], tmp_path / "few.jfr"
@@ -198,7 +199,7 @@ def test_no_method_is_kept_from_the_jit(tmp_path):
 
 
 def test_classes_never_loaded_count_with_their_files(jvmscope, tmp_path):
-    """--classes: the points that the agent would have counted, none of which ran; from folders,
+    """--classes: the points that the agent would have counted, none of which has run; from folders,
     jars and single files.
     """
     jdk, classes = lab.Jdk(17), lab.compiled("Covered")
@@ -236,7 +237,7 @@ def test_classes_never_loaded_count_with_their_files(jvmscope, tmp_path):
     )
     for path in (tmp_path / "packed.jar", tmp_path / "some", classes / "Covered$Unused.class"):
         assert shown("--classes", path, recording) == all_of, path
-    # Of classes that ran elsewhere, the same lines and branches as there.
+    # For classes that ran elsewhere, the same lines and branches as there.
     fresh = {c["class"]: c for c in shown("--classes", classes, other)["classes"]}
     for c in all_of["classes"]:
         assert fresh[c["class"]]["lines_hit"] == 0
@@ -245,7 +246,7 @@ def test_classes_never_loaded_count_with_their_files(jvmscope, tmp_path):
         assert [(l["line"], l.get("branches")) for l in fresh[c["class"]]["by_line"]] == [
             (l["line"], l.get("branches")) for l in c["by_line"]
         ]
-    # What cannot be read is said.
+    # What cannot be read is reported.
     (tmp_path / "some" / "Bad.class").write_bytes(b"\xca\xfe\xba\xbe bad")
     done = jvmscope("coverage", "--classes", tmp_path / "some", recording)
     assert done.returncode == 0 and "note: left out 1 class file that cannot be read" in done.stderr

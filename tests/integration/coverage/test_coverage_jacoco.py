@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coverage compared with JaCoCo's: line by line and branch by branch on h2 under SQL, and each kind
-of difference on code that shows it.
+"""Coverage compared with JaCoCo's: line by line and branch by branch for h2 under SQL, and each
+kind of difference for code that shows it.
 """
 import collections
 import json
@@ -75,8 +75,8 @@ def ours(recording):
 
 
 def differences(a, b):
-    """Returns (kind, method, line) for our results in a and theirs in b, of the classes that both
-    have.
+    """Returns (kind, method, line) for our results in a and JaCoCo's in b, for the classes that
+    both have.
     """
     for key, lines in a.items():
         if key not in b:
@@ -125,7 +125,7 @@ def test_each_kind_of_difference(jacoco, tmp_path):
         for kind, (c, m), n in differences(ours(out), theirs(jacoco, data, classes))
     }
     assert found == {
-        # What compilers add: JaCoCo leaves it out, by the shape of the code.
+        # What compilers add, which JaCoCo leaves out by the shape of the code.
         ("method only ours", "CoverDiffs.<init>", 0),
         ("method only ours", "CoverDiffs$Kind.<init>", 0),
         ("method only ours", "CoverDiffs$Kind.values", 0),
@@ -133,12 +133,12 @@ def test_each_kind_of_difference(jacoco, tmp_path):
         ("method only ours", "CoverDiffs$1.<clinit>", 0),
         # The hash codes of a switch on strings.
         ("more branches ours", "CoverDiffs.strings", line("switch (s)")),
-        # Copies of finally blocks: JaCoCo takes them for one.
+        # Copies of finally blocks, which JaCoCo merges.
         ("more branches ours", "CoverDiffs.finallyCopies", line("n = n > 5")),
         ("line only ours", "CoverDiffs.finallyCopies", line("n = n > 5") + 1),
         # Closing resources.
         ("line only ours", "CoverDiffs.resources", line("return in.read()") + 1),
-        # A line that an exception leaves: it ran for us, and JaCoCo saw no probe behind it.
+        # A line that an exception leaves: for us it ran, but JaCoCo saw no probe after it.
         ("we say it ran", "CoverDiffs.main", line("leaves(1);")),
     }
 
@@ -178,7 +178,7 @@ def test_real_classes_line_by_line(jacoco, tmp_path, library, program, argument,
     of the rest there is no difference.
     """
     jdk = lab.Jdk(17)
-    # Of Lucene what the program needs: others of its jars hold classes of one name.
+    # The parts of Lucene that the program needs; other jars of it contain classes of the same name
     given = (
         [workloads.H2_JAR]
         if library == "h2"

@@ -10,7 +10,7 @@ import lab
 
 
 def profile(jdk, tmp_path, program, *args, ms=1500, options="", jvm=()):
-    """Runs Hot under cpu=samples; returns ({method: samples}, their number, what the program
+    """Runs Hot under cpu=samples. Returns ({method: samples}, their number, what the program
     printed: {name: number}).
     """
     out = tmp_path / "out.txt"
@@ -124,8 +124,8 @@ def test_exceptions(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_two_thousand_threads(jdk, tmp_path):
-    """Twenty of 2,000 threads do work, and all of it is seen, whatever it costs to start and end
-    the others.
+    """Twenty of 2,000 threads work, and all of their work is recorded, whatever it costs to start
+    and end the others.
     """
     methods, total, told = profile(jdk, tmp_path, "threads", 2000, ms=200)
     assert 0.9 <= methods["Hot.countedLoop"] / (told["work_ns"] / 10e6) <= 1.1
@@ -133,7 +133,7 @@ def test_two_thousand_threads(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 27)
 def test_without_kernel_timers(jdk, tmp_path):
-    """ulimit -i 50: the kernel gives no more timers; the agent says so and checks the threads
+    """ulimit -i 50: the kernel provides no more timers. The agent says so and checks the threads
     itself.
     """
     out = tmp_path / "out.txt"

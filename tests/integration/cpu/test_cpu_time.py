@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU time of compilers, collectors and other threads without Java code: all time that the process
-has used is reported, by its user.
+has used is reported, by the kind of thread that used it.
 """
 import json
 import os
@@ -33,10 +33,11 @@ def check(found, used):
     times = {what: ns / 1e9 for what, ns in found["cpu_time_ns"].items()}
     process = times.pop("process")
     assert abs(sum(times.values()) - process) < 0.001
-    # The process goes on for some milliseconds when the recording has ended, and used some before
-    # it began.
+    # The process runs for some milliseconds after the recording has ended, and used some time
+    # before it began.
     assert 0.95 * used - 0.08 < process <= used + 0.01, (used, process, times)
-    # Samples of Java threads, and what the kernel counted for all others, are all there is.
+    # Samples of Java threads, and what the kernel counted for all others, are everything that there
+    # is.
     java = times.pop("java")
     assert abs(found["total"] * INTERVAL - java) < 0.04 * process + 0.02, (
         found["total"],
@@ -106,8 +107,8 @@ def test_cpu_time_at_attach(jdk, tmp_path):
     found = samples(out)
     times = {what: ns / 1e9 for what, ns in found["cpu_time_ns"].items()}
     # How long the program runs before the recording begins, while the agent is loaded, depends on
-    # how busy the machine is: what the process used meanwhile is judged by its samples and its
-    # parts.
+    # how busy the machine is. The time that the process used meanwhile is compared through its
+    # samples and its parts.
     parts = sum(seconds for what, seconds in times.items() if what != "process")
     assert abs(parts - times["process"]) < 0.001 and 0.2 < times["process"] < used + 0.05, (
         used,
@@ -211,9 +212,9 @@ def test_samples_without_java_frames_say_what_runs(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_threads_that_run_for_less_than_a_tick_of_the_kernel_are_sampled_in_full(jdk, tmp_path):
-    """A hundred threads use 20 ms each, less than a millisecond at a time: the samples agree with
-    their own clocks to 2 %, whether the recording is stopped while they live or they end first.
-    Without what the kernel had not reported yet, a tenth would be missing.
+    """A hundred threads use 20 ms each, less than a millisecond at a time. The samples agree with
+    the threads' own clocks to 2 %, whether the recording is stopped while they live or they end
+    first. Without the intervals that the kernel had not reported yet, a tenth would be missing.
     """
     program = jdk.start_java(
         "Bursts", 100, 20, jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -240,9 +241,9 @@ def test_threads_that_run_for_less_than_a_tick_of_the_kernel_are_sampled_in_full
     for recording, ms in used.items():
         found = samples(recording, "--thread", "burst-*")
         assert abs(found["total"] - ms) < 0.02 * ms + 10, (recording, found["total"], ms)
-        # The kernel looks every 4 ms: of twenty bursts of a millisecond none is seen with a
-        # probability of 0.8^20, a hundredth, and then the thread's 20 ms have no stack. More than
-        # five of a hundred threads would be no chance any more.
+        # The kernel checks every 4 ms. The probability that it sees none of twenty bursts of a
+        # millisecond is 0.8^20, a hundredth, and then the thread's 20 ms have no stack. More than
+        # five of a hundred threads are not chance any more.
         assert found["unattributed"] < 0.055 * ms, found
         whole = samples(recording)
         java = whole["cpu_time_ns"]["java"] / 1e6
@@ -258,8 +259,8 @@ def test_threads_that_run_for_less_than_a_tick_of_the_kernel_are_sampled_in_full
 
 @pytest.mark.jdks(17, 25)
 def test_cpu_time_of_parts_adds_up_to_that_of_the_whole(jdk, tmp_path):
-    """The kernel is asked once a second; what was used in between is spread over the parts, none of
-    which has more than its processors.
+    """The kernel is queried once per second. What was used in between is spread over the parts,
+    none of which has more than its processors provide.
     """
     out, width, cores = tmp_path / "out.jfr", 0.3, len(os.sched_getaffinity(0))
     assert (

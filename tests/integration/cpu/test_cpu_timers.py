@@ -61,7 +61,7 @@ def test_kernel_frames_where_permitted(jdk, tmp_path, record_property):
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("timer", ("thread", "perf"))
 def test_number_of_samples(jdk, tmp_path, timer, record_property):
-    """Both clocks count what the thread uses in the kernel too; there is no kernel frame without
+    """Both clocks include what the thread uses in the kernel. There is no kernel frame without
     native=y or without perf_event.
     """
     if timer == "perf" and not lab.perf_permitted():
@@ -77,8 +77,8 @@ def test_number_of_samples(jdk, tmp_path, timer, record_property):
 
 @pytest.mark.jdks(25)
 def test_perf_event_refused(jdk, tmp_path):
-    """timer=perf where the kernel forbids it: one line says so, and the threads' CPU timers are
-    used. native=y alone prints no line.
+    """timer=perf where the kernel does not permit it: one line says so, and the threads' CPU timers
+    are used. native=y alone prints no line.
     """
     if PARANOID.exists() and int(PARANOID.read_text()) < 2:
         pytest.skip("kernel.perf_event_paranoid permits perf_event to everybody here")
@@ -92,8 +92,8 @@ def test_perf_event_refused(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_no_resonance(jdk, tmp_path):
-    """A program that repeats itself at exactly the interval, a quarter here and the rest there, is
-    not always sampled at the same place.
+    """A program that repeats itself exactly with the interval, a quarter in one method and the rest
+    in another, is not always sampled at the same place.
 
     Uses perf_event: threads' CPU timers fire at the kernel's tick, about 4 ms apart, and cannot be
     shifted by less.
@@ -166,10 +166,10 @@ def hot_under(jdk, tmp_path, options, ms=1000, before=(), jvm=()):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_stacks_by_jvmti(jdk, tmp_path, record_property):
-    """walker=jvmti: the number of samples is CPU time over interval, and one line says how they are
-    taken.
+    """walker=jvmti: the number of samples is CPU time divided by the interval, and one line says
+    how they are taken.
 
-    The stacks are those of the next safepoint, which a counted loop may or may not have, so no
+    The stacks are those at the next safepoint, which a counted loop may or may not have, so no
     share is required of it.
     """
     total, of_loop, of_thread, stderr = hot_under(jdk, tmp_path, "walker=jvmti")
@@ -251,7 +251,7 @@ def test_wall_by_jvmti(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 25)
 def test_the_wall_clock_of_many_threads(jdk, tmp_path):
     """However many threads there are, and however late the agent's thread wakes up, the samples
-    amount to the time that the threads slept, up to their ends.
+    amount to the time for which the threads slept until they ended.
     """
     out = tmp_path / "out.jfr"
     done = jdk.java(

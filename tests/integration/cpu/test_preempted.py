@@ -52,20 +52,20 @@ def check_crowd(jdk, tmp_path, *args, jvm=()):
         for s in path["segments"]:
             if s["thread"] == name:
                 states[s["state"]] = states.get(s["state"], 0) + s["ns"]
-                # Where in a run a processor was missing is not known; when a virtual thread had no
-                # carrier is.
+                # Where in a run a processor was missing is unknown; when a virtual thread had no
+                # carrier is known.
                 assert s["state"] != "preempted" or s["inferred"] or args
-        # When a virtual thread reads a file, JDK 21 may start another carrier, with a lock: the
-        # path then goes on with its owner.
+        # When a virtual thread reads a file, JDK 21 may start another carrier, using a lock. The
+        # path then continues with its owner.
         if args and sum(states.values()) < 0.9 * took:
             continue
         measured += 1
         # Four times as many as there are processors: most of the time a thread has none.
         assert delay > 0.3 * took, (name, took, delay)
-        # Linux counts the delays within waits for files too; before and behind what the program
-        # times lie the thread's own beginning and end, under the same load.
+        # Linux includes delays in waits for files. The thread's own beginning and end, before and
+        # after what the program times, are under the same load.
         others, outside = states["io"] + states["lock"], max(sum(states.values()) - took, 0)
-        # Time that interrupts and other virtual machines of the host took while the thread had a
+        # Time that interrupts and other virtual machines on the host took while the thread had a
         # processor is neither delay nor CPU time.
         stolen = max(took - delay - cpu, 0)
         assert 0.95 * delay - others <= states["preempted"] <= 1.05 * delay + outside + stolen, (

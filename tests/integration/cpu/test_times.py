@@ -107,7 +107,7 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
         jdk, tmp_path, "TimesTruth", 1000, options=f",clock={clock},include=TimesTruth"
     )
     assert times["clock"] == clock
-    if jdk.version == 17:  # each stack is in the file once, many in a checkpoint
+    if jdk.version == 17:  # each stack is in the file once, and a checkpoint has many
         summary = lab.Jdk(25).run("jfr", "summary", out).stdout
         stacks, checkpoints = (
             int(re.search(rf"{kind} +(\d+)", summary)[1])
@@ -118,7 +118,7 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
     assert methods["TimesTruth.recurse"]["calls"] == 21000
     assert methods["TimesTruth.plain"]["calls"] == 1800
     assert not [m for m in methods if not m.startswith("TimesTruth")]
-    # What is not counted or not timed is named.
+    # Methods that are not counted or not timed are named.
     left = {m["method"]: m["reason"] for m in times["left"]}
     assert [m for m, reason in left.items() if reason != "small"] == ["TimesTruth.neverBound"]
     assert left["TimesTruth.neverBound"] == "native" and left["TimesTruth.accessor"] == "small"
@@ -143,8 +143,8 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
                 (m["raw_self_ns_95"] is None) == (m["self_ns_95"] is None) == (m["readings"] < 10)
             )
             assert (m["self_ns"] is None) == (m["readings"] == 0)
-        # Formats without calls have the same time of each method, and tell which rest on too
-        # little.
+        # Formats without calls have the same time for each method, and show which times rest on too
+        # few readings.
         true = {name: m["self_ns"] for name, m in methods.items() if (m["self_ns"] or 0) > 0}
         for made in (tmp_path / "t.otlp", tmp_path / "t.pb.gz"):
             assert lab.jvmscope("convert", "--metric", "times", "-o", made, out).returncode == 0
@@ -208,8 +208,8 @@ def test_javac_under_full_instrumentation_writes_the_same(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
-    """Daemons wait at the end for as long as the recording lasts: this is shown apart, and the sum
-    includes both.
+    """At the end, daemons wait for as long as the recording lasts. This time is shown separately,
+    and the sum includes both.
     """
     out, times = recorded(jdk, tmp_path, "TimesOpen", options=",clock=elapsed")
     methods = [m["method"] for m in times["methods"]]
@@ -234,7 +234,7 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
     ), text
     stacks = lab.output("report", "--limit", "1", "--stacks", "3", out).split("Hottest stacks")[1]
     assert "TimesOpen.works" in stacks and "TimesOpen.waitsForEver" not in stacks, stacks
-    # In every output their time lies under a mark of its own, so that it is not a method's.
+    # In every output their time is under a separate mark, so it does not belong to a method.
     for name in ("t.html", "t.collapsed", "t.pb.gz"):
         assert (
             lab.jvmscope("convert", "--metric", "times", "-o", tmp_path / name, out).returncode == 0
@@ -259,8 +259,8 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
 
 
 def every_total(out, folder):
-    """The total in each output of a recording, and where the output has them, its methods' own
-    times that are not 0.
+    """The total in each output of a recording, and those of its methods' own times that are not 0,
+    if the output has them.
     """
     table = lab.read_json("report", "--json", out)["times"]
     assert sum(m["self_ns"] or 0 for m in table["methods"]) == table["total_ns"]
@@ -310,7 +310,7 @@ def every_total(out, folder):
 @pytest.mark.parametrize("args", [(), ("small",)])
 def test_calls_without_a_time_are_a_recording_in_every_output(jdk, tmp_path, clock, args):
     """Methods that are only counted have no time, and methods that were called seven times probably
-    have none. Their calls are shown, under a head that says of which span they are, and every
+    have none. Their calls are shown, under a heading that says which span they cover, and every
     format can be written and read.
     """
     out, times = recorded(
@@ -343,14 +343,15 @@ def test_calls_without_a_time_are_a_recording_in_every_output(jdk, tmp_path, clo
 @pytest.mark.parametrize("steps", [0, 10**9])
 def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, record_property):
     """Twice ten million calls of a nanosecond or two, alone and together with a second of work
-    elsewhere: the probes cost several times what the methods take. Every output has the same sum,
-    and the interval that is stated holds what the program takes without an agent.
+    elsewhere. The probes cost several times what the methods take. Every output has the same sum,
+    and the stated interval contains what the program takes without an agent.
     """
     calls = 10**7
     out, times = recorded(jdk, tmp_path, "TimesTiny", calls, steps, options=",include=TimesTiny")
     rows = {m["method"].split(".")[-1]: m for m in times["methods"]}
     assert rows["tiny"]["calls"] == rows["inner"]["calls"] == calls and rows["loop"]["calls"] == 1
-    # What the program measured with the agent shows how busy the machine was in the same seconds.
+    # The program's own measurements with the agent show how busy the machine was in the same
+    # seconds.
     tiny, heavy = map(int, jdk.java("TimesTiny", calls, steps).stdout.split())
     low, high = times["total_ns_95"]
     found = {"truth": tiny + heavy, "sum": times["total_ns"], "between": (low, high)}
@@ -389,8 +390,8 @@ def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, re
 
 @pytest.mark.jdks(8, 17, 25)
 def test_times_of_a_killed_program_hold_the_truth(jdk, tmp_path):
-    """The first measurement of what the probes cost may be made before the JIT has compiled them.
-    The counts that were saved last take off what the probes cost by then.
+    """The cost of the probes may be measured for the first time before the JIT has compiled them.
+    The counts that are saved last subtract the cost that the probes have by then.
     """
     out, calls, steps = tmp_path / "t.jfr", 10**7, 10**9
     jvm = [jdk.agent(f"cpu=times,format=r,file={out},include=TimesTiny")]

@@ -23,7 +23,7 @@ def recorded(jdk, tmp_path, program, *args, options, jvm=()):
 
 
 FORTY = [f"w{i:02d}" for i in range(40)]
-# What the program's clock sees of each part: choosing and calling are in the part of the forty.
+# The program's clock sees choosing and calling a method as part of the forty methods.
 PARTS = {
     "heavy": ["heavy"],
     "forty": [*FORTY, "call", "random", "main"],
@@ -55,7 +55,7 @@ def shares(jdk, tmp_path, seconds):
 
 
 def check_ranks(methods):
-    """Tiny methods that are called by the million rank after what takes the time; the original
+    """Tiny methods that are called millions of times rank after what takes the time; the original
     ranks them first.
     """
     tiny = sum(methods[m]["self_ns"] or 0 for m in PARTS["tiny"])
@@ -81,8 +81,8 @@ def test_shares_and_their_intervals(jdk, tmp_path, record_property):
     assert all(abs(true - found) <= 0.03 for true, found in parts.values()), parts
     right = sum(low <= true <= high for (low, high), true in claims.values())
     record_property("intervals", f"{right} of {len(claims)}")
-    # With a coverage of 95 % fewer than 35 come up once in 300 runs; with one of 80 %, 2 times of
-    # 3.
+    # With a coverage of 95 % there are fewer than 35 once in 300 runs; with one of 80 %, in 2 of 3
+    # runs.
     assert right >= 35, claims
 
 
@@ -158,8 +158,8 @@ def elapsed_a_call(jdk, steps, calls, folder):
 
 
 def quiet(run):
-    """Runs until each shape had the machine to itself once; returns {shape: what is reported of
-    it}. The last word of a row is elapsed time over CPU time.
+    """Runs until each shape has had the machine to itself once. Returns {shape: what is reported
+    for it}. The last word of a row is elapsed time divided by CPU time.
     """
     found = {}
     for _ in range(12):

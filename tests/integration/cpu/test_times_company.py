@@ -86,7 +86,7 @@ def test_recordings_begin_and_end_in_the_middle_of_calls(jdk, tmp_path, clock):
             middle.say("enter")  # and stays when the recording ends
             middle.say(5)
 
-        # inner and work run anew, level(0) and level(1) are the code from before.
+        # inner and work run new code; level(0) and level(1) are code from before the recording.
         assert middle.record(tmp_path / "first.jfr", clock, first) == {
             "inner": 2345,
             "work": 4,
@@ -96,7 +96,7 @@ def test_recordings_begin_and_end_in_the_middle_of_calls(jdk, tmp_path, clock):
 
         def second():
             middle.say(100)
-            middle.say("leave")  # of a call that carries probes of the recording before
+            middle.say("leave")  # of a call that has probes of the previous recording
             middle.say(11)
             middle.say("enter")
             middle.say(1)
@@ -115,7 +115,7 @@ def test_recordings_begin_and_end_in_the_middle_of_calls(jdk, tmp_path, clock):
 
 
 def jacoco(folder):
-    """JaCoCo's agent, which Debian ships inside another jar."""
+    """JaCoCo's agent, which Debian has inside another jar."""
     packed = pathlib.Path("/usr/share/java/org.jacoco.agent.jar")
     if not packed.exists():
         pytest.skip(f"{packed} is missing; install it: apt-get install libjacoco-java")
@@ -127,7 +127,9 @@ def jacoco(folder):
 @pytest.mark.parametrize("order", ["before", "after"])
 @pytest.mark.jdks(8, 17)
 def test_another_agent_that_changes_classes(jdk, tmp_path, order):
-    """JaCoCo loaded before or after us: our counts stay exact, and so does its coverage."""
+    """JaCoCo is loaded before or after our agent: our counts remain exact, and so does its
+    coverage.
+    """
     n = 500
     other = f"-javaagent:{jacoco(tmp_path)}=destfile={tmp_path}/jacoco.exec,includes=TimesTruth*"
     ours = jdk.agent(f"cpu=times,cutoff=0,depth=2,verbose=n,file={tmp_path}/times.txt")

@@ -52,8 +52,8 @@ class Server:
         assert done.returncode == 0, done.stderr
 
     def control(self):
-        """What the VM itself leaves behind: as many new versions of the class, made by an agent
-        that changes nothing in it.
+        """What the VM itself retains: as many new versions of the class, made by an agent that
+        changes nothing in it.
         """
         assert self.ask("retransform") == 0
 
@@ -79,7 +79,7 @@ class Server:
 
 
 def controlled(jdk, warm, n, *jvm):
-    """KiB that the VM adds without us."""
+    """KiB that the VM adds without our agent."""
     server = Server(jdk, f"-agentpath:{lab.BUILD}/tests/agents/libretransform.so", *jvm)
     try:
         return server.cycles(warm, n, lambda i: server.control())
@@ -142,8 +142,8 @@ def test_speed_is_back_after_a_thousand_cycles(jdk, tmp_path, record_property):
             if after <= 1.02 * before:
                 break
             after = min(after, server.ask("speed"))
-        # The VM itself keeps some KiB of each cycle: old versions wait for it to throw away the
-        # compiled code that mentions them.
+        # The VM itself retains some KiB per cycle: old versions wait until it discards the compiled
+        # code that refers to them.
         alone = controlled(jdk, 50, CYCLES)
         record_property("cycles", f"{added} KiB, the VM alone {alone} KiB, {before} -> {after} ns")
         assert after <= 1.02 * before

@@ -86,7 +86,7 @@ def test_totals_are_what_was_sent(tmp_path, store):
         assert total(c, "--host", "web1") == 4 * 8 + 6 + 11
         assert total(c, "--label", "zone=a") == total(c, "--label", "zone=a,tier=gold") == 11
         assert total(c, "--label", "zone=b") == total(c, "--service", "nosuch") == 0
-        # By time: each minute by itself, odd ranges, and all of them together.
+        # By time: each minute separately, arbitrary ranges, and all minutes together.
         by_minute = [
             total(c, "--from", NOW - 3600 + 60 * m, "--to", NOW - 3600 + 60 * (m + 1))
             for m in range(4)
@@ -123,8 +123,8 @@ def test_totals_are_what_was_sent(tmp_path, store):
 
 
 def test_samples_without_a_time_are_in_no_sum_of_times(tmp_path, store):
-    """Collapsed stacks alone do not say how much time a sample stands for; /ingest states it as a
-    rate.
+    """Collapsed stacks alone do not say how much time a sample stands for; for /ingest, the rate
+    does.
     """
     with collector(tmp_path, store=store) as c:
         c.send(stacks(main_work=300, main_rest=7), service="plain", **{"from": NOW})
@@ -236,8 +236,8 @@ def test_a_recording_counts_as_report_counts_it(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_uploads_as_other_agents_make_them(jdk, tmp_path):
-    """Pyroscope's /ingest and Push, and OTLP: the same totals as the recording, under the labels
-    that were sent along.
+    """Pyroscope's /ingest and Push, and OTLP: the same totals as in the recording, under the labels
+    that were sent with them.
     """
     recording = tmp_path / "busy.jfr"
     done = jdk.run(
@@ -335,12 +335,12 @@ def test_uploads_as_other_agents_make_them(jdk, tmp_path):
         }
         others = {key: value for key, value in top.items() if key not in expected}
         assert top.items() >= expected.items()
-        # The two bodies of OTLP differ in their bytes: two uploads of the service that the message
-        # names.
+        # The two bodies of OTLP differ in their bytes, so they are two uploads of the service that
+        # the message names.
         [(_, otlp_sums)] = others.items()
         assert otlp_sums == (2 * n, 2 * n * 10**7)
         assert total(c, "--label", "region=eu") == 6 * n and total(c, "--host", "web1") == 4 * n
-        # What is damaged, in each protocol.
+        # Damaged bodies in each protocol.
         before = total(c)
         assert "form" in ingest(400, *form(other=b"x"), name="s", format="jfr")
         assert ingest(
@@ -378,8 +378,8 @@ def test_uploads_as_other_agents_make_them(jdk, tmp_path):
 
 
 def test_services_say_when_they_sent_and_answers_are_as_long_as_asked(tmp_path, store):
-    """Times are those of the first and the last profile, although hours are read from roll-ups; a
-    limit counts what is shown.
+    """Times are those of the first and the last profile, although hours are read from roll-ups. A
+    limit counts the rows that are shown.
     """
     with collector(tmp_path, store=store) as c:
         for service, first, last in (
@@ -427,7 +427,7 @@ def test_an_upload_that_is_sent_again_counts_once(tmp_path, store):
         assert sum(same) == sum(by_id) == 1
         samples = total(c)
         assert 7 + 1 <= samples <= 7 + 16
-        # The same contents of another time or sender are another upload.
+        # The same contents with another time or sender are another upload.
         assert c.send(stacks(a_b=7), service="s", **{"from": NOW - 3600})["new"]
         samples += 7
         assert c.send(stacks(a_b=7), service="s", host="other", **{"from": NOW})["new"]
@@ -435,8 +435,8 @@ def test_an_upload_that_is_sent_again_counts_once(tmp_path, store):
 
 
 def test_a_form_that_is_sent_again_counts_once(tmp_path):
-    """A client makes a new boundary each time it sends a form: what the parts hold names the
-    upload, and not the boundary.
+    """A client makes a new boundary each time it sends a form, so the upload is named by the
+    contents of the parts and not by the boundary.
     """
     boundaries = itertools.count()
     with collector(tmp_path) as c:
@@ -480,23 +480,21 @@ def test_a_form_that_is_sent_again_counts_once(tmp_path):
         )
         for send in (*((parts, {}) for parts in forms), *((forms[0], query) for query in queries)):
             assert [ingest(send[0], **send[1]) for _ in range(3)] == [True, False, False], send
-        # Packed as a whole, with another time in its header each time, it is the same form.
+        # Packed as a whole, with another time in the header each time, it is the same form.
         assert not any(ingest(forms[0], lambda body: gzip.compress(body, mtime=t)) for t in (1, 2))
         assert total(c) == 7 * (len(forms) - 1) + 8 + 7 * len(queries)
         assert (
             f"jvmscope_uploads_repeated_total {2 * (len(forms) + len(queries)) + 2}\n"
             in c.request("GET", "/metrics")[1]
         )
-        # Bytes that move from one part to another make another form.
+        # If bytes move from one part to another, it is another form.
         assert ingest({"profile": one, "x": b"ab", "y": b"c"}) and ingest(
             {"profile": one, "x": b"a", "y": b"bc"}
         )
 
 
 def test_a_kill_at_any_moment_loses_and_doubles_nothing(tmp_path, store):
-    """The senders behave as they must: an upload that was not answered is sent again, with its
-    id.
-    """
+    """Senders must behave like this: an upload that was not answered is sent again, with its id."""
     uploads = {f"upload-{i}": i % 13 + 1 for i in range(240)}
     open_ones = dict(uploads)
     random.seed(27)
@@ -522,7 +520,7 @@ def test_a_kill_at_any_moment_loses_and_doubles_nothing(tmp_path, store):
                     c.process.kill()
                 key = future.result()
                 open_ones.pop(key, None)
-        # A sender whose answer was lost cannot know whether its upload was taken.
+        # A sender whose answer was lost cannot know whether its upload was accepted.
         for key in random.sample(sorted(uploads), 20):
             open_ones.setdefault(key, uploads[key])
         if rounds > 6:
@@ -550,8 +548,8 @@ def test_two_collectors_on_one_store(tmp_path, store):
             )["new"]
 
         new = sum(pool.map(send, [i + k for i in range(60) for k in (0, 60)]))
-        # ClickHouse tells both of two collectors that are sent the same at once that it is new; it
-        # counts once all the same.
+        # Two collectors get the same upload at the same time, and ClickHouse tells both that it is
+        # new. It counts once all the same.
         assert new == 60 or store.startswith("clickhouse") and 60 <= new <= 120
         assert total(one) == total(two) == 180
 
@@ -655,7 +653,7 @@ def test_names_that_would_be_cut_or_confused_are_refused(tmp_path):
                 {"Content-Type": "application/proto"},
             )
             assert status == 400 and "control" in text, (pairs, text)
-        # One connection is not refused for what an earlier request on it asked.
+        # A connection is not refused because of what an earlier request on it contained.
         connection = http.client.HTTPConnection("127.0.0.1", c.port, timeout=60)
         for query, status in (
             ("service=a%00", 400),
@@ -727,8 +725,8 @@ def test_who_may_send_and_ask(tmp_path):
         ):
             done = lab.jvmscope("fleet", "top", "--collector", url, *options)
             assert (done.returncode, done.stderr) == (1, f"jvmscope: {url}: {said}\n"), done
-    # A token without its tenant, which may be the name of a tenant without its token, is not taken
-    # for either.
+    # A token without its tenant, or a tenant's name without its token, is not accepted as the
+    # other.
     tokens.write_text("red=secret1\nsecret3\n")
     (tmp_path / "none").write_text("\n")
     for given in ("secret3", "red=secret1,secret3", f"@{tokens}", f"@{tmp_path / 'none'}", ","):
@@ -785,7 +783,7 @@ def test_limits_are_said_and_memory_is_bounded(tmp_path):
             text, _ = c.send(body, status=413, service="s", **{"from": NOW}, **query)
             assert words in text and len(text.splitlines()) == 1
         assert total(c) == 0
-        # Chunks without a length, beyond the limit.
+        # A body sent in chunks without a length, beyond the limit.
         with socket.create_connection(("127.0.0.1", c.port)) as s:
             s.sendall(
                 b"POST /v1/upload?service=s HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -801,7 +799,7 @@ def test_limits_are_said_and_memory_is_bounded(tmp_path):
 
 
 def test_uploads_are_read_two_at_a_time_and_large_ones_alone(tmp_path):
-    """The memory for reading is divided in two; an upload that does not fit into half of it is read
+    """The memory for reading is divided in two. An upload that does not fit into half of it is read
     with all of it, and counts the same.
     """
 
@@ -823,7 +821,7 @@ def test_uploads_are_read_two_at_a_time_and_large_ones_alone(tmp_path):
                 now = set(children_of(c.process.pid))
                 most_at_once = max(
                     most_at_once, len(now & before)
-                )  # seen twice: there all the time between
+                )  # seen twice: it was there all the time in between
                 before = now
             assert [f.result()["samples"] for f in done] == [n for _, n in bodies]
             return most_at_once
@@ -891,7 +889,7 @@ def test_clients_that_do_not_finish_keep_nobody_out(tmp_path):
             s.close()
 
 
-USUAL = {f"f{i}": 1 + i % 7 for i in range(50)}  # what methods cost, in shares
+USUAL = {f"f{i}": 1 + i % 7 for i in range(50)}  # the cost of methods, in shares
 SLOWER = {**USUAL, "f6": 14}
 
 
@@ -904,8 +902,8 @@ def draw_stacks(n, weights):
 
 
 def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
-    """Two versions drawn from the same shares do not differ; one method that got twice as expensive
-    is found.
+    """Two versions drawn from the same shares do not differ. One method that has become twice as
+    expensive is found.
     """
     random.seed(5)
 
@@ -941,7 +939,7 @@ def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
             ]
             == "no data"
         )
-        # A label of the base takes the place of the selection's; another one is added to it.
+        # A label of the base replaces that of the selection, or is added to the others.
         of_label = fleet(
             c, "diff", "--service", "shop", "--label", "region=us", "--base", "region=eu"
         )
@@ -968,8 +966,8 @@ def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
 
 
 def test_many_instances_are_compared_in_long_steps(tmp_path):
-    """A side is divided into a hundred clusters or more where it can be, and not into far more:
-    each of them is gone through.
+    """A side is divided into a hundred clusters or more if possible, but not into many more,
+    because each of them is processed.
     """
     with collector(tmp_path) as c, concurrent.futures.ThreadPoolExecutor(8) as pool:
 
@@ -1003,8 +1001,8 @@ def test_many_instances_are_compared_in_long_steps(tmp_path):
 
 
 def test_names_that_choose_nothing_are_said(tmp_path, store):
-    """Each filter that leaves nothing is named, with what there is instead; a metric that nobody
-    knows is refused.
+    """Each filter that leaves nothing is named, with what exists instead. An unknown metric is
+    refused.
     """
     with collector(tmp_path, store=store) as c:
         assert fleet(c, "services")["nothing"] == "there are no profiles"
@@ -1110,7 +1108,7 @@ def test_names_that_choose_nothing_are_said(tmp_path, store):
 
 def test_tables_have_units(tmp_path, store):
     """Allocated bytes and times are printed as report prints them, one method is not "1 methods",
-    and no interval is beyond what can be.
+    and no interval exceeds what is possible.
     """
     with collector(tmp_path, store=store) as c:
         c.send(

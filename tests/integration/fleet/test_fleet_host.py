@@ -74,8 +74,8 @@ class Host:
 
 @pytest.mark.jdks(8, 25)
 def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
-    """The host is killed and the collector unreachable meanwhile: the sum is that of the whole
-    ring, and names are those of the environment.
+    """Meanwhile the host is killed and the collector is unreachable: the sum is that of the whole
+    ring, and names come from the environment.
     """
     environment = {
         **os.environ,
@@ -142,7 +142,7 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
                 [row] = fleet(again, "services")["services"]
                 assert (row["service"], row["version"]) == ("shop", "1.8")
                 assert total(again, "--label", "rack=r1") == whole
-                # What the VM did by itself is what the whole ring says, however it was cut.
+                # The figures of the VM are those of the whole ring, however it was cut.
                 [row], vm = fleet(again, "vm")["services"], lab.read_json(
                     "vm", "--json", tmp_path / "whole.jfr"
                 )
@@ -176,8 +176,8 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
             and words in done.stderr
             and len(done.stderr.splitlines()) == 1
         ), (arguments, done.stderr)
-    # What waits of an earlier run, some of it never to be taken, in order; a body without its query
-    # was not finished.
+    # What waits from an earlier run is sent in order, although some of it will never be accepted. A
+    # body without its query was not complete.
     spool = tmp_path / "spool"
     spool.mkdir(mode=0o700)
     for i in range(5):
@@ -204,8 +204,8 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
-    """The next start takes what the ring holds, however often the host was killed before, whatever
-    it was about to do.
+    """The next start takes what the ring holds, however often the host was killed before, and
+    whatever it was doing then.
     """
     jar = busy_jar(tmp_path)
     vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
@@ -240,8 +240,8 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_the_ring_of_a_vm_that_has_ended_is_kept_for_the_host(jdk, tmp_path):
-    """While the host is away VMs end and others begin, whose agents remove all but the two newest
-    rings of those that ended.
+    """While the host is down, VMs end and others start, whose agents remove all but the two newest
+    rings of those that have ended.
     """
     jar = busy_jar(tmp_path)
     vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
@@ -280,9 +280,8 @@ def test_the_ring_of_a_vm_that_has_ended_is_kept_for_the_host(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_names_of_a_pod_and_the_cost_of_the_host(jdk, tmp_path, container):
-    """Names that Kubernetes' downward API sets, and the container's number, come with each sample.
-    The host's own processor time for a profile is below a hundredth of the minute after which it
-    takes one.
+    """Each sample has the names that Kubernetes' downward API sets, and the container's id. For a
+    profile, the host uses less CPU time than a hundredth of the minute after which it takes one.
     """
     names = {
         "POD_NAME": "shop-7d4",
@@ -312,7 +311,7 @@ def test_names_of_a_pod_and_the_cost_of_the_host(jdk, tmp_path, container):
             )
 
         def cpu_seconds():
-            """Of the host, and of its children that have ended."""
+            """CPU time of the host, and of its children that have ended."""
             fields = (
                 pathlib.Path(f"/proc/{host.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
             )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies and clients that would exhaust a collector: it refuses them with a reason, goes on, and
-stays below 512 MB.
+"""Bodies and clients that would exhaust a collector: it refuses them with a reason, continues, and
+uses less than 512 MB.
 """
 import contextlib
 import gzip
@@ -21,7 +21,7 @@ def number(n, value):
 
 
 def resources(first, n):
-    """An OTLP message with as many resources, each with a sample and a value of its own for the
+    """An OTLP message with this many resources, each with a sample and a different value of the
     label `user`.
     """
     texts = [b"", b"samples", b"count", b"Main.main"]
@@ -51,7 +51,7 @@ def resources(first, n):
 
 
 def push(n):
-    """A message of Pyroscope's Push with as many series, each with a value of its own for the label
+    """A message of Pyroscope's Push with this many series, each with a different value of the label
     `user`.
     """
     sample = field(2, field(1, pprof("cpu", "nanoseconds", main_work=10**7)))
@@ -64,7 +64,7 @@ def push(n):
 
 
 def deep_pprof(frames):
-    """A pprof profile whose only stack has as many different frames."""
+    """A pprof profile whose only stack has this many different frames."""
     texts = [b"", b"cpu", b"nanoseconds", *(b"F.f%d" % i for i in range(frames))]
     return (
         field(1, number(1, 1) + number(2, 2))
@@ -97,7 +97,7 @@ def deep_otlp(frames):
 
 
 def whole_mb(pid):
-    """The memory of a process and of those that it has started, shared pages once."""
+    """The memory of a process and of those that it has started, counting shared pages once."""
     kilobytes = 0
     for p in [pid, *children_of(pid)]:
         with contextlib.suppress(OSError, StopIteration):
@@ -160,8 +160,8 @@ def test_a_body_with_a_million_is_refused(tmp_path, what):
 
 
 def test_new_label_values_without_end_are_contained(tmp_path):
-    """In bodies that are each within the limits, at a store that holds nearly --max-series already:
-    whole bodies are taken as long as there is room, and series that are known go on.
+    """Each body is within the limits, but the store is close to --max-series already. Whole bodies
+    are accepted as long as there is room, and known series continue.
     """
     each, known = 200, 99_200
     with collector(tmp_path) as c:
@@ -189,7 +189,7 @@ def test_new_label_values_without_end_are_contained(tmp_path):
 
 
 def test_readers_that_do_not_read_keep_nobody_out(tmp_path):
-    """Answers of a megabyte that nobody takes."""
+    """Clients that do not read answers of a megabyte."""
     with collector(tmp_path) as c:
         c.send(
             "".join(f"App.main;{'x' * 500}.f{i} 1\n" for i in range(4000)),

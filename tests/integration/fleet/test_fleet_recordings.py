@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow requests of the fleet point to the recordings that hold them, where a collector kept
-these.
+"""Slow requests of the fleet refer to the recordings that contain them, if a collector kept these.
 """
 import gzip
 import json
@@ -112,7 +111,7 @@ def test_the_oldest_recordings_make_room(recording, tmp_path):
             assert sum(f.stat().st_size for f in folder.iterdir()) <= 3 * size + 10
         found = [get(c, i, {})[0] for i in ids]
         assert found[0] == 404 and found[-1] == 200 and found == sorted(found, reverse=True)
-        # A link to what was removed is none.
+        # There is no link to a recording that was removed.
         slowest = json.loads(c.request("GET", "/v1/fleet/requests")[1])["slowest"]
         assert {s["host"]: s["recording"] for s in slowest} == {
             f"h{i}": upload if found[i] == 200 else None for i, upload in enumerate(ids)
@@ -126,7 +125,8 @@ def test_the_oldest_recordings_make_room(recording, tmp_path):
         assert folder.stat().st_mode & 0o77 == 0 and all(
             f.stat().st_mode & 0o77 == 0 for f in folder.iterdir()
         )
-    # Those that are there count after a start, and none is kept that is larger than all may be.
+    # After a start, the existing files count, and none is kept that is larger than the limit for
+    # all of them.
     with collector(tmp_path, "--recordings", str(folder), "--recordings-size", str(size + 10)) as c:
         assert [f.name for f in folder.iterdir()] == [f"default-{ids[-1]}.jfr"]
     without = tmp_path / "without"
@@ -152,8 +152,8 @@ def test_the_oldest_recordings_make_room(recording, tmp_path):
     ],
 )
 def test_times_of_too_few_readings_are_marked_as_report_marks_them(tmp_path, kind, clock, request):
-    """As the recording, and as a format that keeps the number of readings in a note; times of which
-    every call was timed have no mark.
+    """Sent as the recording, and as a format that keeps the number of readings in a note. Times of
+    which every call was timed have no mark.
     """
     out, jdk = tmp_path / "t.jfr", lab.Jdk(17)
     # A second of CPU time, so that on any machine some methods have many readings and others have
@@ -250,8 +250,8 @@ def test_times_of_too_few_readings_are_marked_as_report_marks_them(tmp_path, kin
             if clock == "cpu":
                 again = lab.read_json("report", "--json", stacks)["times"]["methods"]
                 assert {m["method"] for m in again if m.get("few_readings")} == few
-        # The two services have the same profile. A method with too few readings on both sides has
-        # that verdict.
+        # The two services have the same profile. A method with too few readings on both sides is
+        # reported as such.
         answer = fleet(
             c, "diff", "--metric", "times", "--service", "pprof", "--base", "service=recording"
         )
@@ -279,8 +279,8 @@ def test_times_of_too_few_readings_are_marked_as_report_marks_them(tmp_path, kin
 
 @pytest.mark.parametrize("kind", ["sqlite", "clickhouse"])
 def test_bytes_of_few_samples_and_unsure_live_bytes_are_marked(tmp_path, kind, request):
-    """Sampled allocations as the recording and as formats that keep a note; live bytes as the
-    recording and as OTLP. Counts have no mark.
+    """Sampled allocations, sent as the recording and as formats that keep a note; live bytes, sent
+    as the recording and as OTLP. Counts have no mark.
     """
     jdk, out, live = lab.Jdk(17), tmp_path / "a.jfr", tmp_path / "live.jfr"
     done = jdk.java(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the VMs of a fleet did by themselves, and why their requests were slow: equal to what each
-recording says.
+"""What the VMs of a fleet did by themselves, and why their requests were slow, is equal to what
+each recording contains.
 """
 import json
 import re
@@ -22,8 +22,8 @@ def store(request, tmp_path):
 
 
 def send_in_parts(c, recording, parts, **query):
-    """As `host` does: what is sent overlaps, each part says which times of it count, and some of it
-    is sent again.
+    """As `host` does: the recordings that are sent overlap, each states which times of it count,
+    and some are sent again.
     """
     whole = lab.read_json("vm", "--json", recording)
     body = recording.read_bytes()
@@ -47,7 +47,7 @@ def head_in_manual(verb):
     ]
 
 
-# With the collectors whose log says each pause.
+# With the collectors whose logs contain each pause.
 @pytest.mark.parametrize(
     "version, collector_name", [(8, "Parallel"), (17, "Serial"), (21, "G1"), (27, "G1")]
 )
@@ -117,8 +117,8 @@ def test_figures_of_the_vm_are_those_of_its_log(version, collector_name, tmp_pat
 
 @pytest.mark.jdks(17, 25)
 def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
-    """Each slow request of the program met one known cause; where all the time went is what
-    `requests` says of the recording.
+    """Each slow request of the program met one known cause. Where all the time went is what
+    `requests` shows for the recording.
     """
     out = tmp_path / "causes.jfr"
     done = jdk.java(
@@ -160,7 +160,7 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
             "RequestCauses$Store",
             "RequestCauses$Store.read",
         )
-        # The same as stacks; the samples are the requests.
+        # The same as stacks. The samples are the requests.
         flame = fleet(c, "flame", "--metric", "latency", "--request", "GET /lock")
         assert (
             flame["latency_ns"] == sum(x["ns"] for x in rows["GET /lock"]["causes"])
@@ -169,7 +169,8 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
         assert {n["name"]: n["total"] for n in flame["root"]["children"]} == {
             f"[{x['cause']}]": x["ns"] for x in rows["GET /lock"]["causes"]
         }
-        # What made the slow ones slow, counted once each: as `requests slow` says of the recording.
+        # What made the slow requests slow, each counted once, as `requests slow` shows it for the
+        # recording.
         reported = {
             f["text"]: f for f in fleet(c, "findings")["reported"] if f["kind"] == "slow requests"
         }

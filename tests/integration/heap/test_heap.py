@@ -112,13 +112,14 @@ def proxies_in_one_row(histogram):
 
 
 def histogram_differences(dump, vm, before=None):
-    """How the histogram of a dump differs from what jmap said of the same VM after it. With what
-    it said before the dump as well, a class of a program that goes on (a server that closes a
-    connection) may have any number between the two. Not compared: the number of class objects after
-    JDK 8 (a dump has those of loaded classes alone, jmap those of primitives and of classes that
-    are not linked too), of what comes and goes between two requests (the attach listener's own,
-    what cleaners and finalizers keep until they ran) and of G1's fillers (in a dump they are
-    int[]). Lambdas of one class are one row here, and so are jmap's made to be.
+    """Returns how the histogram of a dump differs from the histogram of jmap for the same VM after
+    it. If the one before the dump is given as well, a class of a program that continues (a server
+    that closes a connection) may have any number between the two. Not compared are the number of
+    class objects after JDK 8 (a dump has those of loaded classes only, jmap also those of
+    primitives and of classes that are not linked), objects that come and go between two requests
+    (the attach listener's own, what cleaners and finalizers keep until they have run) and G1's
+    fillers (int[] in a dump). Lambdas of one class are one row here, and those of jmap are merged
+    accordingly.
     """
     passing = re.compile(
         r"java\.lang\.ref\.|java\.io\.File|java\.util\.zip\.|(byte|char|int)\[\]$|java\.lang\.(String|Object)$|"
@@ -209,8 +210,8 @@ def test_histogram_is_the_vms_of_other_layouts(jdk, tmp_path, options):
     ],
 )
 def test_sizes_are_the_vms_whoever_dumps(jdk, tmp_path, options):
-    """Dumps of the VM's dumper and of the agent, where large arrays come before most objects,
-    ZGC's dumper follows references, and the agent's ids of threads are no addresses.
+    """Dumps of the VM's dumper and of the agent, in which large arrays come before most objects,
+    ZGC's dumper follows references, and the agent's ids of threads are not addresses.
     """
     if options.endswith("ZGC") and jdk.version < 17 or "Compact" in options and jdk.version < 25:
         pytest.skip(f"JDK {jdk.version} has no {options}")
@@ -246,8 +247,8 @@ def test_sizes_are_the_vms_whoever_dumps(jdk, tmp_path, options):
 
 
 def test_dump_leaves_nothing_behind(tmp_path):
-    """A VM of our own file system writes next to the output; one with another root writes into its
-    /tmp, from where the file is fetched.
+    """A VM in our own file system writes next to the output. A VM with another root writes into its
+    /tmp, from which the file is fetched.
     """
     for jdk in (lab.Jdk(17), None):
         before = set(pathlib.Path("/tmp").glob("jvmscope-heap-*"))
@@ -321,7 +322,7 @@ def test_retained_sizes_are_what_was_built(jdk, tmp_path):
 
 
 LEAKS = {
-    # way: (class of the holder, what stands in the path, what accumulates, at least how many)
+    # way: (class of the holder, a text in the path, what accumulates, its least number)
     "cache": ("HeapLeaks$Cache", "static SESSIONS java.util.HashMap", "HeapLeaks$Session", 20000),
     "listeners": (
         "HeapLeaks",
@@ -380,8 +381,8 @@ def test_leaks_are_named(jdk, tmp_path, way):
         suspect["percent"] == pytest.approx(100 * suspect["retained"] / reachable)
         and suspect["percent"] > 80
     )
-    # References by which the VM itself keeps classes are not part of a path, because nobody can
-    # change them.
+    # References by which the VM itself keeps classes alive are not part of a path, because nobody
+    # can change them.
     assert "ClassLoader" not in suspect["path"].split("static")[0], suspect["path"]
     loaders = way in ("loaders", "loadersalone", "classes")
     assert suspect["loaders"] == (200 if loaders else 1)
@@ -419,7 +420,7 @@ def test_leaks_are_named(jdk, tmp_path, way):
             "class of the program: class HeapLeaks"
         ), first
         assert not [row for row in rest if row["depth"] == 0 and row["objects"] > count / 10], rest
-    if way == "threadlocal":  # a chain of 50,000 links, of which every third is taken
+    if way == "threadlocal":  # a chain of 50,000 links, of which every third is selected
         notes = heap("paths", dump, "--limit", 1000, "HeapLeaks$Link")["notes"]
         cut = [
             re.fullmatch(
@@ -493,7 +494,7 @@ public class Proxies {
 
 @pytest.mark.jdks(8, 17, 25)
 def test_proxies_are_named_by_the_interfaces_whose_methods_they_have(jdk, tmp_path):
-    """In a survey, with a new index and with one that exists; a proxy whose interface has no method
+    """In a survey, with a new index and with an existing one. A proxy whose interface has no method
     keeps its number.
     """
     (tmp_path / "Proxies.java").write_text(PROXIES)
@@ -579,7 +580,7 @@ def test_report_is_one_page_that_needs_nothing(waste, tmp_path):
 
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
 def test_tables_say_how_many_rows_they_leave_out(waste):
-    """In text and JSON, with --limit and without it; a table that is whole says nothing."""
+    """In text and JSON, with and without --limit. A complete table says nothing."""
     for verb, table, *options in (
         ("histogram", "classes"),
         ("collections", "collections"),
@@ -773,7 +774,7 @@ def test_query_finds_an_address_without_looking_at_all(waste):
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
 def test_query_by_target_is_what_a_look_at_all_finds(waste):
     """SQLite does not recognize +r.target as a column, so it scans everything: the first target is
-    searched for, and a table is made when there are more.
+    searched for, and with more of them a table is made.
     """
     of = "FROM objects o, {table} r WHERE o.class LIKE 'HeapWaste%' AND {column} = o.id"
     for table, column, source in (
@@ -847,14 +848,14 @@ def test_classes_of_several_loaders_and_components(tmp_path):
     assert all(t["loaderClass"] == "HeapLeaks$Loader" for t in twins)
     loaders = heap("components", dump)["loaders"]
     assert sum(l["name"] == "HeapLeaks$Loader" for l in loaders) == 200
-    # Each plugin's loader is held by the plugin alone: its class and static array go with it.
+    # Only the plugin holds its loader: the loader's class and static array end with the plugin.
     plugins = objects_of(dump, "HeapLeaks$Plugin")
     assert len(plugins) == 200 and all(100000 < o["retained"] < 102000 for o in plugins)
 
 
 def test_classes_without_instances_retain_what_their_static_fields_hold(tmp_path):
-    """200 loaders of a class with a static array of 100,000 bytes and no instance: neither the
-    class nor its loader retains 0.
+    """200 loaders load a class with a static array of 100,000 bytes and without an instance:
+    neither the class nor its loader retains 0.
     """
     with Program(lab.Jdk(17), "HeapLeaks", "classes") as p:
         dump = take(p, tmp_path / "classes.hprof")
@@ -911,8 +912,8 @@ VISUALVM = "/usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid
 
 @pytest.fixture(scope="session")
 def oracle(tmp_path_factory):
-    """Returns what VisualVM's heap library says of a dump: counts and sizes by class, and size,
-    retained size and class of the given objects.
+    """Returns the results of VisualVM's heap library for a dump: counts and sizes by class, and
+    size, retained size and class of the given objects.
     """
     out, jdk = tmp_path_factory.mktemp("oracle"), lab.Jdk(17)
     built = jdk.run(
@@ -941,11 +942,12 @@ def oracle(tmp_path_factory):
 
 
 def agrees_with_visualvm(dump, oracle, random_objects):
-    """Counts of every class; retained sizes of the 100 largest objects, and of random ones. Sizes
-    are theirs, added up over our tree: they know no fields that HotSpot adds, and no headers of
-    eight bytes (arrays have 16 with them). In their result an object that only weak references
-    reach has no retained size, but what it refers to is not counted for other objects either;
-    sometimes the same holds for class objects. Objects that retain either are not compared.
+    """Compares the counts of every class, and the retained sizes of the 100 largest objects and of
+    random ones. Sizes are VisualVM's, added up over our tree, because it does not know the fields
+    that HotSpot adds, nor headers of eight bytes (arrays have 16 then). In its result an object
+    that only weak references reach has no retained size, but what that object refers to is not
+    counted for other objects either; sometimes the same holds for class objects. Objects that
+    retain either are not compared.
     """
     rows = ask(
         dump,
@@ -985,8 +987,8 @@ def agrees_with_visualvm(dump, oracle, random_objects):
             str(1 << 40),
         )
     }
-    # They do not see that a class refers to its protection domain, so in their result others that
-    # refer to it retain it.
+    # VisualVM does not see that a class refers to its protection domain, so in its result other
+    # objects that refer to the domain retain it.
     shared |= {
         s
         for [s] in ask(
@@ -1060,7 +1062,7 @@ def test_list_of_ten_million(tmp_path):
 
 @pytest.fixture
 def memory_group():
-    """A memory cgroup of 128 MiB, of either version; returns its folder."""
+    """A memory control group of 128 MiB, of either version. Returns its folder."""
     with lab.control_group("memory", "memory.limit_in_bytes", "memory.max", 128 << 20) as group:
         if not group:
             pytest.skip(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jvmscope heap` on every kind of dump that there is, and on damaged and malicious ones."""
+"""`jvmscope heap` on every kind of dump, and on damaged and malicious ones."""
 import gzip
 import json
 import os
@@ -71,7 +71,9 @@ def sound(path, nodes=6, **kwargs):
 
 
 def survives(path, verb, *args, allowed=(0, 1, 2)):
-    """Neither a crash nor a hang: the answer is JSON, or one line that says why there is none."""
+    """The command neither crashes nor hangs: the answer is JSON, or one line that says why there is
+    none.
+    """
     done = ask(path, verb, *args, timeout=20)
     assert done.returncode in allowed, (verb, args, done)
     if done.returncode:
@@ -100,8 +102,8 @@ def test_length_that_was_never_filled_in(tmp_path):
 
 
 def test_frames_of_the_agent_are_in_no_stack(tmp_path):
-    """The dump was taken while a thread was inside probes. What their frames hold is held by the
-    frames that called them.
+    """The dump was made while a thread was inside probes. What the probes' frames hold counts as
+    held by the frames that called them.
     """
     d = small()
     frames = (
@@ -165,8 +167,8 @@ def test_frames_of_the_agent_are_in_no_stack(tmp_path):
 
 
 def test_record_over_4_gib(tmp_path):
-    """One HEAP DUMP record for everything, as VMs wrote it before there were segments: its 32-bit
-    length has wrapped. The array is a hole in the file.
+    """A single HEAP DUMP record, as VMs wrote it before there were segments; its 32-bit length has
+    wrapped. The array is a hole in the file.
     """
     elements = 600_000_000
     d = small("1.0.1")
@@ -243,7 +245,7 @@ def test_truncated_at_every_boundary(tmp_path):
             partial += 1
     assert partial > 30
     assert spooled() == before
-    # Of a .gz that was cut short, what could be unpacked.
+    # A .gz that was cut short: the answer is for the part that can be unpacked.
     packed = gzip.compress(whole, mtime=0)
     assert survives(write(tmp_path, packed[:-20], "y.hprof.gz"), "summary") is not None
 
@@ -357,7 +359,7 @@ def test_index_is_rebuilt_when_it_does_not_fit(tmp_path):
             survives(path, verb[0], *verb[1:])
     index.write_bytes(good[:100])
     assert sound(path) == answer
-    # Another dump under the same name.
+    # Another dump with the same name.
     d = small(nodes=9)
     d.end_heap()
     path.write_bytes(d.data())

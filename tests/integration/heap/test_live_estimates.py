@@ -71,13 +71,13 @@ def test_small_amounts_are_exact(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 11, 25)
 def test_large_amounts_carry_their_error(jdk, tmp_path):
-    """In text: with the digits that the error allows; what is below its error comes last."""
+    """In text: with the digits that the error allows. Figures below their error come last."""
     err = run(jdk, 1000000, "heap=sites,cutoff=0", tmp_path / "s.txt")
     assert re.search(
         r"live estimated from \d+ followed objects, standard error of live bytes \d+\.\d\d %", err
     ), err
     rows = text_rows(tmp_path / "s.txt")
-    # There is one look at a stack in each sixteenth of what a place has counted.
+    # One stack is sampled in each sixteenth of what a place has counted.
     check(rows, 1000000, 0.1)
     live, _, error = rows["LiveAmounts$Kept6"]
     assert error > 100 and live % 100 == 0
@@ -101,7 +101,9 @@ def test_errors_in_a_recording(jdk, tmp_path):
 
 
 def attached(jdk, program, options, out, *jvm):
-    """Runs a program that waits for a line at both ends, and records it by attach between them."""
+    """Runs a program that waits for a line at its start and at its end, and records it by attach in
+    between.
+    """
     vm = jdk.start_java(
         *program, jvm=jvm, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -120,7 +122,7 @@ def attached(jdk, program, options, out, *jvm):
 
 
 def live_of_known(path):
-    """By class of LiveKnown: its live objects, all of them, and the sum of the errors of the
+    """By class of LiveKnown: its live objects, all of its objects, and the sum of the errors of the
     former.
     """
     found = {}
@@ -141,8 +143,8 @@ def live_of_known(path):
 @pytest.mark.parametrize("how", ["run", "attach"])
 @pytest.mark.jdks(8, 11, 17, 25, slow=(21, 27))
 def test_known_amounts(jdk, how, options, tmp_path):
-    """Of a small program nothing is estimated, whichever option asked; nor of what it makes after
-    five million other objects.
+    """For a small program nothing is estimated, whichever option requested it, even if objects are
+    made after five million others.
     """
     out = tmp_path / "s.jfr"
     if how == "attach":
@@ -192,15 +194,15 @@ def test_errors_by_attach(jdk, tmp_path):
     ]
     assert sum(s["objects"] for s in wasted) == 1500000, wasted
     for s in wasted:
-        # One object of 256 is looked at.
+        # One of 256 objects is sampled.
         assert s["live_bytes"] <= s["live_bytes_error"] <= 1016 * (1500000 / 256 + 1), s
     assert all(s.get("live_bytes_error", 0) <= heap for s in sites)
 
 
 @pytest.mark.jdks(8, 25)
 def test_no_thread_awaits_an_object_that_no_probe_offers(jdk, tmp_path):
-    """Where a place's objects cannot be followed, none is awaited: otherwise the probe after every
-    constructor would make a call from then on.
+    """Where a place's objects cannot be tracked, the agent must not wait for one: otherwise the
+    probe after every constructor would make a call from then on.
     """
     vm = jdk.start_java(
         "NeverOffered", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -228,8 +230,8 @@ def test_no_thread_awaits_an_object_that_no_probe_offers(jdk, tmp_path):
 
 
 def of_callers(rows):
-    """By class of LiveCallers: its live objects of each caller, as {"keeps": n}, and all of them.
-    Rows: class, the stack's methods, live objects, all objects.
+    """By class of LiveCallers: its live objects for each caller, as {"keeps": n}, and all of its
+    objects. Rows: class, the stack's methods, live objects, all objects.
     """
     found = {}
     for name, stack, live, objects in rows:
@@ -265,7 +267,7 @@ def expected_of_callers(n):
 )
 @pytest.mark.jdks(8, 17, 25)
 def test_each_caller_has_its_own_live_objects(jdk, options, tmp_path):
-    """Two callers reach each place, and what only one of them gets stays alive. With live=exact
+    """Two callers reach each place, and only what one of them gets stays alive. With live=exact
     each object has the stack of its own allocation, however many there are; so have the first
     objects without it.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack that is recognized instead of walked is the one that it was: what live=exact counts for
-stacks that differ in one thing.
+"""A stack that is recognized instead of walked is the right one: what live=exact counts for stacks
+that differ in only one thing.
 """
 import re
 
@@ -9,7 +9,7 @@ import pytest
 import lab
 
 KINDS = ("Turned", "Deep", "Lined", "Thrown", "Part", "Loaded", "Shared")
-# Of the program's methods, those that are not part of a case.
+# Methods of the program that are not part of a case.
 OUTSIDE = re.compile(r"main|threads|expect|lambda\$|keep")
 
 
@@ -80,7 +80,9 @@ def run(jdk, tmp_path, options, rounds, *flags):
 )
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_each_stack_has_its_own_objects(jdk, flags, tmp_path):
-    """Of each stack, all objects and those that live are as many as the program has counted."""
+    """For each stack, the numbers of all objects and of live ones are those that the program has
+    counted.
+    """
     run(jdk, tmp_path, "", 8000 if flags == ["-Xint"] else 40000, *flags)
 
 

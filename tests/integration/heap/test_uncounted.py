@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What exact counts of allocations cannot count, which the VM itself allocates: estimated and
-marked in every output, or said to be missing.
+"""What exact counts of allocations cannot count, because the VM itself allocates it, is estimated
+and marked in every output, or reported as missing.
 """
 import re
 
@@ -37,7 +37,7 @@ def test_estimates_are_marked_among_counts(jdk, tmp_path):
     exceptions = [s for s in found["sites"] if s["class"] == "java.lang.IllegalStateException"]
     assert [(s["objects"], s.get("estimated")) for s in exceptions] == [(N, None)]
     estimated = backtraces(found)
-    # The samples' interval is a 1,024th of the bytes so far: a standard error of 3 %, of which four
+    # The sampling interval is a 1,024th of the bytes so far: a standard error of 3 %, of which four
     # are allowed.
     assert estimated + exceptions[0]["bytes"] == pytest.approx(truth, rel=0.12)
     assert {

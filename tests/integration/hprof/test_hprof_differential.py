@@ -22,7 +22,7 @@ MODES = {
     "times": (
         "cpu=times,cutoff=0,depth=3",
         "Allocates",
-    ),  # no lambdas: the original's cpu=times does not survive them
+    ),  # without lambdas, because the original's cpu=times does not survive them
     "old": ("cpu=old", "Allocates"),
 }
 ARGUMENTS = {"AllocTruth": ["3000", "3"], "Allocates": ["1000"]}
@@ -151,7 +151,7 @@ def test_heap_of_the_program(original, ours):
     assert my_objects == their_objects
     assert my_arrays == their_arrays
     mine, theirs = ours("dump").heaps[0], original("dump").heaps[0]
-    # Listed: the original counts elements up to the last reference, and none of a primitive array.
+    # Listed: the original counts elements up to the last reference, and none in a primitive array.
     lengths = {name: n for name, _, _, n in mine.arrays.values()}
     assert lengths["HeapGraph$Leaf[]"] == 10 and {
         n for name, _, _, n in theirs.arrays.values() if name == "HeapGraph$Leaf[]"
@@ -174,8 +174,8 @@ def allocated(text, classes):
         methods = [m for m, _, _ in text.traces[r.trace]]
         while methods and methods[0].endswith(".<init>"):
             methods.pop(0)
-        # The original counts a class, when it is loaded, as one object of itself (listed): these
-        # are the rows of one object.
+        # The original counts each class, when it is loaded, as one object of itself (listed). These
+        # are the rows with one object.
         if (
             r.alloc_objects > 1
             and methods
@@ -188,7 +188,7 @@ def allocated(text, classes):
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_allocated_objects_of_the_program(original, ours, jdk):
-    """Every object of the program's own classes, and every array, is there; what the original
+    """Every object of the program's own classes, and every array, is there. What the original
     misses is listed.
     """
     own = r"AllocTruth\$(Captured|Derived|Kept|Nested|Plain|Throws)"
@@ -201,10 +201,11 @@ def test_allocated_objects_of_the_program(original, ours, jdk):
     }
     assert set(in_arrays.values()) == {9000} and len(in_arrays) == 4
     for key, n in in_arrays.items():
-        # To the original the class of the arrays is one of them, and what the VM makes when the
-        # method first needs it is the method's.
+        # To the original, the class of the arrays counts as one of them, and what the VM makes when
+        # the method first needs it belongs to the method.
         assert 0 <= allocated(theirs, arrays)[key] - n <= 3
-    # Listed: clones, copies and the arrays in an array are not objects to the original.
+    # Listed: clones, copies and the arrays inside an array do not count as objects for the
+    # original.
     missed = r"AllocTruth\$Cloned|float\[\]|short\[\]"
     assert sum(allocated(mine, missed).values()) > 9 * sum(allocated(theirs, missed).values())
     assert mine.site_orders == theirs.site_orders == ["live bytes"]
@@ -273,8 +274,8 @@ def test_pairs_of_the_program(original, ours):
     assert len(mine) > 4 and mine == theirs
 
 
-# The original's defects that are the output layer's; others are tested together with the feature
-# that they concern.
+# Those defects of the original that concern the output layer; others are tested together with the
+# feature that they concern.
 
 
 @pytest.mark.jdks(8, 25)

@@ -67,7 +67,7 @@ def jmap(jdk, pid):
 
 
 def source_form(name):
-    """Converts jmap's name of a class to that of the language: [[I is int[][]."""
+    """Converts jmap's name of a class to that of the language: [[I becomes int[][]."""
     dims = len(name) - len(name.lstrip("["))
     element = name[dims:]
     if dims:
@@ -106,7 +106,7 @@ def test_text_has_the_known_heap(jdk, tmp_path):
     )
     for kind in ("thread", "Java stack", "system class", "JNI global ref"):
         assert heap.roots[kind] > 0, kind
-    # Threads of the dump are those of THREAD START, and main is held by the program's list.
+    # Threads of the dump are those of THREAD START, and the program's list holds main.
     main = next(n for n, name in text.threads.items() if name == "main")
     assert f"{0x50000000 + main - 200000:x}" in heap.instances
 
@@ -119,8 +119,8 @@ def test_readers_of_others_agree_with_jmap(jdk, tmp_path, visualvm_histogram):
     run.end()
     counts = visualvm_histogram(tmp_path / "b.hprof")
     assert counts["HeapGraph$Node"] == 1000
-    # What jmap's own arrival loads differs; the program's classes do not. int[] also stands for
-    # holes that the VM fills.
+    # What the arrival of jmap itself loads is different; the program's classes are not. int[] also
+    # stands for holes that the VM fills.
     ours = {name: n for name, n in counts.items() if n}
     differ = {}
     for name, (n, _) in histogram.items():

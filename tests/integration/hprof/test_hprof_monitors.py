@@ -28,8 +28,8 @@ def test_time_blocked_is_what_the_program_measured(jdk, tmp_path):
         assert r.name.endswith(" (Java)")
         by_class[r.name[:-7]] += r.self / 100 * total
         tops.setdefault(r.name[:-7], r)
-    # The program's clocks run around it; what the VM spins away on a busy machine before it blocks
-    # is in them, too.
+    # The program's clocks run around the wait, so they include the time for which the VM spins on a
+    # busy machine before it blocks.
     assert by_class["Monitors$First"] <= first + 2 and by_class["Monitors$Second"] <= second + 2
     assert by_class["Monitors$First"] + by_class["Monitors$Second"] == pytest.approx(
         blocked, rel=0.05

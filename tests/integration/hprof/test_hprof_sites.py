@@ -51,11 +51,11 @@ def test_estimates_are_near_the_truth(jdk, tmp_path):
         and live == sorted(live, reverse=True)
     )
     arrays = by_method(text, rows, "byte[]")["Allocates.arrays"]
-    # 223 MB in samples of 512 KiB: 426 samples, a standard error of 4.8 %; four of them are
+    # 223 MB in samples of 512 KiB: 426 samples, a standard error of 4.8 %; four standard errors are
     # allowed.
     assert arrays[1] == pytest.approx(N / 10, rel=0.2)
     assert arrays[2] == pytest.approx(N / 10 * 1016, rel=0.2)
-    # At least 53 MB: 100 samples, 10 %; of a quarter of them 20 %.
+    # At least 53 MB: 100 samples, 10 %; for a quarter of them 20 %.
     small = by_method(text, rows, "Allocates$Small")["Allocates.small"]
     assert small[1] == pytest.approx(N, rel=0.45)
     assert small[0] == pytest.approx(N / 4, rel=0.9)
@@ -83,7 +83,7 @@ def test_the_interval_follows_the_rate(jdk, tmp_path):
     assert 4096 < int(samples) < 4096 + 2000 * seconds + 128
     rows = hproftext.Text(tmp_path / "s.txt").sites[0]
     points = sum(r.alloc_objects for r in rows if r.name == "AllocSteady$Point")
-    # A part of the bytes has some twice the error of all: five of those.
+    # A part of the bytes has about twice the error of all bytes: five standard errors.
     assert float(error) < 6 and points == pytest.approx(300 * 400000, rel=0.3)
 
 
@@ -154,8 +154,8 @@ def check_counts(jdk, tmp_path, options, **kwargs):
 
 
 def test_counts_are_the_truth(jdk, tmp_path):
-    """Every way to allocate, in four threads, counted to the last object; there are enough of them
-    for the JIT to compile and inline the code.
+    """Every way to allocate, in four threads, is counted to the last object. There are enough
+    objects for the JIT to compile and inline the code.
     """
     check_counts(jdk, tmp_path, "")
 
@@ -163,8 +163,8 @@ def test_counts_are_the_truth(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21), daily=1)
 def test_concatenation_by_invokedynamic(jdk, tmp_path):
     """Strings made by method handles and by code that the JIT replaces: each string and its array
-    counts once, for the caller. Later callers share its places, and a stratum in which the caller
-    changes is attributed to one of them; it is at most 1/16 of the count so far, so the standard
+    count once, for the caller. Later callers share its places, and a stratum in which the caller
+    changes is attributed to one of them. It is at most 1/16 of the count so far, so the standard
     error is below 3 %.
     """
     n, release = 60000, 8 if jdk.version == 8 else 11
@@ -198,8 +198,8 @@ def test_counts_do_not_depend_on_the_depth(jdk, tmp_path, options):
 
 @pytest.mark.jdks(8, 25, daily=1)
 def test_counts_do_not_depend_on_the_processor_time_that_there_is(jdk, tmp_path):
-    """All threads stand still for nine tenths of each second, also one that has the lock of the
-    table: the others wait for it.
+    """All threads stand still for nine tenths of each second, including one that has the lock of
+    the table, for which the others wait.
     """
     with lab.control_group("cpu", "cpu.cfs_quota_us", "cpu.max", 100_000) as group:
         if not group:
@@ -219,7 +219,7 @@ def test_counts_do_not_depend_on_the_processor_time_that_there_is(jdk, tmp_path)
 
 @pytest.mark.jdks(8, 17, 25)
 def test_live_objects_are_counted_one_by_one(jdk, tmp_path):
-    """live=exact: every object is followed, also while samples are taken; heap=all: each object of
+    """live=exact: every object is tracked, even while samples are taken. heap=all: each object of
     the dump has the stack that allocated it.
     """
     for options in ("heap=sites,live=exact", "alloc=sampled,live=exact", "heap=all"):
@@ -265,8 +265,8 @@ def test_live_objects_are_estimated(jdk, tmp_path):
     text = hproftext.Text(tmp_path / "s.txt")
     small = by_method(text, text.sites[0], "Allocates$Small")["Allocates.small"]
     assert small[1] == 1000000
-    # At least 46 samples of 512 KiB or looks, and 11 of what lives: that none lives is one in
-    # 60,000, four times as many less.
+    # At least 46 samples of 512 KiB, and 11 of live objects: the probability that none of these is
+    # alive is one in 60,000, and that of four times as many is less.
     assert 0 < small[0] < 4 * 250000
     assert text.sites[0][0].live_bytes >= text.sites[0][-1].live_bytes
 
@@ -385,8 +385,8 @@ def test_attach_counts_twice(jdk, tmp_path):
     )
 
     def counts_of(verb, out):
-        """By class, what AllocSteady.round allocated. A call that runs when the recording begins is
-        not counted.
+        """What AllocSteady.round allocated, by class. A call that is in progress when the recording
+        begins is not counted.
         """
         said = lab.jvmscope(verb, "-o", out, p.pid)
         assert said.returncode == 0, said.stderr
@@ -404,8 +404,8 @@ def test_attach_counts_twice(jdk, tmp_path):
         ):
             said = lab.jvmscope("attach", "--alloc=exact", *words, "-o", out, p.pid)
             assert said.returncode == 0, said.stderr
-            # So many that what it makes while the reader of its counters has no processor is less
-            # than 5 % of them.
+            # There are so many that what the program makes while the reader of its counters has no
+            # processor is less than 5 % of them.
             lab.wait_for(
                 lambda: counts_of("dump", tmp_path / "now.jfr")["java.util.ArrayList"] > 3_000_000,
                 120,
@@ -413,7 +413,7 @@ def test_attach_counts_twice(jdk, tmp_path):
             )
             counts = counts_of("stop", out)
             lists = counts["java.util.ArrayList"]
-            # The program runs on while its counters are read one after the other.
+            # The program continues while its counters are read one after the other.
             assert lists > 3_000_000 and counts["AllocSteady$Point"] == pytest.approx(
                 8 * lists, rel=0.05
             )
@@ -518,8 +518,8 @@ def test_classes_that_are_unloaded(jdk, tmp_path):
 
 @pytest.mark.jdks(25)
 def test_more_than_32_bits_hold(jdk, tmp_path):
-    """The record has 32 bits for the bytes of a site: they stay at the largest number, which is
-    reported; the totals have 64 bits.
+    """The record has 32 bits for the bytes of a site. Larger values are written as the largest
+    number, which is reported; the totals have 64 bits.
     """
     done = jdk.java(
         "Gigabytes",
@@ -562,8 +562,8 @@ def test_report_tells_what_the_cutoff_left_out(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 @pytest.mark.parametrize("options", ["", ",thread=y"])
 def test_objects_of_a_class_that_all_threads_found_uninitialized(jdk, tmp_path, options):
-    """The size of such objects is not known when they are counted, and the counts of a thread are
-    final when it ends. No object of the class that failed exists.
+    """The size of such objects is unknown when they are counted, and the counts of a thread are
+    final when it ends. There is no object of the class that failed.
     """
     done = jdk.java(
         "BegunTogether", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt{options}")]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JVMPI agents on today's VMs: tests/agents/jvmpi_agent.c asks for every function and most events
-under JvmpiWork.
+"""JVMPI agents on today's VMs: tests/agents/jvmpi_agent.c calls every function and requests most
+events under JvmpiWork.
 """
 import re
 import subprocess
@@ -226,7 +226,7 @@ def run(
 
 
 def problems(jdk, name, **kwargs):
-    """Runs a scenario; returns what it does not show."""
+    """Runs a scenario. Returns what is missing from its output."""
     events, _, expected = SCENARIOS[name]
     done = run(jdk, name, agent=f"-Xrunjvmpitest:{events}+47", **kwargs)
     found = (
@@ -268,8 +268,8 @@ def test_scenario(jdk, name):
 
 @pytest.mark.jdks(11, 17, 21)
 def test_ends_of_classes_are_reported_with_a_concurrent_collector(jdk):
-    """Also with GC_START and GC_FINISH, whose count of objects needs a walk through the heap. ZGC
-    of JDK 11 unloads no classes.
+    """Also with GC_START and GC_FINISH, whose count of objects requires a walk through the heap.
+    ZGC of JDK 11 unloads no classes.
     """
     for collector in ["ShenandoahGC"] + ["ZGC"] * (jdk.version > 11):
         done = run(
@@ -282,8 +282,8 @@ def test_ends_of_classes_are_reported_with_a_concurrent_collector(jdk):
         assert "jvmpi faults 0" in done.stdout, done
 
 
-# What stands in for each function and event when it claims success and does nothing, and the
-# scenario that must notice.
+# For each function and event, the scenario that must notice when the function or event claims
+# success and does nothing.
 MUTANTS = {
     "EnableEvent": "classes",
     "DisableEvent": "methods",
@@ -488,7 +488,7 @@ def test_loading_by_ourselves(jdk):
 @pytest.mark.jdks(8, 17, 21, slow=(11, 25, 27))
 @pytest.mark.parametrize("by", ["lib=", "-Xrun"])
 def test_the_first_objects_are_reported(jdk, by):
-    """Those of the main thread, whose allocation buffer is there before the events are. Enabled in
+    """The main thread's allocation buffer exists before the events do. They are enabled in
     JVM_OnLoad.
     """
     agent = f"-agentpath:{LAYER}=lib={AGENTS / 'libjvmpitest.so'},opts=4+42+47"

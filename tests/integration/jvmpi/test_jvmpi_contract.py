@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What JVMPI agents of JDK 1.2's design take for granted, under the programs that make it hard.
+"""What JVMPI agents designed for JDK 1.2 take for granted, under programs that make it difficult.
 
 The contract agent (tests/agents/jvmpi_contract.h) enables every event, looks up each id and writes
-down each breach; the classic profiler (jvmpi_classic.h) behaves as the profilers of that time do,
-and ends the VM when it cannot go on.
+down each breach. The classic profiler (jvmpi_classic.h) behaves as the profilers of that time do,
+and ends the VM when it cannot continue.
 """
 import re
 
@@ -18,7 +18,7 @@ RIGHT = "right 25580 0\n"
 
 
 def program(name, tmp_path):
-    """Arguments of `java` for a program, and what it prints (None: it is not looked at)."""
+    """Arguments of `java` for a program, and what it prints (None: not checked)."""
     if name == "javac":
         # as a class: JDK 8 loads the compiler by a loader of its own
         sources = tmp_path / "sources"
@@ -84,7 +84,7 @@ def breaches(jdk, name, tmp_path, options="", **kwargs):
 def check(jdk, name, tmp_path, options=""):
     found, events = breaches(jdk, name, tmp_path, options)
     assert not found, "\n".join(found)
-    # nothing is proved when nothing came
+    # without any events, nothing is proved
     wanted = {4, 33, 38, 39, 40, 41, 42, 46, 47, 48} | (
         set() if "methods=0" in options else {1, 2, 3}
     )
@@ -97,7 +97,7 @@ def check(jdk, name, tmp_path, options=""):
 def test_no_breach_with_threads_loaders_and_lambdas(jdk, tmp_path):
     check(
         jdk, (200, 60, 3), tmp_path
-    )  # three threads go on while the VM ends and the last dumps are taken
+    )  # three threads continue while the VM ends and the last dumps are made
 
 
 @pytest.mark.jdks(8, 27)
@@ -180,8 +180,8 @@ def test_a_profiler_of_1_2_with_each_option(jdk, name, options, tmp_path):
     classic(jdk, name, options, tmp_path)
 
 
-# What the layer may get wrong (JVMPI_MUTANT names it, src/jvmpi/interface.c), and the program in
-# which that shows.
+# Defects that the layer may have (JVMPI_MUTANT names them, src/jvmpi/interface.c), and the program
+# in which each shows.
 MUTANTS = {
     "class-of-class": "hello",  # java.lang.Class is of java.lang.Class
     "unannounced-thread": (40, 2),  # every eighth THREAD_START is left out
@@ -189,11 +189,11 @@ MUTANTS = {
     "sticky-object": "hello",  # a class that is not linked is a root of the sort STICKY_CLASS
     "unannounced-class": (40, 2),  # every eighth CLASS_LOAD is left out
     "unlinked-class": "hello",  # a class that is not linked is dumped as a class
-    "untold-object": "hello",  # what a walk finds is not reported
-    "told-twice": "hello",  # what a walk finds is reported twice
-    "free-outside": (40, 60),  # OBJECT_FREE behind GC_FINISH
-    "class-before-objects": (40, 60),  # CLASS_UNLOAD before what is of the class has ended
-    "obsolete-method": "hello",  # ids of methods of classes that were instrumented
+    "untold-object": "hello",  # objects that a walk finds are not reported
+    "told-twice": "hello",  # objects that a walk finds are reported twice
+    "free-outside": (40, 60),  # OBJECT_FREE after GC_FINISH
+    "class-before-objects": (40, 60),  # CLASS_UNLOAD before what belongs to the class has ended
+    "obsolete-method": "hello",  # the ids of methods of instrumented classes change
     "no-arena": "hello",  # no ARENA_NEW
     "short-instance": "hello",  # instances without the fields of their super classes
     "no-trace": (40, 2),  # every eighth GetCallTrace finds nothing
@@ -204,9 +204,9 @@ MUTANTS = {
     "end-twice": (40, 2),  # THREAD_END twice
     "deep-frame": "hello",  # a root in a frame that is missing from its thread's trace
     "short-dump": "hello",  # a dump whose last byte is missing
-    "early-done": "hello",  # JVM_INIT_DONE before all else
+    "early-done": "hello",  # JVM_INIT_DONE before everything else
     "after-the-end": "hello",  # an event after JVM_SHUT_DOWN
-    "unsettled": (1000, 2),  # a dump names what others are reporting
+    "unsettled": (1000, 2),  # a dump names objects that other threads are still reporting
     "unfrozen-threads": (1000, 2),  # threads start and end during a dump
     "class-size": (40, 2),  # JDK 8: the size of a class object is that of another structure
     "waiting-owner": (200, 2),  # a monitor's owner waits for it as well
@@ -238,10 +238,10 @@ MUTANTS = {
     60: (40, 60),
     61: (40, 60),
 }
-# Where nothing can be noticed: on JDK 11 each thread's object has been reported before its start
-# is, so no handler requests it.
+# Defects that cannot be noticed here: on JDK 11 each thread's object has been reported before its
+# start, so no handler requests it.
 UNREACHED = {("thread-twice", 11)} | {("class-size", version) for version in (11, 17, 25)}
-# Where other options than the usual ones show it.
+# Defects that show with other options than the usual ones.
 OFTEN = ",methods=0,sample=2,dumps=0"  # a monitor dump each 2 ms
 MUTANT_OPTIONS = {
     61: ",brackets=0",  # without GC_FINISH an agent that holds a lock until then holds it for ever
@@ -249,7 +249,8 @@ MUTANT_OPTIONS = {
     "unfrozen-threads": OFTEN,
     "waiting-owner": OFTEN,
     "hidden-threads": ",only=33,sample=5,dumps=0",  # no other event has threads
-    "forgetful-dump": ",only=33+34+42,sample=0,dumps=20,collect=1",  # an agent to which no objects are reported
+    # with an agent to which no objects are reported
+    "forgetful-dump": ",only=33+34+42,sample=0,dumps=20,collect=1",
 }
 QUICK = (
     "class-of-class",
@@ -257,7 +258,9 @@ QUICK = (
     "untold-object",
     "class-before-its-object",
     4,
-)  # some 50,000 objects are requested again and again, which ends in time only if not each request walks the heap
+    # some 50,000 objects are requested repeatedly: this ends in time only if not all requests walk
+    # the heap
+)
 
 
 def notices(jdk, mutant, tmp_path):
@@ -281,17 +284,17 @@ def test_a_mutant_is_noticed(jdk, mutant, tmp_path):
 
 @pytest.mark.jdks(8, 11)
 def test_no_request_holds_up_a_collection(jdk, tmp_path):
-    """An agent to which no class was reported requests each one, again and again, while another
-    thread makes the VM collect. Before JDK 16 the VM reports within the pause what has ended, and
-    hung if a thread that it had stopped held a lock then.
+    """An agent to which no class was reported requests each class repeatedly, while another thread
+    makes the VM collect. Before JDK 16 the VM reports within the pause what has ended. It hung if a
+    thread that it had stopped held a lock that this needs.
     """
     assert notices(jdk, 42, tmp_path)
 
 
 @pytest.mark.jdks(8)
 def test_sizes_of_class_objects(jdk, tmp_path):
-    # without a collection the objects that the redefinition of classes leaves behind are asked for
-    # too
+    # without a collection, the objects that the redefinition of classes leaves behind would be
+    # requested too
     found, _ = breaches(jdk, (200, 2), tmp_path)
     assert not found, found
     assert notices(jdk, "class-size", tmp_path)
@@ -310,7 +313,7 @@ def test_dumps_have_threads_whose_end_is_not_reported(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_threads_that_attach_themselves_are_complete(jdk, tmp_path):
-    """The VM now and then says that a thread is alive which is still making its own Thread object,
+    """Now and then the VM reports a thread as alive that is still making its own Thread object,
     without a name. Here it always does.
     """
     found, events = breaches(
@@ -358,9 +361,9 @@ def test_events_are_enabled_in_a_handler_while_another_thread_enables_some(jdk):
 
 @pytest.mark.jdks(21)
 def test_a_dump_has_the_vm_make_objects_that_compiled_code_had_done_without(jdk, tmp_path):
-    """The VM reports them on the thread that walks the heap, for a dump or for the counts of
-    GC_FINISH. The dump holds a lock that their events would wait for, and at other walks a thread
-    may hold it which the VM has suspended until the objects are made: the VM hung.
+    """The VM reports these objects on the thread that walks the heap, for a dump or for the counts
+    of GC_FINISH. The dump holds a lock for which their events would wait. During other walks, a
+    thread that the VM has suspended until the objects are made may hold it. The VM hung.
     """
     found, _ = breaches(jdk, "escapes", tmp_path, ",methods=0,sample=0,dumps=500")
     assert not found, found

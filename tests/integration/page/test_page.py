@@ -16,7 +16,8 @@ import lab
 PAGES = sorted((lab.ROOT / "tests" / "page").glob("*.test.mjs"))
 
 
-# Real programs are recorded for half a minute, and large recordings made: part of check-all.
+# Real programs are recorded for half a minute, and large recordings are generated. Part of
+# check-all.
 SLOW = {"real", "large"}
 
 
@@ -46,7 +47,7 @@ def test_page(script):
         else ()
     )
     classes = json.dumps({name: str(lab.compiled(name)) for name in programs})
-    # Whatever the browser leaves when it is killed is in a folder of its own, whose name is short
+    # Whatever the browser leaves when it is killed is in a separate folder, whose name is short
     # enough for its socket.
     with tempfile.TemporaryDirectory(
         prefix="jvmscope-test-", dir="/var/tmp", ignore_cleanup_errors=True

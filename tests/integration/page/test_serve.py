@@ -39,8 +39,8 @@ def ask(url, request=None, timeout=20):
 
 @pytest.mark.jdks(17)
 def test_idle_connections_keep_nobody_out(served):
-    """Ten times as many idle connections as are allowed, and the page is answered at once; the
-    remaining ones are ended soon.
+    """There are ten times as many idle connections as are allowed. The page is answered at once,
+    and the idle connections are ended soon.
     """
     assert ask(served) == 302
     idle = [socket.create_connection((served.hostname, served.port)) for _ in range(800)]

@@ -78,7 +78,7 @@ def documented_rooms(text):
 
 def test_rooms_include_only_what_the_architecture_allows():
     """The table has every room and exactly the arrows that the code has, and no room includes one
-    that stands below it.
+    that is below it.
     """
     documented = documented_rooms((lab.ROOT / "doc" / "architecture.md").read_text())
     order = list(documented)
@@ -107,8 +107,8 @@ def picture_of_rooms(text):
 
 
 def test_the_picture_of_the_rooms_is_the_code_s():
-    """Each room is at its level, in the column of the programs that it is linked into, with the
-    arrows that no others imply.
+    """Each room is at its level, in the column of the programs into which it is linked, with the
+    arrows that are not implied by others.
     """
     text = (lab.ROOT / "doc" / "architecture.md").read_text()
     used = included_rooms((lab.ROOT / "src").resolve())
@@ -188,7 +188,9 @@ def test_measured_figures_are_in_the_order_of_the_topics(tmp_path):
 
 
 def test_bench_quick_names_what_got_slower(capsys):
-    """Slower is what lies above the saved figure by more than the noise, with no overlap."""
+    """A figure is slower if it is above the saved one by more than the noise, and the ranges do not
+    overlap.
+    """
     loader = importlib.machinery.SourceFileLoader("quick", str(lab.ROOT / "bench" / "quick"))
     quick = importlib.util.module_from_spec(importlib.util.spec_from_loader("quick", loader))
     loader.exec_module(quick)
@@ -239,8 +241,8 @@ def test_overhead_quotes_what_was_measured():
 
 
 def test_tests_wait_with_a_limit():
-    """A loop that sleeps, or does nothing but ask, must be lab.wait_for: a second copy of it would
-    one day lack the time limit.
+    """A loop that sleeps, or only checks a condition, must be lab.wait_for: a copy of it might lack
+    the time limit.
     """
 
     def waits(loop):
@@ -319,8 +321,8 @@ def imports_of_tests(text):
 
 
 def test_no_test_imports_another():
-    """What several tests need is in tests/*.py. A test that is imported would run with another
-    one's imports, and could not be moved.
+    """Code that several tests need is in tests/*.py. A test that is imported would run with the
+    other test's imports, and could not be moved.
     """
     assert imports_of_tests("import os, test_a\ndef f():\n    from test_b import x\n") == [
         "test_a",
@@ -414,8 +416,8 @@ def test_links_into_documents_lead_to_headings():
 
 
 def wide_lines(text, width=122):
-    """The lines of prose that are wider; those of tables and of code are not prose, and links to
-    the web cannot be folded.
+    """Lines of prose that are too wide. Tables and code are not prose, and links to the web cannot
+    be wrapped.
     """
     text = re.sub(r"(?ms)^```.*?^```", "", text)
     return [
@@ -426,9 +428,7 @@ def wide_lines(text, width=122):
 
 
 def merged_commands(text):
-    """The lines with a prompt in the middle: wrapping lines anew has joined a command to the line
-    before it.
-    """
+    """Lines with a prompt in the middle: rewrapping once joined a command to the previous line."""
     return [line for line in text.splitlines() if re.search(r"\S \$ \S", line)]
 
 

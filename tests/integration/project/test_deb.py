@@ -140,7 +140,7 @@ def test_the_package_for_arm64(arm_package, tmp_path):
     assert "check" in (tmp_path / "usr/share/bash-completion/completions/jvmscope").read_text()
 
 
-# What a user does on a machine where nothing of ours was before.
+# What a user does on a machine on which nothing of ours has been installed.
 NEWCOMER = """set -e
 cd {folder}
 {command} run --cpu -i 1ms -o started.jfr -- java -cp {classes} Busy 1
@@ -198,9 +198,7 @@ def test_the_tarball_records_on_a_bare_debian(bare, tmp_path):
 
 
 def records(command, jdk, tmp_path):
-    """The command finds the agent where it was installed with it, and needs nothing else for a
-    page.
-    """
+    """The command finds the agent with which it was installed, and needs nothing else for a page."""
     done = subprocess.run(
         [
             command,
@@ -227,8 +225,8 @@ def records(command, jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_what_meson_installs_records(jdk, tmp_path):
-    """The files of the build that is there, as `make install` puts them into a folder of their own;
-    those of the package take minutes to build, for make check-all.
+    """The files of the present build, as `make install` puts them into a folder. Building those of
+    the package takes minutes; make check-all does that.
     """
     subprocess.run(
         ["meson", "install", "-C", lab.BUILD, "--no-rebuild", "--destdir", tmp_path / "root"],
@@ -321,7 +319,7 @@ def words_of(unit):
 
 
 def test_manifests_are_valid():
-    """Each names an API, a kind and a name; containers run the command as it is, with options that
+    """Each names an API, a kind and a name. Containers run the command as it is, with options that
     exist.
     """
     containers = []

@@ -141,8 +141,8 @@ def test_an_example_compiles_in_its_place(src, path):
 
 def test_an_option_and_a_format_of_the_agent_are_accepted(src, tmp_path):
     """The letter of the example is one of the values of format=, and its row is found by it. The
-    capture's option replaces the captures that --always chooses by default, which its row is enough
-    for.
+    capture's option replaces the captures that --always chooses by default; its row is all that
+    this needs.
     """
     program = tmp_path / "options"
     program.with_suffix(".c").write_text(

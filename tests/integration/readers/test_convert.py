@@ -285,7 +285,7 @@ def test_a_part_of_our_recording(jdk, jvmscope, tmp_path):
     )
     assert jvmscope("convert", "--thread", "main", whole, "-o", part).returncode == 0
     wanted = report(whole, "--thread", "main")["samples"]
-    del wanted["sampler"]  # what sampling cost is of the whole
+    del wanted["sampler"]  # the cost of sampling covers the whole recording
     assert report(part)["samples"] == wanted and wanted["total"] > 0
     printed = jdk.run(
         "jfr", "print", "--events", "jdk.ExecutionSample,jvmscope.UnattributedSample", part
@@ -313,8 +313,8 @@ def halves(request, tmp_path_factory):
 
 
 def test_a_part_counts_what_is_in_it(halves, tmp_path):
-    """Sums that are saved at the end of a recording are those of the whole. A part has those that a
-    command counts with the same selection.
+    """Sums that are saved at the end of a recording cover all of it. A part has the sums that a
+    command computes with the same selection.
     """
     whole, middle = halves
 
@@ -337,7 +337,7 @@ def test_a_part_counts_what_is_in_it(halves, tmp_path):
             and counts(part)[name][0] == n
             and len(counts(part)) == 1
         ), option
-        # What has no part is left out, and told.
+        # Data that cannot be divided is left out, and this is reported.
         assert (
             f"{whole}: note: without Allocated bytes: --from and --to cannot select a part of what is counted\n"
             in done.stderr
@@ -382,14 +382,14 @@ def test_a_part_knows_how_threads_were_recorded(halves, tmp_path):
         for answer in (wanted, found)
     ]
     assert of[0] == of[1] and of[1]["main"][0] == 5 and of[1]["idle"][1] == 1, of
-    # So do parts that threads select.
+    # Parts that are selected by thread do, too.
     assert lab.jvmscope("convert", "--thread", "main", whole, "-o", part).returncode == 0
     assert lab.read_json("threads", "summary", "--json", part)["contanalysis"] is True
 
 
 STACKS = (".html", ".collapsed", ".pb.gz", ".otlp", ".hprof.txt", ".hprof", ".jfr")
 THREADS = (".trcxml", ".pftrace", ".json")
-# What is left out, as the note says it, and the formats that hold it.
+# What is left out, as the note reports it, and the formats that have it.
 KINDS = {
     "samples, which .html, .collapsed, .pb.gz, .otlp, .hprof.txt, .hprof and .jfr hold": STACKS,
     "the counts of calls, which .html, .hprof.txt and .jfr hold": (".html", ".hprof.txt", ".jfr"),
@@ -471,8 +471,8 @@ def traced(tmp_path_factory):
 
 
 def test_every_format_follows_a_selection_or_refuses_it(traced, tmp_path):
-    """Every format of the program's list, and every selection: the format follows it, or it is
-    refused in a line.
+    """Every format of the program's list, and every selection: the format follows the selection, or
+    it is refused in one line.
     """
     known = (
         lab.jvmscope("convert", traced, "-o", "x.nosuch")
@@ -585,8 +585,9 @@ def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("sampled", [True, False])
 def test_a_thread_without_samples_has_a_part(sampled, jdk, tmp_path):
-    """A thread that only sleeps and calls has no CPU samples, which report says. A part has its
-    waits and calls. A class may be in stacks of waits alone. A name that nothing has is refused.
+    """A thread that only sleeps and calls has no CPU samples, which report says. A part of the
+    recording has its waits and calls. A class may occur only in stacks of waits. Nothing has the
+    given name.
     """
     out, part = tmp_path / "all.jfr", tmp_path / "part.jfr"
     done = jdk.java(
@@ -623,7 +624,7 @@ def test_a_thread_without_samples_has_a_part(sampled, jdk, tmp_path):
                 1,
                 f"jvmscope: {out}: no {what} has this name: nosuch\n",
             ), done
-    # Each of the options selects something, and both together nothing.
+    # Each of the options selects something, but both together select nothing.
     done = lab.jvmscope("convert", "-o", part, "--thread", name, "--to", "1us", out)
     assert (done.returncode, done.stderr, part.exists()) == (
         1,
@@ -700,8 +701,8 @@ def test_run_says_what_its_output_has_no_place_for(jdk, tmp_path):
 
 
 def test_what_counts_have_not_is_said(tmp_path):
-    """Counts of a whole recording have no part, and nothing about threads. Times of too few
-    readings are none in HPROF's text, whether it is converted or written by the agent.
+    """Counts of a whole recording have no part, and nothing about threads. In HPROF's text, times
+    with too few readings count as none, whether it is converted or written by the agent.
     """
     jdk, out = lab.Jdk(17), tmp_path / "times.jfr"
     done = jdk.java("Amounts", jvm=(jdk.agent(f"cpu=times,format=r,file={out}"),))
@@ -738,8 +739,8 @@ def test_what_counts_have_not_is_said(tmp_path):
                 part,
                 done,
             )
-    # Beside samples, the counts are left out of a part, and of what one thread did where they are
-    # those of all threads together.
+    # Besides samples: counts are left out of a part, and of a selection by thread if they are those
+    # of all threads together.
     both = tmp_path / "both.jfr"
     done = jdk.java(
         "Amounts", jvm=(jdk.agent(f"cpu=samples,interval=1ms,alloc=exact,format=r,file={both}"),)
@@ -800,8 +801,8 @@ def test_what_counts_have_not_is_said(tmp_path):
 
 
 def test_times_of_too_few_readings_are_left_out_by_the_sum_that_is_told(tmp_path):
-    """HPROF's text has no place for a time that is rough. Of 1 s that 100 readings stand for, less
-    than 100 ms is rough; what is left out is told. Without such times nothing is.
+    """HPROF's text has no place for a rough time. If 100 readings stand for 1 s, times below 100 ms
+    are rough; what is left out is reported. If there are no such times, nothing is reported.
     """
     first, text = tmp_path / "a.collapsed", tmp_path / "a.hprof.txt"
     head = "# jvmscope: times 0\n# jvmscope note: times rest on 100 readings of the CPU clock 0\n"
@@ -828,8 +829,8 @@ def test_times_of_too_few_readings_are_left_out_by_the_sum_that_is_told(tmp_path
 
 
 def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
-    """Stacks that consist of the agent's classes only have a root of their own: they are counted
-    and shown, and are not among those without a method.
+    """Stacks that consist only of the agent's classes have a separate root: they are counted and
+    shown, and do not count as stacks without a method.
     """
     first = tmp_path / "a.collapsed"
     first.write_text("Main.main 7\n[jvmscope] 3\n[truncated];[jvmscope] 2\n[no frame] 1\n")
@@ -843,9 +844,9 @@ def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
 
 @pytest.mark.jdks(8, 17)
 def test_threads_with_samples_are_counted_by_metric_and_format(jdk, tmp_path):
-    """The head names the threads that have samples of its metric, whatever else was recorded, and
-    says where the file names none. Idle threads that are known by their names alone are then among
-    the samples, which is said.
+    """The heading gives the number of threads that have samples of its metric, whatever else was
+    recorded, and says if the file names none. Idle threads that are known only by their names are
+    then among the samples, which is reported.
     """
     out = tmp_path / "wall.jfr"
     done = jdk.java(

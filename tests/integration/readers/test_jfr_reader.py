@@ -130,8 +130,8 @@ def test_contents_are_those_the_jfr_tool_prints(jdk, recording):
 
 
 def test_profiles_hold_the_samples_that_events_tell(jdk, recording):
-    """The reader that determines once for each chunk where fields are agrees with the one that
-    looks them up by name, for damaged files too.
+    """The reader that determines once per chunk where fields are agrees with the one that looks
+    them up by name, for damaged files too.
     """
     for options in ([], ["--damage", "60"]):
         done = lab.subprocess.run(
@@ -178,7 +178,7 @@ def test_names_are_utf8(jdk, recording):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_a_killed_vm(jdk, tmp_path):
-    """After kill -9, what the VM's repository contains is read as far as it is complete."""
+    """After kill -9, the VM's repository is read as far as it is complete."""
     repository = tmp_path / "repository"
     repository.mkdir()
     process = jdk.start_java(

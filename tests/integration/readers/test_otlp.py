@@ -72,8 +72,8 @@ def test_a_published_trace_is_that_of_its_samples(otlp, jdk, model, tmp_path):
                 link.trace_id[:1] + link.span_id[:1]
             ] += value
     for thread, number in (("one", 1), ("two", 2)):
-        # The last and the first sample of a part may belong to the other one, by a frame that is
-        # being entered or left.
+        # The first and the last sample of a part may belong to the neighbouring part, because a
+        # frame is just being entered or left.
         for method, expected in (("inSpan", bytes([number, 16 + number])), ("outside", b"")):
             counts = found[(thread, method)]
             assert counts[expected] > 20 and sum(counts.values()) - counts[expected] <= 1, (
@@ -124,7 +124,7 @@ def report(path, *args):
 
 
 def figures(path):
-    """What a report says of each metric: all methods with their own and their total weight."""
+    """What a report shows for each metric: all methods with their own and their total weight."""
     return {
         metric: (
             table["total"],
@@ -264,7 +264,7 @@ def test_requests_are_those_of_the_recording(recording, tmp_path):
         m["method"]: m["self"] for m in both[1]["methods"]
     }
     assert both[0]["total"] < report(out, "--metric", "samples")["samples"]["total"]
-    # The thread's own label goes with it, and a name that is not there is refused.
+    # The thread's own label is sent as well, and a name that does not exist is refused.
     lab.jvmscope(
         "convert", "-o", plain, "--request", "GET /work", "--metric", "samples", out, check=True
     )
@@ -422,7 +422,7 @@ def test_another_encoders_is_read_with_equal_totals(otlp, tmp_path, release, by_
     told = figures(path)
     methods = {"b.B.in": (8, 8), "b.B.run": (0, 8), "a.A.main": (4, 12)}
     assert told["samples"] == (12, 0, methods)
-    # Events without values count one byte each, those with values as many as they say.
+    # Events without values count one byte each; those with values count as many as the values say.
     assert told["allocations"] == (
         3 + 9000,
         0,
@@ -522,8 +522,8 @@ def push(url, path, *args, **env):
 
 
 def said(done):
-    """Standard error without the notes about what OTLP has no place for: a recording may hold a
-    long compilation, or not.
+    """Standard error without the notes about data for which OTLP has no place: a recording may or
+    may not have a long compilation.
     """
     return "".join(
         line for line in done.stderr.splitlines(keepends=True) if ": note: without " not in line
@@ -646,7 +646,7 @@ def test_what_cannot_be_pushed_is_kept_and_said(recording, tmp_path):
             )
             assert (
                 figures(out)["samples"][0] > 0
-            )  # how many a second of a busy machine holds is not said
+            )  # the number in a second depends on how busy the machine is, so it is not checked
             server.statuses.clear()
             done = lab.jvmscope("attach", "--cpu", "-t", "1s", "--push", url, "-o", out, busy.pid)
             assert done.returncode == 0 and f"pushed {out} to {url}" in done.stderr, done.stderr

@@ -75,8 +75,8 @@ def instructions(*args):
     return int(re.search(r"I +refs: +([\d,]+)", done.stderr)[1].replace(",", ""))
 
 
-# Instructions for each sample, a quarter above what they were when this was written, in one chunk
-# and in small ones, most of which are constants. If you reduce them, lower the bound.
+# Instructions per sample may exceed the number when this was written by a quarter, in one chunk and
+# in small ones, most of which are constants. If you reduce them, lower the bound.
 BOUNDS = {
     "report": (450, 3400),
     "collapsed": (450, 3400),
@@ -179,11 +179,11 @@ def test_memory_does_not_grow_with_the_number_of_samples(recordings, tmp_path, o
 
 EVENTS = 1300000  # as many as a recording has at least that gets an index
 
-# Instructions for each event of a timeline, at most a quarter above what they were when this was
-# written: reading it and writing its index, and answers from the index. If you reduce them, lower
-# the bound. What deadlocks takes from the index is passing over the recording's events. Telling
-# sections of a monitor apart that its owner left and took again costs 300 of the instructions and 3
-# of the bytes.
+# Instructions per event of a timeline: at most a quarter more than when this was written, for
+# reading it and writing its index, and for answers from the index. If you reduce them, lower the
+# bound. With the index, `deadlocks` only passes over the recording's events. Distinguishing
+# sections of a monitor that its owner left and took again takes 300 of the instructions and 3 of
+# the bytes.
 TIMELINE_BOUNDS = {
     "deadlocks": 3550,
     "critical-path": 2020,

@@ -150,8 +150,8 @@ def test_sampled_allocations(jdk, tmp_path):
     assert data["metrics"][0]["note_short"] == (note or "").split(": ")[0]
     assert comments == ([f"jvmscope: {note}"] if note else [])
     assert ("# jvmscope note: " in collapsed.read_text()) == (note is not None)
-    # What fewer than ten samples stand for is marked, and each format that keeps the note keeps the
-    # marks.
+    # Figures that rest on fewer than ten samples are marked, and each format that keeps the note
+    # keeps the marks.
     few = {m["method"] for m in table["methods"] if m.get("few_readings")}
     least = 10 * (table["total"] // table["samples"]) if jdk.version > 8 else 0
     assert few == {m["method"] for m in table["methods"] if 0 < m["self"] < least} and bool(
@@ -181,7 +181,7 @@ def test_sampled_allocations(jdk, tmp_path):
 
 @pytest.mark.parametrize("capture, of", [("alloc=exact", "allocations"), ("cpu=times", "times")])
 def test_threads_that_ended_long_ago_have_their_names(jdk, tmp_path, capture, of):
-    """With thread=y counts belong to threads, and are written when these have long ended: each
+    """With thread=y counts belong to threads, and are written when these have long ended. Each
     keeps its name and its count.
     """
     threads, out = 60, tmp_path / "a.jfr"
@@ -207,7 +207,7 @@ def test_sampled_allocations_of_many_threads_on_other_jdks(jdk, tmp_path):
 def test_sampled_allocations_of_many_threads(jdk, tmp_path):
     """Threads that follow each other draw their distances to the first sample independently,
     although the VM puts them where their predecessors were. What a collection leaves unused of a
-    thread's buffer does not count. The VM's own count of all threads stands beside the estimate.
+    thread's buffer does not count. The VM's own count for all threads is next to the estimate.
     """
     known = dict(
         re.findall(
@@ -242,7 +242,7 @@ def test_sampled_allocations_of_many_threads(jdk, tmp_path):
             for m, truth in (("briefly", brief), ("round", rounds))
         ), (got, brief, rounds, error)
         assert "does not explain" not in note, note
-    # A part comes without such a sum.
+    # A part has no such sum.
     assert "counted_bytes" not in js("report", "--json", "--thread", "Thread-*", out)["allocations"]
 
 
@@ -268,7 +268,7 @@ def test_sampled_allocations_by_attach(jdk, tmp_path):
         before = rounds["done"]
         lab.wait_for(
             lambda: rounds["done"] > before + 3, 60, "rounds"
-        )  # of these two at least began after the recording
+        )  # at least these two began after the recording did
         stopped = lab.jvmscope("stop", "-o", out, process.pid)
         assert stopped.returncode == 0 and not lab.lost(stopped.stderr), stopped.stderr
     finally:
@@ -333,7 +333,7 @@ def test_calls_are_there_or_said_to_be_lost_on_other_jdks(jdk, tmp_path):
 @pytest.mark.jdks(17)
 def test_calls_are_there_or_said_to_be_lost(jdk, tmp_path):
     """Half a million calls, made as fast as one thread can, lose nothing, whatever share of the
-    machine the agent's thread gets. Of a million calls each is recorded or counted as lost, in the
+    machine the agent's thread gets. Of a million calls, each is recorded or counted as lost, in the
     table, in JSON, in the status and on the page, and none is nested in another.
     """
     out, calls = tmp_path / "t.jfr", 500_000
@@ -360,7 +360,7 @@ def test_calls_are_there_or_said_to_be_lost(jdk, tmp_path):
     sentence = f"trace: {limit['amount']} calls were lost between "
     assert sentence in err and err.count("\n") == len(some["losses"])
     assert lab.jvmscope("convert", "-o", tmp_path / "t.html", out).returncode == 0
-    # The page makes its sentences of the same rows when it is opened (tests/page/truth.test.mjs).
+    # The page makes its sentences from the same rows when it is opened (tests/page/truth.test.mjs).
     told = '"losses":' + json.dumps(some["losses"], separators=(",", ":"))
     assert told in (tmp_path / "t.html").read_text()
     shown = lab.jvmscope("trace", "-n", 1, out)
@@ -474,7 +474,7 @@ def test_a_killed_program_s_recording_says_so_in_every_verb(jdk, tmp_path):
             loss
         ) in (
             losses
-        ):  # a sentence for each reason: the limit, and on a busy machine a buffer that was full
+        ):  # a sentence per reason: the limit, and on a busy machine a buffer that was full
             what = loss["what"] if loss["amount"] != 1 else loss["what"].removesuffix("s")
             assert (
                 done.stderr.count(f" {loss['capture']} {loss['amount']} {what} (jvmscope trace)")
@@ -535,8 +535,8 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
     cpu, allocations = report["samples"], report["allocations"]
     three, one = (row(cpu, f"Shares.{m}")["total"] for m in ("three", "one"))
     n = three + one
-    # The kernel may deliver the samples of a whole tick at once, of one stack: as many as there are
-    # moments depend on chance alone.
+    # The kernel may deliver the samples of a whole tick, with one stack, at once: how many there
+    # are at how many moments is pure chance.
     at = subprocess.run(
         [lab.BUILD / "tests/unit/jfr_dump", "--get=startTime", out, "jdk.ExecutionSample"],
         capture_output=True,
@@ -557,10 +557,10 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
         >= n
     ), cpu
     three, one = (row(allocations, f"Shares.{m}")["total"] for m in ("three", "one"))
-    # JDK 8 counts all, and looks at the stack once in each stratum of the count of a place. The
+    # JDK 8 counts everything, and samples one stack in each stratum of the count of a place. The
     # strata are at most a 1,024th of the count so far (SEVERAL_LATER), and longer than a round of
-    # both: each gives the whole stratum to one of the two stacks by chance. The sum of the squares
-    # of the strata is then at most a 2,048th of the square of the count.
+    # both: by chance each stratum is attributed to one of the two stacks. The sum of the squares of
+    # the strata is then at most a 2,048th of the square of the count.
     error = (
         (0.75 * 0.25 / 2048) ** 0.5 * (three + one)
         if jdk.version == 8
@@ -611,9 +611,9 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_a_recording_that_was_cut_says_so_in_every_verb(jdk, tmp_path):
-    """When the end of a file is missing, each verb says so, including those that find nothing of
-    their own in the rest. A part of it has what the rest has, for the JDK's own tool too, and says
-    the same.
+    """If the end of a file is missing, each verb says so, including those that find nothing for
+    themselves in the rest. A part of it has what the rest has, also for the JDK's own tool, and
+    says the same.
     """
     out, cut, part = tmp_path / "all.jfr", tmp_path / "cut.jfr", tmp_path / "part.jfr"
     options = "trace=Amounts.*,exceptions=stacks,cpu=times,cover=y,alloc=exact,threads=y,requests=Amounts.hold(..),include=Amounts"
@@ -697,7 +697,7 @@ def test_a_recording_that_was_cut_says_so_in_every_verb(jdk, tmp_path):
         assert printed.returncode == 0 and printed.stdout.count('method = "Amounts.called') == sum(
             c["method"].startswith("Amounts.called") for c in found["calls"]
         )
-    # Nothing of a file without the description of its events can be read.
+    # Without the description of its events, nothing of a file can be read.
     cut.write_bytes(whole[:500])
     done = lab.jvmscope("convert", "-o", tmp_path / "none.jfr", cut)
     assert (

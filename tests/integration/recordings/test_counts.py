@@ -43,7 +43,7 @@ def test_a_class_defined_without_a_name_is_counted_by_every_capture(jdk, tmp_pat
 @pytest.mark.jdks(8, 11, 17, 25)
 def test_allocations_of_a_class_of_a_thousand_loaders_are_counted_once(jdk, tmp_path):
     """The VM also samples what is counted: a sample in one loader's copy of a method is of an
-    object that the place's count has.
+    object that the place's count includes.
     """
     out = tmp_path / "t.jfr"
     done = jdk.java(
@@ -64,7 +64,7 @@ COUNTED = "cover=y,cpu=times,alloc=exact,exceptions=counts,include=Counted"
 
 
 def counts(out):
-    """What a recording of Counted says of each known amount; None where it says nothing yet."""
+    """What a recording of Counted contains of each known amount; None if it contains nothing yet."""
     found = dict.fromkeys(("calls", "objects", "bytes", "throws", "covered"))
     done = lab.jvmscope("report", "--json", out)
     report = json.loads(done.stdout) if done.returncode == 0 else {}
@@ -170,7 +170,7 @@ def ticks_counted(out):
 @pytest.mark.jdks(8, 17, 25)
 def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk, tmp_path):
     """What is only counted is saved every few seconds, so after a kill it is older than the last
-    events; every verb says of when.
+    events. Every verb says as of when it is.
     """
     out, said = tmp_path / "t.jfr", tmp_path / "said"
     options = (
@@ -242,8 +242,8 @@ def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk
 
 
 def test_calls_of_many_stacks_are_saved_as_totals_of_methods(tmp_path):
-    """This many stacks are not written every few seconds; at the end they are, and nothing counts
-    twice.
+    """So many stacks are not written every few seconds. They are written at the end, and nothing
+    counts twice.
     """
     out = tmp_path / "t.jfr"
     jdk = lab.Jdk(17)
@@ -305,16 +305,16 @@ def test_a_short_program_has_its_counts_and_no_times_from_a_few_readings(tmp_pat
     counts = {name: int(count) for _, _, count, name in reversed(rows)}
     assert counts["Counted.called"] == 1000 and counts["Counted.fail"] == 100
     shares = [float(share) for share, *_ in rows]
-    # Ten readings are at least a hundredth of a second. A method with a share has at least that
-    # much, and precedes those without one.
+    # Ten readings stand for at least a hundredth of a second. A method with a share has at least
+    # that much, and precedes those without one.
     assert shares == sorted(shares, reverse=True) and sum(shares) <= 100.5
     unknown = [int(count) for share, _, count, _ in rows if share == "0.00"]
     assert unknown == sorted(unknown, reverse=True) and len(unknown) > 20
 
 
 def test_report_ranks_no_time_of_too_few_readings(tmp_path):
-    """The rows of the report and of its JSON agree on what is known; where nothing is known, no
-    stack is called hot.
+    """The rows of the report and of its JSON agree on what is known. If nothing is known, no stack
+    is called hot.
     """
     out, jdk = tmp_path / "t.jfr", lab.Jdk(17)
     process = jdk.start_java(
@@ -380,8 +380,8 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
 
 
 def test_diff_marks_a_time_that_may_be_nothing_as_report_does(tmp_path):
-    """The cost of counting may account for all of a time, even one with many readings: its interval
-    then includes 0. The table of the report marks it, and so does a comparison.
+    """All of a time, even one with many readings, may be the cost of counting: its interval then
+    includes 0. The table of the report marks it, and so does a comparison.
     """
     out = tmp_path / "t.jfr"
     done = lab.Jdk(17).java(
@@ -400,9 +400,9 @@ def test_diff_marks_a_time_that_may_be_nothing_as_report_does(tmp_path):
 
 
 def test_diff_of_different_clocks_says_so(tmp_path):
-    """A comparison of elapsed with CPU time names the clocks, in both orders. Figures of too few
+    """A comparison of elapsed with CPU time names the clocks, in both orders. Figures with too few
     readings on one side are rough, unless the other side, which is exact, has a larger share than
-    those could be.
+    they could have.
     """
     paths = {clock: tmp_path / f"{clock}.jfr" for clock in ("elapsed", "cpu")}
     for clock, path in paths.items():
@@ -642,8 +642,8 @@ def test_round_trips_keep_units_kinds_and_sums(tmp_path):
 
 
 def test_pprof_of_another_profiler_is_read(tmp_path):
-    """Inlined lines, values of several kinds, packed and single numbers, uncompressed data;
-    truncated or foreign files are reported.
+    """Inlined lines, several kinds of values, packed and single numbers, uncompressed data.
+    Truncated or foreign files are reported.
     """
 
     def varint(n):
@@ -748,7 +748,7 @@ def test_the_jdks_own_tools_of_27_read_everything(jdk, tmp_path):
 @pytest.mark.jdks(25)
 def test_the_jdks_own_tools_read_everything(jdk, tmp_path):
     """All captures at once: the JDK's views have the known numbers, its summary counts what it
-    prints, and no field of its events whose value is known is empty.
+    prints, and no field of its events is empty if its value is known.
     """
     out = tmp_path / "all.jfr"
     options = "trace=Amounts.through,exceptions=stacks,cpu=samples,interval=1ms,cover=y,alloc=exact,threads=y,events=y,requests=Amounts.hold"
@@ -808,7 +808,7 @@ def test_the_jdks_own_tools_read_everything(jdk, tmp_path):
             elif (e["type"], field) == (
                 "jdk.JavaMonitorEnter",
                 "previousOwner",
-            ):  # the VM's own locks, on a busy machine, may tell of none
+            ):  # the VM's own locks may have none on a busy machine
                 assert e["values"]["monitorClass"]["name"] != "java/lang/Object", e
             elif e["type"] == "jdk.ObjectAllocationSample":
                 assert field == "stackTrace", e  # what the VM allocates outside of any method
@@ -824,7 +824,7 @@ def test_the_jdks_own_tools_read_everything(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_counts_of_a_running_program_are_in_every_output(jdk, tmp_path):
-    """Attached while it waits, the program does two rounds: each capture has exactly these, and the
+    """Attached while it waits, the program does two rounds. Each capture has exactly these, and the
     page agrees with the verbs.
     """
     out, page = tmp_path / "a.jfr", tmp_path / "a.html"
@@ -882,8 +882,7 @@ def test_counts_of_a_running_program_are_in_every_output(jdk, tmp_path):
     assert sorted(t["name"] for t in data["timeline"]["threads"]) == sorted(
         t["name"] for t in events
     )
-    # The timeline for other readers: each thread's slices are no more than the time that it is
-    # there.
+    # The timeline for other readers: each thread's slices last no longer than the thread exists.
     chrome = tmp_path / "a.json"
     assert lab.jvmscope("convert", "-o", chrome, out).returncode == 0
     slices = json.loads(chrome.read_text())["traceEvents"]

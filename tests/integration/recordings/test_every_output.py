@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every capture in its default form, in every output that run and attach write, against what the
-program says it did.
+"""Every capture in its default form, in every output that run and attach write, is compared with
+what the program says it did.
 """
 import json
 import re
@@ -66,8 +66,8 @@ def metric(name, method, own, check):
 
 
 def cpu_samples(got, form, truth):
-    """One each 10 ms, within five standard errors of independent samples, which those of a timer
-    are better than.
+    """One sample per 10 ms, within five standard errors of independent samples. Samples of a timer
+    are more regular than those.
     """
     expected = truth.spun_ns / 1e7
     assert abs(got - expected) < 5 * expected**0.5, (got, expected)
@@ -90,8 +90,8 @@ def exact(got, form, truth):
 
 
 def counted(path, form, truth):
-    """HPROF's SITES list what lives, of which these objects have nothing: the sum has them, or the
-    report says that it does not.
+    """HPROF's SITES list live objects, of which there are none here: the sum has these objects, or
+    the report says that it does not.
     """
     if form not in TEXT + BINARY:
         return metric("allocations", "Amounts.allocate", True, exact)(path, form, truth)
@@ -150,7 +150,7 @@ def blocked_threads(path, form, truth):
                 open_[track[1]] = (int(at[1]), 'name: "wait-lock java.lang.Object"' in packet)
             elif "TYPE_SLICE_END" in packet and open_[track[1]][1]:
                 waits.append(int(at[1]) - open_[track[1]][0])
-    # The JDK has locks of this class, too, which a thread may wait for; none is held for long.
+    # The JDK has locks of this class, too, for which a thread may wait; none is held for long.
     held(max(waits), form, truth)
     assert sum(waits) - max(waits) < 1e6 * HOLD_MS / 4, waits
 
@@ -229,7 +229,7 @@ def events(kind):
 @dataclass
 class Capture:
     words: list
-    formats: tuple  # those that can hold it; each of the others is refused before the program starts
+    formats: tuple  # those that can hold it; the others are refused before the program starts
     check: callable
 
 
@@ -326,7 +326,7 @@ def by_attach(jdk, process, name, form, tmp_path):
     process.stdin.write("\n")
     process.stdin.flush()
     said = lab.read_until(process.stdout, "sum ")
-    # A file that is made of the recording is named at its end, as attach says.
+    # A file that is made from the recording is named at its end, as attach says.
     done = lab.jvmscope(
         "stop", *(["-o", out] if f"stop -o {out}" in done.stderr else []), process.pid
     )
@@ -335,7 +335,7 @@ def by_attach(jdk, process, name, form, tmp_path):
 
 
 def attached(jdk, pairs, tmp_path):
-    """One program for all, as one that runs for long."""
+    """One program for all of them, as one that runs for long."""
     process = jdk.start_java(
         "Amounts", "all", SPIN_MS, jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

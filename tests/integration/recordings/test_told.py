@@ -61,7 +61,7 @@ def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path)
     )
     assert lab.read_json("report", "--json", out)["allocations"]["methods"]
     assert lab.jvmscope("heap", "summary", dump).returncode == 0
-    # With a dump alone there is nothing for report to show, and an older dump is not named.
+    # If there is only a dump, report has nothing to show, and an older dump is not mentioned.
     (wrote,) = run(jdk, out, "--cpu")
     assert dump.exists()
     wrote, beside = run(jdk, out, "--heap=dump")
@@ -95,7 +95,9 @@ def test_what_was_asked_for_and_is_not_in_a_recording_is_reported(jdk, tmp_path)
 
 @pytest.mark.jdks(8, 17)
 def test_a_vm_that_attach_would_end_is_shown_and_left_alone(jdk, busy):
-    """A VM with -Xrs takes no signal, and here somebody removed the socket on which it listens."""
+    """A VM with -Xrs ignores the signal, and here somebody has removed the socket on which it
+    listens.
+    """
     pid, other = busy("-Xrs"), busy()
     socket = f"/proc/{pid}/root/tmp/.java_pid{pid}"
     lab.wait_for(lambda: os.path.exists(socket), 60, "the socket that HotSpot makes at once")
@@ -152,7 +154,7 @@ def test_a_recording_that_goes_on_is_reported_with_its_size_and_its_losses(jdk, 
         rf"wrote {file} \(\S+ [KM]iB\); see it with: jvmscope \w+ {file}\n", first
     ) and re.search(re.escape(str(file)) + lost, first)
     assert f"jvmscope: {pid}: the recording goes on\n" in first and first.count(note) == 1
-    # A loss that was reported once is afterwards reported by status only.
+    # A loss that was reported once is reported only by status afterwards.
     assert said(lab.jvmscope("inspect", pid, "threads")) == ""
     assert "note  " in said_out(lab.jvmscope("status", pid))
     second = said(lab.jvmscope("dump", "-o", copy, pid))
@@ -180,8 +182,8 @@ def test_a_recording_that_goes_on_is_reported_with_its_size_and_its_losses(jdk, 
 
 @pytest.mark.jdks(8, 25)
 def test_no_loss_is_later_than_the_end_of_the_recording(jdk, tmp_path):
-    """Calls may be lost until the trace has stopped, which is after the recording's end. Here the
-    end is moved to before the last loss.
+    """Calls may be lost until the trace has stopped, which is after the end of the recording. Here
+    the end is moved to before the last loss.
     """
     out, page = tmp_path / "a.jfr", tmp_path / "a.html"
     run(
@@ -503,7 +505,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
         and "no class that is loaded so far matches, but there is java.util.HashMap$Node\n"
         in done.stderr
     ), done.stderr
-    # One command tells it once.
+    # One command reports it once.
     told = said(
         lab.jvmscope(
             "attach", "-t", "100ms", *options, "--log", "No:1 x", "-o", tmp_path / "b.jfr", pid
@@ -553,7 +555,7 @@ def test_a_view_tells_its_own_losses_and_report_names_those_of_the_others_in_one
             for line in said(lab.jvmscope(*verb.split(), *more, out)).splitlines()
             if "lost" in line or "losses" in line
         ]
-        # How many requests have no details is said by the table itself.
+        # The table itself says how many requests have no details.
         mine = [
             x
             for x in losses
@@ -661,8 +663,8 @@ def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_tha
 
 @pytest.mark.jdks(8, 17)
 def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
-    """Each command that is suggested has an answer, whatever was recorded; where there is nothing
-    to show, none is suggested.
+    """Each suggested command has something to show, whatever was recorded. If there is nothing to
+    show, none is suggested.
     """
     pid = busy()
     for name, words, shows in (
@@ -759,10 +761,10 @@ def test_options_that_select_nothing_are_reported_and_so_is_what_is_left_out(jdk
     )
     cut = json.loads(said_out(lab.jvmscope("trace", "--json", "-n", 2, out)))
     assert len(cut["calls"]) == 2 and cut["calls_all"] == len(calls)
-    # How many threads there are is said of the whole recording, not of a selection.
+    # The number of threads is that of the whole recording, not of a selection.
     assert re.search(r", \d+ threads? with some\n", said_out(lab.jvmscope("report", out)))
     assert " with some" not in said_out(lab.jvmscope("report", "--thread", thread, out))
-    # Each option selects something, and both together nothing.
+    # Each option selects something, but both together select nothing.
     for command in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "x.collapsed"]):
         done = lab.jvmscope(*command, "--class", "Busy", "--from", "1ms", "--to", "2ms", out)
         assert (
@@ -825,8 +827,8 @@ def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
     ],
 )
 def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, options):
-    """The VM runs a call to its end in the code with which it began, in which nothing is counted: 0
-    of millions of objects.
+    """The VM runs a call to its end in the code with which it began, and nothing is counted in
+    that: 0 of millions of objects.
     """
     out = tmp_path / "out.jfr"
     vm = jdk.start_java(
@@ -865,7 +867,7 @@ def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, op
     assert "ran when the recording began" in done.stdout + done.stderr
 
 
-# What needs more than one option, or a value that is not in the table.
+# Options that record something only with another option, or with a value that is not in the table.
 OF_OTHERS = {
     "trace": "pkg.Name.x",
     "locks": "nosuch",
@@ -915,8 +917,8 @@ def sets_of_options():
 
 @pytest.mark.jdks(8, 25)
 def test_notes_name_only_options_that_were_typed(jdk, tmp_path, busy):
-    """--always includes events of the VM, CPU samples and more: a note about one of them is not
-    about an option of that name.
+    """--always includes events of the VM, CPU samples and more. A note about one of them is not
+    about an option of the same name.
     """
     out, sets = tmp_path / "x.jfr", sets_of_options()
     assert (
@@ -986,8 +988,8 @@ def test_notes_name_only_options_that_were_typed(jdk, tmp_path, busy):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_the_page_of_live_objects_has_them(jdk, tmp_path):
-    """Under the output's own name, and without a strip of times, which counts of the whole
-    recording do not have.
+    """Under the output's own name, and without a strip of times, which counts of a whole recording
+    do not have.
     """
     out, page = tmp_path / "x.jfr", tmp_path / "x.html"
     run(jdk, out, "--live", "--include", "Amounts", program=("Amounts", "calls", "20000"))

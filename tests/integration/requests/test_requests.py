@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""requests=: a web server whose client and tasks print when they ran; every request and every
-hand-over is recorded, and none is longer.
+"""requests=: a web server whose client and tasks print when they ran. Every request and every
+hand-over is recorded, and none is longer than printed.
 """
 import collections
 import json
@@ -35,7 +35,8 @@ WAYS = (
     "other",
 )
 NAMED = "RequestsTruth$Shop.order(..)"
-NODELAY = "-Dsun.net.httpserver.nodelay=true"  # the server's answers would wait for acknowledgements otherwise, 40 ms
+# otherwise the server's answers would wait 40 ms for acknowledgements
+NODELAY = "-Dsun.net.httpserver.nodelay=true"
 
 Request = collections.namedtuple(
     "Request", "start ns thread id parent name kind status exception kept"
@@ -145,8 +146,8 @@ def name_of(path):
 
 def fit(requests, asked, kind="http"):
     """Returns the offset of the recording's clock with which each request begins between its client
-    and its handler, and ends after the handler's last byte. There is none when a request begins too
-    early or too late, is too short, or is missing.
+    and its handler, and ends after the handler's last byte. There is no such offset if a request
+    begins too early or too late, is too short, or is missing.
     """
     top = sorted((r for r in requests if r.kind == kind), key=lambda r: r.start)
     assert [r.name for r in top] == [name_of(a.path) for a in asked]
@@ -197,8 +198,7 @@ def check_tasks(tasks, works, asked, top, low, high):
     for t in tasks:
         if t.way == "none":
             continue
-        # A server goes on with a request by a task of its pool, or at once on the thread that is
-        # there.
+        # A server continues a request with a task of its pool, or at once on the current thread.
         ways = ("async", "executor") if t.way == "async" else (t.way,)
         found = [
             w
@@ -235,15 +235,15 @@ def check_stages(tasks, works, asked, top, high):
 
 
 def check_cancelled(path, text, rounds, requests, works):
-    """A task that is cancelled in its queue is not work: what its request waited for it is time in
-    that queue, which ends then.
+    """A task that is cancelled in its queue is not work. The time for which its request waited for
+    it is time in that queue, which ends then.
     """
     waited = [int(n) for n in re.findall(r"^waited (\d+)$", text, re.M)]
     cancelled = [r for r in requests if r.name == "GET /cancelled/{id}"]
     assert len(waited) == len(cancelled) == rounds
     for r, ns in zip(sorted(cancelled, key=lambda r: r.start), waited):
         own = [w for w in works if w.request == r.id]
-        # Both pools' tasks; that of the timer was not due.
+        # Tasks of both pools; that of the timer was not due.
         assert sorted(w.way for w in own) == ["cancelled", "cancelled", "entry", "executor"], own
         for w in own:
             assert (
@@ -396,7 +396,7 @@ STATUS = {"fail": 500, "missing": 404}
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.jdks(11, 25)
 def test_servers(jdk, tmp_path, server):
-    """Also requests that are answered later: from the pool's queue to the end, with the work of
+    """Requests that are answered later as well: from the pool's queue to the end, with the work of
     other threads and a second dispatch.
     """
     out, rounds = tmp_path / "s.jfr", 8
@@ -432,11 +432,11 @@ def test_pipelined_and_cancelled_requests(tmp_path, server):
         "GET /sync/{id}": 2 + cancelled,
         "GET /async/{id}": 1 + cancelled,
     }, requests
-    # Of a client that has gone a server may know in time, and then says that it failed.
+    # A server may know in time that a client has gone, and then reports the request as failed.
     failed = [r for r in requests if r.status != 200]
     late = (
         {"GET /async/{id}"} if server != "Httpd" else {"GET /async/{id}", "GET /sync/{id}"}
-    )  # that one has no requests answered later
+    )  # that server has no requests that are answered later
     assert (
         {r.name for r in failed} <= late
         and {r.status for r in failed} <= {0, 500}
@@ -467,8 +467,8 @@ LATE = {"cancelled": 503, "unanswered": 500, "unanswered-refused": 504, "unanswe
 @pytest.mark.parametrize("server", ("Tomcat10", "Jetty9"))
 @pytest.mark.jdks(17, 25)
 def test_requests_that_are_given_up_or_not_answered_in_time(jdk, tmp_path, server):
-    """They end once, when their server answers in place of a thread that did not, and what they
-    waited for is not what its threads wait for when they have nothing to do.
+    """They end once, when their server answers in place of a thread that did not. What they waited
+    for is not what its threads wait for when they have nothing to do.
     """
     out = tmp_path / "l.jfr"
     done = served(jdk, server, out, "late", LATE)
@@ -488,8 +488,8 @@ def test_requests_that_are_given_up_or_not_answered_in_time(jdk, tmp_path, serve
             ns[p["cause"], p["culprit"]] += p["ns"]
             ns[p["cause"]] += p["ns"]
         assert r.status == LATE[way] and r.ns >= 100_000_000, (r, a)
-        # The client has its answer before the server is done with the request, for which it may
-        # have to wait on a busy machine. The task that came too late may be at work by then.
+        # The client has its answer before the server has finished the request, which may take time
+        # on a busy machine. The task that came too late may be running by then.
         waited = ns["unknown"] + (ns["queue"] if way == "cancelled" else 0)
         assert waited <= a.end - a.start, (r, a, parts)
         ways = collections.Counter(w.way for w in own)
@@ -533,9 +533,8 @@ def figures(pid):
 
 
 def cycles(jdk, folder, n, warm, *jvm, ends=("descriptors",)):
-    """Recordings that begin and end in the middle of requests, whose tasks and threads continue.
-    Returns how many requests each has, and how much the process grew after the first `warm`
-    ones.
+    """Recordings begin and end in the middle of requests, whose tasks and threads continue. Returns
+    how many requests each has, and how much the process grew after the first `warm` ones.
     """
     process = jdk.start_java(
         "RequestsTruth",
@@ -699,7 +698,7 @@ ROUTED = {
 @pytest.mark.parametrize("framework", ROUTED)
 def test_routes_and_services_and_messages(framework, tmp_path):
     """Names that do not come from a path, exact counts, and the work of threads to which a service
-    or listener handed the request.
+    or listener handed over the request.
     """
     version, kind, names = ROUTED[framework]
     out, everything = tmp_path / "f.jfr", [j for of in ROUTES.values() for j in of]
@@ -780,7 +779,7 @@ def test_scheduled_tasks_and_servers_that_debian_lacks(jdk, tmp_path):
         for r in requests
         if r.name == "GET /late/{id}"
     )
-    # Each run of 2 ms, due each millisecond, was later than the one before.
+    # Each run takes 2 ms and is due every millisecond, so each was later than the one before.
     late = [
         w.queued
         for r in requests
@@ -833,7 +832,7 @@ def test_statements_connections_and_calls(jdk, tmp_path):
         out, "jvmscope.RequestChild", "startTime,duration,request,kind,name,peer,rows,exception"
     ):
         within = requests[request]
-        # The program is told of an asynchronous answer before the agent is, and may go on.
+        # The program gets an asynchronous answer before the agent does, and may continue.
         assert within.start <= start <= start + ns and (
             start + ns <= within.start + within.ns or what[1] in ("127.0.0.4", "127.0.0.5")
         )
@@ -910,7 +909,7 @@ def run_many(jdk, out, what, n, *jvm, more=""):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_a_task_does_on_a_thread_that_had_tasks_before(jdk, tmp_path):
-    """The agent is not called when such a thread takes a task, but knows its work when something
+    """The agent is not called when such a thread takes a task, but it knows the work when something
     else happens in it, and at its end.
     """
     out, n = tmp_path / "t.jfr", 5
@@ -960,8 +959,8 @@ def test_what_a_task_does_on_a_thread_that_had_tasks_before(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_hand_overs_seldom_read_the_clock_of_their_thread(jdk, tmp_path):
-    """It takes a system call, which is longer than all else that is done when a task begins or
-    ends.
+    """This takes a system call, which is longer than everything else that is done when a task
+    begins or ends.
     """
     out, n = tmp_path / "c.jfr", 200000
     preload = f"LD_PRELOAD={lab.BUILD}/tests/agents/libclockcount.so"
@@ -1001,7 +1000,7 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     )
     assert len(requests) + left_out == n, (kept, lost)
     assert len(requests) < 60000 and kept["slow"] >= 20, kept
-    # The whole is counted. A part of the time has only the details that were kept, and says so, in
+    # The whole is counted. A part of the time has only the details that were kept, and says so in
     # text and JSON.
     whole = lab.read_json("requests", "--json", out)["requests"]
     assert [(r["count"], r["exact"]) for r in whole if r["name"] == "RequestsMany.quick"] == [
@@ -1021,9 +1020,9 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     )
     assert shown.count("< 1 us") == len(row["upper_bounds"]), shown
     assert next(r for r in whole if r["name"] == "RequestsMany.slow")["upper_bounds"] == []
-    # Causes and CPU are estimated from the random sample. Each request in it counts for all of its
-    # latency, so that their sum is the mean of all as far as the histogram knows it: not within the
-    # first microsecond, and within 1/64 above.
+    # Causes and CPU are estimated from the random sample. Each request in it counts with all of its
+    # latency, so the sum is the mean of all as far as the histogram knows it: not within the first
+    # microsecond, and within 1/64 above.
     sampled = [r.ns for r in requests if r.kept != "slow"]
     assert len(sampled) <= row["causes_of"] < row["kept"]
     last = max(
@@ -1056,7 +1055,7 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
         and known["cpu_error_ns"] == 0
         and set(known["causes_error"].values()) == {0}
     ), known
-    # How many are slow is said where it is not the hundredth that was asked for.
+    # The number of slow requests is stated if it is not the hundredth that was requested.
     share = group["slow_of_all"] / n
     assert group["slow_share"] == share and (" instead of 1.0 %: " in group["sentence"]) == (
         abs(share - 0.01) > 0.001
@@ -1064,8 +1063,7 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     slow = [r for r in requests if r.ns >= group["limit_ns"]]
     assert group["limit_ns"] >= 1000 and len(slow) <= group["slow_of_all"] <= n / 10, group
     assert group["slowest"] == [r.id for r in sorted(slow, key=lambda r: r.ns)[:-4:-1]], group
-    # That details are missing is said by the figures themselves and in JSON, not on standard error
-    # in addition.
+    # The figures themselves and the JSON say that details are missing, so standard error does not.
     for verb in (
         ["requests"],
         ["requests", "--json"],
@@ -1110,8 +1108,8 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_causes_of_requests_at_different_rates_are_those_of_all(jdk, tmp_path):
-    """All of the slow requests at a low rate are in the recording, and few of those at a high rate,
-    of the same latency.
+    """The recording has all of the slow requests that came at a low rate, and few of those with the
+    same latency that came at a high rate.
     """
     out = tmp_path / "p.jfr"
     done = jdk.java(
@@ -1131,8 +1129,8 @@ def test_causes_of_requests_at_different_rates_are_those_of_all(jdk, tmp_path):
     assert row["causes"]["sleep"] == pytest.approx(
         slept / n, rel=0.05 + 4 / locks**0.5 * waited / (slept + waited)
     ), (row, locks)
-    # What is said of the error holds: twice that of the 95 % interval is not exceeded. What the
-    # program measured includes the time that the thread waited for a processor.
+    # The stated error holds: twice the 95 % interval is not exceeded. What the program measured
+    # includes the time for which the thread waited for a processor.
     for cause, true_ns in (("lock", waited / n), ("sleep", slept / n)):
         assert (
             (cause == "sleep" or 0 < row["causes_error"][cause])
@@ -1144,8 +1142,8 @@ def test_causes_of_requests_at_different_rates_are_those_of_all(jdk, tmp_path):
             -ran - 0.1 * true_ns < off + 2 * row["causes_error"][cause]
             and off - 2 * row["causes_error"][cause] < 0.03 * true_ns
         ), (cause, true_ns, row)
-    # On a busy machine most of the time may be that in which the thread had no processor; an error
-    # below half a per cent is not shown.
+    # On a busy machine the thread may have had no processor for most of the time; an error below
+    # half a per cent is not shown.
     worst = max(row["causes"], key=row["causes"].get)
     error = row["causes_error"][worst] / sum(row["causes"].values())
     assert re.search(
@@ -1186,8 +1184,8 @@ def test_causes_of_requests_at_different_rates_are_those_of_all(jdk, tmp_path):
         abs(most - first["largest_share"] * slow) <= 1
         and abs(error - first["largest_share_error"] * slow) <= 1
     ), (text, first)
-    # All but the 200 that slept waited for the lock; on a busy machine some spent more time without
-    # a processor.
+    # All but the 200 that slept waited for the lock. On a busy machine some of them spent more time
+    # without a processor.
     idle = all(c["share"] < 0.02 for c in group["causes"] if c["cause"] in ("runnable", "cpu"))
     if first is lock:
         assert most <= slow - 200 + 2 * error and (
@@ -1256,7 +1254,7 @@ def test_requests_that_never_end_are_reported(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_a_million_names_and_loaders_that_are_dropped(jdk, jvmscope, tmp_path):
-    """A thousand names are kept apart, and the rest counts together; nothing keeps a class loader
+    """A thousand names are kept apart, and all others count together. Nothing keeps a class loader
     alive whose classes made requests, tasks or errors.
     """
     out, n, loaders = tmp_path / "n.jfr", 1000000, 8

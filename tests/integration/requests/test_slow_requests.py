@@ -13,7 +13,7 @@ import lab
 from request_lab import served
 
 SLOW = 2  # requests of a path, of 120
-# The cause of each path, its object, the thread whose fault it is, and a method on that one's
+# The cause of each path, its object, the thread that is to blame, and a method on that thread's
 # stack.
 CAUSES = {
     "lock": ("lock", "RequestCauses$Store", "compactor", "RequestCauses$Store.compact"),
@@ -60,10 +60,10 @@ def truth_of(done):
 
 
 def first_of(causes, cause, slow=SLOW):
-    """The causes without those of a busy machine, which takes processors from the server and from
-    the threads that would take a task from its queue. If it made further requests slow, the means
-    are over those as well, and what they computed, which is longer on such a machine, can come
-    before the cause of the two that the program slowed down.
+    """The causes, leaving out those of a busy machine, which takes processors from the server and
+    from the threads that would take a task from its queue. If it made further requests slow, the
+    means include those, and their computing, which takes longer on such a machine, may come before
+    the cause of the two requests that the program slowed down.
     """
     return next(
         c
@@ -74,7 +74,7 @@ def first_of(causes, cause, slow=SLOW):
 
 def waited_for(first, group, out):
     """The time of the first cause in all slow requests. A request also waits in the queue of the
-    server itself, until a thread takes it and the program's clock starts; of queues, this is the
+    server itself until a thread takes it and the program's clock starts. For queues, this is the
     time in that of the thread that was busy.
     """
     slow = group["slow"]["count"]
@@ -111,13 +111,13 @@ def check_slow(out, path, cause_ns, client_ns):
     total = {c["cause"]: 0 for c in causes}
     for c in causes:
         total[c["cause"]] += c["slow_ns"] * slow["count"]
-    # The parts are all of the latency, which the client saw but for what the server did when it had
-    # answered.
+    # The parts add up to the latency. The client saw all of it except for what the server did after
+    # the answer.
     assert abs(sum(total.values()) - slow["mean_ns"] * slow["count"]) <= len(causes) * slow["count"]
     assert slow["mean_ns"] * slow["count"] >= 0.99 * cause_ns, (group, cause_ns)
     first = first_of(causes, cause, slow["count"])
-    # On a busy machine a thread may run, or wait for whatever others have, when the client has its
-    # answer already.
+    # On a busy machine a thread may run, or wait for what others have, after the client has its
+    # answer.
     behind = sum(total.values()) - first["slow_ns"] * SLOW
     assert slow["count"] > SLOW or slow["mean_ns"] * SLOW <= 1.02 * client_ns + behind, (
         group,
@@ -205,7 +205,9 @@ def test_a_thread_that_delays_a_safepoint_is_named(jdk, tmp_path):
     check_time(first, group, int(done.stdout), out)
 
 
-SERVED = {  # where a request's own thread waits, and where another one does for which the server has to wait
+# where a request's own thread waits, and where another thread waits for which the server has to
+# wait
+SERVED = {
     "Tomcat10": (17, "sync:lock", "sync:cpu", "async:queue", "async:socket"),
     "Jetty9": (11, "sync:park", "sync:sleep", "async:lock", "async:cpu"),
     "Netty4": (25, "sync:sleep", "async:lock", "async:park", "async:socket"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is reported as having held what another thread waited for: artificial traces (TRC XML), each
-with one answer.
+"""Which thread is reported as the one that held what another thread waited for: artificial traces
+(TRC XML) with a single answer each.
 """
 import json
 
@@ -107,8 +107,8 @@ def test_a_lock_is_handed_over_by_an_owner_that_has_died_since(tmp_path):
 
 
 def test_who_has_left_is_not_to_blame(tmp_path):
-    """B got the lock from A, and C asks for it later, when the VM does not report the owner: as far
-    as is known B has it, unless it was elsewhere since, or has ended.
+    """B got the lock from A. C requests it later, when the VM does not report the owner. As far as
+    is known B has it, unless B has been elsewhere since, or has ended.
     """
     for name, does, blamed in (
         ("within", ("part", "buy", "run"), ["B"]),

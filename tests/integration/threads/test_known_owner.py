@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who held a lock that was free when it was taken, as the wait of another thread shows; and how
-often threads waited.
+"""Which thread held a lock that was free when it was taken, as the wait of another thread shows;
+and how often threads waited.
 """
 import functools
 import json
@@ -65,7 +65,9 @@ def test_the_path_lies_in_the_lock_that_a_virtual_owner_found_free(jdk):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_has_no_owner_is_no_lock_and_says_so(jdk):
-    """Any thread may release a semaphore: who did says nothing about who had it."""
+    """Any thread may release a semaphore, so the one that did says nothing about the one that had
+    it.
+    """
     out, least, _ = recorded(jdk.version, "semaphore", "platform")
     name = "java.util.concurrent.Semaphore$NonfairSync"
     assert not [r for r in threads("critical-path", out)["locks"] if r["class"] == name]
@@ -83,8 +85,8 @@ def test_what_has_no_owner_is_no_lock_and_says_so(jdk):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_lock_whose_owner_is_unknown_is_marked(jdk):
-    """Readers and writers release this one alike, so that its figures are too small: the three
-    tables say so, and for how long.
+    """Readers and writers release this lock in the same way, so its figures are too small. The
+    three tables say so, and for how long.
     """
     out, least, _ = recorded(jdk.version, "write", "platform")
     name = "java.util.concurrent.locks.ReentrantReadWriteLock$NonfairSync"
@@ -168,7 +170,7 @@ def test_each_wait_is_counted_once(jdk, tmp_path):
 
 @pytest.mark.jdks(21, 25)
 def test_each_wait_of_a_virtual_thread_is_counted_once(jdk, tmp_path):
-    """A virtual thread whose wait is over does not wait any more until it gets a carrier: it is
+    """A virtual thread whose wait is over does not count as waiting until it gets a carrier: it is
     ready.
     """
     row = check_sleeps(recorded(jdk.version, "sleep", "virtual"), tmp_path / "out.trcxml")

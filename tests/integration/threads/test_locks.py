@@ -81,7 +81,7 @@ def test_the_path_knows_the_sections_exactly(jdk):
         locks[f"HeldLocks${case}"]["exact"] and not locks[f"HeldLocks${case}"]["inferred"]
         for case in CASES
     )
-    # These are main's, and main is the path but where it joins the three others.
+    # These are main's. main is the path except where it joins the three others.
     cases = held(jdk.version)[0]
     for case in ("Block", "Nested", "Thrown", "Whole", "Loops"):
         assert locks[f"HeldLocks${case}"]["sections_on_path"] == cases[case][0]
@@ -148,9 +148,9 @@ def test_what_is_too_much_is_lost_and_reported(jdk, tmp_path):
 
 
 def test_waits_that_a_thread_spins_through_are_reported(jdk, tmp_path):
-    """Of some 5,000 the VM posts an event for 24 to 150 before JDK 25, once spinning has failed.
-    (The program sees a little less than all: a thread that comes while the other one has just got
-    the monitor, or nearly let it go, is not counted.)
+    """The VM posts an event for 24 to 150 of some 5,000 before JDK 25, when spinning has failed.
+    (The program sees a little less than all: a thread that arrives when the other one has just got
+    the monitor, or is about to release it, is not counted.)
     """
     out = tmp_path / "spun.jfr"
     done = jdk.java(

@@ -37,9 +37,9 @@ def share(out):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("what", ["sleep", "work"])
 def test_work_between_two_sections_is_in_neither(jdk, what):
-    """What the owner does for a second time in the method is not taken for a part of the same
-    section. The first bound has only those sections for which a thread waited, and the last one the
-    work between as well.
+    """The time for which the owner is in the method a second time does not count as part of the
+    same section. The first bound has only those sections for which a thread waited, and the last
+    one includes the work in between.
     """
     out, waited, seen, held, most = recorded(jdk.version, what)
     row = share(out)

@@ -21,8 +21,8 @@ import workloads
 MS = 1_000_000
 
 
-# What each program takes when nothing delays it, ms; some with the section that what-if scales at a
-# factor. These leave whole ms, to which JDKs before 21 round a sleep.
+# What each program takes when nothing delays it, in ms; some include the section that what-if
+# scales with a factor. The scaled times are whole ms, to which JDKs before 21 round a sleep.
 IDEAL = {
     "1": 120,
     "2": 90,
@@ -56,9 +56,9 @@ FACTORS = ("1.0", "0.8", "0.6", "0.2")
 
 
 class Run:
-    """A finished run of a program: its recording, its beginning and end in ns since 1970, by how
-    many ms the machine woke a sleeper late, for how many ns its sections waited for their lock and
-    held it, and how often one waited for another thread's, all by its own clock.
+    """A finished run of a program. Everything is by the program's own clock: its beginning and end
+    in ns since 1970, by how many ms the machine woke a sleeper late, for how many ns its sections
+    waited for their lock and held it, and how often a section waited for that of another thread.
     """
 
     def __init__(self, version, path, name, begin, end, late, blocked, inside, handed):
@@ -83,8 +83,8 @@ class Run:
 
     @property
     def delayed(self):
-        """Whether, by the program's own clock, it did not run as written, so that what-if may be
-        further from the truth.
+        """Returns whether, by its own clock, the program did not run as written, so that what-if
+        may be further from the truth.
         """
         return self.late > 3 or self.took > self.ideal * (1 + WHAT_IF_LATE)
 
@@ -102,7 +102,7 @@ class Run:
 
     @functools.cached_property
     def found(self):
-        """Its critical path: as long as the program, without a gap, and known."""
+        """Its critical path, which is as long as the program, without a gap, and known."""
         found = self.threads("critical-path")
         assert found["length_ns"] == found["makespan_ns"] == self.end - self.begin
         assert sum(s["ns"] for s in found["segments"]) == found["length_ns"]
@@ -200,7 +200,7 @@ def origin(path):
 
 
 def on(found, *names, state=None):
-    """Ms of the path on threads of these names (all when none)."""
+    """Ms of the path on threads with these names (on all threads if there is none)."""
     return (
         sum(
             s["ns"]
@@ -212,10 +212,10 @@ def on(found, *names, state=None):
 
 
 def launched(found):
-    """The path without its beginning on main, which starts the threads one after the other: that is
+    """The path without its beginning on main, which starts the threads one after the other. That is
     not part of the answer, and takes longer on a busy machine (25 ms of program 12's 110 were
-    seen). Neither is its end on main if main came late from joining the last thread, by no more
-    than the program itself measured (46 ms were seen).
+    seen). Its end on main is left out as well if main came late from joining the last thread, but
+    by no more than the program itself measured (46 ms were seen).
     """
     segments = list(
         itertools.dropwhile(
@@ -235,8 +235,8 @@ def launched(found):
 
 
 def sequence(found, least=None):
-    """The threads of the path in order, each once while the path stays on it. Anything shorter than
-    `least` is ignored, like the time from a wake-up to the moment when the woken thread gets a
+    """The threads of the path in order, each once while the path stays on it. Stretches shorter
+    than `least` are ignored, such as the time from a wake-up until the woken thread gets a
     processor (8 ms were seen).
     """
     segments, length = launched(found)
@@ -270,8 +270,8 @@ def share(found, name):
 
 def share_of_sections(run):
     """The share of the path on which one section follows another: 100 % in program 3 and 98.4 % in
-    program 4 if nothing is late. Without locks=, a section for which no other thread competes,
-    because the others are late, is not recorded.
+    program 4 if nothing is late. Without locks=, a section that no other thread wants, because the
+    others are late, is not recorded.
     """
     return run.inside / launched(run.found)[1] * 100
 
@@ -317,8 +317,8 @@ def test_3_blocked_time(run):
         if t["name"] in ("T1", "T2", "T3", "T4")
     )
     assert blocked > 300 * MS
-    # A thread may lose its processor between its look at the clock and the lock; at its end it may
-    # wait for its group's.
+    # A thread may lose its processor between reading the clock and taking the lock; at its end it
+    # may wait for the lock of its group.
     assert abs(blocked - run.blocked) < 0.05 * run.blocked + 10 * MS
 
 
@@ -342,8 +342,8 @@ def test_4_lock_and_outside(run):
         < share(found, "java.lang.Object")
         < 100.5 - 10 * MS / launched(found)[1] * 100
     )
-    # 19, unless a thread that was woken got no processor for 10 ms: the other one takes the lock
-    # again then, as the program saw.
+    # 19, unless a thread that was woken got no processor for 10 ms. The other one then takes the
+    # lock again, as the program saw.
     assert found["edges"]["handoff"] == run.handed and 10 <= run.handed <= 19
     assert sequence(found, 20 * MS) in [
         (names * 10)[: run.handed + 1] for names in (["T1", "T2"], ["T2", "T1"])
@@ -398,8 +398,8 @@ def test_8_notify_before_wait(run):
 def test_9_notify_all(run):
     found = run.found
     assert takes(run, on(found), 130)
-    # The first waiter goes on by the notification, or, when it is awake before main lets the lock
-    # go, by main's hand-over.
+    # The first waiter continues because of the notification or, if it is awake before main releases
+    # the lock, because of main's hand-over.
     assert (
         found["edges"]["handoff"] in (7, 8)
         and found["edges"]["notify-all"] == 8 - found["edges"]["handoff"]
@@ -421,8 +421,8 @@ def test_10_deadlock(jdk, which, threads_of):
     for one, after in zip(cycle, cycle[1:] + cycle[:1]):
         assert one["owned_by"] == after["thread"]
         assert any("ThreadPrograms.inOrder" in f for f in one["frames"])
-    # The state begins where the last one of the cycle came to its lock, and lasts to the end of the
-    # recording.
+    # The state begins when the last thread of the cycle requests its lock, and lasts to the end of
+    # the recording.
     events = [
         e for e in threads("timeline", run.path)["events"] if e["thread"] in cycle_names(cycle)
     ]
@@ -642,8 +642,8 @@ def test_18_virtual_threads(run):
     assert takes(run, on(found), 500)
     if run.version >= 24:
         assert share(found, "java.lang.Object") >= 97
-        # Every section but the first is handed over. On a busy machine a thread may come just when
-        # the monitor is free: then what was before is not on the path.
+        # Every section but the first is handed over. On a busy machine a thread may arrive just
+        # when the monitor is free, and then what came before is not on the path.
         (lock,) = (lock for lock in found["locks"] if lock["class"] == "java.lang.Object")
         assert lock["contended_on_path"] == lock["sections_on_path"] - 1
         assert 95 <= lock["sections_on_path"] <= 100
@@ -651,8 +651,8 @@ def test_18_virtual_threads(run):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_waits_of_virtual_threads_have_a_cause(jdk, tmp_path):
-    """Locks, semaphores, queues and latches of java.util.concurrent: who unparked whom, and where;
-    a timer when nobody did.
+    """Locks, semaphores, queues and latches of java.util.concurrent: which thread unparked which,
+    and where; a timer if none did.
     """
     out = f"{lab.SCRATCH}/virtual-{jdk.version}.jfr"
     done = jdk.java("VirtualWaits", jvm=[jdk.agent(f"threads=y,format=r,file={out}")], release=21)
@@ -687,7 +687,7 @@ def test_waits_of_virtual_threads_have_a_cause(jdk, tmp_path):
 
 
 def test_nearly_every_wait_has_a_cause():
-    """999 of 1,000, over the waits on all JDKs: a single JDK has only about 900 of them."""
+    """999 of 1,000, over the waits on all JDKs, because a single JDK has only about 900 of them."""
     if not lab.matrix_ready():
         pytest.skip("the JDKs of the matrix are not there (tools/jdks setup)")
     found = [threads("summary", all_programs(version)["1"].path) for version in lab.VERSIONS]
@@ -773,8 +773,8 @@ def test_what_lies_outside_of_a_recording_is_refused(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17)
 def test_a_part_has_what_its_waits_have_in_it(jdk, tmp_path):
-    """The times of parts one after the other add up to those of the whole, and those of the last
-    part are those of a recording of it.
+    """The times of consecutive parts add up to those of the whole, and the times of the last part
+    are those of a recording of it.
     """
     path = all_programs(jdk.version)["4"].path
     whole = threads("summary", path)
@@ -837,8 +837,8 @@ def test_tables_are_what_a_new_user_reads(jdk):
         ), "a descriptor"
         return done.stdout
 
-    # What-if without a lock: those that take most of the path, by descending gain; longer sections
-    # gain nothing.
+    # What-if without a lock: the locks that take most of the path, by descending gain. Longer
+    # sections gain nothing.
     found, tried = run.threads("critical-path"), run.threads("what-if")
     assert {row["lock"] for row in tried} == {
         lock["class"] for lock in found["locks"][:5] if lock["ns"]
@@ -850,7 +850,7 @@ def test_tables_are_what_a_new_user_reads(jdk):
     )
     noted = [
         line for line in rest if line.startswith(" (inferred): ")
-    ]  # a last line, where it matters when locks were left
+    ]  # there is a last line, if it matters when locks were released
     assert len(noted) == any(row["ends_inferred"] for row in tried) and len(rest) == len(
         tried
     ) - 1 + len(noted)
@@ -864,7 +864,7 @@ def test_tables_are_what_a_new_user_reads(jdk):
         )
         == 3
     )
-    # What was not recorded is named together with the option that records it.
+    # The message names what was not recorded, together with the option that records it.
     for command, option in (
         ("coverage", "--cover"),
         ("trace", "--trace"),
@@ -876,8 +876,8 @@ def test_tables_are_what_a_new_user_reads(jdk):
             and done.stdout == ""
             and re.fullmatch(rf"jvmscope: .*{option}\b.*\n", done.stderr)
         ), (command, done)
-    # Where the order cannot be decided anew, for the change or for none, the answer is that of the
-    # order recorded.
+    # If the order cannot be decided anew, with or without the change, the answer uses the recorded
+    # order.
     for other in all_programs(jdk.version).values():
         tried = other.threads("what-if")
         assert [row["after_ns"] for row in tried] == sorted(
@@ -1029,14 +1029,15 @@ def test_export_chrome(jdk, tmp_path):
         if e["ph"] == "X" and e["name"] == "sleep" and names[e["tid"]] == "T1"
     )
     assert slept >= 400_000
-    # A thread that runs has one name for it from its first moment on, so that viewers add it up.
+    # A running thread has the same name from its first moment on, so that viewers add up its
+    # slices.
     assert {e["name"] for e in events if e["ph"] == "X" and e["name"].startswith("run")} == {"run"}
 
 
 @pytest.mark.jdks(8, 17, 25)
 def test_slices_have_the_names_and_times_of_the_recording(jdk, tmp_path):
-    """.json and .pftrace have the same slices, of the same threads; what they say of waits is what
-    `threads summary` says, and what it says of .trcxml, whose times are absolute.
+    """.json and .pftrace have the same slices of the same threads. They agree with `threads
+    summary` about waits, and so does .trcxml, whose times are absolute.
     """
     path, out = exported(jdk.version, "4", ".json", tmp_path)
     events, summary = json.loads(out.read_text())["traceEvents"], threads("summary", path)
@@ -1104,7 +1105,7 @@ def test_slices_have_the_names_and_times_of_the_recording(jdk, tmp_path):
 @pytest.mark.jdks(daily=1)
 @pytest.mark.usefixtures("on_time")
 def test_attach_sees_what_follows(jdk, tmp_path):
-    """Late attach: natives are bound silently at that time, and nearly every wait from then on has
+    """Late attach: native methods are bound silently then, and nearly every wait from then on has
     its cause.
     """
     with jdk.start_java(
@@ -1131,8 +1132,8 @@ def test_attach_sees_what_follows(jdk, tmp_path):
     ids=["interpreted", "compiled"],
 )
 def test_each_park_has_its_own_stack(jdk, rounds, shortest, mode, tmp_path):
-    """Stacks that are recognized by what is in memory, interpreted or compiled: each is that of the
-    place where the thread parked.
+    """Stacks that are recognized by what is in memory, interpreted or compiled, are those of the
+    places where the thread parked.
     """
     out = tmp_path / "places.jfr"
     done = jdk.java(
@@ -1276,8 +1277,8 @@ def test_plain_jfr_is_analysed_and_says_what_is_inferred(jdk, tmp_path):
     found = threads("critical-path", out)
     assert sum(s["ns"] for s in found["segments"]) == found["length_ns"]
     assert on(found, "T1", "T2", state="sleep") >= 600
-    # JFR records a thread that was blocked for 10 ms or more; on a busy machine fewer are, for the
-    # other one is back first.
+    # JFR records a thread that was blocked for 10 ms or more. On a busy machine there are fewer,
+    # because the other thread is back first.
     blocked = sum(
         t["blocked"] for t in threads("summary", out)["threads"] if t["name"] in ("T1", "T2")
     )
@@ -1303,7 +1304,7 @@ def what_if_error(runs, name, factor):
     assert answer["after_low_ns"] <= answer["after_ns"] <= answer["after_high_ns"]
     error = abs(answer["after_ns"] / MS - after.took) / after.took
     # The last thread at a barrier does not wait there, and the replay does not know that it would
-    # have to wait if it came first. A pair that the machine delayed counts in the median alone too.
+    # have to wait if it came first. A pair that the machine delayed counts only in the median.
     alone = (name, factor) == ("14", "0.2") or before.delayed or after.delayed
     assert error <= 0.07 or alone, (name, factor, answer, after.took)
     return error
@@ -1354,7 +1355,7 @@ def test_waits_for_files_and_sockets_are_recorded(jdk, tmp_path):
                 if any(word in f for f in event["frames"])
             )
             waits[key] = waits.get(key, 0) + (after["time"] - event["time"]) / MS
-    # How the 50, 80 and 70 ms are divided depends on who of the two is late.
+    # How the 50, 80 and 70 ms are divided depends on which of the two threads is late.
     waits.pop("", None)
     assert min(waits.values()) > 5 and len(waits) == 3 and sum(waits.values()) > 150, waits
     (client,) = (t for t in threads("summary", out)["threads"] if t["name"] == "client")

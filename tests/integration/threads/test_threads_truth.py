@@ -66,8 +66,8 @@ def attached_waits(jdk, folder):
     return recorded_waits(jdk.version, folder)
 
 
-# Of each thread: its state when the recording began, what it waited for, whose that was, and how
-# its wait ended.
+# For each thread: its state when the recording began, what it waited for, the owner of that, and
+# how its wait ended.
 STATES = {
     "has-both": ("TRCThreadWaitingForObjectEvent", "java.lang.Object", None, "notify"),
     "comes-to-the-monitor": (
@@ -128,8 +128,8 @@ def test_what_waits_at_attach_is_known(jdk, attached_waits):
         r"\bpool\b", shown.split("idle threads")[0]
     ), shown
     assert re.search(r"idle waits are left out: \d+, .* in all", shown), shown
-    # How long a wait took that began before the recording is unknown, so it counts in neither the
-    # least nor the average.
+    # How long a wait took that began before the recording is unknown, so it counts neither in the
+    # least nor in the average.
     stats, shown = threads("monitors", attached_waits), lab.output(
         "threads", "monitors", attached_waits
     )
@@ -150,8 +150,8 @@ def test_what_waits_at_attach_is_known(jdk, attached_waits):
 
 
 def test_waits_are_named_by_who_calls(jdk, attached_waits):
-    """Two queues, a lock and a pool are rows of their own, by the program's methods; idle pool
-    threads are not among them.
+    """Two queues, a lock and a pool have rows of their own, named after the program's methods. Idle
+    pool threads are not among them.
     """
     found = threads("monitors", attached_waits)
     rows = {(s["method"], s["class"]) for s in found["waits"]}
@@ -259,7 +259,7 @@ def path_truth(version, folder):
 @pytest.mark.jdks(8, 17, 25)
 def test_a_run_is_what_ran_not_what_ended_it(jdk, folder):
     """CPU samples attribute the 300 ms of spin() on the path to spin(). Without samples they belong
-    to its caller, never to unpark().
+    to its caller, but never to unpark().
     """
     for path in path_truth(jdk.version, folder):
         found = threads("critical-path", path)
@@ -292,8 +292,8 @@ def test_a_run_is_what_ran_not_what_ended_it(jdk, folder):
 
 @pytest.mark.jdks(17)
 def test_one_answer_in_every_view(jdk, folder):
-    """`monitors` and `what-if` report the same gain; a faster lock never takes longer than was
-    measured.
+    """`monitors` and `what-if` report the same gain, and a faster lock never makes the program
+    slower than it was.
     """
     path = path_truth(jdk.version, folder)[1]
     lock = next(c for c in threads("monitors", path)["classes"] if c["class"] == "java.lang.Object")
@@ -320,7 +320,7 @@ def test_filters_do_what_they_say(jdk, folder):
     # The path of a thread ends with that thread.
     segments = threads("critical-path", path, "--thread", "worker")["segments"]
     assert segments[-1]["thread"] == "worker" and segments[0]["thread"] == "main"
-    # Waits of 200 ms and their ends alone.
+    # Only waits of 200 ms and their ends.
     events = threads("timeline", path)["events"]
     kept = threads("timeline", path, "--min", "200ms")["events"]
     assert 0 < len(kept) < len(events)
@@ -343,7 +343,7 @@ def test_filters_do_what_they_say(jdk, folder):
             verb,
             done,
         )
-    # Times are all of one form, so that a column can be read from top to bottom.
+    # All times have the same form, so that a column can be read from top to bottom.
     lines = lab.output("threads", "timeline", path).splitlines()
     assert all(re.match(r" +\d+\.\d{6} s  [a-z]", line) for line in lines), lines[:3]
     cut = lab.output("threads", "timeline", "-n", "3", path).splitlines()
@@ -384,8 +384,8 @@ def test_no_deadlock_is_said_where_one_was_looked_for(jdk, folder):
 
 @pytest.mark.jdks(8, 25)
 def test_a_deadlock_that_needs_unknown_owners_is_not_denied(jdk, folder):
-    """A monitor and a lock of java.util.concurrent: who owns the latter is recorded by deadlock=y
-    alone.
+    """A monitor and a lock of java.util.concurrent: only deadlock=y records the owner of the
+    latter.
     """
     for options, waiting in (("threads=y", 1), ("monitor=y", None), ("deadlock=y", 0)):
         out = folder / f"mixed-{jdk.version}.jfr"
@@ -462,7 +462,7 @@ def test_what_was_not_judged_is_said_beside_a_deadlock(jdk, folder):
 
 @pytest.mark.jdks(25, 27)
 def test_monitors_of_unknown_owners_are_not_called_free_of_deadlocks(jdk, folder):
-    """Two virtual threads that wait for each other's monitor: the VM does not say who owns them."""
+    """Two virtual threads wait for each other's monitor, and the VM does not report the owners."""
     out = folder / f"unknown-{jdk.version}.jfr"
     done = jdk.java(
         "ThreadPrograms", "10", "virtual", 500, jvm=[jdk.agent(f"threads=y,format=r,file={out}")]
@@ -488,8 +488,8 @@ def test_sleeps_that_run_out_are_timed_out(jdk, folder):
 
 
 def virtual_monitors(jdk, out):
-    """Twenty virtual threads hold a monitor one after the other, recorded; the events, and those
-    who waited for it.
+    """Twenty virtual threads hold a monitor one after the other. Returns the events, and the
+    threads that waited for it.
     """
     done = jdk.java(
         "VirtualMonitors", 20, jvm=[jdk.agent(f"threads=y,format=r,file={out}")], release=21
@@ -526,8 +526,8 @@ def test_an_owner_that_the_vm_does_not_report_is_shown_as_unknown(jdk, tmp_path)
 
 @pytest.mark.jdks(21, 25, 27)
 def test_monitors_of_virtual_threads_have_owners_and_a_gain(jdk, tmp_path):
-    """However many had to wait, and however late a busy machine lets them go on: each got the
-    monitor from another thread, and what-if knows their sections.
+    """However many threads had to wait, and however late a busy machine lets them continue: each
+    got the monitor from another thread, and what-if knows their sections.
     """
     out = tmp_path / "v.jfr"
     events, waits = virtual_monitors(jdk, out)
@@ -538,7 +538,7 @@ def test_monitors_of_virtual_threads_have_owners_and_a_gain(jdk, tmp_path):
         and e["lockedObject"]["class"] == "java.lang.Object"
     ]
     assert len(waits) >= 5 and len(waits) - 2 <= len(hands) <= len(waits), (len(waits), len(hands))
-    # Who hands it over had it before, and no two have the same.
+    # The thread that hands it over had it before, and no two have the same.
     assert {e["thread"] for e in hands} <= {e["thread"] for e in events} and len(
         {e["receiverThread"] for e in hands}
     ) == len(hands)
@@ -578,8 +578,8 @@ def test_monitors_of_virtual_threads_are_handed_off(jdk, tmp_path):
     """On a busy machine a thread may arrive just when the monitor is free, so that fewer wait."""
     out = tmp_path / "v.jfr"
     events, waits = virtual_monitors(jdk, out)
-    # Each who waited got it from somebody: of the first one it is not known from whom, when its
-    # owner is not.
+    # Each thread that waited got it from another one; for the first one this is unknown if its
+    # owner is unknown.
     hands = [
         e
         for e in events
@@ -592,7 +592,8 @@ def test_monitors_of_virtual_threads_are_handed_off(jdk, tmp_path):
     )
     assert abs(same["after_ns"] - same["before_ns"]) < 0.1 * same["before_ns"], same
     assert half["scaled_ns"] > 15 * 20e6, half
-    # On JDK 21 threads that sleep in the monitor keep the carriers, of which others wait for one.
+    # On JDK 21 threads that sleep in the monitor keep the carriers, and other threads wait for one
+    # of these.
     assert half["before_ns"] - half["after_ns"] > 0.4 * half["scaled_ns"], half
 
 
@@ -790,8 +791,8 @@ def test_the_handler_of_references_waits_between_two_collections(jdk, tmp_path):
     assert len(works) >= 3 and len(waits) >= 3, events
     # It waits after the last of its work, too.
     assert max(waits) > max(works), events[-5:]
-    # A collection woke it, and that of a thread that had slept: the path goes there and does not
-    # end in its wait.
+    # A collection woke it, and another thread that had slept caused the collection. The path goes
+    # there and does not end in its wait.
     path = threads("critical-path", out, "--thread", "main")
     spent = {
         key: sum(s["ns"] for s in path["segments"] if (s["thread"], s["state"]) == key)

@@ -22,8 +22,8 @@ def ways(jdk):
 
 
 def states(out):
-    """Returns by thread what it did last, for how many ns, what ended that, and which thread is
-    named.
+    """Returns by thread what it did last, for how many ns, what ended that, and the name of the
+    other thread.
     """
     done = lab.jvmscope("threads", "timeline", "--json", out)
     assert done.returncode == 0, done.stderr
@@ -35,9 +35,9 @@ def states(out):
 
 
 def check_ready(jdk, tmp_path, to_the_ms):
-    """to_the_ms: also from when they are ready. A thread of the VM makes a virtual thread ready
-    when its timer has run out or it has been notified, and before that the thread is not ready; on
-    a busy machine it came 98 ms late, which no program can see.
+    """to_the_ms: also checks since when they are ready. A thread of the VM makes a virtual thread
+    ready when its timer has expired or it has been notified, and it is not ready before that. On a
+    busy machine this came 98 ms late, which no program can see.
     """
     out = tmp_path / "out.jfr"
     done = jdk.java(
@@ -82,8 +82,8 @@ def check_ready(jdk, tmp_path, to_the_ms):
         mark = next(e for e in own if e["time"] == since and e["type"] == "TRCThreadUnmountedEvent")
         assert mark["frames"], mark
         occupants.append(mark["occupantThread"])
-    # The JDK may start another carrier in place of one that is pinned for a moment; a thread that
-    # runs on it has followed nobody.
+    # The JDK may start another carrier in place of one that is pinned for a moment. A thread that
+    # runs on the new one has followed no other.
     assert occupants.count("occupant") > len(occupants) / 2, occupants
     assert set(occupants) <= {"occupant", None} or not to_the_ms, occupants
     # That time is reported as nothing else, neither on the path nor as a wait for the lock.
@@ -129,7 +129,7 @@ def test_threads_that_have_no_carrier_when_the_recording_ends(jdk, tmp_path):
 
 
 def told_of(out):
-    """How many ms of virtual threads --cpu=wall could not sample, as each view tells it."""
+    """For how many ms --cpu=wall could not sample virtual threads, according to each view."""
     done = lab.jvmscope("report", "--json", out)
     found = [
         loss
@@ -160,8 +160,8 @@ def test_wall_clock_samples_tell_of_threads_without_a_carrier(jdk, tmp_path):
     )
     assert vm.stdout.readline() == "asleep\n"
     truth = int(vm.communicate(timeout=60)[0])
-    # What a processor was missing for before and after the sleep was part of it by the program's
-    # clock.
+    # The time for which a processor was missing before and after the sleep was part of the sleep by
+    # the program's clock.
     assert 150000 <= told_of(out) <= 1.02 * truth + 1000 and told_of(out) >= 0.9 * truth, (
         told_of(out),
         truth,

@@ -144,8 +144,8 @@ def test_counts_by_probes(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(17, 21, 25)
 def test_throws_of_hidden_classes_and_places_without_a_stack_trace_are_told(jdk, tmp_path):
-    """No agent may change a hidden class: counts say that they lack its throws, and never that
-    nothing caught what it may have caught. Stacks lack nothing.
+    """No agent may change a hidden class. Counts say that they lack its throws, and never claim
+    that nothing caught what it may have caught. Stacks lack nothing.
     """
     rows, out = {}, {mode: tmp_path / f"{mode}.jfr" for mode in ("counts", "stacks")}
     for mode in out:
@@ -201,8 +201,8 @@ def test_throws_of_hidden_classes_and_places_without_a_stack_trace_are_told(jdk,
 
 @pytest.mark.jdks(8, 17, 25, daily=1)
 def test_an_exception_on_its_way_while_counts_are_saved_counts_once(jdk, jvmscope, tmp_path):
-    """Until its handler begins it counts as not caught, and the counts of that moment are in the
-    recording.
+    """Until its handler begins, an exception counts as not caught, and the recording has the counts
+    of that moment.
     """
     out = tmp_path / "w.jfr"
     process = jdk.start_java(
@@ -278,7 +278,7 @@ def span(recording):
 @pytest.mark.parametrize("capture", ["--exceptions", "--cpu=times"])
 def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, tmp_path, capture):
     """Changing the classes takes longer than the recording itself. Exceptions and calls are
-    counted, and samples taken, from the moment all probes are there.
+    counted, and samples taken, from the moment at which all probes are there.
     """
     out = tmp_path / "a.jfr"
     samples = [] if "cpu" in capture else ["--cpu", "--interval", "1ms"]
@@ -317,9 +317,9 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_handler_without_a_probe_is_not_known(jdk, jvmscope, tmp_path):
-    """The frame of main is older than the recording, so that its handler runs without a probe: "not
+    """The frame of main is older than the recording, so its handler runs without a probe: "not
     known", and never "nowhere". A handler in a new frame, and the end of a thread, are known. The
-    same where --include leaves the handler's class out.
+    same holds if --include leaves out the handler's class.
     """
     text = (lab.ROOT / "tests" / "java" / "ThrowsForever.java").read_text()
     at = lambda mark: f":{text[:text.index(mark)].count(chr(10)) + 1}"
@@ -393,7 +393,8 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
         assert done.returncode == 0 and done.stdout == "70\n" and not done.stderr, done.stderr
         table = lab.read_json("trace", "--exceptions", "--json", out)
         rows = table["exceptions"]
-        # Which of them may be an earlier one, thrown on: all in methods that have a handler of it.
+        # Which throws may be rethrows of an earlier one: all of them in methods that have a handler
+        # for it.
         again = {
             e["class"].partition("$")[2]
             for e in rows
@@ -416,8 +417,8 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
             for (c, last), n in found[mode].items()
             if c.startswith("ThrowsOn$")
         }
-    # In the end main catches each of ten; some were thrown on by a handler of their method before,
-    # those of resources by two.
+    # In the end main catches each of ten. Before that, a handler of their method rethrew some of
+    # them; those of resources had two such handlers.
     ended = {
         (c, True): 10
         for c in ("Plain", "Rethrown", "Finally", "Method", "Block", "Resource", "Either")
@@ -504,7 +505,7 @@ def test_report_names_the_command_that_shows_exceptions(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("mode", ["counts", "stacks"])
 def test_the_frames_of_probes_are_no_places(jdk, tmp_path, mode):
-    """A stack often overflows in a probe, which the program's method called: the place is that
+    """A stack often overflows in a probe that the program's method called. The place is that
     method. Neither exceptions, their stacks, samples nor calls name a frame of the agent.
     """
     out = tmp_path / "o.jfr"

@@ -212,7 +212,7 @@ def test_without_a_table_of_locals(jdk, jvmscope, tmp_path):
     )
     assert texts(events, f"Logged.work:{end}") == ["{n} 3 abc 9 2 {#99:I}", "{n} 4  16 3 {#99:I}"]
     assert any("n is not known: the class has no table of locals" in n for n in notes(events))
-    # A slot of another type: the verifier refuses the class, which stays as it was.
+    # A slot of another type: the verifier rejects the class, which remains as it was.
     events = record(
         jdk, jvmscope, tmp_path / "bad.jfr", f"log=Logged:{end} {{#1:J}}", classes=classes
     )
@@ -399,8 +399,8 @@ def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp
         for i in range(10)
     ]
     assert got == want
-    # A field that some of the objects have is not a mistake; one that none of them had is reported,
-    # once.
+    # A field that some of the objects have is not a mistake. A field that none of them had is
+    # reported, once.
     assert notes(events) == [
         f"Reached$Base.take:{at} note: this.level.x begins at a value that has no fields",
         f"Reached$Base.take:{at} note: Reached$Base.none: there was no such field",
@@ -456,7 +456,7 @@ def test_a_name_that_matches_nothing_is_reported_at_once_and_only_once(jdk, jvms
 
 @pytest.mark.jdks(8, 27)
 def test_records_and_stacks_that_are_missing_are_counted(jdk, jvmscope, tmp_path):
-    """`lost` in JSON counts what its own lists lack, for each capture."""
+    """`lost` in JSON counts what the lists of each capture lack."""
     at = (lab.ROOT / "tests" / "java" / "ThrowsOn.java").read_text().splitlines().index(
         "    static void call(int which, int i) {"
     ) + 2

@@ -87,8 +87,8 @@ def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
         ("$Guest.hello", [i], i + 1, None) for i in range(3)
     ], "classes that unload"
     halves = [s for s in seen if s[0] == "$Half.<init>"]
-    # What leaves this() or super() cannot be caught there: that the outer constructor threw is
-    # known once its caller ends.
+    # An exception that leaves this() or super() cannot be caught there: that the outer constructor
+    # threw is known once its caller ends.
     assert [h for h in halves if len(h[1]) == 1] == [
         ("$Half.<init>", [1], None, None),
         ("$Half.<init>", [7], None, "?"),
@@ -105,8 +105,8 @@ def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(daily=1)
 def test_everything_is_traced(jdk, jvmscope, tmp_path):
-    """What the probes themselves call must not be traced, or cannot be: each JDK has other native
-    methods.
+    """Methods that the probes themselves call must not be traced, or cannot be. Each JDK has
+    different native methods.
     """
     out = run(jdk, tmp_path, "trace=*", "limit=2000")
     assert len(calls(jvmscope, out)) > 1000

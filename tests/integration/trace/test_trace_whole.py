@@ -18,7 +18,7 @@ ROUND = ["4944 1 {step=7} 3 50"] * (1 + WORKERS)
 
 
 def check(jvmscope, out, at_start):
-    """Calls of step(): each is there, or is among the calls that are reported as lost."""
+    """Calls of step(): each is in the recording, or is among the calls that are reported as lost."""
     done = jvmscope("trace", "--json", "--method", "TracedWhole.step", out)
     assert done.returncode == 0, done.stderr
     trace = json.loads(done.stdout)
@@ -30,8 +30,8 @@ def check(jvmscope, out, at_start):
         sum(c["exception"] == "java.lang.IllegalStateException" for c in trace["calls"])
         <= 1 + WORKERS
     )
-    # Where a call that began while another one was being recorded took its place, one of them has
-    # no end.
+    # If a call that began while another one was being recorded took its place, one of them has no
+    # end.
     assert not at_start or "the beginning or the end was not seen" not in losses, losses
     everything = json.loads(jvmscope("trace", "--json", "-n", 1, out).stdout)
     assert everything["calls_all"] > 2 * steps, "of the JDK's methods there are calls too"

@@ -3,7 +3,7 @@
 and what survives.
 
 tests/agents/walk_agent.c walks in a signal handler and writes counts; for each walk it also calls
-AsyncGetCallTrace. Costs are measured by bench/walker.
+AsyncGetCallTrace. bench/walker measures the cost.
 """
 import itertools
 import json
@@ -218,8 +218,8 @@ def test_virtual_threads(jdk):
         if virtual in s and "Continuation.run()V" in s and "ForkJoinWorkerThread.run()V" in s
     ]
     assert len(whole) >= 0.95 * len(deep), [s for s in deep if s not in whole][:3]
-    # Frames that have not come back from the heap: walked there, or said to be missing before the
-    # carrier's.
+    # Frames that have not returned from the heap are walked there, or are reported as missing
+    # before those of the carrier.
     parked = [s for s in report.stacks if "WalkVirtual.computes(" in s]
     heap = (
         r"\[heap\]"
@@ -263,8 +263,8 @@ def test_virtual_threads_in_native_code(jdk, collector):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads_being_frozen_and_thawed(jdk):
-    """Samples taken while frames move to the heap or back: each frame occurs once, none is of an
-    earlier call, or the rest is missing.
+    """Samples taken while frames move to the heap or back: each frame occurs once and none comes
+    from an earlier call, or the rest is missing.
     """
     report, _ = walk(
         jdk,
@@ -636,8 +636,9 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
         return samples, {m["method"]: m["total"] for m in samples["methods"]}
 
     samples, rows = report()
-    # Gone before the agent came to walk the stack or to ask for the name: lost and said so, but
-    # nobody else's. From JDK 22 on the code is freed with its class.
+    # The class was unloaded before the agent walked the stack or requested the name. The sample is
+    # lost and reported as such, but no sample of another class is. From JDK 22 on the code is freed
+    # with its class.
     lost = (
         samples["unattributed"]
         + samples["truncated"]
@@ -646,9 +647,9 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
     found, expected = {}, {}
     began_ms = struct.unpack(">q", out.read_bytes()[32:40])[0] / 1e6
     for name, ns, *when in re.findall(r"(G\d+) (\d+) (\d+) (\d+)", done.stdout):
-        # In the time of a class are all of its samples and nobody else's. How many there are is
+        # The time of a class has all of its samples and those of no other class. Their numbers are
         # compared for all classes together, because ticks come late when the machine itself gets no
-        # processor, and then several at once at the next class.
+        # processor, and then several arrive at once during the next class.
         first, last = (int(ms) - began_ms for ms in when)
         _, here = report("--from", f"{first - 8:.0f}ms", "--to", f"{last + 8:.0f}ms")
         mine = {m: n for m, n in here.items() if re.match(r"Generations\$G\d", m)}

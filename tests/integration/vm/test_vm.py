@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `jvmscope vm` reports of the VM, compared with the VM's own logs of the same run."""
+"""What `jvmscope vm` reports about the VM, compared with the VM's own logs of the same run."""
 import json
 import re
 import statistics
@@ -12,7 +12,7 @@ import pytest
 import lab
 
 PROGRAM = "VmDoings"
-# In a number space of its own the program's first threads get numbers of two digits, and later ones
+# In a separate pid namespace the program's first threads get numbers of two digits, and later ones
 # of three. The VM pads the shorter ones in its log, as it does wherever the numbers have passed a
 # power of ten or begin again after the machine's limit.
 NUMBERS_GROW = [
@@ -84,8 +84,8 @@ def logged(version, text):
             for m in re.finditer(r"GC\(\d+\) (?:[YyO]: )?Pause .*?([\d.]+)ms\n", text)
         ]
     else:
-        # JVM TI reports no collection for G1's pause "cleanup" on JDK 8; it is a safepoint only.
-        # Two threads may write one line.
+        # JVM TI reports no collection for G1's pause "cleanup" on JDK 8; it is only a safepoint.
+        # Two threads may write into one line.
         concurrent = re.findall(r"(?:concurrent-[a-z-]+|cleanup[^,]*), ([\d.]+) secs\]", text)
         seconds = sum(map(float, re.findall(r", ([\d.]+) secs\]", text))) - sum(
             map(float, concurrent)
@@ -180,7 +180,8 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     vm = shown(out)
     assert not [x for x in vm["losses"] if x["capture"] == "events"], vm["losses"]
     safepoints, collections = vm["safepoints"], vm["collections"]
-    # What came before the recording and after it, as when main has returned, is in the log alone.
+    # What happened before and after the recording, such as after the return of main, is only in the
+    # log.
     assert stops - 4 <= safepoints["count"] <= stops, (safepoints, stops)
     assert safepoints["time_ns"] / 1e9 == pytest.approx(stopped, rel=0.01)
     assert safepoints["way_ns"] / 1e9 == pytest.approx(way, rel=0.01, abs=0.001)
@@ -224,7 +225,7 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
 
 @pytest.mark.jdks(17, 25)
 def test_totals_of_a_part_are_those_of_the_log(jdk, tmp_path):
-    """The VM's own count is read once in a while, and a part begins and ends between two
+    """The VM's own count is read from time to time, and a part begins and ends between two
     readings.
     """
     ring, part, log = tmp_path / "r.ring", tmp_path / "part.jfr", tmp_path / "vm.log"
@@ -421,16 +422,16 @@ def of_arrays(version, out, n, *options):
     ],
 )
 def test_bytes_that_are_not_the_truth_say_so(version, option, note, tmp_path):
-    """What is freed and allocated, where the VM does not say what the heap held at a collection:
-    JDK 8, except for G1, ZGC, and 27's Shenandoah.
+    """What is freed and allocated if the VM does not report the use of the heap at a collection:
+    JDK 8, except for G1; ZGC; and 27's Shenandoah.
     """
     out, n = tmp_path / "vm.jfr", 1000
     collections = of_arrays(version, out, n, f"-XX:+Use{option}")
     table = lab.output("vm", out)
     assert (collections["heap_note"] is None) == (note is None), collections["heap_note"]
     if option == "ShenandoahGC":
-        # The figures of a reason, such as "Free (91266K) is below ...", are not in the cause, and
-        # "System.gc()" is whole.
+        # The cause has no figures of a reason such as "Free (91266K) is below ...", and
+        # "System.gc()" is complete.
         causes = {row["cause"]: row for row in collections["causes"]}
         assert (
             not any(re.search(r"\d|\([^)]*$", cause or "") for cause in causes) and len(causes) < 8
@@ -456,8 +457,8 @@ def test_bytes_that_are_not_the_truth_say_so(version, option, note, tmp_path):
     "version, option", [(8, "G1GC"), (17, "G1GC"), (25, "SerialGC"), (25, "ParallelGC")]
 )
 def test_sums_of_whole_megabytes_say_how_far_off_they_may_be(version, option, tmp_path):
-    """40 collections of about 1 MiB each: the VM's log has whole megabytes, JDK 8's counters of G1
-    whole regions. The truth is within what the line below the table says.
+    """40 collections of about 1 MiB each. The VM's log has whole megabytes, and JDK 8's counters of
+    G1 whole regions. The true value is within the error that the line below the table states.
     """
     out, n, each = tmp_path / "vm.jfr", 40, 1_001_600
     done = lab.Jdk(version).run(
@@ -534,8 +535,8 @@ def test_figures_of_the_process(jdk, tmp_path):
     assert sum(p["limit_bytes"] for p in code) >= 40 << 20
     text = lab.output("vm", out)
     assert re.search(r"^ Metaspace +\d.* -$", text, re.M), text
-    # Counts of a part are read once a second: up to a second at each edge is not counted, and both
-    # outputs say so alike.
+    # Counts in a part are read once per second. Up to a second at each edge is not counted, and
+    # both outputs say so.
     part = shown(out, "--from", "300ms", "--to", "2200ms")
     counted, compiled, classes = (
         part["compilations"]["counted_ns"],
@@ -593,8 +594,8 @@ def test_classes_by_their_loaders(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_classes_that_are_never_linked(jdk, tmp_path):
-    """A leak of loaders whose classes were only loaded is seen, and where the rows are not what the
-    VM counted, a line says what they add up to.
+    """A leak of loaders whose classes were only loaded is visible. If the rows are not what the VM
+    counted, a line says what they add up to.
     """
     out = tmp_path / "vm.jfr"
     done = jdk.run(
@@ -671,8 +672,8 @@ def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
 
 @pytest.mark.jdks(11, 17, 25)
 def test_what_the_jdks_settings_leave_out_is_told(jdk, tmp_path):
-    """Short ways to safepoints and the ends of safepoints, without which nobody knows how long
-    threads stood.
+    """Times to reach safepoints that are short, and the ends of safepoints, without which nobody
+    knows how long threads stood still.
     """
     settings = tmp_path / "some.jfc"
     settings.write_text(
@@ -728,8 +729,8 @@ def test_a_recording_that_says_nothing_of_it(tmp_path):
 @pytest.fixture
 def cpu_group():
     """A control group of either version with a CPU limit: its folder, and the file with the limit.
-    It goes before other groups, so that the limit takes the CPU from it and not the rest of the
-    machine.
+    It is scheduled before other groups, so that its limit takes the CPU from it rather than the
+    rest of the machine.
     """
     with lab.control_group("cpu", "cpu.cfs_quota_us", "cpu.max", 400000) as group:
         if not group:
@@ -775,8 +776,8 @@ def test_a_container_out_of_cpu_is_a_cause_of_its_own(jdk, cpu_group, tmp_path):
     assert vm["cpu_period_us"] == 100000 and vm["throttled_slices"] > 5
     assert 0.95 * group <= vm["throttled_ns"] <= throttled_ns(folder)
     assert sum(t["throttled_ns"] for t in vm["throttled"]) == vm["throttled_ns"]
-    # The kernel counts each processor for itself, but one thread computes here. Where others have
-    # the processor meanwhile, too, the delay counts as the container's.
+    # The kernel counts each processor separately, but only one thread computes here. If other
+    # programs have the processor meanwhile, too, the delay counts as the container's.
     told = min(lost, group)
     done = lab.jvmscope("requests", "--json", out)
     assert done.returncode == 0, done.stderr
