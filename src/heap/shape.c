@@ -81,9 +81,19 @@ static const struct injected {
     {"java.util.concurrent.ForkJoinPool$WorkQueue", NULL, NULL, OLD_LAYOUT, {.padding = 256}},
     {"java.util.concurrent.ForkJoinPool$WorkQueue",
      NULL,
-     NULL,
+     "java.lang.Thread$FieldHolder",
      NEW_LAYOUT,
      {.padding = 256, .contended = {0, 3}}},
+    {"java.util.concurrent.ForkJoinPool$WorkQueue",
+     "java.lang.Thread$FieldHolder",
+     "java.lang.ClassFrameInfo",
+     NEW_LAYOUT,
+     {.padding = 256, .contended = {0, 5}}},
+    {"java.util.concurrent.ForkJoinPool$WorkQueue",
+     "java.lang.ClassFrameInfo",
+     NULL,
+     NEW_LAYOUT,
+     {.padding = 256, .contended = {0, 6}}},
     {"java.util.concurrent.Exchanger$Node", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
     {"java.util.concurrent.Exchanger$Slot", NULL, NULL, ANY_LAYOUT, {.padding = 256}},
     {"java.util.concurrent.ConcurrentHashMap$CounterCell",
@@ -411,7 +421,7 @@ int heap_shape_infer(struct heap_dump *d, uint32_t alignment, const struct heap_
      */
     static const struct heap_shape shapes[] = {{12, 16, 4, 8}, {8, 12, 4, 8},  {12, 16, 8, 8},
                                                {16, 24, 8, 8}, {16, 20, 8, 8}, {8, 12, 8, 8},
-                                               {16, 24, 4, 8}};
+                                               {16, 24, 4, 8}, {16, 20, 4, 8}};
     const bool addresses = alignment >= 8;
     int64_t best = 0;
     struct heap_shape found = {.assumed = true};
@@ -462,7 +472,7 @@ uint64_t heap_item_size(const struct heap_dump *d, const struct hprof_item *item
         return d->shape.alignment * 2;
     const struct heap_class *c = &d->classes.data[class];
     if (unlikely(c->words_at) && item->tag == HPROF_INSTANCE_DUMP)
-        return c->size + heap_fields_end(d, c, item);
+        return align_up(c->size + heap_fields_end(d, c, item), d->shape.alignment);
     return item->tag == HPROF_CLASS_DUMP ? c->mirror_size
            : class == d->class_class     ? d->shape.mirror_base
                                          : c->size;

@@ -180,7 +180,7 @@ static bool any_late(const struct vm_activity *v)
 static void find_late(struct activity_reading *r, struct recording *recording)
 {
     static const struct rec_select samples[] = {
-        {"jdk.ExecutionSample", 0}, {"jdk.CPUTimeSample", 0}, {"jvmscope.LateThread", 1}, {0}};
+        {"jdk.ExecutionSample", 0}, {"jdk.CPUTimeSample", 0}, {0}};
     struct rec_event e;
     recording_rewind(recording);
     if (recording_select(recording, samples) < 0)

@@ -43,7 +43,8 @@ class Program:
         self.process = start(
             name, *args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors
         )
-        assert self.process.stdout.readline() == "READY\n", self.said()
+        # The VM may warn on standard output that it does not use its archive of classes.
+        assert "READY\n" in iter(self.process.stdout.readline, ""), self.said()
         self.pid = self.process.pid
 
     def __enter__(self):
@@ -90,11 +91,16 @@ def jmap(jdk, pid):
     return rows
 
 
+def settled_name(name):
+    """Removes the numbers and addresses from the name of a class that the VM generated."""
+    name = re.sub(r"[/+.](0x[0-9a-f]+|\d+)$", "", name)
+    return re.sub(r"(?<=Lambda)\$\d+|(Generated\w*Accessor)\d+$", r"\1", name)
+
+
 def settled(histogram):
-    """Removes the numbers and addresses from the names of classes that the VM generated."""
     rows = {}
     for name, (objects, size) in histogram.items():
-        name = re.sub(r"(?<=Lambda)\$\d+", "", re.sub(r"[/+.](0x[0-9a-f]+|\d+)$", "", name))
+        name = settled_name(name)
         before = rows.get(name, (0, 0))
         rows[name] = (before[0] + objects, before[1] + size)
     return rows
@@ -184,6 +190,7 @@ def test_histogram_is_the_vms(jdk, tmp_path):
         "-XX:+UseCompactObjectHeaders",
         "-XX:ObjectAlignmentInBytes=16",
         "-XX:-UseCompressedClassPointers",
+        "-XX:+UseCompactObjectHeaders -XX:-UseCompressedOops",
     ),
 )
 def test_histogram_is_the_vms_of_other_layouts(jdk, tmp_path, options):
@@ -191,7 +198,9 @@ def test_histogram_is_the_vms_of_other_layouts(jdk, tmp_path, options):
         pytest.skip("no compact headers before JDK 24")
     if "ClassPointers" in options and jdk.version > 25:
         pytest.skip("JDK 27 has no plain class pointers")
-    with Program(jdk, "HeapGraph", jvm=("-Xmx256m", options)) as p:
+    with Program(jdk, "HeapGraph", jvm=("-Xmx256m", *options.split())) as p:
+        # Without its archive the VM has objects of classes that only the second collection frees.
+        jmap(jdk, p.pid)
         dump = take(p, tmp_path / "graph.hprof")
         vm = jmap(jdk, p.pid)
     compared, differ = histogram_differences(dump, vm)
@@ -963,12 +972,18 @@ def agrees_with_visualvm(dump, oracle, random_objects):
         r[0] for r in largest + random.Random(seed).sample(live, min(random_objects, len(live)))
     }
     classes, theirs = oracle(dump, sorted(chosen))
-    ours = collections.Counter(r[1] for r in rows)
-    hidden = re.compile(r"Lambda|\+0x|/0x")  # named in another way
-    for name, (count, _) in classes.items():
-        if not hidden.search(name) and name != "java.lang.Class":
-            assert ours[name] == count, name
-    instance = {n: b // c for n, (c, b) in classes.items() if not n.endswith("[]")}
+    named = {name: proxies_in_one_row(settled({name: c})) for name, c in classes.items()}
+    ours, counted = collections.Counter(r[1] for r in rows), collections.Counter()
+    for [(name, (count, _))] in (one.items() for one in named.values()):
+        counted[name] += count
+    for name, (count, _) in proxies_in_one_row({n: (c, 0) for n, c in ours.items()}).items():
+        if name != "java.lang.Class" and "[]" not in name:
+            assert counted[name] == count, name
+    # Generated classes of one name may differ in size: then their objects are not compared.
+    instance = collections.defaultdict(set)
+    for name, (count, size) in classes.items():
+        if not name.endswith("[]"):
+            instance[settled_name(name)].add(size // count)
     children, stack, order, sums, wrong = collections.defaultdict(list), [], [], {}, []
     for r in live:
         children[r[4]].append(r)
@@ -1004,11 +1019,11 @@ def agrees_with_visualvm(dump, oracle, random_objects):
     for id, name, shallow, _, _, reachable, length in reversed(order):
         if length is not None:
             shallow = (16 + length * widths.get(name, 4) + 7) // 8 * 8
-        sums[id] = instance.get(name.replace("/0x", "+0x"), shallow) + sum(
-            sums[c[0]] for c in children[id]
-        )
+        known = instance.get(settled_name(name), {shallow})
+        sums[id] = min(known) + sum(sums[c[0]] for c in children[id])
         sums[id] = 0 if reachable == "weak" else sums[id]
-        if name == "java.lang.Class" or id in shared or any(c[0] in apart for c in children[id]):
+        unsure = name == "java.lang.Class" or id in shared or len(known) > 1
+        if unsure or any(c[0] in apart for c in children[id]):
             apart.add(id)
         elif id in chosen:
             compared += 1
