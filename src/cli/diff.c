@@ -224,7 +224,7 @@ static int print_json(const struct comparison *c, char *const paths[2])
 static int read_side(struct comparison *c, int side, struct selection *selection, const char *path)
 {
     _cleanup_(profile_freep) struct profile *p = NULL;
-    int status = reading_open(&p, path, LOAD_SUMS, selection, losses_of_diff, NULL);
+    int status = reading_open(&p, path, LOAD_SUMS, selection, losses_of_profile, NULL);
     if (status == 0 && !reading_check(selection, p, path, false))
         status = 1;
     if (status == 0)

@@ -57,7 +57,7 @@ static void report(const char *path, const struct losses *l, const char *const *
         else
             put_other(&others, l->early.data[i].capture, 0, NULL);
     }
-    if (others.len && captures == losses_of_profile)
+    if (others.len)
         complain(path, buf_str(&others), NULL);
     for (size_t i = 0; i < l->reduced.len; i++) {
         buf_clear(&text);

@@ -5,10 +5,8 @@
 #include "profile/losses.h"
 
 /*
- * Prints a line on standard error for each loss of these captures (NULL: of all), and one when the
- * recording was not ended properly. For losses_of_profile, which report and convert show, one more
- * line names the losses of the others and what shows them; if every command printed it, it would be
- * a note that repeats.
+ * Prints a line on standard error for each loss of these captures (NULL: of all), one that names
+ * the losses of the others and what shows them, and one when the recording was not ended properly.
  */
 void losses_report(const char *path, const struct losses *l, const char *const *captures);
 /* The same for a file, which is read for this; a file that is not a recording has no losses. */

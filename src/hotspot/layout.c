@@ -401,3 +401,10 @@ bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_imag
     uint8_t value;
     return address && image->read(image->context, address, &value, 1) == 0 && value != 0;
 }
+
+bool hotspot_flag_is_given(const struct hotspot_layout *layout, const struct hotspot_image *image,
+                           const char *name)
+{
+    uint64_t address = hotspot_flag_address(layout, image, name), text;
+    return address && image_u64(image, address, &text) == 0 && text;
+}

@@ -77,6 +77,9 @@ uint64_t hotspot_flag_address(const struct hotspot_layout *layout,
 /* Returns a boolean flag of the VM; false also when there is no such flag. */
 bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image,
                   const char *name);
+/* Returns whether a flag whose value is a text has one; false also when there is no such flag. */
+bool hotspot_flag_is_given(const struct hotspot_layout *layout, const struct hotspot_image *image,
+                           const char *name);
 
 /*
  * Visits each member that is set, in the form that tools/layouts prints: "offset

@@ -268,7 +268,6 @@ const char *const losses_of_exceptions[] = {"exceptions", NULL};
 const char *const losses_of_coverage[] = {"coverage", NULL};
 const char *const losses_of_threads[] = {"threads", "locks", "monitors", "io", NULL};
 const char *const losses_of_profile[] = {"cpu", "times", "alloc", "locks", "monitors", NULL};
-const char *const losses_of_diff[] = {"cpu", "times", "alloc", "locks", "monitors", NULL};
 const char *const losses_of_vm[] = {"events", "recording", NULL};
 const char *const losses_of_requests[] = {"requests", "threads", "locks", "monitors",
                                           "io",       "cpu",     NULL};

@@ -90,7 +90,7 @@ bool loss_is_held(const struct losses *l, const struct loss *loss);
 extern const char *const losses_of_trace[],
     *const losses_of_exceptions[], *const losses_of_coverage[], *const losses_of_threads[],
                                                                     *const losses_of_requests[];
-extern const char *const losses_of_profile[], *const losses_of_diff[], *const losses_of_vm[];
+extern const char *const losses_of_profile[], *const losses_of_vm[];
 /* Returns whether a capture is in the list; always true for NULL. */
 bool losses_is_of(const char *const *captures, const char *capture);
 /*

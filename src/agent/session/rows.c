@@ -2,6 +2,7 @@
 #include "agent/session/rows.h"
 
 #include "agent/session/fault.h"
+#include "agent/vm/flags.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 
@@ -72,6 +73,23 @@ static void name_options(const struct session *s, const struct capture *row, str
         buf_string(out, row->name);
 }
 
+/*
+ * Refuses a row that changes classes in a VM that makes an archive of its classes. An agent that is
+ * there from the start asks when the rows start, because the VM would not start otherwise.
+ */
+static int check_archive(const struct session *s, const struct capture *row, struct buf *why)
+{
+    const char *flag = row->changes_classes ? vm_archive_flag() : NULL;
+    if (!flag)
+        return 0;
+    name_options(s, row, why);
+    buf_printf(why,
+               ": changes classes, and this VM archives its classes for later starts (-XX:%s); "
+               "the archive would be lost",
+               flag);
+    return -ENOTSUP;
+}
+
 /* Checks, without side effects, whether the output, the VM and the option's value allow a row. */
 static int check_row(const struct session *s, const struct capture *row, struct buf *why)
 {
@@ -90,7 +108,8 @@ static int check_row(const struct session *s, const struct capture *row, struct 
         vm_capability_words(&missing, why);
         return -ENOTSUP;
     }
-    return row->check ? row->check(&s->options, why) : 0;
+    r = vm.attached ? check_archive(s, row, why) : 0;
+    return r == 0 && row->check ? row->check(&s->options, why) : r;
 }
 
 int rows_check(const struct session *s, struct buf *why)
@@ -223,7 +242,12 @@ static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
 
 int rows_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    int r = each_row(s, jni, false, why);
+    int r = 0;
+    for (int i = 0; i < captures_count && r == 0 && !vm.attached; i++)
+        if (rows_has(s->loaded, i))
+            r = check_archive(s, captures[i], why);
+    if (r == 0)
+        r = each_row(s, jni, false, why);
     if (r == 0)
         r = begin_rows(s, jni, why);
     s->running = r == 0;

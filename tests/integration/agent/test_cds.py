@@ -187,3 +187,49 @@ def test_start_up_takes_at_most_ten_milliseconds_more(jdk, tmp_path, cache, opti
     )
     print(f"{jdk.version} {cache} {options}: {more[10] * 1000:.1f} ms")
     assert more[10] <= 0.010, more
+
+
+@pytest.mark.jdks(17, 21, 25, 27)
+def test_a_vm_that_makes_an_archive_keeps_it(jdk, jvmscope, tmp_path):
+    """A changed class of the JDK would cost the VM its archive and its exit status. Captures that
+    change classes are refused with the flag's name, by attach and by an agent that is there from
+    the start, and the archive can be used as without them.
+    """
+    flag = "AOTCacheOutput" if jdk.version >= 25 else "ArchiveClassesAtExit"
+    use = (
+        [f"-XX:AOTCache={tmp_path}/archive", "-XX:AOTMode=on"]
+        if jdk.version >= 25
+        else [f"-XX:SharedArchiveFile={tmp_path}/archive", "-Xshare:on"]
+    )
+    jdk.run("jar", "cf", tmp_path / "b.jar", "-C", lab.compiled("Busy"), ".")
+    archive, why = tmp_path / "archive", "changes classes, and this VM archives its classes"
+
+    def made(*agent, attach=()):
+        archive.unlink(missing_ok=True)
+        java = jdk.start(
+            "java",
+            f"-XX:{flag}={archive}",
+            *agent,
+            "-cp",
+            tmp_path / "b.jar",
+            "Busy",
+            "5" if attach else "0.1",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert java.stdout.readline() == "ready\n"
+        told = [jvmscope("attach", *words, java.pid).stderr for words in attach]
+        _, errors = java.communicate(timeout=120)
+        assert java.returncode == 0, errors
+        used = jdk.run("java", *use, "-cp", tmp_path / "b.jar", "Busy", "0.1")
+        assert used.returncode == 0, used.stderr
+        return told or errors
+
+    out = tmp_path / "x.jfr"
+    options = (["--threads"], ["--requests"], ["--cpu=times"], ["--exceptions"], ["--cpu"])
+    *refused, cpu = made(attach=[[*words, "-t", "300ms", "-o", out] for words in options])
+    assert all(f"{why} for later starts (-XX:{flag})" in text for text in refused), refused
+    assert why not in cpu and out.stat().st_size
+    if jdk.version >= 25:  # earlier VMs exit when an agent is there from the start
+        assert why in made(jdk.agent(f"always=y,file={tmp_path}/a.ring"))
+        assert why not in made(jdk.agent(f"cpu=samples,format=r,file={tmp_path}/y.jfr"))

@@ -488,6 +488,7 @@ def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
     assert size > 20 << 20 and instructions < 4 * size, (instructions, size)
 
 
+@pytest.mark.usefixtures("on_time")
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("end", ["crash", "oom"])
 def test_the_ring_outlives_its_vm(jdk, end, folder):
