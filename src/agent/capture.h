@@ -144,5 +144,13 @@ struct capture {
 #define CAPTURE(name) extern const struct capture capture_##name;
 #include "agent/capture_list.h"
 #undef CAPTURE
-extern const struct capture *const captures[];
-extern const int captures_count;
+
+#define CAPTURE(name) +1
+
+enum {
+    captures_count =
+
+#include "agent/capture_list.h"
+};
+#undef CAPTURE
+extern const struct capture *const captures[captures_count];

@@ -136,8 +136,8 @@ struct rec_chunk {
 
     /* searched: all events were searched for checkpoints outside the chain as well. */
     bool constants_read, searched;
-    bool constants_ahead;     /* they were read before anyone asked for one */
-    const char *chain_why;    /* the first damage met when they were read, in words, or NULL */
+    bool constants_ahead;  /* they were read before anyone asked for one */
+    const char *chain_why; /* the first damage met when they were read, in words, or NULL */
     const uint8_t *chain_damage;
     bool ids_known;           /* the chunk's ids of methods and frame types were compared */
     struct described types;   /* valid when CHUNK_READY */

@@ -104,7 +104,7 @@ struct option_row {
     const char *bare;
     uint64_t min, max;   /* of a number, a duration (ns) or a size */
     uint64_t min_record; /* the least number in a recording, if that is above min */
-    bool hidden;       /* omitted from help: obsolete, or internal between command and agent */
+    bool hidden;         /* omitted from help: obsolete, or internal between command and agent */
     /*
      * For a list, the separator between its parts in the stored value, else 0. In the input a comma
      * is accepted too, except for log=, whose texts may contain commas. A list that is given again
@@ -191,9 +191,9 @@ struct options {
     unsigned n_traces;
     struct option_trigger triggers[TRIGGERS_MAX]; /* in the order given */
     unsigned n_triggers;
-    bool action_first;    /* a then= precedes all on= */
+    bool action_first;           /* a then= precedes all on= */
     const char *condition_first; /* an if= that precedes all traces, or NULL */
-    char *storage;        /* owns the texts as given, and the parts of `traces` and `triggers` */
+    char *storage; /* owns the texts as given, and the parts of `traces` and `triggers` */
     char *joined[OPTION_COUNT]; /* all parts of lists */
     bool help;                  /* the text requests help; nothing else is set then */
 };

@@ -180,11 +180,11 @@ struct tl_unsure {
  * Results of analyses, NULL until they are requested. They are kept with the timeline, and in its
  * index when there is one.
  */
-#define TL_KEPT(X)                                                                         \
-    X(uint8_t, holds)       /* analysis/sections.h */                                      \
-    X(uint64_t, hold_first) /* per thread: where its holds begin; n_threads + 1 of them */ \
-    X(struct tl_unsure, unsure)   /* per object */                                         \
-    X(struct tl_share, shares)                                                             \
+#define TL_KEPT(X)                                                                             \
+    X(uint8_t, holds)           /* analysis/sections.h */                                      \
+    X(uint64_t, hold_first)     /* per thread: where its holds begin; n_threads + 1 of them */ \
+    X(struct tl_unsure, unsure) /* per object */                                               \
+    X(struct tl_share, shares)                                                                 \
     X(struct tl_unowned, unowned)
 
 enum { TL_SHAPES = 1 << TL_SHAPE_BITS };

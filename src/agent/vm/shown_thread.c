@@ -20,10 +20,10 @@ char *shown_thread_name(JNIEnv *jni, jthread t)
     if ((*vm.ti)->GetThreadInfo(vm.ti, t, &info) != JVMTI_ERROR_NONE)
         return NULL;
     bool has_name = info.name && *info.name;
-    char *name = strdup(has_name ? info.name
-                                 : shown_thread_number(number, sizeof(number),
-                                                       shown_thread_java_id(jni, t),
-                                                       thread_is_virtual(jni, t)));
+    char *name =
+        strdup(has_name ? info.name
+                        : shown_thread_number(number, sizeof(number), shown_thread_java_id(jni, t),
+                                              thread_is_virtual(jni, t)));
     vm_free_thread_info(jni, &info);
     return name;
 }
