@@ -33,11 +33,14 @@ public class RequestStops {
             audits.release();
             watches.release();
         }
-        while (last - start < 2_000_000 || stop && !over) {
+        boolean more;
+        do {
+            // Read before the clock, so that the loop does not end before a stop is counted.
+            more = last - start < 2_000_000 || stop && !over;
             long now = System.nanoTime();
             idle += now - last > 100_000 ? now - last : 0;
             last = now;
-        }
+        } while (more);
         return idle;
     }
 
