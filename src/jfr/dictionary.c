@@ -275,7 +275,33 @@ static int define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct
     return c ? 0 : ret ? ret : -ENOMEM;
 }
 
-static int define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t, bool stays)
+/*
+ * Writes a thread into the file immediately, in case the process dies before the worker's next
+ * round. Nothing is lost when there is no room, because the worker writes the thread again.
+ */
+static void append_thread(struct jfr_writer *w, uint64_t id, const struct buf *contents)
+{
+    struct jfr_event e;
+    enum lost_reason reason;
+    if (atomic_load_explicit(&w->closed, memory_order_relaxed) || buf_error(contents) ||
+        !event_begin(w, 0, 40 + contents->len, &e, &reason))
+        return;
+    for (int i = 0; i < 3; i++) /* start time, duration, distance to the previous checkpoint */
+        jfr_put_long(&e, 0);
+    jfr_put_byte(&e, JFR_OUTSIDE_CHAIN);
+    jfr_put_int(&e, 1);
+    jfr_put_long(&e, JFR_POOL_THREAD + JFR_TYPE_BASE);
+    jfr_put_int(&e, 1);
+    jfr_put_long(&e, (int64_t)id);
+    memcpy(e.at, contents->data, contents->len);
+    e.at += contents->len;
+    slot_commit(&e, CODE_CHECKPOINT);
+    slot_release(e.slot);
+}
+
+/* at_once: it is written before the worker's next round as well. */
+static int define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t, bool stays,
+                         bool at_once)
 {
     struct buf b = CONTENTS;
     uint64_t group = 0;
@@ -291,6 +317,8 @@ static int define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thr
     buf_jfr_long(&b, t->java_id);
     buf_jfr_long(&b, group);
     buf_u8(&b, t->is_virtual);
+    if (at_once)
+        append_thread(w, id, &b);
     return define_entry(w, JFR_POOL_THREAD, id, &b, stays);
 }
 
@@ -379,14 +407,18 @@ bool jfr_class_name(struct jfr_writer *w, uint64_t class, char *to, size_t size)
 int dictionary_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t, bool stays_so)
 {
     pthread_mutex_lock(&w->dict);
-    int ret = define_thread(w, id, t, stays_so);
+    int ret = define_thread(w, id, t, stays_so, false);
     pthread_mutex_unlock(&w->dict);
     return ret;
 }
 
 int jfr_define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t)
 {
-    return dictionary_thread(w, id, t, true);
+    pthread_mutex_lock(&w->dict);
+    /* There may be millions of virtual threads, whose names say little. */
+    int ret = define_thread(w, id, t, true, !t->is_virtual);
+    pthread_mutex_unlock(&w->dict);
+    return ret;
 }
 
 void jfr_forget_thread(struct jfr_writer *w, uint64_t id)

@@ -47,8 +47,11 @@ _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "event headers are stored as lit
  */
 #define JFR_RESERVE      32u
 #define JFR_LOSSES_SHARE 4u
-/* The checkpoint flag of a stack that has the owner's method numbers and is outside the chain. */
-#define JFR_RAW_TRACE 0x40
+/*
+ * The checkpoint flag of what is written at once, outside the chain: a stack that has the owner's
+ * method numbers, or a thread.
+ */
+#define JFR_OUTSIDE_CHAIN 0x40
 
 #define JFR_WIDEN 7u /* the bytes that a type may take in addition */
 

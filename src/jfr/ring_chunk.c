@@ -83,7 +83,9 @@ static int put_chain(struct ring_taking *t, const struct ring_chunk *s, bool all
 static void fill_header(const struct ring_taking *t, uint8_t *h, const struct ring_chunk *s,
                         bool last)
 {
-    uint64_t start = MAX(s->ticks, t->from), ends = MIN(MAX(s->ends, start), MAX(t->until, start));
+    uint64_t start = MAX(s->ticks, t->from), until = MAX(t->until, start);
+    /* If the recorder was killed, the last events came after it last stored the chunk's end. */
+    uint64_t ends = last ? until : MIN(MAX(s->ends, start), until);
     put_big_endian(h + HEAD_START, (uint64_t)(t->epoch_ns + (int64_t)start));
     put_big_endian(h + HEAD_TICKS, start);
     put_big_endian(h + HEAD_DURATION, ends - start);

@@ -178,9 +178,9 @@ int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
         enum choice choice;
         struct ring_checkpoint raw;
         if (e.type == 1) {
-            /* Stacks that are not in the chain yet. */
-            choice =
-                ring_read_checkpoint(t, at, end, &raw) && raw.flags & JFR_RAW_TRACE ? KEEP : DROP;
+            /* Stacks and threads that are not in the chain yet. */
+            choice = ring_read_checkpoint(t, at, end, &raw) && raw.flags & JFR_OUTSIDE_CHAIN ? KEEP
+                                                                                             : DROP;
         } else {
             choice = choose(t, &e, begins);
             t->part.events += choice != DROP;

@@ -253,7 +253,7 @@ static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_fra
         return;
     for (int i = 0; i < 3; i++) /* start time, duration, distance to the previous checkpoint */
         jfr_put_long(&e, 0);
-    jfr_put_byte(&e, JFR_RAW_TRACE);
+    jfr_put_byte(&e, JFR_OUTSIDE_CHAIN);
     jfr_put_int(&e, 1);
     jfr_put_long(&e, JFR_POOL_STACK_TRACE + JFR_TYPE_BASE);
     jfr_put_int(&e, 1);
