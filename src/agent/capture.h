@@ -29,6 +29,9 @@ enum dump_reason {
     DUMP_REQUEST, /* SIGQUIT, or a request by the command */
 };
 
+/* The setting events of the VM's Flight Recorder; those of our recording are about our own. */
+#define JDK_SETTINGS "jdk.ActiveSetting"
+
 struct capture {
     const char *name; /* used in messages and counters: "cpu=samples" is named cpu */
     /* title of its section, in the line that verbose=y prints at a dump; NULL: none */
@@ -48,7 +51,7 @@ struct capture {
     bool changes_classes;
     /*
      * Names of events of the VM's Flight Recorder, each followed by a space, that it writes itself:
-     * with jfr= the recorder leaves them out.
+     * with jfr= those of the recorder are left out.
      */
     const char *jdk_events;
 

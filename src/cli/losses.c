@@ -65,6 +65,9 @@ static void report(const char *path, const struct losses *l, const char *const *
         complain(path, buf_str(&text), NULL);
     }
     buf_clear(&text);
+    if (losses_left_out_sentence(l, &text))
+        complain(path, buf_str(&text), NULL);
+    buf_clear(&text);
     if (losses_unended_sentence(l, &text))
         complain(path, buf_str(&text), NULL);
 }

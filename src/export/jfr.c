@@ -51,6 +51,7 @@ static enum belongs belongs_to(const char *type)
         {"jdk.CPUTimeStampCounter", ALWAYS},
         {"jdk.InitialEnvironmentVariable", ALWAYS},
         {"jvmscope.Budget", ALWAYS},
+        {"jvmscope.LeftOut", ALWAYS},
         {"jvmscope.PatternUnmatched", ALWAYS},
         {"jvmscope.ThreadAnalysis", ALWAYS},
         {"jvmscope.ThreadObject", ALWAYS},

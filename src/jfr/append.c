@@ -121,6 +121,8 @@ static int append_event(struct appending *a, const struct rec_chunk *k, const ui
     if ((id == TYPE_CHECKPOINT || id == TYPE_METADATA) && map_put(&a->moved, offset, a->done) < 0)
         return -ENOMEM;
     const struct type *t = id == TYPE_CHECKPOINT ? NULL : chunk_type(k, id);
+    if (t && t->pub.event && t->pub.tag >= 0)
+        return 0; /* selected to be left out */
     if (id != TYPE_CHECKPOINT && (!t || !t->pub.event))
         return put(a, begin, size);
     buf_clear(&a->body);
@@ -186,7 +188,7 @@ static int read_clock(int fd, int64_t *ret_epoch_ns)
     return 0;
 }
 
-int jfr_append(int to, int from)
+int jfr_append(int to, int from, const struct rec_select *without)
 {
     struct appending a = {.to = to, .out = BUF(SIZE_MAX / 4), .body = BUF(SIZE_MAX / 4)};
     struct recording *recording = NULL;
@@ -203,6 +205,8 @@ int jfr_append(int to, int from)
     r = read_clock(to, &a.epoch_ns);
     if (r == 0)
         r = recording_open_mapped(&recording, map.data, map.len, &why);
+    if (r == 0)
+        r = recording_select(recording, without);
     for (size_t i = 0; r == 0 && i < recording->chunks.len; i++)
         r = append_chunk(&a, recording->chunks.data[i]);
     if (r < 0)

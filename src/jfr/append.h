@@ -6,11 +6,11 @@
  */
 #pragma once
 
-#include "base/macro.h"
+#include "jfr/reader.h"
 
 /*
- * Appends the recording in `from`, whole or not at all; `to` is a closed recording. A chunk whose
- * events cannot be read is copied as it is. Returns 0, -EBADMSG when `from` is not one,
- * or another negative errno.
+ * Appends the recording in `from`, whole or not at all, but without its events of the given types
+ * (an empty table: with all of them); `to` is a closed recording. A chunk whose events cannot be
+ * read is copied as it is. Returns 0, -EBADMSG when `from` is not one, or another negative errno.
  */
-int jfr_append(int to, int from) must_check;
+int jfr_append(int to, int from, const struct rec_select *without) must_check;

@@ -26,6 +26,9 @@ void losses_release(struct losses *l)
     for (size_t i = 0; i < l->early.len; i++)
         free(l->early.data[i].capture);
     vec_release(&l->early);
+    for (size_t i = 0; i < l->left_out.len; i++)
+        free(l->left_out.data[i].type);
+    vec_release(&l->left_out);
     *l = (struct losses){0};
 }
 
@@ -105,6 +108,21 @@ static int add_early(struct losses *l, const char *capture, uint64_t ns)
     return -ENOMEM;
 }
 
+static int add_left_out(struct losses *l, const char *type, uint64_t events)
+{
+    for (size_t i = 0; i < l->left_out.len; i++) {
+        if (strcmp(l->left_out.data[i].type, type) == 0) {
+            l->left_out.data[i].events += events;
+            return 0;
+        }
+    }
+    struct twice row = {strdup(type), events};
+    if (row.type && vec_push(&l->left_out, row) == 0)
+        return 0;
+    free(row.type);
+    return -ENOMEM;
+}
+
 /* Events need not be in chronological order. */
 static int add_reduced(struct losses *l, const struct rec_event *e)
 {
@@ -148,6 +166,12 @@ static int add_counted(struct losses *l, const struct rec_event *e)
     return row ? 0 : -ENOMEM;
 }
 
+uint64_t losses_amount(const struct rec_event *e)
+{
+    return (uint64_t)MAX(rec_long(&e->object, "amount", rec_long(&e->object, "lostSamples", 0)),
+                         INT64_C(0));
+}
+
 /* Adds one event of the types that are selected below. Returns 0 or -ENOMEM. */
 static int add_event(struct losses *l, const struct rec_event *e)
 {
@@ -158,6 +182,11 @@ static int add_event(struct losses *l, const struct rec_event *e)
         return add_counted(l, e);
     if (strcmp(o->type->name, "jvmscope.RecordedBefore") == 0)
         return add_early(l, rec_string(o, "capture", "?"), (uint64_t)MAX(e->duration_ns, 0));
+    if (strcmp(o->type->name, "jvmscope.LeftOut") == 0)
+        return add_left_out(l, rec_string(o, "type", "?"), (uint64_t)rec_long(o, "events", 0));
+    if (strcmp(o->type->name, "jdk.CPUTimeSamplesLost") == 0)
+        return add(l, "cpu", "samples", "the VM's recorder could not take them", "",
+                   losses_amount(e), e->start_ns, e->start_ns);
     /*
      * Recordings of the first release lack the capture and the kind of thing; jdk.DataLoss has only
      * an amount in bytes.
@@ -167,8 +196,8 @@ static int add_event(struct losses *l, const struct rec_event *e)
     const char *what = rec_string(o, "what", other ? "bytes" : "events");
     const char *reason =
         rec_string(o, "reason", other ? "the VM's recorder was too slow" : "not reported");
-    return add(l, capture, what, reason, rec_string(o, "of", ""),
-               (uint64_t)rec_long(o, "amount", 0), e->start_ns, e->start_ns + e->duration_ns);
+    return add(l, capture, what, reason, rec_string(o, "of", ""), losses_amount(e), e->start_ns,
+               e->start_ns + e->duration_ns);
 }
 
 static bool lacks_end(const struct losses *l)
@@ -198,6 +227,8 @@ int losses_merge(struct losses *to, const struct losses *from)
     }
     for (size_t i = 0; i < from->early.len && r == 0; i++)
         r = add_early(to, from->early.data[i].capture, from->early.data[i].ns);
+    for (size_t i = 0; i < from->left_out.len && r == 0; i++)
+        r = add_left_out(to, from->left_out.data[i].type, from->left_out.data[i].events);
     /* The times matter only for recordings that lack their end. */
     for (size_t i = 0; i < from->counted.len && r == 0 && lacks_end(from); i++) {
         const struct counted *row = &from->counted.data[i];
@@ -350,6 +381,19 @@ void losses_early_sentence(const struct early *e, struct buf *out)
                e->capture, (double)e->ns / 1e9);
 }
 
+bool losses_left_out_sentence(const struct losses *l, struct buf *out)
+{
+    for (size_t i = 0; i < l->left_out.len; i++) {
+        const struct twice *row = &l->left_out.data[i];
+        const char *between = i == 0 ? "" : i + 1 < l->left_out.len ? ", " : " and ";
+        buf_printf(out, "%s%" PRIu64 " %s", between, row->events, row->type);
+    }
+    if (l->left_out.len)
+        buf_string(out, " events of the VM's own recorder were left out: jvmscope recorded the "
+                        "same itself");
+    return l->left_out.len > 0;
+}
+
 void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out)
 {
     /* The beginning may be before the part of a ring that was extracted. */
@@ -460,6 +504,14 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         if (!row->ongoing) {
             json_key_i64(j, "to_ns", MAX(row->to_ns - l->start_ns, INT64_C(0)));
         }
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_key_array(j, "left_out");
+    for (size_t i = 0; i < l->left_out.len; i++) {
+        json_begin_object(j);
+        json_key_string(j, "type", l->left_out.data[i].type);
+        json_key_u64(j, "events", l->left_out.data[i].events);
         json_end_object(j);
     }
     json_end_array(j);

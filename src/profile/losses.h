@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a recording says that it lost: its jvmscope.Lost events, summed up by capture, kind and
- * reason (doc/format.md). Every view reports losses from this list and in these sentences. Other
- * recorders' jdk.DataLoss is read too.
+ * reason (doc/format.md). Every view reports losses from this list and in these sentences. The loss
+ * events of the JDK's recorder, jdk.DataLoss and jdk.CPUTimeSamplesLost, are read too.
  */
 #pragma once
 
@@ -47,8 +47,18 @@ struct early {
     uint64_t ns; /* how long before */
 };
 
+/*
+ * Events of the VM's own recorder that are not in the recording, because it has those of jvmscope
+ * (jvmscope.LeftOut events). Nothing is lost with them, and no figure counts both.
+ */
+struct twice {
+    char *type; /* "jdk.ExecutionSample" */
+    uint64_t events;
+};
+
 struct losses {
     VEC(struct loss) rows;
+    VEC(struct twice) left_out;
     VEC(struct early) early;
     VEC(struct reduced) reduced;
     VEC(struct counted) counted; /* to be reported when the recording is unended or cut */
@@ -64,9 +74,12 @@ void losses_release(struct losses *l);
 /* The events by which a recording says that it lost something. */
 #define LOSSES_SELECT(tag)                                                              \
     {"jvmscope.Lost", tag}, {"jvmscope.Budget", tag}, {"jvmscope.RecordedBefore", tag}, \
+        {"jvmscope.LeftOut", tag}, {"jdk.DataLoss", tag},                               \
     {                                                                                   \
-        "jdk.DataLoss", tag                                                             \
+        "jdk.CPUTimeSamplesLost", tag                                                   \
     }
+/* Returns how many things such an event says were lost, and 0 if it is no loss. */
+uint64_t losses_amount(const struct rec_event *e);
 /*
  * Reads all of a recording, which changes its selection and position. Returns 0 or a negative
  * errno. any: otherwise it is known to hold no such events, and its headers are enough when it was
@@ -100,6 +113,11 @@ bool losses_is_of(const char *const *captures, const char *capture);
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out);
 /* "times: some was recorded up to 7.20 s before the recording began, while classes were changed" */
 void losses_early_sentence(const struct early *e, struct buf *out);
+/*
+ * Writes "32 jdk.ExecutionSample and 4 jdk.ThreadPark events of the VM's own recorder were left
+ * out: jvmscope recorded the same itself", and returns whether there were any.
+ */
+bool losses_left_out_sentence(const struct losses *l, struct buf *out);
 /* "budget: between 3.10 s and 60.25 s one in 16 stacks of short waits was kept". */
 void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out);
 /*
@@ -110,8 +128,9 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
  * Writes the members "lost", "losses" and "unended" of the open object. "lost" counts what these
  * captures lost (NULL: all captures); "losses" lists the losses of all captures, "reduced" what the
- * budget reduced, "before" lists the captures that recorded before the recording began, and for how
- * long. "counted" says up to when each capture's counts are complete if the end is missing.
+ * budget reduced, "left_out" what was recorded twice, "before" lists the captures that recorded
+ * before the recording began, and for how long. "counted" says up to when each capture's counts are
+ * complete if the end is missing.
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);
 /*

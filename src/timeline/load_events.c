@@ -355,8 +355,8 @@ static void on_throttled(struct loader *l)
 
 static void on_loss(struct loader *l)
 {
-    uint64_t amount = (uint64_t)rec_long(&l->e->object, "amount", 0);
-    l->lost_any += amount;
+    uint64_t amount = losses_amount(l->e);
+    l->lost_any += MAX(amount, UINT64_C(1)); /* also what is reported and is no loss */
     if (losses_is_of(losses_of_threads, rec_string(&l->e->object, "capture", "")))
         l->lost += amount;
 }

@@ -196,7 +196,7 @@ struct timeline {
     uint64_t end_ns;      /* the recording's end, in ns since the origin */
     /* how many of the events it is made of (losses_of_threads) the recording reports as lost */
     uint64_t lost;
-    uint64_t lost_any; /* losses of any capture */
+    uint64_t lost_any; /* not 0: it reports losses (profile/losses.h) */
     uint64_t wake_ns;  /* how long a thread takes to wake another one; 0: unknown */
     uint64_t unbound;  /* waits that ended without a known cause */
     /* waits that began before the recording and are in it only from its beginning on */

@@ -80,11 +80,13 @@ static off_t size_of(const char *name)
     return st.st_size;
 }
 
-static int append(const char *to, const char *from)
+static const struct rec_select nothing[] = {{0}};
+
+static int append(const char *to, const char *from, const struct rec_select *without)
 {
     int to_fd = open(to, O_RDWR), from_fd = open(from, O_RDONLY);
     assert_true(to_fd >= 0 && from_fd >= 0);
-    int r = jfr_append(to_fd, from_fd);
+    int r = jfr_append(to_fd, from_fd, without);
     close(to_fd);
     close(from_fd);
     return r;
@@ -126,7 +128,7 @@ static void events_stay_as_they_are(void **state)
         make(other, EVENTS);
         set_clock(other, clocks[i]);
         off_t own = size_of(ours);
-        assert_int_equal(append(ours, other), 0);
+        assert_int_equal(append(ours, other, nothing), 0);
         /* what was appended, as a file of its own and as part of the recording */
         struct recording *all = open_file(ours), *before = open_file(other);
         compare(all, before, (uint64_t)own);
@@ -137,16 +139,42 @@ static void events_stay_as_they_are(void **state)
     }
 }
 
+static void types_are_left_out(void **state)
+{
+    static const struct rec_select plain[] = {{"test.Plain", 0}, {0}};
+    char ours[] = "test-append-XXXXXX", other[] = "test-append-XXXXXX";
+    struct rec_event e;
+    int lasts = 0, others = 0;
+    make(ours, 0);
+    make(other, EVENTS);
+    off_t own = size_of(ours);
+    assert_int_equal(append(ours, other, plain), 0);
+    struct recording *all = open_file(ours);
+    while (recording_next(all, &e) == 1)
+        if (e.offset >= (uint64_t)own) {
+            lasts += strcmp(e.object.type->name, "test.Lasts") == 0;
+            others += strcmp(e.object.type->name, "test.Plain") == 0;
+        }
+    struct rec_info info;
+    recording_info(all, &info);
+    assert_false(info.truncated);
+    assert_int_equal(lasts, EVENTS / 2);
+    assert_int_equal(others, 0);
+    recording_close(all);
+    unlink(ours);
+    unlink(other);
+}
+
 static void what_is_no_recording_changes_nothing(void **state)
 {
     char ours[] = "test-append-XXXXXX", other[] = "test-append-XXXXXX";
     make(ours, 0);
     int fd = mkstemp(other);
     off_t size = size_of(ours);
-    assert_int_equal(append(ours, other), -EBADMSG);
+    assert_int_equal(append(ours, other, nothing), -EBADMSG);
     assert_int_equal(write(fd, "no recording", 12), 12);
     close(fd);
-    assert_int_equal(append(ours, other), -EBADMSG);
+    assert_int_equal(append(ours, other, nothing), -EBADMSG);
     assert_int_equal(size_of(ours), size);
     unlink(ours);
     unlink(other);
@@ -156,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_stay_as_they_are),
+        cmocka_unit_test(types_are_left_out),
         cmocka_unit_test(what_is_no_recording_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

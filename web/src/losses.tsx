@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the recording lost, shown above every view, with the losses of the current view first.
 import type { Loss, PageJson } from "./data";
-import { duration, plural } from "./format";
+import { count, duration, plural } from "./format";
 import { views } from "./views";
 
 /** The captures whose losses make the view incomplete; for the profile, by metric. */
@@ -19,12 +19,13 @@ const amountOf = (l: Loss) =>
     ...(l.with ?? []).map((w, i) => `${i ? "and" : "with"} ${plural(w.amount, w.what, w.what)}`),
   ].join(" ");
 
+const list = (names: string[]) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
+
 /** "; the counts of alloc and times are those of 7.5 s" */
 function counts(page: PageJson) {
   const of = new Map<number, string[]>();
   for (const c of page.counted ?? [])
     of.set(c.until_ns, [...(of.get(c.until_ns) ?? []), c.capture]);
-  const list = (names: string[]) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
   return [...of]
     .map(([ns, names], i) =>
       i
@@ -52,6 +53,12 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
           classes were changed.
         </p>
       ))}
+      {(page.left_out ?? []).length > 0 && (
+        <p class="note">
+          Left out of what the VM's own recorder wrote, because jvmscope recorded the same itself:{" "}
+          {list((page.left_out ?? []).map((e) => `${count(e.events)} ${e.type}`))}.
+        </p>
+      )}
       {mine.map((l) => (
         <p class="note lost">Lost here: {l.sentence}.</p>
       ))}

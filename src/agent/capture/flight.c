@@ -2,7 +2,9 @@
 /*
  * jfr=: the VM's own Flight Recorder records as well. Its recording is written to a file next to
  * the output when ours ends, and its chunks are appended to the output (output/out.h). Events that
- * our recording has are switched off there. All of this calls the classes of jdk.jfr, whose
+ * our recording has are switched off there. Another recording in the VM may have switched them on,
+ * and the recorder writes each event for all recordings: these are left out when the chunks are
+ * appended, and counted in jvmscope.LeftOut. All of this calls the classes of jdk.jfr, whose
  * interface is the same from JDK 8u262 to 27.
  */
 #include "agent/capture.h"
@@ -10,6 +12,7 @@
 #include "agent/session/rows.h"
 #include "agent/session/session.h"
 #include "agent/vm/flags.h"
+#include "jfr/reader.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -17,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOCALS = 32 };
+enum { LOCALS = 32, LEFT_OUT_TYPES = 96, NAME_SIZE = 40 };
 
 /* Every recording of ours describes the VM and the system. */
 #define OUR_OWN "jdk.JVMInformation jdk.OSInformation "
@@ -25,7 +28,20 @@ enum { LOCALS = 32 };
 static struct {
     jobject recording; /* global reference to a jdk.jfr.Recording; NULL: none was started */
     char path[PATH_MAX];
+    /* the types of events that our recording has; the tag is the place in the array */
+    struct rec_select left_out[LEFT_OUT_TYPES + 1];
+    char names[LEFT_OUT_TYPES][NAME_SIZE];
+    int types;
 } flight;
+
+static const struct jfr_type left_out_type = {
+    .name = "jvmscope.LeftOut",
+    .label = "Left Out",
+    .category = "jvmscope",
+    .description = "Events of the VM's own recorder that jvmscope recorded itself",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS({"type", "Type", "java.lang.String"}, {"events", "Events", "long"}),
+};
 
 static bool flight_wanted(const struct options *o)
 {
@@ -83,21 +99,30 @@ static bool lacks_old_objects(void)
     return vm.version >= 11 && vm.version < 17 && (vm_flag("UseZGC") || vm_flag("UseShenandoahGC"));
 }
 
-/* Switches off the events whose names are in a list with a space after each. */
-static void switch_off(JNIEnv *jni, jobject recording, const char *names)
+/* Notes the types whose names are in a list with a space after each. */
+static void leave_out(const char *names)
 {
-    char name[64];
+    for (size_t n; names && (n = strcspn(names, " ")) > 0; names += n + 1) {
+        if (flight.types == LEFT_OUT_TYPES)
+            return;
+        char *name = flight.names[flight.types];
+        snprintf(name, NAME_SIZE, "%.*s", (int)n, names);
+        flight.left_out[flight.types] = (struct rec_select){name, flight.types};
+        flight.types++;
+    }
+    flight.left_out[flight.types] = (struct rec_select){0};
+}
+
+static void switch_off(JNIEnv *jni, jobject recording, const char *name)
+{
     jmethodID disable = method_of_recording(jni, recording, "disable",
                                             "(Ljava/lang/String;)Ljdk/jfr/EventSettings;");
-    for (size_t n; disable && names && (n = strcspn(names, " ")) > 0; names += n + 1) {
-        snprintf(name, sizeof(name), "%.*s", (int)n, names);
-        jstring text = (*jni)->NewStringUTF(jni, name);
-        jobject settings = text ? (*jni)->CallObjectMethod(jni, recording, disable, text) : NULL;
-        if ((*jni)->ExceptionCheck(jni))
-            return;
-        (*jni)->DeleteLocalRef(jni, settings);
-        (*jni)->DeleteLocalRef(jni, text);
-    }
+    jstring text = disable ? (*jni)->NewStringUTF(jni, name) : NULL;
+    jobject settings = text ? (*jni)->CallObjectMethod(jni, recording, disable, text) : NULL;
+    if ((*jni)->ExceptionCheck(jni))
+        return;
+    (*jni)->DeleteLocalRef(jni, settings);
+    (*jni)->DeleteLocalRef(jni, text);
 }
 
 static jobject recording_of(JNIEnv *jni, jobject configuration)
@@ -116,12 +141,15 @@ static jobject start_recording(struct session *s, JNIEnv *jni, const char *setti
     jobject recording = recording_of(jni, configuration_of(jni, settings));
     if (!recording)
         return NULL;
-    switch_off(jni, recording, OUR_OWN);
-    if (lacks_old_objects())
-        switch_off(jni, recording, "jdk.OldObjectSample ");
+    flight.types = 0;
+    leave_out(OUR_OWN);
     for (int i = 0; i < captures_count; i++)
         if (rows_has(s->loaded, i))
-            switch_off(jni, recording, captures[i]->jdk_events);
+            leave_out(captures[i]->jdk_events);
+    for (int i = 0; i < flight.types; i++)
+        switch_off(jni, recording, flight.names[i]);
+    if (lacks_old_objects())
+        switch_off(jni, recording, "jdk.OldObjectSample");
     jmethodID name = method_of_recording(jni, recording, "setName", "(Ljava/lang/String;)V");
     jstring ours = name ? (*jni)->NewStringUTF(jni, "jvmscope") : NULL;
     if (ours)
@@ -172,10 +200,41 @@ static int flight_start(struct session *s, JNIEnv *jni, struct buf *why)
         put_exception(jni, why);
     } else {
         flight.recording = (*jni)->NewGlobalRef(jni, recording);
-        r = out_append_later(&s->out, flight.path);
+        r = out_append_later(&s->out, flight.path, flight.left_out);
     }
     (*jni)->PopLocalFrame(jni, NULL);
     return r;
+}
+
+static int count(void *context, const struct rec_event *e)
+{
+    uint64_t *counts = context;
+    counts[e->tag]++;
+    return 0;
+}
+
+/* Writes how many events of each type will be left out of what the VM's recorder wrote. */
+static void report_left_out(struct session *s)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    uint64_t counts[LEFT_OUT_TYPES] = {0};
+    const char *why;
+    uint32_t type;
+    struct jfr_event e;
+    if (recording_open(&r, flight.path, &why) < 0 ||
+        recording_each(r, flight.left_out, count, counts) < 0)
+        return;
+    for (int i = 0; i < flight.types; i++) {
+        /* Settings and what describes the VM are no measurements. */
+        if (!counts[i] || strstr(OUR_OWN JDK_SETTINGS, flight.names[i]) ||
+            jfr_declare(s->out.jfr, &left_out_type, 1, &type) < 0 ||
+            !jfr_begin_growing(s->out.jfr, type, 2 * NAME_SIZE, &e))
+            continue;
+        jfr_put_time(&e, s->started_ns);
+        jfr_put_string(&e, flight.names[i]);
+        jfr_put_long(&e, (int64_t)counts[i]);
+        jfr_commit(&e);
+    }
 }
 
 /*
@@ -214,6 +273,7 @@ static void flight_end(struct session *s, JNIEnv *jni)
     (*jni)->PopLocalFrame(jni, NULL);
     (*jni)->DeleteGlobalRef(jni, flight.recording);
     flight.recording = NULL;
+    report_left_out(s);
 }
 
 const struct capture capture_flight = {

@@ -230,8 +230,9 @@ void out_describe(const struct out *out, int error, char *text, size_t size)
                  out->lost == 1 ? "was" : "were");
 }
 
-int out_append_later(struct out *out, const char *path)
+int out_append_later(struct out *out, const char *path, const struct rec_select *without)
 {
+    out->not_appended = without;
     free(out->appended);
     out->appended = strdup(path);
     return out->appended ? 0 : -ENOMEM;
@@ -241,7 +242,7 @@ int out_append_later(struct out *out, const char *path)
 static int append_recording(struct out *out)
 {
     int from = open(out->appended, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    int r = from < 0 ? 0 : jfr_append(jfr_writer_descriptor(out->jfr), from);
+    int r = from < 0 ? 0 : jfr_append(jfr_writer_descriptor(out->jfr), from, out->not_appended);
     if (from >= 0)
         close(from);
     unlink(out->appended);

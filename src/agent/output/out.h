@@ -8,6 +8,7 @@
 
 #include "hprof/text.h"
 #include "hprof/writer.h"
+#include "jfr/reader.h"
 #include "options/formats.h"
 #include "options/options.h"
 
@@ -36,6 +37,7 @@ struct out {
     struct jfr_writer *jfr; /* of a recording */
     uint64_t opened_ns;     /* of a recording */
     char *appended; /* of a recording: a file whose content is appended at the end, or NULL */
+    const struct rec_select *not_appended; /* types of events that are left out then */
 };
 
 /*
@@ -55,9 +57,10 @@ void out_section_open(struct hprof_text *ret, struct buf *bytes);
 void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes);
 /*
  * For a recording: when it is closed, the chunks of the recording in another file are appended to
- * it, and that file is removed.
+ * it, without its events of the given types, and that file is removed. `without` is not copied.
  */
-int out_append_later(struct out *out, const char *path) must_check;
+int out_append_later(struct out *out, const char *path,
+                     const struct rec_select *without) must_check;
 /*
  * Returns whether the file of a recording was cut short by another process, so that it cannot go
  * on.

@@ -53,17 +53,20 @@ def counts(path):
     return found
 
 
-def test_both_record_and_nothing_twice(jdk, tmp_path):
+@pytest.mark.parametrize("others", (False, True), ids=("alone", "beside"))
+def test_both_record_and_nothing_twice(jdk, tmp_path, others):
     """With the captures that write the JDK's events. Each figure equals that of a recording without
-    the VM's events.
+    the VM's events, also where the program has a recording of the VM's recorder running itself,
+    which makes the recorder write its samples, waits and settings for ours as well.
     """
     out = tmp_path / "both.jfr"
+    running = [f"-XX:StartFlightRecording=filename={tmp_path}/own.jfr,settings=profile"] * others
     words = [w for w in OURS if jdk.version >= 11 or w != "alloc=sampled"]
     done = jdk.java(
         "Amounts",
         "2000",
         "20",
-        jvm=("-Xmx128m", jdk.agent(f"jfr=profile,format=r,{','.join(words)},file={out}")),
+        jvm=("-Xmx128m", *running, jdk.agent(f"jfr=profile,format=r,{','.join(words)},file={out}")),
     )
     assert done.returncode == 0, done.stderr
     ours, theirs = (counts(p) for p in parts(out))
@@ -73,6 +76,14 @@ def test_both_record_and_nothing_twice(jdk, tmp_path):
     report = lab.read_json("report", "--json", out)
     alone = lab.read_json("report", "--json", tmp_path / "both-True.jfr")
     assert not report["unended"]
+    twice = {row["type"]: row["events"] for row in report["left_out"]}
+    assert bool(twice) == others and set(twice) <= set(
+        counts(tmp_path / "own.jfr") if others else ()
+    ), twice
+    said = lab.jvmscope("report", out).stderr
+    for kind, n in twice.items():
+        assert f"{n} {kind}" in said and " were left out: jvmscope recorded the same" in said, said
+    assert ("jdk.ThreadStart" in twice) == others and others or "left out" not in said
     if jdk.version < 11:  # allocations come from the VM only
         report.pop("allocations", None)
     assert report == alone
@@ -97,6 +108,31 @@ def test_both_record_and_nothing_twice(jdk, tmp_path):
         set(ours) | set(theirs)
     ) - set(kinds)
     assert not list(tmp_path.glob("*.vm"))
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_samples_beside_another_recorder_are_the_cpu_time(jdk, tmp_path):
+    """They were added to the VM's own samples, and all of them counted with that one's interval,
+    which made 3.5 times the CPU time.
+    """
+    out = tmp_path / "both.jfr"
+    done = jdk.java(
+        "Burns",
+        "1",
+        "0",
+        jvm=(
+            f"-XX:StartFlightRecording=filename={tmp_path}/own.jfr",
+            jdk.agent(f"jfr=default,format=r,cpu=samples,file={out}"),
+        ),
+    )
+    assert done.returncode == 0, done.stderr
+    report = lab.read_json("report", "--json", out)
+    assert any(row["type"] == "jdk.ExecutionSample" for row in report["left_out"]), report
+    samples = report["samples"]
+    sampled_ns = samples["total"] * samples["interval_ns"]
+    # What the VM's own threads use is not sampled.
+    assert 0.8 * samples["cpu_time_ns"]["java"] <= sampled_ns, samples
+    assert sampled_ns <= 1.1 * samples["cpu_time_ns"]["process"], samples
 
 
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))

@@ -317,7 +317,8 @@ const struct capture capture_cpu_samples = {
     .title = "CPU usage by sampling running threads",
     .options = OPTION_BIT(OPT_CPU) | OPTION_BIT(OPT_NATIVE) | OPTION_BIT(OPT_TIMER) |
                OPTION_BIT(OPT_WALKER),
-    .jdk_events = "jdk.ExecutionSample jdk.NativeMethodSample jdk.CPUTimeSample jdk.ActiveSetting ",
+    .jdk_events = "jdk.ExecutionSample jdk.NativeMethodSample jdk.CPUTimeSample "
+                  "jdk.CPUTimeSamplesLost " JDK_SETTINGS " ",
     .wanted = wanted,
     .load = load,
     .start = start,

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What recorders say that they lost or left out, ours and the JDK's, in the words of reports. */
+#include "tests.h"
+
+#include "base/clock.h"
+#include "jfr/writer.h"
+#include "profile/losses.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* With the JDK's fields. */
+static const struct jfr_type types[] = {
+    {.name = "jdk.CPUTimeSamplesLost",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"lostSamples", "", "int"})},
+    {.name = "jdk.DataLoss",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"amount", "", "long"}, {"total", "", "long"})},
+    {.name = "jvmscope.LeftOut",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"type", "", "java.lang.String"}, {"events", "", "long"})},
+};
+
+enum { CPU, DATA, LEFT_OUT };
+
+struct fixture {
+    char name[32];
+    struct jfr_writer *w;
+    uint32_t ids[ARRAY_SIZE(types)];
+    struct losses l;
+};
+
+static void begin(struct fixture *f)
+{
+    struct jfr_writer_options options = {0};
+    *f = (struct fixture){.name = "test-losses-XXXXXX"};
+    close(mkstemp(f->name));
+    assert_int_equal(jfr_writer_open(&f->w, f->name, &options), 0);
+    assert_int_equal(jfr_declare(f->w, types, ARRAY_SIZE(types), f->ids), 0);
+}
+
+static void put(struct fixture *f, int type, const char *text, int64_t a, int64_t b)
+{
+    struct jfr_event e;
+    assert_true(jfr_begin_growing(f->w, f->ids[type], 0, &e));
+    jfr_put_time(&e, now_ns());
+    if (text)
+        jfr_put_string(&e, text);
+    jfr_put_long(&e, a);
+    if (type == DATA)
+        jfr_put_long(&e, b);
+    jfr_commit(&e);
+}
+
+static void read_back(struct fixture *f)
+{
+    struct recording *r;
+    const char *why;
+    assert_int_equal(jfr_writer_close(f->w), 0);
+    jfr_writer_free(f->w);
+    assert_int_equal(recording_open(&r, f->name, &why), 0);
+    assert_int_equal(losses_read(&f->l, r, true), 0);
+    recording_close(r);
+    unlink(f->name);
+}
+
+static void assert_begins(const struct loss *loss, const struct losses *l, const char *text)
+{
+    struct buf sentence = BUF(4096);
+    loss_sentence(l, loss, &sentence);
+    assert_memory_equal(buf_str(&sentence), text, strlen(text));
+    buf_release(&sentence);
+}
+
+static void the_losses_of_the_jdk_are_reported(void **state)
+{
+    struct fixture f;
+    struct buf json = BUF(1 << 16);
+    begin(&f);
+    put(&f, CPU, NULL, 2, 0);
+    put(&f, CPU, NULL, 1, 0);
+    put(&f, DATA, NULL, 4096, 4096);
+    read_back(&f);
+    assert_int_equal(f.l.rows.len, 2);
+    assert_begins(&f.l.rows.data[0], &f.l, "cpu: 3 samples were lost between ");
+    assert_begins(&f.l.rows.data[1], &f.l, "recording: 4096 bytes were lost between ");
+    struct json j = {.out = &json};
+    json_begin_object(&j);
+    losses_json(&f.l, losses_of_profile, &j);
+    json_end_object(&j);
+    assert_non_null(strstr(buf_str(&json), "\"lost\":3,"));
+    buf_release(&json);
+    losses_release(&f.l);
+}
+
+static void what_was_left_out_is_one_sentence(void **state)
+{
+    struct fixture f;
+    struct buf text = BUF(4096);
+    struct losses both = {0};
+    begin(&f);
+    put(&f, LEFT_OUT, "jdk.ExecutionSample", 32, 0);
+    put(&f, LEFT_OUT, "jdk.ThreadPark", 4, 0);
+    read_back(&f);
+    assert_int_equal(f.l.rows.len, 0);
+    assert_int_equal(losses_merge(&both, &f.l), 0);
+    assert_int_equal(losses_merge(&both, &f.l), 0);
+    assert_true(losses_left_out_sentence(&both, &text));
+    assert_string_equal(buf_str(&text),
+                        "64 jdk.ExecutionSample and 8 jdk.ThreadPark events of the VM's own "
+                        "recorder were left out: jvmscope recorded the same itself");
+    buf_release(&text);
+    losses_release(&both);
+    losses_release(&f.l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_losses_of_the_jdk_are_reported),
+        cmocka_unit_test(what_was_left_out_is_one_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
