@@ -19,7 +19,7 @@
 
 #include <errno.h>
 
-enum { HEADER = JFR_CHUNK_HEAD, AT_STATE = 64, AT_FEATURES = 67, METADATA = 0, CHECKPOINT = 1 };
+enum { HEADER = JFR_CHUNK_HEAD, AT_STATE = 64, METADATA = 0, CHECKPOINT = 1 };
 
 enum { FINAL = 2 }; /* of the features: the recording ended with this chunk */
 
@@ -380,6 +380,7 @@ static void set_span(const struct selecting *s, uint8_t *head)
     put_big_endian(head + HEAD_START, (uint64_t)from);
     put_big_endian(head + HEAD_DURATION, (uint64_t)(to - from));
     put_big_endian(head + HEAD_TICKS, big_endian(head + HEAD_TICKS) + (uint64_t)(int64_t)ticks);
+    head[HEAD_FEATURES] |= JFR_PART_OF_TIME;
 }
 
 static int copy_chunks(const struct selecting *s, const struct file_map *map, FILE *out,
@@ -412,7 +413,7 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
             set_span(s, chunk.out.data);
             chunk.out.data[AT_STATE] = 0; /* the chunk is complete */
             if (cut)
-                chunk.out.data[AT_FEATURES] &= (uint8_t)~FINAL;
+                chunk.out.data[HEAD_FEATURES] &= (uint8_t)~FINAL;
             fwrite(chunk.out.data, 1, chunk.out.len, out);
             any = true;
         }

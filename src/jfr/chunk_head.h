@@ -16,8 +16,15 @@ enum {
     HEAD_START = 32,
     HEAD_DURATION = 40,
     HEAD_TICKS = 48,
-    HEAD_HZ = 56
+    HEAD_HZ = 56,
+    HEAD_FEATURES = 67
 };
+
+/*
+ * Of the features: the chunk is part of a span of time that was taken out of a recording, and
+ * events that began in the span may have ended after it.
+ */
+#define JFR_PART_OF_TIME 8
 
 static inline uint64_t big_endian(const uint8_t *at)
 {

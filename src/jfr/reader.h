@@ -117,6 +117,7 @@ struct rec_info {
      * It was taken out of a ring (jfr/ring.h): events that began before start_ns went on into it.
      */
     bool part_of_ring;
+    bool part_of_time;   /* a part of a recording, whose events can end after end_ns */
     uint64_t unresolved; /* the number of ids looked up that their chunk does not define */
 };
 

@@ -73,6 +73,7 @@ struct loader {
     int64_t wake_ns;       /* what a wake-up costs the waker */
     int64_t first, end;    /* times of events */
     int64_t floor_ns;      /* when the recording began: what began earlier counts from then on */
+    int64_t ceiling_ns;    /* in a part of a recording, its end: what ends later has not ended */
     uint64_t began_before; /* waits of which that is true */
     struct map before;     /* their threads */
     const struct rec_row *row;

@@ -194,6 +194,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     struct rec_info info;
     recording_info(recording, &info);
     l.floor_ns = info.part_of_ring || info.start_ns < info.end_ns ? info.start_ns : 0;
+    l.ceiling_ns = info.part_of_time && info.start_ns < info.end_ns ? info.end_ns : INT64_MAX;
     l.answers = calloc(ANSWERS, sizeof(*l.answers));
     r = l.answers ? timeline_builder_new(&l.b) : -ENOMEM;
     if (r == 0 && index)

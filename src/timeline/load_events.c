@@ -64,9 +64,10 @@ const struct rec_select loader_events[] = {
     {0},
 };
 
+/* Returns NULL for an event after the end of the recording, and after an error. */
 static struct tl_event *add(struct loader *l, int64_t ns, enum tl_event_kind kind, uint32_t thread)
 {
-    if (thread == TL_NONE)
+    if (thread == TL_NONE || ns > l->ceiling_ns)
         return NULL;
     ns = MAX(ns, l->floor_ns);
     struct tl_event *e = tl_spool_add(&l->events, (uint64_t)ns);
@@ -338,7 +339,8 @@ static void on_preempted(struct loader *l)
 {
     uint32_t thread = field_thread(l, EVENT_THREAD);
     int64_t ns = field_ns(l, TIME);
-    int64_t end = l->e->start_ns + l->e->duration_ns, start = MAX(l->e->start_ns, l->floor_ns);
+    int64_t end = MIN(l->e->start_ns + l->e->duration_ns, l->ceiling_ns),
+            start = MAX(l->e->start_ns, l->floor_ns);
     if (thread != TL_NONE && ns > 0 && ns <= l->e->duration_ns && start > 0 && start < end &&
         timeline_delay(l->b, thread, (uint64_t)start, (uint64_t)end,
                        (uint64_t)MIN(ns, end - start)) < 0)
@@ -393,7 +395,7 @@ void loader_on_event(struct loader *l)
         break;
     case PAUSE:
         if (timeline_pause(l->b, (uint64_t)MAX(l->e->start_ns, l->floor_ns),
-                           (uint64_t)(l->e->start_ns + l->e->duration_ns),
+                           (uint64_t)MIN(l->e->start_ns + l->e->duration_ns, l->ceiling_ns),
                            loader_string(l, rec_string(&l->e->object, "name", "GC Pause"))) < 0)
             l->error = -ENOMEM;
         break;

@@ -799,17 +799,20 @@ def test_a_part_has_what_its_waits_have_in_it(jdk, tmp_path):
     assert sum(part["idle_ns"] for part in parts) == whole["idle_ns"]
     assert parts[0]["began_before"] == 0 < parts[2]["began_before"]
 
-    done = lab.jvmscope("convert", "--from", f"{edges[2]}ns", path, "-o", tmp_path / "part.jfr")
+    keys = ("span_ns", "began_before", "idle_ns", "waits_over_1ms", "owner_unknown")
+    for part, a, b in zip(parts, edges, edges[1:]):
+        flags = ("--from", f"{a}ns", "--to", f"{b}ns")
+        done = lab.jvmscope("convert", *flags, path, "-o", tmp_path / "part.jfr")
+        assert done.returncode == 0, done.stderr
+        alone = threads("summary", tmp_path / "part.jfr")
+        assert {key: alone[key] for key in keys} == {key: part[key] for key in keys}, flags
+        assert alone["end_ns"] == b - a
+        assert sums(alone) == sums(part), flags
+    # The last part ends with the recording, however much is asked for.
+    flags = ("--from", f"{edges[2]}ns", "--to", f"{end + 10**9}ns")
+    done = lab.jvmscope("convert", *flags, path, "-o", tmp_path / "part.jfr")
     assert done.returncode == 0, done.stderr
-    alone = threads("summary", tmp_path / "part.jfr")
-    assert {
-        key: alone[key]
-        for key in ("span_ns", "began_before", "idle_ns", "waits_over_1ms", "owner_unknown")
-    } == {
-        key: parts[2][key]
-        for key in ("span_ns", "began_before", "idle_ns", "waits_over_1ms", "owner_unknown")
-    }
-    assert sums(alone) == sums(parts[2])
+    assert threads("summary", tmp_path / "part.jfr")["end_ns"] == end - edges[2]
     stats = threads("monitors", path, "--from", f"{edges[2]}ns")
     of_part = {
         c["class"]: (c["blocks"]["total_ns"], c["waits"]["total_ns"]) for c in stats["classes"]
