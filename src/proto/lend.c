@@ -76,11 +76,12 @@ static int join(const struct vm *vm, const char *kind, int flag)
 
 /*
  * Becomes the VM's user, with no capability that the VM lacks: to open this process's files through
- * /proc, the VM must have its user, its user namespace and all of its capabilities.
+ * /proc, the VM must have its user, its user namespace and all of its capabilities. as_root: the
+ * command runs as root; within the VM's user namespace, the user id does not tell.
  */
-static int become(const struct vm *vm)
+static int become(const struct vm *vm, bool as_root)
 {
-    if (geteuid() == 0 && (vm->uid != 0 || vm->gid != 0)) {
+    if (as_root && (vm->uid != 0 || vm->gid != 0)) {
         if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(vm->n_groups, vm->groups) < 0 ||
             setresgid(vm->gid, vm->gid, vm->gid) < 0 || setresuid(vm->uid, vm->uid, vm->uid) < 0)
             return -errno;
@@ -110,12 +111,13 @@ static int make_memory_file(const char *name, const void *data, size_t len)
     return TAKE_FD(fd);
 }
 
-static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len, struct lent *lent)
+static int hold(const struct vm *vm, bool as_root, uint64_t hash, const void *data, size_t len,
+                struct lent *lent)
 {
     char name[64];
     uint16_t number;
     struct stat st;
-    int r = become(vm);
+    int r = become(vm, as_root);
     if (r < 0)
         return r;
     /*
@@ -145,6 +147,7 @@ static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len
 static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t len, int channel)
 {
     struct lent lent = {0};
+    bool as_root = geteuid() == 0;
     char byte;
     /* An interruption of the command must not remove what the VM is about to load. */
     for (size_t i = 0; i < 4; i++)
@@ -164,7 +167,7 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
         waitpid(child, NULL, 0);
         _exit(0);
     }
-    lent.error = r < 0 ? r : child < 0 ? -errno : hold(vm, hash, data, len, &lent);
+    lent.error = r < 0 ? r : child < 0 ? -errno : hold(vm, as_root, hash, data, len, &lent);
     if (write(channel, &lent, sizeof(lent)) == sizeof(lent) && lent.error == 0)
         while (read(channel, &byte, 1) < 0 && errno == EINTR)
             continue;

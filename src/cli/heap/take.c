@@ -143,7 +143,11 @@ static int take_over(const struct vm *vm, const char *file, const char *output, 
         return complain_errno(output, "cannot write", -errno);
     if (fstat(fd, &a) < 0 || lstat(output, &b) < 0 || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
         return complain(output, "is not what the VM wrote", "another program replaced it");
-    return fchmod(fd, 0600) < 0 ? complain_errno(output, "cannot be made private", -errno) : 0;
+    /* A VM makes its dumps private. Changing the mode of another user's file takes CAP_FOWNER. */
+    bool is_private = (a.st_mode & ALLPERMS) == 0600;
+    return is_private || fchmod(fd, 0600) == 0
+               ? 0
+               : complain_errno(output, "cannot be made private", -errno);
 }
 
 static int take(const struct vm *vm, const char *pid, const char *output, bool all)

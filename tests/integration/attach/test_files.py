@@ -316,6 +316,33 @@ def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
     assert {p.name for p in inside.iterdir()} - before <= {f".java_pid{process.pid}"}
 
 
+def test_a_heap_dump_of_another_user_in_a_sticky_folder(vm, open_folder):
+    """Without CAP_FOWNER, as in examples/: the VM's user owns the file, and its mode is right already."""
+    process = vm()
+    folder = open_folder / "sticky"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    out = folder / "a.hprof"
+    capabilities = "--inh-caps=-fowner", "--bounding-set=-fowner"
+    done = subprocess.run(
+        [
+            "setpriv",
+            *capabilities,
+            lab.BUILD / "jvmscope",
+            "heap",
+            "dump",
+            "-o",
+            out,
+            str(process.pid),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0 and "cannot" not in done.stderr, done
+    assert out.stat().st_mode & 0o7777 == 0o600 and out.stat().st_uid == NOBODY
+
+
 @pytest.mark.jdks(17)
 def test_paths_of_the_vm_that_lead_elsewhere_are_marked(vm, open_folder, jvmscope):
     """Each path is checked separately: a VM with the same /tmp and another root folder may have the

@@ -60,6 +60,15 @@ ROWS = {
     "read-only-tmp": ([*TMP, "--remount-ro", "/tmp"], "", [], [], [], "read-only"),
     "hardened": (TMP, HARDENED, [], [], [], None),
     "hardened-other-uid": (TMP, HARDENED, OTHER_USER, [], [], None),
+    # As rootless Podman: the command's user made the VM's user namespace, and is root in it.
+    "hardened-rootless": (
+        [*TMP, "--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL"],
+        HARDENED.replace("remount,", "remount,bind,nosuid,nodev,"),
+        [],
+        OTHER_USER,
+        OTHER_USER,
+        None,
+    ),
     "hardened-without-admin": (TMP, HARDENED, [], [], without("sys_admin"), "CAP_SYS_ADMIN"),
     "hidepid": (TMP, "mount -o remount,hidepid=2 /proc &&", OTHER_USER, [], [], None),
     "hardened-hidepid": (
