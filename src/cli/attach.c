@@ -373,11 +373,7 @@ static int attach_one(struct capture *capture, const struct push_options *push, 
 
 static const char *reason_to_skip(const struct vm *vm)
 {
-    return vm->openj9            ? VM_IS_OPENJ9
-           : vm->attach_disabled ? "attach is disabled (-XX:+DisableAttachMechanism)"
-           : vm->dies_of_quit    ? vm_why_dies_of_quit(vm)
-           : vm_is_stopped(vm)   ? "it is stopped"
-                                 : NULL;
+    return vm_refusal(vm) ?: vm_is_stopped(vm) ? "it is stopped" : NULL;
 }
 
 /*

@@ -89,10 +89,11 @@ static void print_table(const struct vm_list *l)
                version, version, vm->version ? vm->version : "?", up, cpu);
         const char *command = vm->command ? vm->command : "?";
         bool cut = text_width(command, strlen(command)) > COMMAND_SHOWN;
-        const char *attach = vm->attach_disabled   ? "  (attach disabled)"
-                             : !vm->dies_of_quit   ? ""
-                             : vm->without_signals ? "  (no attach: -Xrs)"
-                                                   : "  (no attach: still starting)";
+        const char *attach = vm->attach_disabled            ? "  (attach disabled)"
+                             : vm->unproven && !vm->listens ? "  (attach perhaps disabled)"
+                             : !vm->dies_of_quit            ? ""
+                             : vm->without_signals          ? "  (no attach: -Xrs)"
+                                                            : "  (no attach: still starting)";
         const char *stopped = vm_is_stopped(vm) ? "  (stopped)" : "";
         printf("%.100s%s", command, cut ? "..." : "");
         print_where(vm);
@@ -121,7 +122,7 @@ static void print_json(const struct vm_list *l)
         json_key_bool(&j, "private_tmp", vm->other_tmp);
         json_key_bool(&j, "other_root", vm->other_root);
         json_key_bool(&j, "stopped", vm_is_stopped(vm));
-        json_key_bool(&j, "attachable", !vm->attach_disabled && !vm->dies_of_quit && !vm->openj9);
+        json_key_bool(&j, "attachable", !vm_refusal(vm));
         json_end_object(&j);
     }
     json_end_array(&j);

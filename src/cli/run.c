@@ -10,6 +10,7 @@
 #include "cli/push.h"
 #include "cli/recording.h"
 #include "cli/run_notes.h"
+#include "hotspot/layout.h"
 #include "options/control.h"
 #include "proto/agent.h"
 
@@ -240,17 +241,41 @@ static int read_outcomes(const struct run *run, bool *ret_refused, bool *ret_any
     return status;
 }
 
+/* Returns the flag with which the program was started to archive its classes, or NULL. */
+static const char *archive_flag(const struct run *run)
+{
+    static const char *const variables[] = {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS",
+                                            "_JAVA_OPTIONS"};
+    for (const char *const *flag = hotspot_archive_texts; *flag; flag++) {
+        char words[64];
+        snprintf(words, sizeof(words), "-XX:%s=", *flag);
+        for (int i = 0; i < run->program.count; i++)
+            if (strncmp(run->program.list[i], words, strlen(words)) == 0)
+                return *flag;
+        for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+            if (strstr(getenv(variables[i]) ?: "", words))
+                return *flag;
+    }
+    return NULL;
+}
+
 /* Complains that no VM has recorded anything. */
 static int say_no_recording(const struct run *run)
 {
     enum { VARIABLE_MAX = 1023 }; /* JDK 8 ignores the variable when it is longer */
 
-    char why[200] = "the program started no VM that took the agent";
+    char why[256] = "the program started no VM that took the agent";
     _cleanup_(buf_release) struct buf agent = BUF(1 << 20), variable = BUF(1 << 20);
     put_agent(run, &agent);
     if (!is_java(run) && !buf_error(&agent))
         put_variable(&variable, buf_str(&agent));
-    if (variable.len > VARIABLE_MAX)
+    const char *flag = archive_flag(run);
+    if (flag)
+        snprintf(why + strlen(why), sizeof(why) - strlen(why),
+                 ": JDK 17 and 21 refuse one that is there from the start while they archive "
+                 "classes (-XX:%s); jvmscope attach records them",
+                 flag);
+    else if (variable.len > VARIABLE_MAX)
         snprintf(why + strlen(why), sizeof(why) - strlen(why),
                  "; JDK 8 takes no more than %d characters of JAVA_TOOL_OPTIONS, and it had %zu",
                  VARIABLE_MAX, variable.len);

@@ -120,9 +120,9 @@ int target_open(struct vm *ret, const char *pid)
 {
     agent_progress = show_progress;
     int status = target_find(ret, pid);
-    if (status || !(ret->dies_of_quit || ret->openj9))
+    const char *why = status || ret->attach_disabled ? NULL : vm_refusal(ret);
+    if (!why)
         return status;
-    const char *why = ret->openj9 ? VM_IS_OPENJ9 : vm_why_dies_of_quit(ret);
     vm_release(ret);
     return complain(pid, why, NULL);
 }

@@ -325,6 +325,28 @@ static int read_layout(const struct hotspot_image *image, struct hotspot_layout 
     return 0;
 }
 
+int hotspot_layout_read_flags(const struct hotspot_image *image, struct hotspot_layout *ret)
+{
+    static const uint16_t members[] = {MEMBER(flag_name), MEMBER(flag_address), MEMBER(sizeof_flag),
+                                       MEMBER(flags), MEMBER(flag_count)};
+    struct search s = {0};
+    struct hotspot_layout layout = {0};
+    size_t found = 0;
+    if (hotspot_tables_visit(image, match, &s) < 0)
+        return -ENOTSUP;
+    for (size_t k = 0; k < ARRAY_SIZE(groups); k++)
+        for (size_t i = 0; i < groups[k].count; i++)
+            for (size_t m = 0; m < ARRAY_SIZE(members); m++)
+                if (groups[k].rows[i].member == members[m] && s.seen[k][i]) {
+                    store(&layout, &groups[k], &groups[k].rows[i], s.found[k][i]);
+                    found++;
+                }
+    if (found != ARRAY_SIZE(members) || layout.sizeof_flag <= 0)
+        return -ENOTSUP;
+    *ret = layout;
+    return 0;
+}
+
 /* The layout that was read last, and the address of the tables from which it was read. */
 static struct {
     pthread_mutex_t lock;
@@ -407,4 +429,21 @@ bool hotspot_flag_is_given(const struct hotspot_layout *layout, const struct hot
 {
     uint64_t address = hotspot_flag_address(layout, image, name), text;
     return address && image_u64(image, address, &text) == 0 && text;
+}
+
+const char *const hotspot_archive_texts[] = {"AOTCacheOutput", "AOTConfiguration",
+                                             "ArchiveClassesAtExit", NULL};
+const char *const hotspot_archive_switches[] = {"DumpSharedSpaces", "DynamicDumpSharedSpaces",
+                                                "RecordDynamicDumpInfo", NULL};
+
+const char *hotspot_archive_flag(const struct hotspot_layout *layout,
+                                 const struct hotspot_image *image)
+{
+    for (const char *const *n = hotspot_archive_texts; *n; n++)
+        if (hotspot_flag_is_given(layout, image, *n))
+            return *n;
+    for (const char *const *n = hotspot_archive_switches; *n; n++)
+        if (hotspot_flag(layout, image, *n))
+            return *n;
+    return NULL;
 }

@@ -71,6 +71,13 @@ struct hotspot_layout {
 int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why,
                         size_t size) must_check;
 
+/*
+ * Reads only what hotspot_flag_address and the functions after it need, from a VM of any version.
+ * Returns 0, or -ENOTSUP when its tables do not have it.
+ */
+int hotspot_layout_read_flags(const struct hotspot_image *image,
+                              struct hotspot_layout *ret) must_check;
+
 /* Returns the address of a VM flag by its name ("CheckJNICalls"); 0 when there is no such flag. */
 uint64_t hotspot_flag_address(const struct hotspot_layout *layout,
                               const struct hotspot_image *image, const char *name);
@@ -80,6 +87,20 @@ bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_imag
 /* Returns whether a flag whose value is a text has one; false also when there is no such flag. */
 bool hotspot_flag_is_given(const struct hotspot_layout *layout, const struct hotspot_image *image,
                            const char *name);
+
+/*
+ * The flags by which a VM makes an archive of its classes for later starts: those whose value is
+ * the name of a file, and switches. Both arrays end with NULL.
+ */
+extern const char *const hotspot_archive_texts[], *const hotspot_archive_switches[];
+/*
+ * Returns the one of them that is set, or NULL. A class that was changed is left out of the
+ * archive. Where it is one that every archive needs, such as java.lang.Thread, the VM writes none,
+ * and JDK 25 and later exit with 1. Recording the profile of a cache (-XX:AOTMode=record) is such a
+ * run as well.
+ */
+const char *hotspot_archive_flag(const struct hotspot_layout *layout,
+                                 const struct hotspot_image *image);
 
 /*
  * Visits each member that is set, in the form that tools/layouts prints: "offset

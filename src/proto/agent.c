@@ -74,10 +74,7 @@ static void free_names(char **names)
 static int check_load(int status, const char *text, struct buf *why)
 {
     if (strstr(text, "ynamic agent loading is not enabled"))
-        return say(why, -EOPNOTSUPP,
-                   "refuses agents (-XX:-EnableDynamicAgentLoading); `jcmd PID JFR.start` and "
-                   "`JFR.dump` make a recording that "
-                   "jvmscope reads");
+        return say(why, -EOPNOTSUPP, AGENTS_REFUSED);
     if (status == 0 || strstr(text, "return code: "))
         return 0;
     const char *end = strchr(text, '\n');
@@ -311,10 +308,8 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
                   struct buf *why)
 {
     char **mapped;
-    if (vm->openj9)
-        return say(why, -EOPNOTSUPP, VM_IS_OPENJ9);
-    if (vm->dies_of_quit)
-        return say(why, -EAGAIN, vm_why_dies_of_quit(vm));
+    if (vm_refusal(vm))
+        return say(why, -EOPNOTSUPP, vm_refusal(vm));
     int r = vm_mapped_files(vm, is_agent, &mapped);
     if (r == -ENOENT)
         return load ? load_and_exchange(vm, options, answer, why)

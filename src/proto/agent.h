@@ -11,6 +11,12 @@
 
 #include "proto/attach.h"
 
+/* What to say of a VM that loads no agent while it runs. */
+#define AGENTS_REFUSED                                                                             \
+    "it refuses agents (-XX:-EnableDynamicAgentLoading): start the program with jvmscope run or "  \
+    "-agentpath, or without that flag; `jcmd PID JFR.start` and `JFR.dump` make a recording that " \
+    "jvmscope reads"
+
 /*
  * Stores the path of the library, which lies next to the running command or where it is installed.
  * Returns 0 or -ENOENT.

@@ -118,8 +118,8 @@ static int say_stopped(struct buf *why)
 /* Wakes the VM's attach listener and waits for its socket. */
 static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
 {
-    if (!vm->takes_quit)
-        return say(why, -EAGAIN, vm_why_dies_of_quit(vm));
+    if (vm_refusal_to_wake(vm))
+        return say(why, -EOPNOTSUPP, vm_refusal_to_wake(vm));
     int r = make_trigger(vm, tmp);
     if (r == -EROFS)
         return say(why, r,
@@ -238,10 +238,8 @@ int attach_command(const struct vm *vm, const char *command, const char *const a
                    uint64_t limit_ns, const struct attach_waiting *waiting, struct buf *answer,
                    int *ret_status, struct buf *why)
 {
-    if (vm->attach_disabled)
-        return say(why, -EOPNOTSUPP, "attach is disabled (-XX:+DisableAttachMechanism)");
-    if (vm->openj9)
-        return say(why, -EOPNOTSUPP, VM_IS_OPENJ9);
+    if (vm_refusal(vm))
+        return say(why, -EOPNOTSUPP, vm_refusal(vm));
     /* A stopped VM would carry the command out when it continues, at a time that nobody expects. */
     if (vm_is_stopped(vm))
         return say_stopped(why);

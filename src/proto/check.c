@@ -2,11 +2,11 @@
 #include "proto/check.h"
 
 #include "base/file.h"
-#include "hotspot/hsperf.h"
 #include "proto/agent.h"
 #include "proto/attach.h"
 #include "proto/scratch.h"
 #include "proto/vm_files.h"
+#include "proto/vm_flags.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -20,52 +20,6 @@
 #include <unistd.h>
 
 enum { PROC_MAX = 16 << 20, CAP_SYS_ADMIN_BIT = 21, CAP_PERFMON_BIT = 38 };
-
-/* ---- how the VM was started ---- */
-
-/*
- * The last -XX:+NAME or -XX:-NAME of a text whose words are separated by any control character or
- * blank: 1, 0, or -1 for none.
- */
-static int last_flag(const char *text, size_t len, const char *name)
-{
-    static const char prefix[] = "-XX:";
-    size_t n = strlen(name), p = sizeof(prefix) - 1;
-    int found = -1;
-    for (size_t at = 0; at + p + 1 + n <= len; at++) {
-        const char *word = text + at;
-        bool begins = at == 0 || (unsigned char)word[-1] <= ' ' || word[-1] == '=';
-        bool ends = at + p + 1 + n == len || (unsigned char)word[p + 1 + n] <= ' ';
-        if (begins && ends && memcmp(word, prefix, p) == 0 && memcmp(word + p + 1, name, n) == 0 &&
-            (word[p] == '+' || word[p] == '-'))
-            found = word[p] == '+';
-    }
-    return found;
-}
-
-/*
- * Returns a flag as the VM publishes its arguments, or as its command line and environment have it.
- */
-static int flag_of(const struct vm *vm, const char *name)
-{
-    static const char *const places[] = {"cmdline", "environ"};
-    _cleanup_free_ uint8_t *counters = NULL;
-    size_t len;
-    int found = -1;
-    if (vm_counters(vm, &counters, &len) == 0) {
-        _cleanup_free_ char *arguments = hsperf_string(counters, len, "java.rt.vmArgs");
-        if (arguments)
-            found = last_flag(arguments, strlen(arguments), name);
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(places) && found < 0; i++) {
-        char path[64];
-        _cleanup_free_ uint8_t *text = NULL;
-        snprintf(path, sizeof(path), "/proc/%d/%s", vm->pid, places[i]);
-        if (read_file(path, PROC_MAX, &text, &len) == 0 && text)
-            found = last_flag((const char *)text, len, name);
-    }
-    return found;
-}
 
 /* The number after "Name:" in /proc/PID/status; `base` as for strtoull. */
 static bool status_number(const struct vm *vm, const char *name, int base, uint64_t *ret)
@@ -121,12 +75,8 @@ static enum check_verdict check_tmp(const struct vm *vm, struct buf *why)
 
 static enum check_verdict check_attach(const struct vm *vm, struct buf *why)
 {
-    if (vm->openj9)
-        return no(why, VM_IS_OPENJ9);
-    if (vm->attach_disabled)
-        return no(why, "it was started with -XX:+DisableAttachMechanism");
-    if (vm->dies_of_quit)
-        return no(why, vm_why_dies_of_quit(vm));
+    if (vm_refusal(vm))
+        return no(why, vm_refusal(vm));
     if (vm_is_stopped(vm))
         return no(why, "the process is stopped (SIGSTOP or a debugger): continue it");
     if (geteuid() && geteuid() != vm->uid)
@@ -148,15 +98,26 @@ static enum check_verdict check_record(const struct vm *vm, struct buf *why)
     enum check_verdict attach = check_attach(vm, why);
     if (attach != CHECK_YES)
         return attach;
-    int dynamic = flag_of(vm, "EnableDynamicAgentLoading");
-    if (dynamic == 0)
-        return no(why, "it was started with -XX:-EnableDynamicAgentLoading, which refuses agents; "
-                       "`jcmd PID JFR.start` makes a recording that jvmscope reads");
+    struct vm_flags flags;
+    vm_flags_open(&flags, vm);
+    bool refused = vm_flags_switch(&flags, "EnableDynamicAgentLoading") == 0;
+    bool is_given = arguments_switch(&flags.arguments, "EnableDynamicAgentLoading") >= 0;
+    const char *archive = vm_flags_archive(&flags);
+    vm_flags_close(&flags);
+    if (refused)
+        return no(why, AGENTS_REFUSED);
     if (agent_placeable(vm, why) < 0)
         return CHECK_NO;
-    if (dynamic < 0 && java_release(vm) >= 21)
-        buf_string(why, "the VM prints a warning to its standard error when an agent is loaded; "
-                        "-XX:+EnableDynamicAgentLoading keeps it from that");
+    if (archive)
+        buf_printf(why,
+                   "captures that change classes are refused, because the VM archives its classes "
+                   "for later starts (-XX:%s) and the archive would be lost",
+                   archive);
+    if (!is_given && java_release(vm) >= 21)
+        buf_printf(why,
+                   "%sthe VM prints a warning to its standard error when an agent is loaded; "
+                   "-XX:+EnableDynamicAgentLoading keeps it from that",
+                   archive ? "; " : "");
     return CHECK_YES;
 }
 
@@ -206,8 +167,11 @@ static enum check_verdict check_kernel(const struct vm *vm, struct buf *why)
 
 const char *check_why_no_counters(const struct vm *vm)
 {
-    return flag_of(vm, "UsePerfData") == 0
-               ? "it was started with -XX:-UsePerfData"
+    struct vm_flags flags;
+    vm_flags_open(&flags, vm);
+    bool off = vm_flags_switch(&flags, "UsePerfData") == 0;
+    vm_flags_close(&flags);
+    return off ? "it was started with -XX:-UsePerfData"
                : "its counters (/tmp/hsperfdata_USER/PID) are not there";
 }
 

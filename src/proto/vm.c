@@ -7,6 +7,7 @@
 #include "proto/container.h"
 #include "proto/unpublished.h"
 #include "proto/vm_files.h"
+#include "proto/vm_flags.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -163,22 +164,17 @@ static bool listens(const struct vm *vm)
     return tmp >= 0 && vm_has_socket(vm, tmp);
 }
 
-/*
- * Returns the command line as one text. For the java launcher this is what a VM publishes: the main
- * class with its arguments.
- */
-static char *command_line(pid_t pid, char **ret_command)
+/* Returns the command line as one text. */
+static char *command_line(pid_t pid)
 {
     char *text = NULL;
     size_t len;
     if (read_proc(pid, "cmdline", &text, &len) < 0)
         return NULL;
-    size_t command = len ? unpublished_main(text, len) : 0;
     for (size_t i = 0; i + 1 < len; i++) {
         if (!text[i])
             text[i] = ' ';
     }
-    *ret_command = command ? strdup(text + command) : NULL;
     return text;
 }
 
@@ -196,47 +192,89 @@ static bool has_xrs(const char *words)
     return false;
 }
 
-const char *vm_why_dies_of_quit(const struct vm *vm)
+const char *vm_refusal_to_wake(const struct vm *vm)
 {
+    if (vm->unproven)
+        return "a file of its arguments cannot be read, so it may run with "
+               "-XX:+DisableAttachMechanism, and attach would make it print a thread dump: run the "
+               "command as root";
+    if (vm->takes_quit && !vm->without_signals)
+        return NULL;
     return vm->without_signals
                ? "it runs with -Xrs and does not take SIGQUIT, and no attach listener has its "
                  "socket in /tmp, so attach would end it; it can be recorded with jvmscope run"
                : "it does not take SIGQUIT yet, so attach would end it: it is still starting";
 }
 
-static void read_counters(struct vm *vm)
+const char *vm_refusal(const struct vm *vm)
+{
+    if (vm->openj9)
+        return "it is an OpenJ9 VM, which takes no agent of HotSpot's; jvmscope reads the "
+               "recordings (JFR) that such a VM makes itself";
+    if (vm->attach_disabled)
+        return "attach is disabled (-XX:+DisableAttachMechanism): start the program with jvmscope "
+               "run or -agentpath, or without that flag";
+    return vm->listens ? NULL : vm_refusal_to_wake(vm);
+}
+
+/* Reads what the VM publishes of itself. Returns whether it publishes anything. */
+static bool read_counters(struct vm *vm)
 {
     _cleanup_free_ uint8_t *counters = NULL;
-    _cleanup_free_ char *command = NULL, *line = command_line(vm->pid, &command);
     size_t len = 0;
-    if (vm_counters(vm, &counters, &len) == 0) {
-        vm->command = hsperf_string(counters, len, "sun.rt.javaCommand");
-        vm->version = hsperf_string(counters, len, "java.property.java.vm.version");
-        /* Up to JDK 8 this is HotSpot's own version, such as "25.504-b01" for Java "1.8.0_504". */
-        char *java = hsperf_string(counters, len, "java.property.java.version");
-        bool old = java && strncmp(java, "1.", 2) == 0;
-        free(old ? vm->version : java);
-        vm->version = old ? java : vm->version;
-        _cleanup_free_ char *flags = hsperf_string(counters, len, "java.rt.vmFlags");
-        _cleanup_free_ char *arguments = hsperf_string(counters, len, "java.rt.vmArgs");
-        vm->without_signals = has_xrs(arguments) || has_xrs(flags);
-        /* The first capability says whether the VM supports attach. */
-        _cleanup_free_ char *able = hsperf_string(counters, len, "sun.rt.jvmCapabilities");
-        vm->attach_disabled = able && able[0] == '0';
-    } else {
-        vm->attach_disabled = line && strstr(line, "-XX:+DisableAttachMechanism");
-    }
+    if (vm_counters(vm, &counters, &len) < 0)
+        return false;
+    vm->command = hsperf_string(counters, len, "sun.rt.javaCommand");
+    vm->version = hsperf_string(counters, len, "java.property.java.vm.version");
+    /* Up to JDK 8 this is HotSpot's own version, such as "25.504-b01" for Java "1.8.0_504". */
+    char *java = hsperf_string(counters, len, "java.property.java.version");
+    bool old = java && strncmp(java, "1.", 2) == 0;
+    free(old ? vm->version : java);
+    vm->version = old ? java : vm->version;
+    _cleanup_free_ char *flags = hsperf_string(counters, len, "java.rt.vmFlags");
+    _cleanup_free_ char *arguments = hsperf_string(counters, len, "java.rt.vmArgs");
+    vm->without_signals = has_xrs(arguments) || has_xrs(flags);
+    /* The first capability says whether the VM supports attach. */
+    _cleanup_free_ char *able = hsperf_string(counters, len, "sun.rt.jvmCapabilities");
+    vm->attach_disabled = able && able[0] == '0';
+    return true;
+}
+
+/* The same of a VM that publishes nothing. */
+static void read_unpublished(struct vm *vm)
+{
+    struct vm_flags flags;
+    if (!vm->openj9)
+        vm->version = unpublished_version(vm);
+    vm_flags_open(&flags, vm);
+    vm->attach_disabled = vm_flags_switch(&flags, "DisableAttachMechanism") == 1;
+    vm->without_signals = vm_flags_switch(&flags, "ReduceSignalUsage") == 1;
+    vm->unproven = !flags.in_memory && flags.arguments.incomplete;
+    vm->command = TAKE(flags.arguments.command);
+    vm_flags_close(&flags);
+}
+
+static void describe(struct vm *vm)
+{
+    _cleanup_free_ char *line = command_line(vm->pid);
+    if (!read_counters(vm))
+        read_unpublished(vm);
     /*
      * An -Xrs after the main class is an argument of the program, so it counts only if the VM
      * ignores SIGQUIT.
      */
     vm->without_signals |= !vm->takes_quit && has_xrs(line);
-    if (!vm->command || !*vm->command) {
-        free(vm->command);
-        vm->command = command ? TAKE(command) : TAKE(line);
-    }
+    vm->listens = listens(vm);
+    vm->dies_of_quit = (!vm->takes_quit || vm->without_signals) && !vm->listens;
     if (!vm->version)
         vm->version = unpublished_version(vm);
+    if (vm->command && *vm->command)
+        return;
+    struct arguments arguments;
+    arguments_read(&arguments, vm);
+    free(vm->command);
+    vm->command = arguments.command ? TAKE(arguments.command) : TAKE(line);
+    arguments_release(&arguments);
 }
 
 int vm_read(struct vm *ret, pid_t pid)
@@ -265,8 +303,7 @@ int vm_read(struct vm *ret, pid_t pid)
     vm.other_root = stat("/", &ours) < 0 || fstat(vm.root_fd, &its) < 0 ||
                     ours.st_dev != its.st_dev || ours.st_ino != its.st_ino;
     vm.other_tmp = !vm_sees(&vm, "/tmp");
-    vm.dies_of_quit = !vm.takes_quit && !listens(&vm);
-    read_counters(&vm);
+    describe(&vm);
     *ret = vm;
     return 0;
 }

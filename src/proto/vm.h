@@ -13,12 +13,6 @@
 
 enum { VM_GROUPS = 64 };
 
-/* The reason to give when a request to an OpenJ9 VM is refused. */
-#define VM_IS_OPENJ9                                                                              \
-    "it is an OpenJ9 VM, which takes no agent of HotSpot's; jvmscope reads the recordings (JFR) " \
-    "that "                                                                                       \
-    "such a VM makes itself"
-
 struct vm {
     pid_t pid, inner_pid; /* in our pid namespace, in its own */
     uid_t uid;            /* effective ids in our user namespace */
@@ -36,10 +30,16 @@ struct vm {
     bool other_container; /* in lists: it runs in another container than we */
     bool other_tmp;       /* it has another /tmp than we: a container, or systemd's PrivateTmp= */
     bool attach_disabled; /* -XX:+DisableAttachMechanism */
-    bool takes_quit;      /* SIGQUIT, which wakes the attach listener, does not kill it */
     /*
-     * It takes no SIGQUIT, and no listener has made its socket, as with -Xrs one does when the VM
-     * starts: the VM is still starting, or its socket was removed
+     * Nothing proves that it takes SIGQUIT as a request to attach: it publishes no counters, its
+     * memory may not be read, and some of its arguments are unknown
+     */
+    bool unproven;
+    bool listens;    /* an attach listener has made its socket, or an earlier VM has left it */
+    bool takes_quit; /* SIGQUIT, which wakes the attach listener, does not kill it */
+    /*
+     * It takes no SIGQUIT, or the program itself takes it, and no listener has made its socket, as
+     * with -Xrs one does when the VM starts: the VM is still starting, or its socket was removed
      */
     bool dies_of_quit;
     bool without_signals; /* -Xrs */
@@ -57,8 +57,16 @@ struct vm {
 int vm_read(struct vm *ret, pid_t pid) must_check;
 void vm_release(struct vm *vm);
 
-/* The reason to give when a request to a VM whose dies_of_quit is set is refused. */
-const char *vm_why_dies_of_quit(const struct vm *vm);
+/*
+ * Returns why the VM must not be sent the signal that wakes its attach listener, or NULL. It would
+ * end the VM, or make it print a thread dump.
+ */
+const char *vm_refusal_to_wake(const struct vm *vm);
+/*
+ * Returns why the VM must not be sent a request, with what would change that, or NULL. A stopped
+ * VM is not among those (vm_is_stopped).
+ */
+const char *vm_refusal(const struct vm *vm);
 
 /*
  * Returns the contents of the counters that the VM publishes (hotspot/hsperf.h); the caller frees

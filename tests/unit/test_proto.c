@@ -159,6 +159,7 @@ static void a_vm_that_does_not_answer_is_given_up(void **state)
 {
     struct vm vm = {.pid = getpid(),
                     .inner_pid = getpid(),
+                    .listens = true,
                     .uid = geteuid(),
                     .gid = getegid(),
                     .root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};

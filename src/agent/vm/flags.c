@@ -3,7 +3,6 @@
 
 #include "agent/vm/image.h"
 #include "agent/vm/vm.h"
-#include "base/macro.h"
 #include "hotspot/layout.h"
 
 #include <pthread.h>
@@ -27,16 +26,6 @@ bool vm_flag(const char *name)
 
 const char *vm_archive_flag(void)
 {
-    static const char *const texts[] = {"AOTCacheOutput", "AOTConfiguration",
-                                        "ArchiveClassesAtExit"};
-    static const char *const switches[] = {"DumpSharedSpaces", "DynamicDumpSharedSpaces",
-                                           "RecordDynamicDumpInfo"};
     pthread_once(&once, read_layout);
-    for (size_t i = 0; known && i < ARRAY_SIZE(texts); i++)
-        if (hotspot_flag_is_given(&layout, &vm_image, texts[i]))
-            return texts[i];
-    for (size_t i = 0; known && i < ARRAY_SIZE(switches); i++)
-        if (hotspot_flag(&layout, &vm_image, switches[i]))
-            return switches[i];
-    return NULL;
+    return known ? hotspot_archive_flag(&layout, &vm_image) : NULL;
 }

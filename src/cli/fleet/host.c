@@ -316,9 +316,8 @@ static struct watched *find(struct host *h, pid_t pid, uint64_t start)
 static void update_vm(struct host *h, const struct vm *vm)
 {
     struct watched one = {.pid = vm->pid, .start = start_of(vm->pid)}, *w;
-    const char *why = vm->openj9            ? VM_IS_OPENJ9
-                      : vm->attach_disabled ? "attach is disabled (-XX:+DisableAttachMechanism)"
-                                            : NULL;
+    const char *why =
+        vm->dies_of_quit && !vm->openj9 && !vm->attach_disabled ? NULL : vm_refusal(vm);
     char pid[16];
     if (!vm_matches(vm, h->o->match) || !one.start)
         return;

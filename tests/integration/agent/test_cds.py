@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes still come from the VM's shared archive while samples and waits are recorded."""
+import os
 import re
 import subprocess
 
@@ -218,6 +219,11 @@ def test_a_vm_that_makes_an_archive_keeps_it(jdk, jvmscope, tmp_path):
             stderr=subprocess.PIPE,
         )
         assert java.stdout.readline() == "ready\n"
+        if attach:  # it is foretold, and nothing else keeps the VM from being recorded
+            checked = jvmscope("check", java.pid)
+            assert checked.returncode == 0 and re.search(
+                rf"record +yes: .*change classes are refused.*-XX:{flag}\)", checked.stdout
+            ), checked
         told = [jvmscope("attach", *words, java.pid).stderr for words in attach]
         _, errors = java.communicate(timeout=120)
         assert java.returncode == 0, errors
@@ -233,3 +239,23 @@ def test_a_vm_that_makes_an_archive_keeps_it(jdk, jvmscope, tmp_path):
     if jdk.version >= 25:  # earlier VMs exit when an agent is there from the start
         assert why in made(jdk.agent(f"always=y,file={tmp_path}/a.ring"))
         assert why not in made(jdk.agent(f"cpu=samples,format=r,file={tmp_path}/y.jfr"))
+
+
+@pytest.mark.jdks(17, 21)
+@pytest.mark.parametrize("by", ["argument", "variable"])
+def test_run_says_that_a_vm_that_makes_an_archive_takes_no_agent(jdk, tmp_path, by):
+    """Such a VM exits because of the agent. The message used to be that there was no VM."""
+    flag = f"-XX:ArchiveClassesAtExit={tmp_path}/archive"
+    java = ["java", *([flag] if by == "argument" else []), "-cp", lab.compiled("Busy"), "Busy", "0"]
+    given = {"JAVA_TOOL_OPTIONS": flag} if by == "variable" else {}
+    done = lab.jvmscope(
+        "run",
+        "--cpu",
+        "-o",
+        tmp_path / "x.jfr",
+        "--",
+        *jdk.command(*java),
+        env={**os.environ, **given},
+    )
+    assert done.returncode and "archive classes (-XX:ArchiveClassesAtExit)" in done.stderr, done
+    assert "jvmscope attach records them" in done.stderr and "dumping" in done.stdout + done.stderr

@@ -186,7 +186,11 @@ def test_a_command_whose_vm_gives_no_answer_is_ended_by_the_second_signal(jdk, t
 def test_disabled_attach_and_agents_are_named(jdk, jvmscope, busy):
     pid = busy("-Xmx32m", "-XX:+DisableAttachMechanism").pid
     done = jvmscope("attach", "-t", "1s", pid)
-    assert done.returncode == 1 and "attach is disabled" in done.stderr
+    assert (
+        done.returncode == 1
+        and "attach is disabled" in done.stderr
+        and "jvmscope run" in done.stderr
+    )
     if jdk.version >= 9:
         pid = busy("-Xmx32m", "-XX:-EnableDynamicAgentLoading").pid
         done = jvmscope("attach", "-t", "1s", pid)

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The flags of a running VM, without asking it: in its own memory, where they are whatever set them
+ * (a program that made the VM with options of its own has no word of them anywhere else). Where we
+ * may not read the memory, the VM's arguments say what they can.
+ */
+#pragma once
+
+#include "hotspot/layout.h"
+#include "proto/arguments.h"
+#include "proto/vm_memory.h"
+
+struct vm_flags {
+    struct vm_memory memory;
+    struct hotspot_layout layout;
+    bool in_memory; /* the flags are read in the VM's memory */
+    struct arguments arguments;
+};
+
+/* vm->version need be known. */
+void vm_flags_open(struct vm_flags *ret, const struct vm *vm);
+void vm_flags_close(struct vm_flags *f);
+
+/* 1 or 0, or -1 where there is no such flag or no argument names it. */
+int vm_flags_switch(struct vm_flags *f, const char *name);
+/*
+ * Returns the flag by which the VM makes an archive of its classes ("AOTCacheOutput"), or NULL
+ * (hotspot_archive_flag).
+ */
+const char *vm_flags_archive(struct vm_flags *f);
