@@ -451,8 +451,12 @@ int heap_shape_infer(struct heap_dump *d, uint32_t alignment, const struct heap_
     return infer_mirror(d);
 }
 
-uint64_t heap_fields_end(const struct heap_dump *d, const struct heap_class *c,
-                         const struct hprof_item *item)
+/*
+ * Returns the number of bytes after an instance's fields (the frames of a stack chunk), if its
+ * class says how many there are.
+ */
+static uint64_t fields_end(const struct heap_dump *d, const struct heap_class *c,
+                           const struct hprof_item *item)
 {
     if (!c->words_at || item->body_len < c->words_at + 3u)
         return 0;
@@ -472,7 +476,7 @@ uint64_t heap_item_size(const struct heap_dump *d, const struct hprof_item *item
         return d->shape.alignment * 2;
     const struct heap_class *c = &d->classes.data[class];
     if (unlikely(c->words_at) && item->tag == HPROF_INSTANCE_DUMP)
-        return align_up(c->size + heap_fields_end(d, c, item), d->shape.alignment);
+        return align_up(c->size + fields_end(d, c, item), d->shape.alignment);
     return item->tag == HPROF_CLASS_DUMP ? c->mirror_size
            : class == d->class_class     ? d->shape.mirror_base
                                          : c->size;

@@ -27,9 +27,3 @@ int heap_shape_infer(struct heap_dump *d, uint32_t alignment, const struct heap_
 void heap_shape_apply(struct heap_dump *d);
 /* Marks the classes that have fields only the VM knows. */
 void heap_shape_mark_injected(struct heap_dump *d);
-/*
- * Returns the number of bytes after an instance's fields (the frames of a stack chunk), if its
- * class says how many there are.
- */
-uint64_t heap_fields_end(const struct heap_dump *d, const struct heap_class *c,
-                         const struct hprof_item *item);

@@ -29,7 +29,7 @@ struct finder {
     VEC(struct heap_root) roots;
     VEC(uint64_t) classes; /* offsets of CLASS DUMPs */
     VEC(uint64_t) methods; /* of instances of survey.method */
-    /* behind: bytes after the fields of instances of survey.grows. */
+    /* behind: by how many bytes instances of survey.grows are larger than their class says. */
     uint64_t min, max, bits, bad_at, behind;
     bool bad;
 };
@@ -112,7 +112,7 @@ static inline int take_item(struct survey *s, struct finder *f, const struct hpr
             return -ENOMEM;
         t = tally_of(f, item->class_id);
         if (unlikely(s->grows) && item->class_id == s->grows->id)
-            f->behind += heap_fields_end(s->dump, s->grows, item);
+            f->behind += heap_item_size(s->dump, item) - s->grows->size;
         if (unlikely(item->class_id == s->method) &&
             vec_push(&f->methods, (uint64_t)(item->start - s->dump->data)) < 0)
             return -ENOMEM;
