@@ -139,6 +139,7 @@ struct capture {
 };
 
 #define OPTION_BIT(o) (UINT64_C(1) << (o))
+_Static_assert(OPTION_COUNT <= 64, "a set of options has a bit for each");
 
 /*
  * In the order in which HPROF writes its sections: heap, monitor, sites, samples, times (like the

@@ -28,6 +28,8 @@ static void put_row(struct json *j, const struct option_row *row)
     json_u64(j, row->max);
     json_key(j, "hidden");
     json_u64(j, row->hidden);
+    json_key(j, "gives");
+    json_u64(j, (uint64_t)row->gives);
     json_end_object(j);
 }
 

@@ -334,6 +334,29 @@ def test_no_test_imports_another():
     assert not {name: of for name, of in found.items() if of}
 
 
+def test_sources_are_formatted():
+    """clang-format, black and prettier would change nothing."""
+    files = subprocess.run(
+        ["git", "ls-files", "*.c", "*.h", "*.py", "*.ts", "*.tsx", "*.mjs"],
+        cwd=lab.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    c = [f for f in files if f.endswith((".c", ".h")) and not f.startswith("src/agent/probe/")]
+    python = [f for f in files if f.endswith(".py")]
+    page = [f for f in files if f.endswith(("ts", "tsx", "mjs"))]
+    prettier = [lab.ROOT / "web/node_modules/.bin/prettier", "--config", "web/package.json"]
+    for command, of in [
+        (["clang-format", "--dry-run", "-Werror"], c),
+        (["black", "--quiet", "--check"], python),
+        ([*prettier, "--log-level", "warn", "--check"], page),
+    ]:
+        assert len(of) > 50, command
+        done = subprocess.run([*command, *of], cwd=lab.ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+
+
 def test_sources_keep_the_rules_of_style():
     """tools/style finds nothing in the sources, and finds each kind of offence where there is
     one.
