@@ -9,12 +9,14 @@
 
 /*
  * Returns the time of a clock (CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_THREAD_CPUTIME_ID ...) in
- * nanoseconds. Safe in a signal handler.
+ * nanoseconds, or 0 if there is no such clock, as that of a thread that has ended. Safe in a signal
+ * handler.
  */
 static inline uint64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(clock, &t);
+    if (clock_gettime(clock, &t) < 0)
+        return 0;
     return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
 }
 

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/class_name.h"
+#include "base/clock.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/generated_name.h"
@@ -22,6 +23,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -593,9 +597,29 @@ static void memory_that_was_touched_is_counted_until_it_is_freed(void **state)
     assert_int_equal(mapped_resident(), before);
 }
 
+static void *own_id(void *ret)
+{
+    *(pid_t *)ret = gettid();
+    return NULL;
+}
+
+static void an_ended_thread_has_used_no_time(void **state)
+{
+    pthread_t thread;
+    pid_t id;
+    assert_int_equal(pthread_create(&thread, NULL, own_id, &id), 0);
+    pthread_join(thread, NULL);
+    while (tgkill(getpid(), id, 0) == 0)
+        sched_yield();
+    /* The clock of a thread's CPU time, as in slot_clock. */
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(clock_ns((clockid_t)(~(unsigned)id << 3 | 6)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_ended_thread_has_used_no_time),
         cmocka_unit_test(map_agrees_with_a_plain_array),
         cmocka_unit_test(an_element_is_that_of_the_sorted_numbers),
         cmocka_unit_test(texts_of_either_encoding_are_equal),
