@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent can capture: one table row in capture.c and one file in capture/ for each.
- * session.c calls the rows.
+ * What the agent can capture. Each capture is a row of captures[], listed in capture_list.h, and is
+ * defined in a file or folder of capture/ ("control" in control/). The files of session/ call the
+ * rows.
  *
  * Life cycle of a row in a session that requests it: check (of all rows, before anything else is
  * done) -> load (once; in the OnLoad phase when the library was loaded at start-up, before any
@@ -9,10 +10,10 @@
  * any number of flush, save, dump and status -> stop -> its events are disabled and none of its
  * callbacks runs any more -> release. A failure in check, load, start or begin is reported through
  * `why`, and the session does not begin. In that case stop runs for the rows whose start was called
- * and release for those whose load was called, whether that call succeeded, failed at its first
- * step or half-way: both undo only what has been done. flush, save, dump, status, stop and release
- * run one at a time, on an attached thread, under the session's lock. They may use JNI and JVM TI,
- * and must not wait for a Java thread.
+ * and release for those whose load was called, whether that call succeeded or failed at any of its
+ * steps: both undo only what has been done. flush, save, dump, status, stop and release run one at
+ * a time, on an attached thread, under the session's lock. They may use JNI and JVM TI, and must
+ * not wait for a Java thread.
  */
 #pragma once
 
@@ -36,7 +37,7 @@ struct capture {
     const char *name; /* used in messages and counters: "cpu=samples" is named cpu */
     /* title of its section, in the line that verbose=y prints at a dump; NULL: none */
     const char *title;
-    /* the options that it implements, as bits OPTION_BIT(OPT_X); for messages */
+    /* the options that it implements, as OPTION_BIT of each; for messages */
     uint64_t options;
     /* capabilities without which the session does not begin; the message names the option */
     jvmtiCapabilities needs;
@@ -57,7 +58,7 @@ struct capture {
 
     bool (*wanted)(const struct options *o);
     /* All of these may be NULL. They return 0, or a negative errno with a sentence in `why`. */
-    /* whether its options can be carried out; has no side effects */
+    /* checks whether its options can be carried out; has no side effects */
     int (*check)(const struct options *o, struct buf *why);
     int (*load)(struct session *s, struct buf *why);
     int (*start)(struct session *s, JNIEnv *jni, struct buf *why);
@@ -92,7 +93,10 @@ struct capture {
      * flush, save, prepare and dump are not called, nor, at the end of the VM, any other function.
      */
     bool (*reachable)(void);
-    unsigned unsaved; /* its loss, in milliseconds, when a recording ends meanwhile */
+    /*
+     * an enum jfr_loss: milliseconds that are lost when a recording ends while it is not reachable
+     */
+    unsigned unsaved;
     void (*stop)(struct session *s, JNIEnv *jni);
     void (*release)(struct session *s);
     /* ten times a second: moves data from buffers into the recording */
@@ -100,9 +104,10 @@ struct capture {
     /* between two flushes: handles what must not wait as long */
     void (*drain)(struct session *s, JNIEnv *jni);
     /*
-     * Every few seconds, for recordings only: writes what is only counted and has changed since the
-     * last time, so that the file contains it if the VM is killed. Returns the number of events
-     * written, and clears *ret_all when it left some for a later time.
+     * Every two seconds, or less often when it takes long (SESSION_SAVE_NS), for recordings only:
+     * writes what is only counted and has changed since the last time, so that the file contains it
+     * if the VM is killed. Returns the number of events written, and clears *ret_all when it left
+     * some for a later time.
      */
     uint64_t (*save)(struct session *s, JNIEnv *jni, bool *ret_all);
     /*
@@ -141,10 +146,7 @@ struct capture {
 #define OPTION_BIT(o) (UINT64_C(1) << (o))
 _Static_assert(OPTION_COUNT <= 64, "a set of options has a bit for each");
 
-/*
- * In the order in which HPROF writes its sections: heap, monitor, sites, samples, times (like the
- * original).
- */
+/* The rows in the order of capture_list.h. */
 #define CAPTURE(name) extern const struct capture capture_##name;
 #include "agent/capture_list.h"
 #undef CAPTURE

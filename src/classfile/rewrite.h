@@ -120,8 +120,8 @@ void code_ref(struct buf *s, enum opcode op,
 void code_load(struct buf *s, char type, unsigned local);
 void code_store(struct buf *s, char type, unsigned local);
 /*
- * Pushes an int with the shortest instruction, which may add a constant. Returns 0 or an error of
- * rewrite_integer.
+ * Pushes an int with the shortest instruction, which may add a constant. Returns 0, or -ENOMEM or
+ * an error of the constant pool.
  */
 int code_int(struct rewrite *w, struct buf *s, int32_t v) must_check;
 int code_long(struct rewrite *w, struct buf *s, int64_t v) must_check;

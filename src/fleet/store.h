@@ -91,7 +91,7 @@ struct store_finding {
 
 /* The frames of a stack, the outermost first. */
 struct store_stack {
-    const uint32_t *frames; /* for store_read_frame */
+    const uint32_t *frames; /* numbers of frames; clickhouse.h reads them */
     size_t depth;
 };
 

@@ -127,7 +127,7 @@ static inline enum choice choose(const struct ring_taking *t, const struct ring_
     }
     /*
      * A wait may have been reported as still going on. Its end must be kept in a chunk that
-     * learn_ends did not read.
+     * ring_learn_ends did not read.
      */
     return (e->ends >= t->from || (!begins && e->kind->lasts && e->kind->has_thread)) &&
                    e->ends <= t->until

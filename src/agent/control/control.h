@@ -38,13 +38,13 @@ struct halted {
 
 void control_lock(void);
 void control_unlock(void);
-/* Enters a thread; NULL when there are too many. With the lock. */
+/* Adds a thread to the table; NULL when there are too many. With the lock. */
 struct halted *halted_add(JNIEnv *jni, jthread t, const char *name, const char *why);
 struct halted *halted_find(JNIEnv *jni, jthread t);
 
 /* One jvmscope.Control event. With the lock. */
 void control_record(const char *thread, const char *command, const char *outcome);
-/* Writes what the error says after `what` in c->i->why; returns the matching errno. */
+/* Writes `what` and the reason of the error to c->i->why; returns the matching negative errno. */
 int control_error(struct control_call *c, const char *what, jvmtiError e) must_check;
 /* Writes "pkg.Class.method:12" to `to`. */
 void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size);

@@ -25,13 +25,16 @@ struct batches {
  * delayed by more than 4 ms, unless all pauses together would exceed 30 ms per class or 60 s.
  */
 void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n);
-/* Returns whether batches_run is at work, and how far it is. Any thread. */
+/*
+ * Returns whether batches_run is at work, and how many classes of how many it has handled. Any
+ * thread.
+ */
 bool batches_progress(int *ret_done, int *ret_of);
 /* Sleeps for a while. False: the VM is ending, and the remaining classes are to be skipped. */
 bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns);
 /*
  * Sets whether another thread waits for the work in progress, which then continues without pauses.
- * Calls are counted. Any thread.
+ * Several threads may wait: each `true` is undone by one `false`. Any thread.
  */
 void batches_hurry(bool on);
 /* The VM is ending: work in progress skips the remaining classes. Any thread. */

@@ -49,9 +49,10 @@ struct choice_guess {
 };
 
 /*
- * Considers a class. means: whether the name would match the class if it had this name.
+ * Considers a class as a guess. means: returns whether the user's name would match a class with the
+ * name that it receives.
  */
 void choice_guess_see(struct choice_guess *g, struct str class_name,
                       bool (*means)(void *context, struct str name), void *context);
-/* The same for a class whose name differs from the wanted one in upper and lower case only. */
+/* Considers a class whose name differs from the wanted one only in upper and lower case. */
 void choice_guess_case(struct choice_guess *g, struct str class_name, const char *wanted);

@@ -14,9 +14,9 @@ enum { CLIENTS_MAX = 8 };
 extern _Atomic(const struct instrument_client *) instrument_clients[CLIENTS_MAX];
 
 /*
- * Since the first client began. left: methods left unchanged, by reason. refused: classes that the
- * VM refused, or malformed ones. unmodifiable: among the loaded classes. nameless: JDK 8's
- * anonymous classes.
+ * Counts since the first client began. left: methods left unchanged, by reason. refused: classes
+ * that the VM refused, or malformed ones. unmodifiable: loaded classes that the VM does not allow
+ * to be changed. nameless: JDK 8's anonymous classes.
  */
 extern struct instrument_tally {
     _Atomic uint64_t classes, methods, left[LEFT_REASONS], refused, unmodifiable, nameless;

@@ -103,14 +103,15 @@ bool instrument_is_jdk(struct str class_name);
 /* Returns whether instrument_choose selects a method. */
 bool instrument_chosen(struct str class_name, struct str method, struct str descriptor);
 /*
- * Adds a client and applies it to all loaded classes. In the live phase; when attached, this may
- * take half a minute.
+ * Adds a client and applies it to all loaded classes. To be called in the live phase; in a VM that
+ * was already running it may take half a minute. Returns 0 or a negative errno with a sentence in
+ * why.
  */
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why) must_check;
 /*
- * Applies a client that was added once more, because it wants other classes or edits them in
- * another way. Its probes go on in the meantime: a class has the old ones or the new ones. Returns
- * 0, -ENOENT if it was not added, or -EPROTO when the VM does not list its classes.
+ * Applies a client again that was added before, because it wants other classes or edits them in
+ * another way. Meanwhile each class has either the old probes or the new ones. Returns 0, -ENOENT
+ * if the client was not added, or -EPROTO when the VM does not list its classes.
  */
 int instrument_change(const struct instrument_client *c, JNIEnv *jni) must_check;
 /*
@@ -131,9 +132,9 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni);
  */
 void instrument_off_later(const struct instrument_client *c, JNIEnv *jni);
 /*
- * Removes the probes that instrument_off_later left. This may take half a minute; instrument_on
- * waits for it, and has it continue without pauses. Returns at once when there is nothing to do or
- * another thread is doing it.
+ * Removes the probes that instrument_off_later left. This may take half a minute; an instrument_on
+ * that is called meanwhile waits for it and makes it continue without pauses. Returns at once when
+ * there is nothing to do or another thread is doing it.
  */
 void instrument_restore(JNIEnv *jni);
 /* Returns whether a thread is in instrument_restore, or probes wait for it. Any thread. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instruments classes that are loaded already, or takes the probes out of them. */
+/* Instruments classes that are loaded already, or removes the probes from them. */
 #pragma once
 
 #include "agent/instrument/instrument.h"

@@ -99,8 +99,8 @@ static void arguments(const struct native_frame *f, struct str descriptor, jvalu
 }
 
 /*
- * Returns a client and prevents its removal until leave_client; NULL when it is not present or does
- * not want the method.
+ * Returns a client and prevents its removal until natives.inside is decreased again; NULL when it
+ * is not present or does not want the method.
  */
 static const struct native_client *enter_client(const struct row *r, int k, int *ret_number)
 {

@@ -46,8 +46,8 @@ struct native_client {
     const char *name;
     bool (*wants_class)(struct str class_name);
     /*
-     * A number, or negative to leave the method alone. Called only for methods whose code is known:
-     * others are asked for when they are linked. Any thread; no JNI.
+     * Returns a number for the method, or a negative value to leave it alone. Called for methods
+     * whose code is known, and for the others when they are linked. Any thread; no JNI.
      */
     int (*wants)(const struct native_method *m);
     /*
@@ -59,15 +59,15 @@ struct native_client {
 };
 
 /*
- * Called in the live phase, once for each client until it is removed. -ENOTSUP with a sentence in
- * why: not supported on this processor or VM.
+ * Adds a client; to be called in the live phase. Returns 0, or -ENOTSUP with a sentence in why when
+ * calls of native methods cannot be observed on this processor or VM.
  */
 int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why) must_check;
-/* Asks the clients again which methods they want; calls go on being reported in the meantime. */
+/* Asks the clients again which methods they want; calls are still reported meanwhile. */
 void native_calls_change(JNIEnv *jni);
 /*
- * When it returns, no function of the client is running, and methods that no other client wants
- * have their original binding.
+ * Removes a client. When it returns, no function of the client is running, and methods that no
+ * other client wants have their original binding.
  */
 void native_calls_off(const struct native_client *c, JNIEnv *jni);
 /* Appends status lines "native.methods N" ... */

@@ -4,7 +4,7 @@
  * embedded, and defined once per process in java.lang with the bootstrap loader, where every class
  * and module can access them. Names that depend on the JDK are inserted when they are defined. The
  * VM finds their native methods by name in the agent's library; each class has a static method
- * bind() that calls all of them once, because instrumented code must not run into the lookup.
+ * bind() that calls all of them once, so that the lookup does not happen in instrumented code.
  */
 #pragma once
 
@@ -37,8 +37,8 @@ int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static);
 int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field,
                            const char *descriptor);
 /*
- * The same of a linked class at hand or a superclass of it; initialises no class. Leaves local
- * references.
+ * The same for a field of a linked class or one of its superclasses. Initializes no class. Leaves
+ * local references.
  */
 int64_t probe_class_field_offset(JNIEnv *jni, jclass class, const char *field,
                                  const char *descriptor);

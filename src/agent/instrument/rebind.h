@@ -17,9 +17,9 @@ struct rebind_row {
 };
 
 /*
- * Binds them to our functions, or back to the originals; `more` (NULL: none) may bind natives of
- * further classes of the boot loader and returns their number. Returns how many were bound, or
- * -EPROTO when the VM refuses. One call at a time.
+ * Binds the methods of the rows to our functions, or back to the originals; `more` (NULL: none) may
+ * bind natives of further classes of the boot loader and returns their number. Returns how many
+ * were bound, or -EPROTO when the VM refuses. One call at a time.
  */
 int rebind_natives(JNIEnv *jni, const struct rebind_row *rows, size_t n, bool ours,
                    int (*more)(JNIEnv *jni, bool ours)) must_check;

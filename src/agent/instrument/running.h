@@ -11,10 +11,11 @@ struct jfr_writer;
 struct method;
 
 /*
- * Counts as lost the methods that run in any platform thread with code that the VM has replaced
- * since, of those that `is_meant` says (NULL: that were chosen, instrument_choose), and names them,
- * those of the program first. Such a call contains no probe; the next call of the method does. To
- * be called after instrument_on() in a VM that was already running.
+ * Counts as lost the methods that some platform thread still runs with code that the VM has since
+ * replaced, and names them, those of the program first. Considers methods for which `is_meant`
+ * returns true (NULL: those that instrument_choose has selected). The calls in progress contain no
+ * probe; the next call of the method does. To be called after instrument_on() in a VM that was
+ * already running.
  */
 void instrument_lose_running(struct jfr_writer *w, JNIEnv *jni, enum jfr_loss loss,
                              bool (*is_meant)(const struct method *m));

@@ -18,8 +18,8 @@ struct scan {
 };
 
 /*
- * Moves the classes that are to be changed to the front and returns their number. Classes that the
- * VM does not show are included.
+ * Moves the classes that have to be changed to the front of the array and returns their number.
+ * Classes whose code the VM does not show are among them.
  */
 int scan_loaded(JNIEnv *jni, const struct scan *s, jclass *classes, int n);
 

@@ -17,8 +17,8 @@ enum { TRACE_EMPTY = 300000, CLASS_FIRST = 100001 };
 struct dictionary;
 
 /*
- * For an open output; the options say whether to write line numbers and threads. Both must outlive
- * it. NULL: out of memory.
+ * Creates the dictionary of an open output; the options determine whether it has line numbers and
+ * threads. Both must outlive it. NULL: out of memory.
  */
 struct dictionary *dictionary_new(struct out *out, const struct options *o);
 void dictionary_free(struct dictionary *d);

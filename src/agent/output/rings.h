@@ -7,9 +7,12 @@
 
 #include <stdbool.h>
 
-/* Marks an open ring as being written, until its descriptor is closed. */
+/* Marks an open ring as being written by this VM, until its descriptor is closed. */
 void ring_hold(int fd);
-/* Returns whether a VM writes the ring with this name; it may be the calling one. */
+/* Returns whether a VM, which may be the calling one, writes the ring at a path. */
 bool ring_is_held(const char *path);
-/* Removes all but the newest rings of this user in a folder that no VM writes any more. */
+/*
+ * Of the rings in a folder that belong to this user and that no VM writes any more, removes all but
+ * the newest.
+ */
 void rings_tidy(const char *folder);

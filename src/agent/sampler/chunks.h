@@ -8,7 +8,7 @@
 #include <jni.h>
 
 /*
- * Finds out where a virtual thread's frames are in the heap (JDK 25 and later on x86-64). Returns
+ * Determines where a virtual thread's frames are in the heap (JDK 25 and later on x86-64). Returns
  * false when that is unknown, or when the collector moves objects while the program runs. Must be
  * called from a thread of the VM.
  */

@@ -13,8 +13,9 @@
 #include <stdint.h>
 
 struct ring_record {
-    _Atomic uint64_t stamp; /* the record's position, and a flag that it is complete */
-    uint64_t bytes;         /* including this head; a multiple of 64 */
+    /* the record's position, with RING_COMPLETE once the record is complete */
+    _Atomic uint64_t stamp;
+    uint64_t bytes; /* including this head; a multiple of 64 */
 };
 
 /* Flags in a stamp; the position is a multiple of 64. */
@@ -29,8 +30,9 @@ struct ring {
 };
 
 /*
- * Returns 0 or -ENOMEM. Only the first pages are in memory, because all of them take the start of a
- * program half a millisecond; ring_fill, on another thread, brings the others.
+ * Allocates a ring. Returns 0 or -ENOMEM. Only its first pages are resident, because making all of
+ * them resident would delay the program's start by half a millisecond; ring_fill makes the others
+ * resident, on another thread.
  */
 int ring_open(struct ring *r, uint64_t size) must_check;
 void ring_fill(struct ring *r);

@@ -102,7 +102,9 @@ void sampler_settle(void);
 void sampler_release(void);
 /* Passes the samples that were kept to f, outside signal handlers. */
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context);
-/* Takes memory for stacks that are copied, of which sampler_start takes little. */
+/*
+ * Makes the memory for copied stacks resident, of which sampler_start makes only a little resident.
+ */
 void sampler_fill(void);
 
 /*

@@ -26,23 +26,23 @@ struct slot {
     struct perf_clock perf;
     /* The CPU time of the thread up to which intervals were accounted for, except `since`. */
     uint64_t due_ns;
-    uint32_t since;          /* intervals since the tick was last shifted */
-    _Atomic uint64_t ticks;  /* ticks of the timer that were handled */
-    uint64_t armed_ns;       /* when the first tick after the last setting of the timer was due */
-    uint64_t armed_ticks;    /* the value of `ticks` then */
-    uint64_t shift_round;    /* the round in which slot_shift_later last shifted the tick */
-    uint32_t skips;          /* how often in succession it did not, because a tick was under way */
+    uint32_t since;         /* intervals since the tick was last shifted */
+    _Atomic uint64_t ticks; /* ticks of the timer that were handled */
+    uint64_t armed_ns;      /* when the first tick after the last setting of the timer was due */
+    uint64_t armed_ticks;   /* the value of `ticks` then */
+    uint64_t shift_round;   /* the round in which slot_shift_later last shifted the tick */
+    /* how many times in succession slot_shift_later did not, because a tick was pending */
+    uint32_t skips;
     uint32_t owed;           /* perf: additional intervals that the next sample stands for */
     uint64_t cpu_ns;         /* the thread's CPU time at the last visit */
     _Atomic uint32_t weight; /* intervals that the visitor's pending signals stand for */
     uint32_t repeated;       /* wall: intervals since the last sample, all idle */
     uint64_t upto_ns;        /* wall: the time up to which intervals were accounted for */
     uint64_t begun_ns;       /* the thread's CPU time when its sampling began */
-    uint32_t
-        unsignalled; /* intervals that had ended before sampling did and that no signal reported */
-    bool waited;     /* slots_work has left them for its next call */
-    bool seen;       /* it was visited before */
-    bool settling;   /* wall: the last visit sent a signal, whose handling used CPU time */
+    uint32_t unsignalled; /* intervals that ended during the sampling and that no signal reported */
+    bool waited;          /* slots_work has left the slot for its next call */
+    bool seen;            /* it was visited before */
+    bool settling;        /* wall: the last visit sent a signal, whose handling used CPU time */
     atomic_bool
         blocked; /* wall: the last signal interrupted a blocking call, to which it returns */
 };
@@ -71,7 +71,10 @@ struct slots_options {
 
 int slots_start(const struct slots_options *o) must_check;
 void slots_stop(void);
-/* Call after slots_stop and the last slot_shift_later: reports the intervals not heard of. */
+/*
+ * Reports the intervals that no signal reported. Call it after slots_stop and the last
+ * slot_shift_later.
+ */
 void slots_settle(void);
 /* Call after slots_stop, when no handler is running. */
 void slots_release(void);

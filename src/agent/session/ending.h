@@ -28,16 +28,16 @@ void ending_stop_collections(bool wait);
  * thread in the live phase.
  */
 bool collect_garbage(JNIEnv *jni);
-void collect_if_possible(JNIEnv *jni); /* does not create an object to find out whether it ran */
+void collect_if_possible(JNIEnv *jni); /* the same, without an object to find out whether it ran */
 /*
  * A weak reference to an object that is otherwise unreachable, which a collection clears; NULL: out
  * of memory.
  */
 jweak collect_make_garbage(JNIEnv *jni);
 /*
- * Calls f, a function that makes the VM collect, instead of collect_garbage. `collect` says to f
- * whether it may. No other collection of ours begins meanwhile. Returns the result of f.
- * ret_collected may be NULL.
+ * Calls f, which makes the VM collect in another way than collect_garbage if its argument `collect`
+ * is true. No other collection of ours begins meanwhile. Returns the result of f. *ret_collected is
+ * as the result of collect_garbage; ret_collected may be NULL.
  */
 int collect_and(JNIEnv *jni, int (*f)(JNIEnv *jni, bool collect, void *context), void *context,
                 bool *ret_collected);

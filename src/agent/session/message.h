@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages from the command to an agent that is loaded (options/control.h). Questions are answered
- * in the VM's attach listener, which brings them. That is one thread, and everyone who attaches to
- * the VM needs it: `jcmd`, `jstack`, other agents. Therefore what may take long is done in a thread
- * of our own, and the listener is free again after WAIT_MS at the latest.
+ * Messages from the command to an agent that is loaded (options/control.h). The VM's attach
+ * listener delivers them and answers questions itself. It is a single thread, which everyone who
+ * attaches to the VM needs: `jcmd`, `jstack`, other agents. Therefore a thread of the agent does
+ * what may take long, and the listener is free again after WAIT_MS at the latest.
  */
 #pragma once
 

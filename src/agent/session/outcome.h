@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports how a recording ended, once, to the command or user that waits for it. */
+/* Reports once how a recording ended, to the command or user that waits for it. */
 #pragma once
 
 #include "options/options.h"

@@ -20,12 +20,12 @@ struct own_cost {
     uint64_t process_ns;       /* of the whole process */
 };
 
-/* A recording begins now. */
+/* Begins to count, for a recording that begins now. */
 void own_cost_start(void);
 void own_cost_read(struct own_cost *ret);
 /*
  * Lines "cost.NAME N": CPU time in ns since own_cost_start of the agent's threads, of its signal
- * handlers and of its callbacks, and of the whole process; "memory.tables_bytes N": what of its
- * tables is in memory.
+ * handlers and of its callbacks, and of the whole process; "memory.tables_bytes N": the resident
+ * bytes of its tables.
  */
 void own_cost_status(struct buf *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the session share. session.c begins and ends the session and answers questions,
- * worker.c is the agent's thread, work.c has the captures do their work, and notices.c collects
+ * worker.c is the agent's thread, work.c makes the captures do their work, and notices.c collects
  * what is reported to the user.
  */
 #pragma once
@@ -30,14 +30,13 @@ int session_worker_start(JNIEnv *jni) must_check;
 /* Makes the worker exit and waits until it has. */
 void session_worker_stop(void);
 /*
- * Has the worker leave, without the lock, while the thread that ends the VM, which has the lock,
- * ends the recording.
+ * Makes the worker exit at the end of the VM without waiting for the session's lock, which the
+ * thread that ends the VM holds while it ends the recording. Does not wait.
  */
 void session_worker_ends(void);
 /*
- * With vm.dying set, at the end of the VM. A wait there lasts for as long as a thread in native
- * code takes to check its deadline, so it must be short for a thread that cannot run, for example
- * because a debugger has stopped it.
+ * Makes the worker exit at the end of the VM, with vm.dying set, and waits until it has, but not
+ * for long: the worker may be unable to run, for example because a debugger has stopped it.
  */
 void session_worker_dismiss(void);
 
@@ -50,14 +49,15 @@ bool session_row_reachable(const struct session *s, int i);
 void session_drain_rows(struct session *s, JNIEnv *jni);
 void session_flush_rows(struct session *s, JNIEnv *jni);
 /*
- * Has the rows write what they have counted, every SESSION_SAVE_NS or less often, so that it takes
- * at most a fiftieth of this thread's time and, at about 50 bytes per event, 32 KiB of the file per
- * second.
+ * Makes the rows write what they have counted, every SESSION_SAVE_NS or less often, so that this
+ * takes at most a fiftieth of this thread's time and, at about 50 bytes per event, 32 KiB of the
+ * file per second.
  */
 void session_save_rows(struct session *s, JNIEnv *jni);
 /*
- * All rows have started: the recording begins. Writes what rows recorded before, which rows count,
- * and that nothing of that is in the recording before its first save.
+ * Begins the recording, after all rows have started. Writes what rows recorded before, and which
+ * rows only count, with the note that none of their counts are in the recording before its first
+ * save.
  */
 void session_begin_span(struct session *s);
 /*
@@ -66,12 +66,12 @@ void session_begin_span(struct session *s);
  * with or without the lock.
  */
 void session_shut_floods(void);
-/* Flushes the rows and has them write their sections. Returns 0 or a negative errno. */
+/* Flushes the rows and makes them write their sections. Returns 0 or a negative errno. */
 int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason);
 
 /* ---- notices.c */
 
 /* session_dump_rows has printed the beginning of a line on standard error. */
 extern bool session_line_open;
-/* Appends the messages to an answer. reports: they count as reported. */
+/* Appends the messages to an answer. reports: the messages then count as reported to the user. */
 void session_put_messages(struct session *s, struct buf *out, bool reports);

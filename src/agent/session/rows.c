@@ -10,8 +10,8 @@
 #include <string.h>
 
 /*
- * Returns the k-th row to load and start: the table's order, except in tests, which can move one
- * row to the end.
+ * Returns the k-th row to load and start, in the table's order. Tests (fault.h) rotate the table so
+ * that the row of the fault comes last.
  */
 static int nth_row(int k)
 {

@@ -14,7 +14,8 @@ static inline bool rows_has(uint64_t rows, int i)
 }
 
 /*
- * Each returns 0, or a negative errno with a sentence in why; rows_stop then undoes what was done.
+ * The functions check, load and start the rows that the session wants. Each returns 0, or a
+ * negative errno with a sentence in why; rows_stop then undoes what was done.
  */
 int rows_check(const struct session *s, struct buf *why) must_check;
 int rows_load(struct session *s, struct buf *why) must_check;

@@ -12,28 +12,25 @@
 #include <stdatomic.h>
 
 /*
- * Something waits for the agent's thread's next round. That thread rests longer while the program
- * is idle, and resumes its usual rounds now. Async-signal-safe.
+ * Notes that something waits for the next round of the agent's thread. That thread sleeps longer
+ * while the program is idle, and now resumes its usual rounds. Async-signal-safe.
  */
 void session_round_due(void);
-/* The recording needs its rounds, of which there are ten a second, also of an idle program. */
+/* Declares that the recording needs ten rounds a second even while the program is idle. */
 void session_need_rounds(void);
 /*
- * To stay within the budget, rounds are one_of times as long: a flush every 100 ms times one_of and
- * a drain every 50 ms times one_of, but at most 200 ms, which is what buffers have room for. A
- * recording that needs its rounds has at most twice as long ones.
+ * Makes rounds one_of times as long, to stay within the budget: a flush every 100 ms times one_of,
+ * and a drain every 50 ms times one_of but at least every 200 ms, for which buffers have room. In a
+ * recording that needs its rounds they become at most twice as long.
  */
 void session_keep_rounds(unsigned one_of);
 unsigned session_rounds_of(void);
-/*
- * Wakes the agent's thread at once instead of after up to a twentieth of a second; for a capture's
- * flush and drain.
- */
+/* Wakes the agent's thread at once, instead of within 50 ms, for the captures' flush and drain. */
 void session_drain_soon(void);
 
 /*
- * The thread that ends the VM waits for the session's lock: long work in the agent's thread stops
- * at a point from which that thread can go on with it.
+ * True while the thread that ends the VM waits for the session's lock. Long work in the agent's
+ * thread then stops at a point from which that other thread can continue it.
  */
 extern atomic_bool session_end_waits;
 
@@ -48,7 +45,7 @@ struct session {
     uint64_t loaded;             /* rows whose load was called */
     uint64_t events;             /* rows whose events are enabled */
     uint64_t on;                 /* rows whose start was called */
-    uint64_t row_started_ns[64]; /* when it was called, by row */
+    uint64_t row_started_ns[64]; /* when start was called, by row */
     uint64_t row_saved_ns[64];   /* when all of its counts were last saved */
     uint64_t started_ns;         /* when all had started: the beginning of the recording */
     uint64_t span_ns; /* when the rows began to count, in a VM that was already running */
@@ -113,12 +110,12 @@ void session_ending(void);
 /* Ends the session as if it had not begun, and removes its output. */
 void session_abandon(JNIEnv *jni);
 /*
- * For a capture that reads what threads have recorded, between its records: where more comes than
- * can be read at once, reading may last long, and the recording ends nevertheless when its time is
- * over. What was recorded until then is still written.
+ * Called by a capture between the records of threads that it reads. When records arrive faster than
+ * they can be read, reading may last long; this function ends the recording when its time is over
+ * all the same. What was recorded until then is still written.
  */
 void session_watch_time(const struct session *s);
-/* For a capture's save, between its events: drains the other captures if that is due. */
+/* Called by a capture's save between its events: drains the other captures if that is due. */
 void session_drain(struct session *s, JNIEnv *jni);
 /*
  * Appends control.h's lines from `state` on. reports: the messages among them count as reported.
@@ -126,14 +123,14 @@ void session_drain(struct session *s, JNIEnv *jni);
  */
 void session_status(struct buf *out, bool reports);
 /*
- * Afterwards the jmethodIDs of all prepared classes exist (AsyncGetCallTrace needs them). For
- * `start` of a capture.
+ * Makes the VM create the jmethodIDs of all prepared classes, now and when others are prepared,
+ * because AsyncGetCallTrace needs them. For `start` of a capture.
  */
 int session_need_method_ids(JNIEnv *jni) must_check;
 /*
- * Something that the user requested did not reach its file: the result of the session is the first
- * such failure. error: negative errno. Also adds a line for the user. Any thread, but not in a
- * signal handler.
+ * Records that something that the user requested did not reach its file. The first such failure is
+ * the result of the session. error: negative errno. Also adds a line for the user. Any thread, but
+ * not in a signal handler.
  */
 void session_failed(struct session *s, int error, const char *format, ...) printf_like(3, 4);
 /*
@@ -141,7 +138,7 @@ void session_failed(struct session *s, int error, const char *format, ...) print
  * handler.
  */
 void session_message(struct session *s, const char *format, ...) printf_like(2, 3);
-/* The same, said at once by `jvmscope run` too. */
+/* The same; `jvmscope run` prints it at once too. */
 void session_report(struct session *s, const char *format, ...) printf_like(2, 3);
 /*
  * The same for something that a result lacks; it is printed on standard error only if the library

@@ -29,8 +29,9 @@ jint own_stack(JNIEnv *jni, jvmtiFrameInfo *frames, jint max);
 /* The same, together with the words that determine the frames; none if the stack was not walked. */
 jint own_stack_words(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *ret_words);
 /*
- * For callers that keep what they know of stacks (unwind/known.h): where the thread left Java,
- * false if stacks are not walked; and whether its stack is still one that own_stack_words walked.
+ * For callers that recognize stacks which they have seen before (unwind/known.h). The first stores
+ * where the calling thread left Java, or returns false if stacks are not walked; the second returns
+ * whether its stack is still the one that own_stack_words walked.
  */
 bool own_stack_place(JNIEnv *jni, struct walk_start *ret);
 bool own_stack_is(const struct known_stack *k, const struct walk_start *start);

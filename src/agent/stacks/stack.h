@@ -78,8 +78,9 @@ const struct hotspot_layout *stack_vm_layout(void);
 int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max,
                  struct walk_words *ret_words);
 /*
- * For stacks that are recognized (unwind/known.h): where the calling thread left Java, false if it
- * runs none or there is no walker; and whether it has a stack that stack_vm_own has walked.
+ * For stacks that are recognized (unwind/known.h). The first stores where the calling thread left
+ * Java, or returns false if it runs no Java code or there is no walker; the second returns whether
+ * its stack is one that stack_vm_own has walked.
  */
 bool stack_vm_start(JNIEnv *jni, struct walk_start *ret);
 bool stack_vm_is(const struct known_stack *k, const struct walk_start *start);

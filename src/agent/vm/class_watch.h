@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 /*
- * In the live phase, after the code that walks stacks by the VM's structures was initialized.
- * Returns 0, -ENOTSUP or -ENOMEM; on failure nothing is watched and no class counts as unloaded.
+ * Begins to watch. To be called in the live phase, after the code that walks stacks by the VM's
+ * structures was initialized. Returns 0, -ENOTSUP or -ENOMEM; on failure nothing is watched and no
+ * class counts as unloaded.
  */
 int class_watch_start(JNIEnv *jni);
 void class_watch_stop(void);

@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a number is kept, or NULL. The place stays the same as long as the VM runs. */
+/*
+ * Returns where a number is kept, or NULL if the VM has no such counter. The place stays the same
+ * as long as the VM runs.
+ */
 const int64_t *counter_number(const char *name);
 /*
  * Copies the current text of a counter into ret[size], cut to fit. Returns false and "" when there
@@ -23,7 +26,7 @@ bool counter_text(const char *name, char *ret, size_t size);
  */
 bool counters_count_ns(void);
 
-/* The current value of a place, 0 of NULL. */
+/* Returns the current value at a place; 0 for NULL. */
 static inline int64_t counter_value(const int64_t *place)
 {
     return place ? __atomic_load_n(place, __ATOMIC_RELAXED) : 0;

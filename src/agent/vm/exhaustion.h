@@ -10,7 +10,7 @@
 
 #include "agent/vm/vm.h"
 
-/* What is said of an option where the log cannot be changed. */
+/* The message about an option where the log cannot be changed. */
 #define EXHAUSTION_LOGGED                                                                       \
     "the VM writes a line to its log, which may be standard output, at each OutOfMemoryError, " \
     "because the log cannot be configured here"

@@ -4,10 +4,10 @@
 #include <stdbool.h>
 
 /*
- * A boolean flag of the VM ("UseZGC"), read in its own memory. False also when there is no such
- * flag or the VM is none whose layout is known. Looks the flag up each time.
+ * Returns a boolean flag of the VM ("UseZGC"), read from the VM's memory. False also when there is
+ * no such flag or the layout of this VM is unknown. Looks the flag up each time.
  */
 bool vm_flag(const char *name);
 
-/* The flag by which the VM makes an archive of its classes, or NULL (hotspot_archive_flag). */
+/* Returns the flag by which the VM makes an archive of its classes, or NULL (hotspot_archive_flag). */
 const char *vm_archive_flag(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Methods by jmethodID: names, source file and line table. They are read from the VM once, soon
- * after the id was first seen, and kept after the class is unloaded: until names_release, or in a
- * recording that is always on as long as somebody asks for them (names_drop). Any attached thread
+ * after the id was first seen, and kept after the class is unloaded: until names_release, or, in a
+ * recording that is always on, as long as they are requested (names_drop). Any attached thread
  * except in signal handlers.
  */
 #pragma once
@@ -23,7 +23,8 @@ struct method_line {
 
 struct method {
     const char
-        *class_name; /* internal form, "java/lang/String"; made ones by base/generated_name.h */
+        /* internal form, "java/lang/String"; generated classes as in base/generated_name.h */
+        *class_name;
     const char *name, *descriptor;
     const char *source; /* NULL: unknown */
     uint32_t modifiers, class_modifiers;
@@ -67,11 +68,13 @@ char *names_class_text(jclass c);
 void names_touch_class(jclass c);
 void names_touch_all_classes(JNIEnv *jni);
 
-/* Nothing is freed until names_unhold with the number that this returned. */
+/*
+ * Prevents methods from being freed until names_unhold is called with the number that this returns.
+ */
 unsigned names_hold(void);
 void names_unhold(unsigned hold);
 /*
- * Drops the methods that nobody has asked for since the call before the last one. Their memory is
+ * Drops the methods that nobody has requested since the call before the last one. Their memory is
  * freed by names_tidy, once no hold that began before is left. Both by one thread.
  */
 void names_drop(void);

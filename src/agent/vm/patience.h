@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks that are held during calls of the VM. Their holder can be stopped in such a call for as
- * long as another thread wants: by SuspendThread of a debugger, and since JDK 16 by the heap walk
- * of any agent. Such a walk stops all other threads while the walking thread allocates the objects
- * whose allocation compiled code had eliminated. Threads of the program must therefore not wait for
- * these locks without a limit, neither in a probe nor in the handler of an event.
+ * Locks that are held during calls of the VM. Another thread can stop their holder in such a call
+ * for any length of time: by SuspendThread of a debugger, and since JDK 16 by the heap walk of any
+ * agent. Such a walk stops all other threads while the walking thread allocates the objects whose
+ * allocation compiled code had eliminated. Threads of the program must therefore not wait for these
+ * locks without a limit, neither in a probe nor in the handler of an event.
  */
 #pragma once
 
@@ -24,7 +24,7 @@
 bool patience_lock(pthread_mutex_t *lock) must_check;
 
 /*
- * For threads of the agent, before they use the lock: whether it can be acquired within two
+ * For threads of the agent, before they use the lock: returns whether it can be acquired within two
  * seconds, or at once if it could not the last time.
  */
 bool patience_reachable(pthread_mutex_t *lock) must_check;

@@ -35,7 +35,7 @@ extern const struct vm_callbacks threads_events; /* active from OnLoad or attach
  * are pending.
  */
 int threads_own(JNIEnv *jni, jthread thread) must_check;
-/* A thread passed to threads_own was not started. */
+/* Undoes threads_own for a thread that was not started. */
 void threads_disown(JNIEnv *jni, jthread thread);
 /*
  * Declares that the calling thread, which is about to attach itself to the VM, is the agent's own.
@@ -52,8 +52,8 @@ struct thread *threads_self(JNIEnv *jni);
 
 /*
  * Returns whether a kernel thread has been a Java thread, even if its entry was removed: the VM's
- * last thread continues for a while after that. Forgotten when the kernel thread has ended. Any
- * thread.
+ * last thread continues for a while after that. threads_forget_tid is called when the kernel thread
+ * has ended. Any thread.
  */
 bool threads_had_tid(pid_t tid);
 void threads_forget_tid(pid_t tid);

@@ -13,7 +13,8 @@
 bool virtual_lives_start(JNIEnv *jni);
 void virtual_lives_off(void);
 /*
- * The time since then that virtual threads were alive and not mounted, in ms, summed over them.
- * Threads that were there before and that the JDK does not list are not counted.
+ * Returns the time in ms since virtual_lives_start for which virtual threads were alive and not
+ * mounted, summed over them. Threads that existed before and that the JDK does not list are not
+ * counted.
  */
 uint64_t virtual_lives_unmounted_ms(void);

@@ -16,7 +16,9 @@
  * lock.
  */
 bool virtual_threads_on(JNIEnv *jni);
-/* For how long virtual threads have been mounted since then, in ns, summed over them. */
+/*
+ * Returns the time in ns since then for which virtual threads have been mounted, summed over them.
+ */
 uint64_t virtual_threads_mounted_ns(void);
 /* To be called as often as `on` returned true. */
 void virtual_threads_off(void);

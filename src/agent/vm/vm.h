@@ -46,7 +46,10 @@ struct vm {
 };
 
 extern struct vm vm;
-/* Whether the calling thread begins a session: what it calls is not the program's. */
+/*
+ * Whether the calling thread is beginning a session, so that what it calls is not the program's
+ * doing.
+ */
 extern __thread bool vm_beginning;
 
 /* Creates the JVM TI environment, once per process; -ENOTSUP when the VM has none. */
@@ -58,7 +61,7 @@ int vm_open(JavaVM *java, bool attached) must_check;
  * are present.
  */
 int vm_need(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) must_check;
-/* The same without requesting any: which of them the VM would not grant. */
+/* Stores which of the capabilities the VM would not grant, without requesting any. */
 int vm_could(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) must_check;
 bool vm_capabilities_empty(const jvmtiCapabilities *c);
 /* Capability "virtual threads" (JVM TI 21), which older headers lack. */
@@ -91,7 +94,7 @@ static inline void vm_free(void *memory) /* memory that JVM TI allocated */
         (*vm.ti)->Deallocate(vm.ti, memory);
 }
 
-/* What GetThreadInfo has returned: the name and the local references. */
+/* Frees what GetThreadInfo has returned: the name and the local references. */
 static inline void vm_free_thread_info(JNIEnv *jni, const jvmtiThreadInfo *info)
 {
     vm_free(info->name);
@@ -112,9 +115,9 @@ uint64_t vm_thread_address(JNIEnv *jni, jthread thread);
 bool vm_put_string(JNIEnv *jni, jstring text, struct buf *out);
 
 /*
- * Announces any number of local references, up to the end of the current frame or native method.
- * Without it -Xcheck:jni of JDK 8 and 11 prints a warning on the program's standard output when
- * there are more than 32.
+ * Announces to the VM any number of local references, up to the end of the current frame or native
+ * method. Without that -Xcheck:jni of JDK 8 and 11 prints a warning on the program's standard
+ * output when there are more than 32.
  */
 void vm_expect_references(JNIEnv *jni);
 
@@ -133,7 +136,8 @@ jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const c
 jclass vm_class(JNIEnv *jni, const char *name);
 
 /*
- * Returns whether the VM has finished starting: an agent that is loaded at start-up begins before.
+ * Returns whether the VM has finished starting; an agent that is loaded at start-up is initialized
+ * before that.
  */
 bool vm_is_live(void);
 

@@ -61,9 +61,9 @@ struct alloc_sampling {
 };
 
 /*
- * For each point, the counter of the thread that owns it, which is the first thread to reach the
- * point, until that thread ends. The owner finds it by the point's number alone; other threads use
- * their slot and a block of their own. The probes know this layout.
+ * The counter of a point for the thread that owns the point: the first thread to reach it, until
+ * that thread ends. The owner finds it by the point's number alone; other threads use their slot
+ * and a block of their own. The probes know this layout.
  */
 struct alloc_cell {
     struct alloc_counter counter;
@@ -81,8 +81,8 @@ struct alloc_pending {
 };
 
 /*
- * One thread's counters. A block is used by one thread at a time and reused when that thread ends.
- * It is never unmapped.
+ * The counters of one thread. A block is used by one thread at a time and reused when that thread
+ * ends. It is never unmapped.
  */
 struct alloc_block {
     struct alloc_counter *counters; /* ALLOC_POINTS_MAX; NULL: the thread uses alloc_cells only */
@@ -179,7 +179,7 @@ void alloc_start_again(void);
  * ended. Returns true when the stack should be sampled now.
  */
 bool alloc_sample_due(struct alloc_sampling *l, struct alloc_counter *c);
-/* A random number in 0 .. n - 1 for the calling thread. Any thread, no lock. */
+/* Returns a random number in 0 .. n - 1. Any thread, no lock. */
 uint64_t alloc_random_below(uint64_t n);
 
 /* The state of the class that a `new` instruction names. */
@@ -194,7 +194,10 @@ enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class);
 /* Records a stack sample at a point whose class is not READY. Under the lock. */
 void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class,
                  enum alloc_class_state state);
-/* Objects that were counted so far are no longer taken back. Under the lock. */
+/*
+ * Objects counted so far stay counted, even if they turn out never to have been created. Under the
+ * lock.
+ */
 void alloc_begun_forget(void);
 /*
  * Subtracts objects that were never created, and measures the others: those of the thread that has
@@ -210,12 +213,16 @@ void alloc_measure(JNIEnv *jni, uint32_t point, jclass class);
 uint64_t alloc_no_size(bool forget); /* points whose class could not be measured */
 /* Counts a single object under the calling thread's stack. */
 void alloc_count(JNIEnv *jni, jobject object);
-/* True while the agent itself is allocating on this thread. */
+/* true while the agent itself is allocating on this thread */
 extern __thread bool alloc_busy;
-/* Replaces, and restores, the JNI functions that allocate and Unsafe.allocateInstance. */
+/*
+ * Replaces the JNI functions that allocate and Unsafe.allocateInstance, and restores them. `on`
+ * returns 0 or a negative errno with a sentence in why.
+ */
 int alloc_native_on(JNIEnv *jni, struct buf *why) must_check;
 void alloc_native_off(JNIEnv *jni);
-bool alloc_expected(void); /* and no more */
+/* returns the calling thread's `expected` (struct alloc_slot) and clears it */
+bool alloc_expected(void);
 
 /*
  * The VM's own sampling, starting with the first interval. alloc_samples_threads must be called for

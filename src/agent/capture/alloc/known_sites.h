@@ -15,11 +15,12 @@ struct known_site {
     struct known_stack stack;
 };
 
-/* What is known of a thread's stack. */
+/* The result of looking up a stack. */
 struct site_look {
-    int64_t site;   /* -1: not known */
-    uint32_t round; /* in which it is the site's number; to be compared under the sites' lock */
-    /* where to keep it once it has been found, as what; NULL: nowhere */
+    int64_t site; /* -1: not known */
+    /* the round in which the site has this number; compare it with sites_round() under the lock */
+    uint32_t round;
+    /* where, and under which key, known_site_keep stores the site; NULL: nowhere */
     struct known_site *place;
     uint64_t key;
     int64_t expected; /* stacks=check: what is known of a stack that has to be walked; or -1 */
@@ -30,7 +31,7 @@ struct site_look {
  * same stack may belong to several sites.
  */
 struct site_look known_site(JNIEnv *jni, uint64_t key);
-/* Keeps what was found. The words are those of the walk. */
+/* Stores the site that a walk has found; `words` are those of the walk. */
 void known_site_keep(const struct site_look *look, const struct walk_words *words, int64_t site);
 /* The calling thread ends. */
 void known_sites_release(void);

@@ -26,20 +26,21 @@ struct site {
     struct estimate sampled;   /* estimated from the VM's samples, where nothing is counted */
     struct estimate live;      /* as of the last report */
     struct estimate variance;  /* of `live` */
-    /* of the VM's samples, where nothing is counted or tracked */
+    /* estimated from the VM's samples, where nothing is counted or tracked */
     struct estimate sampled_live, sampled_variance;
     /*
-     * The squares of what tracked objects represent, or did until they died; those that represent
-     * themselves alone are left out.
+     * Sums of squares, for the variance: of the number of objects, and of the bytes, that each
+     * tracked object represents or represented until it died. Objects that represent only
+     * themselves are left out.
      */
     struct estimate squares;
-    double followed;          /* objects that are, or were until they died, tracked individually */
-    uint32_t held;            /* objects that are tracked when they are thinned out */
-    uint32_t seen;            /* of these, so far */
-    bool released;            /* the last one of them is no longer tracked */
-    double most;              /* the largest number of objects that one tracked one represented */
-    bool tracked;             /* an object has been tracked */
-    struct estimate reported; /* allocated, at the last incremental report */
+    double followed; /* objects that are, or were until they died, tracked individually */
+    uint32_t held;   /* while objects are thinned out: how many of this site are tracked */
+    uint32_t seen;   /* how many of these have been handled so far */
+    bool released;   /* the last one handled is no longer tracked */
+    double most;     /* the largest number of objects that a tracked object has represented */
+    bool tracked;    /* an object has been tracked */
+    struct estimate reported; /* `allocated` as of the last incremental report */
     struct estimate reported_live;
     bool live_is_reported; /* an event has reported what is alive */
 };
@@ -52,14 +53,14 @@ struct site_frame {
 enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_FEW = 3, SITE_SKIP_MAX = 8 };
 
 /*
- * Begins a session's table. exact: objects are counted, and samples show what is not; all: every
- * object is tracked.
+ * Begins a session's table. exact: every object that can be counted is counted, and samples
+ * estimate the others; all: every object is tracked.
  */
 void sites_begin(const struct options *o, bool exact, bool all);
 void sites_end(void);
 /*
- * Begins again with the same sites, whose numbers remain valid. Under the lock;
- * sites_drop_forgotten without the lock must follow.
+ * Forgets all counts and tracked objects; the sites and their numbers remain valid. Under the lock.
+ * Afterwards, without the lock, call sites_drop_forgotten.
  */
 void sites_start_again(void);
 void sites_drop_forgotten(JNIEnv *jni);
@@ -94,19 +95,19 @@ int64_t sites_line_of(int64_t number);
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
 /*
- * The same for threads of the program, see patience.h. On failure the objects, which have these
- * bytes, are counted as lost.
+ * The same for threads of the program, which must not wait for long (patience.h). Returns false
+ * when the lock could not be acquired; `bytes` of objects are then counted as lost.
  */
 bool sites_lock_patiently(double bytes) must_check;
-/* An object of unknown size. */
+/* The argument of sites_lock_patiently for an object of unknown size. */
 #define SITES_SIZE_UNKNOWN (-1.0)
 /*
- * Makes the VM take a fourth as many samples with each level; 0: as many as usual. The weights of
- * the samples are adjusted.
+ * Makes the VM take one in 4^level of its usual samples; 0: all of them. The weights of the samples
+ * are adjusted.
  */
 void alloc_samples_reduce(unsigned level);
 void sites_unlock(void);
-/* capture.h: whether the table's lock can be had. */
+/* The function `reachable` of capture.h: returns whether the table's lock can be acquired. */
 bool sites_reachable(void);
 /*
  * Tracks an object of `size` bytes that represents `weight` until it dies; takes ownership of the
@@ -114,15 +115,17 @@ bool sites_reachable(void);
  * sites are dropped and the remaining ones represent twice as many.
  */
 void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
-/* The same of one of the VM's samples, in addition to exact counts. */
+/* The same for an object that the VM has sampled, in addition to exact counts. */
 void sites_follow_sample(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 
-/* The probability that an object of `size` bytes is sampled at an interval in bytes. */
+/* The VM's usual sampling interval in bytes. */
 enum { SITES_INTERVAL = 512 << 10 };
 
 /*
- * The budget: this many objects are tracked whatever allocates them, then as many of places with
- * fewer than SITES_FEW, then a thousand of these each second, and at most this many at a time.
+ * How many objects are tracked. The first SITES_FREE objects always are. After that, objects are
+ * tracked only if their place has allocated fewer than SITES_FEW: another SITES_FREE of them, and
+ * then one per millisecond of the session. At most SITES_HELD_MAX are tracked at a time; when they
+ * are thinned out, sites with at most SITES_HELD_FEW keep all of theirs.
  */
 enum {
     SITES_FREE = 1 << 15,
@@ -131,17 +134,23 @@ enum {
     SITES_HELD_FEW = 64,
 };
 
-/* Returns whether every object of a place that has allocated `n` is tracked. Without the lock. */
+/*
+ * Returns whether the next object of a place that has allocated `n` objects is tracked. Without the
+ * lock.
+ */
 bool sites_follow_each(uint64_t n);
 
 double sites_chance(jlong size, uint64_t interval);
 
-/* Updates the counts; under the lock. */
+/* Adds to the sites what has been counted since the last call. Under the lock. */
 typedef void sites_settle(JNIEnv *jni);
 
 /* Collects and counts what is alive, for the dump that follows. */
 void sites_prepare(JNIEnv *jni, enum dump_reason reason);
-/* The dump function of capture.h. Sites are ordered by what lives where that was asked for. */
+/*
+ * The dump function of capture.h. Sites are ordered by their live bytes, or by allocated bytes if
+ * those were requested.
+ */
 void sites_dump(struct session *s, JNIEnv *jni, sites_settle *settle);
 /*
  * The save function of capture.h: writes what was allocated. What is alive is known only after a

@@ -17,7 +17,7 @@ struct followed {
     uint32_t site;
     float weight;
     uint64_t size : 63;
-    bool sample : 1; /* of the VM, in addition to exact counts */
+    bool sample : 1; /* sampled by the VM, in addition to exact counts */
 };
 
 struct site_table {
@@ -31,7 +31,7 @@ struct site_table {
     VEC(struct followed) live;
     uint64_t samples, lost, not_followed;
     uint64_t followed; /* so far */
-    uint64_t began;    /* when the session did, in nanoseconds */
+    uint64_t began;    /* when the session began, in nanoseconds */
     /*
      * the VM's sampling interval in bytes, which is what an object that was found by samples alone
      * may stand for; 0: the VM does not sample
@@ -48,21 +48,21 @@ struct site_table {
 
 extern struct site_table site_table;
 
-/* From now on stacks have at most so many frames; not under the lock. */
+/* Limits stacks to `depth` frames from now on; not under the lock. */
 void sites_set_depth(uint64_t depth);
 
 /*
- * Drops dead objects and sums up what is alive, by site; after a collection. Under the lock, which
- * is released meanwhile if every object is tracked.
+ * Drops dead objects and sums up the live ones by site. To be called after a collection. Under the
+ * lock, which is released meanwhile if every object is tracked.
  */
 void sites_count_live(JNIEnv *jni);
 /*
- * Whether every object since the start of the session was tracked, so that live figures are exact.
- * Under the lock.
+ * Returns whether every object since the start of the session was tracked, so that live figures are
+ * exact. Under the lock.
  */
 bool sites_all_tracked(void);
 /*
- * Says what is missing from the counts, for outputs that have no place for it: the losses of a
- * recording. Returns whether anything is.
+ * Warns the user of what is missing from the counts, for outputs that cannot contain losses as a
+ * recording does. Returns whether anything is missing.
  */
 bool sites_warn_of_losses(struct session *s);

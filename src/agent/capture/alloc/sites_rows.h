@@ -26,11 +26,17 @@ struct site_rows {
     VEC(struct site_row) rows;
     bool by_allocation;
     bool collected; /* a collection has run, so `live` is known */
-    /* number of such rows; the HPROF sections, which cannot mark them, omit them */
+    /*
+     * totals of the rows that are `estimated`; the HPROF sections, which cannot mark them, omit
+     * them
+     */
     struct estimate estimated;
 };
 
-/* The square root of a positive number, and 0 of others; the agent does without libm. */
+/*
+ * Returns the square root of a positive number, and 0 for others. The agent is not linked with
+ * libm.
+ */
 double sites_square_root(double x);
 /* The nearest integer; 0 for negative numbers. */
 uint64_t sites_rounded(double x);
@@ -48,7 +54,7 @@ int sites_merge_rows(struct session *s, JNIEnv *jni, struct site_rows *r);
 void sites_know_errors(struct site_rows *r);
 /* Orders the rows as the report ranks them. */
 void sites_sort(struct site_rows *r);
-/* The live bytes that are more than chance. */
+/* The lower bound of the row's live bytes, given their standard error. */
 double sites_certain_bytes(const struct site_row *r);
 struct hprof_heap_totals sites_totals(const struct site_rows *r);
 /* The standard error of all live bytes. */

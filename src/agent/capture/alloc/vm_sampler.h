@@ -22,8 +22,8 @@
 void vm_sampler_find(JNIEnv *jni);
 
 /*
- * A thread has started, and drew its first distance with one of the two intervals: draws it again
- * with the interval `now`. On that thread.
+ * Draws the first distance of a thread that has started again, with the interval `now`; the VM has
+ * drawn it with `now` or `before`. On that thread.
  */
 void vm_sampler_thread(const struct thread *t, JNIEnv *jni, uint64_t now, uint64_t before);
 
@@ -31,15 +31,15 @@ void vm_sampler_thread(const struct thread *t, JNIEnv *jni, uint64_t now, uint64
 void vm_sampler_thread_ended(const struct thread *t, JNIEnv *jni);
 
 /*
- * A sample was taken, and the VM has drawn the next distance: draws it again. On the thread that
- * allocates, while SampledObjectAlloc is handled.
+ * Draws the distance to the next sample again, which the VM has drawn when it took a sample. On the
+ * thread that allocates, while SampledObjectAlloc is handled.
  */
 void vm_sampler_next(JNIEnv *jni, uint64_t interval);
 
 /*
- * The bytes that the sampler took for allocated immediately before an object of `size` bytes that
- * was just sampled, although nothing was allocated there. Called first of all when
- * SampledObjectAlloc is handled, on the thread that allocates.
+ * Returns the bytes that the sampler counted immediately before an object of `size` bytes that was
+ * just sampled, although they were not allocated. Called first of all when SampledObjectAlloc is
+ * handled, on the thread that allocates.
  */
 uint64_t vm_sampler_rest(const struct thread *t, JNIEnv *jni, uint64_t size);
 
@@ -53,7 +53,8 @@ void JNICALL vm_sampler_collection(jvmtiEnv *ti);
  */
 bool vm_sampler_count(void);
 /*
- * Sets *ret to the bytes that they have allocated since then. What a thread allocates during the
- * call may be missing or, up to one buffer of it, be counted twice. False as above. Any thread.
+ * Sets *ret to the bytes that these threads have allocated since then. What a thread allocates
+ * during the call may be missing or, up to one buffer of it, be counted twice. Returns false when
+ * the counters are not known. Any thread.
  */
 bool vm_sampler_counted(uint64_t *ret);

@@ -10,8 +10,8 @@
 #include <jni.h>
 
 /*
- * Reports those that are there already, in a VM that was running, and each that is created. Returns
- * 0, or the error of vm_events_on.
+ * Reports the hidden classes that exist already, in a VM that was running, and each one that is
+ * created from now on. Returns 0, or the error of vm_events_on.
  */
 int thrown_hidden_on(JNIEnv *jni) must_check;
 void thrown_hidden_off(void);

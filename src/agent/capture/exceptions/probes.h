@@ -17,10 +17,14 @@
 
 /*
  * partial: handlers without a probe may run, because their methods were running already or their
- * classes were not selected. What no probe sees end is then THROWN_NOT_KNOWN.
+ * classes were not selected. An exception whose handler no probe sees then counts as caught by
+ * THROWN_NOT_KNOWN.
  */
 int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why) must_check;
-/* The probes count from now on: all classes have theirs, so that all count the same time. */
+/*
+ * Lets the probes count from now on. To be called when all classes have their probes, so that all
+ * of them count for the same time.
+ */
 void thrown_probes_begin(void);
 void thrown_probes_off(JNIEnv *jni);
 /* From now on handlers without a probe may run. */

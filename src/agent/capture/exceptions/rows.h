@@ -10,7 +10,10 @@
 
 struct thrown_row {
     char *class_name;
-    /* caught is NULL if no Java code of the thread catches it; THROWN_NOT_KNOWN (probes.h) */
+    /*
+     * caught is NULL if no Java code of the thread catches it, or may be THROWN_NOT_KNOWN
+     * (probes.h)
+     */
     char *place, *caught;
     _Atomic uint64_t count;
     uint64_t written, lost; /* used only by the dump: counts that were written, and counts that were

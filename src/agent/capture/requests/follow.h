@@ -27,9 +27,9 @@ enum {
     NAME_BITS = 13,
     TRACE_ID = 32, /* hexadecimal digits */
     SPAN_ID = 16,
-    /* searching the open requests takes at most one part in this many of the time */
+    /* the search of the open requests takes at most one part in this many of the time */
     RUNNING_RARELY = 200,
-    /* the number of ended requests of which it is remembered whether they were kept */
+    /* the number of ended requests for which is stored whether they were kept */
     LATE = 1 << 20,
 };
 
@@ -112,7 +112,10 @@ struct follow {
     _Atomic uint64_t begun, ended, no_record, no_slot;
     _Atomic int64_t allowance; /* details that may still be written */
     _Atomic uint32_t share;    /* of 2^16: the sample */
-    /* Details that may be written before the next flush, and how many these were after the last. */
+    /*
+     * How many details may still be written before the next flush, and how many the last flush
+     * allowed.
+     */
     _Atomic int64_t now_left, now_most;
     uint64_t flushed_ns, flushed_begun;
 };
@@ -125,8 +128,8 @@ extern struct inside follow_inside;
 void follow_empty(void);
 /*
  * The first takes a free record and returns its index, or -1 when there is none; the second gives a
- * record back. A thread keeps one record of each kind for itself, which the third gives back when
- * the thread ends.
+ * record back. Each thread holds one spare record of each kind, which the third gives back when the
+ * thread ends.
  */
 int64_t follow_take(struct pool *p);
 void follow_give(struct pool *p, uint32_t i);
@@ -162,11 +165,11 @@ void follow_unlock(struct request *r);
 /* ---- kept.c ---- */
 
 void follow_kept_start(void);
-/* How many requests a request that begins now stands for, if it is counted. */
+/* Returns the number of requests for which a request that begins now stands if it is counted. */
 uint32_t follow_weight(void);
 /*
  * Decides whether a request that begins now is one of those whose details are written. If so,
- * *ret_one_of is how many requests it was chosen from; otherwise it is left unchanged.
+ * *ret_one_of is the number of requests from which it was chosen; otherwise it is left unchanged.
  */
 enum request_kept follow_choose(uint64_t id, uint32_t *ret_one_of);
 /* Remembers whether a request was kept, for works that end after their request. */
@@ -222,7 +225,7 @@ void follow_work_end(uint64_t java_id, uint64_t number);
  */
 void follow_leave(JNIEnv *jni, uint64_t java_id, bool drop);
 
-/* Returns whether this is the work in progress that the caller means. */
+/* Returns whether a work in progress is the one that the caller means by `what`. */
 typedef bool (*follow_is)(const struct work *w, uint64_t what);
 bool follow_is_number(const struct work *w, uint64_t number);
 /*

@@ -94,14 +94,17 @@ POINT(point_is_run);
 /* points_servers.c */
 POINT(point_tomcat);
 POINT(point_tomcat_async);
-/* A request that may outlive the call; it belongs to the first parameter, or to what args say. */
+/*
+ * The request may outlive the call; it belongs to the first parameter, or to the value that p->args
+ * describes.
+ */
 POINT(point_suspended);
 POINT(point_paused);
 POINT(point_listener);
 POINT(point_netty_read);
 /* points_calls.c */
 POINT(point_pool);
-/* The method returns the future of a call's response. */
+/* The method sends a request to another server and returns a future of the response. */
 POINT(point_sent);
 #undef POINT
 

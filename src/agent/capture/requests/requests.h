@@ -83,8 +83,8 @@ void requests_put(const struct request_end *r);
 void requests_put_work(uint64_t request, const struct request_work *w);
 void requests_put_child(uint64_t request, const struct request_child *c);
 /*
- * A text as a constant of the recording. For a limited number of different texts; beyond the limit
- * all texts share one constant.
+ * Returns a text as a constant of the recording. The number of different texts is limited; all
+ * further ones share one constant.
  */
 uint64_t request_text(const char *text);
 /*
@@ -98,8 +98,8 @@ void requests_lose(enum jfr_loss loss, uint64_t n);
 /* Creates the tables, before the probe class is defined. 0 or -ENOMEM. */
 int follow_load(void) must_check;
 /*
- * Begins to follow requests; the tables are empty. In a VM that runs already the probes do nothing
- * until follow_open_up is called.
+ * Begins to follow requests, with empty tables. In a VM that was already running the probes do
+ * nothing until follow_open_up is called. Returns 0, or a negative errno with a sentence in why.
  */
 int follow_start(JNIEnv *jni, struct buf *why) must_check;
 void follow_open_up(void);
@@ -107,10 +107,12 @@ void follow_open_up(void);
 void follow_stop(void);
 /* Called ten times a second: sets how many details may be kept from now on. */
 void follow_flush(uint64_t now);
-/* Details of a fourth as many requests are written with each level; 0: of all that there is room
- * for. */
+/*
+ * Has the details of one in 4^level of the usual number of requests written; 0: of as many as there
+ * is room for.
+ */
 void requests_reduce(unsigned level);
-/* One of 4^level requests is counted and stands for all; 0: all are counted. */
+/* Has one of 4^level requests counted, which stands for all; 0: all are counted. */
 void requests_count_fewer(unsigned level);
 /* Reports to the recording what was lost because the tables were full. */
 void follow_losses(struct jfr_writer *w);

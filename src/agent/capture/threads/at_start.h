@@ -14,7 +14,7 @@ void at_start_record(JNIEnv *jni, uint64_t since);
  * has ended, at `ready`, or now when that is 0.
  */
 void at_start_contact(uint64_t id, uint64_t ready);
-/* Called in MonitorWaited, before at_start_contact: says whether the wait ended by its timeout. */
+/* Called in MonitorWaited, before at_start_contact, with whether the wait ended by its timeout. */
 void at_start_timed_out(bool timed_out);
 void at_start_flush(JNIEnv *jni);
 /* Writes jvmscope.Waiting again for those of these waits that are still in progress. */

@@ -6,11 +6,14 @@
 
 /* The id of a platform thread, or of the virtual thread that is mounted on it now. */
 uint64_t thread_running_on(const struct thread *t);
-/* From now on the calling thread, a carrier, runs the virtual thread with this id; 0: none. */
+/*
+ * Records that the calling thread, a carrier, runs the virtual thread with this id from now on; 0:
+ * none.
+ */
 void thread_carries(JNIEnv *jni, uint64_t id);
 /* The virtual thread that the calling carrier ran for most of the time since `time`; 0: unknown. */
 uint64_t thread_carried_since(uint64_t time);
-/* The carrier that was known to run `was` runs `now` from now on; 0: none. */
+/* Records that a carrier, if it was known to run `was`, runs `now` from now on; 0: none. */
 void thread_carried(const struct thread *carrier, uint64_t was, uint64_t now);
 /* The first is called when a platform thread ends, the second when the recording has ended. */
 void carriers_thread_ends(const struct thread *t);

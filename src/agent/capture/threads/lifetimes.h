@@ -9,9 +9,9 @@ int lifetimes_on(void) must_check;
 int lifetimes_virtual_on(void) must_check;
 void lifetimes_off(void);
 /*
- * Writes the platform threads that exist. They exist from now on, so the time that listing takes
- * does not appear as a period without a state. Returns that time. If there are more than `most`,
- * the rest is counted as lost, and the next call begins with it.
+ * Writes the platform threads that exist, as existing from the time at which the listing ends, so
+ * that the listing does not appear as a period without a state. Returns that time. If there are
+ * more than `most`, the rest is counted as lost, and the next call begins with it.
  */
 uint64_t lifetimes_put_existing(JNIEnv *jni, uint32_t most);
 /* jvmscope.ThreadObject of a virtual thread that existed before the capture. */

@@ -12,14 +12,11 @@ int locks_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
 void locks_off(JNIEnv *jni);
 void locks_wait(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
 void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
-/*
- * The class as a constant if it is recorded, else 0. The calling thread has acquired the monitor,
- * or released it.
- */
+/* Returns the class as a constant of the recording if its monitors are recorded, else 0. */
 uint64_t locks_class(JNIEnv *jni, jclass class);
 /*
  * Called when the calling thread is about to enter a monitor. The second function returns when that
- * was; 0: unknown, or too long ago.
+ * was, in ns; 0: unknown, or too long ago.
  */
 void locks_arriving(struct waiter *w, uint32_t object, uint64_t now);
 uint64_t locks_arrived(const struct waiter *w, uint32_t object);

@@ -17,7 +17,7 @@ struct waiter *native_self(JNIEnv *jni);
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;
 void natives_unbind(JNIEnv *jni);
 /*
- * Who called start() for the thread with this Java id, and from where; false when that is not
- * known. Answers once for each thread.
+ * Returns which thread called start() for the thread with this Java id, and from which stack; false
+ * when that is not known. Answers only once for each thread.
  */
 bool natives_started_by(uint64_t started, uint64_t *ret_by, uint64_t *ret_trace);

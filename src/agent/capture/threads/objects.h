@@ -7,7 +7,7 @@
 uint32_t object_identity(jobject o);
 /* The class of an object as a constant of the recording; 0 for NULL. */
 uint64_t object_class(JNIEnv *jni, jobject o);
-/* A class as a constant. */
+/* Returns a class as a constant of the recording. */
 uint64_t class_record(JNIEnv *jni, jclass c);
 /* Its name, "java.lang.Object"; "?" when unknown. */
 void object_class_name(uint64_t class, char *to, size_t size);

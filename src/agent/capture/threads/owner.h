@@ -12,8 +12,8 @@ void owner_init(JNIEnv *jni);
 /* The VM's own structure of the calling thread; 0: unknown. */
 uint64_t owner_vm_thread(JNIEnv *jni);
 /*
- * The owner of a synchronizer; *ret_owned says whether it is of a kind that has an owner. 0: none,
- * or unknown.
+ * Returns the owner of a synchronizer, or 0 if it has none or the owner is unknown. *ret_owned is
+ * whether the synchronizer is of a kind that has an owner.
  */
 uint64_t owner_of_synchronizer(JNIEnv *jni, jobject synchronizer, bool *ret_owned);
 uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor);

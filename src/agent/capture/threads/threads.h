@@ -36,7 +36,7 @@ struct thread_capture {
     jint depth;
     bool instrument;  /* contanalysis */
     bool virtual_too; /* the VM posts events of virtual threads */
-    bool mounts;      /* and when they are mounted and unmounted */
+    bool mounts;      /* the VM also posts events when they are mounted and unmounted */
     bool watch;       /* deadlock=y: data that only this needs is kept as well */
     jfieldID tid, park_blocker;
 };
@@ -60,10 +60,7 @@ void threads_natives_leave(void);
  */
 void threads_put_interaction(enum threads_type type, struct waiter *w, uint64_t trace,
                              uint64_t class, uint32_t object, uint64_t target, bool all);
-/*
- * A wake-up that the calling thread causes is left out to stay within the budget; counts the
- * omission.
- */
+/* Counts a wake-up by the calling thread that is left out to stay within the budget. */
 void threads_interaction_left_out(void);
 
 extern const struct capture capture_threads;

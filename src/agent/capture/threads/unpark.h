@@ -5,9 +5,9 @@
 #include "agent/capture/threads/waiters.h"
 
 /*
- * jvmscope.Unpark: the calling thread unparks another one, in a call that lasts from since to
- * until; since 0: in the next call. If it were written too early, it would be attributed to a park
- * that has not ended yet, and the next park would have no cause.
+ * jvmscope.Unpark: the calling thread unparks another one, in a call that lasts from `since` to
+ * `until`, in ns; since 0: in the next call. If it were written too early, it would be attributed
+ * to a park that has not ended yet, and the next park would have no cause.
  */
 void threads_put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since,
                         uint64_t until);

@@ -109,7 +109,7 @@ struct thread *waiters_platform_self(JNIEnv *jni);
  */
 void waiters_thread_starts(void);
 void waiters_thread_ends(void);
-/* A virtual thread ends: forgets its waits. */
+/* Forgets the waits of a virtual thread that ends. */
 void waiters_remove_virtual(JNIEnv *jni, uint64_t java_id);
 /* What Thread.getId returns. */
 uint64_t waiters_java_id(JNIEnv *jni, jthread thread);
@@ -138,7 +138,7 @@ bool waiters_reachable(void);
 uint64_t thread_record_id(uint64_t java_id);
 /* The id of any thread; a virtual thread is described to the recording. */
 uint64_t thread_record(JNIEnv *jni, jthread thread);
-/* A virtual thread is given to the scheduler now. */
+/* Records that a virtual thread is given to the scheduler now. */
 void waiter_ready(JNIEnv *jni, jthread thread);
 /* Returns whether a thread has posted an event of its own in this capture. */
 bool waiter_has_come(uint64_t id);

@@ -15,14 +15,16 @@
 int64_t times_method_add(struct str class_name, struct str name, struct str descriptor,
                          struct str source, uint32_t access) must_check;
 /*
- * An id for names_method, for a method number or one of the special values (TIMES_ROOT: outside of
- * all calls; TIMES_BEYOND). NULL: no memory.
+ * Returns an id for names_method, given a method number or one of the special values (TIMES_ROOT:
+ * outside of all calls; TIMES_BEYOND). NULL: no memory.
  */
 jmethodID times_method_id(int64_t number);
 /* The number of methods. */
 uint32_t times_method_count(void);
 
-/* Its calls are counted by a probe that attributes their time to the callers. */
+/*
+ * The mark of a method whose calls a probe counts, while their time is attributed to the callers.
+ */
 #define TIMES_SMALL "small"
 /*
  * Why calls of a method are not counted, or not timed (TIMES_SMALL); NULL: they are. The string

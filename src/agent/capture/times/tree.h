@@ -15,10 +15,10 @@
  *
  * Rules that make this safe without locks: nodes of a context are written by the thread that runs
  * in it alone; the handler, which interrupts that same thread, writes `readings` only; a node is
- * complete before anything points to it, a larger table before its mask is, and a node is in its
- * chunk before its chunk counts it. Slots, contexts and readings are never unmapped. Nodes of an
- * ended tree stay readable until TIMES_ENDED others have ended, and then read as zeros: a late
- * probe sees context 0 and does nothing.
+ * complete before anything points to it, a larger table is complete before its mask is set, and a
+ * node is in its chunk before the chunk counts it. Slots, contexts and readings are never unmapped.
+ * Nodes of an ended tree stay readable until TIMES_ENDED others have ended, and then read as zeros:
+ * a late probe sees context 0 and does nothing.
  */
 #pragma once
 
@@ -108,7 +108,7 @@ struct times_tree {
     struct times_node lost_node;
     struct times_reading *readings; /* one for each TIMES_NODE bytes of memory */
     char *memory;                   /* of nodes and tables, for this tree */
-    size_t limit;                   /* the same for all trees */
+    size_t limit;                   /* in bytes; the same for all trees */
     _Atomic size_t used;
 
     struct times_ended {
@@ -129,7 +129,8 @@ struct times_tree {
  */
 int times_begin(struct times_tree *t, size_t limit, bool timed) must_check;
 /*
- * Ends the tree: no slot leads to a context any more. Call merge before. Under the caller's lock.
+ * Ends the tree: no slot leads to a context any more. Call times_merge before. Under the caller's
+ * lock.
  */
 void times_end(struct times_tree *t);
 
@@ -142,8 +143,8 @@ struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct tim
 void times_slot_remove(struct times_tree *t, struct times_slot *s);
 
 /*
- * Where the timer's readings of a node are stored; NULL when the node does not belong to this
- * session. Safe in signal handlers.
+ * Returns where the timer's readings of a node are stored; NULL when the node does not belong to
+ * this session. Safe in signal handlers.
  */
 struct times_reading *times_reading_of(const struct times_tree *t, const struct times_node *n);
 
@@ -170,7 +171,10 @@ struct times_paths {
     VEC(struct times_path) all;
 };
 
-/* `ret` is overwritten, not added to. While threads run, the figures are approximate. -ENOMEM. */
+/*
+ * Overwrites *ret with the merged paths. While threads run, the figures are approximate. Returns 0
+ * or -ENOMEM.
+ */
 int times_merge(const struct times_tree *t, bool by_thread, uint64_t now,
                 struct times_paths *ret) must_check;
 void times_paths_release(struct times_paths *p);

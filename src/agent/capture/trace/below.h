@@ -17,7 +17,7 @@ struct trace_below {
     bool traced;     /* a method of a class below it */
     bool changeable; /* some class below it, so that its methods could be traced */
     struct trace_hidden hidden;
-    struct choice_guess guess; /* the type that may be meant */
+    struct choice_guess guess; /* a loaded type that the user may have meant */
 };
 
 /* Searches the loaded classes for those of the program below a type, "pkg.Type". */

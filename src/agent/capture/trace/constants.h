@@ -10,11 +10,9 @@
 #include <stdbool.h>
 
 /*
- * Returns whether a test compares an object of a class that has no value to compare, because it
- * extends only java.lang.Object, or asks for an enum constant that does not exist: it compares a
- * value of this type (a descriptor) with a text, and the type is a loaded enum class without a
- * constant of this name. If so, *why receives the second half of a message: "is a shop.Color, which
- * has no constant
- * ...".
+ * Returns whether a test that compares a value of a type (a descriptor) with a text can never hold:
+ * because the type is a loaded enum class without a constant of this name, or a class that extends
+ * only java.lang.Object and so has no value to compare. If so, *why receives the second half of a
+ * message: "is a shop.Color, which has no constant ...".
  */
 bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, struct buf *why);

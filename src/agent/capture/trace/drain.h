@@ -31,17 +31,19 @@ struct drain_reader {
 int drain_open(const struct drain_reader *reader, struct session *s, JNIEnv *jni,
                struct buf *why) must_check;
 /*
- * The recording begins now. In a VM that ran before, probes have written records while classes were
- * changed: nothing of these is written, and nothing counts as a loss.
+ * Begins the recording. In a VM that was already running, probes have written records while classes
+ * were changed; these are not written to the recording, and do not count as lost.
  */
 void drain_begin(void);
-/* When that was: calls that ended before, and sites before, are not written. 0: at the VM's start.
+/*
+ * Returns the time of drain_begin in ns: calls that ended before it, and records of sites before
+ * it, are not written. 0: the recording began at the VM's start.
  */
 uint64_t drain_since(void);
 /*
- * The recording ends: from now on no new call and no site is written for any user, and none of them
- * counts as a loss. Exits of calls in progress are still written. Any thread; may be called
- * repeatedly.
+ * Ends the recording: from now on no new call and no record of a site is written for any user, and
+ * none of them counts as lost. Exits of calls in progress are still written. Any thread; may be
+ * called repeatedly.
  */
 void drain_shut(void);
 /*
@@ -66,8 +68,8 @@ bool drain_is_used(struct str class_name);
  */
 const char *drain_thread_name(int64_t java_id);
 /*
- * The same as events have it, whose readers number threads without a name: "" is a platform thread,
- * NULL a virtual one.
+ * The same in the form that events contain: "" for a platform thread without a name and NULL for a
+ * virtual one, which readers then name by their numbers.
  */
 const char *drain_thread_written(int64_t java_id);
 const char *drain_class(uint32_t number);

@@ -8,7 +8,8 @@
 #include <jni.h>
 
 /*
- * Remembers why a matching method was left alone, until trace_left_clear. Callable from any thread.
+ * Stores why a matching method was not instrumented, until trace_left_clear. Callable from any
+ * thread.
  */
 void trace_left_add(struct str class_name, struct str method, enum instrument_reason why);
 void trace_left_clear(void);
@@ -22,8 +23,8 @@ enum trace_result { TRACED_NOTHING, TRACED_PARTLY, TRACED };
  */
 enum trace_result trace_explain_type(JNIEnv *jni, const char *type, struct buf *why);
 /*
- * The same about a pattern of methods that traces some: whether classes that it matches cannot be
- * traced.
+ * The same for a pattern of methods that traces some of them: appends which classes that it matches
+ * cannot be traced.
  */
 enum trace_result trace_explain_hidden(JNIEnv *jni, const char *pattern, const char *exclude,
                                        struct buf *why);
@@ -40,7 +41,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
  */
 void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field, struct buf *why);
 
-/* Appends that no class of this name is loaded, and the class that may be meant. */
+/* Appends that no class of this name is loaded, and which loaded class may be meant. */
 void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why);
 /* Returns whether a class of this name, "pkg.Outer$Inner", is loaded. */
 bool trace_class_is_loaded(JNIEnv *jni, const char *name);

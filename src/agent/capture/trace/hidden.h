@@ -11,7 +11,7 @@
 #include <jni.h>
 #include <stdbool.h>
 
-/* Such classes that were found. All zeros is none. */
+/* The classes that were found. All zeros: none. */
 struct trace_hidden {
     unsigned n;
     char name[256]; /* of the first, as outputs show it */

@@ -26,5 +26,5 @@ enum { LOG_TEXT_MAX = 8 << 10 };
  */
 int log_insert(const struct instrument_class *c, struct edit *e, const struct log_spec *spec,
                uint32_t pc) must_check;
-/* Cuts ".length" off the end of a path. Returns whether it was there. */
+/* Cuts ".length" off the end of a path. Returns whether the path ended with it. */
 bool log_take_length(char *path);

@@ -19,10 +19,10 @@
 enum { PATH_NULL, PATH_NONE };
 
 /*
- * Emits code that records the field at the end of "f.g". The place in the record and the object
- * where the path begins are on the stack, and the next place replaces them. Or that of
- * "pkg.Class.f.g", with only the place on the stack. Returns an error of the edit, or -ENOTSUP when
- * there are too many names.
+ * Emits code that records the field at the end of a path. For the first function the path is "f.g",
+ * and the place in the record and the object where the path begins are on the stack; for the second
+ * it is "pkg.Class.f.g", and only the place is on the stack. The next place replaces them. Returns
+ * an error of the edit, or -ENOTSUP when there are too many names.
  */
 int trace_path(struct edit *e, struct buf *code, const char *path, unsigned id) must_check;
 int trace_path_static(struct edit *e, struct buf *code, const char *path, unsigned id) must_check;
@@ -40,7 +40,8 @@ void trace_paths_forget(void);
 /*
  * Returns whether no object can pass a test, because neither the type nor a loaded subclass has the
  * field of its path, or because no such field can pass (impossible.h). A type that is not loaded
- * may have any field. `late`: classes that are loaded later do not matter.
+ * may have any field. late: classes that may still be loaded are not considered; otherwise only
+ * what they cannot change counts.
  */
 bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const struct cond_test *t,
                               struct buf *why);

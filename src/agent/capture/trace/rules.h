@@ -47,17 +47,17 @@ int trace_rule_add(struct trace_rules *r, const char *condition, struct buf *why
 /* The rules of a pattern, as a set. */
 uint64_t trace_rules_used(const struct trace_rules *r);
 /*
- * Returns whether a call is recorded, given the conditions of a set of rules and the values of the
- * call.
+ * Returns whether a call is recorded: whether a condition of this set of rules holds for the values
+ * of the call, which the callback provides.
  */
 bool trace_rules_hold(const struct trace_rules *r, uint64_t set,
                       void (*value)(void *context, const struct cond_test *t,
                                     struct cond_value *ret),
                       void *context);
 /*
- * The condition that a call of a set of rules must meet for anything to be known of it; NULL: every
- * call must be known, because some calls need no condition, there are several, or a condition of
- * any rule compares the depth, for which calls count that meet no condition.
+ * Returns the condition that a call must meet for its probe to record anything. NULL: the probe
+ * records every call, because the set has a rule without a condition or several conditions, or
+ * because some rule compares the depth, to which calls that meet no condition contribute.
  */
 const struct condition *trace_rules_only(const struct trace_rules *r, uint64_t set);
 

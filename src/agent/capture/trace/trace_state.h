@@ -36,16 +36,21 @@ extern struct method_trace {
     struct trace_rules rules;
     const char *exclude;
     struct trace_types types; /* patterns with "implements" */
-    bool typed;               /* typed_client is registered */
+    bool typed;               /* trace_typed_client is registered */
     /* the recording began in a VM that was already running and had loaded its classes */
     bool live;
     unsigned patterns_changed; /* number of changes */
     _Atomic unsigned methods_changed;
     struct trace_budget budget;
     uint64_t false_condition;
-    /* sets of rules: a call did not meet the condition; this was explained if it had to be */
+    /*
+     * sets of rules: those whose condition some call did not meet, and those of them that were
+     * checked for conditions that can never hold
+     */
     uint64_t unmet, unmet_seen;
-    /* when conditions are compared with the loaded classes again, and for which methods they were
+    /*
+     * when conditions are next compared with the loaded classes, and the interval until the time
+     * after that; in ns
      */
     uint64_t never_due_ns, never_wait_ns;
     unsigned never_changed;
@@ -65,15 +70,18 @@ extern const struct drain_reader trace_call_reader;
 
 /* ---- trace_match.c */
 
-/* Insert probes where patterns match by name or annotation, by type ("implements"), and natives. */
+/*
+ * They insert probes where patterns match: the first by name or annotation, the second by type
+ * ("implements"), the third into native methods.
+ */
 extern const struct instrument_client trace_client, trace_typed_client;
 extern const struct native_client trace_native_client;
 
 /* When a condition is compared with the loaded classes. */
 enum fit_when {
     FIT_EARLY, /* the program is loading its classes: only what they cannot change counts */
-    FIT_NOW,   /* classes that are loaded later will hardly matter */
-    FIT_END,   /* there will be no others */
+    FIT_NOW,   /* classes that are loaded later are not considered */
+    FIT_END,   /* no more classes will be loaded */
 };
 
 /*

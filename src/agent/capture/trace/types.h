@@ -31,8 +31,8 @@ struct trace_types {
 };
 
 /*
- * Takes the types of the patterns in place of others and finds those that are loaded. Returns the
- * number of such patterns; -ENOMEM, or -ENOSPC after TRACE_TYPES_MAX types.
+ * Replaces the types by those of the patterns and finds those that are loaded. Returns the number
+ * of such patterns; -ENOMEM, or -ENOSPC after TRACE_TYPES_MAX types.
  */
 int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns,
                     JNIEnv *jni) must_check;

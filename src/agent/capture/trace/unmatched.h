@@ -9,8 +9,8 @@ typedef void trace_unmatched(void *context, const char *pattern, enum trace_resu
                              const char *why);
 
 /*
- * Calls f with each pattern that has traced nothing, or not all that it means, so far, and the
- * reason. among: only these patterns of a list, or NULL. Without the lock, because it searches all
- * classes.
+ * Calls f with each pattern that so far has traced nothing, or not all that it means, and the
+ * reason. among: a list of the only patterns to consider, or NULL for all. Without the lock,
+ * because it searches all classes.
  */
 void trace_each_unmatched(JNIEnv *jni, const char *among, trace_unmatched *f, void *context);

@@ -10,8 +10,8 @@
 extern _Atomic uint64_t alarm_request_ns;
 
 /*
- * A request has taken this long, and goes on or has ended. One that goes on is reported several
- * times: reported_ns is how long it had taken at the last report, 0 at the first one.
+ * Reports that a request has taken `ns`, and goes on or has ended. One that goes on is reported
+ * several times: reported_ns is how long it had taken at the last report, 0 at the first one.
  */
 void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool ongoing);
 /*

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* CPUs' worth of time that the process may use: its affinity, and its container's quota. */
+/* The number of CPUs that the process may use, by its affinity and its container's quota. */
 double machine_cpus(void);
 /* Resident memory in bytes; 0 when it cannot be read. */
 uint64_t machine_rss(void);
@@ -14,8 +14,8 @@ uint64_t machine_memory(void);
 uint64_t machine_threads(void);
 /* The container's limit of threads and processes; 0 when there is none. */
 uint64_t machine_thread_limit(void);
-/* Open file descriptors, and how many there may be; 0 when unknown. */
+/* The number of open file descriptors, and its limit; 0 when unknown. */
 uint64_t machine_descriptors(void);
 uint64_t machine_descriptor_limit(void);
-/* How many there may be if the process raises its own limit; 0 when unknown. */
+/* The limit to which the process may raise its own limit; 0 when unknown. */
 uint64_t machine_descriptor_most(void);

@@ -14,7 +14,10 @@
 #include <limits.h>
 #include <stdatomic.h>
 
-/* The number of triggers that a recording may have at once. */
+/*
+ * TRIGGERS_AT_ONCE: how many triggers a recording may have at a time. WINDOW_SLOTS: readings in a
+ * window.
+ */
 enum { TRIGGERS_AT_ONCE = 64, WINDOW_SLOTS = 10 };
 
 /* A growing number, read at equal intervals of time. */
@@ -28,7 +31,7 @@ struct window {
 /* Latencies of the last ten seconds. */
 struct latency_window;
 
-/* What a test has seen. */
+/* The state of a test. */
 struct measured {
     /*
      * Written by callbacks: the longest time since the last round, and the number of times that
@@ -37,13 +40,14 @@ struct measured {
     _Atomic uint64_t longest_ns;
     char name[TRIGGER_NAME_SIZE]; /* of the longest, if it has one; protected by measures.c */
     uint64_t counted;             /* the number of events that have been taken into account */
-    uint64_t since_ns;            /* since when the comparison has been true; 0: it is false */
+    uint64_t since_ns; /* the time in ns since which the comparison has been true; 0: it is false */
     struct window window;
     struct latency_window *latencies;
     int counter;            /* of exceptions; -1: none */
-    bool is_other_reported; /* the class was said to be no exception */
+    bool is_other_reported; /* the user knows that the class is not an exception */
     double value;           /* as measured in the last round */
-    bool partial;           /* a rate, over less than its unit of time: value is its least */
+    /* a rate that was measured for less than its unit of time, so that `value` is a lower bound */
+    bool partial;
     bool holds;
 };
 
@@ -58,8 +62,11 @@ struct trigger {
     uint64_t before_ns, after_ns, max_files;
     _Atomic bool active; /* it has not been removed */
     struct measured tests[LOGIC_NODES];
-    bool held;           /* in the last round */
-    uint64_t started_ns; /* or when it fired last, for `every` */
+    bool held; /* in the last round */
+    /*
+     * when the trigger was added or, if it has fired, when it last fired; `every` counts from here
+     */
+    uint64_t started_ns;
     /* The trigger has fired and its actions are not over yet. */
     _Atomic bool busy;
     bool due; /* its actions wait until the recording covers the requested time after the cause */
@@ -69,20 +76,23 @@ struct trigger {
     uint64_t fired, held_back, last_ms;
     _Atomic uint64_t written, failed;
     char last_file[PATH_MAX], last_error[256];
-    struct trigger *retired; /* the next one, when this one has lost its place in the list */
+    struct trigger *retired; /* the next removed trigger in the list of those that were replaced */
 };
 
 /*
- * All triggers, removed ones too as long as no other has taken their place; NULL after the last.
- * Without the session's lock only between triggers_enter and triggers_leave, which any thread may
- * call and which wait for nothing.
+ * Returns trigger i, which may be a removed one that no other has replaced yet; NULL after the
+ * last. A caller without the session's lock must call it between triggers_enter and triggers_leave,
+ * which any thread may call and which do not wait.
  */
 struct trigger *trigger_at(unsigned i);
 void triggers_enter(void);
 void triggers_leave(void);
 
 /* ---- measures.c ---- */
-/* Whether its tests can be measured in this session: -ENOTSUP with a sentence in `why`. */
+/*
+ * Begins to measure the tests of a trigger and activates it. Returns 0, or -ENOTSUP with a sentence
+ * in `why` when the session cannot measure one of them.
+ */
 int measures_begin(struct trigger *t, struct session *s, JNIEnv *jni, struct buf *why) must_check;
 void measures_end(struct trigger *t, JNIEnv *jni);
 /* Called once in each round, before the conditions are evaluated. */
@@ -94,7 +104,7 @@ void measures_of(struct trigger *t, uint64_t now);
  * "request".
  */
 void measures_report(struct trigger *t);
-/* Undoes calls of vm_events_on and the like. */
+/* Disables the events and callbacks that measures_begin has enabled. */
 void measures_stop(JNIEnv *jni);
 
 /* ---- exceptions.c ---- */
@@ -104,14 +114,15 @@ void measures_stop(JNIEnv *jni);
  */
 int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why) must_check;
 uint64_t exception_count(int counter);
-/* Whether the VM has loaded a class of the counter's name; true for a negative number. */
+/* Returns whether the VM has loaded a class of the counter's name; true for a negative number. */
 bool exception_class_seen(int counter);
 /*
- * Whether the class of a counter is not loaded (tense: "is loaded so far") or is not an exception;
- * says so in `why`, with the class that may be meant.
+ * Returns whether a counter cannot count anything: its class is not loaded, or is not an exception.
+ * If so, `why` receives a sentence with the class that may be meant. tense: how the sentence says
+ * that no such class is loaded ("is loaded so far").
  */
 bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *why);
-/* Whether objects of the class turned out not to be exceptions. Without JNI. */
+/* Returns whether objects of the class turned out not to be exceptions. Does not use JNI. */
 bool exception_is_other(int counter);
 void exception_counters_stop(JNIEnv *jni);
 

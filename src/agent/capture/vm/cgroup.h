@@ -20,7 +20,7 @@ struct cgroup {
  */
 void cgroup_find(struct cgroup *ret, const char *list, const char *root);
 
-/* -1: unknown, or there is no limit. */
+/* Limits, counts, bytes and times, as the names say. -1: unknown, or there is no limit. */
 struct cgroup_figures {
     int64_t quota_us, period_us, shares;
     int64_t slices, throttled_slices, throttled_ns;
@@ -45,7 +45,7 @@ int64_t cgroup_pressure_ns(const struct cgroup *c, const char *what);
 typedef void cgroup_visit(const char *folder, void *context);
 void cgroup_each(const char *list, const char *root, const char *controller, cgroup_visit *f,
                  void *context);
-/* How many processors' worth of time the quotas of all these groups allow; infinite: any. */
+/* Returns how many processors the quotas of all these groups allow; infinity: no quota. */
 double cgroup_processors(const char *list, const char *root);
 
 /* Reads a small file as text. False and "": there is none. */

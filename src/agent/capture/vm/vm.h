@@ -3,8 +3,9 @@
  * What the VM does by itself, with events=y: collections, safepoints, compilations and figures of
  * the process. JDK 9 and later write these in the unified log, which goes to memory that the agent
  * reads (log.h). On JDK 8, and where there is no such log, collections are taken from JVM TI's
- * events and safepoints from the VM's counters. Everything here but vm_gc_starts and vm_gc_ends
- * runs on the agent's thread, under the session's lock.
+ * events and safepoints from the VM's counters. Everything here but gc_starts and gc_ends,
+ * vm_records_pauses and the counting of loaders.c runs on the agent's thread, under the session's
+ * lock.
  */
 #pragma once
 
@@ -28,7 +29,7 @@ extern struct vm_activity vm_activity;
 void safepoints_reset(void);
 /* A line with the tag safepoint. */
 void safepoints_line(const struct log_line *line);
-/* Without a log: reads the counters. */
+/* Reads the counters, where there is no log. */
 void safepoints_read(uint64_t now);
 
 /* A collection began at a safepoint, when the counters were these (gc.c); in order of time. */
@@ -41,9 +42,12 @@ void safepoints_collection(uint64_t start_ns, const struct safepoint_counters *a
                            const char *cause);
 /* Writes the totals since the VM began, if they have changed or `always`. */
 void safepoints_totals(bool always);
-/* Writes the first totals. The log has to be open: it has a line of each safepoint after them. */
+/*
+ * Writes the first totals. The log must be open already, so that it contains a line for each later
+ * safepoint.
+ */
 void safepoints_begin(void);
-/* Whether there was a line of each safepoint that the last totals have and the first have not. */
+/* Returns whether the log had a line for each safepoint between the first totals and the last. */
 bool safepoints_logged(void);
 
 /* ---- collections.c: what the log reports ---- */
@@ -55,7 +59,7 @@ void collections_idle(uint64_t now, bool all);
 
 /* Begins to compare the pauses in the log with the VM's own counters. */
 void collections_count(void);
-/* How many pauses the VM has counted since; each counts when it begins. */
+/* Returns how many pauses the VM has counted since then; it counts a pause when it begins. */
 uint64_t collections_counted(void);
 /*
  * Reports collections for which the log had no line as lost, except for `may_come` lines that may
