@@ -32,7 +32,7 @@ struct fleet_reading;
 struct profile;
 
 /*
- * Adds the figures of a recording to a batch, in buckets of FIGURE_STEP_S; other files have none.
+ * Adds the figures of a recording to a batch, in buckets of FLEET_BUCKET_S; other files have none.
  * Returns 0, or a negative errno with the reason in why.
  */
 int vm_figures_read(struct batch *b, const char *path, const struct profile *p,

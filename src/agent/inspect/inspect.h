@@ -78,13 +78,14 @@ void inspect_put_object_key(struct inspection *i, const char *key, jobject o);
 /* The whole string, or null for NULL, under a key if there is one; deletes the local reference. */
 void inspect_put_string(struct inspection *i, const char *key, jstring s);
 /*
- * A value of the type given by a signature; an object in it is a local reference, which is deleted.
- */
-/*
  * Returns whether a frame is one of a probe, inside which a thread may be. No stack shows it; the
  * other frames keep the depths that the VM gives them, by which `control` names them.
  */
 bool inspect_is_agents_frame(struct inspection *i, const jvmtiFrameInfo *frame);
+/*
+ * Writes a value of the type given by a signature. An object in it is a local reference, which is
+ * deleted.
+ */
 void inspect_put_value(struct inspection *i, const char *signature, jvalue v);
 
 enum member_kind { KIND_CLASS, KIND_FIELD, KIND_METHOD };

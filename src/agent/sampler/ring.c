@@ -71,7 +71,7 @@ struct ring_record *ring_next(struct ring *r)
             return NULL;
         struct ring_record *record = record_at(r, position);
         uint64_t stamp = atomic_load_explicit(&record->stamp, memory_order_acquire);
-        if (stamp == (position | RING_THERE))
+        if (stamp == (position | RING_COMPLETE))
             return record;
         if (stamp != (position | RING_PAD))
             return NULL;

@@ -19,7 +19,7 @@ struct ring_record {
 };
 
 /* Flags in a stamp; the position is a multiple of 64. */
-enum { RING_THERE = 1, RING_PAD = 2 };
+enum { RING_COMPLETE = 1, RING_PAD = 2 };
 
 /* A zeroed ring refuses every record. */
 struct ring {
@@ -46,7 +46,7 @@ struct ring_record *ring_take(struct ring *r, uint64_t bytes, uint64_t *ret_posi
 
 static inline void ring_put(struct ring_record *record, uint64_t position)
 {
-    atomic_store_explicit(&record->stamp, position | RING_THERE, memory_order_release);
+    atomic_store_explicit(&record->stamp, position | RING_COMPLETE, memory_order_release);
 }
 
 /* Returns the next record, which remains until ring_done, or NULL. */

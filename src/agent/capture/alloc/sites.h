@@ -140,6 +140,7 @@ enum {
  */
 bool sites_follow_each(uint64_t n);
 
+/* Returns the probability that the VM samples an object of `size` bytes at an interval in bytes. */
 double sites_chance(jlong size, uint64_t interval);
 
 /* Adds to the sites what has been counted since the last call. Under the lock. */

@@ -4,10 +4,7 @@
 
 #include "agent/capture/threads/waiters.h"
 
-/*
- * The owner of the monitor that the calling thread is about to wait for, as an id in the
- * recording; 0: unknown.
- */
+/* Determines where this VM keeps the owners of monitors, once. Must be called first. */
 void owner_init(JNIEnv *jni);
 /* The VM's own structure of the calling thread; 0: unknown. */
 uint64_t owner_vm_thread(JNIEnv *jni);
@@ -16,6 +13,10 @@ uint64_t owner_vm_thread(JNIEnv *jni);
  * whether the synchronizer is of a kind that has an owner.
  */
 uint64_t owner_of_synchronizer(JNIEnv *jni, jobject synchronizer, bool *ret_owned);
+/*
+ * Returns the owner of the monitor that the calling thread is about to enter, as an id in the
+ * recording; 0: unknown. *ret_monitor receives the address of the VM's monitor, if that is known.
+ */
 uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor);
 /*
  * The owner of a VM monitor, given the monitor's address, which may no longer be valid. False when

@@ -62,7 +62,7 @@ struct trigger {
     uint64_t before_ns, after_ns, max_files;
     _Atomic bool active; /* it has not been removed */
     struct measured tests[LOGIC_NODES];
-    bool held; /* in the last round */
+    bool held; /* whether the condition held in the last round */
     /*
      * when the trigger was added or, if it has fired, when it last fired; `every` counts from here
      */

@@ -29,5 +29,5 @@ struct vm_log_lost {
  * belongs to the log, which is closed then.
  */
 int vm_log_read(JNIEnv *jni, void (*see)(const struct log_line *line), struct vm_log_lost *ret);
-/* Ends the log. jni NULL: the VM is about to end, and its output is not removed from its log. */
+/* Ends the log. jni NULL: the VM is about to end, so it is not asked to close it. */
 void vm_log_close(JNIEnv *jni);

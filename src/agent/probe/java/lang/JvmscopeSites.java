@@ -9,7 +9,7 @@ import sun.misc.Unsafe;
 
 /**
  * The probes of exact allocation counts. Each platform thread owns an array of counters in native
- * memory (capture/alloc.h has the layout), which is found by the address of its JavaThread. A
+ * memory (capture/alloc/alloc.h has the layout), which is found by the address of its JavaThread. A
  * virtual thread counts in the array of its carrier, which it cannot leave within a probe. So no
  * counter is shared and no count is lost. When a counter reaches a value that the agent sets, the
  * probe calls the agent to walk the stack.

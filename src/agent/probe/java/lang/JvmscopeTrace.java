@@ -6,7 +6,7 @@ import sun.misc.Unsafe;
 
 /**
  * The probes of trace=. Each thread writes the arguments and results of its calls into a ring in
- * native memory (capture/trace_ring.h has the layout), which the agent's thread empties. When the
+ * native memory (capture/trace/ring.h has the layout), which the agent's thread empties. When the
  * ring is full, calls are lost and counted as such; the thread never waits. Nothing here calls a
  * method that may itself be traced.
  *
@@ -17,7 +17,7 @@ import sun.misc.Unsafe;
 public final class JvmscopeTrace {
     private static final Unsafe U = Unsafe.getUnsafe();
 
-    // The layout is that of trace_ring.h.
+    // The layout is that of capture/trace/ring.h.
     private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48,
             ROOM = 52, INSIDE = 56, INDEX = 60;
     private static final int TAIL = 64, DATA = 128;
