@@ -86,9 +86,9 @@ int ask_check_metric(struct asker *a) must_check;
  * Returns whether a metric is compared and ranked by its weights (bytes, ns) instead of by samples.
  */
 bool ask_counts_weights(const char *metric);
-/* "bytes" or "ns" */
+/* Returns the unit of a metric's weights: "bytes" or "ns". */
 const char *ask_unit_of(const char *metric);
-/* Members "METRIC_samples" and "METRIC_UNIT". */
+/* Writes two members: the metric's name with "_samples", and the same with '_' and the unit. */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum);
 /* A member "cost", if the question has a price. */
 void ask_put_cost(struct asker *a, struct sum sum);

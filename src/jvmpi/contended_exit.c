@@ -3,8 +3,8 @@
  * MONITOR_CONTENDED_EXIT, which JVM TI does not have. A probe before each monitor exit checks
  * whether any thread contends for a monitor, and if so, whether it is this monitor and whether this
  * exit is the outermost one. The event is sent just before the monitor is released. A thread counts
- * from the end of its CONTENDED_ENTER to the beginning of its CONTENDED_ENTERED; threads that the
- * agent does not know, such as one whose end was reported, do not count.
+ * from the end of its MONITOR_CONTENDED_ENTER to the beginning of its MONITOR_CONTENDED_ENTERED;
+ * threads that the agent does not know, such as one whose end was reported, do not count.
  */
 #include "base/map.h"
 #include "jvmpi/ids.h"

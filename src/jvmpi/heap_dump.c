@@ -35,7 +35,7 @@ enum {
     RETRIES = 50
 };
 
-/* Offsets in CLASS_DUMP from its first byte. */
+/* Offsets in a CLASS DUMP record from its first byte. */
 enum {
     AT_SIGNERS = 1 + 3 * POINTER,
     AT_DOMAIN = 1 + 4 * POINTER,

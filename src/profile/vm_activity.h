@@ -72,15 +72,16 @@ enum vm_figure_kind {
     VM_CPU_MACHINE,
     VM_RSS,
     VM_THREADS,
-    VM_CLASSES_LOADED, /* counted from the start of the VM, like all from here to VM_FAILURES */
+    VM_CLASSES_LOADED, /* counted from the start of the VM, like all up to VM_THREADS_STARTED */
     VM_CLASSES_UNLOADED,
     VM_COMPILATIONS,
     VM_COMPILE_TIME,
     VM_BAILOUTS,
     VM_INVALIDATED,
-    VM_CODE_BYTES, /* compiled so far */
+    VM_CODE_BYTES, /* bytes of compiled code so far */
     VM_THREADS_STARTED,
-    VM_THROTTLED_SLICES, /* counted from the start of the container, like all from here on */
+    /* counted from the start of the container, like all up to VM_MEMORY_FAILURES */
+    VM_THROTTLED_SLICES,
     VM_SLICES,
     VM_THROTTLED_TIME,
     VM_MEMORY_FAILURES,
