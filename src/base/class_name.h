@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of types as Java writes them, made of those in class files. */
+/* Converts names of types from the form of class files to that of Java source. */
 #pragma once
 
 #include "base/buf.h"

@@ -55,7 +55,7 @@ struct generated_target {
      * if it is too long.
      */
     char pattern[256];
-    bool is_lambda; /* and not a method reference */
+    bool is_lambda; /* rather than a method reference */
 };
 
 /* Considers a method that the lambda's class refers to. Class names are in the internal form. */

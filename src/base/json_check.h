@@ -9,7 +9,8 @@
 #include <stddef.h>
 
 /*
- * Returns the length of the JSON value that s begins with; space around the value is not allowed.
- * Returns 0 when s does not begin with a value or when the value is nested deeper than 64 levels.
+ * Returns the length of the JSON value that s begins with; space before or after the value is not
+ * allowed. Returns 0 when s does not begin with a value or when the value is nested deeper than 64
+ * levels.
  */
 size_t json_value_len(const char *s, size_t len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The text of conditions: tests joined by && and ||, negated by !, grouped by parentheses. trace
- * --if and --on share this grammar and the way a wrong place is reported; what a test looks like is
- * up to its owner.
+ * --if and --on share this grammar and the way a wrong place is reported; each defines its own
+ * tests.
  *
  * or: and { "||" and }
  *
@@ -40,7 +40,7 @@ struct logic_parser {
      * returns.
      */
     int (*test)(struct logic_parser *p, int number);
-    void *context; /* the owner's */
+    void *context; /* for `test`, which may use it freely */
 };
 
 /*
@@ -87,7 +87,7 @@ enum logic_truth { LOGIC_OPEN, LOGIC_TRUE, LOGIC_FALSE };
 struct logic_tests {
     /*
      * Returns whether all tests can have their truth values `of`, by the numbers of their nodes, at
-     * the same time. That was so before the value of the test `changed` was set.
+     * the same time. It was possible before the value of the test `changed` was set.
      */
     bool (*possible)(const void *context, const enum logic_truth *of, int changed);
     /* Returns whether a test refers to an event, so that it holds only for an instant. NULL: no
@@ -102,5 +102,5 @@ struct logic_tests {
  */
 int logic_check(struct logic_parser *p, const struct logic_tests *tests) must_check;
 
-/* Returns whether the condition holds; the callback says which tests do. */
+/* Returns whether the condition holds; the callback returns whether a test does. */
 bool logic_holds(const struct logic *l, bool (*holds)(void *context, int number), void *context);

@@ -16,8 +16,8 @@
 #define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))
 /*
  * Marks functions that run in the signal handler at each sample, so that the linker places them
- * together. The first use, after a sampling interval, of a page of code costs 500 cycles because
- * its address must be translated again; another cache line of the same page costs 60.
+ * together. After a sampling interval, the first use of a page of code costs 500 cycles, because
+ * its address must be translated again; each further cache line of the same page costs 60.
  */
 #define at_each_sample __attribute__((hot))
 #define EXPORT         __attribute__((visibility("default")))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Anonymous memory for the agent's tables: zeroed, with pages that are allocated as they are used.
- * It is noted, so that the agent can tell how much of it is in memory.
+ * All of it is listed, so that the agent can report how much of it is resident.
  */
 #pragma once
 
@@ -10,11 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns memory that mapped_free takes back, or NULL. */
+/* Returns memory to be freed with mapped_free, or NULL when there is none. */
 void *mapped_new(size_t bytes) must_check;
-/* The same, aligned to its size, which is a power of two, and in huge pages if it can be. */
+/* The same, aligned to its size, which is a power of two, and in huge pages if possible. */
 void *mapped_new_huge(size_t bytes) must_check;
-/* The size must be the one that the memory was made with. NULL is ignored. */
+/* `bytes` must be the size with which the memory was requested. NULL is ignored. */
 void mapped_free(void *memory, size_t bytes);
-/* How many bytes of all that was mapped and not freed are in memory, as the kernel says. */
+/*
+ * Returns how many bytes of all memory that was mapped and not freed are resident, according to the
+ * kernel.
+ */
 uint64_t mapped_resident(void);

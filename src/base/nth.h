@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /*
- * Returns the element that would be number k if the n numbers were sorted, k < n, and moves it
- * there; smaller ones are before it then. Takes time in proportion to n.
+ * Returns the number that would be at index k, below n, if the n numbers were sorted. Reorders
+ * them: it is then at index k, and none before it is larger. Takes time in proportion to n.
  */
 uint64_t nth_number(uint64_t *numbers, size_t n, size_t k);

@@ -41,8 +41,8 @@ bool number_parse(struct literal *ret, const char *text) must_check;
 /* Returns whether the comparison holds; LOGIC_IS: whether the number is not 0. */
 bool number_compare(enum logic_op op, const struct number *n, const struct literal *with);
 /*
- * The same comparison for whole numbers, with a whole limit. One that no whole number passes is
- * < INT64_MIN, and one that all pass is >= INT64_MIN.
+ * The same comparison for whole numbers, with a whole limit. A comparison that no whole number
+ * passes becomes < INT64_MIN, and one that all pass becomes >= INT64_MIN.
  */
 int64_t number_limit(const struct literal *l, enum logic_op *op);
 /* Returns whether no whole number from low to high passes the comparison. */

@@ -60,8 +60,8 @@ static inline bool pages_to_write(const void *from, size_t bytes)
 }
 
 /*
- * Takes a part of a file's private, read-only mapping out of this process's memory. What is read
- * there again comes from the system's cache of the file.
+ * Removes a part of a file's private, read-only mapping from this process's memory. If it is read
+ * again, it is mapped again from the system's cache of the file.
  */
 static inline void pages_forget(const void *from, size_t bytes)
 {

@@ -25,7 +25,7 @@ static inline bool seqlock_begin_at(_Atomic(uint32_t) *lock, uint32_t version)
 {
     if (!atomic_compare_exchange_strong(lock, &version, version + 1))
         return false;
-    /* Nobody sees what is written next before the odd version. */
+    /* No reader sees later writes before it sees the odd version. */
     atomic_thread_fence(memory_order_release);
     return true;
 }

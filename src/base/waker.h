@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One thread waits; any may wake it. All zero is a waker that nobody has called. */
+/* One thread waits; any thread may wake it. A zeroed waker has not been called. */
 struct waker {
     _Atomic uint32_t called;
 };
@@ -26,7 +26,10 @@ static inline void waker_wake(struct waker *w)
     errno = saved;
 }
 
-/* Waits for ns at most. Returns whether it was woken, also before the call. */
+/*
+ * Waits until it is woken, or has been woken before the call, but at most for ns. Returns whether
+ * it was woken.
+ */
 static inline bool waker_wait(struct waker *w, uint64_t ns)
 {
     struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};

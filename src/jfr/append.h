@@ -2,7 +2,7 @@
 /*
  * Adds the file of another recorder to a recording of ours. Readers of JDK 25 and later convert the
  * times of all chunks of a file by the clock of its first one, so the added chunks get that clock:
- * the times of their events are written anew.
+ * the times of their events are converted.
  */
 #pragma once
 

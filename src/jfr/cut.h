@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Truncates a copy of a recording by our agent after its last event, dropping the space that the
- * recorder had prepared there, and marks the copy as ended. fd is open for reading and writing.
+ * Truncates a copy of a recording by our agent after its last event, removing the space that the
+ * recorder had allocated there, and marks the copy as ended. fd is open for reading and writing.
  * Returns 0, also for a file that is not such a recording, which is left unchanged, or a negative
  * errno.
  */

@@ -36,20 +36,21 @@ _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "event headers are stored as lit
 #define JFR_MIN_PAD    8u
 #define JFR_MAX_TYPES  1024u
 /*
- * The id of built-in type 0 in the file. The JDK's reader takes ids to mean the same in all chunks
- * of a file, and chunks of the VM's recorder may follow ours (jfr=). The VM numbers its types in
- * the order in which it loads classes, so ours have the last ids that two bytes can hold.
+ * The id of built-in type 0 in the file. The JDK's reader assumes that an id means the same in all
+ * chunks of a file, and chunks of the VM's recorder may follow ours (jfr=). The VM numbers its
+ * types in the order in which it loads classes, so ours have the last ids that two bytes can hold.
  */
 #define JFR_TYPE_BASE (16384u - JFR_MAX_TYPES)
 /*
- * The number of blocks that only the worker may take, so that events that fill the disk leave room
- * for the dictionary, and a dictionary that fills them leaves this part of them for the losses.
+ * JFR_RESERVE: the number of blocks that only the worker may take, so that events that fill the
+ * disk leave room for the dictionary. JFR_LOSSES_SHARE: one in this many of them is left for losses
+ * if the dictionary fills the rest.
  */
 #define JFR_RESERVE      32u
 #define JFR_LOSSES_SHARE 4u
 /*
- * The checkpoint flag of what is written at once, outside the chain: a stack that has the owner's
- * method numbers, or a thread.
+ * The flag of a checkpoint that is written at once, outside the chain of checkpoints: a stack with
+ * the owner's method numbers, or a thread.
  */
 #define JFR_OUTSIDE_CHAIN 0x40
 
@@ -172,7 +173,7 @@ struct pending {
     uint64_t id;
 };
 
-/* What is known of one of the owner's methods. */
+/* What is known about one of the owner's methods. */
 struct method_info {
     uint64_t id, key; /* in JFR_POOL_METHOD and JFR_POOL_METHOD_KEY */
     uint32_t used;    /* the last chunk with a stack that has it */
@@ -182,7 +183,7 @@ struct method_info {
 
 /*
  * A stack in the table. Stacks lie one after the other at positions that only grow; the id of the
- * one at position p is p / 16 + 1, in 32 bits. Only those in [oldest, used) are there.
+ * one at position p is p / 16 + 1, in 32 bits. Only those in [oldest, used) exist.
  */
 struct trace {
     uint32_t hash;
@@ -196,21 +197,22 @@ _Static_assert(sizeof(struct trace) == 16 && sizeof(struct jfr_frame) == 16,
                "traces are counted in 16 bytes");
 
 /*
- * In a ring the memory is used again: position p lies at p modulo `bytes`. It is divided into
- * parts, which no stack crosses. When room becomes scarce the oldest part is retired: first its ids
- * are not found any more, and in a later round of the worker, when nobody is reading its stacks, it
- * is there for new ones. Ids that somebody still has then lead to nothing, never to another stack.
+ * In a ring the memory is reused: position p lies at p modulo `bytes`. It is divided into parts,
+ * whose limits no stack crosses. When room becomes scarce the oldest part is retired: its ids are
+ * no longer found, and in a later round of the worker, when nobody reads its stacks any more, its
+ * memory is used for new ones. An id that is still in use somewhere then leads to nothing, never to
+ * another stack.
  */
 struct traces {
     uint8_t *arena;
     _Atomic uint64_t used, oldest;
-    _Atomic uint64_t end; /* new stacks end at or before this position */
-    uint64_t bytes;       /* a multiple of `part` */
-    uint64_t part;        /* `bytes` where nothing is used again */
-    uint64_t present;     /* how far the worker has prefaulted the arena (traces_prefault) */
-    uint64_t retired_ns;  /* when a part was retired whose memory is not used again yet; or 0 */
+    _Atomic uint64_t end;      /* new stacks end at or before this position */
+    uint64_t bytes;            /* a multiple of `part` */
+    uint64_t part;             /* equal to `bytes` where memory is not reused */
+    uint64_t present;          /* how far the worker has prefaulted the arena (traces_prefault) */
+    uint64_t retired_ns;       /* when a part was retired whose memory is not reused yet; 0: none */
     uint64_t held, held_count; /* stacks in the tables after the last retirement; `count` then */
-    atomic_bool due;           /* a part is to be retired as soon as the owner agrees */
+    atomic_bool due;           /* a part has to be retired as soon as the owner agrees */
     _Atomic uint64_t moved;    /* stacks that were stored again because their owners need them */
     /* hash << 32 | id, or 0 if free; the first table, followed by the large one */
     _Atomic uint64_t *slots;
@@ -258,7 +260,7 @@ struct jfr_writer {
     struct jfr_writer_options options;
     uint64_t base_ns; /* the time of tick 0 */
     int64_t epoch_ns; /* the real time of tick 0 */
-    uint64_t ends_ns; /* the recording's span ends here; UINT64_MAX: it goes on */
+    uint64_t ends_ns; /* when the recording's span ends; UINT64_MAX: not yet */
 
     /* The members below are used in signal handlers. */
     struct region *_Atomic region;
@@ -282,8 +284,8 @@ struct jfr_writer {
     _Atomic uint64_t bytes, chunks, unresolved, lost_constants;
     /* The result of the last attempt to grow (0 when it succeeded), and the last failure. */
     _Atomic int error, failure;
-    atomic_bool lost;   /* another process cut the file short: nothing of it is usable any more */
-    struct map methods; /* the owner's method number -> struct method_info * */
+    atomic_bool lost; /* another process cut the file short, so nothing in it is usable any more */
+    struct map methods;              /* the owner's method number -> struct method_info * */
     uint64_t opened_ns, reported_ns; /* reported_ns: losses are reported up to here */
     uint64_t constant_bytes;         /* number written so far */
 
@@ -305,14 +307,20 @@ void slot_commit(struct jfr_event *e, uint16_t code);
 void slot_retire(struct jfr_slot *slot);
 void slot_acquire(struct jfr_slot *slot); /* may wait */
 void slot_release(struct jfr_slot *slot);
-/* As jfr_begin, which counts what is lost; the reason is valid if the result is false. */
+/*
+ * Like jfr_begin, but does not count a lost event: if the result is false, *ret_reason is why it
+ * was lost.
+ */
 bool event_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret,
                  enum lost_reason *ret_reason);
 
 /* ---- stacks.c ---- */
-/* again: memory is used again for new stacks (a ring). */
+/* again: memory is reused for new stacks, as in a ring. */
 int traces_init(struct traces *t, uint64_t bytes, bool again) must_check;
-/* Frees the memory of a retired part, and finds out whether another has to go. By the worker. */
+/*
+ * Frees the memory of a retired part, and determines whether another one must be retired. Called by
+ * the worker.
+ */
 void traces_work(struct traces *t, uint64_t now);
 void traces_release(struct traces *t);
 /*
@@ -321,7 +329,7 @@ void traces_release(struct traces *t);
  */
 void traces_prefault(struct traces *t);
 
-/* The position of the stack with an id; UINT64_MAX when it is not there. */
+/* Returns the position of the stack with an id; UINT64_MAX when it does not exist any more. */
 static inline uint64_t trace_position(const struct traces *t, uint32_t id)
 {
     struct traces *v = (struct traces *)t; /* C17's atomic loads do not accept const */
@@ -356,9 +364,9 @@ void region_free(struct region *r);
  * worker.
  */
 int region_grow(struct jfr_writer *w, uint32_t least) must_check;
-/* The number of blocks that a recording begins with. */
+/* Returns the number of blocks with which a recording begins. */
 uint32_t region_first(const struct jfr_writer *w);
-/* The block from which on only the worker may take blocks. */
+/* Returns the first block that only the worker may take. */
 uint32_t region_limit(const struct region *r);
 /*
  * Makes the pages that will be written next writable; the kernel makes pages read-only again when
@@ -383,8 +391,8 @@ void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigne
 /* Stores how long the chunk has lasted. */
 void chunk_touch(const struct jfr_writer *w, struct chunk *c);
 /*
- * Reads everything that was begun before, waiting for a block that a preempted thread is about to
- * open.
+ * Writes the constants of all events that were begun before the call. Waits for a block that a
+ * preempted thread is about to open.
  */
 void update_fully(struct jfr_writer *w);
 
@@ -398,7 +406,7 @@ bool ring_is_due(const struct jfr_writer *w);
 int ring_begin(struct jfr_writer *w) must_check;
 /* Ends the current chunk and begins the next one in another segment. */
 int ring_rotate(struct jfr_writer *w) must_check;
-/* The current chunk ends here, after its size was stored. */
+/* Called at the end of the current chunk, after its size was stored. */
 void ring_end(struct jfr_writer *w, uint64_t bytes);
 
 /* ---- metadata.c ---- */
@@ -418,14 +426,14 @@ void types_release(struct jfr_writer *w);
 uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method *m);
 /* The same for any entry; releases the contents. */
 uint64_t dictionary_intern(struct jfr_writer *w, uint32_t pool, struct buf *contents);
-/* Defines a thread, until jfr_forget_thread if it stays. Takes the dict lock. */
+/* Defines a thread. stays: it is kept until jfr_forget_thread. Takes the dict lock. */
 int dictionary_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t,
                       bool stays) must_check;
-/* The entries of all pools, and their bytes. Requires `work`. */
+/* Returns the number of entries of all pools, and their bytes. Requires `work`. */
 void dictionary_size(struct jfr_writer *w, uint64_t *ret_entries, uint64_t *ret_bytes);
 /*
- * Drops what no chunk from this one on has needed and nobody keeps: in a ring of all pools,
- * otherwise of threads. Requires `work`.
+ * Drops entries that no chunk from `before` on has needed and that do not stay: of all pools in a
+ * ring, otherwise of threads only. Requires `work`.
  */
 void dictionary_forget(struct jfr_writer *w, uint32_t before);
 

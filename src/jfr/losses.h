@@ -80,13 +80,19 @@ enum jfr_loss {
     JFR_LOSSES
 };
 
-/* The reason for methods that ran when the recording began: these two around what is done then. */
+/*
+ * The reason for methods that ran when the recording began: these two texts around what happens
+ * from the next call on.
+ */
 #define LOSS_RAN_BEFORE "what ran when the recording began is "
 #define LOSS_NEXT_CALL  " from its next call on"
 
 struct jfr_loss_row {
-    const char *capture, *what, *reason; /* right for one thing and for many, such as "trace",
-                                            "calls", "the buffer of the thread was full" */
+    /*
+     * such as "trace", "calls", "the buffer of the thread was full"; the words must fit one loss
+     * and many
+     */
+    const char *capture, *what, *reason;
     const char *of; /* what held these, such as "sites" for bytes; NULL if nothing did */
 };
 
@@ -109,8 +115,8 @@ void jfr_each_loss(const struct jfr_writer *w,
  */
 void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n);
 /*
- * The same, with names of what was lost, which its reason then has. The first names of a recording
- * remain.
+ * The same, with names of what was lost, which become part of the reason. The first names that a
+ * recording gets for a loss remain.
  */
 void jfr_lose_named(struct jfr_writer *w, enum jfr_loss loss, uint64_t n, const char *names);
 /*

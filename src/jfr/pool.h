@@ -32,16 +32,16 @@ struct pool {
 enum { POOL_SLOT_BITS = 28 };
 
 /*
- * The entry with this content, which is added if it is new; NULL: out of memory. chunk: the one
- * that is being written.
+ * Returns the entry with this content, which is added if it is new; NULL: out of memory. chunk: the
+ * number of the chunk that is being written.
  */
 struct constant *pool_intern(struct pool *p, const void *bytes, size_t len,
                              uint32_t chunk) must_check;
-/* Sets the entry with an id of the owner's, in place of an earlier one. NULL: out of memory. */
+/* Adds or replaces the entry with an id that the owner chose. NULL: out of memory. */
 struct constant *pool_put(struct pool *p, uint64_t id, const void *bytes, size_t len,
                           uint32_t chunk) must_check;
 
-/* How many there are that are known by their content. */
+/* Returns the number of entries that are known by their content. */
 static inline size_t pool_entries(const struct pool *p)
 {
     return p->slots.len - p->free.len;

@@ -75,7 +75,8 @@ struct rec_field {
     bool constant; /* the field holds an id of the type's pool */
     bool array;
     bool is_unsigned;
-    bool contextual; /* true of all events of the thread meanwhile: jdk.jfr.Contextual */
+    /* it describes all events of the same thread during the event (jdk.jfr.Contextual) */
+    bool contextual;
 };
 
 /*
@@ -113,9 +114,7 @@ struct rec_info {
      */
     bool unended;
     bool cut; /* the file ends before its last chunk does */
-    /*
-     * It was taken out of a ring (jfr/ring.h): events that began before start_ns went on into it.
-     */
+    /* It is a part of a ring (jfr/ring.h), so it contains events that began before start_ns. */
     bool part_of_ring;
     bool part_of_time;   /* a part of a recording, whose events can end after end_ns */
     uint64_t unresolved; /* the number of ids looked up that their chunk does not define */
@@ -330,8 +329,9 @@ const struct rec_stack *rec_stack_read(const struct rec_object *o, const struct 
                                        uint64_t id, struct rec_stack_room *room);
 void rec_stack_room_release(struct rec_stack_room *room);
 /*
- * A hash of a stack's bytes and of the types that describe them, for a recording in which methods
- * and frame types have the same ids in all chunks, so that a stack that an earlier chunk defined
- * too need not be decoded. Returns 0 where that is not known, or would cost more than it saves.
+ * Returns a hash of a stack's bytes and of the types that describe them. It lets a caller recognize
+ * a stack that an earlier chunk also defined without decoding it, in a recording whose methods and
+ * frame types have the same ids in all chunks. Returns 0 if it is unknown whether they have, or if
+ * the hash would cost more than it saves.
  */
 uint64_t rec_stack_key(const struct rec_object *o, const struct rec_field *f, uint64_t id);

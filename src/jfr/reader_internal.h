@@ -83,9 +83,9 @@ struct type {
     enum usual usual;
     struct rec_field *fields;
     uint8_t *roles;     /* of fields: enum role */
-    bool starts, lasts; /* whether the first field is startTime and the second is duration */
+    bool starts, lasts; /* the first field is startTime; the second is duration */
     uint32_t n_longs;   /* number of fields of a struct that has only compressed numbers; else 0 */
-    bool seen;          /* the chunk has an event of the type; rows note it */
+    bool seen;          /* the chunk has an event of the type, as far as rows were read */
     struct plan *plan;  /* how reader_rows.c reads its events; NULL if it does not */
     /*
      * The pool by id: an array as far as ids are dense, and others behind a map from ids to places
@@ -111,7 +111,7 @@ struct described {
     uint64_t text_hash;
     bool compressed;
     uint32_t selection; /* for which recording.selection the tags were determined; 0: none */
-    uint64_t plans;     /* which rec_rows made the plans; 0: none */
+    uint64_t plans;     /* the number of the iteration over rows that made the plans; 0: none */
     struct arena arena; /* types, fields and plans */
     VEC(struct type *) list;
     VEC(struct rec_type) public; /* copies, for recording_types */
@@ -136,8 +136,9 @@ struct rec_chunk {
 
     /* searched: all events were searched for checkpoints outside the chain as well. */
     bool constants_read, searched;
-    bool constants_ahead;  /* they were read before anyone asked for one */
-    const char *chain_why; /* the first damage met when they were read, in words, or NULL */
+    bool constants_ahead; /* they were read before one was requested */
+    /* the first damage that was found while reading them, in words, or NULL */
+    const char *chain_why;
     const uint8_t *chain_damage;
     bool ids_known;           /* the chunk's ids of methods and frame types were compared */
     struct described types;   /* valid when CHUNK_READY */
@@ -164,7 +165,7 @@ struct recording {
     size_t n_spare;
     size_t current;               /* the iteration's chunk */
     const uint8_t *at;            /* the position in it; NULL at its beginning */
-    const uint8_t *kept;          /* pages before this were given back to the kernel, or not read */
+    const uint8_t *kept;          /* pages before this were released, or have not been read */
     const struct rec_chunk *last; /* the last event's chunk */
     struct strpool names;         /* of types; gives their numbers */
     /* Strings that are valid as long as the recording. */
@@ -178,7 +179,7 @@ struct recording {
     VEC(struct rec_method *) methods;
     struct map method_ids;     /* by the id in all chunks so far: the number of a method */
     struct map frame_type_ids; /* likewise: the address of a text */
-    bool ids_differ;           /* an id is not the same in two chunks */
+    bool ids_differ;           /* an id means different things in two chunks */
     VEC(uint8_t) seen;         /* by the number of a type's name: some chunk has seen it */
     VEC(uint32_t) class_names; /* by the text of an internal name: that of the external one, + 1 */
     struct rec_info info;
@@ -302,8 +303,8 @@ static inline bool pool_get(const struct type *t, uint64_t id, uint64_t *ret_pla
 /* Returns the place of an id behind the map, which is added if it is new; NULL: no memory. */
 struct constant *constant_far(struct type *t, uint64_t id) must_check;
 /*
- * Reads where the chunk's constants lie before anyone asks for one, which another thread may do
- * meanwhile for other chunks. Damage is recorded when the first one is asked for.
+ * Reads the positions of the chunk's constants before one is requested. Another thread may do the
+ * same for other chunks meanwhile. Damage is recorded when the first constant is requested.
  */
 void chunk_constants_ahead(struct rec_chunk *k);
 /* Visits the constants of a pool: *i is 0 at first. Returns false at the end. */
@@ -325,8 +326,8 @@ void chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *
 /* ---- reader.c ---- */
 int chunk_prepare(struct rec_chunk *k) must_check;
 /*
- * The same before the chunk's turn comes. Damage is recorded by chunk_report, once all that
- * precedes the chunk is read.
+ * Does the same before the iteration reaches the chunk. Damage is recorded later by chunk_report,
+ * once everything that precedes the chunk has been read.
  */
 int chunk_prepare_ahead(struct rec_chunk *k) must_check;
 void chunk_report(struct rec_chunk *k);

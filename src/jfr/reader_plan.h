@@ -10,7 +10,7 @@
 
 struct op;
 
-/* What an iteration over rows asks for. */
+/* What an iteration over rows requests. */
 struct wanted {
     uint64_t number; /* of the iteration */
     const struct rec_column *columns;
@@ -22,7 +22,7 @@ struct wanted {
 
 struct plan {
     struct rec_plan pub; /* must be the first member */
-    bool by_name;        /* nothing is read ahead because the type does not begin as events do */
+    bool by_name;        /* fields are read by name, because the type does not begin as events do */
     unsigned what;       /* REC_ROW, REC_TIME */
     /* its events are samples with their stacks, threads and weights at these positions */
     const struct rec_sampling *sampling; /* NULL: they are rows */
@@ -35,8 +35,8 @@ struct plan {
 /* Makes the plans of all selected types of the chunk. Returns 0 or -ENOMEM. */
 int plan_chunk(const struct wanted *w, struct rec_chunk *k) must_check;
 /*
- * Reads the fields of an event whose row has its place. Returns false when the row cannot be read
- * ahead; plan_by_name then says when the event was, and its fields must be read by name.
+ * Reads the fields of an event whose row has its place. Returns false when the plan cannot read the
+ * row; plan_by_name then sets the event's times, and its fields must be read by name.
  */
 bool plan_read_row(const struct plan *p, const uint8_t *limit, struct rec_row *row);
 void plan_by_name(const struct plan *p, struct rec_row *row);

@@ -2,7 +2,7 @@
 /*
  * A fast way to read a hundred million events. The caller names the fields once, and each event
  * then has them as numbers at fixed positions. Constants are returned as ids, which rec_thread_of
- * and its like look up.
+ * and similar functions look up.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct rec_column {
 };
 
 /* Values of `slot` for a field without a position. */
-/* the type has it, in a form that cannot be read ahead */
+/* REC_BY_NAME: the type has the field in a form that must be read by name */
 enum { REC_ABSENT = -1, REC_BY_NAME = -2 };
 
 struct rec_plan {
@@ -41,7 +41,8 @@ struct rec_row {
 
 /*
  * Reads the selected events of a recording from its beginning. The array of columns must stay
- * valid. A recording has one such iteration at a time and meanwhile no other. Returns 0 or -ENOMEM.
+ * valid. A recording can have only one iteration at a time, of this or another kind. Returns 0 or
+ * -ENOMEM.
  */
 int recording_rows_open(struct rec_rows **ret, struct recording *r,
                         const struct rec_column *columns, size_t n) must_check;
@@ -58,8 +59,8 @@ int recording_rows_first(struct rec_rows **ret, struct recording *r,
                          unsigned (*what)(int tag)) must_check;
 
 /*
- * Reads events with a tag as samples, which takes a fraction of the time of a row: of a stack, a
- * thread, and a weight. Events from which they cannot be read ahead are rows nevertheless.
+ * Reads events with a tag as samples, which consist of a stack, a thread and a weight and take a
+ * fraction of the time of a row. Events from which these cannot be read so are rows nevertheless.
  */
 struct rec_sampling {
     int tag;
@@ -74,7 +75,7 @@ struct rec_sample {
     const struct rec_plan *plan;
     int64_t start_ns;
     uint64_t weight;
-    uint32_t stack, thread; /* ids; which fields hold them, rec_sampling and plan->thread say */
+    uint32_t stack, thread; /* ids, of the fields given by rec_sampling and plan->thread */
 };
 
 /*
@@ -90,7 +91,7 @@ uint64_t rec_sample_ns(const struct rec_sample *s, unsigned column, uint64_t oth
 /* An object for looking up the ids of a sample, as by rec_stack_of. It has no fields of its own. */
 void rec_sample_object(const struct rec_sample *s, struct rec_object *ret);
 
-/* How far rows have been read: an offset in the file. */
+/* Returns how far rows have been read, as an offset in the file. */
 uint64_t recording_rows_offset(const struct rec_rows *rows);
 
 struct rec_part {
@@ -104,7 +105,7 @@ const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t 
 /*
  * Releases the pages of the file after they were read, so that a large file does not fill the
  * memory. Called before the first row is read, and only where the bytes are a private, read-only
- * mapping of a file: what is read there again comes from the file.
+ * mapping of a file: pages that are read again come from the file.
  */
 void recording_rows_forget(struct rec_rows *rows);
 
@@ -139,8 +140,8 @@ int64_t rec_row_long(const struct rec_row *row, unsigned column, int64_t otherwi
 int64_t rec_row_ns(const struct rec_row *row, unsigned column, int64_t otherwise);
 
 /*
- * The id that a constant's field holds, which rec_stack_of and so on look up. False: it was not
- * read ahead, and the field, if there is one, must be asked for by name.
+ * Stores the id that a constant's field holds, for rec_stack_of and similar functions. Returns
+ * false when the row does not have it; the field, if it exists, must be read by name.
  */
 static inline bool rec_row_id(const struct rec_row *row, unsigned column, uint64_t *ret)
 {

@@ -22,8 +22,8 @@ static inline const void *decoded(const struct type *t, enum usual usual, uint64
 
 /*
  * Returns what an id of this type was decoded to in an earlier chunk, or NULL. It is probably the
- * same in this one, which must be checked, but costs less than finding it among all that are known.
- * Only for what is valid as long as the recording: classes, methods, numbers of texts.
+ * same in this chunk. That must be checked, but the check costs less than a search among all known
+ * ones. Only for what is valid as long as the recording: classes, methods, numbers of texts.
  */
 static inline const void *usual_before(const struct type *t, uint64_t id)
 {
@@ -31,7 +31,9 @@ static inline const void *usual_before(const struct type *t, uint64_t id)
     return c ? c->what : NULL;
 }
 
-/* Keeps it for the chunk. When out of memory it is decoded again later. */
+/*
+ * Stores what an id was decoded to, for this chunk. When out of memory it is decoded again later.
+ */
 void usual_remember(struct type *t, uint64_t id, const void *what);
 
 /* Like rec_get, but does not follow the last field's constant, because most are already decoded. */

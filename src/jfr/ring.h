@@ -6,9 +6,9 @@
  * A head of one block is followed by segments of the same size. Each segment holds one chunk, which
  * contains all constants that it uses, or nothing. The writer fills one segment after the other and
  * reuses the oldest one. An entry of the head says which chunk its segment holds. The writer clears
- * the entry before it changes the segment, and sets it when the new chunk can be read. Whoever
- * copies a segment of a ring that is being written reads the entry before and after: the copy is
- * good when both are the same.
+ * the entry before it changes the segment, and sets it when the new chunk can be read. A reader
+ * that copies a segment of a ring that is being written reads the entry before and after the copy,
+ * which is valid if both are the same.
  */
 #pragma once
 
@@ -20,9 +20,9 @@
 #define JFR_RING_MAGIC    "JVMRING"
 #define JFR_RING_VERSION  1u
 #define JFR_RING_HEAD     8192u /* bytes before the first segment */
-#define JFR_RING_SEGMENTS 512u  /* the most that a head has room for */
+#define JFR_RING_SEGMENTS 512u  /* the maximum for which a head has room */
 
-/* Numbers are little-endian. All but the entries stay as they are. */
+/* Numbers are little-endian. Only the entries (`chunk`) change. */
 struct jfr_ring_head {
     char magic[7]; /* JFR_RING_MAGIC without its end */
     uint8_t version;
@@ -47,6 +47,5 @@ static inline bool jfr_ring_begins(const void *bytes, size_t len)
     "it is the ring of a recording that is always on: jvmscope dump --last 5m -o FILE.jfr " \
     "takes its last 5 minutes out"
 
-/* The flag of a chunk's header that marks the first chunk of a part that was taken out of a ring.
- */
+/* The flag in the header of the first chunk of a part that was copied out of a ring. */
 #define JFR_PART_OF_RING 4

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes the last part of a ring (jfr/ring.h) out as a recording of its own. The ring may be written
+ * Writes the last part of a ring (jfr/ring.h) as a recording of its own. The ring may be written
  * meanwhile, and its bytes are not trusted: they are copied before they are parsed.
  */
 #pragma once
@@ -15,18 +15,19 @@
 bool jfr_is_ring(int fd);
 
 struct jfr_ring_cut {
-    uint64_t last_ns;     /* how much of the end is wanted; 0 means all */
-    uint64_t since_ticks; /* instead: from when on (jfr_writer_ticks); 0: not given */
+    uint64_t last_ns; /* the length of the part, up to the end; 0: all */
+    /* instead of last_ns: the time at which it begins (jfr_writer_ticks); 0: not given */
+    uint64_t since_ticks;
     /*
      * The recorder has just written everything that was begun (jfr_writer_flush). Otherwise the
-     * chunks before the part are searched as well for what its last events refer to.
+     * chunks before the part are also searched for the constants to which its last events refer.
      */
     bool flushed;
 };
 
 struct jfr_ring_part {
     int64_t start_ns, end_ns; /* of the part, since 1970 */
-    int64_t since_ns;         /* from when on the ring has events */
+    int64_t since_ns;         /* the time from which on the ring has events */
     uint64_t events, chunks;
     uint64_t damaged; /* segments that hold no readable chunk although they should */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking a part out of a ring, inside of jfr/: ring_read.c finds the chunks and the limits of the
- * part, ring_events.c decides which events belong to it, and ring_chunk.c writes a chunk anew.
+ * What the files that extract a part of a ring share: ring_read.c finds the chunks and the limits
+ * of the part, ring_events.c decides which events belong to it, and ring_chunk.c writes each chunk.
  */
 #pragma once
 
@@ -18,8 +18,8 @@ enum { KINDS = 16384, FEATURES = 67, COMPRESSED = 1, FINAL = 2 };
 enum ring_what {
     UNKNOWN,
     MOMENT,     /* something that happened */
-    STATE,      /* something that holds from then on; each chunk repeats it */
-    WAITING,    /* a wait that goes on, unless its own event says that it ended */
+    STATE,      /* something that is true from then on; each chunk repeats it */
+    WAITING,    /* a wait that was in progress; its end has an event of its own */
     THREAD_END, /* ends what is known of a thread */
 };
 
@@ -46,7 +46,7 @@ struct ring_taking {
     uint64_t from, until;          /* ticks */
     int64_t epoch_ns;              /* of tick 0 */
     uint8_t *bytes;                /* of one chunk */
-    struct buf out;                /* what comes next in the file */
+    struct buf out;                /* what is written to the file next */
     uint64_t written;              /* bytes of the chunk that is being written, before out */
     struct ring_kind kinds[KINDS]; /* by type id; of one chunk */
     struct map states;             /* waits and threads: whether they ended before the part */
@@ -130,13 +130,19 @@ int ring_read_at(int fd, void *to, size_t n, uint64_t offset) must_check;
 
 /* ---- ring_events.c */
 
-/* Learns the event types of the chunk in t->bytes. Returns 0 or a negative errno. */
+/* Reads the event types of the chunk in t->bytes into t->kinds. Returns 0 or a negative errno. */
 int ring_learn_kinds(struct ring_taking *t, size_t len) must_check;
-/* Learns which of the waits and threads in the chunk ended before the part. */
+/*
+ * Records in t->states which of the waits and threads in the chunk ended before the part. Returns 0
+ * or a negative errno.
+ */
 int ring_learn_ends(struct ring_taking *t, const uint8_t *bytes, size_t len) must_check;
 /* Returns the end of the last event of the chunk, in ticks. */
 uint64_t ring_last_end(const struct ring_taking *t, const uint8_t *bytes, size_t len);
-/* Appends the events of the chunk in t->bytes that belong to the part, long runs without a copy. */
+/*
+ * Appends the events of the chunk in t->bytes that belong to the part. Long runs are written
+ * without a copy.
+ */
 int ring_put_events(struct ring_taking *t, const struct ring_chunk *s) must_check;
 
 /* ---- ring_chunk.c */
@@ -153,8 +159,8 @@ struct ring_checkpoint {
 bool ring_read_checkpoint(const struct ring_taking *t, const uint8_t *at, const uint8_t *end,
                           struct ring_checkpoint *ret);
 /*
- * Writes a chunk anew. events: it is in t->bytes as a whole, and those of its events that belong to
- * the part come along; otherwise it is needed for its constants alone.
+ * Writes a chunk. events: the whole chunk is in t->bytes, and those of its events that belong to
+ * the part are written; otherwise only its constants are needed.
  */
 int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool events,
                    bool last) must_check;

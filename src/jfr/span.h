@@ -8,7 +8,8 @@
 /* The part of its recorder's clock (ticks, which are never adjusted) that a recording covers. */
 struct jfr_span {
     int64_t first, end; /* ticks */
-    int64_t epoch_ns;   /* when tick 0 was, since 1970, as the times in the recording have it */
+    /* the time of tick 0 since 1970, by which the recording's times are converted */
+    int64_t epoch_ns;
 };
 
 /*

@@ -49,7 +49,7 @@ enum jfr_unit {
     JFR_PERCENTAGE, /* float or double from 0 to 1 */
     JFR_UNSIGNED,
     JFR_HERTZ,
-    JFR_CONTEXTUAL, /* a text that is true of all events of the thread meanwhile */
+    JFR_CONTEXTUAL, /* a text that describes all events of the same thread during the event */
     JFR_UNITS,
 };
 

@@ -104,8 +104,8 @@ struct jfr_writer_options {
     uint64_t ring_bytes;
     uint64_t keep_ns;
     /*
-     * Only few blocks are in memory when the file has been opened, because the pages of the usual
-     * number take a millisecond; the first round of jfr_writer_work, which must come soon, adds the
+     * Allocates only a few blocks when the file is opened, because the pages of the usual number
+     * take a millisecond. The first call of jfr_writer_work, which must follow soon, allocates the
      * others.
      */
     bool begins_small;
@@ -141,18 +141,20 @@ int jfr_writer_work(struct jfr_writer *w);
 int jfr_writer_flush(struct jfr_writer *w);
 /*
  * Returns whether another process cut the file short. Its contents are then lost, and so is
- * whatever is written afterwards; this harms nobody if memory_guard_init was called. Work returns
- * -ESTALE.
+ * everything written afterwards, which does no harm if memory_guard_init was called.
+ * jfr_writer_work then returns -ESTALE.
  */
 bool jfr_writer_is_cut(const struct jfr_writer *w);
 /* Ends the chunk and starts the next one. No event is lost while other threads keep writing. */
 int jfr_writer_rotate(struct jfr_writer *w);
 /*
- * The recording's span begins at ns, not when the file was opened: what is written before is
- * preparation. Changes nothing in a ring or after the first chunk.
+ * Sets the beginning of the recording's span to `ns`, which by default is when the file was opened.
+ * Has no effect on a ring or after the first chunk.
  */
 void jfr_writer_starts(struct jfr_writer *w, uint64_t ns);
-/* The span ends at ns, however long it still takes to write and close the file. The first counts.
+/*
+ * Sets the end of the span to `ns`, however long it takes to write and close the file. Only the
+ * first call has an effect.
  */
 void jfr_writer_ends(struct jfr_writer *w, uint64_t ns);
 /*
@@ -169,7 +171,7 @@ void jfr_writer_free(struct jfr_writer *w);
 /* The open file, which remains the writer's. */
 int jfr_writer_descriptor(const struct jfr_writer *w);
 
-/* A time of now_ns() as the recording's events state it. */
+/* Converts a time of now_ns() into the ticks of the recording's events. */
 uint64_t jfr_writer_ticks(const struct jfr_writer *w, uint64_t ns);
 
 /* What a ring holds now. Times are now_ns()'s. */
@@ -180,7 +182,7 @@ struct jfr_ring_state {
     uint64_t written;  /* bytes of all chunks so far */
     uint64_t since_ns; /* when the oldest chunk in it began */
     uint64_t chunks;   /* how many it holds */
-    /* constants in memory for the present chunks, and their bytes without the tables of them */
+    /* the number of constants in memory, and their bytes without the tables that hold them */
     uint64_t names, name_bytes;
 };
 
@@ -199,7 +201,7 @@ struct jfr_counters {
     uint64_t lost_room;             /* events lost because no room was ready or the disk is full */
     uint64_t lost_size;   /* events lost because they grew beyond the room given to jfr_begin */
     uint64_t lost_shape;  /* events lost because their values were not those of their type */
-    uint64_t lost_closed; /* events lost because they came after jfr_writer_close */
+    uint64_t lost_closed; /* events lost because they were begun after jfr_writer_close */
     uint64_t traces, lost_traces; /* distinct stacks; stacks lost for lack of memory */
     uint64_t unresolved;          /* methods and threads that could not be named */
     uint64_t lost_constants;      /* dictionary entries for which their chunk had no room */
@@ -239,9 +241,12 @@ int jfr_release_types(struct jfr_writer *w) must_check;
  * 0 when out of memory.
  */
 uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c);
-/* The class stays as long as the writer. For a number of classes that is limited. */
+/* Declares that a class stays as long as the writer; only for a limited number of classes. */
 void jfr_class_stays(struct jfr_writer *w, uint64_t class);
-/* The name of a class as it was defined, cut to the size; false when it is not there. */
+/*
+ * Copies the name of a class as it was defined, cut to the size. Returns false when the class is
+ * not defined.
+ */
 bool jfr_class_name(struct jfr_writer *w, uint64_t class, char *to, size_t size);
 /*
  * Returns the id of a string that many events share, for jfr_put_string_id, or 0 when out of
@@ -256,8 +261,8 @@ uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name);
  */
 int jfr_define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t);
 /*
- * Thread id has ended and will not be used in any event begun after this call. In a ring it is
- * dropped like other names.
+ * Declares that a thread has ended: no event that begins after this call uses its id. In a ring it
+ * is dropped like other names.
  */
 void jfr_forget_thread(struct jfr_writer *w, uint64_t id);
 
@@ -270,19 +275,19 @@ void jfr_forget_thread(struct jfr_writer *w, uint64_t id);
 uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
                    bool truncated);
 /*
- * Like jfr_trace, for the thread that calls jfr_writer_work and writes many stacks. The stack is in
- * the file only after the next such call, and once; jfr_trace writes it at once for readers of a
- * program that dies before, and the worker again with its names.
+ * Like jfr_trace, for the thread that calls jfr_writer_work and writes many stacks. The stack is
+ * written once, by the next such call. jfr_trace in contrast writes it at once, for readers of a
+ * program that dies before that call, and the worker writes it again with its names.
  */
 uint64_t jfr_trace_growing(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
                            bool truncated);
 
 /*
- * The memory for the stacks of a ring is used again. When jfr_traces_due, the owner passes the id
- * of each stack that it still needs to jfr_trace_keep, which returns the id that is to take its
- * place, and then calls jfr_traces_kept; otherwise there is eventually no room for new stacks. An
- * id that was not passed no longer leads to a stack. jfr_trace_stays takes an id that may soon
- * become invalid and returns one that stays valid. The first and the last are async-signal-safe.
+ * The memory for the stacks of a ring is reused. When jfr_traces_due, the owner passes the id of
+ * each stack that it still needs to jfr_trace_keep, which returns the id that is to take its place,
+ * and then calls jfr_traces_kept; otherwise there is eventually no room for new stacks. An id that
+ * was not passed no longer leads to a stack. jfr_trace_stays takes an id that may soon become
+ * invalid and returns one that stays valid. The first and the last are async-signal-safe.
  */
 bool jfr_traces_due(const struct jfr_writer *w);
 uint64_t jfr_trace_keep(struct jfr_writer *w, uint64_t id) must_check;

@@ -50,7 +50,7 @@ struct arg_set {
     const struct arg *args; /* ends with a row without a name; NULL: the capture set */
 };
 
-/* A word that one of a command's operands can be, with the operands that follow it. */
+/* An allowed word of an operand, with the operands that follow it. */
 struct operand_word {
     const char *usage;   /* "step THREAD [into|over|out]" */
     const char *summary; /* one line, lower case, no full stop */
@@ -70,12 +70,18 @@ struct command {
     /* "FILE", "[PID]", for the usage line */
     const char *operands;
     int min_operands, max_operands; /* max -1: any number */
-    /* the words that an operand is one of, under this title; ends with {0}; may be NULL */
+    /*
+     * the allowed words of an operand, which help lists under this title; ends with {0}; may be
+     * NULL
+     */
     const char *words_title;
     const struct operand_word *words;
-    /* what follows the first operand belongs to it, options included */
+    /* everything after the first operand belongs to that operand, including options */
     bool operands_end_options;
-    /* after the first operands, a word such as -5 that is none of its options is an operand */
+    /*
+     * after the first operand, a word such as -5 that is not one of the command's options is an
+     * operand
+     */
     bool operands_may_begin_with_dash;
     /* one line, lower case, no full stop */
     const char *summary;
@@ -88,8 +94,9 @@ struct command {
     /* its options; ends with NULL; may be NULL */
     const struct arg_set *const *sets;
     /*
-     * For a verb of `heap` that the command and the page's server ask alike (answers/heap/heap.h).
-     * It adds its answer to the call's and returns 0 or an exit status. `run` is NULL then.
+     * For a verb of `heap` that both the command and the page's server answer
+     * (answers/heap/heap.h). It adds its answer to the call's and returns 0 or an exit status.
+     * `run` is NULL then.
      */
     int (*heap_answer)(const struct heap_call *c);
     bool heap_survey; /* it can answer from the dump alone when there is no index */

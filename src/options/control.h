@@ -11,11 +11,11 @@
  *                           may be omitted
  *   control=dump            write what was captured so far and continue
  *   control=stop            write what was captured and stop
- *   control=ending          as status, from a sender that will send `stop` next: what happens
- *                           from now on is not recorded any more. Without a `stop` the recording
- *                           ends by itself after ten seconds. No effect on a ring
+ *   control=ending          as status, from a sender that will send `stop` next: later events are
+ *                           not recorded any more. Without a `stop` the recording ends by itself
+ *                           after ten seconds. No effect on a ring
  *   control=status          only answer
- *   control=on              the rest are triggers for a recording that is always on: on=CONDITION,
+ *   control=on              adds triggers to a recording that is always on: on=CONDITION,
  *                           then=ACTION and the options that go with them
  *   control=inspect         the text after reply= is a question such as "class java.lang.String"
  *                           (agent/inspect/inspect.h)
@@ -46,9 +46,10 @@
  *                           the last two: it changes classes, for instance; the counters are not
  *                           available meanwhile
  *   file PATH               the output, as the VM sees it
- *   changing N of M classes how far that is
- *   restoring [N of M ]classes   a recording has ended, and the classes that it changed are being
- *                           changed back; a new recording does not wait for the pauses of that
+ *   changing N of M classes how many classes have been changed so far
+ *   restoring [N of M ]classes
+ *                           a recording has ended, and the classes that it changed are being
+ *                           restored, with pauses, which are skipped when a new recording begins
  *   last_file PATH          when idle: the output of the last recording
  *   last_error TEXT         when idle: why the last recording is incomplete, if it is
  *   format a|b|r
@@ -56,7 +57,8 @@
  *   elapsed_ns N            since the start of the recording
  *   message TEXT            something the user should know, such as a fallback or a missing
  *                           capability; may repeat
- *   messages_reported N         how many of them an earlier answer to a verb other than status had
+ *   messages_reported N     how many of these messages were already in an earlier answer to a verb
+ *                           other than status
  *   json TEXT               inspect, trace, control: the answer
  *   CAPTURE.NAME N          counters of a capture, such as `cpu.samples 4711`
  *

@@ -20,8 +20,8 @@ struct out_format {
     bool records;
     bool connects;     /* can be sent over a connection (net=) */
     bool own_dumps;    /* heap dumps are files of their own, which are kept */
-    bool monitors;     /* has a place for contended monitors */
-    bool method_times; /* has a place for the times of methods */
+    bool monitors;     /* can contain contended monitors */
+    bool method_times; /* can contain the times of methods */
 };
 
 /* The format that the options choose. */

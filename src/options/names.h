@@ -7,10 +7,10 @@
 enum { WATCHES_MAX = 64 };
 
 /*
- * Writes a list in the way in which it is parsed, in place: its parts are separated by the
- * separator alone, where commas, semicolons and blanks are read too, pkg.Class::method is
- * pkg.Class.method, and the types in the parentheses after a method are without blanks and type
- * arguments. Empty parts are left out, and so are blanks around a part and before a parenthesis.
+ * Normalizes a list in place: commas, semicolons and blanks between its parts become the separator,
+ * pkg.Class::method becomes pkg.Class.method, and blanks and type arguments are removed from the
+ * types in parentheses after a method. Empty parts are removed, and so are blanks around a part and
+ * before a parenthesis.
  */
 void option_list_normalize(char *list, char separator);
 

@@ -118,8 +118,9 @@ struct option_row {
      */
     const char *goes_with;
     /*
-     * What it makes the agent record: enum option_gives. 0: it only changes what others record. An
-     * option with any of them is a capture: choosing one replaces the captures chosen by default.
+     * What it makes the agent record, as a set of enum option_gives; 0: it only changes what other
+     * options record. An option with any of them is a capture, and replaces the captures that are
+     * chosen by default.
      */
     int gives;
     /* The value that always=y gives it when no capture is chosen. NULL: none. */
@@ -136,8 +137,8 @@ struct option_row {
 };
 
 /*
- * The outputs that can be made of what an option records. A page can be made of stacks or waits.
- * GIVES_EVENTS: only a recording.
+ * The outputs that can be made from what an option records. A page can be made from stacks or
+ * waits; GIVES_EVENTS stands for a recording alone.
  */
 enum option_gives {
     GIVES_STACKS = 1,
@@ -156,8 +157,8 @@ extern const struct option_row option_table[OPTION_COUNT];
  */
 void options_speak_of_flags(void);
 /*
- * Appends what messages call an option, with its value unless that is NULL: "--cpu=times". A long
- * value is cut.
+ * Appends the name of an option for messages, with a value unless that is NULL: "--cpu=times". A
+ * long value is cut.
  */
 void option_put(struct buf *message, enum option which, const char *value);
 
@@ -168,7 +169,7 @@ struct option_value {
     bool given;
 };
 
-enum { TRACES_MAX = 63 }; /* sets of their conditions are words */
+enum { TRACES_MAX = 63 }; /* a set of their conditions is a word of 64 bits */
 
 /* A trace= and the if= that follows it. */
 struct option_trace {
@@ -209,7 +210,7 @@ void options_release(struct options *o);
 bool option_is_settings_file(const char *text);
 /* Checks the value of a single option: -EINVAL with a sentence in `message`. */
 int option_check(enum option which, const char *text, struct buf *message) must_check;
-/* The table as HPROF's help has it. */
+/* Appends the table in the form of HPROF's help. */
 void options_help(struct buf *out);
 
 /* A row by the agent's name (len bytes), or -ENOENT. */
@@ -224,7 +225,7 @@ static inline bool option_is(const struct options *o, enum option which, const c
     return text && option_has_word(text, word, __builtin_strlen(word));
 }
 
-/* The recording is always on, and is written into a ring (jfr/ring.h). */
+/* Returns whether the recording is always on, and so written into a ring (jfr/ring.h). */
 static inline bool option_always(const struct options *o)
 {
     return o->v[OPT_ALWAYS].text && o->v[OPT_ALWAYS].text[0] != 'n';

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of rings that were given no name: PREFIX, the VM's process number, and SUFFIX. */
+/*
+ * The name of a ring's file if none was given: RING_PREFIX, the VM's process id, and RING_SUFFIX.
+ */
 #pragma once
 
 #define RING_PREFIX "jvmscope-"

@@ -25,12 +25,15 @@ bool signature_matches(const char *text, size_t len, struct str descriptor);
  * it, or NULL when there is none, with nothing appended.
  */
 const char *signature_put_type(struct buf *b, const char *p, const char *end);
-/* Appends "(int, java.lang.String[])" for a descriptor, which is appended if it is malformed. */
+/*
+ * Appends "(int, java.lang.String[])" for a descriptor, or the descriptor itself if it is
+ * malformed.
+ */
 void signature_put_parameters(struct buf *b, const char *descriptor);
 
 /*
  * Appends a method as it is written in source code: "int add(byte[], java.lang.String)" for "add"
- * and "([BLjava/lang/String;)I"; for a descriptor without parentheses its type before the name.
- * Anything else is appended unchanged. No name is "".
+ * and "([BLjava/lang/String;)I"; for a field's descriptor its type precedes the name. A malformed
+ * descriptor is appended unchanged. name is "" to omit it.
  */
 void signature_put(struct buf *b, const char *name, const char *descriptor);

@@ -18,7 +18,7 @@
  * != is the opposite of ==: an object that is not a number is unequal to every number, and a number
  * to true and false.
  *
- * A value that is not there (argument 3 of a method with two) makes its comparison false.
+ * The comparison of a value that does not exist (argument 3 of a method with two) is false.
  */
 #pragma once
 
@@ -97,8 +97,8 @@ bool condition_holds(const struct condition *c,
                      void *context);
 
 /*
- * Returns whether the condition cannot hold, given the tests that never hold. A negated test is
- * assumed to be satisfiable.
+ * Returns whether the condition cannot hold if the tests for which the callback returns true never
+ * hold. A negated test is assumed to be satisfiable.
  */
 bool condition_never(const struct condition *c,
                      bool (*never)(void *context, const struct cond_test *t), void *context);

@@ -6,9 +6,9 @@
 #pragma once
 
 /*
- * What is wrong with "add PATTERN", "add PATTERN if CONDITION", "remove PATTERN" or "list", where
- * commas separate several patterns; NULL: nothing. *ret_what is the part of the request to which it
- * refers.
+ * Returns what is wrong with "add PATTERN", "add PATTERN if CONDITION", "remove PATTERN" or "list",
+ * where commas separate several patterns, or NULL if it is valid. *ret_what is the part of the
+ * request to which the message refers.
  */
 const char *trace_request_fault(const char *request, const char **ret_what);
 

@@ -34,16 +34,17 @@ enum measure {
     MEASURES
 };
 
-/* In place of a condition: all triggers are removed. */
+/* Stands in place of a condition and removes all triggers. */
 #define TRIGGERS_NONE "none"
 #define ACTION_EXEC   "exec:"
 
 /*
- * Returns 0 if the parts of a file name make it unique; else -EINVAL with a sentence in `message`.
+ * Returns 0 if a pattern of file names contains what makes each file's name unique; else -EINVAL
+ * with a sentence in `message`.
  */
 int trigger_file_check(const char *pattern, struct buf *message) must_check;
 
-/* As a name of a file has it: "rss-grows". */
+/* Returns the measure's name for file names: "rss-grows". */
 const char *measure_reason(enum measure m);
 
 enum { TRIGGER_NAME_SIZE = 256 };
@@ -56,11 +57,13 @@ struct trigger_test {
     bool share;
     double percentile;            /* of 100 */
     uint64_t unit_ns;             /* of a rate */
-    uint64_t for_ns;              /* how long it has to hold */
+    uint64_t for_ns;              /* for how long it has to hold */
     char name[TRIGGER_NAME_SIZE]; /* of requests, or a class; "" means all */
 };
 
-/* The same for a test: a rate of exceptions is a state. */
+/*
+ * Returns whether a test holds only for an instant. A rate of exceptions does not: it is a state.
+ */
 bool trigger_is_momentary(const struct trigger_test *t);
 
 struct trigger_condition {

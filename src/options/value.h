@@ -4,7 +4,7 @@
 
 #include "options/options.h"
 
-/* Like option_put, with a part of the option's value. */
+/* Appends an option as option_put does, with a part of its value. */
 void option_put_part(struct buf *message, enum option which, const char *part, size_t len);
 /*
  * Sets *v, which refers to text. Returns 0, or -EINVAL with a sentence in `message` about what is

@@ -6,11 +6,10 @@
 #include <stdint.h>
 
 /*
- * The bounds of the 95 % interval, with the cost of the probes (raw) and without it. The
- * measurement gives that cost to within a factor of two: code that the JIT has not compiled yet or
- * compiles differently pays more, and a time that waits for memory hides some of it. Which part of
- * it lies in a method and which in its caller is not known at all, so the upper bound is the raw
- * one.
+ * The bounds of the 95 % interval, with the cost of the probes (raw) and without it, in ns. That
+ * cost is known only to within a factor of two: it is higher in code that the JIT has not compiled
+ * yet or compiles differently, and waits for memory hide a part of it. How it is divided between a
+ * method and its caller is unknown, so the upper bound is the raw one.
  */
 struct call_interval {
     double raw_low, raw_high, low, high;

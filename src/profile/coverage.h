@@ -82,7 +82,7 @@ int coverage_sum(const struct coverage *c, const struct cover_class *of,
 int coverage_add_sum(const struct coverage *c, const struct cover_class *of,
                      struct cover_sum *sum) must_check;
 int coverage_add_body_sum(const struct cover_body *b, struct cover_sum *sum) must_check;
-/* Returns whether any line of the body ran; and its first line. */
+/* Returns whether any line of the body ran, and the number of its first line. */
 bool cover_body_hit(const struct cover_body *b);
 uint32_t cover_body_line(const struct cover_body *b);
 void coverage_release(struct coverage *c);

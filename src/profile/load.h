@@ -5,17 +5,14 @@
 #include "base/buf.h"
 #include "profile/profile.h"
 
-/*
- * Called from time to time with the number of bytes that have been read; NULL when nobody is
- * interested.
- */
+/* Called from time to time with the number of bytes that have been read. May be NULL. */
 typedef void load_progress(void *context, uint64_t done, uint64_t total);
 
 /*
  * How much detail a reader must provide. It may merge samples of one stack into one sample, with
  * the first one's time and thread, as far as the detail allows: those of all threads (LOAD_SUMS),
  * of each thread (LOAD_THREADS), or of each thread in each of LOAD_TIME_CELLS cells of time, which
- * become longer where there are too many of these (LOAD_CELLS, see struct profile_series). The
+ * become longer when there would be too many samples (LOAD_CELLS, see struct profile_series). The
  * memory that a profile takes then does not depend on the length of the recording.
  */
 enum load_detail { LOAD_SAMPLES, LOAD_SUMS, LOAD_THREADS, LOAD_CELLS };
@@ -50,7 +47,7 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
  * that do not know it see a stack without weight.
  */
 #define COLLAPSED_METRIC "# jvmscope: "
-/* The same before what profile_note says. */
+/* The same prefix before the text of profile_note. */
 #define COLLAPSED_NOTE "# jvmscope note: "
 
 /*

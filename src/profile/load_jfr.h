@@ -31,7 +31,10 @@ enum column {
     COLUMNS
 };
 
-/* Where samples are collected until all is read, see settle(). */
+/*
+ * The kinds of samples that are collected separately until the whole recording is read (settle() in
+ * load_jfr.c).
+ */
 enum kind { CPU, TIMED, NOT_WALKED, ELAPSED, SAMPLED, TLAB, LOCKS, KINDS };
 
 /*
@@ -41,11 +44,13 @@ enum kind { CPU, TIMED, NOT_WALKED, ELAPSED, SAMPLED, TLAB, LOCKS, KINDS };
 struct allocated {
     const struct rec_chunk *chunk; /* of the last event that was read */
     uint64_t events, chunks;
-    /* in the other recordings of the file; the most in this one's earlier chunks, and in this chunk
+    /*
+     * the sum of the file's other recordings; the largest count in this one's earlier chunks, and
+     * in this chunk
      */
     uint64_t others, earlier, here;
     int64_t last_ns, sampled_ns; /* the last event, and the last sample of allocations */
-    bool whole;                  /* there is an event of the recording's begin */
+    bool whole;                  /* the file has an event from the beginning of the recording */
 };
 
 /* All calls of a method up to a moment. */
@@ -65,7 +70,10 @@ struct reading {
     int64_t start_ns; /* the start of the recording */
     struct names names;
     struct sum_options how;
-    /* of wall-clock samples, with threads apart: whether one is idle may depend on its name */
+    /*
+     * for wall-clock samples, whose threads are kept separate because whether a thread is idle may
+     * depend on its name
+     */
     struct sum_options apart;
     struct sums sums[KINDS];
     struct tally tallies[KINDS];
@@ -94,7 +102,10 @@ int64_t load_node(struct reading *r, const struct rec_object *o) must_check;
 int64_t load_node_of_row(struct reading *r, const struct rec_row *row) must_check;
 int64_t load_thread_of_row(struct reading *r, const struct rec_row *row) must_check;
 
-/* An event may begin before the recording does, such as the wait for a lock. */
+/*
+ * Returns the time from the start of the recording in ns; 0 for an event that began earlier, such
+ * as a wait for a lock. Extends the profile's duration to this time.
+ */
 uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
 
 /* ---- load_jfr_exact.c */
@@ -103,14 +114,14 @@ uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
 void load_pay_owed(struct reading *r);
 
 /*
- * Adds the calls of a method up to now, which are saved from time to time when there are many
- * stacks; the latest event counts.
+ * Stores the total calls of a method up to an event. Such totals are saved from time to time when
+ * there are many stacks; the latest one counts.
  */
 int load_total(struct reading *r, const struct rec_row *row) must_check;
 
 /*
- * Adds what totals have beyond the calls by stack, in a recording that was cut: calls of their
- * methods whose callers are unknown.
+ * In a recording that was cut, adds the calls that the totals of methods include and the calls by
+ * stack do not, as calls whose callers are unknown.
  */
 int load_settle_totals(struct reading *r) must_check;
 
@@ -133,5 +144,5 @@ int load_calls(struct reading *r, const struct rec_row *row) must_check;
 /* Adds a method that was left without probes, and why. */
 int load_left(struct reading *r, const struct rec_object *o) must_check;
 
-/* Adds an allocation site, or what changed at one. */
+/* Adds an allocation site, or the changes of one. */
 int load_site(struct reading *r, const struct rec_row *row, const struct rec_event *e) must_check;

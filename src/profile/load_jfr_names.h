@@ -10,7 +10,7 @@
 #include "profile/load_sums.h"
 
 struct answer {
-    uint32_t round, number; /* an answer whose round is another chunk's is not valid */
+    uint32_t round, number; /* the answer is valid only if its round is that of the current chunk */
 };
 
 /*
@@ -40,7 +40,7 @@ struct name_place {
 
 struct names {
     struct profile *p;
-    const struct profile_filter *filter; /* says which threads count; NULL: all */
+    const struct profile_filter *filter; /* selects the threads that count; NULL: all */
     struct answers stacks, threads;
     struct map nodes;                /* hash of a stack's frames to a node */
     struct map by_key;               /* rec_stack_key to a node, for stacks of several chunks */
@@ -68,7 +68,7 @@ struct names {
 /* Returns the node of the stack whose id a field of an object's chunk holds. */
 int64_t names_stack(struct names *n, const struct rec_object *o, const struct rec_field *f,
                     uint64_t id);
-/* The same for a field that is read by its name; a stack that is not there is node 0. */
+/* The same for a field that is read by its name. Returns node 0 if it has no stack. */
 int64_t names_stack_by_name(struct names *n, const struct rec_object *o, const char *name);
 int64_t names_thread(struct names *n, const struct rec_object *o, const struct rec_field *f,
                      uint64_t id);
@@ -76,14 +76,14 @@ int64_t names_thread(struct names *n, const struct rec_object *o, const struct r
 int64_t names_thread_of(struct names *n, const struct rec_thread *t);
 void names_release(struct names *n);
 
-/* Brings what is known about a stack into the cache. */
+/* Prefetches what is known about a stack. */
 static inline void names_stack_soon(const struct names *n, uint32_t id)
 {
     if (id < n->stacks.of_id.len)
         __builtin_prefetch(&n->stacks.of_id.data[id]);
 }
 
-/* Returns whether the answer about an id is known, and the answer. */
+/* Returns whether the answer about an id is known, and stores it in *ret. */
 static inline bool answers_have(const struct answers *all, const struct rec_chunk *chunk,
                                 const struct rec_type *type, uint64_t id, uint32_t *ret)
 {

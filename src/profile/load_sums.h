@@ -14,7 +14,7 @@ struct sum_options {
     uint64_t cell_ns;        /* LOAD_CELLS: how long a cell of time is at first */
 };
 
-/* One way of merging: of samples with the same key, found by open addressing. */
+/* Samples merged by one kind of key; the keys are found by open addressing. */
 struct sum_table {
     struct profile_samples rows;
     struct profile_spreads spread; /* by row, where weights are estimates */
@@ -23,9 +23,10 @@ struct sum_table {
     unsigned bits;    /* at most 32 */
     uint64_t cell_ns; /* 0: times do not matter */
     uint64_t cell, cell_end_ns; /* the beginning and end of the cell of the last sample */
-    bool full;                  /* given up, and without rows: more rows than the limit */
+    /* there were more rows than the limit, so the table has been given up and has no rows */
+    bool full;
 
-    /* Samples whose places in the table are on their way into the cache. */
+    /* Samples whose places in the table have been prefetched. */
     struct sum_pending {
         struct profile_sample sample;
         struct profile_spread spread;
@@ -63,7 +64,7 @@ int sums_add(struct sums *s, const struct profile_sample *sample, const struct s
  * Returns 0 or -ENOMEM.
  */
 int sums_settle(struct sums *s) must_check;
-/* Adds to the row of a node of which a sample was added, unless that one did not count. */
+/* Adds to the weight of a node's row, if a sample of the node was added and counted. */
 void sums_add_weight(struct sums *s, uint32_t node, uint64_t weight);
 /*
  * Moves the rows to the end of a series. If the filter leaves none, the series still gets one

@@ -21,8 +21,8 @@ struct tallied {
 };
 
 struct tally {
-    const struct rec_chunk *chunk; /* whose ids these are */
-    const struct rec_type *stacks; /* of this type */
+    const struct rec_chunk *chunk; /* the chunk whose ids these are */
+    const struct rec_type *stacks; /* the type to which the ids belong */
     VEC(uint32_t) of_id;           /* the place in `known`, + 1; 0: not known */
     VEC(struct tallied) known;
 };
@@ -36,21 +36,23 @@ int tally_know(struct tally *t, uint64_t id, uint32_t node) must_check;
 int tally_end(struct tally *t, struct sums *s) must_check;
 void tally_release(struct tally *t);
 
-/* Brings what is known about an id into the cache. */
+/* Prefetches what is known about an id. */
 static inline void tally_soon(const struct tally *t, uint32_t id)
 {
     if (id < t->of_id.len)
         __builtin_prefetch(&t->of_id.data[id]);
 }
 
-/* The same for its weight, once what tally_soon asked for has arrived. */
+/*
+ * Prefetches its weight; to be called once the data that tally_soon has prefetched is in the cache.
+ */
 static inline void tally_weight_soon(const struct tally *t, uint32_t id)
 {
     if (id < t->of_id.len && t->of_id.data[id])
         __builtin_prefetch(&t->known.data[t->of_id.data[id] - 1], 1);
 }
 
-/* Adds a sample whose thread counts; false: the id is not known. */
+/* Adds a sample whose thread counts. Returns false when the id is not known. */
 static inline bool tally_add(struct tally *t, uint32_t id, uint64_t weight)
 {
     if (unlikely(id >= t->of_id.len || !t->of_id.data[id]))

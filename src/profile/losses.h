@@ -30,8 +30,8 @@ struct reduced {
 };
 
 /*
- * Until when the counts of a capture are complete. Counts are saved every few seconds, so those of
- * a program that was killed are older than its last events (jvmscope.Counted events).
+ * The time up to which the counts of a capture are complete. Counts are saved every few seconds, so
+ * those of a program that was killed are older than its last events (jvmscope.Counted events).
  */
 struct counted {
     char *capture;
@@ -82,12 +82,12 @@ void losses_release(struct losses *l);
 uint64_t losses_amount(const struct rec_event *e);
 /*
  * Reads all of a recording, which changes its selection and position. Returns 0 or a negative
- * errno. any: otherwise it is known to hold no such events, and its headers are enough when it was
- * ended.
+ * errno. any: whether it may hold such events; if it is known to hold none, its headers are enough,
+ * provided that the recording was ended.
  */
 int losses_read(struct losses *ret, struct recording *r, bool any) must_check;
 
-/* Reads those of a file; one that is not a recording, or cannot be read, has none. */
+/* Reads the losses of a file. A file that is not a recording, or cannot be read, has none. */
 void losses_read_file(struct losses *ret, const char *path, bool any);
 
 /* Adds the losses of another recording, each at its time since 1970. Returns 0 or -ENOMEM. */
@@ -121,8 +121,9 @@ bool losses_left_out_sentence(const struct losses *l, struct buf *out);
 /* "budget: between 3.10 s and 60.25 s one in 16 stacks of short waits was kept". */
 void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out);
 /*
- * Writes "it was never ended: what came after 12.3 s is missing; the counts of alloc and times are
- * those of 10.1 s" if that is so, and returns whether it is.
+ * If the recording was not ended, writes a sentence with the time after which everything is
+ * missing, and the times of the last counts of captures that only count. Returns whether it wrote
+ * one.
  */
 bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
@@ -134,7 +135,7 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out);
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);
 /*
- * The same of a file. any: false when it is known that nothing was lost, so that the file need not
+ * The same for a file. any: false when it is known that nothing was lost, so that the file need not
  * be read.
  */
 void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j);

@@ -79,7 +79,7 @@ struct profile_node {
 struct profile_thread {
     uint64_t id; /* the Java thread id, or the recording's own number when there is none */
     uint32_t name, group;
-    uint32_t metrics; /* 1u << metric of those that have a sample of the thread */
+    uint32_t metrics; /* 1u << metric for each metric of which the thread has a sample */
 };
 
 struct profile_sample {
@@ -93,7 +93,8 @@ struct profile_samples {
     size_t len, cap;
 };
 
-/* What a sum of samples no longer shows: how many there were, and the sum of the squared weights.
+/*
+ * What is kept of samples that were summed up: their number, and the sum of their squared weights.
  */
 struct profile_spread {
     uint64_t samples;
@@ -122,8 +123,9 @@ struct profile_series {
     bool estimated;
     bool listed_only; /* the file omits what is below a cutoff and does not say how much that is */
     bool untimed;     /* the file has no times of its samples */
-    bool stated; /* the file says that it holds this metric, whether or not a stack has any of it */
-    uint32_t note; /* a string: what profile_note said where the samples come from; 0 is none */
+    bool stated;      /* the file declares this metric, even if no stack has any of it */
+    /* a string: the text of profile_note in the file from which the samples were read; 0: none */
+    uint32_t note;
 };
 
 /*
@@ -137,7 +139,7 @@ struct profile_calls {
      */
     uint64_t calls, samples;
     int64_t self_ns, raw_ns; /* without and with the cost of counting; self is not negative */
-    int64_t cost_ns;         /* what counting cost by measurement: raw less self */
+    int64_t cost_ns;         /* the measured cost of counting: raw less self */
     uint64_t slowest_ns;     /* 0: unknown */
     int64_t open_ns;         /* the part of self_ns in calls that had not returned at the end */
 };
@@ -217,24 +219,25 @@ struct profile {
     VEC(struct profile_left) left;
     VEC(struct profile_site) sites;
     /*
-     * For exact counts: the VM took no samples as well, so the allocations of the VM itself and of
-     * code that cannot be changed are missing.
+     * Exact counts without samples of the VM: the allocations of the VM itself and of code that
+     * cannot be changed are missing.
      */
     bool only_counted;
-    bool every_stack; /* of exact counts: of each object, so that callers' parts are exact too */
+    /* exact counts have the stack of every object, so that the parts of callers are exact too */
+    bool every_stack;
     struct profile_sampler sampler;
     VEC(struct profile_cpu_time) cpu_times;
     /*
-     * CPU time of these threads as samples of PROFILE_CPU, for views that ask for them. The stack
-     * consists of the thread's kind and its name.
+     * CPU time of threads without Java code as samples of PROFILE_CPU, for views that request them.
+     * The stack consists of the thread's kind and its name.
      */
     struct profile_series vm;
     /*
-     * The recording has nothing but samples and settings, so there is no need to look for threads,
-     * calls, requests or coverage in it.
+     * The recording contains nothing but samples and settings, so it need not be searched for
+     * threads, calls, requests or coverage.
      */
     bool only_samples;
-    /* The types of which the recording has events, where it is one of JFR and was read. */
+    /* The types of events that a flight recording contains; known if types_known. */
     struct strpool types;
     bool types_known;
     bool lost_any;           /* the recording reports losses (profile/losses.h) */
@@ -244,7 +247,7 @@ struct profile {
     VEC(uint32_t) requests;
     bool is_sent;   /* pprof or OTLP */
     bool has_live;  /* such a profile has live bytes or objects */
-    bool only_live; /* such a profile has live bytes alone, which are read as allocated ones */
+    bool only_live; /* such a profile has only live bytes, which are treated as allocated bytes */
     struct map method_index, frame_index, thread_index;
     /*
      * Nodes that have siblings, by parent and frame, in open addressing. 0 marks a free place,
@@ -266,19 +269,20 @@ int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, ui
                        uint32_t file) must_check;
 int64_t profile_frame(struct profile *p, uint32_t method, int32_t line,
                       enum frame_kind kind) must_check;
-/* Brings what profile_frame looks up into the cache. */
+/* Prefetches what profile_frame will look up. */
 void profile_frame_soon(const struct profile *p, uint32_t method, int32_t line,
                         enum frame_kind kind);
 /* returns the frame of a mark */
 int64_t profile_mark(struct profile *p, const char *text) must_check;
 int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_check;
 /*
- * The node below a method's for the time of its calls that had not returned at the end, and whether
- * a label is that node's. Such a call may have waited all the time, so it must not rank its method.
+ * The first returns the node, below a method's node, for the time of calls that had not returned at
+ * the end; the second returns whether a label is that of such nodes. Such a call may have waited
+ * all the time, so it must not affect the rank of its method.
  */
 int64_t profile_open_node(struct profile *p, uint32_t parent) must_check;
 bool profile_is_open(const struct profile *p, uint32_t label);
-/* The node "[jvmscope]" for stacks that have only the agent's own classes. */
+/* Returns the node "[jvmscope]" for stacks that consist of the agent's own classes only. */
 int64_t profile_own_node(struct profile *p, uint32_t parent) must_check;
 /* Adds a thread; there is one for each id, and a non-empty name replaces an earlier one. */
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len) must_check;
@@ -287,7 +291,9 @@ int profile_sample(struct profile *p, enum profile_metric metric,
 
 /* Returns whether there are samples of any metric. */
 bool profile_has_samples(const struct profile *p);
-/* Returns whether a metric consists of counts, which are known of the recording as a whole only. */
+/*
+ * Returns whether a metric consists of counts, which are known only for the recording as a whole.
+ */
 bool profile_is_counted(const struct profile *p, enum profile_metric metric);
 /* Returns whether samples of a metric have times of their own, by which a part can be selected. */
 bool profile_is_timed(const struct profile *p, enum profile_metric metric);
@@ -316,7 +322,7 @@ struct profile_filter {
     bool without_idle;
 };
 
-/* How long the part of a recording is that a filter selects; 0: unknown. */
+/* Returns the length in ns of the part of a recording that a filter selects; 0: unknown. */
 uint64_t profile_span(const struct profile *p, const struct profile_filter *f);
 
 /* One metric of a profile seen through a filter: weights by node. */
@@ -326,9 +332,9 @@ struct profile_view {
     struct profile_filter filter;
     uint64_t *self, *total; /* indexed by node; total includes the node's descendants */
     uint64_t weight;        /* the weight of all samples that are counted */
-    /* the part of it without a method: no frame, or a mark in place of the running one */
+    /* the part of `weight` without a method: no frame, or a mark in place of the running one */
     uint64_t unattributed;
-    uint64_t own;       /* of what the profiler itself ran in the program's threads */
+    uint64_t own;       /* the weight of what the profiler itself ran in the program's threads */
     uint64_t open;      /* of exact times: the weight of calls that had not returned at the end */
     uint64_t idle;      /* the weight excluded by without_idle */
     uint64_t truncated; /* the weight of samples whose stack continues beyond what was recorded */
@@ -372,9 +378,10 @@ int profile_view_each_merged(const struct profile_view *v,
 double profile_standard_error(const struct profile_view *v);
 
 /*
- * The bytes that the VM counted, for a view of sampled allocations of all threads and classes
- * and the whole time. They belong to it unless they differ by more than this many standard errors
- * and this share, which covers what the agent's callbacks allocate. 0: unknown.
+ * Returns the bytes that the VM itself counted, for a view of the sampled allocations of all
+ * threads and classes over the whole time; 0: unknown. The estimate agrees with them unless it
+ * differs by more than ALLOWED_ERRORS standard errors and ALLOWED_SHARE, which covers what the
+ * agent's callbacks allocate.
  */
 enum { ALLOWED_ERRORS = 4 };
 
@@ -392,33 +399,34 @@ enum { FEWEST_READINGS = 10 };
 #define PROFILE_READINGS_ROUGH "those from fewer than %d are rough"
 #define PROFILE_READINGS_NOTE  PROFILE_READINGS_SHORT ": " PROFILE_READINGS_ROUGH
 
-/* That of estimated bytes: COUNT_TEXT of the samples. */
+/* The note of estimated bytes: COUNT_TEXT of the samples. */
 #define PROFILE_SAMPLES_NOTE "estimated from %s"
 
 /*
- * How many readings the times of calls rest on, or how many samples the bytes that are estimated; 0
- * for other metrics, and where all was timed or counted.
+ * Returns the number of readings on which the times of calls are based, or of samples on which
+ * estimated bytes are based; 0 for other metrics, and where everything was timed or counted.
  */
 uint64_t profile_readings(const struct profile *p, enum profile_metric metric);
-/* The same as a format keeps it in the metric's note (profile_note). */
+/* The same number, read from the note of a metric in a file (profile_note). */
 uint64_t profile_readings_noted(struct str text);
 /*
  * Returns the weight below which a method or a stack of the view means nothing: what
- * FEWEST_READINGS readings or samples stand for on average; 0 where figures rest on none.
+ * FEWEST_READINGS readings or samples stand for on average; 0 where figures are based on none.
  */
 uint64_t profile_least_weight(const struct profile_view *v);
 /*
- * Returns whether there are counted places to which more than one stack may lead: how many objects
- * are of each stack is estimated (doc/allocation-sites.md). A single stack at a place proves
- * nothing, because a stack that is rare there may never have been walked.
+ * Returns whether there are counted places to which more than one stack may lead: the number of
+ * objects for each stack is then estimated (doc/allocation-sites.md). A single stack at a place
+ * proves nothing, because a stack that is rare there may never have been walked.
  */
 bool profile_may_share_places(const struct profile *p);
-/* The error of these parts, after "a standard error of at most". */
+/* The error of these estimates, as it follows "a standard error of at most". */
 #define PARTS_ERROR "1.1 % of a count of many megabytes, and 9 % of a small one"
 /*
- * Appends a sentence about what the view's figures rest on; nothing where they are plain counts.
- * Every format that holds the figures holds it too. Returns how many bytes of the sentence say it
- * in short: an explanation follows them. `to` is empty before.
+ * Appends a sentence about the measurements on which the view's figures are based; nothing where
+ * they are plain counts. Every format that contains the figures contains this note. Returns the
+ * length of the sentence's beginning that can stand alone; an explanation follows it. `to` must be
+ * empty.
  */
 size_t profile_note(const struct profile_view *v, struct buf *to);
 
@@ -427,14 +435,14 @@ struct profile_rank {
     uint32_t label;
     enum frame_kind kind; /* the kind in which most of its total was spent */
     uint64_t self, total;
-    bool few; /* self rests on too few readings or samples (profile_least_weight) */
+    bool few; /* self is based on too few readings or samples (profile_least_weight) */
     /* of exact allocation: self includes what is estimated from samples */
     bool estimated;
 };
 
 /*
- * Ranks all methods that have a weight: by self, then by total, then by name, those of which self
- * is not known after the others. Marks are left out. The caller frees the result.
+ * Ranks all methods that have a weight: by self, then by total, then by name. Methods whose self
+ * weight is not known come after the others. Marks are left out. The caller frees the result.
  */
 int profile_rank(const struct profile_view *v, struct profile_rank **ret,
                  size_t *ret_len) must_check;

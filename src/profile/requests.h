@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define REQUEST_NONE UINT32_MAX
-/* What a recording has lost when requests came too fast to keep the details of all. */
+/* The name of the loss when requests arrived too fast to keep the details of all. */
 #define REQUESTS_NOT_KEPT "details of requests"
 
 /*
@@ -31,7 +31,10 @@ struct request {
     uint64_t thread, end_thread;
     uint32_t name; /* number of requests.names */
     uint32_t exception;
-    /* The caller's, or else those that the program's tracer had published in its first sample. */
+    /*
+     * Those of the caller, or else those that the program's tracer had published when the request
+     * was first sampled.
+     */
     uint32_t trace, span;
     int32_t status; /* 0: none */
     int64_t bytes;  /* -1: unknown */
@@ -39,8 +42,8 @@ struct request {
     float one_of;   /* how many requests it was chosen from when it began; 1 if that is not known */
     float weight;   /* how many requests of its name it stands for in means; can be 0 */
     /*
-     * Those of a name with the same number have about the same latency, and their weights together
-     * are the number of requests of this latency.
+     * Requests of a name with the same number have about the same latency, and their weights add up
+     * to the number of requests with this latency.
      */
     uint32_t stratum;
     uint32_t first_work, works;
@@ -73,7 +76,8 @@ struct request_count {
 
 struct request_name {
     uint32_t name, kind;
-    uint32_t example;      /* the path of one of them; REQUEST_NONE: unknown, or the name has it */
+    /* the path of one of its requests; REQUEST_NONE: unknown, or the name contains it */
+    uint32_t example;
     uint32_t first, count; /* its requests in requests.by_name, the fastest first */
     uint32_t sampled;      /* how many of these belong to the random sample */
     /*
@@ -138,7 +142,8 @@ struct requests {
     VEC(struct request_span) spans;
     /* Sorted by thread, then by time. Empty where allocations were counted by site. */
     VEC(struct request_allocation) allocations;
-    bool allocations_counted;             /* by site: what a request allocated is not known */
+    /* allocations were counted by site, so what a request allocated is not known */
+    bool allocations_counted;
     VEC(struct request_context) contexts; /* sorted by thread, then by time */
     VEC(struct request_stack) stacks;
     VEC(struct request_frame) frames;

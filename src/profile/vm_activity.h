@@ -22,7 +22,10 @@ struct vm_safepoint {
     int64_t start_ns;
     uint64_t sync_ns, total_ns;
     uint32_t operation; /* text */
-    /* of a long way to the safepoint: the thread that ran last on it, and its stack */
+    /*
+     * if reaching the safepoint took long: the thread that was last seen running meanwhile, and its
+     * stack
+     */
     uint32_t late_thread, late_first, late_n; /* frames, innermost first */
 };
 
@@ -62,10 +65,11 @@ struct vm_deoptimization {
     int32_t line, bci; /* -1: unknown */
     uint64_t count;
     int64_t first_ns, last_ns;
-    bool discarded; /* the code as a whole, with the reason if the JDK says it */
+    /* the code as a whole was discarded; the reason is known if the JDK records it */
+    bool discarded;
 };
 
-/* A number of the process at a time. */
+/* Numbers that describe the process at a time. */
 enum vm_figure_kind {
     VM_CPU_USER, /* share of all processors, in millionths */
     VM_CPU_SYSTEM,
@@ -113,11 +117,11 @@ struct vm_pool {
 
 /* Class loaders of one class. */
 struct vm_loader {
-    uint32_t name; /* of the class; "bootstrap" of the VM's own */
+    uint32_t name; /* the name of the class; "bootstrap" for the VM's own loader */
     uint64_t loaded, unloaded;
 };
 
-/* What one kind of figure was. */
+/* Summary of the readings of one kind of figure. */
 struct vm_figure {
     uint64_t n;
     int64_t first_ns, last_ns;
@@ -126,7 +130,7 @@ struct vm_figure {
     uint64_t grown; /* the sum of all increases from one to the next */
 };
 
-/* A time in which the container was out of CPU. */
+/* A time in which the container had used up its CPU quota. */
 struct vm_throttle {
     int64_t from_ns, to_ns; /* between two readings */
     uint64_t throttled_ns;
@@ -156,8 +160,9 @@ struct vm_activity {
     VEC(struct vm_loader) loaders;   /* the one that loaded most first */
     VEC(struct vm_reading) readings; /* of all figures */
     struct vm_figure figures[VM_FIGURES];
-    bool safepoint_ends;         /* some event says when a safepoint ended */
-    uint64_t safepoint_least_ns; /* shorter ways to safepoints were not recorded; 0: all were */
+    bool safepoint_ends; /* some event says when a safepoint ended */
+    /* safepoints that were reached faster were not recorded; 0: all were recorded */
+    uint64_t safepoint_least_ns;
     /* What the VM counted itself, in the whole recording; only without a filter. */
     bool has_totals;
     struct vm_totals totals;
@@ -170,7 +175,7 @@ struct vm_activity {
 int vm_activity_load(struct vm_activity *ret, const char *path,
                      const struct vm_activity_filter *filter, struct buf *why) must_check;
 void vm_activity_release(struct vm_activity *v);
-/* A text by its number, "" of VM_NONE. */
+/* Returns a text by its number, "" for VM_NONE. */
 const char *vm_text(const struct vm_activity *v, uint32_t text);
 /*
  * vm_activity_pools.c: add an event about memory, or about class loaders. Returns 0 or -ENOMEM.
@@ -179,5 +184,5 @@ int vm_add_pool(struct vm_activity *v, const struct rec_event *e) must_check;
 int vm_add_metaspace(struct vm_activity *v, const struct rec_event *e) must_check;
 int vm_add_loader(struct vm_activity *v, const struct rec_event *e) must_check;
 void vm_sort_pools(struct vm_activity *v);
-/* Returns whether it says anything at all. */
+/* Returns whether the recording contains any of these. */
 bool vm_activity_any(const struct vm_activity *v);

@@ -9,14 +9,17 @@
 
 #define VM_TIME_PROCESS "process"
 #define VM_TIME_JAVA    "Java threads"
-/* Ids of threads that are made for this; no thread of a recording has such an id. */
+/*
+ * The ids of threads that the profile adds for these times have this bit; no thread of a recording
+ * has it.
+ */
 #define VM_TIME_THREAD (UINT64_C(1) << 63)
 
 /* Adds the contents of an event. Returns 0 or -ENOMEM. */
 int profile_cpu_time(struct profile *p, uint64_t time_ns, const char *what, const char *name,
                      int64_t cpu_ns) must_check;
 
-/* Puts them into the order of time, which the blocks of a recording do not have. */
+/* Sorts p->cpu_times by time, because a recording's blocks are not in chronological order. */
 void profile_cpu_times_sort(struct profile *p);
 
 struct vm_time_row {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a timeline from events in chronological order, by the binding rules of the design. It
- * maintains the design's maps: monitor to owner, object to thread, thread to object, monitor to
- * last notification, and monitor to the thread that was woken but not yet bound.
+ * Builds a timeline from events in chronological order, by the rules in the TPTP design for binding
+ * a wait's end to its cause. It maintains the maps of that design: monitor to owner, object to
+ * thread, thread to object, monitor to last notification, and monitor to the thread that was woken
+ * but not yet bound.
  */
 #pragma once
 
 #include "timeline/timeline.h"
 
-/* What happened. The names are those of the agent's events where the design has one. */
+/* What happened. The names are those of the agent's events in the design, where it has one. */
 enum tl_event_kind {
     /*
      * a thread begins; object: its java.lang.Thread; other: its parent, or the carrier of a virtual
@@ -38,17 +39,20 @@ enum tl_event_kind {
     TLE_RESUME,
     TLE_MOUNT, /* virtual threads */
     TLE_UNMOUNT,
-    TLE_CLASS_INIT, /* it waits for another thread to initialize a class, until it is mounted */
-    TLE_READY, /* its wait is over, and it has no carrier; other: the thread that has its carrier */
+    /* the thread waits for another one to initialize a class, until it is mounted */
+    TLE_CLASS_INIT,
+    /* the thread's wait is over and it has no carrier; other: the thread that uses its carrier */
+    TLE_READY,
     TLE_OWNER, /* object; other: its owner, seen while the thread waits for it */
     TLE_KINDS
 };
 
-/* for WAITED; for PARKED: by a timer, unless some thread is known to have unparked it */
+/* for WAITED; for PARKED: it ended by a timer, unless some thread is known to have unparked it */
 #define TLE_TIMED_OUT 1
 #define TLE_EXISTING  2  /* for THREAD_START: the thread existed before the recording began */
 #define TLE_VIRTUAL   8  /* for THREAD_START: other is the carrier */
-#define TLE_REPORTED  16 /* for a beginning: it was reported while the wait continued */
+#define TLE_REPORTED  16 /* for the beginning of a wait: the wait was reported while it continued \
+                          */
 
 struct tl_event {
     uint64_t time; /* the recording's clock, in ns */
@@ -81,7 +85,8 @@ int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_n
 int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns,
                    uint64_t ns) must_check;
 /*
- * Records for how long the container had been out of CPU by a time. Readings may come in any order.
+ * Records the total time for which the container had been throttled by a time. Readings may be in
+ * any order.
  */
 int timeline_throttled(struct timeline_builder *b, uint64_t time_ns, uint64_t total_ns) must_check;
 /* Returns a thread's record to be filled in; valid until the next call of timeline_thread. */
@@ -101,8 +106,8 @@ void timeline_lock(struct timeline_builder *b);
 void timeline_unlock(struct timeline_builder *b);
 
 /*
- * Puts the nodes of a large timeline where the index file of this name will have them. Returns 0 or
- * -ENOMEM.
+ * Has the nodes of a large timeline written directly to the place that they will have in the index
+ * file of this name. Returns 0 or -ENOMEM.
  */
 int timeline_nodes_in(struct timeline_builder *b, const char *path) must_check;
 /* Sets time 0; called before the first event. By default the first event is at time 0. */

@@ -69,18 +69,18 @@ struct loader {
     uint64_t lost, lost_any;
     uint32_t instrumented;
     bool ours;
-    bool unsampled;        /* the recording has no CPU samples */
-    int64_t wake_ns;       /* what a wake-up costs the waker */
-    int64_t first, end;    /* times of events */
-    int64_t floor_ns;      /* when the recording began: what began earlier counts from then on */
-    int64_t ceiling_ns;    /* in a part of a recording, its end: what ends later has not ended */
-    uint64_t began_before; /* waits of which that is true */
+    bool unsampled;     /* the recording has no CPU samples */
+    int64_t wake_ns;    /* what a wake-up costs the waker */
+    int64_t first, end; /* times of events */
+    int64_t floor_ns;   /* when the recording began; waits that began earlier count from then on */
+    int64_t ceiling_ns; /* in a part of a recording, its end: what ends later has not ended */
+    uint64_t began_before; /* the number of those waits */
     struct map before;     /* their threads */
     const struct rec_row *row;
     const struct rec_event *e; /* the current row as an event */
     struct answer *answers;
     int error;
-    /* whether events are built while they are read; everything else has been read before */
+    /* whether the timeline is built while events are read; everything else has been read before */
     bool streamed;
     VEC(struct rec_part) parts; /* if so: the least start time in the file from each part on */
     size_t part;                /* the part that is being read */
@@ -103,8 +103,8 @@ uint32_t field_thread_by_id(struct loader *l, enum field f);
 uint32_t field_object(struct loader *l, enum field class_field);
 uint32_t field_stack(struct loader *l);
 /*
- * Returns what a function says about the stack, which is asked once for each stack. `question`
- * tells such functions apart.
+ * Returns the result of a function for the row's stack; it is called once for each stack.
+ * `question` identifies the function.
  */
 uint32_t field_stack_says(struct loader *l, enum stack_question question,
                           uint32_t (*say)(const struct rec_stack *));

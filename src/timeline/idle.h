@@ -23,8 +23,8 @@ enum frame_role role_of_frame(const struct timeline *t, const uint8_t *kinds, ui
  */
 bool stack_is_idle(const struct timeline *t, const uint8_t *kinds, uint32_t stack);
 /*
- * Returns the frame that says best what a stack waits for: the program's frame that called the
- * waiting method or, where only the JDK's frames are there, the most informative one of them.
+ * Returns the frame that best explains what a stack waits for: the program's frame that called the
+ * waiting method or, if the stack has only frames of the JDK, the most informative one of them.
  * TL_NONE for an empty stack.
  */
 uint32_t waiting_frame(const struct timeline *t, const uint8_t *kinds, uint32_t stack);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A timeline in a file next to its recording: a cache in the machine's own byte order that is
- * mapped and not read.
+ * mapped instead of being read.
  */
 #pragma once
 
@@ -9,19 +9,20 @@
 
 /*
  * Writes the timeline for timeline_map while others use it; timeline_free waits until it is
- * written. key is what the file must match (size and time of the source). If the file cannot be
- * written, there is none.
+ * written. key identifies the source by its size and time. If the file cannot be written, the
+ * timeline has none.
  */
 void timeline_save(struct timeline *t, const char *path, uint64_t key);
 /* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
 int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
 /*
- * The same without reading the arrays: the tables may refer to anything until timeline_check or
- * timeline_check_tables has returned 0, and what the nodes say may be wrong (node.h).
+ * The same without reading the arrays: references in the tables may be out of range until
+ * timeline_check or timeline_check_tables has returned 0, and the contents of nodes may be wrong
+ * (node.h).
  */
 int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key) must_check;
 int timeline_check(const struct timeline *t) must_check;
-/* Checks what the tables refer to, and reads no nodes. */
+/* Checks the references in the tables without reading nodes. */
 int timeline_check_tables(const struct timeline *t) must_check;
 /* Returns whether a node of an unchecked timeline exists, and its stack does. */
 bool timeline_node_holds(const struct timeline *t, uint32_t node);
@@ -43,7 +44,7 @@ enum tl_kept { TL_KEPT(TL_KEEP_) TL_KEPT_ARRAYS };
  * uses these results.
  */
 void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n);
-/* The same for a copy of rows of so many bytes each. Without memory for it, nothing is kept. */
+/* The same for a copy of n rows of `size` bytes each. When out of memory, nothing is kept. */
 void timeline_keep_copy(struct timeline *t, enum tl_kept which, const void *rows, size_t n,
                         size_t size);
 /*

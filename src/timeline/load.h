@@ -10,8 +10,8 @@
 
 /*
  * Reads a recording. For a large one an index is written next to it (PATH.timeline) and used as
- * long as the recording has the same size and time; where the index may not be written there is
- * none. Returns a negative errno with the reason in why.
+ * long as the recording has the same size and time; if the index cannot be written, the timeline
+ * has none. Returns a negative errno with the reason in why.
  */
 int timeline_load(struct timeline **ret, const char *path, struct buf *why) must_check;
 /*

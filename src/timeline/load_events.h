@@ -11,11 +11,15 @@ extern const struct rec_select loader_events[];
 
 /* Adds the events of the timeline that follow from l->e. Sets l->error on failure. */
 void loader_on_event(struct loader *l);
-/* During a first reading: takes what holds for the whole recording; and which rows it needs. */
+/*
+ * For a first pass over the recording: the first function reads what applies to the whole
+ * recording, and the second returns which rows of a tag are needed for that (recording_rows_first).
+ */
 void loader_on_first(struct loader *l);
 unsigned loader_first_wants(int tag);
 /*
- * Finds out who wrote the recording, which decides what a field means. This is stated once, near
- * the beginning but not before everything else. Returns 0 or a negative errno.
+ * Determines which program wrote the recording, on which the meaning of fields depends. The
+ * recording states this once, near its beginning but not before all other events. Returns 0 or a
+ * negative errno.
  */
 int loader_read_writer(struct loader *l, struct recording *recording);

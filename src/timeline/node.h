@@ -71,10 +71,11 @@ static inline uint64_t tl_waker_code(uint32_t node, uint32_t waker)
 {
     int64_t back = (int64_t)node - (int64_t)waker, negative = back >> 63;
     uint64_t code = (uint64_t)((back ^ negative) - negative) << 1 | (back <= 0);
-    return code & -(uint64_t)(waker != TL_NONE); /* no branch, which nothing could predict */
+    /* without a branch, which would be unpredictable */
+    return code & -(uint64_t)(waker != TL_NONE);
 }
 
-/* What the columns of a node say. */
+/* The values of a node's columns. */
 struct tl_values {
     uint64_t time, shape, thread, prev, waker, context;
 };

@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "timeline/timeline.h"
 
-/* With fewer nodes an index does not pay for itself: reading the recording again is fast enough. */
+/* With fewer nodes no index is written, because reading the recording again is fast enough. */
 enum { TL_INDEX_NODES = 2000000 };
 
 /* A file that is not visible until it is committed, and is mapped while it grows. */
@@ -38,8 +38,8 @@ size_t timeline_packed_offset(void);
 int tl_packer_init(struct tl_packer *p) must_check;
 void tl_packer_release(struct tl_packer *p);
 /*
- * Packs a block of TL_BLOCK_NODES nodes, or of fewer for the last one: the next block, or the place
- * of an earlier one. Returns 0 or -ENOMEM.
+ * Packs a block of TL_BLOCK_NODES nodes, or of fewer for the last one, as the next block or in
+ * place of an earlier one. Returns 0 or -ENOMEM.
  */
 int tl_packer_put(struct tl_packer *p, size_t block, const struct tl_node *nodes,
                   size_t n) must_check;

@@ -2,7 +2,7 @@
 /*
  * Memory that is filled once, from its beginning. The first access to a page costs more than
  * filling it, many times more in a virtual machine, so for large amounts a separate thread
- * prefaults the pages ahead of the thread that fills them.
+ * prefaults the pages before the other thread fills them.
  */
 #pragma once
 
@@ -25,8 +25,8 @@ struct prefault {
 };
 
 /*
- * Reserves addresses for zeroed memory of this size; what is not filled costs nothing. Returns 0 or
- * -ENOMEM.
+ * Reserves addresses for zeroed memory of this size; pages that are never filled take no memory.
+ * Returns 0 or -ENOMEM.
  */
 int prefault_init(struct prefault *a, size_t bytes) must_check;
 /* Reports that the memory is filled up to here, so that the pages after it are prefaulted. */

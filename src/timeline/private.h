@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the builder of timelines knows between two events. builder.c maintains its tables and nodes;
- * waits.c, locks.c and parks.c decide what ended a wait; events.c takes the events and follows
- * threads from their start to their end.
+ * waits.c, locks.c and parks.c determine what ended a wait; events.c handles the events, and the
+ * starts and ends of threads.
  */
 #pragma once
 
@@ -31,10 +31,13 @@ struct activity {
     uint32_t last_unparked; /* of a carrier: the unpark that last woke it */
     /* of a carrier: the last node of the virtual thread that last ended on it */
     uint32_t carried;
-    uint32_t freed;     /* of a carrier: the node at which it went on after that */
+    uint32_t freed;     /* of a carrier: the node at which it continued after that */
     uint32_t wait_next; /* the next thread in the wait set */
     uint32_t wait_object;
-    /* the lock for which it stopped waiting without having got it, or TL_NONE; since which node */
+    /*
+     * the lock for which it stopped waiting without having acquired it, or TL_NONE; the node at
+     * which that was
+     */
     uint32_t gave_up_on, gave_up;
     uint8_t depth;  /* depth of nested waits, such as Unsafe.park inside LockSupport.park */
     uint8_t hidden; /* how many of these exceed NESTING */
@@ -56,8 +59,8 @@ struct monitor {
     uint32_t got;     /* the node at which the owner got it after a contended wait, or TL_NONE */
     bool owner_exact; /* recorded, not inferred */
     /*
-     * of a lock (TL_OBJECT_LOCK): how many threads are parked for it; the first park since a thread
-     * last released it to a parked one, or TL_NONE
+     * of a lock (TL_OBJECT_LOCK): how many threads are parked for it; the first park since the lock
+     * was last released to a parked thread, or TL_NONE
      */
     uint32_t n_parked, parked;
 };
@@ -67,7 +70,7 @@ struct thawed {
     struct tl_node nodes[TL_BLOCK_NODES];
 };
 
-/* For how long the container had been out of CPU by a time. */
+/* The total time for which the container had been throttled by a time. */
 struct throttled {
     uint64_t time_ns, total_ns;
 };
@@ -82,7 +85,7 @@ struct timeline_builder {
     struct tl_packer packer;
     VEC(struct thawed *) thawed;
     struct map thawed_of;   /* by block: its place in thawed */
-    struct tl_node nowhere; /* takes a change of a node that cannot be thawed */
+    struct tl_node nowhere; /* receives changes of a node that cannot be thawed */
     int error;              /* -ENOMEM after such a change */
     VEC(struct tl_context) contexts;
     VEC(struct tl_thread) threads;
@@ -123,8 +126,8 @@ struct timeline_builder {
 /* Returns a node as it is now. */
 struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n);
 /*
- * Returns a node to be changed; valid until the next call, or until a node is added. Without memory
- * for that, the change gets lost and b->error is set.
+ * Returns a node to be changed; valid until the next call, or until a node is added. When out of
+ * memory, the change is lost and b->error is set.
  */
 struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n);
 /* Makes room for one more node when there is none. Returns 0 or -ENOMEM. */
@@ -162,7 +165,7 @@ int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
 void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starter, bool inferred);
 
 /* waits.c, locks.c, parks.c */
-/* How a wait ended that a running node is about to follow. */
+/* How the wait ended that precedes a running node. */
 struct timeline_cause {
     enum tl_edge edge;
     uint32_t waker;

@@ -43,7 +43,8 @@ struct tl_spool {
     VEC(struct spool_block *) blocks; /* of the bucket that is being sorted */
     VEC(uint64_t) keys, room;
 
-    size_t made, given; /* numbers since the beginning; the caller is using number given - 1 */
+    /* how many sorted buckets were made and passed to the caller, who is using number given - 1 */
+    size_t made, given;
     bool threaded, stop;
     pthread_t thread;
     /* protects everything but `recent` and the buckets from `ready` on: these are the adder's */
@@ -63,13 +64,16 @@ void tl_spool_release(struct tl_spool *s);
  */
 struct tl_event *tl_spool_add(struct tl_spool *s, uint64_t time) must_check;
 /*
- * States that no event before this time will be added. Waits when a large amount could already be
+ * States that no event before this time will be added. Waits while many events are ready to be
  * taken.
  */
 void tl_spool_until(struct tl_spool *s, uint64_t time);
 /* States that no more events will be added. */
 void tl_spool_close(struct tl_spool *s);
-/* States that nobody will take the remaining events, so that nobody waits for that. */
+/*
+ * States that the remaining events will not be taken, so that the adding thread does not wait for
+ * that.
+ */
 void tl_spool_stop(struct tl_spool *s);
 /*
  * Returns the next events in chronological order; events at the same time in the order in which

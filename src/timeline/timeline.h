@@ -87,7 +87,7 @@ struct tl_thread {
     uint32_t spare;
 };
 
-/* its holds were recorded, so nothing needs to be inferred from contention */
+/* its holds were recorded, so none are inferred from contention */
 #define TL_OBJECT_EXACT 2
 /* an exclusive lock of java.util.concurrent (its Sync), which unpark hands over */
 #define TL_OBJECT_LOCK 1
@@ -137,7 +137,7 @@ struct tl_share {
     uint64_t holds_on_path, holds, contended;
     uint32_t class;  /* string */
     uint32_t object; /* one of them */
-    /* 1: part of it was inferred from contended events alone */
+    /* 1: a part was inferred from contended events alone */
     uint32_t inferred;
     uint32_t exact; /* 1: its holds were recorded */
 };
@@ -145,13 +145,11 @@ struct tl_share {
 /* The waits for the locks of a class of which it is unknown who held them (unknown_owners.h). */
 struct tl_unowned {
     uint32_t class; /* number of a string */
-    /*
-     * 1: its objects are locks. A semaphore, a latch or a queue has no owner, and only who takes it
-     * for a lock needs to know that.
-     */
+    /* 1: its objects are locks. A semaphore, a latch or a queue is none: it has no owner. */
     uint32_t lock;
-    uint64_t waits;       /* all waits for its objects */
-    uint64_t unknown, ns; /* of these, without a known owner, and how long these took */
+    uint64_t waits; /* all waits for its objects */
+    /* the number of those without a known owner, and the time that these took */
+    uint64_t unknown, ns;
 };
 
 #define TL_ARRAYS(X)                                 \
@@ -169,8 +167,8 @@ struct tl_unowned {
     X(char, text)
 
 /*
- * By how much the time inside an object's sections can be below, and above, what is likely, because
- * their ends are inferred. The sums saturate.
+ * By how much the time inside an object's sections can be below, and above, the likely time,
+ * because ends of sections are inferred. The sums saturate.
  */
 struct tl_unsure {
     uint64_t less_ns, more_ns;
@@ -194,18 +192,26 @@ struct timeline {
     uint64_t origin_ns;   /* the recording's clock at time 0 */
     uint64_t start_epoch; /* wall clock at time 0, ns since 1970 */
     uint64_t end_ns;      /* the recording's end, in ns since the origin */
-    /* how many of the events it is made of (losses_of_threads) the recording reports as lost */
+    /*
+     * how many of the events on which it is based (losses_of_threads) the recording reports as lost
+     */
     uint64_t lost;
     uint64_t lost_any; /* not 0: it reports losses (profile/losses.h) */
     uint64_t wake_ns;  /* how long a thread takes to wake another one; 0: unknown */
     uint64_t unbound;  /* waits that ended without a known cause */
-    /* waits that began before the recording and are in it only from its beginning on */
+    /*
+     * waits that began before the recording, of which it contains only the part from its beginning
+     * on
+     */
     uint64_t began_before;
     /* the offset in the recording from which it is truncated or damaged; 0: it is complete */
     uint64_t cut_at;
     uint32_t instrumented; /* contanalysis: 1 yes, 0 no, TL_NONE not stated (plain JFR) */
     uint32_t deadlocks;    /* cycles found */
-    /* threads that wait at the end for a monitor whose owner is unknown: in a cycle or not */
+    /*
+     * threads that wait at the end for a monitor whose owner is unknown, so that they may be in a
+     * cycle
+     */
     uint32_t owners_unknown;
     uint32_t unsampled; /* 1: the recording is known to have no CPU samples */
 #define TL_FIELD_(type, name) \
@@ -253,8 +259,8 @@ tl_inline struct tl_node tl_node(const struct timeline *t, uint32_t node)
 }
 
 /*
- * Nodes one after the other, which are unpacked a block at a time. {.t = t}: nothing was read yet.
- * A node that was read is valid until the reader reads one of another block.
+ * Reads nodes one after the other, unpacking a block at a time. Initialize it with {.t = t}. A node
+ * that was read is valid until the reader reads one of another block.
  */
 struct tl_reader {
     const struct timeline *t;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of a timeline that fits into a picture. Each thread's states lie together, and above
- * them a pyramid of marks with sums of time by kind, so that the cost of a row of pixels depends on
- * its pixels and not on the number of states. A view in a file is mapped and opens at once.
+ * The part of a timeline that can be drawn in a given width. Each thread's states lie together, and
+ * above them a pyramid of marks with sums of time by kind, so that the cost of a row of pixels
+ * depends on its pixels and not on the number of states. A view in a file is mapped and opens at
+ * once.
  */
 #pragma once
 
@@ -20,7 +21,7 @@ int timeline_view_new(struct timeline_view **ret, const struct timeline *t) must
 int timeline_view_save(struct timeline_view *v, const char *path, uint64_t key, const void *rest,
                        size_t len) must_check;
 /*
- * Maps such a file. Nothing of it is read before it is shown, and only those nodes of t that are
+ * Maps such a file. No part of it is read before it is shown, and only those nodes of t that are
  * shown are examined. t need not have been checked (timeline_map_unchecked) and must outlive the
  * view, which owns the caller's data. Returns -ESTALE when the key differs and -EPROTO when the
  * file is damaged; what its numbers refer to is checked whenever they are used.

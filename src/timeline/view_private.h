@@ -54,8 +54,8 @@ enum view_part {
 
 struct timeline_view {
     /*
-     * its nodes may hold anything if it comes from a file: what they refer to is checked where it
-     * is used
+     * if it was read from a file its nodes may be wrong: what they refer to is checked where it is
+     * used
      */
     const struct timeline *t;
     struct lanes states, instants;

@@ -87,7 +87,10 @@ struct wire_limits {
     size_t frames;     /* of all stacks in a message, repeated ones too; usually 32 million */
 };
 
-/* For local files, which may be large: what they take is bounded by their size. */
+/*
+ * The limits for local files, which may be large: the memory that they need is bounded by their
+ * size.
+ */
 extern const struct wire_limits wire_limits_wide;
 
 /* Labels that have a meaning for us. */
@@ -95,7 +98,8 @@ extern const struct wire_limits wire_limits_wide;
 #define WIRE_THREAD  "thread.name"     /* of samples: OpenTelemetry's name for it */
 #define WIRE_UNSURE  "jvmscope.unsure" /* of samples: "true" if it may be an estimate of zero */
 #define WIRE_SERVICE "service.name"    /* of a resource, as OpenTelemetry calls it */
-#define WIRE_NOTE    "jvmscope.note"   /* of a profile: what its figures rest on, a sentence */
+/* of a profile: a sentence about the measurements on which its figures are based */
+#define WIRE_NOTE "jvmscope.note"
 
 struct wire_batch {
     struct wire_limits limits;
@@ -155,14 +159,14 @@ enum wire_metric {
     WIRE_LOCK_NS, /* time blocked */
     WIRE_LOCK_COUNT,
     WIRE_EXACT_NS, /* exactly measured self time of calls */
-    WIRE_OTHER     /* its name and unit say what */
+    WIRE_OTHER     /* anything else, described by the type's name and unit */
 };
 
 struct wire_meaning {
     enum wire_metric metric;
     /*
-     * CPU and elapsed time: a value times this is in nanoseconds, and a value divided by `count`
-     * is a number of samples; 0: that cannot be said, because the sampling period is not known.
+     * CPU and elapsed time: a value times this is in nanoseconds, and a value divided by `count` is
+     * a number of samples; 0: unknown, because the sampling period is not known.
      */
     uint64_t ns, count;
     /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON as the Connect protocol has it: protobuf's mapping to JSON. */
+/* Reads the JSON of the Connect protocol, which is protobuf's mapping to JSON. */
 #pragma once
 
 #include "base/buf.h"

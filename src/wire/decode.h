@@ -32,7 +32,10 @@ struct decode_labels {
     size_t len, cap;
 };
 
-/* The strings of a message, which lie in it, and their numbers in the batch as they are needed. */
+/*
+ * The strings of a message, which are not copied, and their numbers in the batch, determined on
+ * demand.
+ */
 struct decode_strings {
     VEC(struct str) texts;
     VEC(uint32_t) numbers; /* + 1; 0: not known yet */
@@ -58,5 +61,5 @@ int decode_label(struct wire_batch *b, struct str key, struct str value,
 /* If a label is the id of a trace or a span, sets it in the link and returns true. */
 bool decode_link_label(struct str key, struct str value, struct wire_link *link);
 
-/* Says in why, if it is empty, what a failure means for the message that was being decoded. */
+/* Writes to why, if it is empty, what a failure means for the message that was being decoded. */
 void decode_reason(const struct wire_batch *b, int r, const char *what, struct buf *why);

@@ -22,8 +22,8 @@ struct http_request {
     unsigned connect_ms, total_ms; /* of one try; 0: 10 s and 60 s */
     /*
      * How often it is tried again when the server cannot be reached or answers 429, 502, 503 or
-     * 504: after 1 s, 2 s, 4 s ... or as long as the server asks for by Retry-After, at most 30 s
-     * each time.
+     * 504: after 1 s, 2 s, 4 s ... or after the time in the server's Retry-After, at most 30 s each
+     * time.
      */
     unsigned retries;
     size_t answer_max; /* bytes of the answer that are kept; 0: 64 KiB */

@@ -26,6 +26,6 @@ bool otlp_is(const void *data, size_t len);
 
 /*
  * Appends the answer to a request: ExportProfilesServiceResponse. rejected: how many profiles were
- * not taken, for the reason `why` (NULL: none).
+ * not accepted, for the reason `why` (NULL: none).
  */
 void otlp_encode_answer(uint64_t rejected, const char *why, struct buf *to);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which release of OTLP a message of profiles was written for: 1.9 numbers the fields of samples
- * otherwise. */
+/*
+ * Which release of OTLP a message of profiles was written for: 1.9 numbers the fields of samples
+ * differently.
+ */
 #pragma once
 
 #include "wire/otlp_tables.h"
@@ -12,7 +14,7 @@ struct otlp_evidence {
 };
 
 /*
- * Adds what the samples of a profile say. Returns 0, or -ENOTSUP with the reason in o->why for a
- * release that is not read.
+ * Adds the evidence from the samples of a profile. Returns 0, or -ENOTSUP with the reason in o->why
+ * for a release that is not read.
  */
 int otlp_weigh_profile(struct otlp *o, struct otlp_evidence *e, struct cursor c) must_check;

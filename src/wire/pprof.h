@@ -7,7 +7,10 @@
 
 #include "wire/batch.h"
 
-/* A comment that begins with this is one of ours, about what the figures rest on. */
+/*
+ * A comment of a profile that begins with this was written by jvmscope and says on which
+ * measurements its figures are based.
+ */
 #define PPROF_NOTE "jvmscope: "
 
 /*

@@ -34,8 +34,8 @@ int pyroscope_ingest(struct pyroscope_ingest *ret, struct wire_batch *b,
 void pyroscope_ingest_release(struct pyroscope_ingest *i);
 
 /*
- * The labels part of an upload of JFR, in which Pyroscope's agent for Java says what the context
- * ids of events stand for: contexts{id: {key string: value string}}, strings{id: text}.
+ * The labels part of an upload of JFR, in which Pyroscope's agent for Java describes the context
+ * ids of events: contexts{id: {key string: value string}}, strings{id: text}.
  */
 struct pyroscope_contexts {
     struct map sets; /* context id to a set of labels of the batch */
@@ -148,5 +148,8 @@ int pyroscope_put_series(const struct pyroscope_series *series, size_t n, bool j
 /* max_nodes as in the request: the lightest nodes are merged into "other". */
 int pyroscope_put_flame(const struct pyroscope_flame *f, int64_t max_nodes, bool json,
                         struct buf *to) must_check;
-/* An error as Connect has it, always JSON: {"code":"invalid_argument","message":"..."}. */
+/*
+ * Appends an error in Connect's form, which is always JSON:
+ * {"code":"invalid_argument","message":"..."}.
+ */
 void pyroscope_put_error(const char *code, const char *message, struct buf *to);

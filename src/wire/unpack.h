@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compressed bodies of other programs: gzip, zlib and zstd, with a bound on what they unpack to. */
+/*
+ * Decompresses data of other programs: gzip, zlib and zstd, with a limit on the size of the result.
+ */
 #pragma once
 
 #include "base/buf.h"
@@ -8,10 +10,10 @@
 bool unpack_is_packed(const void *data, size_t len);
 
 /*
- * Appends what compressed bytes unpack to. The format shows from their first bytes; bytes in none
- * of them are copied. Stops as soon as more than max bytes come out, and uses no more memory for a
- * zstd window than 8 MiB. Returns 0, or with the reason in why: -EPROTO for damaged or truncated
- * input, -E2BIG or -ENOMEM. Releases `to` on failure.
+ * Appends the decompressed contents. The format is recognized by the first bytes; data in none of
+ * the formats is copied. Fails as soon as the result exceeds max bytes, and uses at most 8 MiB for
+ * the window of zstd. Returns 0, or with the reason in why: -EPROTO for damaged or truncated input,
+ * -E2BIG or -ENOMEM. Releases `to` on failure.
  */
 int unpack_bytes(const void *data, size_t len, size_t max, struct buf *to,
                  struct buf *why) must_check;
