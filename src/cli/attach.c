@@ -406,6 +406,7 @@ static int attach_each(struct capture *capture, const struct push_options *push,
         if (child < 0 || vec_push(&children, child) < 0)
             status = complain_errno(pid, "cannot attach", child < 0 ? -errno : -ENOMEM);
     }
+    target_report_left_out(&list);
     vm_list_release(&list);
     if (children.len == 0 && status == 0)
         status =

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "cli/target.h"
 #include "proto/vm.h"
 
 #include <pwd.h>
@@ -101,30 +102,36 @@ static void print_table(const struct vm_list *l)
     }
 }
 
+static void put_vm(struct json *j, const struct vm *vm, bool inspected)
+{
+    json_begin_object(j);
+    json_key_i64(j, "pid", vm->pid);
+    json_key_i64(j, "inner_pid", vm->inner_pid);
+    json_key_u64(j, "uid", vm->uid);
+    json_key_string(j, "version", vm->version);
+    json_key_string(j, "command", vm->command);
+    json_key_bool(j, "container", vm->other_container);
+    json_key_string(j, "container_id", vm->container_id);
+    json_key_string(j, "container_name", vm->container_name);
+    json_key_double(j, "uptime_s", vm->uptime_s);
+    json_key_double(j, "cpu_s", vm->cpu_s);
+    json_key_bool(j, "private_tmp", vm->other_tmp);
+    json_key_bool(j, "other_root", vm->other_root);
+    json_key_bool(j, "stopped", vm_is_stopped(vm));
+    json_key_bool(j, "attachable", inspected && !vm_refusal(vm));
+    json_key_bool(j, "inspected", inspected);
+    json_end_object(j);
+}
+
 static void print_json(const struct vm_list *l)
 {
     _cleanup_(buf_release) struct buf out = BUF(1 << 28);
     struct json j = {&out, false};
     json_begin_array(&j);
-    for (size_t i = 0; i < l->vms.len; i++) {
-        const struct vm *vm = &l->vms.data[i];
-        json_begin_object(&j);
-        json_key_i64(&j, "pid", vm->pid);
-        json_key_i64(&j, "inner_pid", vm->inner_pid);
-        json_key_u64(&j, "uid", vm->uid);
-        json_key_string(&j, "version", vm->version);
-        json_key_string(&j, "command", vm->command);
-        json_key_bool(&j, "container", vm->other_container);
-        json_key_string(&j, "container_id", vm->container_id);
-        json_key_string(&j, "container_name", vm->container_name);
-        json_key_double(&j, "uptime_s", vm->uptime_s);
-        json_key_double(&j, "cpu_s", vm->cpu_s);
-        json_key_bool(&j, "private_tmp", vm->other_tmp);
-        json_key_bool(&j, "other_root", vm->other_root);
-        json_key_bool(&j, "stopped", vm_is_stopped(vm));
-        json_key_bool(&j, "attachable", !vm_refusal(vm));
-        json_end_object(&j);
-    }
+    for (size_t i = 0; i < l->vms.len; i++)
+        put_vm(&j, &l->vms.data[i], true);
+    for (size_t i = 0; i < l->left_out.len; i++)
+        put_vm(&j, &l->left_out.data[i], false);
     json_end_array(&j);
     puts(buf_str(&out));
 }
@@ -144,6 +151,8 @@ static int cmd_list(const struct command *self, int argc, char **argv)
         print_json(&vms);
     else
         print_table(&vms);
+    fflush(stdout);
+    target_report_left_out(&vms);
     vm_list_release(&vms);
     return 0;
 }
@@ -159,7 +168,10 @@ const struct command command_list = {
         "Lists the VMs that can be seen, in all containers of the machine, with their user, "
         "version, time since they started, CPU time and program. A VM in a container is marked "
         "with the container's id, as its control group names it, and with its host name. VMs with "
-        "a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones are marked too.",
+        "a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones are marked too. The VMs "
+        "of "
+        "other users can be inspected by root alone, which needs CAP_SYS_PTRACE for that; a note "
+        "says how many are left out, and in JSON they have *inspected* false.",
     .examples = "  jvmscope list\n",
     .sets = json_only_sets,
 };

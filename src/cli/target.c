@@ -20,6 +20,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *target_missing_right(void)
+{
+    return geteuid() ? "it belongs to another user: only root and that user may attach"
+                     : "root needs CAP_SYS_PTRACE for that";
+}
+
+void target_report_left_out(const struct vm_list *list)
+{
+    _cleanup_(buf_release) struct buf note = BUF(4096);
+    if (list->left_out.len)
+        buf_printf(&note, "%s of others cannot be inspected and %s left out",
+                   COUNT_TEXT(list->left_out.len, "Java processes"),
+                   list->left_out.len == 1 ? "is" : "are");
+    else if (list->vms.len)
+        return;
+    else if (list->unknown)
+        buf_printf(&note, "%s of others cannot be inspected and may be Java VMs",
+                   COUNT_TEXT(list->unknown, "processes"));
+    else if (list->hidden)
+        buf_string(&note, "/proc does not show the processes of others (hidepid)");
+    else
+        return;
+    complain("note", buf_str(&note),
+             geteuid() ? "run the command as root" : "root needs CAP_SYS_PTRACE for that");
+}
+
 int target_find(struct vm *ret, const char *pid)
 {
     uint64_t n;
@@ -40,9 +66,7 @@ int target_find(struct vm *ret, const char *pid)
                             "that such a program makes itself");
         return complain(pid, "not a Java VM", "jvmscope list shows the VMs");
     case -EACCES:
-        return complain(pid, "cannot be inspected",
-                        geteuid() ? "it belongs to another user: only root and that user may attach"
-                                  : "root needs CAP_SYS_PTRACE for that");
+        return complain(pid, "cannot be inspected", target_missing_right());
     default:
         return complain_errno(pid, "cannot inspect it", r);
     }

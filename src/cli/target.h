@@ -10,8 +10,13 @@
 
 /* Finds the VM of a process id given as text. Returns 0, or the exit status after a complaint. */
 int target_find(struct vm *ret, const char *pid);
+/* Why a process may not be inspected, and what would permit it. */
+const char *target_missing_right(void);
+/* Prints a note if programs that are or may be VMs are not in the list, with what they need. */
+void target_report_left_out(const struct vm_list *list);
 /*
- * The same for a VM that will be asked for something: refuses one that an attach request would end.
+ * The same as target_find for a VM that will be asked for something: refuses one that an attach
+ * request would end.
  */
 int target_open(struct vm *ret, const char *pid);
 /*

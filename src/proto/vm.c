@@ -355,6 +355,39 @@ static void read_for_list(struct vm *vm)
     vm->container_name = *name ? strdup(name) : NULL;
 }
 
+/*
+ * Describes a process that may not be inspected, by what everyone may see. Returns whether it is
+ * run by `java`; *ret_unknown tells otherwise whether it is a program at all, as a thread of the
+ * kernel is not.
+ */
+static bool read_left_out(struct vm *vm, bool *ret_unknown)
+{
+    _cleanup_free_ char *words = NULL;
+    size_t len = 0;
+    int r = read_proc(vm->pid, "cmdline", &words, &len);
+    *ret_unknown = r == -EACCES || r == -EPERM || (r == 0 && len);
+    if (r < 0 || !len || strcmp(file_base(words), "java") != 0 || read_status(vm) < 0)
+        return false;
+    *ret_unknown = false;
+    size_t main = unpublished_main(words, len);
+    for (size_t i = 0; i + 1 < len; i++)
+        words[i] = words[i] ? words[i] : ' ';
+    vm->command = main ? strdup(words + main) : TAKE(words);
+    read_times(vm);
+    return true;
+}
+
+static int add_left_out(struct vm_list *list, pid_t pid)
+{
+    struct vm vm = {.pid = pid, .root_fd = -1};
+    bool unknown;
+    int r = read_left_out(&vm, &unknown) ? vec_push(&list->left_out, vm) : 1;
+    list->unknown += unknown;
+    if (r != 0)
+        vm_release(&vm);
+    return MIN(r, 0);
+}
+
 int vm_list_read(struct vm_list *ret)
 {
     DIR *dir = opendir("/proc");
@@ -366,8 +399,13 @@ int vm_list_read(struct vm_list *ret)
         char *end;
         long pid = strtol(e->d_name, &end, 10);
         struct vm vm = {.root_fd = -1};
-        if (*end || pid <= 0 || vm_read(&vm, (pid_t)pid) < 0)
+        if (*end || pid <= 0)
             continue;
+        int found = vm_read(&vm, (pid_t)pid);
+        if (found < 0) {
+            r = found == -EACCES ? add_left_out(&list, (pid_t)pid) : 0;
+            continue;
+        }
         read_for_list(&vm);
         close_descriptor(&vm.root_fd);
         vm.root_fd = -1;
@@ -380,8 +418,11 @@ int vm_list_read(struct vm_list *ret)
         vm_list_release(&list);
         return r;
     }
+    list.hidden = access("/proc/1", F_OK) < 0 && kill(1, 0) < 0 && errno == EPERM;
     if (list.vms.len)
         qsort(list.vms.data, list.vms.len, sizeof(*list.vms.data), compare_vms);
+    if (list.left_out.len)
+        qsort(list.left_out.data, list.left_out.len, sizeof(struct vm), compare_vms);
     *ret = list;
     return 0;
 }
@@ -390,7 +431,10 @@ void vm_list_release(struct vm_list *l)
 {
     for (size_t i = 0; i < l->vms.len; i++)
         vm_release(&l->vms.data[i]);
+    for (size_t i = 0; i < l->left_out.len; i++)
+        vm_release(&l->left_out.data[i]);
     vec_release(&l->vms);
+    vec_release(&l->left_out);
 }
 
 /* A line of /proc/PID/maps: "START-END PERM OFFSET MAJOR:MINOR INODE   PATH". */

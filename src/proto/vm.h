@@ -96,12 +96,16 @@ bool vm_has_pending(const struct vm *vm, int signal_number);
 
 struct vm_list {
     VEC(struct vm) vms;
+    /*
+     * Programs that `java` runs and that we may not inspect: pid, uid, command and the times of a
+     * list are known
+     */
+    VEC(struct vm) left_out;
+    size_t unknown; /* other programs that we may not inspect, which may be VMs or not */
+    bool hidden;    /* /proc does not show us the processes of others (hidepid) */
 };
 
-/*
- * Lists all VMs that we may see, by process id. VMs of other users that we may not inspect are left
- * out.
- */
+/* Lists all VMs, by process id. */
 int vm_list_read(struct vm_list *ret) must_check;
 void vm_list_release(struct vm_list *l);
 

@@ -10,6 +10,7 @@
 #include "cli/fleet/spool.h"
 #include "cli/fleet/watched.h"
 #include "cli/json_view.h"
+#include "cli/target.h"
 #include "jfr/span.h"
 #include "options/rings.h"
 
@@ -396,15 +397,23 @@ static void see_off(struct host *h)
     h->list.vms.len = kept;
 }
 
+static bool has(const struct vm *vms, size_t n, pid_t pid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (vms[i].pid == pid)
+            return true;
+    return false;
+}
+
 static void forget_left_out(struct host *h, const struct vm_list *list)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < h->left_out.len; i++)
-        for (size_t k = 0; k < list->vms.len; k++)
-            if (list->vms.data[k].pid == h->left_out.data[i]) {
-                h->left_out.data[kept++] = h->left_out.data[i];
-                break;
-            }
+    for (size_t i = 0; i < h->left_out.len; i++) {
+        pid_t pid = h->left_out.data[i];
+        if (has(list->vms.data, list->vms.len, pid) ||
+            has(list->left_out.data, list->left_out.len, pid))
+            h->left_out.data[kept++] = pid;
+    }
     h->left_out.len = kept;
 }
 
@@ -440,6 +449,9 @@ static void round_of(struct host *h)
     forget_left_out(h, &list);
     for (size_t i = 0; i < list.vms.len; i++)
         update_vm(h, &list.vms.data[i]);
+    for (size_t i = 0; i < list.left_out.len; i++)
+        if (vm_matches(&list.left_out.data[i], h->o->match))
+            leave_out(h, &list.left_out.data[i], target_missing_right());
     see_off(h);
     vm_list_release(&list);
     uint64_t dropped = h->spool.dropped;

@@ -2,6 +2,7 @@
 """check says in advance what attach will do, and names what is missing."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -200,6 +201,56 @@ def test_missing_rights_are_named(start, tmp_path):
     own.mkdir()
     own.chmod(0o777)
     assert check(process, *same)["attach"][0] == "yes"
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize(
+    "right, prefix",
+    [
+        ("root needs CAP_SYS_PTRACE", ["setpriv", "--bounding-set=-sys_ptrace"]),
+        ("run the command as root", ["setpriv", "--reuid=12345", "--clear-groups"]),
+    ],
+    ids=["root", "user"],
+)
+def test_what_is_left_out_of_lists_is_told(jdk, tmp_path, right, prefix):
+    """The programs of others that `java` runs are counted, and JSON has them. The list used to be
+    empty without a word."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to give up rights")
+    name = f"Hidden{uuid.uuid4().hex}"
+    (tmp_path / f"{name}.java").write_text(
+        f"class {name} {{ public static void main(String[] a) throws Exception {{"
+        " System.out.println(\"ready\"); Thread.sleep(600000); } }"
+    )
+    assert jdk.run("javac", "-d", tmp_path, tmp_path / f"{name}.java").returncode == 0
+    process = jdk.start("java", "-Xmx32m", "-cp", tmp_path, name, "x", stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+
+    def ask(*words, **kwargs):
+        return subprocess.run(
+            [str(w) for w in (*prefix, COMMAND, *words)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            **kwargs,
+        )
+
+    note = rf"jvmscope: note: (\d+) Java processe?s? of others cannot be inspected and (is|are) left out: {right}"
+    for words in (["list"], ["list", "--json"], ["attach", "--match", name]):
+        done = ask(*words)
+        [told] = re.findall(note, done.stderr)
+        assert int(told[0]) >= 1, done
+    assert done.returncode == 1 and "no VM" in done.stderr
+    vms = {vm["pid"]: vm for vm in json.loads(ask("list", "--json").stdout)}
+    vm = vms[process.pid]
+    assert (vm["command"], vm["uid"], vm["version"]) == (f"{name} x", 0, None), vm
+    assert not vm["inspected"] and not vm["attachable"]
+    assert str(process.pid) not in ask("list").stdout.split()
+    # With all rights nothing of it is left out.
+    whole = lab.jvmscope("list", "--json")
+    [vm] = [vm for vm in json.loads(whole.stdout) if vm["pid"] == process.pid]
+    assert vm["inspected"] and not re.findall(note, whole.stderr), whole
+    process.kill()
 
 
 LIKE = {

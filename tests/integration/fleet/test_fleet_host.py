@@ -203,6 +203,30 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
 
 
 @pytest.mark.jdks(17)
+def test_vms_that_the_host_may_not_inspect_are_named_once(jdk, tmp_path):
+    """A host without the rights recorded nothing, without a word."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to give up rights")
+    jar = busy_jar(tmp_path)
+    program = jdk.start("java", "-Xmx32m", "-jar", jar, 600, stdout=subprocess.PIPE)
+    assert program.stdout.readline() == "ready\n"
+    host = Host(tmp_path, 1, jar.name)
+    host.kill()
+    host.arguments = ["setpriv", "--bounding-set=-sys_ptrace", *host.arguments]
+    host.start()
+    said = tmp_path / "host.err"
+    told = f"jvmscope: {program.pid}: left out: root needs CAP_SYS_PTRACE for that"
+    lab.wait_for(lambda: told in said.read_text(), 60, "the words of the host")
+    program.kill()
+    program.communicate()
+    # The next rounds have nothing new to say; a second program shows that there were some.
+    other = jdk.start("java", "-Xmx32m", "-jar", jar, 600, stdout=subprocess.PIPE)
+    lab.wait_for(lambda: f": {other.pid}: left out: " in said.read_text(), 60, "a second program")
+    host.stop()
+    assert said.read_text().count(told) == 1
+
+
+@pytest.mark.jdks(17)
 def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
     """The next start takes what the ring holds, however often the host was killed before, and
     whatever it was doing then.
