@@ -53,6 +53,12 @@ int target_find(struct vm *ret, const char *pid)
         complain(pid, "not a process id", "jvmscope list shows the VMs");
         return 2;
     }
+    pid_t process = vm_process_of((pid_t)n);
+    if (process && process != (pid_t)n) {
+        char text[64];
+        snprintf(text, sizeof(text), "is a thread of %d", process);
+        return complain(pid, text, "use the id of the process");
+    }
     int r = vm_read(ret, (pid_t)n);
     switch (r) {
     case 0:

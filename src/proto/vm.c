@@ -104,6 +104,15 @@ bool vm_is_stopped(const struct vm *vm)
     return state == 'T' || state == 't';
 }
 
+pid_t vm_process_of(pid_t thread)
+{
+    _cleanup_free_ char *status = NULL;
+    size_t len;
+    const char *group =
+        read_proc(thread, "status", &status, &len) == 0 ? field(status, "\nTgid:") : NULL;
+    return group ? (pid_t)strtol(group, NULL, 10) : 0;
+}
+
 bool vm_has_ended(const struct vm *vm)
 {
     int error;

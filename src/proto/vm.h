@@ -89,6 +89,8 @@ bool vm_is_stopped(const struct vm *vm);
  * (base/pattern.h).
  */
 bool vm_matches(const struct vm *vm, const char *pattern);
+/* Returns the process to which a thread of this id belongs, or 0 if that cannot be seen. */
+pid_t vm_process_of(pid_t thread);
 /* True when the process has ended, even if nobody has waited for it yet. */
 bool vm_has_ended(const struct vm *vm);
 /* True when a signal sent to the process is still pending. */

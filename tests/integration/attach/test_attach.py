@@ -284,3 +284,36 @@ def test_pids_that_are_no_vm(jvmscope):
     finally:
         other.kill()
         other.wait()
+
+
+@pytest.mark.jdks(17)
+def test_a_thread_is_no_process(jvmscope, busy, tmp_path):
+    """Every command that takes a process id says whose thread it is. check used to answer as for a
+    VM, and attach that the VM had ended.
+    """
+    pid = busy("-Xmx32m").pid
+    thread = max(map(int, os.listdir(f"/proc/{pid}/task")))
+    assert thread != pid
+    commands = [
+        ("attach", "-t", "1s", "-o", tmp_path / "x.jfr"),
+        ("attach", "--on", "oom"),
+        ("check",),
+        ("dump", "-o", tmp_path / "x.jfr"),
+        ("heap", "dump", "-o", tmp_path / "x.hprof"),
+        ("slow", "-t", "1s", "-o", tmp_path / "x.jfr"),
+        ("status",),
+        ("stop",),
+        ("threads", "deadlocks"),
+        ("top", "-n", "1"),
+        ("top", "--states", "-n", "1"),
+    ]
+    verbs = {"inspect": ("vm",), "control": ("list",), "trace": ("list",)}
+    for words in (*[(*c, thread) for c in commands], *[(v, thread, *w) for v, w in verbs.items()]):
+        done = jvmscope(*words)
+        assert done.returncode == 1, (words, done)
+        assert (
+            done.stderr == f"jvmscope: {thread}: is a thread of {pid}: use the id of the process\n"
+        ), (words, done)
+    names = re.findall(r"^  (\w+) ", lab.output("help"), re.M)
+    taking = {n for n in names if re.search(r"^usage:.*\bPID\b", lab.output("help", n), re.M)}
+    assert {"attach", "top", "inspect"} <= taking <= {c[0] for c in commands} | set(verbs), taking
