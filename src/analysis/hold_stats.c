@@ -35,7 +35,8 @@ static int add(struct table *t, const struct timeline *tl, const struct holds *h
     const struct tl_stack *s = stack == TL_NONE ? NULL : &tl->stacks[stack];
     uint32_t class = tl->objects[tl_hold_object(h)].class;
     uint32_t method = s && s->len ? tl->frames[s->first].method : TL_NONE;
-    uint64_t ns = (f->to ? MIN(h->end, f->to) : h->end) - MAX(h->start, f->from);
+    uint64_t start = h->start, end = h->end;
+    uint64_t ns = (f->to ? MIN(end, f->to) : end) - MAX(start, f->from);
     bool added;
     uint64_t *slot = map_at(&t->rows, (uint64_t) class << 32 | method, t->out->rows.len, &added);
     if (!slot)

@@ -8,9 +8,16 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define likely(x)     __builtin_expect(!!(x), 1)
 #define unlikely(x)   __builtin_expect(!!(x), 0)
-/* Each evaluates one of its arguments twice. */
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
+/* Each evaluates its arguments once. They cannot be bit-fields. */
+#define MIN(a, b)                MIN_MAX(a, b, <, __COUNTER__)
+#define MAX(a, b)                MIN_MAX(a, b, >, __COUNTER__)
+#define MIN_MAX(a, b, better, n) MIN_MAX_UNIQUE(a, b, better, n)
+#define MIN_MAX_UNIQUE(a, b, better, n)                       \
+    ({                                                        \
+        __auto_type first_##n = (a);                          \
+        __auto_type second_##n = (b);                         \
+        first_##n better second_##n ? first_##n : second_##n; \
+    })
 
 #define must_check             __attribute__((warn_unused_result))
 #define printf_like(fmt, args) __attribute__((format(printf, fmt, args)))

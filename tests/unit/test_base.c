@@ -616,10 +616,28 @@ static void an_ended_thread_has_used_no_time(void **state)
         assert_int_equal(clock_ns((clockid_t)(~(unsigned)id << 3 | 6)), 0);
 }
 
+static int calls;
+
+static int next(void)
+{
+    return ++calls;
+}
+
+static void the_smaller_and_the_larger_are_computed_once(void **state)
+{
+    assert_int_equal(MIN(next(), 5), 1);
+    assert_int_equal(MIN(5, next()), 2);
+    assert_int_equal(MAX(next(), 1), 3);
+    assert_int_equal(MAX(1, next()), 4);
+    assert_int_equal(MAX(MIN(next(), 9), MIN(2, 3)), 5);
+    assert_true(MIN(-1, 0u) == 0 && MAX(1, 0.5) == 1.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ended_thread_has_used_no_time),
+        cmocka_unit_test(the_smaller_and_the_larger_are_computed_once),
         cmocka_unit_test(map_agrees_with_a_plain_array),
         cmocka_unit_test(an_element_is_that_of_the_sorted_numbers),
         cmocka_unit_test(texts_of_either_encoding_are_equal),

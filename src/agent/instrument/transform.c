@@ -310,6 +310,23 @@ static void make_refused(struct worker *w, struct str data, jint *new_len, unsig
     *new_len = (jint)data.len;
 }
 
+/*
+ * While the VM prepares to show a class that is redefined, it may run Java code that loads other
+ * classes (in JDK 17, to let the class's module read another one). It shows these as if they were
+ * the class that is redefined.
+ */
+static bool is_named(jvmtiEnv *ti, jclass class, const char *name)
+{
+    char *signature = NULL;
+    if (!name || (*ti)->GetClassSignature(ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+        return true;
+    size_t len = strlen(name);
+    bool is = signature[0] == 'L' && strncmp(signature + 1, name, len) == 0 &&
+              strcmp(signature + 1 + len, ";") == 0;
+    vm_free(signature);
+    return is;
+}
+
 void JNICALL transform_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, jobject loader,
                                   const char *name, jobject domain, jint len,
                                   const unsigned char *data, jint *new_len,
@@ -321,6 +338,8 @@ void JNICALL transform_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, j
         atomic_fetch_add(&instrument_tally.nameless, 1);
         return;
     }
+    if (redefined && !is_named(ti, redefined, name))
+        redefined = NULL;
     struct worker *w = take_worker();
     if (!w) {
         atomic_fetch_add(&instrument_tally.left[LEFT_MEMORY], 1);
