@@ -59,7 +59,7 @@ static int choose_file(const struct vm *vm, const char *output, bool waits, stru
                        bool *ret_fetch, char *file)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
-    char cwd[PATH_MAX] = "", folder[PATH_MAX], pid[16];
+    char cwd[PATH_MAX] = "", folder[PATH_MAX], pid[16], size[24];
     if (output[0] != '/' && !getcwd(cwd, sizeof(cwd)))
         return complain_errno(output, "cannot write", -errno);
     int n = snprintf(file, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", output);
@@ -76,10 +76,16 @@ static int choose_file(const struct vm *vm, const char *output, bool waits, stru
     snprintf(pid, sizeof(pid), "%d", vm->pid);
     if (!waits)
         target_choose(vm, extension, file);
-    else if (scratch_make(scratch, vm, &why) < 0)
+    else if (scratch_make_roomy(scratch, vm, RECORDING_ROOM, &why) < 0)
         return complain(pid, "cannot record", buf_str(&why));
     else
         scratch_sibling(scratch, extension, file, PATH_MAX);
+    if (scratch->folder >= 0 && scratch_room(scratch) < RECORDING_LEAST) {
+        buf_printf(&why, "only %s are left in the VM's %.*s, where the recording goes",
+                   format_size(size, scratch_room(scratch)),
+                   (int)(scratch->name - scratch->path - 1), scratch->path);
+        complain("note", buf_str(&why), NULL);
+    }
     return 0;
 }
 

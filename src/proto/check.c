@@ -2,6 +2,8 @@
 #include "proto/check.h"
 
 #include "base/file.h"
+#include "base/parse.h"
+#include "hotspot/hsperf.h"
 #include "proto/agent.h"
 #include "proto/attach.h"
 #include "proto/scratch.h"
@@ -93,6 +95,33 @@ static int java_release(const struct vm *vm)
     return strncmp(vm->version, "1.", 2) == 0 ? atoi(vm->version + 2) : atoi(vm->version);
 }
 
+/* Says how little room there is where the VM writes what is fetched from it. */
+static void put_room(const struct scratch *s, const char *what, struct buf *why)
+{
+    char size[24];
+    buf_printf(why, "only %s are left in its %.*s, where %s goes",
+               format_size(size, scratch_room(s)), (int)(s->name - s->path - 1), s->path, what);
+}
+
+uint64_t check_dump_size(const struct vm *vm)
+{
+    enum { GENERATIONS = 3, SPACES = 4 };
+
+    _cleanup_free_ uint8_t *counters = NULL;
+    size_t len;
+    uint64_t sum = 0;
+    if (vm_counters(vm, &counters, &len) < 0)
+        return DUMP_LEAST;
+    for (int i = 0; i < GENERATIONS * SPACES; i++) {
+        char name[64];
+        int64_t used;
+        snprintf(name, sizeof(name), "sun.gc.generation.%d.space.%d.used", i / SPACES, i % SPACES);
+        if (hsperf_number(counters, len, name, &used) == 0 && used > 0)
+            sum += (uint64_t)used;
+    }
+    return MAX(sum, DUMP_LEAST);
+}
+
 static enum check_verdict check_record(const struct vm *vm, struct buf *why)
 {
     enum check_verdict attach = check_attach(vm, why);
@@ -106,18 +135,25 @@ static enum check_verdict check_record(const struct vm *vm, struct buf *why)
     vm_flags_close(&flags);
     if (refused)
         return no(why, AGENTS_REFUSED);
-    if (agent_placeable(vm, why) < 0)
+    _cleanup_(scratch_release) struct scratch scratch = SCRATCH;
+    if (agent_placeable(vm, why) < 0 || scratch_make_roomy(&scratch, vm, RECORDING_ROOM, why) < 0)
         return CHECK_NO;
+    uint64_t room = scratch_room(&scratch);
+    if (room < RECORDING_ROOM)
+        put_room(&scratch, "a recording that the VM cannot write to its output", why);
+    if (room < RECORDING_LEAST)
+        return CHECK_PERHAPS;
     if (archive)
-        buf_printf(why,
-                   "captures that change classes are refused, because the VM archives its classes "
-                   "for later starts (-XX:%s) and the archive would be lost",
-                   archive);
+        buf_printf(
+            why,
+            "%scaptures that change classes are refused, because the VM archives its classes "
+            "for later starts (-XX:%s) and the archive would be lost",
+            why->len ? "; " : "", archive);
     if (!is_given && java_release(vm) >= 21)
         buf_printf(why,
                    "%sthe VM prints a warning to its standard error when an agent is loaded; "
                    "-XX:+EnableDynamicAgentLoading keeps it from that",
-                   archive ? "; " : "");
+                   why->len ? "; " : "");
     return CHECK_YES;
 }
 
@@ -127,7 +163,13 @@ static enum check_verdict check_heap(const struct vm *vm, struct buf *why)
     enum check_verdict attach = check_attach(vm, why);
     if (attach != CHECK_YES)
         return attach;
-    return scratch_make(&scratch, vm, why) < 0 ? CHECK_NO : CHECK_YES;
+    uint64_t need = check_dump_size(vm);
+    if (scratch_make_roomy(&scratch, vm, need, why) < 0)
+        return CHECK_NO;
+    if (scratch_room(&scratch) >= need)
+        return CHECK_YES;
+    put_room(&scratch, "a dump that the VM cannot write to its output", why);
+    return CHECK_PERHAPS;
 }
 
 static bool same_user_namespace(const struct vm *vm)

@@ -26,6 +26,9 @@ enum { CHECKS = 5 };
 int check_vm(const struct vm *vm, struct check ret[CHECKS]) must_check;
 void check_release(struct check checks[CHECKS]);
 
+/* About how many bytes a heap dump takes: what the heap held after the last collection. */
+uint64_t check_dump_size(const struct vm *vm);
+
 /*
  * Why the VM's counters (vm_counters) cannot be read, which is known not to work; half a sentence.
  */

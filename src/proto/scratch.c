@@ -18,6 +18,8 @@
 
 enum { TRIES = 100, ROOM = 4096, DAY_S = 24 * 3600 };
 
+#define SHM_ROOM (UINT64_C(64) << 20)
+
 static const char *const folders[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
 static int say(struct buf *why, int error, const char *text)
@@ -184,17 +186,52 @@ static int make_base(struct scratch *s, const char *folder)
     return r == 0 && (ftruncate(s->fd, 0) < 0 || lseek(s->fd, 0, SEEK_SET) < 0) ? -errno : r;
 }
 
+static uint64_t room_in(int folder)
+{
+    struct statvfs fs;
+    return folder >= 0 && fstatvfs(folder, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize
+                                                     : UINT64_MAX;
+}
+
+/* Sorts the folders: first those with room, as they are, then the others by what they have. */
+static void order_folders(const struct vm *vm, uint64_t room, size_t order[ARRAY_SIZE(folders)])
+{
+    uint64_t has[ARRAY_SIZE(folders)];
+    for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+        _cleanup_close_ int fd = vm_open_folder(vm, folders[i]);
+        uint64_t most = strcmp(folders[i], "/dev/shm") == 0 ? SHM_ROOM : UINT64_MAX;
+        has[i] = MIN(MIN(room_in(fd), most), room);
+        size_t at = i;
+        for (; at && has[order[at - 1]] < has[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
 int scratch_make(struct scratch *ret, const struct vm *vm, struct buf *why)
 {
+    return scratch_make_roomy(ret, vm, 0, why);
+}
+
+uint64_t scratch_room(const struct scratch *s)
+{
+    return room_in(s->folder);
+}
+
+int scratch_make_roomy(struct scratch *ret, const struct vm *vm, uint64_t room, struct buf *why)
+{
     struct scratch s = SCRATCH;
+    size_t order[ARRAY_SIZE(folders)];
     s.vm = vm;
+    order_folders(vm, room, order);
     int r = -ENOENT;
     for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-        s.folder = vm_open_folder(vm, folders[i]);
+        const char *folder = folders[order[i]];
+        s.folder = vm_open_folder(vm, folder);
         r = s.folder < 0 ? s.folder : vm_user_enter(vm);
         if (r == 0) {
             clean_folder(vm, s.folder);
-            r = make_base(&s, folders[i]);
+            r = make_base(&s, folder);
             vm_user_leave();
         }
         if (r == 0) {

@@ -11,6 +11,14 @@
 
 #define SCRATCH_PREFIX ".jvmscope-"
 
+/*
+ * What a recording takes: below the first it holds nothing of use, and the second is enough for
+ * minutes of samples. What a heap dump takes at least, for the objects of the JDK.
+ */
+#define RECORDING_LEAST (UINT64_C(1) << 20)
+#define RECORDING_ROOM  (UINT64_C(16) << 20)
+#define DUMP_LEAST      (UINT64_C(4) << 20)
+
 struct scratch {
     const struct vm *vm;
     int folder, fd; /* a folder of the VM; the locked file, open for reading and writing */
@@ -27,6 +35,14 @@ struct scratch {
  * Returns 0 or a negative errno with a sentence in `why`.
  */
 int scratch_make(struct scratch *ret, const struct vm *vm, struct buf *why) must_check;
+/*
+ * The same in a folder that has `room` bytes left, so that what is written next to the file fits;
+ * where none has, in the one with the most room. /dev/shm is memory and counts as 64 MiB at most.
+ */
+int scratch_make_roomy(struct scratch *ret, const struct vm *vm, uint64_t room,
+                       struct buf *why) must_check;
+/* The bytes that are left in the file's folder; UINT64_MAX if that is not known. */
+uint64_t scratch_room(const struct scratch *s);
 /* Removes the file. Files that a command or the VM wrote next to it remain. */
 void scratch_release(struct scratch *s);
 

@@ -8,6 +8,7 @@
 #include "cli/recording.h"
 #include "cli/target.h"
 #include "proto/attach.h"
+#include "proto/check.h"
 #include "proto/scratch.h"
 
 #include <errno.h>
@@ -121,7 +122,7 @@ static int choose_partial(const struct vm *vm, const char *pid, const char *outp
     if (access(folder, W_OK | X_OK) < 0)
         return complain_errno(output, "cannot write", -errno);
     if (*ret_fetch) {
-        if (scratch_make(scratch, vm, &why) < 0)
+        if (scratch_make_roomy(scratch, vm, check_dump_size(vm), &why) < 0)
             return complain(pid, "no heap dump", buf_str(&why));
         scratch_sibling(scratch, ".dump", file, PATH_MAX);
         snprintf(partial.scratch, sizeof(partial.scratch), "%s", scratch->name);

@@ -136,6 +136,60 @@ def test_output_folders_that_only_the_vm_cannot_write_to(start, tmp_path):
     assert not [n for n in os.listdir(f"/proc/{process.pid}/root/tmp") if n.startswith(name)]
 
 
+def small_tmp(tmp, shm):
+    """Commands that give a VM folders of these sizes, and a /var/tmp that it cannot write to."""
+    return (
+        "mount --bind /var/tmp /var/tmp && mount -o remount,ro,bind /var/tmp && "
+        f"mount -t tmpfs -o mode=1777,size={tmp} none /tmp && "
+        + (f"mount -t tmpfs -o mode=1777,size={shm} none" if shm else "mount --bind /tmp")
+        + " /dev/shm"
+    )
+
+
+@pytest.mark.jdks(8, 17)
+def test_recordings_and_dumps_go_where_there_is_room(start, tmp_path):
+    """They used to go to /tmp whenever it took a file, although they did not fit in there."""
+    process = start(before=small_tmp("128k", "32m"))
+    found = check(process)
+    assert found["record"] == ("yes", None) and found["heap dump"] == ("yes", None), found
+    done = attach(process, tmp_path)
+    assert "were lost" not in done.stderr and "are left" not in done.stderr, done
+    done = lab.jvmscope("attach", "--cpu", "-t", "1s", "-o", tmp_path / "y.jfr", process.pid)
+    assert done.returncode == 0, done
+    assert "Busy.work" in lab.output("report", tmp_path / "y.jfr")
+    done = lab.jvmscope("heap", "dump", "-o", tmp_path / "y.hprof", process.pid)
+    assert done.returncode == 0 and (tmp_path / "y.hprof").stat().st_size > 1 << 17, done
+    left = os.listdir(f"/proc/{process.pid}/root/dev/shm")
+    assert not [name for name in left if name.startswith(".jvmscope-")], left
+
+
+@pytest.mark.jdks(17)
+def test_too_little_room_is_foretold(start, tmp_path):
+    process = start(before=small_tmp("128k", None))
+    found = check(process)
+    for row, what in (("record", "a recording"), ("heap dump", "a dump")):
+        verdict, why = found[row]
+        assert verdict == "perhaps", found
+        assert re.fullmatch(
+            rf"only \d+\.\d+ KiB are left in its /(tmp|dev/shm), where {what} that the VM cannot write to its output goes.*",
+            why,
+        ), found
+    done = attach(process, tmp_path)
+    assert re.search(
+        r"note: only \d+\.\d+ KiB are left in the VM's /(tmp|dev/shm), where the recording goes",
+        done.stderr,
+    ), done
+    # With a little more, a recording fits, and a dump does not.
+    process = start(before=small_tmp("2m", None))
+    found = check(process)
+    assert found["record"][0] == "yes" and re.match(
+        r"only \d\.\d+ MiB are left", found["record"][1]
+    )
+    assert found["heap dump"][0] == "perhaps", found
+    done = lab.jvmscope("heap", "dump", "-o", tmp_path / "y.hprof", process.pid)
+    assert done.returncode == 1 and not (tmp_path / "y.hprof").exists(), done
+
+
 @pytest.mark.jdks(8, 25)
 def test_verdict_on_other_jdks(start, jdk, tmp_path):
     """The checks when everything works, and their texts for a VM that warns and for one that
