@@ -31,7 +31,7 @@ struct path_segment {
     uint32_t thread;
     /* what the thread did; the node's context has the stack; or TL_NONE */
     uint32_t node;
-    /* what the thread waits for, or what it waited for until the path came to it; or TL_NONE */
+    /* the object for which the thread waits, or waited until the path came to it; or TL_NONE */
     uint32_t object;
     /* the thread from which the path came to the beginning of this segment, or TL_NONE */
     uint32_t waker;
@@ -61,7 +61,7 @@ const char *path_state_name(enum path_state state);
 /*
  * Finds the critical path. Returns 0, -ENOENT (nothing lies between from and to) or -ENOMEM. If
  * only the tables of the timeline, not its nodes, have been checked (timeline_check_tables), it
- * returns -EPROTO when it meets a node that leads nowhere.
+ * returns -EPROTO for a node that leads nowhere.
  */
 int critical_path(const struct timeline *t, const struct path_options *o,
                   struct critical_path *ret) must_check;
@@ -88,7 +88,7 @@ int path_spread(const struct timeline *t, const struct critical_path *p, double 
  */
 size_t critical_path_after(const struct critical_path *p, size_t i, uint64_t time);
 
-/* One row for each class of locks, the largest first. */
+/* The shares of the path's time by class of locks, the largest first. */
 struct path_shares {
     VEC(struct tl_share) rows;
 };

@@ -48,9 +48,9 @@ struct hold_side {
      */
     uint32_t wake_ns;
     /*
-     * the most by which an inferred end can follow the start; for other ends, the part of the hold
-     * at its start that no waiter proves: the thread may have left the lock and taken it again
-     * there. UINT32_MAX: this or longer
+     * the most by which an inferred end can follow the start; for other ends, the part at the start
+     * of the hold for which no waiter proves it: the thread may have released the lock and acquired
+     * it again there. UINT32_MAX: this or longer
      */
     uint32_t unsure_us;
     /*

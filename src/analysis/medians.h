@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The medians of numbers, by the kinds to which these belong. {0}: there are none yet. */
+/*
+ * Medians of numbers, by the kinds to which the numbers belong. A zeroed struct is empty and valid.
+ */
 #pragma once
 
 #include "base/map.h"

@@ -13,11 +13,11 @@
 struct wait_times {
     uint64_t count, total_ns, max_ns;
     /*
-     * of count: those that are counted only in part, because the recording, or the selected part of
-     * it, began or ended meanwhile. How long the others took is known.
+     * the part of `count` whose whole duration is unknown, because the recording, or the selected
+     * part of it, began or ended meanwhile
      */
     uint64_t cut;
-    /* of those that are whole; 0 if there are none */
+    /* of the others; 0 if there are none */
     uint64_t min_ns, avg_ns, p50_ns, p90_ns, p99_ns;
     /* of count: those that ended by an inferred cause, and those whose cause is unknown */
     uint64_t inferred, unknown;
@@ -30,7 +30,7 @@ struct thread_stats {
     uint64_t waited, waited_ns;
     uint64_t idle, idle_ns; /* waits for work (timeline/idle.h) */
     uint64_t io, io_ns;
-    /* how often it was ready but had no carrier or processor, which is no wait */
+    /* how often it was ready but had no carrier or processor; this does not count as waiting */
     uint64_t ready, ready_ns;
 };
 
@@ -70,7 +70,10 @@ struct monitor_stats {
     uint64_t idle, idle_ns; /* of the selected threads */
     /* waits that began before the selected part of the time */
     uint64_t began_before;
-    /* waits for monitors whose owners were unknown when they began; of these, virtual threads' */
+    /*
+     * waits for monitors whose owners were unknown when they began; the part of these in virtual
+     * threads
+     */
     uint64_t owner_unknown, owner_unknown_virtual;
 };
 
@@ -87,8 +90,10 @@ struct stats_filter {
     uint64_t over_ns; /* threshold for the members intervals, caused and inferred */
     /* treat idle waits as waits, which then appear among sites and classes */
     bool idle;
-    /* fills only the table of threads and the sums: those of classes and sites take most of the
-     * time */
+    /*
+     * fills only the table of threads and the sums, because those of classes and sites take most of
+     * the time
+     */
     bool only_threads;
 };
 

@@ -93,8 +93,9 @@ void replay_own(struct replay *r, const struct tl_node *at, uint32_t n, uint64_t
                 uint64_t ret[HOLD_ENDS]);
 
 /*
- * Returns when a thread continues that was woken at a node, given the time since which it waits in
- * the replay.
+ * Returns when a thread that was woken at a node continues in the replay. since: when its wait
+ * began as recorded; arrived and cause: when, in the replay, its wait begins and the waker wakes
+ * it.
  */
 static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at,
                                     const struct tl_node *waker, uint64_t since, uint64_t arrived,
@@ -117,8 +118,8 @@ uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to);
 bool replay_arbitrates(const struct timeline *t);
 /*
  * Replays twice with locks given in the order in which threads arrive in the new schedule. Returns
- * 1; 0 when one of the replays cannot go on, with unknown times; or -ENOMEM. holds: those of all
- * locks, with links; it sets their releases. Each times has room for all nodes.
+ * 1; 0 when one of the replays cannot continue, in which case the times are undefined; or -ENOMEM.
+ * holds: those of all locks, with links; it sets their releases. Each times has room for all nodes.
  */
 int replay_arbitrated(struct replay replays[2], const struct holds *holds,
                       uint64_t *const times[2]) must_check;
@@ -126,8 +127,9 @@ int replay_arbitrated(struct replay replays[2], const struct holds *holds,
 /* ---- replay_kept.c: the schedule with locks given in the order recorded ---- */
 
 /*
- * From this many nodes on several threads are used; times of so many nodes are kept at least and at
- * most, unless a waker lies further back; and this many replays are made at a time at most.
+ * CONCURRENT_NODES: several threads are used from this many nodes on. KEPT_TIMES_LEAST, KEPT_TIMES:
+ * the least and the largest number of nodes whose times are kept, unless a waker lies further back.
+ * KEPT_REPLAYS: the largest number of replays at a time.
  */
 enum {
     CONCURRENT_NODES = 1 << 18,
@@ -174,8 +176,8 @@ struct kept {
 };
 
 /*
- * Returns of how many nodes the times must be kept, so that those of each node's waker are still
- * there; or KEPT_TIMES if that might not be enough.
+ * Returns the number of nodes whose times must be kept so that the time of each node's waker is
+ * available, or KEPT_TIMES if that might not be enough.
  */
 size_t kept_times(const struct timeline *t);
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why the slow requests of a name are slow: their causes compared with those of the typical ones.
+ * Explains why the slow requests of a name are slow, by comparing their causes with those of the
+ * typical ones.
  */
 #pragma once
 
@@ -30,10 +31,11 @@ struct group_cause {
     /* Half of 95 % intervals; 0 where the details of all requests were kept. */
     double slow_error_ns, typical_error_ns, share_error;
     uint32_t slow_requests, typical_requests; /* those in the group that had this cause */
-    bool uncertain;             /* the difference is below its error, or too few requests show it */
-    uint32_t largest;           /* in how many of group.slow no other cause took more time */
-    double most_of, most_error; /* the same for all slow requests, estimated */
-    struct group_culprit own;   /* where the slow requests' own threads were */
+    bool uncertain; /* the difference is below its error, or too few requests show it */
+    /* the number of requests of group.slow in which no other cause took more time */
+    uint32_t largest;
+    double most_of, most_error;   /* the same for all slow requests, estimated */
+    struct group_culprit own;     /* where the slow requests' own threads were */
     struct group_culprit culprit; /* what they waited for */
     const char *busy_with;        /* for a queue: the request that kept the worker busy, or NULL */
 };
@@ -42,8 +44,10 @@ struct request_group {
     uint32_t name;     /* number of requests.names */
     uint64_t limit_ns; /* the least latency of a slow request */
     uint64_t all;      /* slow requests, kept or not */
-    uint64_t wanted;   /* how many the share asked for; `all` differs where latencies are equal */
-    uint32_t kept;     /* those in the recording: the last ones of the name in by_name */
+    /* the number that `share` amounts to; `all` differs when latencies are equal */
+    uint64_t wanted;
+    /* those that the recording contains: the last ones of the name in requests.by_name */
+    uint32_t kept;
     /* Indices of requests.list. Where more than a few are slow, only those with a weight. */
     VEC(uint32_t) slow, typical;
     bool equal;                         /* all slow ones count the same, whatever their weight */
@@ -66,22 +70,20 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
                   struct request_group *ret) must_check;
 void request_group_release(struct request_group *g);
 
-/*
- * What the requests of a name spent their time on: sums over those with a weight, multiplied by it.
- */
+/* Sums of the time of a name's requests by cause, over those with a weight and multiplied by it. */
 struct name_sums {
     uint64_t requests; /* how many have a weight */
     double weight, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
     /*
-     * Half the 95 % intervals of the means, and the number of requests that had the cause. CPU time
-     * that CPU samples do not confirm has an error for that, too.
+     * Half the 95 % intervals of the means, and the number of requests that had the cause. The
+     * error of CPU time also covers the time that CPU samples do not confirm.
      */
     double cpu_error_ns, error_ns[REQUEST_CAUSES];
     uint32_t with[REQUEST_CAUSES];
 };
 
 /*
- * Sums this up for each of requests.names. Returns 0 or -ENOMEM; the caller frees the array.
+ * Computes these sums for each of requests.names. Returns 0 or -ENOMEM; the caller frees the array.
  */
 int request_sums(struct request_ledger *l, const struct requests *r,
                  struct name_sums **ret) must_check;
@@ -101,8 +103,8 @@ struct request_times {
 };
 
 /*
- * Computes this for all requests in the recording or, with o, for the slow ones of each name.
- * Returns 0 or -ENOMEM.
+ * Computes the times for all requests in the recording or, if o is not NULL, for the slow ones of
+ * each name. Returns 0 or -ENOMEM.
  */
 int request_times(const struct requests *r, const struct group_options *o,
                   struct request_times *ret) must_check;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the latency of a request went. It is divided from the request's end backward: what the last
- * thread that worked for it did, its waits, the queue in which its task lay, and what the thread
- * that submitted the task did before. Where a thread waited for another one that worked for the
- * same request, the other one's time counts. The parts touch, so they add up to the latency.
+ * Divides the latency of a request by cause, from the request's end backward: what the last thread
+ * that worked for it did, its waits, the queue in which its task lay, and what the thread that
+ * submitted the task did before. Where a thread waited for another one that worked for the same
+ * request, the other one's time counts. The parts touch, so they add up to the latency.
  */
 #pragma once
 
@@ -97,8 +97,8 @@ void request_parts_release(struct request_parts *p);
 struct request_cpu {
     uint64_t ns;
     /*
-     * Of ns: what threads took that lived long enough to be sampled as often as they ran, and how
-     * many CPU samples they have in their work for the request.
+     * The part of `ns` in threads that lived long enough to be sampled reliably, and the number of
+     * CPU samples in their work for the request.
      */
     uint64_t sampled_ns, samples;
 };
@@ -110,7 +110,7 @@ int request_cpu(struct request_ledger *l, const struct request *q,
 int request_part_stacks(struct request_ledger *l, const struct request_part *p,
                         struct thread_activities *ret) must_check;
 /*
- * Finds what the threads did for which a part waited: the owners of the lock, the thread that ended
+ * Finds what the threads for which a part waited did: the owners of the lock, the thread that ended
  * the wait, or the worker that was busy while the task lay in the queue. Nothing is added where
  * that is unknown.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the ledger share: request_ledger.c indexes the timeline, request_stretches.c
- * divides what a thread did in some time, request_walk.c goes back from a request's end, and
- * request_blame.c says where threads were and who kept them waiting.
+ * divides the time of a thread by what it did, request_walk.c follows a request back from its end,
+ * and request_blame.c finds where threads were and which threads kept them waiting.
  */
 #pragma once
 
@@ -17,10 +17,13 @@ struct initializing {
     uint32_t thread, node;
 };
 
-/* The way to a safepoint: the thread for which the VM waited, TL_NONE if unknown. */
+/*
+ * The time until a safepoint was reached: the thread for which the VM waited, TL_NONE if unknown.
+ */
 struct stopping {
     uint32_t thread;
-    int64_t seen_ns; /* the time of the thread's last sample on the way, in ns since 1970 */
+    /* the time of the thread's last sample before the safepoint, in ns since 1970 */
+    int64_t seen_ns;
 };
 
 struct request_ledger {
@@ -57,7 +60,7 @@ uint8_t ledger_mark(const char *method);
 uint8_t ledger_stack_marks(const struct request_ledger *l, uint32_t node);
 /* Returns the timeline's thread with an id, or TL_NONE. */
 uint32_t ledger_thread(const struct request_ledger *l, uint64_t id);
-/* Times of the requests, in ns since 1970, and those of the timeline. */
+/* Convert between the times of requests, in ns since 1970, and those of the timeline. */
 uint64_t ledger_since_origin(const struct request_ledger *l, int64_t ns);
 int64_t ledger_since_epoch(const struct request_ledger *l, uint64_t ns);
 

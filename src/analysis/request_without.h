@@ -17,8 +17,8 @@ struct request_without {
 };
 
 /*
- * Answers for each of the group's first n causes. Requests whose details were not kept count as
- * those of about the same latency that were. Returns 0 or -ENOMEM.
+ * Answers for each of the group's first n causes. Requests whose details were not kept are
+ * represented by kept ones of about the same latency. Returns 0 or -ENOMEM.
  */
 int request_without(struct request_ledger *l, const struct requests *r,
                     const struct request_group *g, size_t n,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much of a thread's time lies inside the sections of some locks, for callers that ask in
- * chronological order for each thread. The holds of all locks are stored together, in some 7 bytes
+ * chronological order for each thread. The holds of all locks are stored together, in about 7 bytes
  * each (in the timeline's index when it has one), and are read once. Each hold is three numbers in
  * LEB128: how long after the thread's previous hold it began, how long it lasted, and the object;
  * one more if it is partly inferred: by how much it may have lasted longer, or how much of its
@@ -28,7 +28,8 @@ int hold_list_init(struct hold_list *ret, const struct timeline *t, holds_want *
                    void *arg) must_check;
 void hold_list_release(struct hold_list *l);
 /*
- * Keeps the holds with the timeline if it has an index. h = NULL collects them first.
+ * Stores the holds with the timeline if it has an index. h NULL: collects them first. Returns 0 or
+ * a negative errno.
  */
 int hold_list_keep(struct timeline *t, const struct holds *h) must_check;
 

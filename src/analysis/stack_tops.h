@@ -15,7 +15,7 @@ struct stack_tops {
     size_t has_words; /* of a stack */
 };
 
-/* Finds out which stacks have which top methods, unless there are very many. */
+/* Determines which top methods are on which stacks, unless there are very many. */
 struct stack_tops stack_tops_find(const struct timeline *t);
 /* Returns whether a method is on a stack. */
 bool stack_tops_scan(const struct timeline *t, uint32_t stack, uint32_t method);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The waits for locks of which the recording does not show who held the lock: what its owner did
- * meanwhile counts for none of its sections, so that their time on the path and what they would
- * gain is too small.
+ * Waits for locks whose owners the recording does not show. What such an owner did meanwhile is
+ * attributed to none of the lock's sections, so that their time on the path, and the gain from
+ * shortening them, are underestimated.
  */
 #pragma once
 

@@ -3,8 +3,8 @@
  * What the program's time would be if a section were shorter: the graph is replayed forward with
  * the section's own time scaled, t'(n) = max(t'(previous) + own time, t'(waker) + wake-up). It is
  * replayed once in the order in which locks were recorded as taken, and once with each lock given
- * to the thread that arrives first in the new schedule. The truth lies between the two as far as
- * the recording knows the program.
+ * to the thread that arrives first in the new schedule. The true result lies between the two, as
+ * far as the recording describes the program.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct what_if_answer {
     /* with the order decided anew where that was possible; otherwise as kept */
     uint64_t arbitrated;
     /*
-     * 0 when the order was not decided anew because the timeline has too many nodes, or because it
+     * whether the order was decided anew; not if the timeline has too many nodes, or the new order
      * does not lead to the end
      */
     uint32_t decided_anew;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which code ran: what recordings say of it, for the command and the page. */
+/* Coverage from recordings, for the command and the page. */
 #pragma once
 
 #include "base/json.h"
 #include "profile/coverage.h"
 #include "profile/losses.h"
 
-/* What recordings contain. */
+/* What was found in the recordings. */
 struct coverage_found {
     bool any;         /* coverage of a method */
-    bool asked;       /* the agent was asked to record coverage */
+    bool asked;       /* a recording was made with the option to record coverage */
     uint64_t damaged; /* events that were left out */
     struct losses losses;
 };

@@ -34,7 +34,7 @@ struct cover_method {
     const char *name, *descriptor;
     const struct cover_point *points;
     uint32_t first, count; /* the points have the numbers first to first + count - 1 */
-    unsigned recording;    /* the caller's: the last one whose probes the method received */
+    unsigned recording;    /* for the caller: the last recording whose probes the method received */
 };
 
 /* A zeroed table is empty and valid. It must not be used by two threads at once. */

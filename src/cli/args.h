@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* An option as help shows it, whichever table it comes from. */
+/* An option in the form for help, whichever table it comes from. */
 struct arg_shown {
     const char *name, *value, *help;
     char letter;
     bool value_optional;
-    const char *standard; /* the value without the option; NULL: none, or help says it */
-    const char *unit;     /* of that value, "" for none */
+    const char *standard; /* the default; NULL: there is none, or `help` gives it */
+    const char *unit;     /* the unit of the default, or "" */
 };
 
 /* Returns the i-th option of a set, or false after the last one. */
@@ -27,13 +27,15 @@ struct operands {
     char **list; /* in argv, which is reordered */
 };
 
-/* Where the values of a set go. set NULL: of every set that no other element names. */
+/*
+ * The struct that receives the values of a set. set NULL: of every set that no other element names.
+ */
 struct arg_values {
     const struct arg_set *set;
     void *values;
 };
 
-/* A list of them: ARGS({&report_set, &options}, {&selection_set, &selection}). */
+/* A list of such elements: ARGS({&report_set, &options}, {&selection_set, &selection}). */
 #define ARGS(...) ((const struct arg_values[]){__VA_ARGS__, {0}})
 
 /*

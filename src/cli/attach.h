@@ -5,7 +5,7 @@
 #include "proto/vm.h"
 
 /*
- * Records a running VM as `jvmscope attach` does, from the agent's start until the output is where
- * it was asked for. Returns the exit status.
+ * Records a running VM as `jvmscope attach` does, from the start of the agent until the output is
+ * in its place. Returns the exit status.
  */
 int attach_record(const struct vm *vm, const struct capture *capture, const char *output);

@@ -13,8 +13,8 @@ struct capture {
     /* the agent's words so far, "cpu=samples,interval=10ms"; zero-initialized when empty */
     struct buf options;
     uint64_t given;     /* the options that were given, by enum option, as bits */
-    const char *output; /* -o, not among them */
-    uint64_t time_ns;   /* -t, not among them; 0: none */
+    const char *output; /* -o; not part of `options` */
+    uint64_t time_ns;   /* -t, in ns; not part of `options`; 0: none */
     bool never;         /* --always=n */
 };
 
@@ -22,12 +22,12 @@ extern const struct arg_set capture_set; /* its struct is struct capture */
 
 /* True for --always: the recording is a ring and has no end. */
 bool capture_always(const struct capture *c);
-/* --on without --always: triggers for a recording that is always on already. */
+/* Returns true for --on without --always: triggers for a recording that is always on already. */
 bool capture_adds_triggers(const struct capture *c);
 void capture_release(struct capture *c);
 /*
- * Takes the flag at argv[*i], with the value after it, and sets *i to the last word taken. Returns
- * 1 if it was one of these flags, 0 if not, and -EINVAL after a complaint.
+ * Parses the flag at argv[*i], with its value, and sets *i to the last word parsed. Returns 1 if it
+ * was one of these flags, 0 if not, and -EINVAL after a complaint.
  */
 int capture_take(struct capture *c, const struct command *command, int argc, char **argv, int *i);
 /* Adds an option as if it had been given, with a valid value. */

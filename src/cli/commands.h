@@ -19,7 +19,7 @@ extern const struct command *const commands[];
 
 /* Runs the row of `table` that argv[0] names. */
 int command_dispatch(const struct command *const *table, int argc, char **argv);
-/* A line for each row: its name and its summary. */
+/* Prints a line for each row, with its name and its summary. */
 void command_summaries(const struct command *const *table, FILE *to);
 /* Returns the last word of a command's name. */
 const char *command_word(const struct command *c);
@@ -30,8 +30,8 @@ const char *command_word(const struct command *c);
  */
 int complain(const char *where, const char *what, const char *why);
 /*
- * Makes complaints about `path`, a descriptor's name, mention `shown` instead; NULL, NULL ends
- * that. Neither is copied.
+ * Makes complaints about `path`, a descriptor's name, mention `shown` instead; with NULL, NULL they
+ * no longer do. The strings are not copied.
  */
 void complain_as(const char *path, const char *shown);
 /* The same with strerror(-error) as the reason. */

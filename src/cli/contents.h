@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds out whether what was just written contains what was asked for, and what shows it. */
+/* Determines whether an output contains what was requested, and which command shows it. */
 #pragma once
 
 #include <stdbool.h>

@@ -5,8 +5,8 @@
 #include "export/export.h"
 
 /*
- * Writes what is selected of one file as another. Returns the exit status, which is not 0 after a
- * complaint.
+ * Converts the selected part of a file into another file. Returns the exit status, which is not 0
+ * after a complaint.
  */
 int convert_file(const struct selection *selection, const char *from, const char *to);
 

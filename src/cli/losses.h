@@ -22,8 +22,8 @@ void losses_report_as(const char *path, const char *shown, bool ended);
  */
 void losses_report_known(const char *path, const char *const *captures, bool any);
 /*
- * The same after reading the recording as far as `why` says, or to its end (NULL). That a file is
- * truncated is reported only with its losses, so that it is reported once.
+ * The same after the recording was read up to the damage that `why` describes, or to its end
+ * (NULL). A truncated file is reported only together with its losses, so that it is reported once.
  */
 void losses_report_read(const char *path, const char *const *captures, bool any, const char *why);
 /* The same without the losses of `what`, which the command's own output states. */

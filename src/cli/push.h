@@ -13,18 +13,18 @@ struct push_options {
 extern const struct arg_set push_set; /* its struct is struct push_options */
 
 /*
- * Returns false after a complaint if nothing can be sent there: because of the URL, the token's
- * file, or this build. Does nothing and returns true without --push.
+ * Returns false after a complaint if nothing can be sent, because of the URL, the token's file, or
+ * this build. Does nothing and returns true without --push.
  */
 bool push_check(const char *command, const struct push_options *o);
 
-/* The same for what run and attach record: it must have an end, and be kept as a .jfr. */
+/* The same for recordings by run and attach, which must have an end and be written as a .jfr. */
 bool push_check_capture(const char *command, const struct push_options *o, const struct capture *c,
                         const char *output);
 
 /*
- * Sends what is selected of a recording. `shown` is the name to call it in messages, and is the
- * file that is kept for another try. Returns the exit status, which is not 0 after a complaint.
+ * Sends the selected part of a recording. `shown` is its name in messages, and the file that is
+ * kept for another attempt. Returns the exit status, which is not 0 after a complaint.
  */
 int push_file(const struct push_options *o, const struct selection *selection, const char *path,
               const char *shown);

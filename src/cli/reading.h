@@ -21,15 +21,15 @@ extern const struct arg_set selection_set; /* its struct is struct selection */
  * Reads a profile, for views of this selection that need no more than the detail. Returns 0, or the
  * exit status after a complaint. A warning, for a file cut short, is printed and is not a failure.
  * What was reported about a cut or damaged file is also appended to *ret_warning, unless that is
- * NULL. Losses of other captures than these (NULL: none) are reported in one line.
+ * NULL. The losses of captures that are not in the list (NULL: none) are reported in one line.
  */
 int reading_open(struct profile **ret, const char *path, enum load_detail detail,
                  const struct selection *s, const char *const *captures, struct buf *ret_warning);
 /*
  * Keeps in the profile only what belongs to the selected requests, if the selection names any.
  * Returns false after a complaint when the selection cannot match: its times are out of order, or
- * its threads do not exist or have no samples. of_events: for an output of all events, to which
- * threads and stacks without samples belong too.
+ * its threads do not exist or have no samples. of_events: the output contains all events, including
+ * those of threads and stacks without samples.
  */
 bool reading_check(const struct selection *s, struct profile *p, const char *path, bool of_events);
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How run and attach record: into which file, in which of the agent's formats, with which words. */
+/* Determines how run and attach record: the file, the agent's format, and its options. */
 #pragma once
 
 #include "cli/capture.h"
@@ -29,15 +29,18 @@ void recording_options(const struct capture *c, const char *output, const char *
                        struct buf *ret);
 
 /*
- * Remembers whether the output holds something that is about to be overwritten, so that
- * recording_replaced and recording_announce say it.
+ * Records whether the output exists already and is about to be overwritten, so that
+ * recording_replaced and recording_announce can report it.
  */
 void recording_note_older(const char *output);
-/* Returns how a message that names this output says that it replaces an older file, or "". */
+/*
+ * Returns the addition to the output's name in a message which says that an older file is replaced,
+ * or "".
+ */
 const char *recording_replaced(const char *output);
 /*
- * Reports on standard error where an output is and what shows it, and each thing that it lost or
- * that was asked for and is missing. c: what was recorded, if known. Returns as contents_report.
+ * Reports on standard error where an output is and which command shows it, its losses, and anything
+ * requested that it lacks. c: what was recorded, if known. Returns as contents_report.
  */
 int recording_announce(const struct capture *c, const char *output);
 /*
@@ -45,10 +48,10 @@ int recording_announce(const struct capture *c, const char *output);
  * complete.
  */
 int recording_announce_open(int fd, const char *shown, const char *where, bool ended);
-/* Reports each heap dump that was written next to a recording since then. */
+/* Reports each heap dump that was written next to a recording since a time. */
 void recording_announce_dumps(const char *recording, const struct timespec *since);
 /*
- * Returns whether a file was written since then, by the clock of file times, and is not left from
- * an earlier run.
+ * Returns whether a file was written since a time (by the clock of file times), and so is not left
+ * from an earlier run.
  */
 bool recording_written(const char *path, const struct timespec *since);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What status, dump and stop do with the rings of recordings that are always on (--always). */
+/* Functions of status, dump and stop for the rings of recordings that are always on (--always). */
 #pragma once
 
 #include "cli/commands.h"
@@ -11,7 +11,7 @@ struct ring_status {
     int descriptor; /* the VM's, of memory or file; -1: unknown */
     uint64_t size, used, rate, from_ms, to_ms, keep_ms;
     uint64_t own_ns, process_ns; /* CPU time of the agent and of the process since it began */
-    uint64_t memory;             /* bytes of the agent's tables and names that are in memory */
+    uint64_t memory;             /* resident bytes of the agent's tables and names */
 };
 
 /* Reads an agent's answer. Returns false when it does not record into a ring. */
@@ -20,11 +20,11 @@ bool ring_status_read(const char *answer, struct ring_status *ret);
 const char *ring_time(char text[32], uint64_t ms);
 
 /*
- * dump and stop of a VM whose agent writes a ring at `file`: sends the verb and extracts the last
- * part of the ring into `output`, which may be NULL. Returns the exit status.
+ * Carries out dump and stop for a VM whose agent writes a ring at `file`: sends the verb and
+ * extracts the last part of the ring into `output`, which may be NULL. Returns the exit status.
  */
 int ring_send(const struct command *self, const struct vm *vm, const char *verb,
               const struct ring_status *ring, const char *file, const char *output,
               uint64_t last_ns, bool ends);
-/* dump of a ring's file. */
+/* Carries out dump for the file of a ring. */
 int ring_dump_file(const char *path, const char *output, uint64_t last_ns);

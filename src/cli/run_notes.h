@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * While a program runs, prints what its agents say meanwhile: a thread reads the memory file in
- * which they write how their recordings ended, where a line without a path is a note.
+ * Prints the notes of a program's agents while the program runs. A thread reads the memory file
+ * into which the agents write the outcomes of their recordings; a line without a path is a note.
  */
 #pragma once
 

@@ -19,12 +19,12 @@ int selected_by_name(const char *path, const char *why, const char *pattern, sel
                      const void *context, size_t n);
 
 /*
- * The alternatives of a pattern, for names that come one after the other. The caller that
- * initialises it must release it. The pattern NULL has no alternatives.
+ * The alternatives of a pattern, for a caller that passes names one after the other. The caller
+ * that initialises it must release it. The pattern NULL has no alternatives.
  */
 struct selected_names {
     char *copy;
-    VEC(const char *) missing; /* those that no name has matched so far */
+    VEC(const char *) missing; /* the alternatives that no name has matched so far */
 };
 
 int selected_names_init(struct selected_names *s, const char *pattern) must_check;

@@ -10,13 +10,13 @@
 
 /* Finds the VM of a process id given as text. Returns 0, or the exit status after a complaint. */
 int target_find(struct vm *ret, const char *pid);
-/* Why a process may not be inspected, and what would permit it. */
+/* Returns why a process may not be inspected, and what would permit it. */
 const char *target_missing_right(void);
 /* Prints a note if programs that are or may be VMs are not in the list, with what they need. */
 void target_report_left_out(const struct vm_list *list);
 /*
- * The same as target_find for a VM that will be asked for something: refuses one that an attach
- * request would end.
+ * Does the same as target_find for a VM to which a request will be sent: refuses one that an attach
+ * request would kill.
  */
 int target_open(struct vm *ret, const char *pid);
 /*
@@ -49,20 +49,20 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
 bool target_has_reported(const char *subject);
 /* The same for a note that ended with this reason. */
 bool target_has_reported_why(const char *subject, const char *why);
-/* Appends a text of the agent's in the words of the command, as target_report_note prints it. */
+/* Appends a text of the agent with options as target_report_note prints them. */
 void target_put_said(struct buf *to, const char *text);
 /*
- * Prints a note of the agent's. An option that it is about is called by its flag, but only one that
- * was typed: others are what an option such as --always includes.
+ * Prints a note of the agent. Options in it are called by their flags if they were typed; others
+ * were implied by an option such as --always.
  */
 void target_report_note(const char *text);
-/* Says which options were typed, as bits by enum option (struct capture's given). */
+/* Sets which options were typed, as bits by enum option (capture.given). */
 void target_typed(uint64_t options);
 /* Prints on standard error those of the agent's messages that were not printed before. */
 void target_print_messages(const struct buf *answer);
 /*
- * Returns whether the path leads to the open file. What is written there needs no copy, and a copy
- * must not overwrite it.
+ * Returns whether the path leads to the open file, which then need not be copied there and must not
+ * be overwritten by its copy.
  */
 bool target_is_file(int fd, const char *path);
 /*
@@ -73,8 +73,8 @@ bool target_is_file(int fd, const char *path);
  */
 int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, bool own);
 /*
- * Opens safely what the VM wrote at `path` (proto/vm_files.h). *ret_fd is -1 after a complaint.
- * Returns 0 or the exit status.
+ * Opens the file that the VM wrote at `path` safely (proto/vm_files.h). *ret_fd is -1 after a
+ * complaint. Returns 0 or the exit status.
  */
 int target_open_written(const struct vm *vm, const char *path, int *ret_fd);
 /*
@@ -89,8 +89,8 @@ bool target_can_write(const struct vm *vm, const char *path);
 void target_choose(const struct vm *vm, const char *extension, char *path);
 bool target_chose(const char *path);
 /*
- * Copies from the beginning of a descriptor into a file that only its owner can read, and that
- * appears complete or not at all.
+ * Copies the file of a descriptor from its beginning to a new file, which only its owner can read
+ * and which appears complete or not at all.
  */
 int target_copy(int from, const char *to);
 #define AS_THE_VM_SEES_IT " (as the VM sees it)"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector: what it knows, and how it answers. */
+/* The collector's state, and how it answers requests. */
 #pragma once
 
 #include "base/vec.h"
@@ -12,9 +12,9 @@
 #include <stdatomic.h>
 
 /*
- * COLLECTOR_BURST: how many seconds' worth of uploads may come at once. COLLECTOR_SHARES: the
- * number of shares into which the memory for reading is divided, and therefore the number of
- * uploads that are read at once.
+ * COLLECTOR_BURST: a tenant may send as many uploads at once as its rate allows in this many
+ * seconds. COLLECTOR_SHARES: the number of shares into which the memory for reading is divided, and
+ * therefore the number of uploads that are read at once.
  */
 enum { TENANT_MAX = 64, COLLECTOR_BURST = 10, COLLECTOR_SHARES = 2 };
 
@@ -24,7 +24,7 @@ struct tenant {
     char *token;   /* NULL: none is needed */
     double credit; /* uploads that it may send now */
     uint64_t credit_at_ns;
-    struct map series;       /* the hashes of those that it has */
+    struct map series;       /* the hashes of its series */
     uint64_t series_read_ns; /* when they were read from the store; 0: not yet */
 };
 
@@ -56,7 +56,7 @@ struct reading_room {
 struct collector {
     struct store *store;
     const char *store_url;
-    VEC(struct tenant) tenants; /* one without a token when none is asked for */
+    VEC(struct tenant) tenants; /* one without a token when no token is required */
     bool open;                  /* no token is required; only when listening on loopback */
     struct collector_limits limits;
     struct store_keep keep;
@@ -67,7 +67,8 @@ struct collector {
     void (*not_kept)(const char *folder, int error);
     struct reading_room room;
     pthread_mutex_t admitting; /* guards the tenants' series */
-    pthread_mutex_t asking;    /* one question is answered at a time, so that memory is bounded */
+    /* allows only one question to be answered at a time, so that memory is bounded */
+    pthread_mutex_t asking;
 };
 
 int collector_admit(void *collector, const struct intake_request *q, struct intake_reply *reply,
@@ -78,7 +79,7 @@ int collector_answer(void *collector, const struct intake_request *q, struct int
 struct upload_origin {
     struct fleet_origin origin;
     VEC(struct fleet_label) labels;
-    int64_t from_ns;      /* of a profile that does not say when it was; 0: not given */
+    int64_t from_ns;      /* when the profile began, if it does not say so itself; 0: not given */
     uint64_t interval_ns; /* struct fleet_reading */
     int64_t sent_s;       /* the sender's clock when it sent; 0: not given */
     enum fleet_format format;
@@ -109,14 +110,17 @@ int collector_query(struct collector *c, const struct tenant *t, const struct in
                     const char *method, struct intake_reply *reply);
 /* Returns what is wrong with the characters of a name, for a message, or NULL. */
 const char *upload_wrong_characters(struct str s);
-/* Sets a label, or what it stands for. Returns 0 or -ENOMEM. */
+/*
+ * Sets a label, or the member of the origin for which a key such as "service" stands. Returns 0 or
+ * -ENOMEM.
+ */
 int upload_origin_set(struct upload_origin *o, const char *key, const char *value) must_check;
 /*
- * Takes a file at path as an upload; content is its hash, or that of the query of a form, whose
- * parts are added. Returns the HTTP status.
+ * Handles the file at path as an upload. content: its hash or, for a form, the hash of its query,
+ * to which the parts are added. Returns the HTTP status.
  */
 int collector_take(struct collector *c, struct upload_origin *from, const char *path,
                    const struct fleet_hash *content, struct intake_reply *reply);
-/* The hash of a file's contents and of texts before them. */
+/* Computes the hash of n texts followed by a file's contents. Returns 0 or a negative errno. */
 int collector_hash(int fd, const char *const *texts, size_t n, struct fleet_hash *ret) must_check;
 void upload_origin_release(struct upload_origin *o);

@@ -31,5 +31,8 @@ int kept_open(struct kept *k) must_check;
  */
 int kept_put(struct kept *k, const char *tenant, const struct fleet_hash *upload,
              const char *path) must_check;
-/* Opens the recording of an upload, whose id may be any text. A descriptor or a negative errno. */
+/*
+ * Opens the recording of an upload; id is checked and may be any text. Returns a descriptor or a
+ * negative errno.
+ */
 int kept_get(const struct kept *k, const char *tenant, const char *id) must_check;

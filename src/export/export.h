@@ -14,10 +14,11 @@ struct export_source {
     const char *name; /* the name to show for it; NULL means the last component of the path */
     const struct profile *profile;
     enum profile_metric metric;
-    bool all_metrics;   /* for formats that hold several: all that there are instead of `metric` */
+    bool all_metrics;   /* for formats that hold several metrics: all of them instead of `metric` */
     const char *labels; /* for formats that say what was profiled: "key=value,key=value", or NULL */
     struct profile_filter filter;
-    const char *whole;         /* for a page of a part: what it shows of the whole, or NULL */
+    /* for a page of a part: the kinds of data that still cover the whole recording, or NULL */
+    const char *whole;
     const char *warning;       /* for a page: what is wrong with the recording, or NULL */
     const struct buf *members; /* for a page: see struct page_source */
     struct buf *note;          /* receives what the selection left out, unless NULL */
@@ -37,9 +38,10 @@ struct export_format {
     const char *extension; /* such as ".pb.gz"; the end of the file name selects the format */
     const char *what;      /* shown in help */
     bool any;              /* also accepts recordings without samples */
-    bool one_metric;       /* holds samples of one kind, not also the other ones */
-    unsigned holds;        /* enum export_kind: what it has a place for; the rest is left out */
-    unsigned follows;      /* enum export_selection: what can select a part of it */
+    bool one_metric;       /* holds samples of one metric only */
+    /* enum export_kind: the kinds of data that it can contain; the others are left out */
+    unsigned holds;
+    unsigned follows; /* enum export_selection: what can select a part of it */
     /*
      * Writes to `out`. Returns 0, or a negative errno with the reason in why, which may stay empty.
      * The caller checks for stdio errors.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kinds of data in a recording, and which of them a format has no place for. */
+/* The kinds of data in a recording, and which of them a format cannot contain. */
 #pragma once
 
 #include "base/buf.h"
@@ -7,7 +7,7 @@
 
 enum export_kind {
     HOLDS_STACKS = 1, /* samples and sums by stack */
-    HOLDS_CALLS = 2,  /* the counts of calls that exact times come with */
+    HOLDS_CALLS = 2,  /* the counts of calls, which accompany exact times */
     HOLDS_WAITS = 4,
     HOLDS_REQUESTS = 8,
     HOLDS_TRACE = 16,
@@ -23,8 +23,9 @@ struct export_format;
 /* The kind of data (a HOLDS_... bit) that events of this type are, or 0. */
 unsigned export_kind_of(const char *type);
 /*
- * Which of these kinds a recording has. A file that is not a recording has none. It is read unless
- * a profile of it is given (which may be NULL) that knows its types.
+ * Returns which of the kinds `of` a recording has; a file that is not a recording has none. profile
+ * is the file's profile or NULL. If it knows the recording's types of events (types_known), the
+ * file is not read.
  */
 unsigned export_kinds_in(const char *path, const struct profile *profile, unsigned of);
 /* Appends "traced calls and log records, coverage": the names of these kinds. */
@@ -32,7 +33,7 @@ void export_kind_names(struct buf *to, unsigned of);
 
 /*
  * Calls f with "without requests, which .html, .otlp and .jfr hold" for each kind of data in a file
- * that the format lacks. profile: the file's, or NULL.
+ * that the format cannot contain. profile: the file's, or NULL.
  */
 void export_each_left_out(const struct export_format *format, const char *path,
                           const struct profile *profile,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions to a store. The command, the collector's interface and its page all ask here, and the
- * answer is JSON for all of them; doc/fleet.md describes it.
+ * Answers questions about a store, for the command, the collector's interface and its page. The
+ * answer is JSON, which doc/fleet.md describes.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ enum { ASK_LABELS = 32 };
 
 /* A question, read from parameters. Texts are the caller's. */
 struct question {
-    struct fleet_choice choice, base; /* base: what `diff` compares with */
+    struct fleet_choice choice, base; /* base: the samples with which `diff` compares */
     struct fleet_label labels[ASK_LABELS], base_labels[ASK_LABELS];
     const char *metric;
     uint64_t limit; /* rows; 0: all */
@@ -42,13 +42,13 @@ struct asker {
     const char *tenant;          /* the only one whose profiles may be seen; NULL: all */
     const struct ask_kept *kept; /* or NULL */
     enum ask_about about;
-    bool found;      /* the answer holds something */
-    bool base_lacks; /* what is compared with is empty */
+    bool found;      /* the answer is not empty */
+    bool base_lacks; /* nothing was found for `base` */
 };
 
 /*
- * Appends the answer. `tenant` limits it to one tenant; NULL: all. `kept` may be NULL. An answer
- * that holds nothing has a member "nothing" that says which parameter chose nothing. Returns 0, or
+ * Appends the answer. `tenant` limits it to one tenant; NULL: all. `kept` may be NULL. An empty
+ * answer has a member "nothing", which names the parameter that excludes everything. Returns 0, or
  * a negative errno with the reason in why: -ENOENT for an unknown verb, -EINVAL for a bad
  * parameter.
  */
@@ -56,11 +56,11 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
                const struct ask_param *params, size_t n, const struct ask_kept *kept,
                struct buf *out, struct buf *why) must_check;
 
-/* Checks parameters as ask() does, without a store. */
+/* Checks parameters as ask_answer does, without a store. */
 int ask_check(const struct ask_param *params, size_t n, struct buf *why) must_check;
 
 /*
- * Reads a time: "now", "90m" (so long ago), seconds since 1970, or "2026-11-24",
+ * Reads a time: "now", "90m" (90 minutes ago), seconds since 1970, or "2026-11-24",
  * "2026-11-24T10:30", followed by Z in UTC, otherwise in local time.
  */
 int ask_time(const char *text, int64_t now_s, int64_t *ret) must_check;
@@ -75,11 +75,11 @@ int ask_services(struct asker *a);
 int ask_top_services(struct asker *a);
 int ask_vm(struct asker *a);
 
-/* Says in `to` which filter of a choice leaves nothing. */
+/* Appends which filter of a choice excludes everything. */
 int ask_empty(struct asker *a, const struct fleet_choice *choice, struct buf *to) must_check;
-/* The store's name of a metric: "cpu" for "samples", which `report` calls it. */
+/* Returns the store's name of a metric: "cpu" for "samples", the name that `report` uses. */
 const char *ask_metric(const char *name);
-/* Returns -EINVAL, with all names in a->why, for a metric that nobody knows. */
+/* Returns 0, or -EINVAL with all names in a->why for an unknown metric. */
 int ask_check_metric(struct asker *a) must_check;
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the latencies of requests went: the causes of each request of each service. */
+/* The causes of latency, summed up for the requests of each name and service. */
 #pragma once
 
 #include "base/json.h"
@@ -14,7 +14,8 @@ struct cause_sum {
     uint32_t service, request; /* texts of cause_sums.texts */
     struct cause_place place;
     uint64_t ns[FLEET_GROUPS];
-    uint64_t count[FLEET_GROUPS]; /* requests of which this was the first cause */
+    /* numbers of requests; each request counts in one of its sums only */
+    uint64_t count[FLEET_GROUPS];
 };
 
 struct cause_sums {
@@ -23,16 +24,19 @@ struct cause_sums {
     struct map at;
 };
 
-/* Adds those of a group; the view is one of its type. After the last one, cause_sums_sort. */
+/*
+ * Adds the samples of a group of requests from a view `r` of the group's type
+ * (fleet_latency_types). Call cause_sums_sort after the last group. Returns 0 or a negative errno.
+ */
 int cause_sums_read(struct cause_sums *to, enum fleet_group g, struct store *s,
                     struct store_read *r) must_check;
 void cause_sums_sort(struct cause_sums *c);
 void cause_sums_release(struct cause_sums *c);
 
 /*
- * Writes the member "causes" of a request of a service, how many of `all` such requests the causes
- * describe, and the number and mean latency of its slow and typical ones. The details of the others
- * were not kept.
+ * Writes the member "causes" for the requests of a name and service: the causes, how many of the
+ * `all` requests they describe (the details of the others were not kept), and the number and mean
+ * latency of the slow and the typical ones.
  */
 int cause_sums_put(struct asker *a, const struct cause_sums *c, const char *service,
                    const char *request, uint64_t all) must_check;

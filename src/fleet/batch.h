@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one upload says: samples by stack and by time, and the latencies of requests. It is made
- * from a recording or a profile of another format, and every store takes it. Texts are numbers in
+ * The contents of one upload: samples by stack and time, and latencies of requests. It is made from
+ * a recording or a profile of another format, and any store can add it. Texts are numbers in
  * `strings`.
  *
- * The batch of an upload is made in a process of its own (fleet/reading.h), because the upload may
- * come from anybody: batch_pack and batch_unpack take it from there to here.
+ * The batch of an upload is made in a process of its own (fleet/reading.h), because uploads are not
+ * trusted: batch_pack and batch_unpack transfer it from that process.
  */
 #pragma once
 
@@ -28,9 +28,9 @@ enum { FLEET_BUCKET_S = 10 };
 /* The unit of a type whose samples stand for a time that is not stated: their weight is 0. */
 #define FLEET_TIMELESS "samples"
 /*
- * The units of times that rest on readings of a clock, and of bytes that are estimated from samples
- * of allocations; their samples count the readings or samples. Few of them say nothing
- * (profile_least_weight).
+ * The units of times that are based on readings of a clock, and of bytes that are estimated from
+ * samples of allocations. Their samples count the readings or samples; figures based on few of
+ * these are meaningless (profile_least_weight).
  */
 #define FLEET_READ      "nanoseconds by readings"
 #define FLEET_ESTIMATED "bytes by samples"
@@ -70,7 +70,7 @@ struct fleet_count {
     uint64_t count;
 };
 
-/* What a name is of: a request, or a figure of the VM (fleet/figures.h). */
+/* What a name denotes: a request, or a figure of the VM (fleet/figures.h). */
 enum fleet_name_kind { FLEET_REQUEST, FLEET_FIGURE, FLEET_NAME_KINDS };
 
 struct fleet_name {
@@ -78,8 +78,8 @@ struct fleet_name {
 };
 
 /*
- * The requests of one name that ended in one bucket of time; or the readings of a figure, whose
- * values take the place of latencies.
+ * The requests of one name that ended in one bucket of time, or the readings of a figure, with
+ * their values in place of latencies.
  */
 struct fleet_latency {
     int64_t start_s;
@@ -88,20 +88,25 @@ struct fleet_latency {
     uint64_t count, errors, total_ns, max_ns;
 };
 
-/* The finding of a slow request: its text is "UPLOAD TRACE ID NAME"; "-" for no trace. */
+/*
+ * The kind of a finding about a slow request: its text is "UPLOAD TRACE ID NAME"; "-" for no trace.
+ */
 #define FLEET_SLOW_REQUEST "slow request"
 
-/* The finding of what made requests slow: "NAME: CAUSE". The weight is what it cost them. */
+/*
+ * A cause that made requests slow; its text is "NAME: CAUSE", and its weight the time that it took
+ * them.
+ */
 #define FLEET_SLOW_CAUSE "slow requests"
 
-/* The finding of what ran while all other threads waited for a safepoint: its text is a method. */
+/* A method that ran while all other threads waited for a safepoint. */
 #define FLEET_LATE_THREAD "late to safepoints"
-/* The finding of a container that used up its CPU. */
+/* The container used up its CPU quota. */
 #define FLEET_OUT_OF_CPU "out of CPU"
-/* The finding that something of an upload was not read. */
+/* A part of an upload was not read. */
 #define FLEET_INCOMPLETE "incomplete"
 
-/* The types of samples that say where the latencies of requests went (fleet/reading_causes.h). */
+/* The types of samples that divide the latencies of requests by cause (fleet/reading_causes.h). */
 #define FLEET_LATENCY         "latency"
 #define FLEET_LATENCY_SLOW    "latency_slow"
 #define FLEET_LATENCY_TYPICAL "latency_typical"
@@ -114,7 +119,7 @@ enum fleet_group { FLEET_ALL, FLEET_SLOW, FLEET_TYPICAL, FLEET_GROUPS };
 
 extern const char *const fleet_latency_types[FLEET_GROUPS];
 
-/* A finding: something that a recording says about its program. */
+/* A finding: something notable that a recording shows about its program. */
 struct fleet_finding {
     int64_t start_s;
     uint32_t kind, text;
@@ -146,7 +151,7 @@ struct batch {
     VEC(struct fleet_named) last; /* the last stack */
 };
 
-/* What a batch may hold; batch_check says what is beyond it. */
+/* Limits on the contents of a batch, for batch_check. */
 struct batch_limits {
     uint64_t depth, stacks, samples, text, requests;
 };
@@ -158,7 +163,7 @@ void batch_release(struct batch *b);
  * -ENOMEM or -E2BIG.
  */
 int64_t batch_type(struct batch *b, const char *name, const char *unit) must_check;
-/* The label's names of generated classes are made stable (fleet/stable.h). */
+/* Names of generated classes in the label are made stable (fleet/stable.h). */
 int64_t batch_frame(struct batch *b, enum fleet_kind kind, const char *label,
                     size_t len) must_check;
 /* Frames are numbers of frames, the outermost first. */
@@ -185,7 +190,8 @@ bool batch_span(const struct batch *b, int64_t *ret_first, int64_t *ret_last);
 
 void batch_pack(const struct batch *b, struct buf *to);
 /*
- * Reads a batch and goes past it. Returns 0, -ENOMEM, or -EBADMSG: every number in it is checked.
+ * Reads a batch and advances the cursor past it. Returns 0, -ENOMEM, or -EBADMSG: every number in
+ * it is checked.
  */
 int batch_unpack(struct batch *ret, struct cursor *from) must_check;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store in ClickHouse, by its HTTP interface: what its parts share. doc/fleet.md describes the
- * tables. Only what version 18.16 and today's versions understand alike is used.
+ * tables. It uses only what version 18.16 and current versions both support.
  *
  * ClickHouse has no transactions. Each row names its upload, and a row that is inserted again
- * replaces the first one; the upload's own row comes last. An upload that was stopped in the middle
- * is not known, is sent again and completes what is there.
+ * replaces the first one; the upload's own row comes last. An upload that was interrupted therefore
+ * counts as unknown; when it is sent again, its rows complete those that exist.
  *
  * A block that is merged from several uploads lists them, so that none of them counts twice
  * (clickhouse_merge.c).
@@ -37,7 +37,7 @@ struct clickhouse_store {
     bool grouped;                         /* the last group had several uploads */
     uint64_t group_ns;                    /* when it began */
     struct store_adding *waiting, **last; /* uploads that are to be inserted, oldest first */
-    /* What was inserted before, by its hash, with the day on which it was. */
+    /* The day on which each dictionary row was last inserted, by its hash. */
     struct map known[5];
 };
 
@@ -65,22 +65,25 @@ struct clickhouse_key {
     uint64_t hash;
 };
 
-/* An upload whose rows have been made. */
+/* An upload whose rows are ready to be inserted. */
 struct store_adding {
     struct store_adding *next;
     struct fleet_hash upload;
     uint32_t now_s, day;
     struct buf rows[CH_TABLES];
     VEC(struct clickhouse_key) keys; /* of the rows that no later upload needs to insert */
-    bool there;                      /* the store has it */
-    bool tried;                      /* it was not there, and so was inserted by this process */
-    bool alone;                      /* inserting it together with others failed */
-    bool done;                       /* with the result in error and why */
+    bool there;                      /* the store has the upload already */
+    bool tried; /* the store did not have it, and this process has inserted it */
+    bool alone; /* inserting it together with others failed */
+    bool done;  /* with the result in error and why */
     int error;
     struct buf why;
 };
 
-/* The name of a table to read from and to insert into: of the whole cluster when there is one. */
+/*
+ * Returns the name of a table for reading and inserting: that of the whole cluster when there is
+ * one.
+ */
 const char *clickhouse_table(const struct clickhouse_store *s, enum clickhouse_table table);
 
 /*
@@ -98,13 +101,13 @@ int clickhouse_tidy(struct store *s, const struct store_keep *keep, int64_t now_
 /* Merges new blocks on all servers. */
 int clickhouse_merge(struct store *s, struct buf *why);
 
-/* The name of a table of one server. */
+/* Returns the name of the table on one server. */
 const char *clickhouse_local_table(enum clickhouse_table table);
 /* The same as clickhouse_run for one server, with the tables of that server. */
 int clickhouse_run_on(struct clickhouse_store *s, const char *host, const char *sql,
                       const struct buf *data, struct buf *ret, struct buf *why) must_check;
 
-/* What series have in an hour. */
+/* How many entries a series has in an hour. */
 struct clickhouse_share {
     int64_t hour_s;
     uint64_t series, entries;
@@ -114,9 +117,9 @@ typedef int clickhouse_part(void *context, const struct clickhouse_share *list, 
                             struct buf *why);
 
 /*
- * Divides what a server has into parts of one hour that can be kept in memory. The statement lists
- * hours since 1970, series and their entries, in the order of hours. A part that turns out to be
- * too large (-E2BIG) is divided further, and one that cannot be is left out.
+ * Divides the rows of a server into parts, of one hour at most, that fit into memory. The statement
+ * lists hours since 1970, series and their entries, in the order of hours. A part for which the
+ * visit returns -E2BIG is divided further; one that cannot be divided is skipped.
  */
 int clickhouse_each_part(struct clickhouse_store *s, const char *host, const char *select,
                          clickhouse_part *visit, void *context, struct buf *why) must_check;
@@ -124,7 +127,7 @@ int clickhouse_each_part(struct clickhouse_store *s, const char *host, const cha
 void clickhouse_put_part(struct buf *sql, const struct clickhouse_share *list, size_t n);
 /* Merges new blocks on a server. */
 int clickhouse_merge_on(struct clickhouse_store *s, const char *host, struct buf *why) must_check;
-/* Brings the samples of versions 1 and 2 into the tables of version 3. */
+/* Copies the samples of versions 1 and 2 into the tables of version 3. */
 int clickhouse_upgrade_samples(struct clickhouse_store *s, const char *host,
                                struct buf *why) must_check;
 
@@ -133,7 +136,7 @@ int clickhouse_upgrade_samples(struct clickhouse_store *s, const char *host,
 /* Inserts rows into a table, of one server when host is not NULL. */
 int clickhouse_insert(struct clickhouse_store *s, const char *host, enum clickhouse_table table,
                       const struct buf *rows, struct buf *why) must_check;
-/* Notes that the rows of an upload's keys have been inserted, and forgets its keys. */
+/* Records that the rows of an upload's keys have been inserted, and clears its keys. */
 void clickhouse_remember(struct clickhouse_store *s, struct store_adding *a);
 /* Sets `there` of each upload of a list. */
 int clickhouse_find_uploads(struct clickhouse_store *s, struct store_adding *list,
@@ -141,7 +144,7 @@ int clickhouse_find_uploads(struct clickhouse_store *s, struct store_adding *lis
 /* Between these calls no other thread inserts. */
 void clickhouse_begin_inserting(struct clickhouse_store *s);
 void clickhouse_end_inserting(struct clickhouse_store *s);
-/* Hands over an upload, which the next thread that inserts may take. */
+/* Queues an upload, which any thread that inserts may take. */
 void clickhouse_enqueue(struct clickhouse_store *s, struct store_adding *a);
 /* Waits until it is inserted, or inserts it, and frees it. */
 int clickhouse_add_end(struct store *s, struct store_adding *a, bool *ret_new, struct buf *why);
@@ -173,12 +176,15 @@ void clickhouse_read_end(struct store_read *r);
 
 /* ---- RowBinary */
 
-/* What all series of a service, version and labels have in common, whatever their hosts are. */
+/*
+ * Returns the number that all series of a service, version and set of labels share, whatever their
+ * hosts are.
+ */
 uint64_t clickhouse_program(const struct fleet_origin *o);
 /* Appends the columns samples, weight, entries and data of settled entries. */
 void clickhouse_row_block(struct buf *rows, const struct fleet_entries *e);
 
-/* What an upload has in one bucket of time. */
+/* The samples of one type that an upload has in one bucket of time. */
 struct clickhouse_bucket {
     struct str type, unit;
     uint64_t series, program;
@@ -194,7 +200,7 @@ struct clickhouse_bucket {
 void clickhouse_row_bucket(struct buf *rows, enum clickhouse_table table,
                            const struct clickhouse_bucket *b, struct fleet_entries *e);
 
-/* Takes a text off a row. */
+/* Reads a text from a row. */
 static inline struct str take_text(struct cursor *c)
 {
     uint64_t len = cursor_varint(c);

@@ -36,13 +36,13 @@ struct store_read {
 };
 
 /*
- * Runs a SELECT and visits each row of its answer. The visit reads the row off the cursor and
- * returns 0 or what ends the reading.
+ * Runs a SELECT and visits each row of its answer. The visit reads the row with the cursor. The
+ * reading ends when it returns a value other than 0, which is then returned.
  */
 int clickhouse_each_row(struct store_read *r, struct buf *sql,
                         int (*visit)(void *context, struct cursor *row), void *context) must_check;
 bool clickhouse_chooses_nothing(const struct store_read *r);
 /* " AND series IN (...)" unless all are chosen. */
 void clickhouse_put_series(struct store_read *r, struct buf *sql);
-/* " start >= ... AND start < ...": a span in the times that tables have. */
+/* " start >= ... AND start < ...": appends a span as a condition in SQL. */
 void clickhouse_put_span(struct buf *sql, const struct store_span *span);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the methods of two selections of a store: what differs by more than chance. */
+/*
+ * Compares the methods of two selections of a store: finds differences that chance does not
+ * explain.
+ */
 #pragma once
 
 #include "base/map.h"
@@ -13,7 +16,7 @@ struct compare_side {
     struct stat_side blocks, instances; /* the same samples, in clusters of both kinds */
 };
 
-/* What the current block has of a method: self, total. */
+/* A method's samples and weight in the current block: self, total. */
 struct compare_now {
     double x[2];
     uint64_t weight[2];
@@ -26,17 +29,17 @@ struct compared {
     struct sum parts[2][2];                     /* by side; self, total */
     struct stat_part of[2][2], instances[2][2]; /* by side; self, total */
     struct stat_change change[2];
-    bool few[2]; /* self, total: both sides rest on too few readings for the change to be known */
+    bool few[2]; /* self, total: both sides are based on too few readings to know the change */
 };
 
-/* What one instance has of a method: self, total. */
+/* A method's samples or weight in one instance: self, total. */
 struct compare_cell {
     uint32_t instance, method;
     double x[2];
 };
 
 struct compare_list {
-    uint32_t start, n; /* 1 more than there are; 0: not known yet */
+    uint32_t start, n; /* the number of elements + 1; 0: not known yet */
 };
 
 struct comparison {
@@ -69,13 +72,13 @@ void compare_release(struct comparison *c);
  */
 int compare_read(struct comparison *c, int side, const struct fleet_choice *choice) must_check;
 /*
- * Leaves the methods that are worth a comparison, those first that are certain to have changed.
- * Their intervals hold at this confidence for all methods of `comparisons` such comparisons
- * together. Both sides must have samples.
+ * Removes the methods that are not worth a comparison, and sorts the others: those that have
+ * certainly changed come first. Their intervals hold at this confidence for all methods of
+ * `comparisons` such comparisons together. Both sides must have samples.
  */
 void compare_methods(struct comparison *c, double confidence, double comparisons);
 
-/* By how much the share has changed at least; 0 when it may not have changed. */
+/* Returns the least by which the share has changed; 0 when it may not have changed. */
 double compare_evidence(const struct compared *m, int part);
-/* "more", "less", "no change" or "too few readings" */
+/* Returns "more", "less", "no change" or "too few readings". */
 const char *compare_verdict(const struct compared *m, int part);

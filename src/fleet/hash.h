@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of contents: the first 128 bits of SHA-256 (FIPS 180-4). Two machines that never talked to
- * each other give the same frame or stack the same name, and nobody can make two contents with one
- * name at a bearable cost.
+ * Names of contents: the first 128 bits of SHA-256 (FIPS 180-4). Machines that never communicated
+ * give the same frame or stack the same name, and it is infeasible to construct two contents with
+ * the same name.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the VMs of a store do now, as Prometheus reads it. */
+/* The current figures of the VMs in a store, in the format of Prometheus. */
 #pragma once
 
 #include "base/buf.h"

@@ -31,16 +31,19 @@ struct fleet_reading {
     enum fleet_format format;
     const char *content_type; /* of a form */
     const struct reading_limits *limits;
-    int64_t from_ns; /* when a profile began that does not say */
+    int64_t from_ns; /* when a profile began, if it does not say so itself */
     /* How much time a sample stands for where the file does not say; 0: not known. */
     uint64_t interval_ns;
     /*
-     * Only what ended from after_ns on and before until_ns counts: senders cut their recordings
-     * generously, and their parts must not overlap. 0: everything.
+     * Only events that ended from after_ns on and before until_ns count, because the recordings of
+     * a sender may overlap while the parts that count must not. 0: no limit.
      */
     int64_t after_ns, until_ns;
-    bool alone; /* there is no more memory than this */
-    /* The name under which the upload is kept, for its slowest requests to say; NULL: it is not. */
+    bool alone; /* the process reads nothing else, and its memory is limited to limits->memory */
+    /*
+     * The name under which the upload is kept, to which its slowest requests refer; NULL: it is not
+     * kept.
+     */
     const char *kept;
 };
 
@@ -83,12 +86,15 @@ int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how,
 int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how,
                      struct buf *why) must_check;
 
-/* Makes the batches of what other programs send, with their origins; in reading_wire.c. */
+/*
+ * Converts profiles of other programs into batches, one for each program. Defined in
+ * reading_wire.c. Returns 0 or a negative errno.
+ */
 struct wire_batch;
 int batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,
                     const struct fleet_reading *how) must_check;
 /*
- * Adds the live objects of a file with pprof or OTLP to its batch: a profile has no place for them.
+ * Adds the live objects of a file with pprof or OTLP to its batch: struct profile cannot hold them.
  */
 int reading_wire_live(struct batch *b, const char *path, const struct fleet_reading *how,
                       struct buf *why) must_check;

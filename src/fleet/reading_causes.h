@@ -5,10 +5,10 @@
 #include "fleet/reading_requests.h"
 
 /*
- * Adds to the batch where the latencies of requests went: samples of the type FLEET_LATENCY, whose
- * weights add up to the latencies, the same of the slow and of the typical requests of each name,
- * and what made the slow ones slow, as findings. Returns 0, or a negative errno with the reason in
- * why.
+ * Adds to the batch how the latencies of requests divide by cause: samples of the type
+ * FLEET_LATENCY, whose weights add up to the latencies, the same for the slow and for the typical
+ * requests of each name, and the causes of slow requests as findings. Returns 0, or a negative
+ * errno with the reason in why.
  */
 int causes_read(struct batch *b, const char *path, const struct sample_requests *s,
                 struct buf *why) must_check;

@@ -11,7 +11,7 @@ struct readings {
     uint64_t given;
 };
 
-/* Returns how many belong to the next sample. */
+/* Returns the number of readings that belong to the next sample. */
 static inline uint64_t readings_next(struct readings *r, uint64_t weight)
 {
     if (!r->all)

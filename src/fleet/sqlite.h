@@ -29,15 +29,15 @@ struct sqlite_store {
 /* The newest version of the tables. */
 extern const int sqlite_schema_version;
 
-/* Opens a connection with the settings that all of ours have. */
+/* Opens a connection with the settings that all connections to a store have. */
 int sqlite_connect(sqlite3 **ret, const char *path, bool create, struct buf *why) must_check;
 /*
- * Brings a file's tables to a version, from any older one, in one transaction. Returns 0, or a
+ * Upgrades a file's tables from any older version to this one, in one transaction. Returns 0, or a
  * negative errno with the reason in why.
  */
 int sqlite_migrate(sqlite3 *db, int version, struct buf *why) must_check;
 
-/* The errno for SQLite's last failure on a connection, with its message in why. */
+/* Returns the negative errno for the last failure on a connection, with SQLite's message in why. */
 int sqlite_failed(sqlite3 *db, struct buf *why);
 int sqlite_run(sqlite3 *db, const char *sql, struct buf *why) must_check;
 /* Prepares a statement; NULL with the reason in why. */

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* One side: over its clusters, of n samples each, x of them in the method. */
+/* Sums over the clusters of one side, which have n samples each, x of them in the method. */
 struct stat_side {
     double n, nn;    /* sums of n and of n * n */
     double clusters; /* how many */
@@ -24,8 +24,8 @@ struct stat_share {
 };
 
 /*
- * The same when the samples are in clusters of two kinds, blocks of time and instances: the larger
- * variance of both, with the freedom of its own clusters.
+ * Computes the share of samples that are in clusters of two kinds, blocks of time and instances.
+ * The variance is the larger one of the two kinds, with the degrees of freedom of that kind.
  */
 struct stat_share stat_share_of_two(const struct stat_side *blocks,
                                     const struct stat_part *in_blocks,

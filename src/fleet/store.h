@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store of the profiles of many machines. This is all that the collector and the questions know
- * of it; an engine fills in struct store_ops. A store holds each sample in three resolutions, each
- * of which is complete for as long as it is kept. Adding an upload is one step: after a kill at any
- * moment the store holds all of it or nothing, and an upload that is added again changes nothing.
+ * A store of the profiles of many machines. The collector and the questions use it only through
+ * this interface, which an engine implements by filling in struct store_ops. A store holds each
+ * sample in three resolutions, each of which is complete for as long as it is kept. Adding an
+ * upload is atomic: if the process is killed at any moment, the store holds all of it or nothing.
+ * Adding an upload again changes nothing.
  *
  * A store may be used by several threads, and by several processes at once.
  */
@@ -38,7 +39,7 @@ struct fleet_origin {
     size_t n_labels;
 };
 
-/* What a question is about. NULL and 0 choose everything. */
+/* The selection of a question. NULL and 0 select everything. */
 struct fleet_choice {
     /* exact, or a pattern if it contains * or ? */
     const char *tenant, *service, *version, *host, *instance, *request;
@@ -53,7 +54,7 @@ struct fleet_choice {
      */
     bool by_program;
     bool merged;    /* it ignores everything of their series */
-    int64_t step_s; /* resolutions coarser than this are of no use; 0: any will do */
+    int64_t step_s; /* the coarsest resolution that may be used, in seconds; 0: any */
 };
 
 /* A series: everything that one origin sent. Valid until store_end. */
@@ -149,8 +150,9 @@ void store_close(struct store *s);
 DEFINE_CLEANUP(struct store *, store_close)
 
 /*
- * Adds an upload unless it is there already; *ret_new says which. Returns 0, or a negative errno
- * with the reason in why: -ENOSPC for a full disk, -EBUSY when another process keeps the store.
+ * Adds an upload unless the store has it already; *ret_new is whether it was added. Returns 0, or a
+ * negative errno with the reason in why: -ENOSPC for a full disk, -EBUSY when another process is
+ * using the store.
  */
 int store_add(struct store *s, const struct fleet_origin *origin, const struct fleet_hash *upload,
               const struct batch *b, bool *ret_new, struct buf *why) must_check;
@@ -170,8 +172,8 @@ int store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s,
                struct buf *why) must_check;
 
 /*
- * Merges what uploads added, so that questions read less. It changes no answer, and may be called
- * at any time. An engine that merges when it adds does nothing.
+ * Merges the blocks of uploads, so that questions read less. Answers do not change. May be called
+ * at any time; does nothing for an engine that merges when it adds.
  */
 int store_merge(struct store *s, struct buf *why) must_check;
 

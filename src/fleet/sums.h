@@ -15,14 +15,11 @@ struct sum {
 };
 
 /*
- * Computes, from the sum of all, the weight below which figures rest on too few readings or samples
- * (profile_least_weight). 0: none rests on any.
+ * Computes, from the sum of all samples, the weight below which figures are based on too few
+ * readings or samples (profile_least_weight). 0: no figure is based on readings.
  */
 uint64_t sum_least(struct sum all);
-/*
- * Returns whether a part rests on too few readings, or all of it is unsure. Other figures in it are
- * known.
- */
+/* Returns whether a part is based on too few readings, or all of it is unsure (FLEET_UNSURE). */
 bool sum_is_few(struct sum part, uint64_t least);
 
 /* Returns whether figures of a block can be too few. */
@@ -46,7 +43,7 @@ struct method_sum {
     const char *label; /* valid until store_end */
     enum fleet_kind kind;
     struct sum self, total;
-    bool few; /* self rests on too few readings to be known */
+    bool few; /* self is based on too few readings to be known */
 };
 
 struct method_sums {

@@ -96,7 +96,7 @@ struct heap_dump {
      * reported
      */
     struct map agents;
-    /* of the frames of these classes, by the serial number of the trace */
+    /* the frames of these classes, by the serial number of the trace */
     struct left_out left_out;
     struct map frames, traces; /* frame id, trace serial number -> offset of the body */
     struct strpool names;

@@ -2,7 +2,7 @@
 /*
  * An analysed heap: the dump and its index. Objects are numbered 0 to n - 1 in the order of their
  * addresses; n is the virtual root, which retains the GC roots. The index is one mapped file. The
- * functions below return what it says about an object; they are bounds-checked, whatever the file
+ * functions below return its data about an object, and are bounds-checked, whatever the file
  * contains.
  */
 #pragma once
@@ -10,7 +10,7 @@
 #include "heap/dump.h"
 #include "heap/ids.h"
 
-/* Why an index was built, and what that took. */
+/* How long the build of an index took, and how much memory. */
 struct heap_build_times {
     double survey, ids, references, search, dominators, retained, total; /* seconds */
     double cpu;
@@ -145,8 +145,8 @@ static inline uint64_t heap_id(const struct heap *h, uint64_t i)
  */
 void heap_children(const struct heap *h, uint64_t i, uint64_t *ret_first, uint64_t *ret_count);
 /*
- * The same for callers that visit one object after the other: `near` is where the children of a
- * nearby object began. For neighbours this needs no search.
+ * The same for callers that visit one object after the other: `near` is the *ret_first of a nearby
+ * object. For neighbours this needs no search.
  */
 void heap_children_near(const struct heap *h, uint64_t i, uint64_t near, uint64_t *ret_first,
                         uint64_t *ret_count);

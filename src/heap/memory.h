@@ -20,9 +20,9 @@ void heap_memory_limit(uint64_t limit, const char *folder);
  */
 void *heap_memory(uint64_t bytes);
 /*
- * Returns memory of `bytes` bytes in place of `old`, which may be NULL and is gone in any case.
- * What it contains is not defined, and the kernel need not clear pages that were in use: that takes
- * longer than most of what is done with them. Returns NULL when out of memory.
+ * Returns memory of `bytes` bytes in place of `old`, which may be NULL and is gone in any case. Its
+ * contents are undefined. The kernel need not clear pages that were in use, which would take longer
+ * than most uses of them. Returns NULL when out of memory.
  */
 void *heap_memory_again(void *old, uint64_t bytes);
 void heap_memory_free(void *memory);

@@ -18,8 +18,8 @@ struct heap_gap {
 };
 
 /*
- * Sets d->shape from the gaps. alignment: the highest alignment that the objects may have, or less
- * than 8 if ids are not addresses. The classes must be finished.
+ * Sets d->shape from the gaps. alignment: the highest possible alignment of the objects, or less
+ * than 8 if ids are not addresses. heap_dump_finish_classes must have been called, or the survey.
  */
 int heap_shape_infer(struct heap_dump *d, uint32_t alignment, const struct heap_gap *gaps,
                      size_t n) must_check;

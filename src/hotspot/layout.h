@@ -57,7 +57,7 @@ struct hotspot_layout {
     /* Constants. */
     int32_t has_line_numbers;
 
-    /* What the tables do not contain. */
+    /* Values that the tables do not contain. */
     /* what is subtracted from each byte of a compressed number (JDK-8292758) */
     uint8_t unsigned5_base;
     /* words below the frame pointer at which the interpreter keeps its bytecode pointer */

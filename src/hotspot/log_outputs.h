@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses what the diagnostic command `VM.log list` of JDK 9 to 27 says of an output of the VM's
- * log, in a line of its own:
+ * Parses the line in which the diagnostic command `VM.log list` of JDK 9 to 27 describes an output
+ * of the VM's log:
  *
  *  #0: stdout all=warning,gc*=info uptime,level,tags foldmultilines=false (reconfigured)
  *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Methods of the VM, which must be distinguished from later methods at the same address and
- * described while their class is alive. A walk records the address and a check: a hash of what the
- * Method leads to (its ConstMethod, constants, class, and the class name's own hash, which the VM
- * draws at random). Later, outside of the signal handler, a method is described only if the check
- * still holds before and after reading; otherwise its class is gone.
+ * described while their class is alive. A walk records the address and a check, which is a hash of
+ * the data to which the Method leads (its ConstMethod, constants, class, and the class name's own
+ * hash, which the VM draws at random). Later, outside of the signal handler, a method is described
+ * only if the check still holds before and after reading; otherwise its class is gone.
  */
 #pragma once
 

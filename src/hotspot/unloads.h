@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds out whether the memory of a class can have been reused. The VM counts unloaded classes in
+ * Determines whether the memory of a class may have been reused. The VM counts unloaded classes in
  * its performance counters before it frees them. A redefinition may free methods before their class
  * is unloaded, which nothing reports.
  */

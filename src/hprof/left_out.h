@@ -28,12 +28,12 @@ struct left_out {
 int left_out_add(struct left_out *l, uint32_t trace, uint32_t frames, uint32_t at) must_check;
 void left_out_release(struct left_out *l);
 
-/* The number of frames that are left out of a stack. */
+/* Returns the number of frames that are left out of a stack. */
 uint32_t left_out_count(const struct left_out *l, uint32_t trace);
-/* The position among all frames of the stack's frame that is shown at a position. */
+/* Returns the position, among all frames of a stack, of the frame that is shown at a position. */
 uint32_t left_out_recorded(const struct left_out *l, uint32_t trace, uint32_t shown);
 /*
- * The position at which a frame is shown, or for one that is left out that of the frame which
- * called it. UINT32_MAX, which stands for no frame, stays as it is.
+ * Returns the position at which a frame is shown or, for one that is left out, the position of the
+ * frame that called it. UINT32_MAX, which stands for no frame, is returned unchanged.
  */
 uint32_t left_out_shown(const struct left_out *l, uint32_t trace, uint32_t recorded);

@@ -136,7 +136,9 @@ enum {
     CLASS_FIXED = 1 + 7 * ID + 8,
 };
 
-/* The number of the frame of a thread that a root names, without the agent's frames. */
+/*
+ * Returns the number of the frame that a root of a thread names, not counting the agent's frames.
+ */
 uint32_t redump_root_frame(const struct redump *r, uint32_t thread_serial, uint32_t frame);
 
 static inline size_t filter_bit(uint64_t id)

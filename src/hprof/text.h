@@ -70,8 +70,8 @@ void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t b
                                 uint64_t all_bytes);
 
 /*
- * A section that we add after SITES: the estimate of what the counts leave out; 0 objects: there is
- * none.
+ * A section that we add after SITES: the estimate of the objects that the counts do not include.
+ * Writes nothing for 0 objects.
  */
 void hprof_text_not_counted(struct hprof_text *t, uint64_t bytes, uint64_t objects);
 

@@ -12,8 +12,8 @@ void classes_replay(JNIEnv *env);
  */
 jobjectID layer_report_class(JNIEnv *env, jclass class);
 /*
- * Keeps what CLASS_LOAD reports, so that it can be requested for as long as CLASS_UNLOAD is held
- * back, even when the VM unloads the class meanwhile.
+ * Stores the data of CLASS_LOAD, so that the event can be requested until CLASS_UNLOAD is sent,
+ * even if the VM has unloaded the class before.
  */
 void layer_class_remember(JNIEnv *env, jclass class);
 /* Returns true when the class is linked, or is an array or primitive class. */
@@ -41,8 +41,8 @@ bool layer_is_class(jlong id);
  */
 bool layer_class_freed(JNIEnv *env, jlong id);
 /*
- * Called before layer_class_freed, and before the agent may take a lock for that: no event of the
- * code of the class's methods comes any more. Waits for those in progress.
+ * Called before layer_class_freed, and before the agent may take a lock for that: no more events
+ * about the code of the class's methods are sent. Waits for those in progress.
  */
 void layer_class_code_forget(jlong id);
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dumps that an agent requests. */
+/* Dumps that an agent requests. The functions return a JVMPI result code. */
 #pragma once
 
 #include "jvmpi/layer.h"

@@ -4,8 +4,8 @@
  * reported once, by the first thread that needs it. Another thread that needs it at the same time
  * must not name it before the agent knows it, so it waits until the handler has returned. It does
  * not wait where it may hold a lock of the agent that the handler may want: within a handler,
- * within a function of the interface, while it holds a raw monitor, or on a thread of the agent.
- * RequestEvent reports immediately what it names there.
+ * within a function of the interface, while it holds a raw monitor, or on a thread of the agent. In
+ * these places RequestEvent reports immediately the objects that it names.
  */
 #pragma once
 
@@ -25,9 +25,9 @@ struct flight {
 };
 
 /*
- * Returns true when the caller must report what has this key and then call flight_end; *reported is
- * set. Returns false when it has been reported or the caller is already reporting it. Waits while
- * another thread reports it.
+ * Returns true when the caller must report the object, class or thread with this key and then call
+ * flight_end; *reported is set. Returns false when it has been reported or the caller is already
+ * reporting it. Waits while another thread reports it.
  */
 bool flight_begin(struct flight *f, uintptr_t key, atomic_bool *reported);
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What heap walks and collections of the layer need around them. */
+/* Calls that enclose the heap walks and collections of the layer. */
 #pragma once
 
 /*

@@ -23,9 +23,9 @@ struct dumped {
  * thread. Sends nothing; for answers.
  */
 jobjectID id_of(jobject object);
-/* Returns the tag of an object that has one, or NULL. For events that are not sent any more. */
+/* Returns the tag of an object that has one, or NULL. For events that are no longer sent. */
 jobjectID id_given(jobject object);
-/* Makes the id its object's tag, which those of the newest objects are not yet. */
+/* Sets the id as the tag of its object; the ids of the newest objects are not tags yet. */
 void id_tag(jobjectID id);
 /*
  * Like id_of, for events. *ret_unreported: OBJECT_ALLOC has not reported the object, so the caller
@@ -53,7 +53,7 @@ void ids_sweep_begin(void);
 void ids_sweep_end(void);
 /*
  * Enclose the walk itself. Meanwhile no other thread gives ids to objects, and this thread must not
- * use the functions above. What the walk has found must be reported afterwards.
+ * use the functions above. The objects that the walk has found must be reported afterwards.
  */
 void ids_walk_begin(void);
 /*

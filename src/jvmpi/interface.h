@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of functions that agents get, and the mutants of the tests. */
+/*
+ * The table of functions that agents get, and the deliberate defects ("mutations") with which the
+ * tests check themselves.
+ */
 #pragma once
 
 #include "jvmpi/layer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel says of threads of this process. */
+/* The kernel's information about threads of this process. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 /*
  * Returns true when the thread sleeps now and has slept since the previous call with the same
- * *last, which is 0 at first. Returns false where the kernel does not say.
+ * *last, which is 0 at first. Returns false where the kernel does not provide this.
  */
 bool kernel_thread_slept(pid_t tid, uint64_t *last);
 /*

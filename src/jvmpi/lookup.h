@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects of ids. */
+/* Finds objects by their ids. */
 #pragma once
 
 #include "jvmpi/layer.h"
@@ -10,7 +10,7 @@ jobject layer_object_of(JNIEnv *env, jobjectID id);
  * caller's. */
 void layer_id_keep(jobjectID id, jweak ref);
 void layer_id_drop(jobjectID id);
-/* The object now has this id as its tag. */
+/* Records that the object has this id as its tag now. */
 void lookup_add(jlong id, jobject object);
-/* The object is dead. */
+/* Forgets an object that is dead. */
 void lookup_forget(JNIEnv *env, jlong id);

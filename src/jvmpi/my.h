@@ -16,9 +16,9 @@ struct weak_buffer;
 
 struct my {
     /*
-     * Says, to other threads, whether this thread is reporting something: an odd number, which is
-     * another one for each report. It is written with plain stores, because it is seldom read
-     * (settle.c).
+     * Says, to other threads, whether this thread is reporting something: an odd number while it
+     * does, which is different for each report. It is written with plain stores, because it is
+     * seldom read (settle.c).
      */
     _Atomic unsigned *thread_reports;
     unsigned report; /* the last even number */
@@ -28,7 +28,7 @@ struct my {
      * reads a thread's monitors. What the thread allocates and enters meanwhile is not reported.
      * Since JDK 16 such a function first makes, on the thread that calls it, the objects that
      * compiled code has done without, and suspends the threads of that code until it is done. One
-     * of these may hold a lock of ids.c, for which an event of such an object would wait for ever.
+     * of these may hold a lock of ids.c, for which an event of such an object would wait forever.
      * These objects are reported when an event is about to name them.
      */
     int quiet;
@@ -56,7 +56,7 @@ extern __thread struct my my;
 
 /*
  * Returns its address. For each use of `my` next to a call the compiler computes the address again,
- * which takes a call as well; what an event runs through gets it as an argument instead.
+ * which takes a call as well; the functions that handle an event receive it as an argument instead.
  */
 static inline struct my *my_own(void)
 {

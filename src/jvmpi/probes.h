@@ -30,7 +30,7 @@ jint probes_enable(JNIEnv *env, unsigned features);
 enum probe_binding { BIND_SLEEP, BIND_ALL };
 
 void probes_bind(JNIEnv *env, enum probe_binding which);
-/* Called by it. */
+/* Called by the probe class. */
 void sleep_bind(JNIEnv *env);
 void methods_bind(JNIEnv *env);
 /* Sets the flags that probes check before they call, according to the enabled events. */

@@ -14,14 +14,14 @@
  */
 void layer_known_change_begin(void);
 void layer_known_change_end(void);
-/* Enclose the making and the sending of an event that names everything. */
+/* Enclose the construction and the sending of an event that names everything. */
 void layer_known_freeze(void);
 void layer_known_thaw(void);
 
 /*
- * Enclose, between layer_known_freeze and layer_known_thaw, what fails when other threads link
- * classes meanwhile. layer_class_linked, which is called on a thread that has linked a class, waits
- * in between, for 10 seconds at most, except where the caller may hold a lock of the agent.
+ * Enclose, between layer_known_freeze and layer_known_thaw, operations that fail when other threads
+ * link classes meanwhile. layer_class_linked, which is called on a thread that has linked a class,
+ * waits in between, for 10 seconds at most, except where the caller may hold a lock of the agent.
  */
 void layer_classes_freeze(void);
 void layer_classes_thaw(void);
@@ -29,8 +29,8 @@ void layer_class_linked(void);
 
 /*
  * Waits until other threads have finished the reports that they are making now. Does not wait for a
- * thread that cannot go on before the caller does, as when its handler wants a raw monitor that the
- * caller holds.
+ * thread that cannot continue before the caller does, as when its handler wants a raw monitor that
+ * the caller holds.
  */
 void layer_reports_settle(void);
 /*

@@ -14,7 +14,10 @@ extern const struct vm_callbacks compiled_load_events, compiled_unload_events;
 
 /* contended_exit.c, sleep.c, allocations.c */
 jint contended_exit_enable(JNIEnv *env);
-/* The calling thread begins to wait for the object's monitor, or has entered that. */
+/*
+ * Called when the calling thread begins to wait for the object's monitor, and when it has entered
+ * it.
+ */
 void layer_contention_began(jobject object);
 void layer_contention_ended(void);
 jint sleep_enable(JNIEnv *env);

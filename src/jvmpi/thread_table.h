@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 /*
- * A handler that keeps a table of threads changes it under a lock. When it cannot go on, its table
- * has been changed if it has taken a raw monitor.
+ * An agent's handler changes its table of threads under a lock. When the handler cannot continue,
+ * its table is known to have been changed if it has acquired a raw monitor.
  */
 enum thread_table_state { TABLE_UNCHANGED, TABLE_CHANGING, TABLE_CHANGED /* it has taken one */ };
 
@@ -45,8 +45,8 @@ extern __thread struct thread_entry *my_entry;
 
 struct thread_entry *thread_find(JNIEnv *env);
 /*
- * Returns true when the thread's THREAD_END was sent, or is being sent and has been handled as far
- * as can be seen. The calling thread has ended as soon as its own THREAD_END is being sent.
+ * Returns true when the thread's THREAD_END was sent, or is being sent and has apparently been
+ * handled. The calling thread has ended as soon as its own THREAD_END is being sent.
  */
 bool thread_has_ended(struct thread_entry *t);
 /*

@@ -79,10 +79,10 @@ void threads_release(JNIEnv *self, reported_thread_vec *list);
 typedef VEC(jobject) object_vec;
 
 /*
- * JVM TI's walks do not visit the VM's own threads, whose Thread objects may hang on nothing else
- * that they visit. Between these calls references of the layer make them do so: those of the hidden
- * ones of a list, or those of all threads (NULL). Returns false when out of memory; threads_hide
- * must be called anyway.
+ * JVM TI's walks do not visit the VM's own threads, whose Thread objects may not be reachable from
+ * anything else that they visit. Between these calls references of the layer make them reachable:
+ * the objects of the hidden threads of a list, or of all threads (NULL). Returns false when out of
+ * memory; threads_hide must be called anyway.
  */
 bool threads_show(JNIEnv *self, const reported_thread_vec *list, object_vec *held) must_check;
 void threads_hide(JNIEnv *self, object_vec *held);
@@ -115,9 +115,9 @@ void layer_resume_thread(JNIEnv *env);
 void threads_resume_all(void);
 /*
  * Called when the VM begins to end, on the thread that ends it. Since JDK 26 that thread then waits
- * for all callbacks, for a minute at most, and answers no other thread meanwhile, so that it must
- * not find a callback that waits for a thread which asks it for something. Therefore the layer
- * closes now. Suspended threads are resumed, and none is suspended any more.
+ * for all callbacks, for a minute at most, and answers no other thread meanwhile, so no callback
+ * may wait for a thread that requests something from it. Therefore the layer closes now. Suspended
+ * threads are resumed, and none is suspended any more.
  */
 void layer_vm_ends(JNIEnv *env);
 

@@ -10,7 +10,7 @@ struct traces {
     jint n_listed; /* traces of threads that JVM TI lists; those of hidden threads follow */
     JVMPI_CallTrace *all;
     JVMPI_CallFrame *frames; /* the frames of all threads */
-    /* Each frame's method as the VM has it, in the version of the class that is running. */
+    /* The method of each frame in the version of the class that is running. */
     jmethodID *raw;
     jlong *threads; /* ids of the thread objects, by trace */
 };

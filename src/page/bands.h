@@ -12,8 +12,8 @@
 enum { PAGE_BANDS = 20000 };
 
 /*
- * Writes the member "bands" into the open object: the names of kinds and of what happened, and for
- * each kind the times, in ns since time 0 of the timeline. Writes nothing when the recording in
- * `file` has none of them. Returns 0 or -ENOMEM.
+ * Writes the member "bands" into the open object: the names of kinds and events, and for each kind
+ * the times, in ns since time 0 of the timeline. Writes nothing when the recording in `file` has
+ * none of them. Returns 0 or -ENOMEM.
  */
 int page_bands_json(struct json *j, const struct timeline *t, const char *file) must_check;

@@ -12,7 +12,7 @@
 /* Smaller recordings are read quickly enough without a file. */
 enum { PAGE_CACHE_BYTES = 32 << 20 };
 
-/* Returns what the kept data must match, or 0 when nothing is to be kept for this file. */
+/* Returns a key that the kept data must match, or 0 when nothing is kept for this file. */
 uint64_t page_cache_key(const char *path, const struct page_site *site, const char *sources);
 /* Appends the kept data. Returns 0, or a negative errno when there are none that match. */
 int page_cache_get(const char *path, uint64_t key, struct buf *out) must_check;

@@ -13,9 +13,9 @@ enum { PAGE_CALLS = 20000 }; /* maximum number of calls in one page; the rest is
 /*
  * Appends the members for page_source.members: what a recording lost (profile/losses.h), and
  * "trace", "requests", "coverage" and "heap", each only when the file at `path` has it. profile may
- * be NULL; sources is the folder of the program's source files or NULL; served says that the page
- * will ask a server for what it shows of a heap. Returns 1 if the file has any of these four, 0 if
- * not, or a negative errno.
+ * be NULL; sources is the folder of the program's source files or NULL; served: the page will
+ * request the data of a heap from a server. Returns 1 if the file has any of these four, 0 if not,
+ * or a negative errno.
  */
 int page_members(struct buf *out, const char *path, const struct profile *profile,
                  const char *sources, bool served) must_check;

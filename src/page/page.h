@@ -25,7 +25,7 @@ struct page_source {
     const char *path;
     const char *name; /* the name to show for it; NULL means the last component of the path */
     const struct profile *profile;
-    enum profile_metric metric; /* the one that the page shows first */
+    enum profile_metric metric; /* the metric that the page shows first */
     struct profile_filter filter;
     const char *warning; /* what is wrong with the recording, or NULL */
     /* With a filter: the kinds of data that still cover the whole recording, or NULL. */

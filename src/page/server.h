@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers what the page of recordings and heap dumps asks of its server. */
+/* Answers the requests of the page of recordings and heap dumps. */
 #pragma once
 
 #include "serve/server.h"

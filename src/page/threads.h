@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the page asks about threads: the part of the timeline that it shows, and the details of what
- * was clicked.
+ * Answers the page's requests about threads: for the part of the timeline that it shows, and for
+ * details of what the user has clicked.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct page_threads {
     struct timeline_view *view;
     struct critical_path path;
     bool path_in_view; /* its segments are in the view's file */
-    bool sampled;      /* its samples were looked up, at the first request for a segment */
+    bool sampled;      /* the samples of the path were read, at the first request for a segment */
     struct path_samples ran;
 };
 

@@ -9,7 +9,7 @@
  * Writes the member "timeline" into the open object: threads, state changes with their causes,
  * stacks, the critical path, and the tables of monitor statistics. Beyond PAGE_TIMELINE_NODES state
  * changes it contains pictures of them instead (pyramid.h). Beyond PAGE_SEGMENTS segments the path
- * is only in these. Returns 0 or -ENOMEM.
+ * is only in these pictures. Returns 0 or -ENOMEM.
  */
 enum {
     PAGE_TIMELINE_NODES = 400000,

@@ -20,7 +20,7 @@ enum { ATTACH_ARGS = 3, ATTACH_ARG_MAX = 1024, ATTACH_ANSWER_MAX = 64 << 20 };
 #define ATTACH_WORK_NS     (UINT64_C(600) * NS_PER_SECOND)
 #define ATTACH_DUMP_NS     (UINT64_C(7200) * NS_PER_SECOND)
 
-/* What to say when the VM may not be sent the signal that wakes its listener. */
+/* The message when the command has no right to send the VM the signal that wakes its listener. */
 #define VM_NOT_SIGNALLED "it may not be signalled: CAP_KILL is missing"
 
 /* Called about ten times a second while waiting for the answer. */
@@ -30,8 +30,8 @@ struct attach_waiting {
 };
 
 /*
- * How long a caller has waited for a VM. stopped_ns: since when the VM has been stopped; 0: it is
- * not
+ * How long a caller has waited for a VM. stopped_ns: the time since which the VM has been stopped;
+ * 0: it is not stopped
  */
 struct attach_wait {
     uint64_t start_ns, limit_ns, stopped_ns;

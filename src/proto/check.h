@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Determines beforehand what the command can do with a VM, and for everything else names the one
- * right or setting that is missing. The VM is neither asked nor signalled, but files are created in
- * its folders and removed, as an attach would do.
+ * right or setting that is missing. No request and no signal is sent to the VM, but files are
+ * created in its folders and removed, as an attach would do.
  */
 #pragma once
 
@@ -30,12 +30,13 @@ void check_release(struct check checks[CHECKS]);
 uint64_t check_dump_size(const struct vm *vm);
 
 /*
- * Why the VM's counters (vm_counters) cannot be read, which is known not to work; half a sentence.
+ * Returns why the VM's counters cannot be read, as half a sentence. To be called after vm_counters
+ * has failed.
  */
 const char *check_why_no_counters(const struct vm *vm);
 
 /*
- * True when the process runs an image that GraalVM's native-image made of a Java program: it is
- * not a VM that takes agents.
+ * True when the process runs an image that GraalVM's native-image made of a Java program: it is not
+ * a VM that can load agents.
  */
 bool check_is_native_image(pid_t pid);

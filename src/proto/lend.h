@@ -8,7 +8,7 @@
  *
  * The C library identifies a library that it has loaded by the path with which it was loaded. The
  * path therefore stands in the memory file's name, by which later commands find it in the VM's
- * mappings. It serves them after the lender has ended.
+ * mappings. They can use the library even after the lender has ended.
  */
 #pragma once
 
@@ -24,16 +24,15 @@ struct lender {
 
 /*
  * Starts a lender of these contents. path (size bytes) receives the VM's name for the library;
- * `hash` distinguishes builds. Returns 0, or a negative errno and appends the rest of a
- * sentence to `why`: -EPERM when CAP_SYS_ADMIN is missing, which entering the VM's namespaces
- * takes.
+ * `hash` distinguishes builds. Returns 0, or a negative errno and appends the rest of a sentence to
+ * `why`: -EPERM when CAP_SYS_ADMIN is missing, which is needed to enter the VM's namespaces.
  */
 int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t len, char *path,
                  size_t size, struct lender *ret, struct buf *why) must_check;
 void lender_release(struct lender *l);
 
 /*
- * The path of a library that was lent, of which base_name is the last component of the name that
- * /proc/PID/maps has for it. False for other files.
+ * Stores the path of a library that was lent, given the last component of its name in
+ * /proc/PID/maps. Returns false for other files.
  */
 bool lend_path(const char *base_name, char *path, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a VM's command line and files say of it when it publishes no counters: with
+ * Reads from a VM's command line and files what it does not publish in counters: with
  * -XX:-UsePerfData, with a user that has no name, or without a /tmp.
  */
 #pragma once
@@ -14,8 +14,7 @@
 size_t unpublished_main(const char *words, size_t len);
 
 /*
- * The version that the file `release` of its JDK or JRE names, or libjvm.so where there is no such
- * file; allocated by malloc, or NULL. Only
- * vm->pid and vm->root_fd and its user need be known.
+ * Returns the version in the file `release` of its JDK or JRE or, without such a file, in
+ * libjvm.so; allocated by malloc, or NULL. Uses only the pid, the root_fd and the user of `vm`.
  */
 char *unpublished_version(const struct vm *vm);

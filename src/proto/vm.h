@@ -25,10 +25,11 @@ struct vm {
      * line says which it is
      */
     char *command;
-    char *version;        /* such as "25.0.1+8-LTS" or "1.8.0_504"; NULL when not published */
-    bool other_root;      /* it has another root folder than we: a container or a chroot */
-    bool other_container; /* in lists: it runs in another container than we */
-    bool other_tmp;       /* it has another /tmp than we: a container, or systemd's PrivateTmp= */
+    char *version;   /* such as "25.0.1+8-LTS" or "1.8.0_504"; NULL when not published */
+    bool other_root; /* it has another root folder than this process: a container or a chroot */
+    bool other_container; /* in lists: it runs in another container than this process */
+    /* it has another /tmp than this process: a container, or systemd's PrivateTmp= */
+    bool other_tmp;
     bool attach_disabled; /* -XX:+DisableAttachMechanism */
     /*
      * Nothing proves that it takes SIGQUIT as a request to attach: it publishes no counters, its
@@ -36,10 +37,11 @@ struct vm {
      */
     bool unproven;
     bool listens;    /* an attach listener has made its socket, or an earlier VM has left it */
-    bool takes_quit; /* SIGQUIT, which wakes the attach listener, does not kill it */
+    bool takes_quit; /* it handles SIGQUIT, which wakes the attach listener */
     /*
-     * It takes no SIGQUIT, or the program itself takes it, and no listener has made its socket, as
-     * with -Xrs one does when the VM starts: the VM is still starting, or its socket was removed
+     * SIGQUIT would kill it or reach the program itself, and there is no socket of an attach
+     * listener (with -Xrs a VM creates one when it starts): the VM is still starting, or the socket
+     * was removed
      */
     bool dies_of_quit;
     bool without_signals; /* -Xrs */

@@ -13,11 +13,12 @@
 #include <sys/stat.h>
 
 /*
- * Takes on the VM's user, group and supplementary groups, if we are root and the VM is not, until
- * vm_user_leave(). Must not be used by several threads at once. Returns 0 or a negative errno.
+ * Switches to the VM's user, group and supplementary groups until vm_user_leave(), if this process
+ * is root and the VM is not. Must not be used by several threads at once. Returns 0 or a negative
+ * errno.
  */
 int vm_user_enter(const struct vm *vm) must_check;
-/* What to say when vm_user_enter, or what opens files by it, returns -EPERM. */
+/* The message when vm_user_enter, or a function that uses it to open files, returns -EPERM. */
 #define VM_USER_REFUSED "its user cannot be taken on: CAP_SETUID and CAP_SETGID are missing"
 void vm_user_leave(void);
 
@@ -31,14 +32,14 @@ int vm_open(const struct vm *vm, const char *path, int flags, mode_t mode) must_
  */
 int vm_open_folder(const struct vm *vm, const char *path) must_check;
 /*
- * Opens what lies at a path of the VM with our own rights (O_PATH), only to compare it and never to
+ * Opens a path of the VM with the rights of this process (O_PATH), only to compare it and never to
  * read it.
  */
 int vm_locate(const struct vm *vm, const char *path) must_check;
 
 /*
- * Opens for reading what the VM was asked to write at `path`, which must be a regular file of the
- * VM's user. Returns a descriptor, or a negative errno with a sentence in `why`.
+ * Opens for reading the file that the VM was asked to write at `path`, which must be a regular file
+ * of the VM's user. Returns a descriptor, or a negative errno with a sentence in `why`.
  */
 int vm_open_written(const struct vm *vm, const char *path, struct buf *why) must_check;
 /* True when the file begins like a recording (.jfr) or like HPROF output. */
@@ -46,5 +47,8 @@ bool vm_file_is_output(int fd);
 
 /* Removes a file of the VM with the rights of its user. Returns 0 or a negative errno. */
 int vm_unlink(const struct vm *vm, const char *path);
-/* True when `path`, which is absolute, names the same file or folder for the VM as for us. */
+/*
+ * True when `path`, which is absolute, names the same file or folder for the VM as for this
+ * process.
+ */
 bool vm_sees(const struct vm *vm, const char *path);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What both servers do with connections. Those that have not shown the token yet, or whose request
- * is not complete, are listed, newest first. Beyond a limit the oldest one is ended, so that idle
- * connections keep nobody out. Everything here is used by the daemon's thread only.
+ * is not complete, are listed, newest first. Beyond a limit the oldest one is closed, so that idle
+ * connections do not prevent new ones. Everything here is used by the daemon's thread only.
  */
 #pragma once
 
@@ -32,7 +32,10 @@ void connection_add(struct connection_list *list, struct connection *g);
 /* The callback for connections that begin and end; `list` receives those that begin. */
 void connection_notice(void *list, struct MHD_Connection *c, void **socket_context,
                        enum MHD_ConnectionNotificationCode what);
-/* Returns NULL if there was no memory for it; its requests are then refused. */
+/*
+ * Returns the record of a connection, or NULL if there was no memory for it; its requests are then
+ * refused.
+ */
 struct connection *connection_of(struct MHD_Connection *c);
 
 /*

@@ -18,7 +18,7 @@ struct intake_request {
     /* The body: a file without a name, or -1 when there is none. */
     int body;
     size_t body_len;
-    /* for the functions below, and what `admit` returned */
+    /* for the functions below; and the result of `admit` */
     const void *connection;
     const void *admitted;
 };
@@ -69,5 +69,5 @@ enum {
 /* Starts listening in threads of its own. Returns 0 or a negative errno; *ret_port is the port. */
 int intake_start(struct intake **ret, const struct intake_options *options,
                  uint16_t *ret_port) must_check;
-/* Finishes the requests in progress; the others are answered that the client should try again. */
+/* Finishes the requests in progress; the others get the answer that the client should try again. */
 void intake_stop(struct intake *in);

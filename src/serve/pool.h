@@ -16,7 +16,7 @@ struct pool;
 /* The part of a job that the pool uses; the rest belongs to the caller. */
 struct pool_job {
     struct pool_job *next;
-    uint64_t after; /* not to be tried before this many jobs have finished */
+    uint64_t after; /* the job is not tried before this many jobs have finished */
 };
 
 /*

@@ -45,7 +45,7 @@ struct server_options {
 /*
  * A connection shows the token with its first request. Until then it has SERVER_UNPROVEN_S seconds,
  * and at most SERVER_UNPROVEN such connections may exist: one more ends the oldest of them, so that
- * holding connections open keeps nobody else out.
+ * holding connections open does not prevent others from connecting.
  */
 enum { SERVER_CONNECTIONS = 512, SERVER_UNPROVEN = 256, SERVER_UNPROVEN_S = 5 };
 

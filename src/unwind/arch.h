@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk must know about a processor. Both descriptions are compiled everywhere, so that the
+ * The processor-specific parts of a walk. Both descriptions are compiled everywhere, so that the
  * one for aarch64 is tested on images on x86-64 too. Only the function that reads a signal's
  * context is specific to the machine.
  */
@@ -59,8 +59,8 @@ struct arch {
 
     /*
      * Returns the state of the frame at pc in code that is entered at `entry`, ends at `end`, and
-     * whose complete frame has frame_bytes. The compiler says that the frame is complete from
-     * `complete` on.
+     * whose complete frame has frame_bytes. complete: the address from which on the frame is
+     * complete, according to the compiler.
      */
     enum frame_state (*compiled_state)(const struct memory *m, uint64_t pc, uint64_t entry,
                                        uint64_t complete, uint64_t end, int32_t frame_bytes);

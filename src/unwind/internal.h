@@ -98,8 +98,8 @@ struct walk {
     struct notes *notes;      /* NULL: nothing is kept */
     struct walk_words *words; /* NULL: none are noted */
     /*
-     * where the frame pointer was read; it is not noted until a frame is found through it; 0: it
-     * has been noted
+     * where the frame pointer was read; this word is noted only when a frame is found through it;
+     * 0: it has been noted
      */
     uint64_t fp_at;
     uint64_t chunk_low, chunk_high; /* of a snapshot: frames in the heap; equal: none are known */
@@ -153,7 +153,7 @@ bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *r
 
 /*
  * Notes a word as it was read: deoptimization may replace a return address at any time, by one that
- * tells less.
+ * contains less information.
  */
 static inline void walk_note(const struct walk *k, uint64_t address, uint64_t word)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recognizes a stack of the calling thread without walking it. Programs reach the same places again
- * and again, in loops, and then the words on the stack that a walk reads, and the code to which
- * they point, are those of an earlier walk. Comparing them takes a tenth of a walk's time. Nothing
- * is assumed about what the thread did meanwhile: a walk is a function of exactly what is compared.
- * It read these words one after the other, each at a place that follows from those before it, and
- * it would read them again and take the same steps.
+ * Recognizes a stack of the calling thread without walking it. Programs often reach the same places
+ * again, in loops. Then the words on the stack that a walk reads, and the code to which they point,
+ * are those of an earlier walk, and comparing them takes a tenth of a walk's time. Nothing is
+ * assumed about what the thread did meanwhile, because the result of a walk depends on exactly
+ * these words and this code: each word is read at a place that follows from the words before it, so
+ * a new walk would take the same steps.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * What earlier walks have found at return addresses and interrupted instructions in compiled code:
  * the size of the frame and the methods that are inlined there. The cost of a walk is cache misses,
- * not instructions. Finding this out again touches a dozen cache lines for each frame, one after
+ * not instructions. Determining this again touches a dozen cache lines for each frame, one after
  * the other; a site takes one or two, and the sites of the next part of the stack are prefetched
  * together. A site is valid while the same compilation is at the same place, identified by its
  * method and compile id, which the VM never reuses. Code to which a frame returns is not freed, and
@@ -38,10 +38,10 @@ struct site {
 _Static_assert(sizeof(struct site) == 128, "two cache lines");
 
 /*
- * The same for a Method: where its bytecode is, and its check. It is valid while everything that
- * the check is made of is unchanged: the memory of an unloaded class may be reused by a class that
- * is identical, pointer for pointer. While no class is unloaded (hotspot/unloads.h), less needs to
- * be compared.
+ * The same for a Method: where its bytecode is, and its check. It is valid while everything from
+ * which the check is computed is unchanged: the memory of an unloaded class may be reused by a
+ * class that is identical, pointer for pointer. While no class is unloaded (hotspot/unloads.h),
+ * less needs to be compared.
  */
 struct known_method {
     _Atomic uint32_t version;

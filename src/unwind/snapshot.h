@@ -16,8 +16,8 @@
  *   its class was redefined, the method was freed, and another method was created there into whose
  *   bytecodes the frame's pointer happens to lead. Even then the frame is right if that is the next
  *   version of the same method.
- * - Frames of a virtual thread in the heap are copied too, where that can be (walk_chunks) and the
- *   thread runs Java or native code.
+ * - Frames of a virtual thread in the heap are copied too, if that is possible (walk_chunks) and
+ * the thread runs Java or native code.
  */
 #pragma once
 

@@ -29,5 +29,8 @@ void symbols_free(struct symbols *s);
  * are copied unchanged. Returns ret.
  */
 const char *symbols_plain_name(const char *symbol, char *ret, size_t size);
-/* Finds out where an address lies. Returns 0 or -ENOMEM. One thread at a time. */
+/*
+ * Finds the library and the function that contain an address. Returns 0 or -ENOMEM. One thread at a
+ * time.
+ */
 int symbols_find(struct symbols *s, uint64_t address, struct symbol_place *ret) must_check;

@@ -125,9 +125,9 @@ int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java
                size_t size) must_check;
 
 /*
- * Where a mounted virtual thread's frames are that have not been thawed: in the last chunk of its
- * continuation. Offsets are in bytes; when `narrow`, references in objects are shifted 32-bit
- * numbers relative to oop_base.
+ * Where the frames of a mounted virtual thread that have not been thawed are stored: in the last
+ * chunk of its continuation. Offsets are in bytes; when `narrow`, references in objects are shifted
+ * 32-bit numbers relative to oop_base.
  */
 struct walk_chunks {
     uint64_t oop_base;
@@ -165,10 +165,11 @@ struct walk_start {
 };
 
 /*
- * What determines the frames of a stack, from the last Java frame on: where Java was left, the
- * words that a walk has read on the stack, and the code to which these point: compilations, and the
- * methods of interpreted frames, by the ids of their frames. As long as all of it is the same, so
- * are the frames (unwind/known.h). When there is too much of it, n is WALK_WORDS_MAX + 1.
+ * The data that determine the frames of a stack, from the last Java frame on: where the thread left
+ * Java, the words that a walk has read on the stack, and the code to which these point:
+ * compilations, and the methods of interpreted frames, by the ids of their frames. As long as all
+ * of it is the same, so are the frames (unwind/known.h). When there is too much of it, n is
+ * WALK_WORDS_MAX + 1.
  */
 enum { WALK_WORDS_MAX = 200, WALK_CODES_MAX = 80, WALK_METHODS_MAX = 60 };
 
@@ -186,7 +187,8 @@ unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags,
                         struct walk_end *ret_end);
 
 /*
- * Prefetches what such a walk begins with. Async-signal-safe; call it some time before walk_stack.
+ * Prefetches the data that such a walk reads first. Async-signal-safe; call it some time before
+ * walk_stack.
  */
 void walker_fetch(const struct walker *w, const void *context);
 /*

@@ -5,7 +5,7 @@
 #include "heap/heap.h"
 
 /*
- * Appends a value that consists of several fields: dates, string builders, large numbers,
- * addresses. Returns false when the object is none of these.
+ * Appends the value of an object that consists of several fields: dates, string builders, large
+ * numbers, addresses. Returns false when the object is none of these.
  */
 bool heap_shown(const struct heap *h, uint64_t i, struct buf *b);

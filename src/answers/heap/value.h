@@ -23,8 +23,8 @@ void heap_describe(const struct heap *h, uint64_t i, struct buf *b);
 /* Appends "Class" and the value. */
 void heap_describe_short(const struct heap *h, uint64_t i, struct buf *b);
 /*
- * Finds the object with an address, or n for "root". Returns 0, or the exit status after
- * answer_refuse.
+ * Finds the object that `text` names by its address; for "root" *ret is the virtual root, number
+ * heap.n. Returns 0, or the exit status after answer_refuse.
  */
 int heap_object_named(const struct heap_call *c, const char *text, uint64_t *ret);
 /* Appends the name of the field, element or static through which `from` refers to `to`. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the command and the page's server answer about the requests of a recording: how long those
- * of each name took and why, and what the slow ones did that the typical ones did not do.
+ * Answers of the command and the page's server about the requests of a recording: how long those of
+ * each name took and why, and how the slow ones differ from the typical ones.
  */
 #pragma once
 
@@ -64,9 +64,9 @@ extern const struct request_quantile_row {
 
 /* Returns the cause that costs most of a name's time. */
 enum request_cause request_most(const struct name_sums *s);
-/* Returns a sum's part of each request. */
+/* Returns the mean of a sum over the requests of a name. */
 uint64_t request_each(double sum, const struct name_sums *s);
-/* Returns the part of a whole, 0 of nothing. */
+/* Returns ns / whole, or 0 if `whole` is 0. */
 double request_part_of(double ns, double whole);
 /*
  * Returns the length of the time in which the requests of the table, or of one of its names, could
@@ -88,8 +88,8 @@ struct request_groups {
 int request_groups_collect(struct request_view *v, struct request_groups *ret) must_check;
 void request_groups_release(struct request_groups *g);
 /*
- * Answers what the latencies would be without each of the first causes. Returns for how many, or
- * -ENOMEM.
+ * Computes what the latencies would be without each of the first causes. Returns the number of
+ * causes, or -ENOMEM.
  */
 int request_group_without(const struct request_view *v, const struct request_group *g,
                           struct request_without ret[REQUEST_CAUSES_ANSWERED]);
@@ -101,7 +101,10 @@ const struct request *request_slowest(const struct request_view *v, const struct
 
 /* Appends a number such as "6,000". */
 void request_put_count(struct buf *b, uint64_t n);
-/* Appends what made them wait: ": held by thread compactor in Store.compact, 118 of 119 ms". */
+/*
+ * Appends what the requests waited for: ": held by thread compactor in Store.compact, 118 of 119
+ * ms".
+ */
 void request_put_culprit(struct buf *b, const struct group_cause *c);
 /* Appends one sentence about a group: how many requests are slow, and what most of them did. */
 void request_put_group(struct buf *b, const struct request_view *v, const struct request_group *g);

@@ -22,12 +22,15 @@ struct vm_origin {
 };
 
 /*
- * Fills in what is known of a VM: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, the names that
- * Kubernetes' downward interface is usually given (POD_NAME, POD_NAMESPACE, NODE_NAME ...), the
- * container, and otherwise the main class or jar, this machine's name and the process.
+ * Fills in what is known about a VM, from OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, the names
+ * that Kubernetes' downward interface is usually given (POD_NAME, POD_NAMESPACE, NODE_NAME ...),
+ * the container, and otherwise the main class or jar, this machine's name and the process.
  */
 void vm_origin_read(struct vm_origin *ret, const struct vm *vm);
-/* Sets a label, or what it stands for: service.name, service.version, host.name ... */
+/*
+ * Sets a label, or the member of the origin for which a key such as service.name, service.version
+ * or host.name stands.
+ */
 void vm_origin_set(struct vm_origin *o, const char *key, const char *value);
 /* Appends "service=...&version=...&label=..." for a URL. */
 void vm_origin_query(const struct vm_origin *o, struct buf *to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends what waits in a spool to a collector, and asks one. */
+/* Sends the uploads in a spool to a collector, and requests answers from it. */
 #pragma once
 
 #include "base/buf.h"
@@ -15,14 +15,14 @@ struct sender {
 /* Returns whether a text can be the address of a collector, http://HOST:PORT. */
 bool sender_is_url(const char *text);
 /*
- * url is the collector's address, and token the text that it asks for, "@FILE" to read it from a
+ * url is the collector's address, and token the text that it requires, "@FILE" to read it from a
  * file, or NULL. Returns 0, or the exit status after a complaint.
  */
 int sender_open(struct sender *s, const char *url, const char *token);
 void sender_release(struct sender *s);
 /*
- * Sends uploads in their order until one cannot be taken now. One that will never be taken is
- * removed, with a complaint.
+ * Sends uploads in order until the collector cannot accept one now. An upload that it will never
+ * accept is removed, with a complaint.
  */
 void sender_send(struct sender *s, struct spool *spool);
 /* Gets path, with its query, from the collector. Returns 0 or the exit status. */

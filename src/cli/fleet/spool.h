@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps uploads in files until the collector has accepted them: NUMBER.jfr and NUMBER.query, of
- * which the second is written last and removed first, so that an upload is there as a whole or not
- * at all.
+ * which the second is written last and removed first, so that an upload exists completely or not at
+ * all.
  */
 #pragma once
 
@@ -27,11 +27,14 @@ struct spool {
  */
 int spool_open(struct spool *s, const char *folder, uint64_t limit) must_check;
 void spool_close(struct spool *s);
-/* The name of the body's file, to be written before spool_commit. path has 600 bytes. */
+/*
+ * Stores the name of the body's file, which must be written before spool_commit. path has 600
+ * bytes.
+ */
 void spool_body(const struct spool *s, uint64_t number, char *path);
 /*
- * Adds the upload whose body is there, with the query of its URL. Removes the oldest ones beyond
- * the limit. Returns 0 or a negative errno.
+ * Adds the upload whose body has been written, with the query of its URL. Removes the oldest
+ * uploads beyond the limit. Returns 0 or a negative errno.
  */
 int spool_commit(struct spool *s, const char *query) must_check;
 
@@ -41,6 +44,6 @@ struct spool_list {
 };
 
 int spool_list(const struct spool *s, struct spool_list *ret) must_check;
-/* The query of an upload; the caller frees it. */
+/* Reads the query of an upload, which the caller frees. Returns 0 or a negative errno. */
 int spool_query(const struct spool *s, uint64_t number, char **ret) must_check;
 void spool_remove(const struct spool *s, uint64_t number);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options --request and --slowest of commands that show something else of a recording. */
+/*
+ * The options --request and --slowest, with which other commands limit what they show to certain
+ * requests.
+ */
 #pragma once
 
 #include "analysis/request_groups.h"

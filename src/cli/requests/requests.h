@@ -8,8 +8,8 @@
 extern const struct arg_set request_now_set; /* of `jvmscope slow`; fills a request_options */
 
 /*
- * Checks that each alternative of a pattern is a name of requests. part: other options have left
- * requests out. Returns 0, or the exit status after a complaint.
+ * Checks that each alternative of a pattern is a name of requests. part: requests were excluded by
+ * other options. Returns 0, or the exit status after a complaint.
  */
 int request_names_check(const struct requests *r, const char *path, const char *pattern, bool part);
 /*
@@ -18,8 +18,8 @@ int request_names_check(const struct requests *r, const char *path, const char *
  */
 int requests_missing(const char *path);
 /*
- * Loads the file that an operand names. reported: the end of the recording has said that it holds
- * no requests. Returns 0, or the exit status after a complaint.
+ * Loads the file that an operand names. reported: it was reported at the end of the recording that
+ * it contains no requests. Returns 0, or the exit status after a complaint.
  */
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
                       bool reported);
@@ -31,7 +31,7 @@ bool request_options_check(const struct request_options *o, const char *command)
 void print_frames_ref(const struct request_view *v, const struct frames_ref *f, size_t limit,
                       int indent);
 
-/* Says how many requests are missing where the figures do not include them. */
+/* Prints how many requests the figures do not include, if any. */
 void requests_print_not_kept(const struct request_view *v);
 /* brief: only what fits on one screen, without stacks. */
 int requests_slow(struct request_view *v, bool brief);

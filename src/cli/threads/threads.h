@@ -45,9 +45,9 @@ void thread_view_select_end(struct thread_view *v);
  */
 int thread_view_no_path(const struct thread_view *v, const char *what, int r);
 
-/* How many rows of a table are shown. */
+/* Returns the maximum number of rows of a table. */
 size_t thread_view_limit(const struct thread_view *v);
-/* Says below a table that `left` rows of it are not shown; nothing when it is 0. */
+/* Prints below a table that `left` rows of it are not shown; nothing when it is 0. */
 void thread_view_left_out(size_t left, const char *nouns);
 
 /*
@@ -56,14 +56,13 @@ void thread_view_left_out(size_t left, const char *nouns);
  */
 int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table *ret);
 /*
- * Returns whether a table says that owners of a class's locks are unknown; row: what is known of
- * it, or NULL. Waits of less than a thousandth of the time are ignored, as in what-if.
+ * Returns whether a table should state that owners of a class's locks are unknown. row: the class's
+ * row, or NULL. Waits of less than a thousandth of the time are ignored, as in what-if.
  */
 bool thread_view_is_unknown(const struct thread_view *v, const struct tl_unowned *row);
-/* Says so below a table of locks: a line for each class of locks. */
+/* Prints a line about each such class below a table of locks. */
 void thread_view_say_unknown(const struct thread_view *v, const struct unknown_table *u);
-/* Writes the same of one class as two members of an object, for a lock; row: NULL if it has none.
- */
+/* Writes the same about one class as two members of the open object; row may be NULL. */
 void json_unknown_owners(struct json *j, const struct tl_unowned *row);
 
 /* Writes a stack as a JSON array of "package.Class.method:line". */
@@ -72,11 +71,11 @@ void json_frames(struct json *j, const struct timeline *t, uint32_t stack);
 void json_some_frames(struct json *j, const struct timeline *t, uint32_t first, uint32_t n);
 /* Writes a thread's name or null. */
 void json_thread(struct json *j, const struct timeline *t, uint32_t thread);
-/* Writes what was built to standard output. Returns the exit status. */
+/* Writes the finished JSON to standard output. Returns the exit status. */
 int json_print(struct buf *b);
 /*
- * Writes a part of what may be gigabytes; a small part waits until there is more. Returns 0 or a
- * negative errno.
+ * Writes a part of a large output to standard output; a small part is kept until there is more.
+ * Returns 0 or a negative errno.
  */
 int json_print_part(struct buf *b) must_check;
 

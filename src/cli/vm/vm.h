@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the command `vm` shows of a recording: groups of what the VM did, as text and as JSON. */
+/* What the command `vm` shows: the VM's activity in groups, as text and as JSON. */
 #pragma once
 
 #include "base/json.h"
@@ -9,7 +9,7 @@
 struct vm_group {
     uint32_t name, cause; /* for vm_text */
     uint64_t n, total_ns, sync_ns, longest_ns, longest_sync_ns, freed;
-    uint64_t with_heap; /* the collections of which it is known what they freed */
+    uint64_t with_heap; /* the number of collections for which the freed bytes are known */
     bool concurrent;    /* phases that run concurrently with the program */
 };
 
@@ -34,9 +34,10 @@ struct vm_view {
     VEC(uint32_t) late;      /* safepoints that were slow to reach, the slowest first */
     struct vm_totals totals; /* of safepoints */
     uint64_t pause_ns, pause_longest_ns;
-    uint64_t allocated;    /* bytes between collections that report the use of the heap */
-    const char *heap_note; /* why that and what was freed may be wrong; NULL: they are right */
-    char rounding[256];    /* heap_note, if it has a figure */
+    uint64_t allocated; /* bytes between collections that report the use of the heap */
+    /* why `allocated` and the freed bytes may be wrong; NULL: they are right */
+    const char *heap_note;
+    char rounding[256]; /* heap_note, if it has a figure */
 };
 
 /* Computes everything else from `v`. Returns 0 or -ENOMEM. */
@@ -51,25 +52,31 @@ static inline bool vm_stops_known(const struct vm_view *w)
     return w->v.has_totals || w->v.safepoint_ends || !w->v.safepoints.len;
 }
 
-/* What a count has grown between its first and its last reading. */
+/* Returns by how much a count has grown between its first and its last reading. */
 static inline uint64_t vm_grown(const struct vm_figure *f)
 {
     return f->n > 1 ? f->last - MIN(f->first, f->last) : 0;
 }
 
-/* How many compilations there were: those that are known one by one may be more than counted. */
+/*
+ * Returns the number of compilations; the recording may contain more single ones than the VM's
+ * counter shows.
+ */
 static inline uint64_t vm_compiled(const struct vm_view *w)
 {
     return MAX(vm_grown(&w->v.figures[VM_COMPILATIONS]), (uint64_t)w->v.compilations.len);
 }
 
-/* How long the chosen interval is known to be counted: from its first reading to its last one. */
+/*
+ * Returns the time in ns from a figure's first reading to its last one, for which its count is
+ * known.
+ */
 static inline uint64_t vm_counted_ns(const struct vm_figure *f)
 {
     return f->n > 1 ? (uint64_t)MAX(f->last_ns - f->first_ns, INT64_C(0)) : 0;
 }
 
-/* The frame in which the thread that was late to the safepoint ran; NULL if unknown. */
+/* Returns the frame in which the last thread to reach the safepoint ran; NULL if unknown. */
 static inline const struct vm_frame *vm_late_frame(const struct vm_view *w,
                                                    const struct vm_safepoint *s)
 {
@@ -81,5 +88,5 @@ void vm_view_process_json(const struct vm_view *w, struct json *j);
 void vm_view_process_text(const struct vm_view *w);
 /* Writes a key and its text; null for VM_NONE. */
 void vm_key_text(const struct vm_view *w, struct json *j, const char *key, uint32_t text);
-/* A time in ns since the recording's start; 0 for what began before it. */
+/* Converts a time into ns since the recording's start; 0 for times before it. */
 uint64_t vm_since_start(const struct vm_view *w, int64_t ns);
