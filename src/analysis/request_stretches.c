@@ -198,8 +198,8 @@ static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t
 }
 
 /*
- * Returns whether something shows that the thread ran for ns of this time, in which no wait of it
- * was recorded. Other recorders leave out short waits.
+ * Returns whether something shows that the thread ran for `ns` nanoseconds between two times
+ * between which it has no recorded wait. Other recorders leave out short waits.
  */
 static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                     uint64_t ns)
@@ -337,7 +337,10 @@ static int add_piece(struct request_ledger *l, struct request_parts *p,
     return ledger_add_part(p, part);
 }
 
-/* Returns the thread's last class load, or the last safepoint, that overlaps a time; NULL: none. */
+/*
+ * Returns the thread's last class load, or the last safepoint, that overlaps a time, or NULL when
+ * there is none.
+ */
 static const struct request_span *last_span(const struct request_ledger *l, uint64_t id,
                                             enum request_span_kind kind, uint64_t start,
                                             uint64_t end)

@@ -98,7 +98,7 @@ static void sum_firsts(const struct timeline *t, uint64_t *first)
 
 /*
  * Returns the position at which the holds of each thread begin, followed by the end of the last
- * ones; NULL without memory.
+ * ones; NULL when out of memory.
  */
 static uint64_t *firsts(const struct timeline *t, const struct holds *h)
 {

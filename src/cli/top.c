@@ -322,7 +322,10 @@ static int by_cpu(const void *a, const void *b)
                                   : (x->cpu_ns < y->cpu_ns) - (x->cpu_ns > y->cpu_ns);
 }
 
-/* Replaces the tasks' times by what they used since the last sample, and sorts by it. */
+/*
+ * Replaces the CPU times of the tasks by the CPU time that they used since the last sample, and
+ * sorts the tasks by that.
+ */
 static void since(struct sample *now, const struct sample *before)
 {
     struct map old = {0};

@@ -49,7 +49,7 @@ static int bad(struct buf *why, const char *key, const char *value)
     return -EINVAL;
 }
 
-/* Reads "key=value". with_names: a key that the choice has a member for sets that member. */
+/* Reads "key=value". with_names: a key for which the choice has a member sets that member. */
 static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct arena *arena,
                       const char *text, bool with_names, struct buf *why)
 {
@@ -162,7 +162,7 @@ int ask_check(const struct ask_param *params, size_t n, struct buf *why)
 
 /*
  * Writes a metric's sums: "cpu_samples" and "cpu_ns", the number of samples without a time, the
- * number of readings of a clock, and the time that rests on them.
+ * number of readings of a clock, and the time that was computed from these readings.
  */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum)
 {

@@ -92,7 +92,7 @@ static int on_series(void *context, const struct store_series *s)
     return passed == x->passed && passed < x->n && value ? names_add(&x->names, value) : 0;
 }
 
-/* " of service shop, version 1.8": the filters that leave something. */
+/* Writes the filters that leave something, such as " of service shop, version 1.8". */
 static void put_passed(struct buf *to, const struct explaining *x)
 {
     for (size_t i = 0; i < x->passed; i++)
@@ -173,7 +173,7 @@ static int look_at(struct explaining *x, int64_t from_s, int64_t to_s, int64_t s
     return e;
 }
 
-/* Collects it anew, in the time that is chosen or at any time. */
+/* Collects the names again, in the chosen time or at any time. */
 static int look(struct explaining *x, bool in_range, bool requests)
 {
     const struct fleet_choice *c = x->choice;
@@ -182,7 +182,9 @@ static int look(struct explaining *x, bool in_range, bool requests)
     return look_at(x, in_range ? c->from_s : 0, in_range ? c->to_s : 0, c->step_s, requests);
 }
 
-/* Blocks of whole hours say the hour of the first and the last profile; details say it better. */
+/*
+ * Blocks of whole hours say the hour of the first and the last profile; finer blocks give the time.
+ */
 static int refine_times(struct explaining *x, bool requests)
 {
     const int64_t hour_s = store_resolution_s[STORE_RESOLUTIONS - 1];

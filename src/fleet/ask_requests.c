@@ -168,7 +168,7 @@ static int on_finding(void *context, const struct store_finding *f)
     return 0;
 }
 
-/* A recording that was removed is null. */
+/* A recording that was removed is written as null. */
 static void put_slow(struct asker *a, const struct slow_request *s)
 {
     const struct ask_kept *kept = a->kept;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the VMs did by themselves, by service and version. */
+/* Answers what the VMs did apart from running the program, by service and version. */
 #include "base/latency.h"
 #include "fleet/ask.h"
 #include "fleet/figures.h"

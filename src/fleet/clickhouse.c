@@ -34,10 +34,10 @@ static const struct {
                    "ReplacingMergeTree(seen) ORDER BY hash", "hash"},
 
 /*
- * In steps of 10 s, what a question wants is short, and so each 5 min are together.
+ * In steps of 10 s queries are for short times, so the rows of each 5 min are stored together.
  *
- * Blocks are as in SQLite, but with hashes of stacks and requests. They are long rows: with few of
- * them in a granule little is read that is not asked for.
+ * Blocks are as in SQLite, but with hashes of stacks and requests. Their rows are long, and a
+ * granule has few of them, so that a query reads little more than it needs.
  */
 #define BLOCK_OF "samples UInt64, weight UInt64, entries UInt32, data String"
 #define BY_DAY   " PARTITION BY toYYYYMMDD(toDateTime(start, 'UTC'))"
@@ -95,7 +95,7 @@ static const struct {
 /* 2: requests have a kind. 3: samples are in blocks, and those of 5 min and 1 h are merged. */
 enum { SCHEMA_VERSION = 3 };
 
-/* The names of the tables of the whole cluster. */
+/* The names of the tables that extend over the whole cluster. */
 static const char *const all_tables[CH_TABLES] = {
     "all_type",       "all_request",     "all_frame",      "all_stack",      "all_series",
     "all_block_10s",  "all_block_new",   "all_block_5m",   "all_block_1h",   "all_program_5m",
@@ -126,7 +126,10 @@ static void put_encoded(struct buf *to, const char *text)
     }
 }
 
-/* "Code: 243, e.displayText() = ..."; from version 20 on a header has it as well. */
+/*
+ * Returns the negative errno for an error's text, such as "Code: 243, e.displayText() = ...". From
+ * version 20 on a header contains the code as well.
+ */
 static int error_of(const char *text)
 {
     static const int later[] = {159, 164, 202, 209, 210, 241, 242, 252, 279, 319, 425};

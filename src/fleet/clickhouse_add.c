@@ -47,12 +47,15 @@ static bool is_needed(struct making *m, enum clickhouse_table table, uint64_t ke
 {
     if (is_known(m, table, key))
         return false;
-    /* Without memory it is inserted again. */
+    /* If there is no memory for the key, the row is inserted again later. */
     (void)!vec_push(&m->to->keys, ((struct clickhouse_key){table, key}));
     return true;
 }
 
-/* The rows of a table are complete. Returns -E2BIG if there are too many to wait for others. */
+/*
+ * Called when the rows of a table are complete. Returns -E2BIG if there are too many to wait for
+ * others.
+ */
 static int complete(struct making *m, enum clickhouse_table table)
 {
     struct buf *rows = &m->to->rows[table];
@@ -216,7 +219,7 @@ void clickhouse_row_block(struct buf *rows, const struct fleet_entries *e)
     row_text(rows, (const char *)data.data, data.len);
 }
 
-/* The trace of each entry, if one has any; a block is then without them. */
+/* Writes the trace of each entry, or nothing if no entry has a trace. */
 static void row_traces(struct buf *rows, const struct fleet_hash *traces, struct fleet_entries *e)
 {
     static const struct fleet_hash none;

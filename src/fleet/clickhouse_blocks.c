@@ -12,8 +12,8 @@
 
 /*
  * ENTRIES_AT_ONCE: how many one statement asks for, unless one bucket of time alone has more.
- * FIRST_STEPS: how many steps the first statement asks for when sums are read, because a visit may
- * stop early.
+ * FIRST_STEPS: how many steps the first statement asks for when sums are read; it is small because
+ * a visit may stop early.
  */
 enum { ENTRIES_AT_ONCE = 4 << 20, FIRST_STEPS = 64 };
 
@@ -71,7 +71,7 @@ static void visits_release(struct block_visits *v)
 
 /* ---- one block */
 
-/* The small number of a stack in this view. */
+/* Returns the number that a stack has in this view. */
 static int64_t stack_number(struct store_read *r, uint64_t hash)
 {
     bool added;
@@ -82,7 +82,7 @@ static int64_t stack_number(struct store_read *r, uint64_t hash)
     return e < 0 ? e : (int64_t)*at;
 }
 
-/* Leaves the entries of the chosen request, with numbers of stacks in place of hashes. */
+/* Removes all entries but those of the chosen request, and replaces hashes of stacks by numbers. */
 static int choose_entries(struct block_visits *v)
 {
     size_t kept = 0;
@@ -160,7 +160,7 @@ static enum clickhouse_table table_of(const struct block_visits *v, int resoluti
     return v->programs ? programs[resolution] : series[resolution];
 }
 
-/* " FROM ... WHERE": the chosen rows of a type and a time. */
+/* Writes " FROM ... WHERE", which selects the chosen rows of a type and a time. */
 static void put_from(struct block_visits *v, enum clickhouse_table table, const char *final,
                      int64_t from_s, int64_t to_s, struct buf *sql)
 {
@@ -252,7 +252,7 @@ static int compare_fresh(const void *left, const void *right)
     return (a->of > b->of) - (a->of < b->of);
 }
 
-/* Chooses what belongs to a span. */
+/* Chooses the rows that belong to a span. */
 static int choose_fresh(struct block_visits *v, const struct store_span *span)
 {
     int e = 0;
@@ -269,7 +269,7 @@ static int choose_fresh(struct block_visits *v, const struct store_span *span)
     return e;
 }
 
-/* Adds what is not merged and comes before a merged row, or also what belongs to that row. */
+/* Adds the unmerged rows that come before a merged row; with_row: or belong to its bucket. */
 static int add_fresh(struct block_visits *v, const struct fresh *row, bool with_row)
 {
     int e = 0;
@@ -337,7 +337,7 @@ static int on_size_row(void *context, struct cursor *c)
     return vec_push(&v->sizes, size);
 }
 
-/* How much there is to be read, by time. */
+/* Reads how much there is to be read, by time. */
 static int read_sizes(struct block_visits *v, enum clickhouse_table table,
                       const struct store_span *span)
 {
@@ -351,7 +351,7 @@ static int read_sizes(struct block_visits *v, enum clickhouse_table table,
     return clickhouse_each_row(v->r, &sql, on_size_row, v);
 }
 
-/* The end of the part that begins at *i in sizes, which is then the first bucket after it. */
+/* Returns the end of the part that begins at *i in sizes; *i becomes the bucket after it. */
 static int64_t part_until(const struct block_visits *v, size_t *i, int64_t to_s)
 {
     uint64_t entries = 0;
@@ -363,7 +363,7 @@ static int64_t part_until(const struct block_visits *v, size_t *i, int64_t to_s)
     return to_s;
 }
 
-/* The end of the time in which everything is merged, or nothing is, from from_s on. */
+/* Returns up to when from from_s on everything is merged, or nothing is: then sets *ret_fresh. */
 static int64_t same_until(const struct block_visits *v, int64_t from_s, int64_t to_s,
                           bool *ret_fresh)
 {
@@ -461,7 +461,7 @@ static int on_type_row(void *context, struct cursor *c)
     return e;
 }
 
-/* Visits what each type has in each span. */
+/* Visits the blocks of each type in each span. */
 static int each_span(struct block_visits *v,
                      int (*read)(struct block_visits *, const struct store_span *))
 {

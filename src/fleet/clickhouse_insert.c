@@ -123,8 +123,8 @@ static int insert_rows(struct clickhouse_store *s, enum clickhouse_table table,
 }
 
 /*
- * The rows of the uploads themselves come last: without them an upload is not known, and is sent
- * again.
+ * The rows of the table of uploads are inserted last: as long as that table has no row for an
+ * upload, the upload is not known and is sent again.
  */
 static int insert_group(struct clickhouse_store *s, struct store_adding *list, struct buf *why)
 {

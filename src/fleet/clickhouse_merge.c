@@ -83,7 +83,7 @@ void clickhouse_put_part(struct buf *sql, const struct clickhouse_share *list, s
 
 /* ---- merging */
 
-/* A row, in an answer: a new one, or a merged one that is there. */
+/* A row of an answer: a new row, or an existing merged one. */
 struct block_row {
     struct str type, unit;
     uint64_t of; /* in the table that is being merged into */
@@ -170,7 +170,7 @@ static int read_fresh(struct merging *m, const struct clickhouse_share *list, si
     return r;
 }
 
-/* Reads what a table has of the buckets of the new rows, or more. */
+/* Reads the rows that a table has in the buckets of the new rows, and perhaps others. */
 static int read_there(struct merging *m, size_t target, struct buf *answer, struct buf *why)
 {
     _cleanup_(buf_release) struct buf sql = BUF(PART_BYTES);
@@ -212,7 +212,9 @@ static int read_there(struct merging *m, size_t target, struct buf *answer, stru
     return r;
 }
 
-/* Appends the row of a bucket: what is there, if anything is, and what is new. */
+/*
+ * Appends the row of a bucket, which contains the existing row, if there is one, and the new rows.
+ */
 static int merge_bucket(struct merging *m, const struct block_row *there,
                         const struct block_row *fresh, size_t n)
 {
@@ -279,7 +281,10 @@ static int merge_into(struct merging *m, size_t target, struct buf *why)
     return r;
 }
 
-/* Deletes what is in all merged tables now. Of an upload, an hour has all rows or none. */
+/*
+ * Deletes the new rows that all merged tables contain now. An hour contains all rows of an upload
+ * or none.
+ */
 static int delete_fresh(struct merging *m, int64_t hour_s, struct buf *why)
 {
     _cleanup_(buf_release) struct buf sql = BUF(PART_BYTES);
@@ -334,7 +339,7 @@ int clickhouse_merge_on(struct clickhouse_store *s, const char *host, struct buf
     return r;
 }
 
-/* Servers that are down do not keep the others from it. */
+/* Servers that are down do not prevent merging on the others. */
 int clickhouse_merge(struct store *store, struct buf *why)
 {
     struct clickhouse_store *s = (struct clickhouse_store *)store;

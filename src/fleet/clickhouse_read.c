@@ -188,7 +188,7 @@ int clickhouse_read_series(struct store_read *r, int (*visit)(void *, const stru
 
 /* ---- conditions */
 
-/* " AND series IN (...)" unless all are chosen. */
+/* Writes " AND series IN (...)" unless all series are chosen. */
 void clickhouse_put_series(struct store_read *r, struct buf *sql)
 {
     if (r->all_series)
@@ -199,7 +199,10 @@ void clickhouse_put_series(struct store_read *r, struct buf *sql)
     buf_string(sql, ")");
 }
 
-/* " AND request IN (...)" when one is selected; samples without a request have number 0. */
+/*
+ * Writes " AND request IN (...)" when a request is selected; samples without a request have number
+ * 0.
+ */
 static void put_requests(struct store_read *r, struct buf *sql)
 {
     uint64_t hash, at;
@@ -220,7 +223,7 @@ bool clickhouse_chooses_nothing(const struct store_read *r)
     return !r->series.len || (r->choice->request && !r->request_name_of.len);
 }
 
-/* A span in the times that tables have. */
+/* Writes the condition for a span, in the times that the tables have. */
 void clickhouse_put_span(struct buf *sql, const struct store_span *span)
 {
     buf_printf(sql, " start >= %" PRId64 " AND start < %" PRId64,

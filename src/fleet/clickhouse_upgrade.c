@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Brings samples of versions 1 and 2 of a store in ClickHouse into blocks. There a row was a stack
- * in one series, type, bucket and upload, in a table for each resolution. Their uploads become new
- * blocks and are merged: those in steps of 5 min, and where these are no longer kept, those of 1 h.
+ * Converts samples of versions 1 and 2 of a store in ClickHouse into blocks. In these versions a
+ * row was a stack in one series, type, bucket and upload, in a table for each resolution. Their
+ * uploads become new blocks and are merged: those in steps of 5 min, and where these are no longer
+ * kept, those of 1 h.
  *
- * The tables are dropped at the end. What was copied before a kill is copied once more, and counts
- * once, because blocks name their uploads.
+ * The tables are dropped at the end. If the process is killed, what it has copied is copied again,
+ * and counts once, because blocks name their uploads.
  */
 #include "fleet/clickhouse.h"
 
@@ -95,7 +96,7 @@ static int end_bucket(struct upgrade *u)
     const uint64_t *program = map_get(&u->program_of, u->bucket.series);
     if (!u->e.list.len)
         return 0;
-    u->bucket.program = program ? *program : 0; /* no question finds a series that is not there */
+    u->bucket.program = program ? *program : 0; /* no query finds a series that does not exist */
     u->bucket.traces = u->traces.data;
     clickhouse_row_bucket(&u->rows, u->to, &u->bucket, &u->e);
     vec_clear(&u->e.list);
@@ -201,7 +202,10 @@ static int copy_all(struct upgrade *u, struct buf *why)
 
     int r = read_programs(u, why);
     for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++) {
-        /* Killed while it dropped them, which it does from the last one to the first one. */
+        /*
+         * A process that was killed while it dropped the tables has dropped the last ones; it drops
+         * them from the last one to the first one.
+         */
         bool there;
         r = has_table(u, steps[i].from, &there, why);
         if (r == 0 && there)

@@ -96,8 +96,8 @@ static const char *name_of(enum profile_metric metric)
 }
 
 /*
- * The unit of a metric's weights in a store: samples count as the time that they stand for. Where
- * that is unknown they have no weight, and the unit shows this.
+ * The unit of a metric's weights in a store: samples have the time for which they stand as their
+ * weight. Where that is unknown they have no weight, and the unit shows this.
  */
 static const char *unit_of(enum profile_metric metric, uint64_t interval_ns, bool read)
 {
@@ -332,7 +332,7 @@ static struct fleet_hash hash_parts(struct multipart form)
     return fleet_sha_end(&s);
 }
 
-/* The file in a form: the part called "jfr" or "profile". */
+/* Reads the file in a form: the part called "jfr" or "profile". */
 static int read_form(struct fleet_batches *to, const struct file_map *body,
                      const struct fleet_reading *how, struct buf *why)
 {
@@ -375,7 +375,7 @@ static int read_messages(struct fleet_batches *to, const struct file_map *body,
     return r;
 }
 
-/* Bodies of other protocols, which are read as a whole. */
+/* Reads the body of another protocol, as a whole. */
 static int read_body(struct fleet_batches *to, const char *path, const struct fleet_reading *how,
                      struct buf *why)
 {
@@ -417,7 +417,10 @@ static void limit(int what, uint64_t to)
     setrlimit(what, &l);
 }
 
-/* The writable memory that the process has inherited from its parent, which does not count. */
+/*
+ * Returns how much writable memory the process has inherited from its parent; the limit does not
+ * include it.
+ */
 static uint64_t inherited_bytes(void)
 {
     _cleanup_free_ uint8_t *text = NULL;

@@ -43,7 +43,10 @@ static int add_traces(struct sample_requests *s)
     return r;
 }
 
-/* The exact figures of a name have no time, so they count where the recording began. */
+/*
+ * The exact figures of a name have no time, so they are added to the bucket in which the recording
+ * began.
+ */
 static int add_exact(struct sample_requests *s, size_t name)
 {
     const struct request_name *n = &s->requests.names.data[name];
@@ -231,7 +234,10 @@ void sample_requests_find(const struct sample_requests *s, uint64_t thread, int6
     if (!s || !s->any)
         return;
     const struct requests *q = &s->requests;
-    /* Works nest; the last one that has begun and has not ended is the innermost. */
+    /*
+     * Pieces of work are nested; of those that have begun and not ended, the one that began last is
+     * the innermost.
+     */
     for (size_t i = requests_work_at(q, thread, time_ns + 1); i-- > 0;) {
         const struct request_work *w = &q->works.data[q->by_thread.data[i]];
         if (w->thread != thread)
@@ -242,6 +248,9 @@ void sample_requests_find(const struct sample_requests *s, uint64_t thread, int6
             return;
         }
         if (w->end_ns <= time_ns && requests_work_at(q, thread, time_ns + 1) - i > 64)
-            return; /* after this many pieces of work that had ended, there is no enclosing one */
+            /*
+             * after so many pieces of work that had ended, an enclosing one is assumed not to exist
+             */
+            return;
     }
 }

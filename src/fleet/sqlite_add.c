@@ -255,7 +255,7 @@ static void add_stacks(struct adding *a)
     }
 }
 
-/* "find" marks what it finds as used today. */
+/* The statement that finds a row also marks it as used today. */
 static void add_requests(struct adding *a)
 {
     _cleanup_(pair_release) struct pair p = {0};

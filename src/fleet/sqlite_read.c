@@ -330,7 +330,7 @@ static int visit_latency(struct store_read *r, sqlite3_stmt *s, struct store_lat
     return e;
 }
 
-/* The blocks of one series in one span. */
+/* Visits the latencies of one series in one span. */
 static int latencies_of(struct store_read *r, sqlite3_stmt *s, const struct store_series *series,
                         const struct store_span *span,
                         int (*visit)(void *, const struct store_latency *), void *context)

@@ -7,7 +7,7 @@
 
 double stat_normal_quantile(double p)
 {
-    /* Newton's method on the distribution itself: a handful of steps for p down to 1e-12. */
+    /* Newton's method applied to the distribution function takes few steps for p down to 1e-12. */
     if (p == 0.5)
         return 0;
     double q = p < 0.5 ? p : 1 - p;

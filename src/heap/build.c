@@ -125,7 +125,7 @@ static int find_roots(struct build *b)
     return 0;
 }
 
-/* Lays out the index when the number of objects is known. */
+/* Creates the sections of the index once the number of objects is known. */
 static int lay_out(struct build *b, const char *path, uint64_t mtime_ns)
 {
     struct heap_index_header *h = &b->f->header;
@@ -208,7 +208,7 @@ static void copy_small(struct build *b)
 }
 
 /*
- * Fetches the entries of a node's first targets into the cache. The list of targets is there
+ * Fetches the entries of a node's first targets into the cache. The list of targets is in the cache
  * already.
  */
 static void expect_targets(const struct build *b, const uint8_t *path, uint64_t node)
@@ -301,8 +301,8 @@ static int search(struct build *b)
 }
 
 /*
- * Stores shallow sizes and the objects' numbers by search number. Meanwhile `number` is kept in the
- * IDOM section and the shallow sizes in that of the retained ones.
+ * Stores shallow sizes and the objects' numbers by search number. During the search, `number` is
+ * kept in the IDOM section and the shallow sizes in the section of retained sizes.
  */
 static int size_slice(void *ctx, unsigned thread, uint64_t slice)
 {

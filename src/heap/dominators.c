@@ -41,7 +41,9 @@ static ALWAYS_INLINE bool visit(struct search *s, uint64_t node, uint64_t parent
     return true;
 }
 
-/* Visits everything that is reachable from a node and was not visited yet, in depth-first order. */
+/*
+ * Visits everything that is reachable from a node and has not been visited, in depth-first order.
+ */
 static ALWAYS_INLINE void walk(struct search *s, uint64_t root, const bool wide)
 {
     struct frame at, next;

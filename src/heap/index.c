@@ -18,7 +18,7 @@ enum { VERSION = 8, PAGE = 4096, SMALL = 8 << 20, CHECKED = 256 << 20, FINGERPRI
 
 static const char magic[16] = "JVMSCOPE HEAP\n";
 
-/* Four independent lanes, so that a gigabyte takes a tenth of a second. */
+/* Uses four independent lanes, so that a gigabyte takes a tenth of a second. */
 static uint64_t heap_index_checksum(const void *bytes, uint64_t len)
 {
     const uint8_t *p = bytes;
@@ -155,7 +155,7 @@ static bool header_fits(const struct heap_index_header *h, uint64_t len, const s
     return true;
 }
 
-/* Restores from the index what the survey would find out. */
+/* Restores from the index what the survey would determine. */
 static int restore_dump(struct heap_dump *d, const struct heap_index_header *h, const uint8_t *data)
 {
     const struct heap_index_class *classes =

@@ -240,7 +240,7 @@ static void place_all(struct layout *l, const uint32_t *widths, unsigned n)
     }
 }
 
-/* Leaves room that no other field of this class and its subclasses uses. */
+/* Adds padding that no field of this class or of its subclasses uses. */
 static void pad(struct layout *l, uint32_t bytes)
 {
     l->end += bytes;

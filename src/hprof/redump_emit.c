@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second pass: writes classes, traces and frames before the dump, then its sub-records, with
- * our ids, threads and traces.
+ * The second pass: writes classes, traces and frames before the dump, then the sub-records of the
+ * dump, with the ids, threads and traces that the agent knows.
  */
 #include "hprof/redump_private.h"
 

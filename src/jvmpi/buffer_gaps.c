@@ -4,7 +4,7 @@
 
 enum {
     FILLER_MAX = 32768, /* bytes */
-    FILLERS_MAX = 4096  /* 128 MB at most, more than any thread's buffer */
+    FILLERS_MAX = 4096  /* 128 MB in all, more than any thread's buffer */
 };
 
 struct place {

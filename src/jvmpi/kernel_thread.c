@@ -60,7 +60,8 @@ bool kernel_thread_slept(pid_t tid, uint64_t *last)
 
 bool layer_service_thread_slept(uint64_t *last)
 {
-    static pid_t tid; /* only the delivering thread calls this */
+    /* this needs no lock, because only the delivering thread calls this function */
+    static pid_t tid;
     if (!tid)
         tid = find();
     return kernel_thread_slept(tid, last);

@@ -31,7 +31,8 @@ struct _JVMPI_RawMonitor {
     bool silent, owned;
     pthread_t owner;
     JNIEnv *owner_env;
-    int entries, entering, waiting, returning; /* returning: notified but not running yet */
+    /* returning: threads that were notified and do not run yet */
+    int entries, entering, waiting, returning;
     uint64_t notified;
     struct party *entrants, *sleepers; /* as many as `entering` and `waiting` */
     struct _JVMPI_RawMonitor *next;    /* list of all monitors; protected by all_mutex */
@@ -347,7 +348,10 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject o
     waiting_reported = may;
 }
 
-/* Comes with every WAITED, so that the time is known. */
+/*
+ * Is called before every wait, even if only MONITOR_WAITED is enabled, because that event has the
+ * duration of the wait.
+ */
 static void JNICALL on_wait_began(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                                   jlong timeout)
 {

@@ -77,7 +77,7 @@ size_t references_list(struct reference **ret)
     return n;
 }
 
-/* Returns whether the agent knows the reference now. */
+/* Reports a new reference if its event is enabled. Returns whether it has reported it. */
 static bool made(JNIEnv *env, jint type, jobject ref)
 {
     if (!ref || !event_enabled(type) || !thread_ready(my_own(), env) || !report_begin(my_own()))

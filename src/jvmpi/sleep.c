@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thread.sleep as MONITOR_WAIT and MONITOR_WAITED without an object. Its native method is bound to
- * ours, which calls the VM's.
+ * Reports Thread.sleep as MONITOR_WAIT and MONITOR_WAITED without an object. Its native method is
+ * bound to a function of the layer, which calls the VM's function.
  */
 #include "base/clock.h"
 #include "jvmpi/boot_classes.h"

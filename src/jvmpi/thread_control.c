@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an agent can request of threads and do to them, the agent's own threads, and the end of the
- * VM.
+ * Implements what an agent can request of threads and do to them, the agent's own threads, and the
+ * end of the VM.
  */
 #include "jvmpi/boot_classes.h"
 #include "jvmpi/layer.h"
@@ -36,7 +36,8 @@ jint layer_get_thread_status(JNIEnv *env)
     struct thread_entry *t = thread_find(env);
     jthread thread = self && t ? thread_of(self, env) : NULL;
     /*
-     * Without an object this is a thread of the VM's own that has ended; its end is not reported.
+     * An entry without an object is that of a thread of the VM itself that has ended; JVM TI does
+     * not report its end.
      */
     jint status = thread ? status_of(thread, atomic_load(&t->suspended))
                   : t    ? JVMPI_THREAD_RUNNABLE

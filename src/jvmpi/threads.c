@@ -141,7 +141,7 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
  */
 static void end_former(JNIEnv *env, jthread thread)
 {
-    /* NULL also when the former thread's object has been freed */
+    /* this is NULL also when the former thread's object has been freed */
     jthread former = thread_of(env, env);
     struct thread_entry *t = thread_find(env);
     if (t && !(*env)->IsSameObject(env, former, thread)) {
@@ -248,7 +248,7 @@ bool thread_check(JNIEnv *env)
     return complete;
 }
 
-/* Returns true when the VM has run its shutdown hooks, or does not tell. */
+/* Returns true when the VM has run its shutdown hooks, or does not show whether it has. */
 static bool has_shut_down(JNIEnv *env)
 {
     jclass class = boot_class(env, "java/lang/Shutdown");

@@ -35,7 +35,8 @@ void option_put_part(struct buf *message, enum option which, const char *part, s
     while (n < len && n > 0 && ((uint8_t)part[n] & 0xc0) == 0x80) /* not within a character */
         n--;
     buf_printf(message, "%s=", flags && row->flag ? row->flag : row->name);
-    for (size_t i = 0; i < n; i++) /* the separator of a list as the command's help has it */
+    /* the help of the command separates the elements of a list with a comma */
+    for (size_t i = 0; i < n; i++)
         buf_u8(message, flags && row->separator == ':' && part[i] == ':' ? ',' : (uint8_t)part[i]);
     buf_string(message, n < len ? "..." : "");
 }
@@ -150,7 +151,7 @@ static int check_text(enum option which, const char *text, struct buf *message)
     return option_names_check(which, text, message);
 }
 
-/* Names that the command has for values for which the agent's help has a placeholder. */
+/* How messages describe the values that the agent's help shows as a placeholder, such as TIME. */
 static const char *const placeholders[] = {[OPTION_NUMBER] = "a whole number",
                                            [OPTION_DURATION] = "a time such as 30s or 500ms",
                                            [OPTION_SIZE] = "a size such as 64m",

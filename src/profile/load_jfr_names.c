@@ -9,7 +9,7 @@ enum { ANSWERS_MAX = 1 << 22 };
 
 #define TRUNCATED "[truncated]"
 
-/* Names of frame types in JFR; the last ones are ours. */
+/* Names of frame types in JFR; the last ones occur only in recordings of jvmscope. */
 static const struct {
     const char *name;
     enum frame_kind kind;

@@ -25,8 +25,8 @@ static bool is_row_of(const struct sum_table *t, uint64_t slot, uint64_t hash,
 }
 
 /*
- * Where the search for a hash begins: at the place that its upper bits give. The slots contain
- * these bits, so the table grows without the rows, from its beginning to its end.
+ * Returns the slot at which the search for a hash begins: the one that its upper bits give. The
+ * slots contain these bits, so the table grows without the rows, from its beginning to its end.
  */
 static size_t home_of(const struct sum_table *t, uint64_t hash)
 {

@@ -424,7 +424,7 @@ static void counted_sentence(const struct losses *l, struct buf *out)
         while (l->counted.data[first].until_ns != until_ns)
             first++;
         if (first < i)
-            continue; /* with those of the same moment */
+            continue; /* written with those of the same moment */
         for (size_t k = i; k < l->counted.len; k++)
             left += l->counted.data[k].until_ns == until_ns;
         for (size_t k = i; k < l->counted.len; k++) {

@@ -291,8 +291,8 @@ int agent_placeable(const struct vm *vm, struct buf *why)
 }
 
 /*
- * Returns whether a mapped library is an agent of ours that answers; *ret_recording tells whether
- * it is recording.
+ * Returns whether a mapped library is an agent of ours that answers, and stores in *ret_recording
+ * whether it is recording.
  */
 static bool answers(const struct vm *vm, const char *library, bool *ret_recording)
 {

@@ -104,7 +104,10 @@ int64_t field_ns(const struct loader *l, enum field f)
     return slot == REC_ABSENT ? 0 : rec_ns(&l->e->object, loader_columns[f].name, 0);
 }
 
-/* Returns the place of the result for an id; *ret_known tells whether the result is there. */
+/*
+ * Returns the place of the result for an id, and stores in *ret_known whether it contains the
+ * result.
+ */
 static struct answer *answer(struct loader *l, const void *of, uint64_t id,
                              const struct rec_chunk *chunk, bool *ret_known)
 {

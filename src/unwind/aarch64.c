@@ -39,8 +39,8 @@ static bool is_adjust(uint32_t word, uint32_t form)
 
 /*
  * Prologues: sub sp, sp, N; stp x29, x30, [sp, N - 16]  or  stp x29, x30, [sp, -16]!; [mov x29,
- * sp]; sub sp, sp, N - 16. Where the link register is stored last, everything before counts as no
- * frame, with the stack pointer moved already.
+ * sp]; sub sp, sp, N - 16. In the first form there is no frame until the link register has been
+ * stored, although the stack pointer has already moved.
  */
 static enum frame_state prologue_state(const uint32_t *code, size_t count, size_t at,
                                        int32_t frame_bytes)

@@ -225,7 +225,7 @@ static void report_left_out(struct session *s)
         recording_each(r, flight.left_out, count, counts) < 0)
         return;
     for (int i = 0; i < flight.types; i++) {
-        /* Settings and what describes the VM are no measurements. */
+        /* Settings and descriptions of the VM are not measurements. */
         if (!counts[i] || strstr(OUR_OWN JDK_SETTINGS, flight.names[i]) ||
             jfr_declare(s->out.jfr, &left_out_type, 1, &type) < 0 ||
             !jfr_begin_growing(s->out.jfr, type, 2 * NAME_SIZE, &e))

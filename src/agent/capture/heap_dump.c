@@ -132,7 +132,7 @@ static int rewrite(struct session *s, const struct file_map *file, struct dumped
 }
 
 /*
- * Writes a dump and, for heap=all, finds out where its objects were allocated. This is done at
+ * Writes a dump and, for heap=all, determines where its objects were allocated. This is done at
  * once, while the objects are still at the dump's addresses.
  */
 static int dump_with_traces(struct session *s, JNIEnv *jni, const char *path, jstring name,

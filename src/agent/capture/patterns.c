@@ -80,7 +80,7 @@ static bool declares_method(jclass c, struct str class_name, const char *pattern
     jmethodID *methods = NULL;
     bool is = false;
     if ((*vm.ti)->GetClassMethods(vm.ti, c, &n, &methods) != JVMTI_ERROR_NONE)
-        return true; /* the VM does not tell them */
+        return true; /* the VM does not report its loaded classes */
     for (jint i = 0; i < n && !is; i++) {
         char *name = NULL, *descriptor = NULL;
         if ((*vm.ti)->GetMethodName(vm.ti, methods[i], &name, &descriptor, NULL) !=
@@ -115,7 +115,7 @@ static bool is_chosen(const char *pattern, jclass c, struct str name)
             declares_method(c, name, pattern));
 }
 
-/* Returns whether a class is one of those that a pattern of the option means. */
+/* Returns whether a class is one of those to which a pattern of the option refers. */
 static bool is_meant(const struct pattern *p, jclass c, struct str name)
 {
     char class_name[512];

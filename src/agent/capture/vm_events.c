@@ -54,7 +54,7 @@ static struct {
     uint32_t free_place;
     _Atomic uint32_t type;
     _Atomic bool active;
-    bool frees; /* are reported */
+    bool frees; /* the VM reports freed tags */
     _Atomic uint64_t written, lost;
     uint64_t checked_ns; /* when the threads' names were last compared */
     jclass not_found, linkage;

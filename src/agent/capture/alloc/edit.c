@@ -11,7 +11,7 @@
  * result. No probe receives the new object, so the JIT may still eliminate its allocation.
  *
  * The class is pushed as a constant: a class that cannot be resolved throws before anything is
- * counted, and the first stack samples of a `new` find out whether an object will be created, and
+ * counted, and the first stack samples of a `new` determine whether an object will be created, and
  * its size. Class files before version 49 have no class constants, so their probes follow the
  * instruction.
  *
@@ -68,7 +68,7 @@ static bool is_replaced(struct str class_name, struct str method, struct str des
     for (size_t i = 2; i < ARRAY_SIZE(calls); i++)
         if (is_call(i, class_name, method, descriptor))
             return true;
-    /* Methods called by these. */
+    /* Methods that the replaced ones call. */
     return (str_is(class_name, "java/lang/reflect/Array") && str_is(method, "newArray"));
 }
 

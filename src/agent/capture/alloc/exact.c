@@ -169,7 +169,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
-/* A VM that ends without a stop counts nothing more either. */
+/* If the VM ends without a stop, nothing more is counted either. */
 static bool reachable(void)
 {
     bool is = sites_reachable();

@@ -198,7 +198,7 @@ NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
     sites_unlock();
 }
 
-/* How many objects this thread, which has a slot, still has to track. */
+/* Sets how many objects this thread, which has a slot, still has to track. */
 static void set_picks(uint32_t n)
 {
     if (!mine.n_picks != !n)
@@ -284,8 +284,8 @@ static void sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct al
 }
 
 /*
- * The same for a stack that is already known. Its class is initialized then, because the running
- * method's `new` has created an object.
+ * The same for a stack that is already known. In this case the class is initialized, because the
+ * `new` has created an object before.
  */
 static void sample_known(struct alloc_block *b, uint32_t point, struct alloc_counter *c,
                          const struct site_look *look)

@@ -9,7 +9,7 @@
 
 /*
  * Each thread has a table. The key of a stack and the point where it left Java determine the set of
- * places in which it may be; stacks that differ only in their callers share a set.
+ * entries in which it may be stored; stacks that differ only in their callers share a set.
  */
 enum { SETS_LOG2 = 6, SETS = 1 << SETS_LOG2, WAYS = 4 };
 

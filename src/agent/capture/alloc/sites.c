@@ -197,7 +197,10 @@ bool sites_by_thread(void)
     return site_table.by_thread;
 }
 
-/* The agent's own class. Which methods a probe calls on its way here depends on the probe. */
+/*
+ * Returns whether a method belongs to the probe class. Which of its methods are on the stack
+ * depends on the probe.
+ */
 static bool is_probe(const struct method *m)
 {
     return m && strcmp(m->class_name, "java/lang/JvmscopeSites") == 0;
@@ -378,7 +381,11 @@ static void count_live(const struct followed *f)
     }
 }
 
-static bool counting; /* under the lock, or a moved object may count twice */
+/*
+ * under the lock: live objects are being counted, and an object whose place changes meanwhile might
+ * count twice
+ */
+static bool counting;
 
 /*
  * Drops objects that are dead where every object is tracked, and counts the others if `count`.

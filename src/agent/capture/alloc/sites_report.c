@@ -41,8 +41,8 @@ static struct hprof_site site_record(struct session *s, const struct site_row *r
 }
 
 /*
- * Written after the table, whose columns are fixed: says which of its live figures are estimates,
- * and how accurate they are.
+ * Writes after the table, whose columns are fixed, which of its live figures are estimates and how
+ * accurate they are.
  */
 static void write_text_errors(struct hprof_text *t, const struct site_rows *r, size_t n)
 {

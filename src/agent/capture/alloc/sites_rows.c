@@ -50,8 +50,9 @@ static double stands_for(const struct site_row *r)
 }
 
 /*
- * The standard error of a row's live objects. If no object was tracked, as many objects as one
- * tracked object would have represented may be alive, which no estimate of the variance includes.
+ * Returns the standard error of a row's live objects. If no object was tracked, there may still be
+ * as many live objects as one tracked object would have represented, which no estimate of the
+ * variance includes.
  */
 static struct estimate reckon_error(const struct site_row *r)
 {

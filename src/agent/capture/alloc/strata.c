@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses whose stack is sampled, by stratified sampling. A counter's values are divided into
- * strata that grow with the count (up to about 512 KB, or 64 KB where several stacks have been
- * found). At one randomly drawn value of each stratum the probe has the stack sampled, and the
- * whole stratum is attributed to the class and stack found. A place that is reached by several
- * paths thus divides its exact count among them without bias, whatever their order.
+ * Chooses by stratified sampling the objects whose stacks are sampled. A counter's values are
+ * divided into strata that grow with the count (up to about 512 KB, or 64 KB where several stacks
+ * have been found). At one randomly drawn value of each stratum the probe has the stack sampled,
+ * and the whole stratum is attributed to the class and stack found. A place that is reached by
+ * several paths thus divides its exact count among them without bias, whatever their order.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/budget/budget.h"
@@ -40,7 +40,7 @@ static void settle_sampling(struct alloc_sampling *l, const struct alloc_counter
     uint64_t objects = __atomic_load_n(&c->count, __ATOMIC_RELAXED) - l->failed;
     uint64_t bytes =
         p->kind == ALLOC_NEW ? objects * p->size : __atomic_load_n(&c[1].count, __ATOMIC_RELAXED);
-    /* fewer, when some objects were never created */
+    /* may be negative, when some objects were never created */
     double more = (double)(int64_t)(objects - l->objects);
     /*
      * The size may have been measured only after the first objects were counted, in an earlier

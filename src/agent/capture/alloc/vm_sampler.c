@@ -25,7 +25,7 @@ static struct {
 /*
  * What each thread had allocated when counting began, and what those that have ended had allocated
  * since. A thread that has ended, or whose start was not seen, is not counted: entries of the table
- * are used again, so each figure has the serial of the thread that it belongs to.
+ * are reused, so each figure has the serial of the thread that it belongs to.
  */
 static struct {
     pthread_mutex_t lock;
@@ -224,7 +224,10 @@ static uint64_t counted_of(const struct thread *t, const char *thread)
 
 bool vm_sampler_count(void)
 {
-    static bool used; /* a new table is zero, and clearing it would take 64 pages */
+    /*
+     * set after the first use: a new table is zeroed already, and clearing it would touch 64 pages
+     */
+    static bool used;
     pthread_mutex_lock(&count.lock);
     count.ended = 0;
     if (used)

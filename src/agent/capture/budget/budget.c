@@ -21,7 +21,7 @@ _Atomic uint32_t budget_stacks_of = 1, budget_waits_of = 1, budget_wakes_of = 1,
 
 /*
  * Calls are measured with a clock that takes some nanoseconds, because reading the thread's CPU
- * time takes longer than most calls and slows down what follows. That clock goes on while the
+ * time takes longer than most calls and slows down what follows. That clock also advances while the
  * thread does not run. A time that is longer than LONG_NS therefore counts as LONG_NS only, and for
  * the next AFTER_LONG measured calls, the CPU time of those that are long is read as well.
  */
@@ -186,7 +186,7 @@ static const struct reduction {
 enum { REDUCTIONS = ARRAY_SIZE(reductions), PATIENCE = 10, PATIENCE_MAX = 600 };
 
 /*
- * LEAST_CPU: a process that does next to nothing is treated as if it used this share of a
+ * LEAST_CPU: a process that uses hardly any CPU time is treated as if it used this share of a
  * processor.
  */
 enum { LEAST_CPU = 10 /* percent */, CREDIT_SECONDS = 5 };
@@ -217,7 +217,7 @@ enum { MEAN_SECONDS = 16, FEW_SECONDS = 4, MANY = 16 };
 
 /*
  * Callbacks that are called less often than this in a second are not reduced: together they cost
- * less than a thousandth of a processor, and too few of them are measured to say how much.
+ * less than a thousandth of a processor, and too few of them are measured to know the cost.
  */
 enum { RARE = 100 };
 

@@ -149,8 +149,8 @@ at_each_sample bool cpu_events_record(void *context, const struct sample *s)
  * Records intervals for which there was no signal. They count at the time when the thread was last
  * seen, so that they belong to the request of that time; but the thread may have used them at any
  * moment since. In a ring, intervals that are older than a second count as of now: the ring is
- * taken in consecutive parts, and anything that arrives later than that would be in none (MARGIN_NS
- * of cli/fleet/host.c).
+ * copied in consecutive parts, and an event that is written later than that would be in none of
+ * them (MARGIN_NS of cli/fleet/host.c).
  */
 void cpu_events_record_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
                                    uint32_t weight)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the probes call at the beginning and the end of a request, and what happens at those of a
- * thread.
- */
+/* The beginnings and ends of requests, at which the probes call the agent, and those of threads. */
 #include "agent/capture/requests/follow.h"
 
 #include "agent/capture/triggers/alarms.h"
@@ -18,11 +15,11 @@
 #define PROBE "java/lang/JvmscopeRequests"
 
 /*
- * The longest time in ns for which a server's code runs before it reaches the probe at its entry
- * point. A share of the time that its task waited in a pool's queue is allowed as well: where that
- * is long, the thread may lack a processor. A thread that took longer has waited for the request
- * itself, as a thread per connection does, and the time in the queue does not belong to the
- * request.
+ * The longest time in ns for which a server's code is assumed to run before it reaches the probe at
+ * its entry point. In addition a share of the time that its task waited in a pool's queue is
+ * allowed, because the thread may lack a processor where that time is long. A thread that took
+ * longer has waited for the request itself, like the thread of a connection, and the time in the
+ * queue does not belong to the request.
  */
 #define ENTRY_GAP   (5 * NS_PER_MS)
 #define ENTRY_SHARE 8
@@ -33,7 +30,7 @@ struct inside follow_inside;
 /* ---- requests ---- */
 
 /*
- * Used for a request that began right at the start of a task: the time that the task waited in a
+ * Called for a request that began right at the start of a task: the time that the task waited in a
  * pool's queue belongs to the request.
  */
 static void queued_before(uint64_t java_id, uint64_t now, struct request_work *how)
@@ -61,7 +58,7 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     const struct request *around = follow_request(outer);
     outer = around ? outer : 0;
     if (kind == REQUEST_METHOD && around && around->kind == kind && around->name == name)
-        return 0; /* it calls itself */
+        return 0; /* the method calls itself */
     int64_t i = follow_take_for(s, &follow.requests);
     if (i < 0)
         return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which details are kept: they are written at once while requests come slowly, and for a random
- * sample when they come fast. The works of all other requests are kept in their record until it
- * ends; then they are written if the request is one of the slowest of its name in this minute, and
- * otherwise counted.
+ * Decides which details are kept. They are written at once for all requests while these are few,
+ * and for a random sample when they are many. The works of all other requests are kept in their
+ * record until it ends; then they are written if the request is one of the slowest of its name in
+ * this minute, and otherwise counted.
  */
 #include "agent/capture/requests/follow.h"
 
@@ -19,7 +19,7 @@
 enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
 
 /*
- * Until then no more than this many requests per second are written either, so that the file can
+ * Until then the details of at most this many requests per second are written, so that the file can
  * grow fast enough. A fifth of them may arrive at once, before the rate is known.
  */
 enum { FULL_RATE = 30000 };

@@ -27,7 +27,7 @@ static struct {
 struct folded {
     char *text;
     size_t n;
-    bool example; /* what cannot be a secret remains */
+    bool example; /* for an example: only what may be a secret is folded */
 };
 
 static bool is_digit(char c)

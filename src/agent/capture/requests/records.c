@@ -112,7 +112,7 @@ void follow_unlock(struct request *r)
 static const struct {
     void **at;
     size_t size;
-    bool kept; /* from one recording to the next */
+    bool kept; /* the table is kept from one recording to the next */
 } tables[] = {
     {(void **)&follow.slots, SLOT_BUCKETS * sizeof(struct slots), false},
     {(void **)&follow.handed, HANDED_BUCKETS *BUCKET * sizeof(struct handed), false},

@@ -103,7 +103,7 @@ static struct {
     /* constants */
     uint64_t kinds[REQUEST_KINDS], ways[REQUEST_WAYS], kepts[KEPT_WAYS], child_kinds[CHILD_KINDS];
     bool threads_on, virtual_on;
-    bool forgets;     /* no other capture records that a virtual thread has ended */
+    bool forgets;     /* this capture describes ended virtual threads, because no other one does */
     unsigned save_at; /* the number of the name with which the next save continues */
 } state;
 

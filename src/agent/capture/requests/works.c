@@ -48,7 +48,7 @@ static struct slot find_slot(uint64_t java_id)
     return (struct slot){NULL, 0};
 }
 
-/* What the probe wrote about a work that has no record. Its end is not known yet. */
+/* Returns what the probe wrote about a work that has no record. Its end is not known yet. */
 static struct request_work work_in_slot(struct slot s)
 {
     uint64_t start = s.in->work[s.i] & ~WORK_IN_SLOT, handed = s.in->handed[s.i],
@@ -67,7 +67,8 @@ static bool is_in_slot(struct slot s)
 }
 
 /*
- * From now on the thread works for no request. Returns the token of the request that it worked for.
+ * Makes the entry show that the thread works for no request. Returns the token of the request for
+ * which it worked.
  */
 static uint64_t clear_slot(struct slot s)
 {

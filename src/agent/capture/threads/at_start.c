@@ -140,7 +140,7 @@ static bool classify(JNIEnv *jni, const struct thread *t, const jvmtiStackInfo *
     return true;
 }
 
-/* The object that a thread is parked on, and its owner. */
+/* Finds the object on which a thread is parked, and its owner. */
 static void find_blocker(JNIEnv *jni, jthread thread, struct wait *how)
 {
     jobject blocker = (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
@@ -271,7 +271,7 @@ static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
 /*
  * Returns whether a method of the VM's own, such as yield, unmounted a thread. Otherwise the thread
  * was unmounted because it needed a monitor or a class. As it has no carrier and does not wait, it
- * has obtained that since and is ready, although its stack does not show this.
+ * has obtained the monitor or class since and is ready, although its stack does not show this.
  */
 static bool unmounted_itself(struct existing *l, jmethodID top)
 {

@@ -170,7 +170,7 @@ void delays_run_ends(struct waiter *w, uint64_t thread, uint64_t now)
         return;
     read_now(r, now);
     uint64_t late = now_ns() - now;
-    /* time without a processor after the end of the wait and before this reading */
+    /* the time without a processor between the end of the wait and this reading */
     if (late > DELAY_LEAST)
         delay -= MIN(delay, late);
     delay = MIN(delay, ran);

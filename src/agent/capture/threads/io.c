@@ -92,8 +92,8 @@ static int fd_of_holder(JNIEnv *jni, jobject holder, struct fd_field *in)
 }
 
 /*
- * Writes the text that a link in /proc has for a descriptor that is not a file, in a tenth of the
- * time that reading the link takes.
+ * Writes the name that /proc would give a descriptor that is not a file, in a tenth of the time
+ * that reading the link takes.
  */
 static bool put_nameless(struct jfr_event *e, enum operation operation, int fd)
 {

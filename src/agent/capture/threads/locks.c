@@ -236,7 +236,8 @@ static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint6
         h->depth++;
         return;
     }
-    if (l->n == HELD_MAX) { /* some were released unseen, or the thread really holds that many */
+    /* the releases of some were not seen, or the thread really holds that many */
+    if (l->n == HELD_MAX) {
         lose();
         held_drop(l, &l->held[0]);
     }
@@ -510,7 +511,7 @@ int locks_on(const char *which, JNIEnv *jni, struct buf *why)
     atomic_store(&written, 0);
     atomic_store(&lost, 0);
     for (unsigned i = 0; i < MIN(atomic_load(&n_sites) + 1, (unsigned)SITES_MAX); i++)
-        atomic_store(&sites[i], 0); /* it belongs to another recording */
+        atomic_store(&sites[i], 0); /* the constant belongs to another recording */
     int r = probe_define(jni, PROBE, &probe, why);
     if (r == 0) {
         forget_classes(jni, probe);

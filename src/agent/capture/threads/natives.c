@@ -94,9 +94,9 @@ static uint64_t tid_of(JNIEnv *jni, jobject thread)
 }
 
 /*
- * Who called start() for a thread that has not run yet, for its jdk.ThreadStart. Two threads may
- * share an entry; the later one overwrites it, and the event of the earlier one then lacks its
- * starter.
+ * The threads that called start() for threads that have not run yet, for jdk.ThreadStart. Two
+ * threads may share an entry; the later one overwrites it, and the event of the earlier one then
+ * lacks its starter.
  */
 enum { STARTS = 256 };
 
@@ -247,7 +247,7 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
     wait_begin(w, WAIT_PARK, &how);
 }
 
-/* How far the coarse clock may lag. */
+/* The most by which the coarse clock may lag, in ns. */
 static uint64_t tick_ns;
 
 /* Returns false, and does nothing, when the park has to be timed. */
@@ -259,7 +259,7 @@ static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong t
         return false;
     uint64_t start = clock_ns(CLOCK_MONOTONIC_COARSE), ns;
     struct wait was, how = {.start = start + tick_ns, .plain = true};
-    w->run.since = 0; /* how long it ran before is unknown too */
+    w->run.since = 0; /* for how long the thread ran before is unknown too */
     wait_begin(w, WAIT_PARK, &how);
     budget_end(COST_WAITS, cost);
     real.park(jni, unsafe, absolute, time);
@@ -448,7 +448,10 @@ void natives_unbind(JNIEnv *jni)
     if (!real.bound)
         return;
     real.bound = false;
-    /* When the VM ends, they need not be unbound: ours then do no more than the original. */
+    /*
+     * When the VM ends they need not be unbound, because our functions then only call the
+     * originals.
+     */
     if (!vm.dying)
         (void)!bind(jni, false);
 }

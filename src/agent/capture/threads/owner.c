@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the owner of the monitor that this thread is about to wait for. GetObjectMonitorUsage needs
- * a safepoint (100 to 340 us measured, milliseconds under load), so on HotSpot the owner is read
- * from the monitor itself: while the event is posted the VM keeps the monitor's address in the
+ * Finds the owner of the monitor that the calling thread is about to enter. GetObjectMonitorUsage
+ * needs a safepoint (100 to 340 us measured, milliseconds under load), so on HotSpot the owner is
+ * read from the monitor itself: while the event is posted the VM keeps the monitor's address in the
  * thread, and the VM's tables give the offset of its owner field. Depending on the version the
  * owner is the VM's thread, an address on the owner's stack (a stack lock that was inflated), or a
  * Java thread id (24 and later).

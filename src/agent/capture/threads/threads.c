@@ -129,7 +129,7 @@ static int find_fields(JNIEnv *jni)
 static struct {
     int natives;
     uint64_t wake_up;
-    bool wake_up_later; /* it has still to be measured */
+    bool wake_up_later; /* the cost of a wake-up has still to be measured */
 } analysis;
 
 static void put_analysis(const char *locks)

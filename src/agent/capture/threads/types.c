@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types of events that thread analysis adds to those of JFR. */
+/* The types of events that threads=y adds to those of JFR. */
 #include "agent/capture/threads/threads.h"
 
 #define CATEGORY "jvmscope|Threads"

@@ -58,7 +58,10 @@ static struct times_tree tree;
 /* protects contexts, slots and timed threads */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct timed_thread *timed; /* TIMES_SLOTS of them, like the slots */
-/* The calling thread's context; one of an earlier tree may belong to another thread by now. */
+/*
+ * The calling thread's data. Its context may be one of an earlier tree and belong to another thread
+ * now.
+ */
 static __thread struct timed_thread *my_timed;
 static __thread uint64_t my_generation;
 static jclass probe_class;

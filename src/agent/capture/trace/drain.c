@@ -43,7 +43,8 @@ static struct {
     char *classes[CLASSES_MAX];
     int64_t eetop, carrier, tid, name;
     jclass probe;
-    bool active, follows; /* where virtual threads have their id */
+    /* active: the rings are used; follows: virtual threads are tracked, for their names */
+    bool active, follows;
     /* no calls begin any more because the recording is ending; the number of rings at that time */
     atomic_bool shut;
     _Atomic unsigned shut_rings;
@@ -105,7 +106,10 @@ NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
     if (!eetop) /* called while the probe class binds its methods */
         return 0;
     struct thread *thread = threads_self(jni);
-    /* What the agent does itself is not recorded. The thread asks again with its next call. */
+    /*
+     * What the agent itself does is not recorded. The thread requests a ring again with its next
+     * call.
+     */
     if (vm_beginning || (thread && thread->own))
         return 0;
     pthread_mutex_lock(&drain.lock);
@@ -303,7 +307,7 @@ struct place {
 struct round {
     struct jfr_writer *w;
     const struct session *s; /* its duration may end meanwhile; NULL: it has ended */
-    uint64_t up_to;          /* later records are left for the next round */
+    uint64_t up_to;          /* records that are later than this are left for the next round */
     uint64_t records;
     struct place *places; /* a heap; the ring with the earliest record comes first */
     unsigned n;
@@ -344,8 +348,9 @@ static struct trace_ring_lost lost_of(const struct trace_ring *r)
 }
 
 /*
- * Reports to the recording what the rings had no room for; the counts of each ring are taken when
- * it is read. Calls that begin after the end of the recording are not part of it. With the lock.
+ * Reports to the recording what was lost because the rings had no room; each ring's counts are read
+ * together with its records. Calls that begin after the end of the recording are not part of it.
+ * With the lock.
  */
 static void report_lost(struct jfr_writer *w)
 {

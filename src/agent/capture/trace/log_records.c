@@ -99,8 +99,8 @@ static void put_length(struct buf *text, const struct value *v)
 
 /*
  * By site, a bit for each value in the order of the text: whether some record had the field to
- * which the path leads, and whether some record had not. Classes differ in their fields, so only a
- * field that was never there is likely to be misspelt.
+ * which the path leads, and whether some record lacked it. Classes differ in their fields, so only
+ * a field that no record had is likely to be misspelt.
  */
 static struct {
     uint32_t had, had_not;

@@ -156,7 +156,8 @@ void trace_report_rule(unsigned i, const char *why, trace_report *f, void *conte
 }
 
 /*
- * The same for each pattern alone, because the condition may suit only the methods of the others.
+ * The same for each pattern separately, because the condition may suit only the methods of the
+ * others.
  */
 static void each_pattern_never(JNIEnv *jni, unsigned i, enum fit_when when, bool unreported,
                                trace_report *f, void *context)

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Protects what is in a struct trace_types; not held during calls of the VM. */
+/* Protects the contents of every struct trace_types. It is not held during calls of the VM. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The types that are loaded. */

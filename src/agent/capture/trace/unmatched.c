@@ -15,7 +15,10 @@ static bool is_among(const char *list, const char *pattern)
     return false;
 }
 
-/* Tells how much of a pattern is traced so far and, if that is not all, why. Without the lock. */
+/*
+ * Returns how much of a pattern is traced so far. If that is not all, the reason is appended to
+ * why. Without the lock.
+ */
 static enum trace_result traced_of(JNIEnv *jni, const char *pattern, struct buf *why)
 {
     const char *type = trace_pattern_type(pattern);

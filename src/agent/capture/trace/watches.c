@@ -43,7 +43,7 @@ int watches_set(const char *fields)
 {
     for (const char *p = fields; *p && n_watches < WATCHES_MAX;) {
         size_t n = strcspn(p, ":");
-        if (!option_is_field(p, n)) { /* there is nothing between two separators */
+        if (!option_is_field(p, n)) { /* the part between two separators is empty */
             p += n + (p[n] == ':');
             continue;
         }

@@ -86,7 +86,7 @@ static int edit_class(const struct instrument_class *c, struct edit *e)
     int ref = rewrite_methodref(e->rewrite, PROBE, "constructed", "(Ljava/lang/Object;I)V");
     if (ref < 0)
         return ref;
-    /* Before super() the object cannot be passed. */
+    /* Before the call of super() the object cannot be passed to a probe. */
     if (e->super_end)
         code_load(&code, 'L', 0);
     else

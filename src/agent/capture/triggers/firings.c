@@ -467,7 +467,7 @@ static struct firing *firing_of(struct session *session, struct trigger *t)
     s->trigger = t;
     s->max_files = t->max_files;
     uint64_t since_ns = t->fired_ns - MIN(t->before_ns, t->fired_ns);
-    /* A beginning of 0 would take the whole ring. */
+    /* A beginning of 0 would mean the whole ring. */
     s->since_ticks = MAX(jfr_writer_ticks(session->out.jfr, since_ns), UINT64_C(1));
     s->fd = fcntl(jfr_writer_descriptor(session->out.jfr), F_DUPFD_CLOEXEC, 3);
     s->condition = strdup(t->text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of triggers measure. */
+/* Measures the values that the tests of triggers compare. */
 #include "agent/capture/requests/names.h"
 #include "agent/capture/requests/requests.h"
 #include "agent/capture/threads/deadlocks.h"
@@ -82,7 +82,7 @@ static void see_event(const struct trigger_test *t, struct measured *m, void *co
     const struct event *r = context;
     if (!is_named(t, r->name) || r->ns <= atomic_load(&m->longest_ns))
         return;
-    /* This request already satisfied the test at its previous report. */
+    /* The request already satisfied the test when it was last reported. */
     if (r->reported_ns && logic_compare(t->op, (double)r->reported_ns, t->limit))
         return;
     pthread_mutex_lock(&names_lock);

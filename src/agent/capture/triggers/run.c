@@ -73,7 +73,10 @@ static void become(char *const *argv, char *const *envp)
     execve(argv[0], argv, envp);
 }
 
-/* Returns the child's process id. When that is of no use, *ret_error is a positive errno. */
+/*
+ * Returns the child's process id, or a negative value. When the command could not be executed,
+ * *ret_error is a positive errno.
+ */
 static pid_t start(char *const *argv, char *const *envp, int *ret_error)
 {
     volatile int error = 0;

@@ -244,8 +244,9 @@ static bool exception_is_reported(const struct trigger *t)
 }
 
 /*
- * Reports why a trigger cannot hold because of its class. tense is "was loaded" at the end of a
- * recording. Returns whether the class is loaded and is not an exception.
+ * Reports why a trigger can never hold because of its class. tense: how the sentence says that no
+ * class of the name is loaded, such as "was loaded" at the end of a recording. Returns whether the
+ * class is loaded and is not an exception.
  */
 static bool say_never(JNIEnv *jni, struct buf *ret, struct trigger *t, const char *tense)
 {
@@ -319,7 +320,7 @@ static void report_others(struct session *s, JNIEnv *jni, struct trigger *t)
 
 /*
  * Callbacks may read the list at any time. A trigger is therefore added before it becomes active,
- * and keeps its place until another one needs it.
+ * and a removed one keeps its place until another one needs it.
  */
 static int add(struct session *s, JNIEnv *jni, const struct options *o,
                const struct option_trigger *from, struct buf *why)
@@ -454,7 +455,7 @@ static void triggers_stop(struct session *s, JNIEnv *jni)
 static void triggers_release(struct session *s)
 {
     unsigned n = atomic_exchange(&triggers.n, 0);
-    /* While the VM ends, the thread may still be at work. */
+    /* While the VM ends, the thread of firings.c may still use the triggers. */
     for (unsigned i = 0; i < n && !vm.dying; i++)
         trigger_free(atomic_exchange(&triggers.of[i], NULL));
     if (!vm.dying)

@@ -168,9 +168,9 @@ static void write_pause(const struct record *r, uint64_t start, uint64_t pause, 
 }
 
 /*
- * The collectors' own times leave out some dozens of microseconds that JVM TI's events include, as
- * the VM's log does. If they leave out much more, the collecting thread had no processor for that
- * time, and all other threads waited for it.
+ * The times that collectors report lack some tens of microseconds that JVM TI's events and the VM's
+ * log include. If they leave out much more, the collecting thread had no processor for that time,
+ * and all other threads waited for it.
  */
 static bool accounted(uint64_t used, uint64_t length)
 {

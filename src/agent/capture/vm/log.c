@@ -143,7 +143,7 @@ int vm_log_read(JNIEnv *jni, void (*see)(const struct log_line *line), struct vm
     struct stat st;
     *ret = (struct vm_log_lost){0};
     if (fstat(vm_log.fd, &st) < 0 || st.st_ino != vm_log.ino) {
-        vm_log.fd = -1; /* a descriptor of somebody else */
+        vm_log.fd = -1; /* the number now belongs to a descriptor of the program */
         vm_log_close(jni);
         return -ESTALE;
     }

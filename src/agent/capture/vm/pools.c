@@ -14,7 +14,7 @@ enum { POOLS = 24 };
 
 static struct {
     uint64_t due_ns;
-    bool found, failed; /* once for the process */
+    bool found, failed; /* set once per process: the natives were found; some are missing */
     int n;
 
     struct pool {
