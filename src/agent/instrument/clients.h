@@ -30,3 +30,8 @@ void instrument_set_refused(struct str class_name);
 /* The clients whose probes a class contains, as bits; set adds to them. */
 uint64_t instrument_changed_by(struct str class_name);
 void instrument_set_changed(struct str class_name, uint64_t by);
+/*
+ * Returns whether a client with `seldom` has changed a class of this name since the agent was
+ * attached, also for a recording that has ended.
+ */
+bool instrument_changed_before(struct str class_name, const struct instrument_client *c);

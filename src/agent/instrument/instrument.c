@@ -36,6 +36,8 @@ static char *include_patterns, *exclude_patterns;
 /* hash of a class's name -> the clients whose probes it contains, as bits */
 static struct map changed;
 static struct map refused; /* the same for those that the VM refused */
+/* what before_key returns -> 1: a client with `seldom` has ever changed a class of that name */
+static struct map changed_before;
 
 /* held by a thread while it removes probes */
 static pthread_mutex_t restore_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -145,12 +147,30 @@ uint64_t instrument_changed_by(struct str name)
     return by;
 }
 
+static uint64_t before_key(struct str name, const struct instrument_client *c)
+{
+    return name_key(name) ^ hash_bytes(c->name, strlen(c->name));
+}
+
+bool instrument_changed_before(struct str name, const struct instrument_client *c)
+{
+    pthread_mutex_lock(&lock);
+    bool is = map_get(&changed_before, before_key(name, c)) != NULL;
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
 void instrument_set_changed(struct str name, uint64_t by)
 {
     pthread_mutex_lock(&lock);
     uint64_t *carried = map_at(&changed, name_key(name), 0, NULL);
     if (carried)
         *carried |= by;
+    for (int i = 0; i < CLIENTS_MAX && vm.attached; i++) {
+        const struct instrument_client *c = atomic_load(&instrument_clients[i]);
+        if (c && c->seldom && by >> i & 1)
+            (void)!map_put(&changed_before, before_key(name, c), 1);
+    }
     pthread_mutex_unlock(&lock);
 }
 

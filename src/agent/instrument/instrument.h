@@ -76,6 +76,7 @@ struct instrument_client {
     /*
      * Leaves many of the classes that it is offered unchanged. When attaching to a VM, loaded
      * classes are then edited twice, and only those that the first edit changes are transformed.
+     * Those that it changed for an earlier recording are edited once.
      */
     bool seldom;
     /* Called for native methods that the JIT may replace. May be NULL. */

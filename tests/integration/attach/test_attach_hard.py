@@ -357,6 +357,15 @@ def changed_by_the_vm(log):
     return set(re.findall(r"\] redefined name=([^,]+),", log.read_text()))
 
 
+def parsed_by_the_vm(log):
+    """Returns how often the VM has parsed each loaded class, to inspect or to change it. A probe
+    class ends each inspection, because the VM refuses it.
+    """
+    return collections.Counter(
+        re.findall(r"\] loading name=(?!java.lang.Jvmscope)(\S+) ", log.read_text())
+    )
+
+
 @pytest.mark.jdks(11)  # changes four classes at a time, so that this takes a while
 def test_a_recording_ends_before_its_classes_are_changed_back(jdk, jvmscope, tmp_path):
     """The command does not wait for the pauses between the batches, and neither does the next
@@ -411,10 +420,7 @@ def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope,
             assert jvmscope("attach", capture, "-o", tmp_path / "x.jfr", server.pid).returncode == 0
             status = lab.read_json("status", "--json", server.pid)
             changed = changed_by_the_vm(log)
-            # A probe class ends each inspection, because the VM refuses it.
-            parsed = collections.Counter(
-                re.findall(r"\] loading name=(?!java.lang.Jvmscope)(\S+) ", log.read_text())
-            )
+            parsed = parsed_by_the_vm(log)
             assert {n for name, n in parsed.items() if name in changed} == {2}
             assert {n for name, n in parsed.items() if name not in changed} == {1}
             assert (
@@ -426,6 +432,10 @@ def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope,
             assert (
                 status["instrument.left.native"] > 100
             ), "what stays as it was is told of, in classes that nobody changes too"
+            assert jvmscope("stop", server.pid).returncode == 0
+            assert jvmscope("attach", capture, "-o", tmp_path / "y.jfr", server.pid).returncode == 0
+            again = parsed_by_the_vm(log)
+            assert {again[name] for name in changed} == {4}, "changed back, and not inspected again"
         finally:
             server.kill()
 
