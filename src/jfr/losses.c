@@ -41,6 +41,9 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_LOG_LIMIT] = {"log", "records", "the number that --limit allows was reached"},
     [LOSS_LOG_RATE] = {"log", "records", "the number per second that --rate allows was reached"},
     [LOSS_LOG_BYTES] = {"log", "records", "the size that --bytes allows was reached"},
+    [LOSS_LOG_HIDDEN] = {"log", "classes",
+                         "no agent may change a hidden class, so that its lines are not logged and "
+                         "its accesses of fields are not watched"},
     [LOSS_LOG_LATE] = {"log", "records", "not written before the VM ended"},
     [LOSS_EXCEPTION_ROW] = {"exceptions", "exceptions", "the table of places was full"},
     [LOSS_EXCEPTION_PLACE] = {"exceptions", "places", "there were more than can be counted"},

@@ -32,6 +32,7 @@ struct log_spec {
     unsigned n_parts;
     /* number of places in the code, counted by the code that inserts the probes */
     _Atomic unsigned found;
+    _Atomic unsigned hidden; /* number of classes with this line that the agent cannot change */
 };
 
 /* Returns 0; -EINVAL with a sentence in why; -ENOMEM. The caller frees the result. */

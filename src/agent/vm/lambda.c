@@ -69,16 +69,16 @@ static void find_interfaces(jclass class, struct generated_target *ret)
     vm_free(of);
 }
 
-void lambda_target(jclass class, const char *signature, struct generated_target *ret)
+/* Tags of references to members; those to an interface's methods come after METHOD. */
+enum { FIELD = 9, METHOD = 10 };
+
+/* Calls f with the fields or the methods to which a class's constant pool refers. */
+static void each_member(jclass c, uint8_t kind,
+                        void (*f)(void *context, struct str owner, struct str name), void *context)
 {
-    size_t host;
-    if (generated_name_is_proxy(signature, strlen(signature)))
-        find_interfaces(class, ret);
     jint count = 0, size = 0;
     unsigned char *bytes = NULL;
-    if (signature[0] != 'L' ||
-        !generated_name_is_lambda(signature + 1, strlen(signature + 1), &host) ||
-        (*vm.ti)->GetConstantPool(vm.ti, class, &count, &size, &bytes) != JVMTI_ERROR_NONE)
+    if ((*vm.ti)->GetConstantPool(vm.ti, c, &count, &size, &bytes) != JVMTI_ERROR_NONE)
         return;
     size_t n = count > 0 ? (size_t)count : 0;
     struct pool_entry *pool = calloc(n + 1, sizeof(*pool));
@@ -87,13 +87,42 @@ void lambda_target(jclass class, const char *signature, struct generated_target 
     for (size_t i = 1; pool && i < n; i++) {
         const struct pool_entry *e = &pool[i];
         uint16_t type = short_at(e, 3), class_at = short_at(e, 1);
-        if (e->at && (e->at[0] == 10 || e->at[0] == 11) && type < n && class_at < n)
-            generated_target_consider(ret, (struct str){signature + 1, host},
-                                      pool_text(pool, n, short_at(&pool[class_at], 1)),
-                                      pool_text(pool, n, short_at(&pool[type], 1)));
+        if (e->at && (e->at[0] == kind || (kind == METHOD && e->at[0] == METHOD + 1)) && type < n &&
+            class_at < n)
+            f(context, pool_text(pool, n, short_at(&pool[class_at], 1)),
+              pool_text(pool, n, short_at(&pool[type], 1)));
     }
     free(pool);
     vm_free(bytes);
+}
+
+struct considered {
+    struct str host;
+    struct generated_target *target;
+};
+
+static void consider(void *context, struct str owner, struct str name)
+{
+    const struct considered *c = context;
+    generated_target_consider(c->target, c->host, owner, name);
+}
+
+void lambda_target(jclass class, const char *signature, struct generated_target *ret)
+{
+    size_t host;
+    if (generated_name_is_proxy(signature, strlen(signature)))
+        find_interfaces(class, ret);
+    if (signature[0] != 'L' ||
+        !generated_name_is_lambda(signature + 1, strlen(signature + 1), &host))
+        return;
+    struct considered considered = {{signature + 1, host}, ret};
+    each_member(class, METHOD, consider, &considered);
+}
+
+void class_each_field(jclass c, void (*f)(void *context, struct str owner, struct str name),
+                      void *context)
+{
+    each_member(c, FIELD, f, context);
 }
 
 char *class_signature(jclass class)

@@ -30,11 +30,11 @@ IMPLEMENTED = {
 }
 
 
-def left_out(path):
+def left_out(path, capture="trace"):
     return [
         loss
         for loss in lab.read_json("trace", "--json", path)["losses"]
-        if (loss["capture"], loss["what"]) == ("trace", "classes")
+        if (loss["capture"], loss["what"]) == (capture, "classes")
     ]
 
 
@@ -120,3 +120,60 @@ def test_what_an_earlier_recording_traced_does_not_count(jvmscope, jdk, tmp_path
         assert done.returncode == 0 and "--trace" not in done.stderr, done.stderr
     finally:
         process.communicate("\n", timeout=60)
+
+
+def line_of(text):
+    lines = (lab.ROOT / "tests/java/HiddenWork.java").read_text().splitlines()
+    return next(i for i, line in enumerate(lines, 1) if line.endswith(f"// {text}"))
+
+
+MAY_NOT = ", and the VM does not allow {} to be changed"
+# Options, how many hidden classes they mean, and what is said of these.
+HIDDEN = {
+    ("--log", "HiddenWork$Adds:{adds} here"): (2, "2 hidden classes have code of this line"),
+    ("--log", "HiddenWork.java:{adds} here"): (2, "2 hidden classes have code of this line"),
+    ("--log", "HiddenWork.java:{idle} here"): (1, "1 hidden class has code of this line"),
+    ("--log", "HiddenWork.java:{other} here"): (0, ""),
+    ("--watch", "HiddenWork.total"): (2, "2 hidden classes have code that names this field"),
+    ("--watch", "HiddenWork.other"): (0, ""),
+}
+
+
+@pytest.mark.jdks(17, 25)
+@pytest.mark.parametrize("attach", (False, True))
+def test_hidden_classes_that_log_and_watch_mean_are_told(jdk, jvmscope, tmp_path, attach):
+    out = tmp_path / "r.jfr"
+    words = ("-cp", lab.compiled("HiddenWork", release=17), "HiddenWork")
+    lines = {text: line_of(text) for text in ("adds", "idle", "other")}
+    process = None
+    if attach:
+        process = jdk.start_java(
+            "HiddenWork", "forever", release=17, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert process.stdout.readline() == "ready\n"
+    try:
+        for (option, value), (n, said) in HIDDEN.items():
+            value = value.format(**lines)
+            if attach:
+                done = jvmscope("attach", option, value, "-o", out, process.pid)
+                assert done.returncode == 0, done.stderr
+                process.stdin.write("\n")
+                process.stdin.flush()
+                assert process.stdout.readline() == "done\n"
+                assert jvmscope("stop", process.pid).returncode == 0
+            else:
+                command = jdk.command("java", *words)
+                done = jvmscope("run", option, value, "-o", out, "--", *command)
+                assert done.returncode == 0, done.stderr
+            lost = left_out(out, "log")
+            assert [loss["amount"] for loss in lost] == ([n] if n else []), (value, lost)
+            told = said + MAY_NOT.format("it" if n == 1 else "them")
+            table = jvmscope("trace", out)
+            if n:
+                assert "HiddenWork$" in lost[0]["reason"] and lost[0]["sentence"] in table.stderr
+                assert told in table.stdout and (not attach or told in done.stderr), done.stderr
+            else:
+                assert "hidden class" not in table.stdout + table.stderr + done.stderr
+    finally:
+        if process:
+            process.communicate(timeout=60)

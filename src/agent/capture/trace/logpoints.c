@@ -10,6 +10,7 @@
 #include "agent/capture.h"
 #include "agent/capture/trace/explain.h"
 #include "agent/capture/trace/log_code.h"
+#include "agent/capture/trace/log_hidden.h"
 #include "agent/capture/trace/log_records.h"
 #include "agent/capture/trace/log_sites.h"
 #include "agent/capture/trace/paths.h"
@@ -54,18 +55,8 @@ static int lines_of(const struct log_spec *s, const struct instrument_class *c, 
     if (!map.failed)
         n = smap_lines((struct str){(const char *)map.at, cursor_left(&map)}, s->place, s->line,
                        lines, LINES_MAX);
-    const char *slash = strrchr(s->place, '/');
-    const char *base = slash ? slash + 1 : s->place;
-    if (n || !str_is(c->source, base))
+    if (n || !log_file_is(s->place, c->name, c->source))
         return n;
-    /* The spec's path must end with the package's folder: com/shop/Cart.java. */
-    size_t folder = slash ? (size_t)(slash - s->place) : 0;
-    size_t package = c->name.len;
-    while (package && c->name.data[package - 1] != '/')
-        package--;
-    if (folder && (package < folder + 1 ||
-                   memcmp(c->name.data + package - 1 - folder, s->place, folder) != 0))
-        return 0;
     lines[0] = s->line;
     return 1;
 }
@@ -163,7 +154,9 @@ static int log_load(struct session *s, struct buf *why)
 
 static void why_not_found(JNIEnv *jni, const struct log_spec *spec, struct buf *why)
 {
-    if (spec->is_file)
+    if (spec->hidden)
+        log_hidden_put(why, spec->hidden, "code of this line");
+    else if (spec->is_file)
         buf_string(why, "no loaded class has code of this line");
     else if (trace_class_is_loaded(jni, spec->place))
         buf_string(why, "the class is loaded and has no code of this line");
@@ -172,24 +165,28 @@ static void why_not_found(JNIEnv *jni, const struct log_spec *spec, struct buf *
 }
 
 /*
- * Reports specs that match nothing in the classes loaded so far. Classes that are loaded later may
- * match.
+ * Reports specs that match nothing, or not all that they mean, in the classes loaded so far.
+ * Classes that are loaded later may match.
  */
 static void say_not_found(struct session *s, JNIEnv *jni)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     char field[512];
+    bool partly;
     for (const struct log_spec *spec = points.specs; spec; spec = spec->next) {
-        if (spec->found)
+        if (spec->found && !spec->hidden)
             continue;
         buf_clear(&why);
         why_not_found(jni, spec, &why);
-        session_message(s, "log %s:%u: nothing is logged so far: %s", spec->place, spec->line,
+        session_message(s, "log %s:%u: %s: %s", spec->place, spec->line,
+                        spec->found ? "not all is logged" : "nothing is logged so far",
                         buf_str(&why));
     }
     buf_clear(&why);
-    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field), &why); buf_clear(&why))
-        session_message(s, "watch %s: nothing is watched so far: %s", field, buf_str(&why));
+    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field), &partly, &why);
+         buf_clear(&why))
+        session_message(s, "watch %s: %s: %s", field,
+                        partly ? "not all is watched" : "nothing is watched so far", buf_str(&why));
 }
 
 /* Names with dots may be static fields, whose classes must be known before any line is logged. */
@@ -228,6 +225,8 @@ static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
         r = instrument_on(&log_client, jni, why);
     if (r == 0 && points.watch_on)
         r = instrument_on(&watch_client, jni, why);
+    if (r >= 0)
+        r = log_hidden_on(jni, points.specs);
     if (r >= 0 && points.live) {
         say_not_found(s, jni);
         instrument_lose_running(s->out.jfr, jni, LOSS_LOG_RUNNING, is_wanted);
@@ -249,23 +248,29 @@ static void log_stop(struct session *s, JNIEnv *jni)
     if (points.watch_on)
         instrument_off(&watch_client, jni);
     points.log_on = points.watch_on = false;
+    log_hidden_off();
     _cleanup_(buf_release) struct buf text = BUF(4096);
     for (const struct log_spec *spec = points.specs; spec; spec = spec->next) {
         char place[512];
         snprintf(place, sizeof(place), "%s:%u", spec->place, spec->line);
-        if (spec->found)
+        if (spec->found && !spec->hidden)
             continue;
         buf_clear(&text);
-        buf_string(&text, "note: nothing was logged: ");
+        buf_string(&text,
+                   spec->found ? "note: not all was logged: " : "note: nothing was logged: ");
         why_not_found(jni, spec, &text);
         log_note(s, place, buf_str(&text));
     }
+    _cleanup_(buf_release) struct buf why = BUF(4096);
     char field[512];
-    buf_clear(&text);
-    buf_string(&text, "note: nothing was watched: ");
-    size_t begin = text.len;
-    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field), &text); text.len = begin)
+    bool partly;
+    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field), &partly, &why);
+         buf_clear(&why)) {
+        buf_clear(&text);
+        buf_printf(&text, "note: %s was watched: %s", partly ? "not all" : "nothing",
+                   buf_str(&why));
         log_note(s, field, buf_str(&text));
+    }
     drain_close(&log_reader, s->out.jfr, jni);
     log_note_missing_fields(s);
 }

@@ -7,10 +7,12 @@
  */
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/explain.h"
+#include "agent/capture/trace/log_hidden.h"
 #include "agent/capture/trace/log_sites.h"
 #include "agent/capture/trace/logpoints.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/vm/lambda.h"
 #include "agent/vm/vm.h"
 #include "options/names.h"
 
@@ -23,7 +25,8 @@
 static struct watch {
     char *class; /* package.Class */
     char *field;
-    atomic_bool found; /* some loaded code accesses it */
+    atomic_bool found;  /* some loaded code accesses it */
+    atomic_uint hidden; /* number of hidden classes whose code names it */
 } watches[WATCHES_MAX];
 
 static unsigned n_watches;
@@ -58,6 +61,7 @@ int watches_set(const char *fields)
         if (!w->class || !w->field)
             return -ENOMEM;
         atomic_store(&w->found, false);
+        atomic_store(&w->hidden, 0);
         n_watches++;
         p += n + (p[n] == ':');
     }
@@ -74,16 +78,22 @@ void watches_clear(void)
     n_watches = 0;
 }
 
-bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size, struct buf *why)
+bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size, bool *ret_partly,
+                       struct buf *why)
 {
     while (*at < n_watches) {
         const struct watch *w = &watches[(*at)++];
+        unsigned hidden = atomic_load(&w->hidden);
         /* Instructions that name a field with this name through another class were counted too. */
-        if (!atomic_load(&w->found) || !trace_class_is_loaded(jni, w->class)) {
-            snprintf(ret, size, "%s.%s", w->class, w->field);
+        *ret_partly = atomic_load(&w->found) && trace_class_is_loaded(jni, w->class);
+        if (*ret_partly && !hidden)
+            continue;
+        snprintf(ret, size, "%s.%s", w->class, w->field);
+        if (hidden)
+            log_hidden_put(why, hidden, "code that names this field");
+        else
             trace_explain_field(jni, w->class, w->field, why);
-            return true;
-        }
+        return true;
     }
     return false;
 }
@@ -117,6 +127,27 @@ static bool watch_wants(struct str name)
             return !drain_is_used(name);
     }
     return false;
+}
+
+static void see_field(void *context, struct str owner, struct str name)
+{
+    uint64_t *seen = context;
+    const struct watch *w = find_watch(&(struct class_member){.owner = owner, .name = name});
+    if (w)
+        *seen |= UINT64_C(1) << (w - watches);
+}
+
+_Static_assert(WATCHES_MAX <= 64, "a bit for each");
+
+bool watches_see_hidden(jclass c, struct str plain)
+{
+    uint64_t seen = 0;
+    if (watch_wants(plain))
+        class_each_field(c, see_field, &seen);
+    for (unsigned i = 0; i < n_watches; i++)
+        if (seen >> i & 1)
+            atomic_fetch_add(&watches[i].hidden, 1);
+    return seen != 0;
 }
 
 static char stack_type(char c)
