@@ -72,6 +72,9 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_TRACE_HIDDEN] = {"trace", "classes",
                            "no agent may change the class of a lambda or method reference, or a "
                            "hidden class, so that calls of its methods are not recorded"},
+    [LOSS_TRACE_LEFT] = {"trace", "methods",
+                         "no probes could be placed in its code, so that calls of it are not "
+                         "recorded"},
     [LOSS_TIMES_THREAD] = {"times", "threads", "there was no memory for more calls"},
     [LOSS_COVERAGE] = {"coverage", "methods", "there was no room for more lines"},
     [LOSS_COVER_STOPPED] = {"coverage", "methods",

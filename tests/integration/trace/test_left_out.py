@@ -30,11 +30,11 @@ IMPLEMENTED = {
 }
 
 
-def left_out(path, capture="trace"):
+def left_out(path, capture="trace", what="classes"):
     return [
         loss
         for loss in lab.read_json("trace", "--json", path)["losses"]
-        if (loss["capture"], loss["what"]) == (capture, "classes")
+        if (loss["capture"], loss["what"]) == (capture, what)
     ]
 
 
@@ -177,3 +177,40 @@ def test_hidden_classes_that_log_and_watch_mean_are_told(jdk, jvmscope, tmp_path
     finally:
         if process:
             process.communicate(timeout=60)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_methods_without_room_for_probes_are_told(jdk, jvmscope, tmp_path):
+    """With probes one method would be longer than the JIT compiles, and one longer than the VM
+    allows. A third is traced, so that the pattern matches something.
+    """
+    source = tmp_path / "Long.java"
+    body = {"huge": 2660, "tooLong": 21841, "small": 1}  # of three bytes each
+    methods = "".join(
+        f"static int {name}() {{ int n = 0; {'n++;' * n} return n; }}\n" for name, n in body.items()
+    )
+    calls = " + ".join(f"{name}()" for name in body)
+    source.write_text(
+        f"public class Long {{ {methods} public static void main(String[] args) {{"
+        f" System.out.println({calls}); }} }}"
+    )
+    done = jdk.run("javac", "-d", tmp_path, source)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "r.jfr"
+    program = jdk.command("java", "-cp", tmp_path, "Long")
+    for pattern, amounts in {
+        "Long.*": [2],
+        "Long.small": [],
+        "@Nothing,Long.huge,Long.s*": [1],
+    }.items():
+        done = jvmscope("run", "--trace", pattern, "-o", out, "--", *program)
+        assert done.returncode == 0 and done.stdout == f"{sum(body.values())}\n", done.stderr
+        lost = left_out(out, what="methods")
+        assert [loss["amount"] for loss in lost] == amounts, (pattern, lost)
+        if amounts:
+            first = "the first is Long.huge (its code would be too long for the JIT)"
+            assert lost[0]["reason"].endswith(
+                f"so that calls of it are not recorded: {first}"
+            ), lost
+            assert lost[0]["sentence"] in jvmscope("trace", out).stderr
+            assert lost[0]["sentence"] in done.stderr

@@ -10,6 +10,7 @@
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/loaded.h"
 #include "agent/instrument/named_class.h"
+#include "agent/session/session.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
@@ -17,6 +18,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/parse.h"
+#include "jfr/losses.h"
 #include "options/signature.h"
 
 #include <pthread.h>
@@ -41,16 +43,41 @@ static struct {
     struct map methods; /* key_of -> an instrument_reason + 1 */
 } left = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static uint64_t key_of(struct str class_name, struct str method)
+static uint64_t key_of(struct str class_name, struct str method, struct str descriptor)
 {
-    return hash_bytes(class_name.data, class_name.len) * 31 + hash_bytes(method.data, method.len);
+    return (hash_bytes(class_name.data, class_name.len) * 31 +
+            hash_bytes(method.data, method.len)) *
+               31 +
+           hash_bytes(descriptor.data, descriptor.len);
 }
 
-void trace_left_add(struct str class_name, struct str method, enum instrument_reason why)
+/* A native method may be traced nevertheless, by its code. */
+static void lose(struct str class_name, struct str method, enum instrument_reason why)
 {
+    struct session *s = session_now;
+    char text[512];
+    if (!s || why == LEFT_NATIVE)
+        return;
+    snprintf(text, sizeof(text), "%.*s", (int)class_name.len, class_name.data);
+    text[generated_name_normalize(text, strlen(text))] = 0;
+    dotted_in_place(text, strlen(text));
+    _cleanup_(buf_release) struct buf first = BUF(4096);
+    buf_printf(&first, "the first is %s.%.*s (%s)", text, (int)method.len, method.data,
+               left_reasons[why]);
+    jfr_lose_named(s->out.jfr, LOSS_TRACE_LEFT, 1, buf_str(&first));
+}
+
+void trace_left_add(struct str class_name, struct str method, struct str descriptor,
+                    enum instrument_reason why)
+{
+    bool added = false;
     pthread_mutex_lock(&left.lock);
-    (void)!map_put(&left.methods, key_of(class_name, method), (uint64_t)why + 1);
+    uint64_t *at = map_at(&left.methods, key_of(class_name, method, descriptor), 0, &added);
+    if (at)
+        *at = (uint64_t)why + 1;
     pthread_mutex_unlock(&left.lock);
+    if (added)
+        lose(class_name, method, why);
 }
 
 void trace_left_clear(void)
@@ -61,10 +88,10 @@ void trace_left_clear(void)
 }
 
 /* Returns the reason why a method was left alone, or NULL if it was not. */
-static const char *why_left(struct str class_name, struct str method)
+static const char *why_left(struct str class_name, struct str method, struct str descriptor)
 {
     pthread_mutex_lock(&left.lock);
-    const uint64_t *why = map_get(&left.methods, key_of(class_name, method));
+    const uint64_t *why = map_get(&left.methods, key_of(class_name, method, descriptor));
     const char *text = why && *why <= LEFT_REASONS ? left_reasons[*why - 1] : NULL;
     pthread_mutex_unlock(&left.lock);
     return text;
@@ -85,7 +112,7 @@ static const char is_abstract[] = "it is abstract";
 static const char *why_not(const struct search *s, jclass class, struct str class_name,
                            struct str method, struct str descriptor, jint modifiers)
 {
-    const char *reason = why_left(class_name, method);
+    const char *reason = why_left(class_name, method, descriptor);
     if (modifiers & 0x400)
         return is_abstract;
     if (drain_is_used(class_name))

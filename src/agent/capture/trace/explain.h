@@ -8,10 +8,11 @@
 #include <jni.h>
 
 /*
- * Stores why a matching method was not instrumented, until trace_left_clear. Callable from any
- * thread.
+ * Stores why a matching method was not instrumented, until trace_left_clear, and reports it as a
+ * loss. Callable from any thread.
  */
-void trace_left_add(struct str class_name, struct str method, enum instrument_reason why);
+void trace_left_add(struct str class_name, struct str method, struct str descriptor,
+                    enum instrument_reason why);
 void trace_left_clear(void);
 
 enum trace_result { TRACED_NOTHING, TRACED_PARTLY, TRACED };

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The rules of the patterns that match a method by name or annotation, as a set. With the lock. */
-static uint64_t matched_rules(const struct instrument_class *c, const struct edit *e,
+static uint64_t matched_rules(const struct instrument_class *c, const struct class_method *m,
                               struct str name, struct str descriptor)
 {
     const struct trace_patterns *patterns = &method_trace.rules.patterns;
@@ -23,7 +23,7 @@ static uint64_t matched_rules(const struct instrument_class *c, const struct edi
         return 0;
     for (unsigned i = 0; i < patterns->n; i++, p += strcspn(p, ":"), p += *p == ':')
         if (choice_matches_first(p, c->name, name, descriptor) ||
-            (e && trace_annotated(p, c->file, e->method)))
+            (m && trace_annotated(p, c->file, m)))
             rules |= UINT64_C(1) << patterns->rules[i];
     return rules;
 }
@@ -206,7 +206,7 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
     struct shown_name room;
     int number = 0;
     pthread_mutex_lock(&method_trace.lock);
-    uint64_t matched = matched_rules(c, e, name, descriptor);
+    uint64_t matched = matched_rules(c, e->method, name, descriptor);
     uint64_t rules = by_type ? trace_types_rules(&method_trace.types, c->name) : matched;
     if (drain_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name, descriptor))
         rules = 0;
@@ -246,19 +246,26 @@ static bool trace_wants(struct str class_name)
     return wants && !is_excluded(class_name);
 }
 
-/*
- * Remembers why a matching method was left alone; a pattern without any other method reports the
- * reason.
- */
+/* Counts a matching method that was left alone, and remembers the reason. */
+static void left_where(const struct instrument_class *c, const struct class_method *m,
+                       enum instrument_reason why, bool by_type)
+{
+    struct str name = class_utf8(c->file, m->name), descriptor = class_utf8(c->file, m->descriptor);
+    if (drain_is_used(c->name))
+        return;
+    pthread_mutex_lock(&method_trace.lock);
+    bool matched = by_type ? trace_types_rules(&method_trace.types, c->name) &&
+                                 !choice_matches(method_trace.exclude, c->name, name, descriptor)
+                           : matched_rules(c, m, name, descriptor) != 0;
+    pthread_mutex_unlock(&method_trace.lock);
+    if (matched)
+        trace_left_add(c->name, name, descriptor, why);
+}
+
 static void trace_left(const struct instrument_class *c, const struct class_method *m,
                        enum instrument_reason why)
 {
-    struct str name = class_utf8(c->file, m->name), descriptor = class_utf8(c->file, m->descriptor);
-    pthread_mutex_lock(&method_trace.lock);
-    bool matched = choice_matches(method_trace.rules.patterns.list, c->name, name, descriptor);
-    pthread_mutex_unlock(&method_trace.lock);
-    if (matched)
-        trace_left_add(c->name, name, why);
+    left_where(c, m, why, false);
 }
 
 const struct instrument_client trace_client = {
@@ -283,6 +290,12 @@ static bool typed_wants(struct str name)
     return wants && !is_excluded(name);
 }
 
+static void typed_left(const struct instrument_class *c, const struct class_method *m,
+                       enum instrument_reason why)
+{
+    left_where(c, m, why, true);
+}
+
 static int typed_edit(const struct instrument_class *c, struct edit *e)
 {
     return edit_where(c, e, true);
@@ -291,6 +304,7 @@ static int typed_edit(const struct instrument_class *c, struct edit *e)
 const struct instrument_client trace_typed_client = {.name = "trace implements",
                                                      .edit = typed_edit,
                                                      .wants = typed_wants,
+                                                     .left = typed_left,
                                                      .on_class = types_on_class,
                                                      .loaded_only = true};
 
