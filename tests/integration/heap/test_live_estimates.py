@@ -2,6 +2,7 @@
 """Live figures of heap=sites and alloc=exact: exact while every object is followed, then estimates
 with their standard error.
 """
+import collections
 import json
 import re
 import subprocess
@@ -174,6 +175,29 @@ def test_known_amounts(jdk, how, options, tmp_path):
         "Late": (10_000, 10_000, 0),
         **few,
     }
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_objects_whose_constructor_throws_are_not_live(jdk, tmp_path):
+    """No other object of the same place is followed instead of one that was to be followed and has
+    been lost to an exception. An object whose argument is one of the same place has no such fate.
+    """
+    out = tmp_path / "t.jfr"
+    done = jdk.java(
+        "LiveThrows", jvm=("-Xmx512m", jdk.agent(f"alloc=exact,depth=8,format=r,file={out}"))
+    )
+    assert done.returncode == 0, done.stderr
+    rows = collections.defaultdict(lambda: [0, 0, 0])
+    for s in lab.read_json("report", "--json", out)["allocations"]["sites"]:
+        if s["class"].startswith("LiveThrows$"):
+            row = rows[s["class"][len("LiveThrows$") :]]
+            row[0] += s["live_objects"]
+            row[1] += s["objects"]
+            row[2] += s.get("live_objects_error", 0)
+    for name, expected in {"Half": 500_000, "Nested": 1_000_000}.items():
+        live, objects, error = rows[name]
+        assert objects == 1_000_000 and error > 0, rows
+        assert abs(live - expected) <= 5 * error and error < 0.4 * expected, rows
 
 
 @pytest.mark.jdks(8, 17)

@@ -15,7 +15,8 @@
 
 #define NEVER ((uint64_t)INT64_MAX)
 
-enum { PICKS = 32 };
+/* PASSED_MAX: how many other objects of a point may be finished before an object is given up. */
+enum { PICKS = 32, PASSED_MAX = 4096 };
 
 struct alloc_exact alloc_exact;
 __thread bool alloc_busy;
@@ -42,7 +43,13 @@ static __thread struct {
      * arguments may be allocated between a stack sample and its object.
      */
     struct pick {
+        const struct alloc_counter *counter;
+        uint64_t count; /* of the counter, with the object that is to be tracked */
         uint32_t point;
+        uint32_t passed; /* number of objects of the point that were finished since */
+        uint32_t size;   /* 0: expected at no site */
+        uint32_t round;  /* sites_round(), in which it is expected at `site` */
+        int64_t site;
         double weight;
     } picks[PICKS];
 
@@ -206,30 +213,56 @@ static void set_picks(uint32_t n)
     mine.n_picks = n;
 }
 
-/*
- * Marks the next object of a point for tracking. An earlier mark that led to no object is replaced
- * when there is no room.
- */
-static void add_pick(uint32_t point, double weight)
+static void remove_pick(uint32_t i)
 {
+    memmove(mine.picks + i, mine.picks + i + 1, (mine.n_picks - i - 1) * sizeof(*mine.picks));
+    set_picks(mine.n_picks - 1);
+}
+
+/*
+ * Marks the object that a counter of a point is about to count for tracking. The earliest mark is
+ * removed when there is no room.
+ */
+static void add_pick(uint32_t point, const struct alloc_counter *c, double weight, int64_t site)
+{
+    const struct alloc_point *p = alloc_point(point);
     if (mine.n_picks == PICKS)
-        memmove(mine.picks, mine.picks + 1, --mine.n_picks * sizeof(*mine.picks));
-    mine.picks[mine.n_picks] = (struct pick){point, weight};
+        remove_pick(0);
+    struct pick *new = &mine.picks[mine.n_picks];
+    *new = (struct pick){.counter = c,
+                         .count = c->count + 1,
+                         .point = point,
+                         .size = p->kind == ALLOC_NEW ? p->size : 0,
+                         .round = sites_round(),
+                         .site = site,
+                         .weight = weight};
+    if (new->size)
+        sites_expect(site, weight, new->size, true);
     set_picks(mine.n_picks + 1);
 }
 
-/* Removes and returns the latest mark of a point; 0: there is none. */
-static double take_pick(uint32_t point)
+/*
+ * An object of a point is finished: its constructor has returned. Removes its mark and stores it in
+ * *ret. Returns false if it has none. It is the marked object if as many others were finished since
+ * the mark as were counted: those that constructors' arguments needed. If the marked object's
+ * constructor has thrown, later objects are counted that it does not wait for, and none of them is
+ * taken for it.
+ */
+static bool take_pick(uint32_t point, const struct alloc_counter *c, struct pick *ret)
 {
-    for (uint32_t i = mine.n_picks; i-- > 0;)
-        if (mine.picks[i].point == point) {
-            double weight = mine.picks[i].weight;
-            memmove(mine.picks + i, mine.picks + i + 1,
-                    (mine.n_picks - i - 1) * sizeof(*mine.picks));
-            set_picks(mine.n_picks - 1);
-            return weight;
-        }
-    return 0;
+    bool taken = false;
+    for (uint32_t i = mine.n_picks; i-- > 0;) {
+        struct pick *p = &mine.picks[i];
+        if (p->point != point)
+            continue;
+        bool is = !taken && p->counter == c && c->count - p->count == p->passed;
+        if (is)
+            *ret = *p;
+        taken = taken || is;
+        if (is || p->counter != c || p->passed++ == PASSED_MAX)
+            remove_pick(i);
+    }
+    return taken;
 }
 
 /* Attributes the current stratum of a point's counter to a site. Under the lock. */
@@ -241,7 +274,7 @@ static void take_sample(struct alloc_sampling *l, uint32_t point, struct alloc_c
     bool once = sites_depth() <= 1 && alloc_follow == FOLLOW_ALL;
     __atomic_store_n(&c->next, once ? NEVER : l->end, __ATOMIC_RELAXED);
     if (alloc_follow == FOLLOW_STACKS && alloc_point(point)->offered)
-        add_pick(point, (double)l->gap);
+        add_pick(point, c, (double)l->gap, site);
     alloc_exact.stacks++;
 }
 
@@ -343,9 +376,10 @@ static int64_t site_of(JNIEnv *jni, uint32_t point, int64_t sampled, struct site
     return sites_find(alloc_point_class(point), threads_self(jni), frames, n);
 }
 
-/* Tracks an object that was counted at a point. */
-static void follow(JNIEnv *jni, jobject o, jint point, double weight)
+/* Tracks an object that was counted at a point. pick: its mark, or NULL. */
+static void follow(JNIEnv *jni, jobject o, jint point, const struct pick *pick)
 {
+    double weight = pick ? pick->weight : 1;
     struct site_frame frames[SITE_DEPTH_MAX];
     struct walk_words words;
     struct site_look look = {.site = -1};
@@ -376,6 +410,8 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
     bool counted = alloc_exact.on && l && l->end && (!known || look.round == sites_round());
     if (counted && !known)
         look.site = site_of(jni, (uint32_t)point, l->site, frames, n);
+    if (counted && pick && pick->size && pick->round == sites_round())
+        sites_expect(pick->site, weight, pick->size, false);
     if (counted)
         sites_follow(jni, look.site, weak, weight, size);
     else if (weak)
@@ -387,15 +423,17 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
 
 NATIVE(void, pick)(JNIEnv *jni, jclass class, jobject o, jint point)
 {
-    double weight = point >= 0 && mine.slot ? take_pick((uint32_t)point) : 0;
-    if (weight > 0)
-        follow(jni, o, point, weight);
+    struct alloc_block *b =
+        point >= 0 && mine.n_picks && mine.block ? block_for(jni, (uint32_t)point) : NULL;
+    struct pick pick;
+    if (b && take_pick((uint32_t)point, alloc_counter_of(b, (uint32_t)point), &pick))
+        follow(jni, o, point, &pick);
 }
 
 NATIVE(void, hold)(JNIEnv *jni, jclass class, jobject o, jint point)
 {
     if (point >= 0)
-        follow(jni, o, point, 1);
+        follow(jni, o, point, NULL);
 }
 
 /* ---- events ---- */

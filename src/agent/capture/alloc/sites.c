@@ -485,6 +485,17 @@ static struct site *track(JNIEnv *jni, struct followed f)
     return NULL;
 }
 
+void sites_expect(int64_t site, double weight, uint32_t size, bool expected)
+{
+    struct site *s = sites_at(site);
+    if (!s)
+        return;
+    s->tracked = true;
+    s->most = MAX(s->most, weight);
+    add_squares(&s->squares, &(struct followed){.weight = (float)weight, .size = size},
+                expected ? 1 : -1);
+}
+
 void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size)
 {
     struct followed f = {object, (uint32_t)site, (float)weight, (uint64_t)size, false};

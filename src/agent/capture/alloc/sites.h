@@ -115,7 +115,12 @@ bool sites_reachable(void);
  * sites are dropped and the remaining ones represent twice as many.
  */
 void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
-/* The same for an object that the VM has sampled, in addition to exact counts. */
+/*
+ * An object that is to be tracked has been counted at a site. For the error of what is alive it
+ * counts as dead until it no longer is expected, just before it is tracked. Under the lock.
+ */
+void sites_expect(int64_t site, double weight, uint32_t size, bool expected);
+/* The same as sites_follow, for an object that the VM has sampled, in addition to exact counts. */
 void sites_follow_sample(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 
 /* The VM's usual sampling interval in bytes. */
