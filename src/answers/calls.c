@@ -4,6 +4,7 @@
 #include "answers/moments.h"
 #include "base/json_check.h"
 #include "base/pattern.h"
+#include "base/vec.h"
 #include "options/names.h"
 #include "options/signature.h"
 
@@ -53,7 +54,8 @@ static bool wanted(const struct call *c, const struct call_filter *o)
                   pattern_match(o->method, c->method, strcspn(c->method, "(")) ||
                   has_parameters(o->method, c->method);
     return method && moment_text_matches(o->thread, c->thread) && c->ns >= (int64_t)o->min &&
-           in_span(o, c->start_ns) && in_requests(o, c->java_thread, c->start_ns);
+           (!o->threw || c->exception) && in_span(o, c->start_ns) &&
+           in_requests(o, c->java_thread, c->start_ns);
 }
 
 void call_read(const struct rec_event *e, struct call *ret)
@@ -105,10 +107,10 @@ static void put_value(struct json *j, const char *key, const char *text, size_t 
     json_raw(j, text, len);
 }
 
+/* Writes the members of the open object. */
 static void put_call(struct json *j, const struct call *c,
                      void (*put)(struct json *, const char *, const char *, size_t))
 {
-    json_begin_object(j);
     json_key_string(j, "method", c->method);
     json_key_string(j, "thread", c->thread);
     json_key_i64(j, "start_ns", c->start_ns);
@@ -128,18 +130,20 @@ static void put_call(struct json *j, const struct call *c,
     if (c->message)
         json_key_string(j, "message", c->message);
     json_key_string(j, "caller", c->caller);
-    json_end_object(j);
 }
 
 void call_json(const struct call *c, struct json *j)
 {
+    json_begin_object(j);
     put_call(j, c, put_value);
+    json_end_object(j);
 }
 
 /* For events other than calls. */
 static bool is_wanted(const struct call_filter *o, const struct rec_event *e)
 {
-    return !o->min && moment_wanted(e, o->thread, o->method) && in_span(o, e->start_ns) &&
+    return !o->min && !o->threw && moment_wanted(e, o->thread, o->method) &&
+           in_span(o, e->start_ns) &&
            in_requests(o, rec_long(&e->object, "javaThreadId", 0), e->start_ns);
 }
 
@@ -154,33 +158,189 @@ bool call_filter_passes(const struct call_filter *o, const struct rec_event *eve
 
 static const struct rec_select calls[] = {{"jvmscope.Call", 1}, {0}};
 
-/* Writes the members of the open object. Returns the number of calls that were wanted. */
-static int page_calls(struct recording *r, const struct call_filter *o, int64_t start,
-                      struct json *j, uint64_t *ret_wanted)
+/* The calls of one method that the filter selects; its number is that of its name in `names`. */
+struct method_sum {
+    uint64_t calls, threw, total_ns, self_ns;
+    int64_t max_ns;
+};
+
+/* A call whose callees may still follow. */
+struct open_call {
+    int64_t depth, end_ns;
+    uint64_t self_ns; /* unsigned, like the sums, because times of a damaged file may overflow */
+    size_t shown;     /* number among the calls that are written, or SIZE_MAX */
+    int64_t method;   /* number, or -1 when the filter does not select the call */
+    uint64_t callees; /* recorded calls directly below it */
+};
+
+struct call_thread {
+    VEC(struct open_call) open;
+};
+
+/* A call that is written. */
+struct shown_call {
+    uint64_t offset, callees, self_ns;
+};
+
+/* What the page shows of all calls, although it contains only the first of them. */
+struct page_calls {
+    struct strpool names, thread_names;
+    VEC(struct method_sum) methods;  /* in the order of `names` */
+    VEC(struct call_thread) threads; /* in the order of `thread_names` */
+    VEC(struct shown_call) shown;
+    uint64_t wanted;
+};
+
+static void page_calls_release(struct page_calls *p)
 {
-    struct rec_mark *marks;
-    size_t n;
+    for (size_t i = 0; i < p->threads.len; i++)
+        vec_release(&p->threads.data[i].open);
+    vec_release(&p->threads);
+    vec_release(&p->methods);
+    vec_release(&p->shown);
+    strpool_release(&p->names);
+    strpool_release(&p->thread_names);
+}
+
+/* Adds the last open call of a thread to the sums, because no callee of it can follow. */
+static void close_call(struct page_calls *p, struct call_thread *t)
+{
+    const struct open_call *c = &t->open.data[--t->open.len];
+    if (c->method >= 0)
+        p->methods.data[c->method].self_ns += c->self_ns;
+    if (c->shown == SIZE_MAX)
+        return;
+    p->shown.data[c->shown].self_ns = c->self_ns;
+    p->shown.data[c->shown].callees = c->callees;
+}
+
+/* Returns the thread of a call, or NULL when out of memory. */
+static struct call_thread *thread_of(struct page_calls *p, const struct call *c)
+{
+    const char *name = c->thread ? c->thread : "";
+    int64_t i = strpool_add(&p->thread_names, name, strlen(name));
+    if (i < 0 || ((size_t)i == p->threads.len && vec_extend(&p->threads, 1) < 0))
+        return NULL;
+    return &p->threads.data[i];
+}
+
+/* Counts a selected call for its method. Returns the method's number or -ENOMEM. */
+static int64_t count_call(struct page_calls *p, const struct call *c)
+{
+    int64_t i = strpool_add(&p->names, c->method, strcspn(c->method, "("));
+    if (i < 0 || ((size_t)i == p->methods.len && vec_extend(&p->methods, 1) < 0))
+        return -ENOMEM;
+    struct method_sum *m = &p->methods.data[i];
+    m->calls++;
+    m->threw += c->exception != NULL;
+    m->total_ns += (uint64_t)c->ns;
+    m->max_ns = MAX(m->max_ns, c->ns);
+    return i;
+}
+
+/*
+ * Adds the next call in order of time. Its caller is the last call of its thread before it that is
+ * less deep, if that still ran.
+ */
+static int add_call(struct page_calls *p, const struct call *c, const struct call_filter *o,
+                    uint64_t offset)
+{
+    struct open_call new = {.depth = c->depth,
+                            .end_ns = (int64_t)((uint64_t)c->start_ns + (uint64_t)c->ns),
+                            .self_ns = (uint64_t)c->ns,
+                            .shown = SIZE_MAX,
+                            .method = -1};
+    struct call_thread *t = thread_of(p, c);
+    if (!t)
+        return -ENOMEM;
+    while (t->open.len && t->open.data[t->open.len - 1].depth >= c->depth)
+        close_call(p, t);
+    struct open_call *caller = t->open.len ? &t->open.data[t->open.len - 1] : NULL;
+    if (caller && caller->end_ns >= c->start_ns) {
+        caller->self_ns -= (uint64_t)c->ns;
+        caller->callees++;
+    }
+    if (wanted(c, o)) {
+        new.method = count_call(p, c);
+        if (new.method < 0)
+            return -ENOMEM;
+        if (p->wanted++ < o->limit) {
+            new.shown = p->shown.len;
+            if (vec_push(&p->shown, ((struct shown_call){offset, 0, 0})) < 0)
+                return -ENOMEM;
+        }
+    }
+    return vec_push(&t->open, new);
+}
+
+static int sum_calls(struct page_calls *p, struct recording *r, const struct call_filter *o)
+{
+    _cleanup_free_ struct rec_mark *marks = NULL;
+    size_t n = 0;
     int e = recording_by_time(r, &marks, &n);
-    if (e < 0)
-        return e;
-    json_key_array(j, "calls");
-    uint64_t wanted_n = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; e >= 0 && i < n; i++) {
         struct rec_event event;
-        struct call c;
         e = recording_at(r, marks[i].offset, &event);
         if (e < 0)
             break;
+        struct call c;
         call_read(&event, &c);
-        c.start_ns -= start;
-        if (wanted(&c, o) && wanted_n++ < o->limit)
-            /* A reader finds out by itself whether a string is JSON. */
-            put_call(j, &c, json_key_string_n);
+        e = add_call(p, &c, o, marks[i].offset);
+    }
+    for (size_t i = 0; i < p->threads.len; i++)
+        while (p->threads.data[i].open.len)
+            close_call(p, &p->threads.data[i]);
+    return e < 0 ? e : 0;
+}
+
+static int put_shown(struct json *j, const struct page_calls *p, struct recording *r,
+                     int64_t start_ns)
+{
+    int e = 0;
+    json_key_array(j, "calls");
+    for (size_t i = 0; e == 0 && i < p->shown.len; i++) {
+        const struct shown_call *shown = &p->shown.data[i];
+        struct rec_event event;
+        struct call c;
+        e = recording_at(r, shown->offset, &event);
+        if (e < 0)
+            break;
+        call_read(&event, &c);
+        c.start_ns -= start_ns;
+        json_begin_object(j);
+        /* A reader finds out by itself whether a string is JSON. */
+        put_call(j, &c, json_key_string_n);
+        json_key_i64(j, "self_ns", (int64_t)shown->self_ns);
+        json_key_u64(j, "callees", shown->callees);
+        json_end_object(j);
     }
     json_end_array(j);
-    free(marks);
-    *ret_wanted = wanted_n;
-    return e < 0 ? e : 0;
+    return e;
+}
+
+static void put_sums(struct json *j, const struct page_calls *p)
+{
+    json_key_u64(j, "total", p->wanted);
+    json_key_array(j, "methods");
+    for (size_t i = 0; i < p->methods.len; i++) {
+        const struct method_sum *m = &p->methods.data[i];
+        const struct str name = strpool_get(&p->names, i);
+        json_begin_object(j);
+        json_key_string_n(j, "name", name.data, name.len);
+        json_key_u64(j, "calls", m->calls);
+        json_key_i64(j, "total", (int64_t)m->total_ns);
+        json_key_i64(j, "self", (int64_t)m->self_ns);
+        json_key_i64(j, "max", m->max_ns);
+        json_key_u64(j, "threw", m->threw);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_key_array(j, "threads");
+    for (size_t i = 0; i < p->threads.len; i++) {
+        const struct str name = strpool_get(&p->thread_names, i);
+        json_string_n(j, name.data, name.len);
+    }
+    json_end_array(j);
 }
 
 int calls_page_json(const char *path, const struct call_filter *o, struct json *j)
@@ -196,12 +356,15 @@ int calls_page_json(const char *path, const struct call_filter *o, struct json *
     if (e <= 0)
         return e < 0 ? e : -ENOENT;
     recording_rewind(r);
-    uint64_t n = 0;
     struct rec_info info;
     recording_info(r, &info);
+    _cleanup_(page_calls_release) struct page_calls sums = {0};
+    e = sum_calls(&sums, r, o);
+    if (e < 0)
+        return e;
     json_begin_object(j);
-    e = page_calls(r, o, info.start_ns, j, &n);
-    json_key_u64(j, "total", n);
+    e = put_shown(j, &sums, r, info.start_ns);
+    put_sums(j, &sums);
     json_end_object(j);
     return e;
 }

@@ -13,6 +13,7 @@
 struct call_filter {
     const char *thread, *method;       /* patterns, NULL: all */
     uint64_t limit, min;               /* calls; ns */
+    bool threw;                        /* only calls that ended with an exception */
     uint64_t from_ns, to_ns;           /* since the recording's start; 0: all */
     int64_t start_ns;                  /* of the recording, when one of these is given */
     const struct request_times *times; /* only during these requests; NULL: always */
@@ -42,8 +43,11 @@ bool call_filter_passes(const struct call_filter *o, const struct rec_event *eve
  */
 void call_json(const struct call *c, struct json *j);
 /*
- * Writes an object {"calls": [as `jvmscope trace --json`, with this, args and return as
- * strings that contain JSON], "total": how many match the filter}, with at most o->limit calls.
- * Returns -ENOENT, having written nothing, when the file contains no calls.
+ * Writes an object {"calls": [as `jvmscope trace --json`, with this, args and return as strings
+ * that contain JSON, and with "self_ns", the time that no recorded call directly below took, and
+ * "callees", the number of those], "total": how many match the filter, "methods": [{"name",
+ * "calls", "total", "self", "max" (ns), "threw"}], "threads": [names]}, with at most o->limit
+ * calls. Methods sum up all calls that match, and threads are those of all calls. Returns -ENOENT,
+ * having written nothing, when the file contains no calls.
  */
 int calls_page_json(const char *path, const struct call_filter *o, struct json *j) must_check;

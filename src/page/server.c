@@ -232,6 +232,7 @@ static int answer_calls(struct page_server *s, size_t i, const struct server_req
         .thread = q->argument(q->request, "thread"),
         .method = q->argument(q->request, "method"),
         .min = server_number(q, "min", 0),
+        .threw = server_number(q, "threw", 0) != 0,
         .limit = MIN(server_number(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};
     struct json j = {&reply->body, false};
     int r = calls_page_json(s->paths[i], &o, &j);
@@ -247,6 +248,8 @@ static int answer_calls(struct page_server *s, size_t i, const struct server_req
 static int answer_heap(struct page_server *s, size_t i, const char *verb,
                        const struct server_request *q, struct server_reply *reply)
 {
+    /* The page sums up the classes, so it needs all of them. */
+    uint64_t limit = strcmp(verb, "histogram") == 0 ? UINT64_MAX : 2000;
     const struct heap_options o = {.json = true,
                                    .retained = true,
                                    .children = q->argument(q->request, "children"),
@@ -258,7 +261,7 @@ static int answer_heap(struct page_server *s, size_t i, const char *verb,
                                    .sort = q->argument(q->request, "sort"),
                                    .sql = q->argument(q->request, "sql"),
                                    .patience = s->query_limit,
-                                   .limit = server_number(q, "limit", 2000)};
+                                   .limit = server_number(q, "limit", limit)};
     const struct heap_settings settings = {.which = -1};
     struct served_file *f = &s->files[i];
     if (pthread_mutex_trylock(&f->asking) != 0)

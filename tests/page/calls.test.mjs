@@ -7,9 +7,10 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { faults, folder, java, jvmscope, launch, open, root } from "./lab.mjs";
+import { faults, folder, java, jvmscope, launch, open, root, serve, served } from "./lab.mjs";
 
 const traced = join(folder, "traced.jfr");
+const many = join(folder, "many.jfr");
 const covered = join(folder, "covered.jfr");
 const pageOf = (file) => pathToFileURL(file.replace(/jfr$/, "html")).href;
 let browser;
@@ -17,7 +18,7 @@ let calls;
 let coverage;
 
 before(async () => {
-  const { command, classes } = java("Traced", "Covered");
+  const { command, classes } = java("Traced", "TracedMany", "Covered");
   jvmscope("run", "--trace", "Traced*", "-o", traced, "--", command, "-cp", classes, "Traced");
   jvmscope(
     "run",
@@ -32,6 +33,9 @@ before(async () => {
     classes,
     "Covered",
   );
+  const methods = "TracedMany.inner,TracedMany.outer,TracedMany.late";
+  jvmscope("run", "--trace", methods, "-o", many, "--", command, "-cp", classes, "TracedMany");
+  jvmscope("convert", many, "-o", many.replace(/jfr$/, "html"));
   jvmscope("convert", traced, "-o", traced.replace(/jfr$/, "html"));
   jvmscope(
     "convert",
@@ -169,6 +173,82 @@ test("the tree by keyboard; its methods add up; it is saved as CSV", async () =>
   ]);
   assert.equal(readFileSync(await file.path(), "utf8").split("\r\n").length, calls.length + 2);
   assert.deepEqual(page.problems, []);
+});
+
+test("sums of methods are those of the recording, of which the page has only the first calls", async () => {
+  const truth = JSON.parse(jvmscope("trace", "--json", "-n", "1000000", many)).calls;
+  const [total, longest] = [{}, {}];
+  for (const c of truth) {
+    const name = c.method.replace(/\(.*/, "");
+    total[name] = (total[name] ?? 0) + c.ns;
+    longest[name] = Math.max(longest[name] ?? 0, c.ns);
+  }
+  const row = (name, calls, self, threw) => ({
+    name: `TracedMany.${name}`,
+    calls,
+    total: total[`TracedMany.${name}`],
+    self,
+    max: longest[`TracedMany.${name}`],
+    threw,
+  });
+  const inner = total["TracedMany.inner"];
+  const expected = [
+    row("outer", 9000, total["TracedMany.outer"] - inner, 0),
+    row("inner", 18000, inner, 0),
+    row("late", 500, total["TracedMany.late"], 500),
+  ];
+  const [server, site] = await serve(many);
+  const url = `${site}0/`;
+  try {
+    const { trace } = await served(url);
+    assert.deepEqual([trace.calls.length, trace.total], [20000, 27500]);
+    assert.deepEqual(trace.methods, expected);
+    assert.deepEqual(trace.threads, ["main", "later"]);
+    const shown = (page, n) => {
+      const is = (wanted) => {
+        const rows = [...document.querySelectorAll(".side tbody tr")];
+        return (
+          rows.map((r) => `${r.cells[0].textContent} ${r.cells[1].textContent}`).join() === wanted
+        );
+      };
+      const wanted = Object.entries(n).map(([name, calls]) => `TracedMany.${name} ${calls}`);
+      return page.waitForFunction(is, wanted.join());
+    };
+    const order = (rows) =>
+      Object.fromEntries(
+        [...rows]
+          .sort((a, b) => b.self - a.self)
+          .map((r) => [r.name.replace("TracedMany.", ""), r.calls]),
+      );
+    for (const address of [url, pageOf(many)]) {
+      const page = await open(browser, address);
+      await page.waitForSelector(".side table");
+      await shown(page, order(expected));
+      assert.equal(await page.locator(".side p.note").count(), 0);
+      // The second thread began after the calls that the page has.
+      await page.selectOption("select[aria-label=Thread]", "later");
+      if (address === url) {
+        await shown(page, { late: 500 });
+        await page.selectOption("select[aria-label=Thread]", "");
+        await page.click("button:has-text('Threw')");
+        await page.waitForSelector('output:has-text("500 of 500 calls")');
+        await shown(page, { late: 500 });
+        await page.click("button:has-text('Threw')");
+        await page.fill("input[type=search]", "outer");
+        await shown(page, { outer: 9000 });
+        assert.equal(await page.locator(".side p.note").count(), 0);
+      } else {
+        // The file cannot look further, and says so beside the sums.
+        await shown(page, {});
+        await page.selectOption("select[aria-label=Thread]", "");
+        await page.fill("input[type=search]", "outer");
+        await page.waitForSelector(".side p.note:has-text('Among the first 20,000 calls.')");
+      }
+      assert.deepEqual(page.problems, []);
+    }
+  } finally {
+    server.kill();
+  }
 });
 
 test("coverage: the table's numbers, and the colours of the source's lines", async () => {

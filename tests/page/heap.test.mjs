@@ -57,6 +57,38 @@ test("classes: counts and sizes are those of heap histogram", async () => {
   }
 });
 
+test("the classes of a page are all of them, or it says how many there are", async () => {
+  const { command, classes } = java("HeapManyClasses");
+  const large = join(folder, "classes.hprof");
+  spawnSync(command, ["-Xmx64m", "-cp", classes, "HeapManyClasses", large]);
+  jvmscope("convert", large, "-o", join(folder, "classes.html"));
+  const truth = ask("histogram", "--retained", "--limit", "1000000", large);
+  const all = truth.classes.length.toLocaleString("en-US");
+  assert.ok(truth.classes.length > 2295, all);
+  const [other, site] = await serve(large);
+  const url = `${site}0/`;
+  try {
+    for (const address of [url, pathToFileURL(join(folder, "classes.html")).href]) {
+      const page = await open(browser, `${address}#ht=classes`);
+      await page.waitForSelector(".sortable tbody tr");
+      assert.equal(await page.textContent(".tools.inner output"), `${all} classes`);
+      const totals = await page.$$eval(".sortable tfoot td, .sortable tfoot th", (cells) =>
+        cells.map((c) => c.textContent),
+      );
+      if (address === url) {
+        assert.equal(Number(totals[1].replace(/\D/g, "")), truth.objects);
+        assert.ok(near(size(totals[2]), truth.bytes), totals.join());
+      } else {
+        assert.deepEqual(totals, []);
+        await page.waitForSelector(`p.note:has-text("The first 2,000 of ${all} classes.")`);
+      }
+      assert.deepEqual(page.problems, []);
+    }
+  } finally {
+    other.kill();
+  }
+});
+
 test("the tree of dominators opens level by level, by keyboard too", async () => {
   const page = await open(browser, `${served}#ht=tree`);
   const top = ask("dominators", "--children", "root", "--limit", "3", dump).dominators;

@@ -197,11 +197,12 @@ test("values of calls are shown as they were recorded", () => {
 });
 
 test("calls have their callers, and the time of each counts once", () => {
-  const call = (method, thread, start_ns, ns, depth, exception = null) => ({
+  const call = (method, thread, start_ns, ns, self_ns, depth, exception = null) => ({
     method,
     thread,
     start_ns,
     ns,
+    self_ns,
     depth,
     exception,
     args: "[]",
@@ -210,21 +211,17 @@ test("calls have their callers, and the time of each counts once", () => {
   const linked = calls.linkCalls({
     total: 6,
     calls: [
-      call("p.C.a()V", "t", 0, 100, 3),
-      call("p.C.b()V", "t", 10, 30, 5),
-      call("p.C.c()V", "u", 15, 5, 4),
-      call("p.C.b()V", "t", 50, 20, 5, "E"),
-      call("p.C.c()V", "t", 55, 10, 6),
-      call("p.C.b()V", "t", 200, 7, 5),
+      call("p.C.a()V", "t", 0, 100, 50, 3),
+      call("p.C.b()V", "t", 10, 30, 30, 5),
+      call("p.C.c()V", "u", 15, 5, 5, 4),
+      call("p.C.b()V", "t", 50, 20, 10, 5, "E"),
+      call("p.C.c()V", "t", 55, 10, 10, 6),
+      call("p.C.b()V", "t", 200, 7, 7, 5),
     ],
   });
   assert.deepEqual(
     linked.map((c) => c.parent),
     [-1, 0, -1, 0, 3, -1],
-  );
-  assert.deepEqual(
-    linked.map((c) => c.self),
-    [50, 30, 5, 10, 10, 7],
   );
   assert.equal(linked[0].children, 2);
   const rows = calls.methods(linked);
@@ -257,6 +254,13 @@ test("calls have their callers, and the time of each counts once", () => {
     "2.5 needs a unit: 2.5s, 2.5ms, 2.5us",
     "5xx is not a time such as 1.5ms or 200us",
   ]);
+});
+
+test("sentences of the command have the page's units", () => {
+  assert.equal(
+    format.sentence("had no processor, 664 us of 1.34 ms; us and 5 users, 1.5 us"),
+    "had no processor, 664\u00a0µs of 1.34 ms; us and 5 users, 1.5\u00a0µs",
+  );
 });
 
 test("numbers of any length are decoded, as bytes and as base64", () => {

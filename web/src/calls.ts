@@ -12,6 +12,8 @@ export interface CallJson {
   return?: string;
   exception: string | null;
   caller: string | null;
+  self_ns: number; // that no recorded call below it took
+  callees: number; // recorded calls directly below it, also those that the page does not contain
 }
 
 declare module "./data" {
@@ -23,12 +25,13 @@ declare module "./data" {
 export interface TraceJson {
   calls: CallJson[];
   total: number; // of which `calls` are the first
+  methods: MethodRow[]; // of all of them
+  threads: string[]; // of all calls of the recording
 }
 
 export interface Call extends CallJson {
   parent: number; // call, -1: none that was recorded
-  children: number;
-  self: number; // ns that no recorded call below it took
+  children: number; // of which the page has the calls
   name: string; // package.Class.method
 }
 
@@ -39,7 +42,6 @@ export function linkCalls(json: TraceJson): Call[] {
     ...c,
     parent: -1,
     children: 0,
-    self: c.ns,
     name: c.method.replace(/\(.*$/s, ""),
   }));
   calls.forEach((c, i) => {
@@ -51,7 +53,6 @@ export function linkCalls(json: TraceJson): Call[] {
     if (parent >= 0 && calls[parent].start_ns + calls[parent].ns >= c.start_ns) {
       c.parent = parent;
       calls[parent].children++;
-      calls[parent].self -= c.ns;
     }
     stack.push(i);
   });
@@ -200,9 +201,9 @@ export function methods(calls: Call[]): MethodRow[] {
     if (!r) rows.set(c.name, (r = { name: c.name, calls: 0, total: 0, self: 0, max: 0, threw: 0 }));
     r.calls++;
     r.total += c.ns;
-    r.self += c.self;
+    r.self += c.self_ns;
     r.max = Math.max(r.max, c.ns);
     if (c.exception) r.threw++;
   }
-  return [...rows.values()].sort((a, b) => b.self - a.self);
+  return [...rows.values()];
 }

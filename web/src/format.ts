@@ -19,6 +19,9 @@ export const percentile = (ns: number, key: string, bounds: string[]) =>
 const BELOW = 999.5;
 export const percentileText = (ns: number) => (ns === BELOW ? "<\u00a01\u00a0µs" : duration(ns));
 
+/** A sentence of the command's, with times as the page writes them. */
+export const sentence = (text: string) => text.replace(/(\d) us\b/g, "$1\u00a0µs");
+
 /** A moment, counted from the start: "0.281345 s", which can be compared with any other. */
 export const moment = (ns: number) => `${(ns / 1e9).toFixed(6)}\u00a0s`;
 

@@ -301,9 +301,12 @@ function Classes(p: {
   onChoose: (o: string) => void;
   name: string;
 }) {
-  const { answer, error } = useAnswer<{ classes: ClassRow[] }>(p.ask, "histogram", {
-    retained: "1",
-  });
+  const { answer, error } = useAnswer<{ classes: ClassRow[]; left_out?: { classes: number } }>(
+    p.ask,
+    "histogram",
+    { retained: "1" },
+  );
+  const leftOut = answer?.left_out?.classes ?? 0;
   const rows = useMemo(
     () =>
       (answer?.classes ?? []).map((c, key) => ({
@@ -332,7 +335,7 @@ function Classes(p: {
         <output aria-live="polite">
           {p.text
             ? `${shown.length} of ${plural(rows.length, "class", "classes")}`
-            : plural(rows.length, "class", "classes")}
+            : plural(rows.length + leftOut, "class", "classes")}
         </output>
         <div class="grow" />
         <button
@@ -350,13 +353,19 @@ function Classes(p: {
           Save CSV
         </button>
       </div>
+      {leftOut > 0 && (
+        <p class="note">
+          The first {count(rows.length)} of {plural(rows.length + leftOut, "class", "classes")}.
+          jvmscope serve and jvmscope heap histogram show all of them.
+        </p>
+      )}
       <SortableTable
         caption="Classes"
         by={2}
         limit={1000}
         rows={shown}
         selected={new Set(at >= 0 ? [at] : [])}
-        totals
+        totals={!leftOut}
         onSelect={(s) =>
           p.onChoose(String(rows[[...s].find((k) => k !== at) ?? -1]?.cells[0] ?? ""))
         }

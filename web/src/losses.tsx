@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the recording lost, shown above every view, with the losses of the current view first.
 import type { Loss, PageJson } from "./data";
-import { count, duration, plural } from "./format";
+import { count, duration, plural, sentence } from "./format";
 import { views } from "./views";
 
 /** The captures whose losses make the view incomplete; for the profile, by metric. */
@@ -60,7 +60,7 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
         </p>
       )}
       {mine.map((l) => (
-        <p class="note lost">Lost here: {l.sentence}.</p>
+        <p class="note lost">Lost here: {sentence(l.sentence)}.</p>
       ))}
       {others.length > 0 && (
         <details class="note lost">
@@ -68,7 +68,7 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
             Losses of other captures: {others.map((l) => `${l.capture} ${amountOf(l)}`).join(", ")}
           </summary>
           {others.map((l) => (
-            <p>{l.sentence}.</p>
+            <p>{sentence(l.sentence)}.</p>
           ))}
         </details>
       )}

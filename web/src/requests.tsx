@@ -2,7 +2,16 @@
 // Requests: when they arrived and how long they took, what the slow ones waited for, and the
 // details of one of them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { count, duration, moment, percent, percentile, percentileText, plural } from "./format";
+import {
+  count,
+  duration,
+  moment,
+  percent,
+  percentile,
+  percentileText,
+  plural,
+  sentence,
+} from "./format";
 import type { Kept } from "./link";
 import { ink } from "./palette";
 import { download, table } from "./save";
@@ -522,7 +531,7 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
   return (
     <section aria-label="Why the slow ones are slow" class="why">
       <h2>Why the slow ones are slow: {group.name}</h2>
-      <p>{group.sentence}.</p>
+      <p>{sentence(group.sentence)}.</p>
       <table class="wide-text">
         <caption class="sr">Causes of a slow and of a typical request</caption>
         <thead>
@@ -560,7 +569,7 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
                 {c.uncertain && (
                   <b title="Too few of the requests whose details were kept show it">uncertain: </b>
                 )}
-                {c.sentence}
+                {sentence(c.sentence)}
                 {c.share >= 0.1 && (c.waiting_frames.length > 0 || c.thread) && (
                   <details>
                     <summary>Stacks</summary>
@@ -642,6 +651,12 @@ function Causes({
   const sums = sumsOf(json, all);
   return (
     <>
+      {all.length < json.total && (
+        <p class="note">
+          The averages are of the requests in this page: the slowest of each name, and some of the
+          others.
+        </p>
+      )}
       {bar(chosen, chosen.length < all.length ? "chosen" : "all")}
       {chosen.length < all.length &&
         bar(

@@ -6,6 +6,7 @@ import {
   Call,
   filterCalls,
   linkCalls,
+  MethodRow,
   methods,
   parseTime,
   timeFault,
@@ -39,12 +40,14 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
   const cut = json.total > json.calls.length;
   useEffect(() => {
     // More calls than one page contains: the server searches all of them.
-    if (!cut || !served || !(filter.text || filter.thread || minNs > 0)) return setAsked(null);
+    if (!cut || !served || !(filter.text || filter.thread || minNs > 0 || filter.threw))
+      return setAsked(null);
     const stop = new AbortController();
     const q = new URLSearchParams();
     if (filter.text) q.set("method", /[*?]/.test(filter.text) ? filter.text : `*${filter.text}*`);
     if (filter.thread) q.set("thread", filter.thread.replace(/[*?[\]\\]/g, "\\$&"));
     if (minNs > 0) q.set("min", String(Math.round(minNs)));
+    if (filter.threw) q.set("threw", "1");
     const wait = setTimeout(() => {
       fetch(`calls?${q}`, { signal: stop.signal })
         .then(async (r) => r.ok && setAsked(await r.json()))
@@ -54,10 +57,10 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
       clearTimeout(wait);
       stop.abort();
     };
-  }, [filter.text, filter.thread, minNs]);
+  }, [filter.text, filter.thread, minNs, filter.threw]);
   const shown = asked ?? json;
   const calls = useMemo(() => linkCalls(shown), [shown]);
-  const threads = useMemo(() => [...new Set(json.calls.map((c) => c.thread ?? ""))].sort(), [json]);
+  const threads = useMemo(() => [...json.threads].sort(), [json]);
   const hits = useMemo(
     () => filterCalls(calls, { ...filter, minNs: fault ? Infinity : minNs }),
     [calls, filter.text, filter.thread, minNs, filter.threw],
@@ -65,6 +68,15 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
   const [closed, setClosed] = useState(new Set<number>());
   const [at, setAt] = useState(-1);
   const filtered = !!(filter.text || filter.thread || minNs > 0 || fault || filter.threw);
+  // The server sums up all calls that the filter selects; the page can do so if it has them all.
+  const sums = useMemo(
+    () =>
+      !fault && (asked || (cut && !filtered))
+        ? shown.methods
+        : methods(calls.filter((_, i) => hits[i])),
+    [calls, hits],
+  );
+  const partial = cut && filtered && !asked && !fault;
   const rows = useMemo(() => visible(calls, hits, filtered, closed), [calls, hits, closed]);
   const matches = useMemo(() => hits.reduce((a, b) => a + b, 0), [hits]);
   const cursor = rows.indexOf(at);
@@ -190,8 +202,8 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
         <p class="note">
           The first {count(shown.calls.length)} of {plural(shown.total, "call")}.{" "}
           {served
-            ? "A filter looks through all of them."
-            : "jvmscope serve looks through all of them, and so does jvmscope trace."}
+            ? "A filter searches all of them."
+            : "A filter searches only these; jvmscope serve and jvmscope trace search all of them."}
         </p>
       )}
       <div class="panes">
@@ -237,7 +249,8 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
             />
           ) : (
             <Summary
-              calls={calls.filter((_, i) => hits[i])}
+              methods={sums}
+              of={partial ? calls.length : 0}
               onMethod={(m) => keep({ cm: m, call: "" })}
             />
           )}
@@ -342,11 +355,11 @@ function Details(p: { c: Call; onParent: () => void; onMethod: () => void; onClo
       <h2 class="break">{c.name}</h2>
       <p>
         {duration(c.ns)}
-        {c.children > 0 && (
+        {c.callees > 0 && (
           <span class="dim">
             {" "}
-            of which {duration(Math.max(0, c.self))} in itself; {c.children} recorded call
-            {c.children > 1 ? "s" : ""} below
+            of which {duration(Math.max(0, c.self_ns))} in itself;{" "}
+            {plural(c.callees, "recorded call")} below
           </span>
         )}
       </p>
@@ -386,21 +399,28 @@ function Fact({ name, type, value }: { name: string; type: string; value: string
   );
 }
 
-function Summary({ calls, onMethod }: { calls: Call[]; onMethod: (m: string) => void }) {
+interface SummaryProps {
+  methods: MethodRow[];
+  of: number; // the sums are only of this many first calls; 0: of all
+  onMethod: (m: string) => void;
+}
+
+function Summary({ methods, of, onMethod }: SummaryProps) {
   const rows = useMemo(
     () =>
-      methods(calls).map((m, key) => ({
+      methods.map((m, key) => ({
         key,
         cells: [m.name, m.calls, m.self, m.total, m.max, m.threw],
       })),
-    [calls],
+    [methods],
   );
   const time = { numeric: true, format: duration };
   return (
     <>
       <h2>Methods</h2>
+      {of > 0 && <p class="note">Among the first {count(of)} calls.</p>}
       <SortableTable
-        caption="Methods by time in themselves"
+        caption="Methods by self time"
         by={2}
         limit={200}
         rows={rows}
