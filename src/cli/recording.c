@@ -190,18 +190,45 @@ static uint64_t bytes_of(const char *path, bool ended)
     return !ended && jfr_used_bytes(fd, &used) == 0 ? used : (uint64_t)st.st_size;
 }
 
+#define REPLACED " in place of an older file"
+
 static char older[PATH_MAX];
+static uint64_t older_dumps; /* bit i: put_dump_name's dump i, as far as there are bits */
+
+/* Appends the name of the i-th heap dump beside a recording; the first is that of an
+ * OutOfMemoryError. */
+static void put_dump_name(struct buf *b, const char *recording, unsigned i)
+{
+    size_t stem = strlen(recording) - (file_name_ends_in(recording, ".jfr") ? 4 : 0);
+    buf_printf(b, "%.*s", (int)stem, recording);
+    if (i == 0)
+        buf_string(b, ".oom");
+    else if (i > 1)
+        buf_printf(b, ".%u", i);
+    buf_string(b, ".hprof");
+}
+
+static bool holds_something(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
 
 void recording_note_older(const char *output)
 {
-    struct stat st;
-    bool is_there = stat(output, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-    snprintf(older, sizeof(older), "%s", is_there ? output : "");
+    snprintf(older, sizeof(older), "%s", holds_something(output) ? output : "");
+    older_dumps = 0;
+    for (unsigned i = 0; i < 64; i++) {
+        _cleanup_(buf_release) struct buf path = BUF(2 * PATH_MAX);
+        put_dump_name(&path, output, i);
+        if (!buf_error(&path) && holds_something(buf_str(&path)))
+            older_dumps |= UINT64_C(1) << i;
+    }
 }
 
 const char *recording_replaced(const char *output)
 {
-    return *older && strcmp(older, output) == 0 ? " in place of an older file" : "";
+    return *older && strcmp(older, output) == 0 ? REPLACED : "";
 }
 
 static bool announce(const struct capture *c, const char *path, const char *shown,
@@ -244,22 +271,17 @@ int recording_announce_open(int fd, const char *shown, const char *where, bool e
 
 void recording_announce_dumps(const char *recording, const struct timespec *since)
 {
-    size_t stem = strlen(recording) - (file_name_ends_in(recording, ".jfr") ? 4 : 0);
     bool more = file_name_ends_in(recording, ".jfr");
     for (unsigned i = 0; more; i++) {
         _cleanup_(buf_release) struct buf path = BUF(2 * PATH_MAX);
         char size[24];
         struct stat st;
-        buf_printf(&path, "%.*s", (int)stem, recording);
-        if (i == 0)
-            buf_string(&path, ".oom");
-        else if (i > 1)
-            buf_printf(&path, ".%u", i);
-        buf_string(&path, ".hprof");
+        put_dump_name(&path, recording, i);
         bool is_there = !buf_error(&path) && stat(buf_str(&path), &st) == 0;
         if (is_there && written_since(&st, since))
-            fprintf(stderr, "jvmscope: wrote %s (%s); see it with: jvmscope heap leaks %s\n",
-                    buf_str(&path), format_size(size, (uint64_t)st.st_size), buf_str(&path));
+            fprintf(stderr, "jvmscope: wrote %s (%s)%s; see it with: jvmscope heap leaks %s\n",
+                    buf_str(&path), format_size(size, (uint64_t)st.st_size),
+                    i < 64 && older_dumps >> i & 1 ? REPLACED : "", buf_str(&path));
         more = i == 0 || is_there;
     }
 }
