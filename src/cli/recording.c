@@ -195,7 +195,7 @@ static uint64_t bytes_of(const char *path, bool ended)
 static char older[PATH_MAX];
 static uint64_t older_dumps; /* bit i: put_dump_name's dump i, as far as there are bits */
 
-/* Appends the name of the i-th heap dump beside a recording; the first is that of an
+/* Appends the name of the i-th heap dump next to a recording; the first is that of an
  * OutOfMemoryError. */
 static void put_dump_name(struct buf *b, const char *recording, unsigned i)
 {

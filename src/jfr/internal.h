@@ -230,8 +230,9 @@ struct loss_counter {
     _Atomic uint64_t total;
     _Atomic uint64_t counted_ns[2]; /* when the capture last counted, and the time before that */
     _Atomic uint64_t
-        since_ns;      /* unreported losses happened after this; 0 means after reported_ns */
-    uint64_t reported; /* the total already reported; used by the worker only */
+        since_ns; /* unreported losses happened after this; 0 means after reported_ns */
+    _Atomic uint64_t first_ns; /* when the first loss happened, 0 if unknown */
+    uint64_t reported;         /* the total already reported; used by the worker only */
 };
 
 /* The segments of a ring (jfr/ring.h); used by the worker only. */

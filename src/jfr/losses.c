@@ -273,6 +273,14 @@ void jfr_lose_total(struct jfr_writer *w, enum jfr_loss loss, uint64_t total)
         count(w, &w->losses[loss], total);
 }
 
+void jfr_lose_total_from(struct jfr_writer *w, enum jfr_loss loss, uint64_t total,
+                         uint64_t first_ns)
+{
+    if (w && total)
+        atomic_store(&w->losses[loss].first_ns, first_ns);
+    jfr_lose_total(w, loss, total);
+}
+
 void jfr_lose_since(struct jfr_writer *w, enum jfr_loss loss, uint64_t n)
 {
     if (w)
@@ -317,6 +325,7 @@ static void report(struct jfr_writer *w, struct loss_counter *c, const struct jf
         return;
     uint64_t since = atomic_exchange(&c->since_ns, 0);
     since = since ? MIN(since, w->reported_ns) : w->reported_ns;
+    since = MIN(MAX(since, atomic_load(&c->first_ns)), now);
     jfr_put_time(&e, since);
     jfr_put_long(&e, (int64_t)(now - since));
     jfr_put_string(&e, row->capture);

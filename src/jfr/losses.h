@@ -127,6 +127,9 @@ void jfr_lose_named(struct jfr_writer *w, enum jfr_loss loss, uint64_t n, const 
  * since its previous call.
  */
 void jfr_lose_total(struct jfr_writer *w, enum jfr_loss loss, uint64_t total);
+/* The same, for a capture that also knows when the first of them was lost (0: not known). */
+void jfr_lose_total_from(struct jfr_writer *w, enum jfr_loss loss, uint64_t total,
+                         uint64_t first_ns);
 /*
  * Adds n to what the events that jfr_lose_events counts stood for. One lost event can stand for any
  * number of calls, bytes and so on.

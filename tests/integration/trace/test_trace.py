@@ -1589,10 +1589,21 @@ def test_a_method_reference_is_a_pattern_too(tmp_path):
 
 
 def test_limit_and_loss_are_counted(jvmscope, tmp_path):
+    """The loss begins with the first call that was lost, after the last one that was recorded."""
     out = tmp_path / "t.jfr"
     jdk = lab.Jdk(17)
-    record(jdk, out, "trace=Traced$Calls.longs", "limit=100", args=("5000",))
-    assert len(calls(jvmscope, out)) == 100
+    for limit in ("limit=100", "bytes=4096", "rate=100"):
+        record(jdk, out, "trace=Traced$Calls.longs", limit, args=("5000",))
+        shown = json.loads(jvmscope("trace", "--json", "-n", 10000, out).stdout)
+        recorded, (loss,) = shown["calls"], shown["losses"]
+        (began,) = struct.unpack(">q", out.read_bytes()[32:40])  # of the first chunk
+        times = sorted(c["start_ns"] - began for c in recorded)
+        if limit == "rate=100":  # the seconds of the clock, of which each has a hundred calls
+            assert times[0] < loss["from_ns"] and loss["amount"] > 0, (loss, times)
+        else:
+            assert 0 < times[-1] <= loss["from_ns"] <= times[-1] + 10**9, (loss, times[-1])
+        if limit == "limit=100":
+            assert len(recorded) == 100
 
 
 def wait_for_calls(jvmscope, process, more=20):

@@ -60,7 +60,7 @@ static const struct jfr_type types[] = {
 };
 
 static struct {
-    _Atomic uint64_t without_row, stacks, over_limit;
+    _Atomic uint64_t without_row, stacks, over_limit, over_limit_ns; /* ns: since when */
     uint64_t limit;
     jint depth;
     bool with_stacks;
@@ -250,6 +250,8 @@ static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmet
         if (thrown.stacks++ < thrown.limit)
             take_stack(jni, t, cm);
         else {
+            uint64_t none = 0;
+            atomic_compare_exchange_strong(&thrown.over_limit_ns, &none, t->time_ns);
             thrown.over_limit++;
             (void)unwind_to(jni, t, cm);
         }
@@ -299,7 +301,7 @@ static int exceptions_load(struct session *s, struct buf *why)
     thrown.with_stacks = option_is(&s->options, OPT_EXCEPTIONS, "stacks");
     thrown.limit = s->options.v[OPT_LIMIT].number;
     thrown.depth = (jint)MIN(s->options.v[OPT_DEPTH].number, DEPTH_MAX);
-    thrown.without_row = thrown.stacks = thrown.over_limit = 0;
+    thrown.without_row = thrown.stacks = thrown.over_limit = thrown.over_limit_ns = 0;
     int r = thrown.with_stacks ? vm_need(&for_stacks, NULL) : 0;
     return r < 0 ? r : jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), thrown.types);
 }
@@ -337,7 +339,7 @@ static void exceptions_stop(struct session *s, JNIEnv *jni)
 static void exceptions_flush(struct session *s, JNIEnv *jni)
 {
     jfr_lose_total(s->out.jfr, LOSS_EXCEPTION_ROW, thrown.without_row + thrown_probes_lost());
-    jfr_lose_total(s->out.jfr, LOSS_EXCEPTION_LIMIT, thrown.over_limit);
+    jfr_lose_total_from(s->out.jfr, LOSS_EXCEPTION_LIMIT, thrown.over_limit, thrown.over_limit_ns);
     jfr_lose_total(s->out.jfr, LOSS_EXCEPTION_PLACE, thrown_probes_left());
 }
 

@@ -6,12 +6,18 @@
 #pragma once
 
 #include "base/clock.h"
+#include "jfr/losses.h"
 #include "options/options.h"
+
+/* What exceeded one of the limits. */
+struct trace_excess {
+    uint64_t events, first_ns; /* first_ns: the time of the earliest of them */
+};
 
 struct trace_budget {
     uint64_t limit, rate, bytes; /* limits */
     uint64_t written, written_bytes, second, in_second;
-    uint64_t over_limit, over_rate, over_bytes;
+    struct trace_excess over_limit, over_rate, over_bytes;
 };
 
 static inline struct trace_budget budget_of(const struct options *o)
@@ -21,17 +27,19 @@ static inline struct trace_budget budget_of(const struct options *o)
                                  .bytes = o->v[OPT_BYTES].number};
 }
 
+static inline bool budget_exceeded(struct trace_excess *over, uint64_t time_ns)
+{
+    over->first_ns = over->events++ ? MIN(over->first_ns, time_ns) : time_ns;
+    return false;
+}
+
 /* Returns whether an event of that time may still be written; counts it if not. */
 static inline bool budget_allows(struct trace_budget *b, uint64_t time_ns)
 {
-    if (b->written >= b->limit) {
-        b->over_limit++;
-        return false;
-    }
-    if (b->written_bytes >= b->bytes) {
-        b->over_bytes++;
-        return false;
-    }
+    if (b->written >= b->limit)
+        return budget_exceeded(&b->over_limit, time_ns);
+    if (b->written_bytes >= b->bytes)
+        return budget_exceeded(&b->over_bytes, time_ns);
     /*
      * Threads are read one after the other, so an event of an earlier second than the newest counts
      * towards that second.
@@ -40,11 +48,7 @@ static inline bool budget_allows(struct trace_budget *b, uint64_t time_ns)
         b->second = time_ns / NS_PER_SECOND;
         b->in_second = 0;
     }
-    if (b->in_second >= b->rate) {
-        b->over_rate++;
-        return false;
-    }
-    return true;
+    return b->in_second < b->rate || budget_exceeded(&b->over_rate, time_ns);
 }
 
 static inline void budget_spend(struct trace_budget *b, size_t bytes)
@@ -54,9 +58,19 @@ static inline void budget_spend(struct trace_budget *b, size_t bytes)
     b->written_bytes += bytes;
 }
 
+/* Reports what exceeded --limit, --rate and --bytes so far as these losses. */
+static inline void budget_lose(const struct trace_budget *b, struct jfr_writer *w,
+                               enum jfr_loss limit, enum jfr_loss rate, enum jfr_loss bytes)
+{
+    jfr_lose_total_from(w, limit, b->over_limit.events, b->over_limit.first_ns);
+    jfr_lose_total_from(w, rate, b->over_rate.events, b->over_rate.first_ns);
+    jfr_lose_total_from(w, bytes, b->over_bytes.events, b->over_bytes.first_ns);
+}
+
 static inline void budget_status(const struct trace_budget *b, const char *name, struct buf *out)
 {
     buf_printf(out, "%s.over_limit %llu\n%s.over_rate %llu\n%s.over_bytes %llu\n", name,
-               (unsigned long long)b->over_limit, name, (unsigned long long)b->over_rate, name,
-               (unsigned long long)b->over_bytes);
+               (unsigned long long)b->over_limit.events, name,
+               (unsigned long long)b->over_rate.events, name,
+               (unsigned long long)b->over_bytes.events);
 }

@@ -286,9 +286,7 @@ static void log_release(struct session *s)
 static void log_flush(struct session *s, JNIEnv *jni)
 {
     drain_round(s, jni);
-    jfr_lose_total(s->out.jfr, LOSS_LOG_LIMIT, log_budget.over_limit);
-    jfr_lose_total(s->out.jfr, LOSS_LOG_RATE, log_budget.over_rate);
-    jfr_lose_total(s->out.jfr, LOSS_LOG_BYTES, log_budget.over_bytes);
+    budget_lose(&log_budget, s->out.jfr, LOSS_LOG_LIMIT, LOSS_LOG_RATE, LOSS_LOG_BYTES);
 }
 
 static void log_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)

@@ -525,9 +525,8 @@ static void trace_drain(struct session *s, JNIEnv *jni)
         report_never(s, jni);
         report_unmet(s, jni);
     }
-    jfr_lose_total(s->out.jfr, LOSS_TRACE_LIMIT, method_trace.budget.over_limit);
-    jfr_lose_total(s->out.jfr, LOSS_TRACE_RATE, method_trace.budget.over_rate);
-    jfr_lose_total(s->out.jfr, LOSS_TRACE_BYTES, method_trace.budget.over_bytes);
+    budget_lose(&method_trace.budget, s->out.jfr, LOSS_TRACE_LIMIT, LOSS_TRACE_RATE,
+                LOSS_TRACE_BYTES);
 }
 
 static void write_unmatched(void *context, const char *pattern, enum trace_result traced,
