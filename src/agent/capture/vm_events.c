@@ -289,7 +289,8 @@ static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jcl
     if (!name)
         return;
     loaders_loaded(loader);
-    report_of(self, "class load", name);
+    if (!self || !self->own)
+        report_of(self, "class load", name);
 }
 
 /* Called only for that environment, perhaps during a collection: no JNI. */
@@ -317,6 +318,8 @@ static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmet
                          !(*jni)->IsInstanceOf(jni, e, all.linkage)))
         return;
     const struct thread *self = threads_self(jni);
+    if (self && self->own)
+        return;
     jstring s = all.message ? (*jni)->GetObjectField(jni, e, all.message) : NULL;
     if (s) {
         (*jni)->GetStringUTFRegion(jni, s, 0, MIN((*jni)->GetStringLength(jni, s), TEXT_MAX), text);

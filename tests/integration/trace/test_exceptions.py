@@ -79,6 +79,8 @@ def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
     assert mine[0] == ("thread start", "first name", None) and mine[-1][0] == "thread end"
     assert ("thread name", "first name", "second name") in mine
     assert ("class load failed", "main", "no.such.Class") in vm
+    # The agent's own threads load classes as well, which are none of the program's.
+    assert not any("jvmscope" in (v[1] or "") for v in vm), [v for v in vm if "jvmscope" in str(v)]
     assert (
         vm.count(("class load", "main", "Throws$Guest")) == 1
         and ("class unload", None, "Throws$Guest") in vm
