@@ -19,6 +19,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -80,6 +81,27 @@ static bool is_java(const struct run *run)
 }
 
 /*
+ * Returns whether the file exists or can be created, which the rights of its folder do not say of
+ * every file system; sets errno. A name with % is not tried.
+ */
+static bool can_create(const char *file)
+{
+    struct stat st;
+    if (strchr(file, '%'))
+        return true;
+    if (stat(file, &st) == 0) {
+        errno = EISDIR;
+        return !S_ISDIR(st.st_mode);
+    }
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno == EEXIST;
+    close(fd);
+    unlink(file);
+    return true;
+}
+
+/*
  * Returns 0 if the recording can be written where it is wanted. A program that starts java may do
  * so in another root directory.
  */
@@ -88,9 +110,10 @@ static int check_folder(const struct run *run)
     char folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(run->file, '/') - run->file) + 1,
              run->file);
-    if (has_no_place(run) || access(folder, W_OK) == 0)
+    if (has_no_place(run) || (access(folder, W_OK) == 0 && can_create(run->file)))
         return 0;
-    return is_java(run) || errno == ENOENT || errno == ENOTDIR ? -errno : 0;
+    bool everywhere = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
+    return is_java(run) || everywhere ? -errno : 0;
 }
 
 /* The agent's argument. */

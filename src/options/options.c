@@ -300,9 +300,7 @@ static int check_together(const struct options *o, struct buf *message)
     const struct option_row *depth = &option_table[OPT_DEPTH];
     if (format->events && o->v[OPT_DEPTH].given && o->v[OPT_DEPTH].number < depth->min_record) {
         option_put(message, OPT_DEPTH, "0");
-        buf_printf(message,
-                   ": out of range: %llu to %llu in a recording, where stacks without methods "
-                   "show nothing",
+        buf_printf(message, ": out of range: a recording needs stacks of %llu to %llu methods",
                    (unsigned long long)depth->min_record, (unsigned long long)depth->max);
         return -EINVAL;
     }

@@ -252,6 +252,11 @@ def test_wrote_has_the_size_of_the_file_and_says_what_it_replaced(jdk, tmp_path)
             assert bool(said[2]) == (before == "older"), (before, done.stderr)
 
     pid = process.pid
+    # So of a heap dump beside a recording.
+    for before in (0, 1):
+        done = lab.jvmscope("attach", "--heap=dump", "-t", "300ms", "-o", tmp_path / "b.jfr", pid)
+        beside = re.search(rf"wrote {tmp_path}/b\.hprof \([^)]*\)( {again})?; see", done.stderr)
+        assert beside and bool(beside[1]) == before, done.stderr
     for name in ("a.jfr", "a.html", "a.hprof.txt"):
         wrote(tmp_path / name, "attach", "-t", "300ms", "-o", tmp_path / name, pid)
         program = jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 0.3)
@@ -394,6 +399,20 @@ def test_an_output_that_takes_no_byte_is_not_reported_as_written(jdk, output, tm
         and "no recording was written" in done.stderr
     ), done.stderr
     assert "jvmscope: wrote" not in done.stderr and not list(tmp_path.iterdir())
+
+
+@pytest.mark.jdks(17)
+def test_an_output_that_cannot_be_created_is_refused_before_the_start(jdk, tmp_path):
+    """The rights of a folder do not say so of every file system."""
+    (tmp_path / "folder.jfr").mkdir()
+    for out, why in (
+        ("/proc/x.jfr", "No such file or directory"),
+        (tmp_path / "none" / "x.jfr", "No such file or directory"),
+        (tmp_path / "folder.jfr", "Is a directory"),
+    ):
+        done = lab.jvmscope("run", "-o", out, "--", *jdk.command(*busy(1)))
+        assert (done.returncode, done.stderr) == (1, f"jvmscope: {out}: cannot write: {why}\n")
+    assert os.listdir(tmp_path) == ["folder.jfr"]
 
 
 @pytest.mark.jdks(8, 25)
