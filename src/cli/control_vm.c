@@ -50,7 +50,7 @@ static int cmd_control(const struct command *self, int argc, char **argv)
 
 static const struct operand_word control_words[] = {
     {"suspend THREAD", "hold a thread, given by its name or the number that inspect shows"},
-    {"resume THREAD", "let a thread go on that was held"},
+    {"resume THREAD", "let a held thread continue"},
     {"interrupt THREAD", "interrupt a thread"},
     {"stop THREAD [EXCEPTION]", "throw an exception in a thread (ThreadDeath)"},
     {"pop THREAD", "make the top call of a held thread begin again"},
@@ -76,10 +76,12 @@ const struct command command_control = {
     .words_title = "VERB",
     .words = control_words,
     .summary = "hold threads, change locals, step, redefine classes in a running VM that allows it",
-    .related = "inspect run",
+    .related = "inspect run attach",
     .description =
         "Use it to debug a program to which no debugger can be attached.\n\n"
-        "Works only in a VM that was started with *--allow-control*. The VM prints and records "
+        "Works only if *--allow-control* was given to *run* or *attach*. After *attach*, only the "
+        "verbs suspend, resume, interrupt, stop, redefine, verbose and list work, because HotSpot "
+        "allows the others only when they were requested at its start. The VM prints and records "
         "every command. A value is a number, true, false, 'c', null, \"text\" or @NUMBER, an "
         "object "
         "that inspect shows. A place is pkg.Class.method or pkg.Class:LINE. When the recording "

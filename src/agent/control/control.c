@@ -252,7 +252,10 @@ static int run_verb(const struct verb *v, struct control_call *c, const char *co
         return 0;
     }
     if (lacks(&v->needs, &c->i->have)) {
-        buf_printf(c->i->why, "%s: needs --allow-control at the program's start", v->name);
+        buf_printf(
+            c->i->why,
+            "%s: only a program that was started by jvmscope run --allow-control permits this verb",
+            v->name);
         return -ENOTSUP;
     }
     int r = v->run(c);
@@ -274,7 +277,7 @@ int control_execute(JNIEnv *jni, const char *text, struct buf *out, struct buf *
     for (char *p = command; (p = strchr(p, '\t'));)
         *p = ' ';
     if (!active) {
-        buf_string(why, "control is not allowed; start the program with --allow-control");
+        buf_string(why, "the recording does not permit control; begin it with --allow-control");
         return -EPERM;
     }
     struct json j = {.out = out};
@@ -335,8 +338,9 @@ static int control_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     struct inspection i = inspect_with(jni, NULL, why);
     if (!i.have.can_generate_breakpoint_events)
-        session_message(s, "allow-control: the VM runs already: suspend, resume, interrupt, stop, "
-                           "redefine and verbose alone");
+        session_message(s,
+                        "allow-control: this VM was not started with it, so only suspend, resume, "
+                        "interrupt, stop, redefine, verbose and list work");
     control_lock();
     active = true;
     control_unlock();

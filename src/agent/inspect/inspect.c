@@ -9,13 +9,21 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+/* The command answers the question without a function itself, because it needs no agent for it. */
 static const struct question questions[] = {
-    {"threads", inspect_threads}, {"groups", inspect_groups},
-    {"stack", inspect_stack},     {"classes", inspect_classes},
-    {"class", inspect_class},     {"statics", inspect_statics},
-    {"modules", inspect_modules}, {"instances", inspect_instances},
-    {"object", inspect_object},   {"free", inspect_free},
-    {"vm", inspect_vm},           {"deadlocks", inspect_deadlocks},
+    {"threads", inspect_threads},
+    {"groups", inspect_groups},
+    {"stack", inspect_stack},
+    {"classes", inspect_classes},
+    {"class", inspect_class},
+    {"statics", inspect_statics},
+    {"modules", inspect_modules},
+    {"instances", inspect_instances},
+    {"object", inspect_object},
+    {"free", inspect_free},
+    {"properties", NULL},
+    {"vm", inspect_vm},
+    {"deadlocks", inspect_deadlocks},
 };
 
 /*
@@ -154,7 +162,8 @@ int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct bu
     const char *operand = question + n + strspn(question + n, " ");
     int r = numbers ? 0 : inspect_open(NULL, NULL, why);
     for (size_t q = 0; r == 0 && q < ARRAY_SIZE(questions); q++) {
-        if (strncmp(questions[q].name, question, n) != 0 || questions[q].name[n])
+        if (strncmp(questions[q].name, question, n) != 0 || questions[q].name[n] ||
+            !questions[q].answer)
             continue;
         if ((*jni)->PushLocalFrame(jni, 64) < 0) {
             vm_clear_exception(jni);

@@ -242,16 +242,31 @@ def test_classes_are_redefined(jdk, start, tmp_path):
 
 def test_it_is_refused_without_leave_and_ends_with_the_recording(jdk, start, jvmscope, tmp_path):
     program = start("cpu=samples")
-    assert "not allowed; start the program with --allow-control" in program.refused(
-        "suspend", WORKER
+    assert (
+        "the recording does not permit control; begin it with --allow-control"
+        in program.refused("suspend", WORKER)
     )
     assert jvmscope("stop", program.process.pid).returncode == 0
     late = tmp_path / "late.jfr"
     done = jvmscope("attach", "--allow-control", "-o", late, program.process.pid)
     assert done.returncode == 0, done.stderr
-    assert program.refused("pop", WORKER).endswith(
-        "pop: needs --allow-control at the program's start\n"
-    )
+    # The message of attach, the manual and the document name the verbs that work.
+    listed = lab.output("control", "--help").split("\nVERB:\n")[1].split("\n\n")[0]
+    verbs = [line.split()[0] for line in listed.splitlines()]
+    started = [v for v in verbs if v in ("pop", "return", "set", "break", "clear", "step")]
+    operands = {"set": ("0", "n", "1"), "break": (), "clear": ()}
+    for verb in started:
+        place = (WORKER,) if verb not in ("break", "clear") else ("Controlled.main",)
+        assert program.refused(verb, *place, *operands.get(verb, ())).endswith(
+            f"{verb}: only a program that was started by jvmscope run --allow-control permits this "
+            "verb\n"
+        )
+    others = [v for v in verbs if v not in started]
+    sentence = f"{', '.join(others[:-1])} and {others[-1]}"
+    assert f"so only {sentence} work" in done.stderr, done.stderr
+    assert sentence in " ".join(lab.output("manual", "control").split())
+    document = " ".join((lab.ROOT / "doc/inspect.md").read_text().split())
+    assert f"only `{'`, `'.join(others[:-1])}` and `{others[-1]}` do" in document
     for words, message in (
         (("suspend", "nobody"), "no live thread"),
         (("fly",), "not a verb; allowed: suspend"),

@@ -190,8 +190,11 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
         assert modules.returncode == 1 and "modules came with JDK 9" in modules.stderr
     else:
         assert "java.base" in {m["name"] for m in json.loads(modules.stdout)["modules"]}
+    listed = lab.output("inspect", "--help").split("\nWHAT:\n")[1].split("\n\n")[0]
+    words = [line.split()[0] for line in listed.splitlines()]
+    assert "properties" in words and len(words) > 10
     for question, message in (
-        (("nonsense",), "not a question"),
+        (("nonsense",), f"not a question; allowed: {' '.join(words)}\n"),
         (("class", "no.such.Class"), "no loaded class"),
         (("stack", "nobody"), "no live thread"),
         (("object", "99999"), "no living object"),

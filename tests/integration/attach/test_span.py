@@ -209,6 +209,18 @@ def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
         "attach", "--cover", "--cpu", *include, "-t", "1s", "-o", out, ticking.process.pid
     )
     assert done.returncode == 0 and done.stderr.count(sentence) == 1, done.stderr
+    # A capture that lost something as well is named once, with what it lost.
+    lost = [x["capture"] for x in lab.read_json("coverage", "--json", out)["losses"]]
+    others = re.findall(r"losses of other captures: (.*)", lab.jvmscope("report", out).stderr)
+    assert "coverage" in lost and len(others) == 1, (lost, others)
+    assert re.findall(r"coverage(?: \d+ \w+)? \(", others[0]) == [
+        f"coverage {n} " + "method" + ("s" if n > 1 else "") + " ("
+        for n in [
+            x["amount"]
+            for x in lab.read_json("coverage", "--json", out)["losses"]
+            if x["capture"] == "coverage"
+        ]
+    ], others
     for name in ("c.html", "c.collapsed", "c.pb.gz", "c.otlp", "c.hprof.txt", "d.jfr"):
         done = lab.jvmscope("convert", "-o", tmp_path / name, out)
         assert done.returncode == 0 and said(done.stderr), (name, done.stderr)
