@@ -33,6 +33,14 @@ static void put_other(struct buf *line, const char *capture, uint64_t amount, co
         buf_printf(line, " (jvmscope %s)", shown_by[i].command);
 }
 
+static bool has_rows(const struct losses *l, const char *capture)
+{
+    for (size_t i = 0; i < l->rows.len; i++)
+        if (!loss_is_held(l, &l->rows.data[i]) && strcmp(l->rows.data[i].capture, capture) == 0)
+            return true;
+    return false;
+}
+
 /* known: what the output has stated already, or NULL */
 static void report(const char *path, const struct losses *l, const char *const *captures,
                    const char *known)
@@ -54,7 +62,7 @@ static void report(const char *path, const struct losses *l, const char *const *
         losses_early_sentence(&l->early.data[i], &text);
         if (concerns(captures, l->early.data[i].capture))
             complain(path, buf_str(&text), NULL);
-        else
+        else if (!has_rows(l, l->early.data[i].capture)) /* named already */
             put_other(&others, l->early.data[i].capture, 0, NULL);
     }
     if (others.len)

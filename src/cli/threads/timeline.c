@@ -319,7 +319,8 @@ static int timeline_text(struct thread_view *v, const uint8_t *keep)
             continue;
         print_time(n.time);
         printf("  %-12s  %s", tl_kind_name(n.kind), tl_thread_name(t, n.thread));
-        if (x->object != TL_NONE)
+        /* The object of a thread that runs is the thread itself. */
+        if (x->object != TL_NONE && n.kind != TL_RUN)
             printf("  %s@%llx", tl_object_class(t, x->object),
                    (unsigned long long)t->objects[x->object].id);
         if (x->other != TL_NONE)
