@@ -36,6 +36,11 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_TRACE_BYTES] = {"trace", "calls", "the size that --bytes allows was reached"},
     [LOSS_TRACE_OPEN] = {"trace", "calls", "not returned when tracing ended"},
     [LOSS_TRACE_LATE] = {"trace", "calls", "not written before the VM ended"},
+    [LOSS_TRACE_TEXT_THREW] = {"trace", "texts of values", "toString() threw an exception"},
+    [LOSS_TRACE_TEXT_SLOW] = {"trace", "texts of values", "toString() took longer than 100 ms"},
+    [LOSS_TRACE_TEXT_NOT_CALLED] = {"trace", "texts of values",
+                                    "toString() was not called, because one of the class had just "
+                                    "taken too long, others were running, or there was no room"},
     [LOSS_LOG_BUFFER] = {"log", "records", "the buffer of the thread was full"},
     [LOSS_LOG_NO_BUFFER] = {"log", "records", "no buffer was left for the thread"},
     [LOSS_LOG_LIMIT] = {"log", "records", "the number that --limit allows was reached"},

@@ -2310,8 +2310,7 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
         "Shown$Point.name:Shown$Point.numbers:Shown$Point.next",
         "tostring=Shown$Nice:Shown$Throws:Shown$Loops:Shown$Waits:Shown$Nothing",
     )
-    # Ahead of other programs, because a toString() that is without a processor for 100 ms is not
-    # asked again.
+    # Ahead of other programs, because a toString() that has no processor for 100 ms is given up.
     process = jdk.start_java(
         "Shown",
         jvm=("-Xmx64m", jdk.agent(f"format=r,{','.join(words)},file={out}")),
@@ -2336,8 +2335,8 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
     assert {
         line[len("note") :].strip() for line in told.splitlines() if line.startswith("note ")
     } >= {
-        "tostring: Shown$Throws.toString() threw java.lang.IllegalStateException: its objects are shown without",
-        "tostring: Shown$Loops.toString() did not end in 100 ms: its objects are shown without",
+        "tostring: Shown$Throws.toString() threw java.lang.IllegalStateException",
+        "tostring: Shown$Loops.toString() did not end in 100 ms: it is not called for a second, and longer if that happens again",
     }, told
     seen = [re.sub("@[0-9a-f]+", "@", c["args"][0]["object"]) for c in calls(jvmscope, out)]
     assert seen[0] == (
@@ -2346,9 +2345,10 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
     assert (
         "Shown$Nice@{n=7 nice}" in seen
         and "Shown$Nothing@{null}" in seen
-        and seen.count("Shown$Throws@") == 3
+        and seen.count("Shown$Throws@ (toString: threw java.lang.IllegalStateException)") == 3
     )
-    assert seen.count("Shown$Loops@") == 4 and seen.count("Shown$Waits@") == 4
+    for slow in ("Shown$Loops@ (toString: ", "Shown$Waits@ (toString: "):
+        assert seen.count(f"{slow}longer than 100 ms)") + seen.count(f"{slow}not called)") == 4
     assert all(c["thread"] == "main" for c in calls(jvmscope, out)) and not any(
         "inner" in c["method"] for c in calls(jvmscope, out)
     )

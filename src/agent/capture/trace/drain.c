@@ -371,6 +371,7 @@ static void report_lost(struct jfr_writer *w)
     jfr_lose_since(w, LOSS_TRACE_BUFFER, more.calls);
     jfr_lose_since(w, LOSS_LOG_BUFFER, more.sites);
     jfr_lose_since(w, LOSS_TRACE_RESULT, more.results);
+    trace_objects_report(w);
     jfr_lose_total(w, drain.readers[0] ? LOSS_TRACE_NO_BUFFER : LOSS_LOG_NO_BUFFER,
                    drain.without_ring);
 }

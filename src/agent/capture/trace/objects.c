@@ -5,38 +5,58 @@
 #include "agent/session/fault.h"
 #include "agent/vm/lambda.h"
 
+#include "base/clock.h"
 #include "base/dotted.h"
 #include "base/pattern.h"
+#include "jfr/losses.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define VALUES   "java/lang/JvmscopeValues"
 #define CONTENTS "java/lang/JvmscopeContents"
 
 enum { CLASSES_MAX = (1 << 14) + 2, FAILED_MAX = 64, HELPERS_MAX = 4 };
 
+/* How long a class is not asked after its toString() did not end in time: doubled each time. */
+#define REST_NS     (1000 * NS_PER_MS)
+#define REST_MAX_NS (64 * REST_NS)
+
 static struct {
     pthread_mutex_t lock;
     char *show, *to_string; /* separated by , : or ; */
     struct shown_class *shown[CLASSES_MAX];
     jclass values;
-    jobject helper; /* global reference to the thread that calls toString() */
-    int64_t helper_ids[HELPERS_MAX];
-    unsigned helpers; /* number of threads started */
+
+    struct {
+        jobject thread; /* global reference; NULL once it was replaced */
+        atomic_bool runs;
+    } helpers[HELPERS_MAX]; /* the threads that call toString() */
+
+    int helper;             /* the one that does now; -1: none */
+    atomic_bool is_stuck;   /* another one is to replace it */
+    bool none_left;         /* this was reported */
+    int64_t helper_ids[64]; /* of those started last */
+    unsigned n_ids;         /* started in this recording */
 
     struct {
         jclass class; /* global reference */
         bool reported;
-        char name[256], why[128];
+        unsigned times;    /* that toString() did not end in time; 0: it threw */
+        uint64_t until_ns; /* it is not called before */
+        uint64_t rest_ns;
+        char name[256], thrown[128];
     } failed[FAILED_MAX];
 
     unsigned n_failed;
+    atomic_ulong without[3]; /* values without text that are not reported yet, by reason */
     bool active;
-} objects = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} objects = {.lock = PTHREAD_MUTEX_INITIALIZER, .helper = -1};
 
 const struct shown_class *trace_shown(uint32_t number)
 {
@@ -45,7 +65,7 @@ const struct shown_class *trace_shown(uint32_t number)
 
 bool trace_objects_is_own(int64_t java_id)
 {
-    for (unsigned i = 0; i < objects.helpers; i++)
+    for (unsigned i = 0; i < MIN(objects.n_ids, ARRAY_SIZE(objects.helper_ids)); i++)
         if (objects.helper_ids[i] == java_id)
             return true;
     return false;
@@ -193,8 +213,9 @@ static struct shown_class *find(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], int
 }
 
 EXPORT void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jclass c,
-                                                         jstring why);
-EXPORT jboolean JNICALL Java_java_lang_JvmscopeValues_isFailed(JNIEnv *jni, jclass class, jclass c);
+                                                         jstring thrown);
+EXPORT jboolean JNICALL Java_java_lang_JvmscopeValues_rests(JNIEnv *jni, jclass class, jclass c);
+EXPORT void JNICALL Java_java_lang_JvmscopeValues_pause(JNIEnv *jni, jclass class, jlong ns);
 
 /*
  * Returns whether the VM knows the fields of the class. Linking the class here could run Java code.
@@ -235,52 +256,100 @@ jlongArray trace_objects_shape(JNIEnv *jni, jclass c, jint number)
     return (*jni)->PopLocalFrame(jni, array);
 }
 
-void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jclass c, jstring why)
+/* Returns the place of a class among those that failed, or their number. */
+static unsigned failed_place(JNIEnv *jni, jclass c)
+{
+    unsigned n = __atomic_load_n(&objects.n_failed, __ATOMIC_ACQUIRE), i = 0;
+    while (i < n && !(*jni)->IsSameObject(jni, objects.failed[i].class, c))
+        i++;
+    return i;
+}
+
+void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jclass c,
+                                                  jstring thrown)
 {
     if (!c)
         return;
-    jclass global = (*jni)->NewGlobalRef(jni, c);
-    char name[256], reason[128] = "failed";
-    name_of(c, name, sizeof(name));
-    jsize n = why ? (*jni)->GetStringLength(jni, why) : 0;
-    if (n && n < 40)
-        (*jni)->GetStringUTFRegion(jni, why, 0, n, reason);
+    /* Room is left for classes that hold up the program. */
+    const unsigned most = thrown ? FAILED_MAX / 2 : FAILED_MAX;
     pthread_mutex_lock(&objects.lock);
-    if (global && objects.n_failed < FAILED_MAX) {
-        __typeof__(objects.failed[0]) *f = &objects.failed[objects.n_failed];
-        f->class = global;
-        f->reported = false;
-        snprintf(f->name, sizeof(f->name), "%s", name);
-        snprintf(f->why, sizeof(f->why), "%s", reason);
-        global = NULL;
-        __atomic_store_n(&objects.n_failed, objects.n_failed + 1, __ATOMIC_RELEASE);
+    unsigned at = failed_place(jni, c);
+    jclass global = at == objects.n_failed && at < most ? (*jni)->NewGlobalRef(jni, c) : NULL;
+    __typeof__(objects.failed[0]) *f = at < FAILED_MAX ? &objects.failed[at] : NULL;
+    if (global) {
+        *f = (__typeof__(*f)){.class = global};
+        name_of(c, f->name, sizeof(f->name));
+        jsize n = thrown ? (*jni)->GetStringLength(jni, thrown) : 0;
+        if (n && n < 40)
+            (*jni)->GetStringUTFRegion(jni, thrown, 0, n, f->thrown);
+        __atomic_store_n(&objects.n_failed, at + 1, __ATOMIC_RELEASE);
+    }
+    if (f && f->class && !thrown) {
+        uint64_t now = now_ns();
+        bool again = f->times && now < f->until_ns + f->rest_ns;
+        f->rest_ns = again ? MIN(2 * f->rest_ns, REST_MAX_NS) : REST_NS;
+        f->reported = f->reported && f->times;
+        f->times++;
+        __atomic_store_n(&f->until_ns, now + f->rest_ns, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&objects.lock);
-    if (global)
-        (*jni)->DeleteGlobalRef(jni, global);
+    if (!thrown) {
+        objects.is_stuck = true;
+        session_drain_soon();
+    }
 }
 
-jboolean JNICALL Java_java_lang_JvmscopeValues_isFailed(JNIEnv *jni, jclass class, jclass c)
+jboolean JNICALL Java_java_lang_JvmscopeValues_rests(JNIEnv *jni, jclass class, jclass c)
 {
-    unsigned n = __atomic_load_n(&objects.n_failed, __ATOMIC_ACQUIRE);
-    for (unsigned i = 0; c && i < n; i++)
-        if ((*jni)->IsSameObject(jni, objects.failed[i].class, c))
-            return JNI_TRUE;
-    return c && n == FAILED_MAX;
+    if (!c)
+        return JNI_FALSE;
+    unsigned i = failed_place(jni, c);
+    return i == FAILED_MAX ||
+           (i < __atomic_load_n(&objects.n_failed, __ATOMIC_ACQUIRE) &&
+            now_ns() < __atomic_load_n(&objects.failed[i].until_ns, __ATOMIC_RELAXED));
+}
+
+void JNICALL Java_java_lang_JvmscopeValues_pause(JNIEnv *jni, jclass class, jlong ns)
+{
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+/* ---- values without text ---- */
+
+void trace_objects_without_text(enum text_missing why)
+{
+    static const int first = TEXT_NOT_CALLED;
+    atomic_fetch_add(&objects.without[why - first], 1);
+}
+
+void trace_objects_report(struct jfr_writer *w)
+{
+    static const enum jfr_loss losses[] = {LOSS_TRACE_TEXT_NOT_CALLED, LOSS_TRACE_TEXT_SLOW,
+                                           LOSS_TRACE_TEXT_THREW};
+
+    for (unsigned i = 0; i < ARRAY_SIZE(losses); i++)
+        jfr_lose_since(w, losses[i], atomic_exchange(&objects.without[i], 0));
 }
 
 /* ---- the thread ---- */
 
-static void JNICALL serve(jvmtiEnv *ti, JNIEnv *jni, void *unused)
+static void JNICALL serve(jvmtiEnv *ti, JNIEnv *jni, void *runs)
 {
     jmethodID m = (*jni)->GetStaticMethodID(jni, objects.values, "serve", "()V");
     if (m)
         (*jni)->CallStaticVoidMethod(jni, objects.values, m);
     vm_clear_exception(jni);
+    atomic_store((atomic_bool *)runs, false);
 }
 
+/* Starts a thread that calls toString(). -EAGAIN: too many are stuck. */
 static int start_helper(JNIEnv *jni)
 {
+    int at = 0;
+    while (at < HELPERS_MAX && atomic_load(&objects.helpers[at].runs))
+        at++;
+    if (at == HELPERS_MAX)
+        return -EAGAIN;
     jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
     jmethodID make = c ? (*jni)->GetMethodID(jni, c, "<init>", "(Ljava/lang/String;)V") : NULL;
     jfieldID tid = c ? (*jni)->GetFieldID(jni, c, "tid", "J") : NULL;
@@ -288,14 +357,31 @@ static int start_helper(JNIEnv *jni)
     jthread t = name ? (*jni)->NewObject(jni, c, make, name) : NULL;
     int r = -ENOMEM;
     if (t && !vm_clear_exception(jni)) {
-        objects.helper = (*jni)->NewGlobalRef(jni, t);
-        objects.helper_ids[objects.helpers++] = (*jni)->GetLongField(jni, t, tid);
-        if ((*vm.ti)->RunAgentThread(vm.ti, t, serve, NULL, JVMTI_THREAD_NORM_PRIORITY) ==
-            JVMTI_ERROR_NONE)
+        objects.helper_ids[objects.n_ids++ % ARRAY_SIZE(objects.helper_ids)] =
+            (*jni)->GetLongField(jni, t, tid);
+        atomic_store(&objects.helpers[at].runs, true);
+        if ((*vm.ti)->RunAgentThread(vm.ti, t, serve, &objects.helpers[at].runs,
+                                     JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
             r = 0;
     }
     vm_clear_exception(jni);
+    if (r == 0) {
+        objects.helpers[at].thread = (*jni)->NewGlobalRef(jni, t);
+        objects.helper = at;
+    } else {
+        atomic_store(&objects.helpers[at].runs, false);
+    }
+    (*jni)->DeleteLocalRef(jni, t);
+    (*jni)->DeleteLocalRef(jni, name);
+    (*jni)->DeleteLocalRef(jni, c);
     return r;
+}
+
+static void forget_helper(JNIEnv *jni)
+{
+    if (objects.helper >= 0)
+        (*jni)->DeleteGlobalRef(jni, objects.helpers[objects.helper].thread);
+    objects.helper = -1;
 }
 
 /*
@@ -308,33 +394,58 @@ static void stop_helper(JNIEnv *jni)
     jclass error = (*jni)->FindClass(jni, "java/lang/Error");
     jmethodID make = error ? (*jni)->GetMethodID(jni, error, "<init>", "()V") : NULL;
     jobject e = make ? (*jni)->NewObject(jni, error, make) : NULL;
-    if (!vm_clear_exception(jni) && e && vm_need(&need, NULL) == 0)
-        (*vm.ti)->StopThread(vm.ti, objects.helper, e);
+    if (!vm_clear_exception(jni) && e && objects.helper >= 0 && vm_need(&need, NULL) == 0)
+        (*vm.ti)->StopThread(vm.ti, objects.helpers[objects.helper].thread, e);
     if (e)
         (*jni)->DeleteLocalRef(jni, e);
-    (*jni)->DeleteGlobalRef(jni, objects.helper);
-    objects.helper = NULL;
+    if (error)
+        (*jni)->DeleteLocalRef(jni, error);
+    forget_helper(jni);
+}
+
+/* Calls leave() of the probe: the program's threads do not wait for a helper. */
+static void leave(JNIEnv *jni)
+{
+    jmethodID m =
+        objects.values ? (*jni)->GetStaticMethodID(jni, objects.values, "leave", "()V") : NULL;
+    if (m && objects.to_string)
+        (*jni)->CallStaticVoidMethod(jni, objects.values, m);
+    vm_clear_exception(jni);
+}
+
+static void report_failed(struct session *s)
+{
+    for (unsigned i = 0; i < objects.n_failed; i++) {
+        __typeof__(objects.failed[0]) *f = &objects.failed[i];
+        if (f->reported)
+            continue;
+        f->reported = true;
+        if (f->times)
+            session_message(s,
+                            "tostring: %s.toString() did not end in 100 ms: it is not called "
+                            "for a second, and longer if that happens again",
+                            f->name);
+        else
+            session_message(s, "tostring: %s.toString() threw %s", f->name,
+                            *f->thrown ? f->thrown : "an exception");
+    }
 }
 
 void trace_objects_work(struct session *s, JNIEnv *jni)
 {
-    bool lost = false;
-    if (!objects.active)
+    if (!objects.active || !objects.to_string)
         return;
-    for (unsigned i = 0; i < objects.n_failed; i++) {
-        if (objects.failed[i].reported)
-            continue;
-        objects.failed[i].reported = true;
-        lost = lost || strncmp(objects.failed[i].why, "threw", 5) != 0;
-        session_message(s, "tostring: %s.toString() %s: its objects are shown without",
-                        objects.failed[i].name, objects.failed[i].why);
+    report_failed(s);
+    if (atomic_exchange(&objects.is_stuck, false))
+        stop_helper(jni);
+    if (objects.helper >= 0)
+        return;
+    int r = start_helper(jni);
+    if (r < 0 && !objects.none_left) {
+        leave(jni);
+        session_message(s, "tostring: toString() is no longer called until a call of it ends");
     }
-    if (!lost || !objects.helper)
-        return;
-    stop_helper(jni);
-    if (objects.helpers < HELPERS_MAX && start_helper(jni) == 0)
-        return;
-    session_message(s, "tostring: toString() is no longer called");
+    objects.none_left = r < 0;
 }
 
 int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why)
@@ -351,7 +462,8 @@ int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why)
     if ((show && !objects.show) || (to_string && !objects.to_string))
         return -ENOMEM;
     objects.active = true;
-    objects.helpers = 0;
+    objects.n_ids = 0;
+    objects.is_stuck = objects.none_left = false;
     if (!to_string)
         return 0;
     r = probe_define(jni, VALUES, &objects.values, why);
@@ -364,15 +476,9 @@ void trace_objects_end(JNIEnv *jni)
 {
     if (!objects.active)
         return;
-    jmethodID leave =
-        objects.values ? (*jni)->GetStaticMethodID(jni, objects.values, "leave", "()V") : NULL;
-    if (leave && objects.to_string)
-        (*jni)->CallStaticVoidMethod(jni, objects.values, leave);
-    vm_clear_exception(jni);
-    if (objects.helper)
-        (*jni)->DeleteGlobalRef(jni, objects.helper);
-    objects.helper = NULL;
-    objects.helpers = 0;
+    leave(jni);
+    forget_helper(jni);
+    objects.n_ids = 0;
     for (unsigned i = 0; i < objects.n_failed; i++)
         (*jni)->DeleteGlobalRef(jni, objects.failed[i].class);
     objects.n_failed = 0;

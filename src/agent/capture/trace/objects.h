@@ -8,6 +8,9 @@
 #include "agent/capture/trace/shapes.h"
 #include "agent/session/session.h"
 
+/* Why a value has no text of toString(), as the length in its record (JvmscopeTrace.answer). */
+enum text_missing { TEXT_NOT_CALLED = -4, TEXT_SLOW, TEXT_THREW };
+
 /*
  * Takes the options and starts the thread that calls toString(). Returns 0, or an error with a
  * sentence in why.
@@ -28,3 +31,6 @@ const struct shown_class *trace_shown(uint32_t number);
  * calls are not the program's.
  */
 bool trace_objects_is_own(int64_t java_id);
+/* Counts a value without text, which trace_objects_report() then reports to the recording. */
+void trace_objects_without_text(enum text_missing why);
+void trace_objects_report(struct jfr_writer *w);

@@ -350,6 +350,22 @@ bool value_known(const struct value *v)
     return v->type == 'L' && v->shown && v->shown->put && has_content(v);
 }
 
+/* Writes why the object has no text, if toString() was to be called, and counts it. */
+static void put_why_without(struct buf *text, const struct value *v)
+{
+    if (!v->shown || v->shown->kind != SHAPE_TO_STRING || v->length >= 0)
+        return;
+    buf_string(text, " (toString: ");
+    if (v->length == TEXT_THREW) {
+        buf_string(text, "threw ");
+        trace_put_utf16(text, v->chars, v->n_chars);
+    } else {
+        buf_string(text, v->length == TEXT_SLOW ? "longer than 100 ms" : "not called");
+    }
+    buf_string(text, ")");
+    trace_objects_without_text((enum text_missing)v->length);
+}
+
 /*
  * Writes "Class@hash", followed in braces by what is known of the object, or the characters of a
  * string.
@@ -380,6 +396,7 @@ static void put_reference(struct buf *text, const struct value *v)
     } else {
         put_class_sized(text, v);
         buf_printf(text, "@%x", v->hash);
+        put_why_without(text, v);
         if (!has_content(v))
             return;
         buf_string(text, "{");

@@ -51,6 +51,8 @@ public final class JvmscopeTrace {
     // Kinds of shapes, as in shapes.h. JvmscopeContents has the others.
     private static final int FIELDS = 0, TO_STRING = -1, UNREADY = -2, VALUE = 1, NAME = 2, CLASS = 3, PARTS = 4,
             CHARS = 5, SUM = 6;
+    // Why an object has no text, as in values.h.
+    private static final int THREW = -2, SLOW = -3, NOT_CALLED = -4;
     private static final long OFFSET = 0xffffffffffffffL;
     /** The size of a record from which the contents of further objects are omitted. */
     private static final int SHOWN = 16 << 10, CONTENTS = 4 << 10;
@@ -633,11 +635,24 @@ public final class JvmscopeTrace {
             return p;
         boolean room = hasRoom(p, SHOWN);
         if (shape[0] == TO_STRING)
-            return optionalText(p, room ? askText(o) : null);
+            return answer(p, room ? askText(o) : JvmscopeValues.NOT_CALLED);
         return fields(p, o, shape, room, 0);
     }
 
-    private static String askText(Object o) {
+    /** Writes what JvmscopeValues.text() returned: a text, or a negative number as its length. */
+    private static long answer(long p, Object s) {
+        if (s instanceof String)
+            return text(p, (String) s, CHARS_MAX);
+        if (s instanceof String[]) {
+            long next = text(p, ((String[]) s)[0], CHARS_MAX);
+            U.putInt(p, THREW);
+            return next;
+        }
+        U.putLong(p, (s == JvmscopeValues.SLOW ? SLOW : NOT_CALLED) & 0xffffffffL);
+        return p + 8;
+    }
+
+    private static Object askText(Object o) {
         long ring = asAgent();
         try {
             return JvmscopeValues.text(o);
