@@ -6,6 +6,7 @@
 #include "hotspot/hsperf.h"
 #include "proto/agent.h"
 #include "proto/attach.h"
+#include "proto/namespace.h"
 #include "proto/scratch.h"
 #include "proto/vm_files.h"
 #include "proto/vm_flags.h"
@@ -172,15 +173,6 @@ static enum check_verdict check_heap(const struct vm *vm, struct buf *why)
     return CHECK_PERHAPS;
 }
 
-static bool same_user_namespace(const struct vm *vm)
-{
-    char path[64];
-    struct stat ours, its;
-    snprintf(path, sizeof(path), "/proc/%d/ns/user", vm->pid);
-    return stat("/proc/self/ns/user", &ours) == 0 && stat(path, &its) == 0 &&
-           ours.st_ino == its.st_ino && ours.st_dev == its.st_dev;
-}
-
 /* What perf_event_open requires of a user who wants to see the kernel's side of a thread. */
 static enum check_verdict check_kernel(const struct vm *vm, struct buf *why)
 {
@@ -191,7 +183,7 @@ static enum check_verdict check_kernel(const struct vm *vm, struct buf *why)
         return no(why, "this kernel has no perf_event");
     int paranoid = atoi((const char *)text);
     bool capable =
-        same_user_namespace(vm) && status_number(vm, "\nCapEff:", 16, &capabilities) &&
+        namespace_is_ours(vm, "user") && status_number(vm, "\nCapEff:", 16, &capabilities) &&
         capabilities & (UINT64_C(1) << CAP_PERFMON_BIT | UINT64_C(1) << CAP_SYS_ADMIN_BIT);
     if (paranoid > 1 && !capable) {
         buf_printf(why,

@@ -2,14 +2,18 @@
 #include "proto/container.h"
 
 #include "base/file.h"
+#include "base/hex.h"
+#include "proto/namespace.h"
 #include "proto/vm.h"
 #include "proto/vm_files.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { ID_DIGITS = 64, ID_SHOWN = 12, GROUPS_BYTES = 1 << 20 };
@@ -36,6 +40,20 @@ static bool find_id(const char *text, char ret[CONTAINER_ID_MAX])
     return found;
 }
 
+/* Decodes systemd's escapes in the name of a unit, such as \x2d for a hyphen, in place. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; to++) {
+        int high = at[0] == '\\' && at[1] == 'x' ? hex_digit(at[2]) : -1;
+        int low = high >= 0 ? hex_digit(at[3]) : -1;
+        bool escaped = low >= 0 && (high || low);
+        *to = escaped ? (char)(high << 4 | low) : *at;
+        at += escaped ? 4 : 1;
+    }
+    *to = 0;
+}
+
 /* Returns the text between a prefix and one of the characters that end it. */
 static bool find_name(const char *text, const char *prefix, const char *end,
                       char ret[CONTAINER_ID_MAX])
@@ -51,6 +69,7 @@ static bool find_name(const char *text, const char *prefix, const char *end,
     if (n == 0 || n >= CONTAINER_ID_MAX)
         return false;
     snprintf(ret, CONTAINER_ID_MAX, "%.*s", (int)n, at);
+    unescape(ret);
     return true;
 }
 
@@ -94,16 +113,31 @@ static bool is_our_name(const char *name)
     return gethostname(ours, sizeof(ours) - 1) == 0 && strcmp(name, ours) == 0;
 }
 
-/* True also if it cannot be determined. */
-static bool is_our_namespace(const struct vm *vm, const char *kind)
+/*
+ * The name that the VM's processes see, if it is of another namespace than ours. Only a process in
+ * that namespace can ask for it.
+ */
+static bool read_uts_name(const struct vm *vm, char ret[CONTAINER_ID_MAX])
 {
-    char path[64];
-    struct stat ours, its;
-    snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
-    if (stat(path, &ours) < 0)
-        return true;
-    snprintf(path, sizeof(path), "/proc/%d/ns/%s", vm->pid, kind);
-    return stat(path, &its) < 0 || ours.st_ino == its.st_ino;
+    int ends[2];
+    if (namespace_is_ours(vm, "uts") || pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    pid_t child = fork();
+    if (child == 0) {
+        char name[CONTAINER_ID_MAX] = "";
+        bool read = namespace_join_any(vm, "uts", CLONE_NEWUTS) == 0 &&
+                    gethostname(name, sizeof(name) - 1) == 0;
+        _exit(read && write(ends[1], name, sizeof(name)) == sizeof(name) ? 0 : 1);
+    }
+    close(ends[1]);
+    char name[CONTAINER_ID_MAX];
+    bool told = child > 0 && read(ends[0], name, sizeof(name)) == sizeof(name);
+    close(ends[0]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (told)
+        memcpy(ret, name, sizeof(name));
+    return told;
 }
 
 bool container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],
@@ -115,9 +149,10 @@ bool container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],
     read_id(path, ret_id);
     if (!vm->other_root)
         return false;
-    read_line(vm, "/etc/hostname", ret_name);
+    if (!read_uts_name(vm, ret_name))
+        read_line(vm, "/etc/hostname", ret_name);
     if (is_our_id(ret_id) && (!ret_name[0] || is_our_name(ret_name)) &&
-        is_our_namespace(vm, "uts") && is_our_namespace(vm, "pid")) {
+        namespace_is_ours(vm, "uts") && namespace_is_ours(vm, "pid")) {
         ret_name[0] = 0;
         return false;
     }

@@ -2,6 +2,7 @@
 #include "proto/lend.h"
 
 #include "base/file.h"
+#include "proto/namespace.h"
 #include "proto/scratch.h"
 
 #include <errno.h>
@@ -59,21 +60,6 @@ static int set_capabilities(bool all)
     return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
 }
 
-/* Joins the VM's namespace of a kind unless it is ours. */
-static int join(const struct vm *vm, const char *kind, int flag)
-{
-    char its[64], own[64];
-    struct stat a, b;
-    snprintf(its, sizeof(its), "/proc/%d/ns/%s", vm->pid, kind);
-    snprintf(own, sizeof(own), "/proc/self/ns/%s", kind);
-    _cleanup_close_ int fd = open(its, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &a) < 0 || stat(own, &b) < 0)
-        return -errno;
-    if (a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-        return 0;
-    return setns(fd, flag) < 0 ? -errno : 0;
-}
-
 /*
  * Becomes the VM's user, with no capability that the VM lacks: to open this process's files through
  * /proc, the VM must have its user, its user namespace and all of its capabilities. as_root: the
@@ -89,7 +75,7 @@ static int become(const struct vm *vm, bool as_root)
         if (r < 0)
             return r;
     }
-    int r = join(vm, "user", CLONE_NEWUSER);
+    int r = namespace_join(vm, "user", CLONE_NEWUSER);
     if (r == 0)
         r = set_capabilities(false);
     /* After a change of user, its new user may inspect the process only once it is dumpable again.
@@ -152,15 +138,7 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
     /* An interruption of the command must not remove what the VM is about to load. */
     for (size_t i = 0; i < 4; i++)
         signal((const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT}[i], SIG_IGN);
-    int r = join(vm, "pid", CLONE_NEWPID);
-    if (r == -EPERM) {
-        /*
-         * The user who created the VM's user namespace may join the pid namespace from within it,
-         * but not from here.
-         */
-        r = join(vm, "user", CLONE_NEWUSER);
-        r = r < 0 ? r : join(vm, "pid", CLONE_NEWPID);
-    }
+    int r = namespace_join_any(vm, "pid", CLONE_NEWPID);
     pid_t child = r < 0 ? -1 : fork();
     if (child > 0) {
         close(channel);

@@ -77,6 +77,8 @@ static void containers_are_named_by_their_groups(void **state)
         {"0::/machine.slice/libpod-" DIGITS ".scope/container\n", "0123456789ab"},
         {"0::/lxc.payload.web-1/init.scope\n", "web-1"},
         {"0::/machine.slice/machine-build.scope\n", "build"},
+        {"0::/machine.slice/machine-deb\\x2d12.scope\n", "deb-12"},
+        {"0::/machine.slice/machine-a\\x2\\x00.scope\n", "a\\x2\\x00"},
         {"0::/\n", NULL},
         {"0::/user.slice/user-0.slice/session-3.scope\n", NULL},
         {"0::/system.slice/docker-" DIGITS "0.scope\n", NULL}, /* 65 digits */

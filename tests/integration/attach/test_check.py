@@ -428,6 +428,12 @@ def test_a_chroot_is_no_container(jdk):
     for before, name, shown in (
         ("", host, "another root"),
         ("unshare --uts", host, f"container {host}"),
+        # The file of an image has the name of the machine that it was made on.
+        (
+            "unshare --uts sh -c 'echo pod-a >/proc/sys/kernel/hostname && exec \"$@\"' -",
+            host,
+            "container pod-a",
+        ),
         ("unshare --pid --fork --kill-child", host, f"container {host}"),
         ("", other, f"container {other}"),
     ):
@@ -443,7 +449,7 @@ def test_a_chroot_is_no_container(jdk):
         is_container = shown != "another root"
         assert vm["other_root"] and (vm["container"], vm["container_name"]) == (
             is_container,
-            name if is_container else None,
+            shown.split()[1] if is_container else None,
         ), vm
         [line] = [x for x in lab.output("list").splitlines() if "Busy 61" in x]
         assert line.endswith(f"Busy 61  ({shown})"), line
@@ -453,7 +459,9 @@ def test_a_chroot_is_no_container(jdk):
 
 @pytest.mark.jdks(17)
 def test_list_names_the_container(jdk, container):
-    """Identified by its control group, as container engines name it, and by its host name."""
+    """Identified by its control group, as container engines name it, and by its host name, which
+    is that in /etc/hostname where the container has the machine's name.
+    """
     group, digits = container
     process = jdk.start(
         "sh",

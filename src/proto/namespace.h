@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The namespaces of a VM: which of them are ours, and how to join the others. */
+#pragma once
+
+#include "base/macro.h"
+
+#include <stdbool.h>
+
+struct vm;
+
+/* Returns whether the VM's namespace of a kind ("pid") is ours; true if it cannot be determined. */
+bool namespace_is_ours(const struct vm *vm, const char *kind);
+/*
+ * Joins the VM's namespace of a kind unless it is ours; flag is its CLONE_NEW*. Returns 0 or a
+ * negative errno.
+ */
+int namespace_join(const struct vm *vm, const char *kind, int flag) must_check;
+/*
+ * The same, if need be from within the VM's user namespace, where the user who made it has the
+ * rights that joining takes. That is joined as well then, and the process keeps it.
+ */
+int namespace_join_any(const struct vm *vm, const char *kind, int flag) must_check;
