@@ -76,6 +76,31 @@ def documented_rooms(text):
     return {room: {name.strip() for name in used.split(",") if name.strip()} for room, used in rows}
 
 
+def test_what_make_install_installs(tmp_path):
+    """The command, the agents with the header of JVMPI, manual pages and shell completions, and
+    nothing that only the build needs.
+    """
+    subprocess.run(
+        ["meson", "install", "--no-rebuild", "--quiet", "-C", lab.BUILD, "--destdir", tmp_path],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    files = {p.name: p for p in tmp_path.rglob("*") if p.is_file()}
+    pages = {p.name for p in lab.BUILD.glob("*.1")}
+    completions = {"_jvmscope": "zsh", "jvmscope.fish": "fish"}
+    assert set(files) - pages == {
+        "jvmscope",
+        "libhprof.so",
+        "libjvmpi.so",
+        "jvmpi.h",
+        *completions,
+    }
+    [bash] = tmp_path.rglob("bash-completion/completions/jvmscope")
+    scripts = [(bash, "bash"), *((files[name], shell) for name, shell in completions.items())]
+    for script, shell in scripts:
+        assert script.read_text() == lab.output("completion", shell)
+
+
 def test_rooms_include_only_what_the_architecture_allows():
     """The table has every room and exactly the arrows that the code has, and no room includes one
     that is below it.
