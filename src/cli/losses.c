@@ -65,6 +65,12 @@ static void report(const char *path, const struct losses *l, const char *const *
         else if (!has_rows(l, l->early.data[i].capture)) /* named already */
             put_other(&others, l->early.data[i].capture, 0, NULL);
     }
+    for (size_t i = 0; i < l->missing.len; i++) {
+        buf_clear(&text);
+        losses_missing_sentence(&l->missing.data[i], &text);
+        if (concerns(captures, l->missing.data[i].capture))
+            complain(path, buf_str(&text), NULL);
+    }
     if (others.len)
         complain(path, buf_str(&others), NULL);
     for (size_t i = 0; i < l->reduced.len; i++) {

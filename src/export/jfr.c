@@ -52,6 +52,7 @@ static enum belongs belongs_to(const char *type)
         {"jdk.InitialEnvironmentVariable", ALWAYS},
         {"jvmscope.Budget", ALWAYS},
         {"jvmscope.LeftOut", ALWAYS},
+        {"jvmscope.Missing", ALWAYS},
         {"jvmscope.PatternUnmatched", ALWAYS},
         {"jvmscope.ThreadAnalysis", ALWAYS},
         {"jvmscope.ThreadObject", ALWAYS},

@@ -8,7 +8,7 @@ static enum ring_what what_of(const char *name)
     static const char *const states[] = {"jdk.JVMInformation",    "jdk.OSInformation",
                                          "jdk.ActiveSetting",     "jvmscope.ThreadAnalysis",
                                          "jvmscope.ThreadObject", "jvmscope.PatternUnmatched",
-                                         "jvmscope.Budget"};
+                                         "jvmscope.Budget",       "jvmscope.Missing"};
     for (size_t i = 0; i < ARRAY_SIZE(states); i++)
         if (strcmp(name, states[i]) == 0)
             return STATE;

@@ -26,6 +26,12 @@ void losses_release(struct losses *l)
     for (size_t i = 0; i < l->early.len; i++)
         free(l->early.data[i].capture);
     vec_release(&l->early);
+    for (size_t i = 0; i < l->missing.len; i++) {
+        free(l->missing.data[i].capture);
+        free(l->missing.data[i].what);
+        free(l->missing.data[i].reason);
+    }
+    vec_release(&l->missing);
     for (size_t i = 0; i < l->left_out.len; i++)
         free(l->left_out.data[i].type);
     vec_release(&l->left_out);
@@ -108,6 +114,23 @@ static int add_early(struct losses *l, const char *capture, uint64_t ns)
     return -ENOMEM;
 }
 
+static int add_missing(struct losses *l, const char *capture, const char *what, const char *reason)
+{
+    for (size_t i = 0; i < l->missing.len; i++) {
+        const struct missing *row = &l->missing.data[i];
+        if (strcmp(row->capture, capture) == 0 && strcmp(row->what, what) == 0 &&
+            strcmp(row->reason, reason) == 0)
+            return 0;
+    }
+    struct missing row = {strdup(capture), strdup(what), strdup(reason)};
+    if (row.capture && row.what && row.reason && vec_push(&l->missing, row) == 0)
+        return 0;
+    free(row.capture);
+    free(row.what);
+    free(row.reason);
+    return -ENOMEM;
+}
+
 static int add_left_out(struct losses *l, const char *type, uint64_t events)
 {
     for (size_t i = 0; i < l->left_out.len; i++) {
@@ -184,6 +207,9 @@ static int add_event(struct losses *l, const struct rec_event *e)
         return add_early(l, rec_string(o, "capture", "?"), (uint64_t)MAX(e->duration_ns, 0));
     if (strcmp(o->type->name, "jvmscope.LeftOut") == 0)
         return add_left_out(l, rec_string(o, "type", "?"), (uint64_t)rec_long(o, "events", 0));
+    if (strcmp(o->type->name, "jvmscope.Missing") == 0)
+        return add_missing(l, rec_string(o, "capture", "?"), rec_string(o, "what", "?"),
+                           rec_string(o, "reason", "?"));
     if (strcmp(o->type->name, "jdk.CPUTimeSamplesLost") == 0)
         return add(l, "cpu", "samples", "the VM's recorder could not take them", "",
                    losses_amount(e), e->start_ns, e->start_ns);
@@ -227,6 +253,9 @@ int losses_merge(struct losses *to, const struct losses *from)
     }
     for (size_t i = 0; i < from->early.len && r == 0; i++)
         r = add_early(to, from->early.data[i].capture, from->early.data[i].ns);
+    for (size_t i = 0; i < from->missing.len && r == 0; i++)
+        r = add_missing(to, from->missing.data[i].capture, from->missing.data[i].what,
+                        from->missing.data[i].reason);
     for (size_t i = 0; i < from->left_out.len && r == 0; i++)
         r = add_left_out(to, from->left_out.data[i].type, from->left_out.data[i].events);
     /* The times matter only for recordings that lack their end. */
@@ -381,6 +410,11 @@ void losses_early_sentence(const struct early *e, struct buf *out)
                e->capture, (double)e->ns / 1e9);
 }
 
+void losses_missing_sentence(const struct missing *m, struct buf *out)
+{
+    buf_printf(out, "%s: %s: %s", m->capture, m->what, m->reason);
+}
+
 bool losses_left_out_sentence(const struct losses *l, struct buf *out)
 {
     for (size_t i = 0; i < l->left_out.len; i++) {
@@ -504,6 +538,15 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         if (!row->ongoing) {
             json_key_i64(j, "to_ns", MAX(row->to_ns - l->start_ns, INT64_C(0)));
         }
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_key_array(j, "missing");
+    for (size_t i = 0; i < l->missing.len; i++) {
+        json_begin_object(j);
+        json_key_string(j, "capture", l->missing.data[i].capture);
+        json_key_string(j, "what", l->missing.data[i].what);
+        json_key_string(j, "reason", l->missing.data[i].reason);
         json_end_object(j);
     }
     json_end_array(j);

@@ -56,8 +56,15 @@ struct twice {
     uint64_t events;
 };
 
+/* Something that was to be recorded and that the system did not permit (jvmscope.Missing events).
+ */
+struct missing {
+    char *capture, *what, *reason; /* "cpu", "no kernel frames", "perf_event_open is refused" */
+};
+
 struct losses {
     VEC(struct loss) rows;
+    VEC(struct missing) missing;
     VEC(struct twice) left_out;
     VEC(struct early) early;
     VEC(struct reduced) reduced;
@@ -74,7 +81,7 @@ void losses_release(struct losses *l);
 /* The events by which a recording says that it lost something. */
 #define LOSSES_SELECT(tag)                                                              \
     {"jvmscope.Lost", tag}, {"jvmscope.Budget", tag}, {"jvmscope.RecordedBefore", tag}, \
-        {"jvmscope.LeftOut", tag}, {"jdk.DataLoss", tag},                               \
+        {"jvmscope.LeftOut", tag}, {"jvmscope.Missing", tag}, {"jdk.DataLoss", tag},    \
     {                                                                                   \
         "jdk.CPUTimeSamplesLost", tag                                                   \
     }
@@ -113,6 +120,8 @@ bool losses_is_of(const char *const *captures, const char *capture);
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out);
 /* "times: some was recorded up to 7.20 s before the recording began, while classes were changed" */
 void losses_early_sentence(const struct early *e, struct buf *out);
+/* "cpu: no kernel frames: perf_event_open is refused (Operation not permitted)" */
+void losses_missing_sentence(const struct missing *m, struct buf *out);
 /*
  * Writes "32 jdk.ExecutionSample and 4 jdk.ThreadPark events of the VM's own recorder were left
  * out: jvmscope recorded the same itself", and returns whether there were any.
@@ -129,9 +138,9 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
  * Writes the members "lost", "losses" and "unended" of the open object. "lost" counts what these
  * captures lost (NULL: all captures); "losses" lists the losses of all captures, "reduced" what the
- * budget reduced, "left_out" what was recorded twice, "before" lists the captures that recorded
- * before the recording began, and for how long. "counted" says up to when each capture's counts are
- * complete if the end is missing.
+ * budget reduced, "missing" what was not permitted, "left_out" what was recorded twice, "before"
+ * lists the captures that recorded before the recording began, and for how long. "counted" says up
+ * to when each capture's counts are complete if the end is missing.
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);
 /*

@@ -131,13 +131,13 @@ static bool read_uts_name(const struct vm *vm, char ret[CONTAINER_ID_MAX])
     }
     close(ends[1]);
     char name[CONTAINER_ID_MAX];
-    bool told = child > 0 && read(ends[0], name, sizeof(name)) == sizeof(name);
+    bool received = child > 0 && read(ends[0], name, sizeof(name)) == sizeof(name);
     close(ends[0]);
     while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
-    if (told)
+    if (received)
         memcpy(ret, name, sizeof(name));
-    return told;
+    return received;
 }
 
 bool container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],

@@ -20,9 +20,13 @@ static const struct jfr_type types[] = {
     {.name = "jvmscope.LeftOut",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS({"type", "", "java.lang.String"}, {"events", "", "long"})},
+    {.name = "jvmscope.Missing",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"capture", "", "java.lang.String"}, {"what", "", "java.lang.String"},
+                          {"reason", "", "java.lang.String"})},
 };
 
-enum { CPU, DATA, LEFT_OUT };
+enum { CPU, DATA, LEFT_OUT, MISSING };
 
 struct fixture {
     char name[32];
@@ -94,6 +98,39 @@ static void the_losses_of_the_jdk_are_reported(void **state)
     losses_release(&f.l);
 }
 
+static void what_the_system_did_not_permit_is_said_once(void **state)
+{
+    struct fixture f;
+    struct buf text = BUF(4096), json = BUF(1 << 16);
+    struct losses both = {0};
+    begin(&f);
+    for (int i = 0; i < 2; i++) {
+        struct jfr_event e;
+        assert_true(jfr_begin_growing(f.w, f.ids[MISSING], 0, &e));
+        jfr_put_time(&e, now_ns());
+        jfr_put_string(&e, "cpu");
+        jfr_put_string(&e, "no kernel frames");
+        jfr_put_string(&e, "refused");
+        jfr_commit(&e);
+    }
+    read_back(&f);
+    assert_int_equal(losses_merge(&both, &f.l), 0);
+    assert_int_equal(losses_merge(&both, &f.l), 0);
+    assert_int_equal(both.missing.len, 1);
+    losses_missing_sentence(&both.missing.data[0], &text);
+    assert_string_equal(buf_str(&text), "cpu: no kernel frames: refused");
+    struct json j = {.out = &json};
+    json_begin_object(&j);
+    losses_json(&both, NULL, &j);
+    json_end_object(&j);
+    assert_non_null(strstr(buf_str(&json), "\"lost\":0,"));
+    assert_non_null(strstr(buf_str(&json), "\"missing\":[{\"capture\":\"cpu\","));
+    buf_release(&json);
+    buf_release(&text);
+    losses_release(&both);
+    losses_release(&f.l);
+}
+
 static void what_was_left_out_is_one_sentence(void **state)
 {
     struct fixture f;
@@ -119,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_losses_of_the_jdk_are_reported),
+        cmocka_unit_test(what_the_system_did_not_permit_is_said_once),
         cmocka_unit_test(what_was_left_out_is_one_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,7 @@ export interface PageJson {
   unended?: boolean; // the recording: it still records, or its VM was killed
   counted?: { capture: string; until_ns: number }[]; // then: until when what is only counted is there
   before?: { capture: string; ns: number }[]; // what recorded before the recording began
+  missing?: { capture: string; what: string; reason: string }[]; // what the system did not permit
   left_out?: { type: string; events: number }[]; // of the VM's own recorder, recorded here as well
   site?: { at: number; files: string[] }; // served, with these files next to it
   fill?: () => Promise<void>; // served: asks for the weights of the profile

@@ -53,6 +53,13 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
           classes were changed.
         </p>
       ))}
+      {(page.missing ?? [])
+        .filter((m) => captureOf(view, metric).test(m.capture))
+        .map((m) => (
+          <p class="note lost">
+            {m.capture}: {m.what}: {m.reason}.
+          </p>
+        ))}
       {(page.left_out ?? []).length > 0 && (
         <p class="note">
           Left out of what the VM's own recorder wrote, because jvmscope recorded the same itself:{" "}

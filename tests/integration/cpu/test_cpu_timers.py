@@ -77,17 +77,22 @@ def test_number_of_samples(jdk, tmp_path, timer, record_property):
 
 @pytest.mark.jdks(25)
 def test_perf_event_refused(jdk, tmp_path):
-    """timer=perf where the kernel does not permit it: one line says so, and the threads' CPU timers
-    are used. native=y alone prints no line.
+    """timer=perf or native=y where the kernel does not permit it: one line says that there are no
+    kernel frames, the recording does too, and the threads' CPU timers are used.
     """
     if PARANOID.exists() and int(PARANOID.read_text()) < 2:
         pytest.skip("kernel.perf_event_paranoid permits perf_event to everybody here")
-    line = "cpu: perf_event is refused ("
+    line = "no kernel frames: perf_event_open is refused ("
     rows, ratio, stderr = sample(jdk, tmp_path, "timer=perf,native=y", before=WITHOUT_RIGHTS)
     assert stderr.count(line) == 1 and len(stderr.splitlines()) == 1, stderr
     assert 0.9 <= ratio <= 1.1 and of_kernel(rows) == 0
     rows, ratio, stderr = sample(jdk, tmp_path, "native=y", ms=500, before=WITHOUT_RIGHTS)
-    assert stderr == "" and of_kernel(rows) == 0 and ratio >= 0.85
+    assert stderr.count(line) == 1 and len(stderr.splitlines()) == 1, stderr
+    assert of_kernel(rows) == 0 and ratio >= 0.85
+    said = lab.jvmscope("report", tmp_path / "out.jfr").stderr
+    assert f": cpu: {line}" in said, said
+    [missing] = lab.read_json("report", "--json", tmp_path / "out.jfr")["missing"]
+    assert (missing["capture"], missing["what"]) == ("cpu", "no kernel frames"), missing
 
 
 @pytest.mark.jdks(17)

@@ -16,8 +16,9 @@ extern struct cpu_capture {
     bool lives;    /* the time for which virtual threads are not mounted is counted */
     uint64_t unmounted_ms;
     bool uncovered_reported;
-    bool in_ring; /* the recording is always on */
-    bool listens; /* to compilations */
+    bool in_ring;   /* the recording is always on */
+    bool listens;   /* to compilations */
+    int perf_error; /* a negative errno: why there are no kernel frames, which were wanted; or 0 */
     uint64_t reported_ns;
 } cpu;
 
@@ -28,6 +29,8 @@ int cpu_events_load(struct jfr_writer *w) must_check;
 /* Begins to record into it. */
 void cpu_events_start(struct jfr_writer *w);
 void cpu_events_release(void);
+/* Writes that samples lack something, and why. */
+void cpu_events_report_missing(struct jfr_writer *w, const char *what, const char *reason);
 /* The sampler's functions (sampler.h); the first runs in the signal handler. */
 bool cpu_events_record(void *context, const struct sample *s);
 void cpu_events_record_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,

@@ -12,6 +12,17 @@
 enum { REPEAT_MAX = 1600, CHECK_EVERY_NS = 1000000000 };
 
 /* doc/format.md describes these events. */
+static const struct jfr_type missing_type = {
+    .name = "jvmscope.Missing",
+    .label = "Missing",
+    .category = "jvmscope",
+    .description = "Something that was to be recorded and that the system does not permit",
+    .kind = JFR_EVENT,
+    .fields =
+        JFR_FIELDS({"capture", "Capture", "java.lang.String"}, {"what", "What", "java.lang.String"},
+                   {"reason", "Reason", "java.lang.String"}),
+};
+
 static const struct jfr_type types[] = {
     {.name = "jvmscope.UnattributedSample",
      .label = "Unattributed Sample",
@@ -278,6 +289,19 @@ void cpu_events_start(struct jfr_writer *w)
     events.jfr = w;
     events.java_ns = 0;
     atomic_store(&events.beyond, 0);
+}
+
+void cpu_events_report_missing(struct jfr_writer *w, const char *what, const char *reason)
+{
+    uint32_t type;
+    struct jfr_event e;
+    if (jfr_declare(w, &missing_type, 1, &type) < 0 || !jfr_begin_growing(w, type, 128, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_string(&e, "cpu");
+    jfr_put_string(&e, what);
+    jfr_put_string(&e, reason);
+    jfr_commit(&e);
 }
 
 void cpu_events_release(void)

@@ -91,24 +91,41 @@ static int choose_walker(struct session *s, JNIEnv *jni, stack_walk_fn **ret, st
     return 0;
 }
 
+#define NO_KERNEL_FRAMES "no kernel frames"
+#define PERF_REFUSED     "perf_event_open is refused (%s; `jvmscope check` says what it takes)"
+
+static void report_missing(struct session *s)
+{
+    char why[256];
+    if (!cpu.perf_error || !s->out.format->events)
+        return;
+    snprintf(why, sizeof(why), PERF_REFUSED, strerror(-cpu.perf_error));
+    cpu_events_report_missing(s->out.jfr, NO_KERNEL_FRAMES, why);
+}
+
+/* A ring repeats it in each chunk. */
+static void restate(struct session *s, JNIEnv *jni)
+{
+    report_missing(s);
+}
+
 /*
  * Decides whether perf_event supplies the samples: when the user requests it or wants kernel frames
- * below native ones, and the kernel permits it. If it was requested and is not permitted, one line
- * says so.
+ * below native ones, and the kernel permits it. If it is not permitted, one line says so.
  */
 static bool choose_perf(struct session *s)
 {
     const struct options *o = &s->options;
     bool asked = option_is(o, OPT_TIMER, "perf");
+    cpu.perf_error = 0;
     if (cpu.wall || !(asked || (option_is(o, OPT_TIMER, "auto") && option_on(o, OPT_NATIVE))))
         return false;
     int r = perf_clock_check();
-    if (r < 0 && asked)
-        session_message(s,
-                        "cpu: perf_event is refused (%s; see kernel.perf_event_paranoid): threads' "
-                        "CPU timers are used, and "
-                        "there are no kernel frames",
-                        strerror(-r));
+    if (r < 0)
+        session_message(s, "cpu: %s" NO_KERNEL_FRAMES ": " PERF_REFUSED,
+                        asked ? "threads' CPU timers are used, and there are " : "", strerror(-r));
+    cpu.perf_error = option_on(o, OPT_NATIVE) ? r : 0;
+    report_missing(s);
     return r == 0;
 }
 
@@ -326,6 +343,7 @@ const struct capture capture_cpu_samples = {
     .stop = stop,
     .release = release,
     .flush = flush,
+    .restate = restate,
     .drain = drain,
     .dump = dump,
     .request = request,
