@@ -11,8 +11,8 @@ struct vm;
 /* Returns whether the VM's namespace of a kind ("pid") is ours; true if it cannot be determined. */
 bool namespace_is_ours(const struct vm *vm, const char *kind);
 /*
- * Joins the VM's namespace of a kind unless it is ours; flag is its CLONE_NEW*. Returns 0 or a
- * negative errno.
+ * Joins the VM's namespace of a kind unless it is ours; flag is the one that setns(2) has for it.
+ * Returns 0 or a negative errno.
  */
 int namespace_join(const struct vm *vm, const char *kind, int flag) must_check;
 /*
