@@ -58,9 +58,31 @@ static bool wanted(const struct call *c, const struct call_filter *o)
            in_requests(o, c->java_thread, c->start_ns);
 }
 
+/* A call that the JDK's recorder traced (JDK 25 and later), without values. */
+static void read_traced(const struct rec_event *e, struct call *ret)
+{
+    const struct rec_object *o = &e->object;
+    const struct rec_method *method = rec_method(o, "method");
+    const struct rec_thread *thread = rec_thread(o, "eventThread");
+    *ret = (struct call){
+        .method = ret->text,
+        .thread = moment_thread(o),
+        .start_ns = e->start_ns,
+        .ns = e->duration_ns,
+        .depth = -1,
+        .java_thread = thread ? thread->java_id : 0,
+    };
+    snprintf(ret->text, sizeof(ret->text), "%s%s", method ? method->full : "?",
+             method && method->descriptor ? method->descriptor : "()");
+}
+
 void call_read(const struct rec_event *e, struct call *ret)
 {
     const struct rec_object *o = &e->object;
+    if (strcmp(o->type->name, "jdk.MethodTrace") == 0) {
+        read_traced(e, ret);
+        return;
+    }
     *ret = (struct call){
         .method = rec_string(o, "method", "?"),
         .thread = moment_thread(o),
@@ -80,7 +102,7 @@ void call_read(const struct rec_event *e, struct call *ret)
 struct call_arguments call_arguments(const struct call *c)
 {
     struct call_arguments a = {{"", 0}, {"", 0}};
-    const char *s = c->arguments;
+    const char *s = c->arguments ? c->arguments : "";
     size_t n = strlen(s);
     if (n < 2 || s[0] != '[')
         return a;
@@ -115,7 +137,8 @@ static void put_call(struct json *j, const struct call *c,
     json_key_string(j, "thread", c->thread);
     json_key_i64(j, "start_ns", c->start_ns);
     json_key_i64(j, "ns", c->ns);
-    json_key_i64(j, "depth", c->depth);
+    if (c->depth >= 0)
+        json_key_i64(j, "depth", c->depth);
     struct call_arguments args = call_arguments(c);
     if (args.self.len)
         put(j, "this", args.self.data, args.self.len);
@@ -123,13 +146,16 @@ static void put_call(struct json *j, const struct call *c,
     buf_u8(&list, '[');
     buf_bytes(&list, args.others.data, args.others.len);
     buf_u8(&list, ']');
-    put(j, "args", (const char *)list.data, list.len);
+    if (c->arguments)
+        put(j, "args", (const char *)list.data, list.len);
     if (c->returned)
         put(j, "return", c->returned, strlen(c->returned));
-    json_key_string(j, "exception", c->exception);
+    if (c->arguments)
+        json_key_string(j, "exception", c->exception);
     if (c->message)
         json_key_string(j, "message", c->message);
-    json_key_string(j, "caller", c->caller);
+    if (c->arguments)
+        json_key_string(j, "caller", c->caller);
 }
 
 void call_json(const struct call *c, struct json *j)

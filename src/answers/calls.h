@@ -21,9 +21,13 @@ struct call_filter {
 
 /* A call in a recording; the strings live as long as the recording. */
 struct call {
-    const char *method, *thread, *caller, *arguments, *returned, *exception, *message;
-    int64_t start_ns, ns, depth, java_thread;
+    const char *method, *thread, *caller, *returned, *exception, *message;
+    /* NULL for a call that the JDK traced, which lacks result, exception and caller as well */
+    const char *arguments;
+    int64_t start_ns, ns, java_thread;
+    int64_t depth; /* -1: unknown */
     bool has_this;
+    char text[1024]; /* the method of a call that the JDK traced */
 };
 
 /*

@@ -358,6 +358,7 @@ static int attach_one(struct capture *capture, const struct push_options *push, 
     int status = target_open(&vm, pid);
     if (status)
         return status;
+    target_report_left(&vm);
     target_typed(capture->given);
     if (capture_adds_triggers(capture))
         return add_triggers(&vm, capture);

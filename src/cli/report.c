@@ -383,6 +383,10 @@ static int print_report(const struct report *o, const struct selection *s, const
             printf("  also there: %s (--metric %s)\n", profile_metrics[m].title,
                    profile_metrics[m].name);
     }
+    static const char *const traced[] = {"jdk.MethodTrace", "jdk.MethodTiming"};
+    for (size_t i = 0; i < ARRAY_SIZE(traced); i++)
+        if (strpool_find(&p->types, traced[i], strlen(traced[i])) >= 0)
+            printf("  also there: %s (jvmscope trace)\n", traced[i]);
     /* If every call was counted, a table of calls ranks the methods. */
     if (metric != PROFILE_EXACT || !p->calls.len)
         print_methods(&v, ranks, n, o->limit);

@@ -257,6 +257,7 @@ static int cmd_status(const struct command *self, int argc, char **argv)
         status = target_query(&vm, self->name, "control=status", false, &answer);
     if (status)
         return status;
+    target_report_left(&vm);
     add_archive(&vm, &answer);
     if (options.json) {
         print_status_json(buf_str(&answer));

@@ -415,6 +415,19 @@ bool target_chose(const char *path)
            scratch_is_sibling(path);
 }
 
+void target_report_left(const struct vm *vm)
+{
+    char path[PATH_MAX];
+    _cleanup_(buf_release) struct buf note = BUF(2 * PATH_MAX);
+    if (!scratch_find_recording(vm, path, sizeof(path)))
+        return;
+    buf_printf(&note,
+               "a command that was killed left the recording %s%s; "
+               "fetch it with: cp /proc/%d/root%s FILE%s; it is removed after a day",
+               path, target_seen(vm, path), vm->pid, path, strrchr(path, '.'));
+    complain("note", buf_str(&note), NULL);
+}
+
 bool target_is_file(int fd, const char *path)
 {
     struct stat a, b;

@@ -88,6 +88,8 @@ bool target_can_write(const struct vm *vm, const char *path);
  */
 void target_choose(const struct vm *vm, const char *extension, char *path);
 bool target_chose(const char *path);
+/* Names a recording that a killed command left in the VM's file system, and how to fetch it. */
+void target_report_left(const struct vm *vm);
 /*
  * Copies the file of a descriptor from its beginning to a new file, which only its owner can read
  * and which appears complete or not at all.

@@ -69,22 +69,29 @@ static bool is_kept(const char *extension, const struct stat *st)
     return false;
 }
 
+/*
+ * For the name of a file that is another file's name with an extension, which is in use as long as
+ * that file is: locks that file. Returns a descriptor, -ENOENT when it does not exist, or another
+ * negative errno when it is in use.
+ */
+static int lock_base(int folder, const char *name, const char *extension)
+{
+    char base[NAME_MAX + 1];
+    snprintf(base, sizeof(base), "%.*s", (int)(extension - name), name);
+    return lock_left(folder, base);
+}
+
 static void remove_scratch(const struct vm *vm, int folder, const char *name)
 {
     struct stat st;
-    char base[NAME_MAX + 1];
     if (!is_own(vm, folder, name, S_IFREG, &st))
         return;
     _cleanup_close_ int own = lock_left(folder, name), base_lock = -1;
     if (own < 0)
         return;
-    /*
-     * A file whose name is another file's name with an extension is in use as long as that file is.
-     */
     const char *extension = strchr(name + 1, '.');
     if (extension) {
-        snprintf(base, sizeof(base), "%.*s", (int)(extension - name), name);
-        base_lock = lock_left(folder, base);
+        base_lock = lock_base(folder, name, extension);
         if ((base_lock < 0 && base_lock != -ENOENT) || is_kept(strrchr(name, '.'), &st))
             return;
     }
@@ -145,6 +152,38 @@ static void clean_folder(const struct vm *vm, int folder)
     }
     if (all)
         closedir(all);
+}
+
+/* Returns whether the name is that of a recording that no command waits for. Runs as the user. */
+static bool is_recording_left(const struct vm *vm, int folder, const char *name)
+{
+    struct stat st;
+    const char *extension = strchr(name + 1, '.');
+    if (strncmp(name, SCRATCH_PREFIX, strlen(SCRATCH_PREFIX)) != 0 || !extension ||
+        !is_own(vm, folder, name, S_IFREG, &st) || !is_kept(strrchr(name, '.'), &st))
+        return false;
+    _cleanup_close_ int base_lock = lock_base(folder, name, extension);
+    return base_lock >= 0 || base_lock == -ENOENT;
+}
+
+bool scratch_find_recording(const struct vm *vm, char *path, size_t size)
+{
+    bool found = false;
+    for (size_t i = 0; i < ARRAY_SIZE(folders) && !found; i++) {
+        int fd = vm_open(vm, folders[i], O_RDONLY | O_DIRECTORY, 0);
+        DIR *all = fd < 0 || vm_user_enter(vm) < 0 ? NULL : fdopendir(fd);
+        for (struct dirent *e; all && !found && (e = readdir(all));) {
+            found = is_recording_left(vm, fd, e->d_name);
+            if (found)
+                snprintf(path, size, "%s/%s", folders[i], e->d_name);
+        }
+        vm_user_leave();
+        if (all)
+            closedir(all);
+        else
+            close_descriptor(&fd);
+    }
+    return found;
 }
 
 /* ---- creation ---- */

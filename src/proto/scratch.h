@@ -53,6 +53,11 @@ void scratch_release(struct scratch *s);
 void scratch_sibling(const struct scratch *s, const char *extension, char *path, size_t size);
 /* Removes such a file, even when the VM has ended and its mounts are gone. */
 void scratch_remove_sibling(const struct scratch *s, const char *path);
+/*
+ * Finds a recording that a killed command did not fetch any more, which later commands keep for a
+ * day. Stores the VM's name for it and returns whether there is one.
+ */
+bool scratch_find_recording(const struct vm *vm, char *path, size_t size);
 /* True for a path that scratch_sibling returned, to this or another command. */
 bool scratch_is_sibling(const char *path);
 

@@ -14,7 +14,9 @@
 #include "cli/target.h"
 #include "cli/trace/exceptions.h"
 #include "cli/trace/moments.h"
+#include "cli/trace/timings.h"
 #include "jfr/reader.h"
+#include "options/signature.h"
 #include "options/trace_request.h"
 
 #include <errno.h>
@@ -109,8 +111,15 @@ static void print_call(const struct call *c, int64_t start)
     printf("%12.6f  %10s  ", (double)(c->start_ns - start) / 1e9,
            format_duration(text, (uint64_t)MAX(c->ns, 0)));
     print_column(stdout, c->thread ? c->thread : "?", THREAD_COLUMNS, false);
-    printf("  %*s", (int)MIN(c->depth, 60) * 2, "");
+    printf("  %*s", (int)MAX(MIN(c->depth, 60), 0) * 2, "");
     print_text(stdout, (struct str){c->method, strcspn(c->method, "(")});
+    if (!c->arguments) {
+        _cleanup_(buf_release) struct buf types = BUF(1 << 17);
+        signature_put_parameters(&types, descriptor);
+        print_text_of(buf_str(&types));
+        putchar('\n');
+        return;
+    }
     putchar('(');
     struct call_arguments args = call_arguments(c);
     if (args.self.len) {
@@ -137,6 +146,7 @@ static void print_call(const struct call *c, int64_t start)
 /* Everything in the recording that is shown, in chronological order. */
 static const struct rec_select shown[] = {
     {"jvmscope.Call", SHOWN_CALL},
+    {"jdk.MethodTrace", SHOWN_CALL},
     {"jvmscope.Log", SHOWN_LOG},
     {"jvmscope.LogNote", SHOWN_NOTE},
     {"jvmscope.FieldAccess", SHOWN_ACCESS},
@@ -288,7 +298,8 @@ static int print_text_of_all(struct recording *r, const struct trace_options *o,
 }
 
 static int print_json_of_all(struct recording *r, const struct trace_options *o,
-                             const struct losses *l, const struct rec_mark *marks, size_t n)
+                             const struct losses *l, const struct timings *t,
+                             const struct rec_mark *marks, size_t n)
 {
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
     struct json j = {.out = &out};
@@ -303,6 +314,7 @@ static int print_json_of_all(struct recording *r, const struct trace_options *o,
     json_end_array(&j);
     json_key_u64(&j, "calls_all", calls_n);
     json_key_u64(&j, "events_all", events_n);
+    timings_json(t, &j);
     losses_json(l, losses_of_trace, &j);
     json_end_object(&j);
     puts(buf_str(j.out));
@@ -311,7 +323,7 @@ static int print_json_of_all(struct recording *r, const struct trace_options *o,
 
 /* Returns 0, the exit status after a complaint, or a negative errno. */
 static int print_all(struct recording *r, const char *path, const struct trace_options *o,
-                     const struct losses *l)
+                     const struct losses *l, const struct timings *t)
 {
     struct rec_mark *marks;
     size_t n;
@@ -320,8 +332,12 @@ static int print_all(struct recording *r, const char *path, const struct trace_o
         return e;
     e = check_selection(r, path, o, marks, n);
     if (e == 0)
-        e = o->json ? print_json_of_all(r, o, l, marks, n) : print_text_of_all(r, o, marks, n);
+        e = o->json ? print_json_of_all(r, o, l, t, marks, n)
+            : n     ? print_text_of_all(r, o, marks, n)
+                    : 0;
     free(marks);
+    if (e == 0 && !o->json && !selects(o))
+        timings_print(t);
     return e;
 }
 
@@ -360,15 +376,20 @@ static int show_file(const char *path, struct trace_options *o)
     recording_rewind(r);
     if (o->exceptions)
         return exception_table(r, path, o->json, o->calls.limit, &l);
+    _cleanup_(timings_release) struct timings timings = {0};
+    e = timings_read(&timings, r);
+    if (e < 0)
+        return complain_errno(path, "cannot read", e);
+    recording_rewind(r);
     e = recording_select(r, shown);
     struct rec_event first;
     if (e == 0)
         e = recording_next(r, &first);
-    if (e == 0)
+    if (e == 0 && !timings.rows.len)
         return say_nothing(path);
-    if (e > 0) {
+    if (e >= 0) {
         recording_rewind(r);
-        e = print_all(r, path, o, &l);
+        e = print_all(r, path, o, &l, &timings);
     }
     return e < 0 ? complain_errno(path, "cannot read", e) : e;
 }
@@ -479,7 +500,10 @@ const struct command command_trace = {
         "Use it to see with which arguments a method is called, what it returns, and which of "
         "its calls are slow.\n\n"
         "Given a recording made with *--trace*, prints its calls in order of time, nested calls "
-        "indented, each with its arguments and what it returned or threw. Given the process id of "
+        "indented, each with its arguments and what it returned or threw. Of a recording of the "
+        "JDK's (25 and later), it lists the calls that were traced there (jdk.MethodTrace), which "
+        "have no values, and the methods that were timed (jdk.MethodTiming). Given the process id "
+        "of "
         "a program that is being traced, *add* adds a pattern, *remove* removes one, and *list* "
         "lists them.\n\n"
         "A pattern is package.Class.method, where a star stands for any characters, or a prefix "

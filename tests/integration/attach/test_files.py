@@ -452,6 +452,39 @@ def test_a_signal_that_is_pending_keeps_the_file_that_explains_it(hostile, jvmsc
     assert not trigger.exists(), "the next command of that user removes it"
 
 
+@pytest.mark.jdks(17)
+def test_the_recording_of_a_killed_command_can_be_fetched(vm, tmp_path):
+    """The VM ends the recording by itself, and the file stays where only the VM could write.
+    status and the next attach name it and a command that fetches it.
+    """
+    process = vm()
+    command = ("attach", "--cpu", "-t", "3s", "-o", tmp_path / "a.jfr", process.pid)
+    killed = subprocess.Popen([lab.BUILD / "jvmscope", *map(str, command)], stderr=subprocess.PIPE)
+
+    def state():
+        return lab.jvmscope("status", process.pid)
+
+    lab.wait_for(lambda: "recording\n" in state().stdout, 60, "the recording")
+    killed.kill()
+    killed.communicate()
+    lab.wait_for(lambda: "idle\n" in state().stdout, 60, "the end of the recording")
+    for number in range(2):
+        done = state() if number == 0 else lab.jvmscope(*command[:3], "100ms", *command[4:])
+        found = re.search(
+            r"^jvmscope: note: a command that was killed left the recording "
+            r"(/tmp/\.jvmscope-\S+\.jfr); fetch it with: (cp \S+) FILE\.jfr; ",
+            done.stderr,
+            re.M,
+        )
+        assert done.returncode == 0 and found, done
+        fetched = tmp_path / f"fetched{number}.jfr"
+        subprocess.run([*found[2].split(), fetched], check=True)
+        assert "Busy" in lab.output("report", fetched)
+    pathlib.Path(found[1]).unlink()
+    assert "note:" not in state().stderr
+    nothing_is_left(process, f".java_pid{process.pid}")
+
+
 @pytest.mark.jdks(8, 25)
 def test_what_killed_commands_and_vms_leave_is_removed_by_the_next_command(vm, tmp_path):
     """A heap dump whose command is killed while the VM writes it, and the socket of a VM that is

@@ -189,6 +189,7 @@ def test_the_tarball_records_on_a_bare_debian(bare, tmp_path):
         [lab.ROOT / "tools" / "dist"], capture_output=True, text=True, timeout=900
     )
     assert made.returncode == 0, made.stderr[-2000:]
+    assert "warning" not in made.stderr, made.stderr
     subprocess.run(["tar", "-xzf", lab.ROOT / made.stdout.split()[-1], "-C", tmp_path], check=True)
     folder = next(p for p in tmp_path.iterdir() if p.name.startswith("jvmscope-"))
     done = bare(
