@@ -76,7 +76,8 @@ static int choose_file(const struct vm *vm, const char *output, bool waits, stru
     snprintf(pid, sizeof(pid), "%d", vm->pid);
     if (!waits)
         target_choose(vm, extension, file);
-    else if (scratch_make_roomy(scratch, vm, RECORDING_ROOM, &why) < 0)
+    else if (attach_check_tmp(vm, &why) < 0 ||
+             scratch_make_roomy(scratch, vm, RECORDING_ROOM, &why) < 0)
         return complain(pid, "cannot record", buf_str(&why));
     else
         scratch_sibling(scratch, extension, file, PATH_MAX);

@@ -165,7 +165,9 @@ static int exchange(const struct vm *vm, const char *library, const char *option
                     struct buf *answer, struct buf *why)
 {
     _cleanup_(scratch_release) struct scratch reply = SCRATCH;
-    int r = scratch_make(&reply, vm, why), status;
+    int r = attach_check_tmp(vm, why), status;
+    if (r == 0)
+        r = scratch_make(&reply, vm, why);
     if (r < 0)
         return r;
     _cleanup_(buf_release) struct buf text = BUF(1 << 20), words = BUF(1 << 16);
@@ -265,7 +267,9 @@ static int load_and_exchange(const struct vm *vm, const char *options, struct bu
                              struct buf *why)
 {
     struct placed library;
-    int r = place(&library, vm, why);
+    int r = attach_check_tmp(vm, why);
+    if (r == 0)
+        r = place(&library, vm, why);
     if (r < 0)
         return r;
     r = load_then_exchange(vm, library.path, options, answer, why);

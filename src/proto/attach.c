@@ -121,12 +121,10 @@ static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
     if (vm_refusal_to_wake(vm))
         return say(why, -EOPNOTSUPP, vm_refusal_to_wake(vm));
     int r = make_trigger(vm, tmp);
-    if (r == -EROFS)
-        return say(why, r,
-                   "its /tmp is read-only: it has no place for the socket that attach needs; start "
-                   "it with -agentpath");
-    if (r < 0)
-        return say(why, r, "cannot make a file in its /tmp");
+    if (r < 0) {
+        buf_printf(why, "cannot make a file in its /tmp: %s", strerror(-r));
+        return r;
+    }
     r = kill(vm->pid, SIGQUIT) < 0 ? -errno : -ETIMEDOUT;
     uint64_t start = now_ns();
     for (unsigned wait_ms = 1; r == -ETIMEDOUT && now_ns() - start < LISTENER_NS;
@@ -150,15 +148,42 @@ static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
     return r;
 }
 
-static int open_listener(const struct vm *vm, struct buf *why)
+int attach_check_tmp(const struct vm *vm, struct buf *why)
 {
+    char name[64];
     _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
+    if (tmp == -ENOENT)
+        return say(why, tmp, "it has no /tmp, where the socket of attach lies: mount one");
     if (tmp == -EPERM)
         return say(why, tmp, VM_USER_REFUSED);
+    if (tmp < 0) {
+        buf_printf(why, "its /tmp cannot be opened: %s", strerror(-tmp));
+        return tmp;
+    }
+    if (vm_has_socket(vm, tmp))
+        return 0;
+    int r = vm_user_enter(vm);
+    if (r < 0)
+        return say(why, r, VM_USER_REFUSED);
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", tmp);
+    r = faccessat(AT_FDCWD, name, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+    vm_user_leave();
+    if (r == -EROFS)
+        return say(why, r,
+                   "its /tmp is read-only, and the socket of attach must lie there: mount a "
+                   "writable one");
+    return r < 0 ? say(why, r,
+                       "its user may not write to its /tmp, where the socket of attach must lie: "
+                       "give it the mode 1777")
+                 : 0;
+}
+
+static int open_listener(const struct vm *vm, struct buf *why)
+{
+    int r = attach_check_tmp(vm, why);
+    _cleanup_close_ int tmp = r < 0 ? r : vm_open_folder(vm, "/tmp");
     if (tmp < 0)
-        return say(why, tmp,
-                   tmp == -ENOENT ? "it has no /tmp, where the socket of attach lies"
-                                  : "cannot see its /tmp");
+        return tmp;
     int fd = connect_listener(vm, tmp);
     if (fd == -ENOENT || fd == -ECONNREFUSED)
         fd = wake_listener(vm, tmp, why);

@@ -44,6 +44,13 @@ struct attach_wait {
 int attach_wait_on(const struct vm *vm, struct attach_wait *w, struct buf *why) must_check;
 
 /*
+ * Checks whether the VM's listener can be reached: it has made its socket in /tmp, or the VM's user
+ * can make the file there that wakes it, and the VM its socket. Creates nothing. Returns 0 or a
+ * negative errno with a sentence in `why`.
+ */
+int attach_check_tmp(const struct vm *vm, struct buf *why) must_check;
+
+/*
  * Sends a command ("load", "jcmd", "properties" ...) with up to three arguments (NULL is empty) and
  * reads the answer to its end, for at most limit_ns. `waiting` may be NULL. Returns 0 with the VM's
  * number in *ret_status and the text in `answer`, or a negative errno with one sentence in `why`:

@@ -48,34 +48,6 @@ static enum check_verdict no(struct buf *why, const char *text)
     return CHECK_NO;
 }
 
-/* The VM's user must be able to make the file that wakes the VM, and the VM its socket. */
-static enum check_verdict check_tmp(const struct vm *vm, struct buf *why)
-{
-    char name[64];
-    _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
-    if (tmp == -ENOENT)
-        return no(why, "it has no /tmp, where the socket of attach lies: mount one");
-    if (tmp == -EPERM)
-        return no(why, VM_USER_REFUSED);
-    if (tmp < 0) {
-        buf_printf(why, "its /tmp cannot be opened: %s", strerror(-tmp));
-        return CHECK_NO;
-    }
-    if (vm_has_socket(vm, tmp))
-        return CHECK_YES; /* it is listening already */
-    if (vm_user_enter(vm) < 0)
-        return no(why, VM_USER_REFUSED);
-    snprintf(name, sizeof(name), "/proc/self/fd/%d", tmp);
-    int r = faccessat(AT_FDCWD, name, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
-    vm_user_leave();
-    if (r == -EROFS)
-        return no(why, "its /tmp is read-only, and the socket of attach must lie there: mount a "
-                       "writable one");
-    if (r < 0)
-        return no(why, "its user may not write to its /tmp, where the socket of attach must lie");
-    return CHECK_YES;
-}
-
 static enum check_verdict check_attach(const struct vm *vm, struct buf *why)
 {
     if (vm_refusal(vm))
@@ -86,7 +58,7 @@ static enum check_verdict check_attach(const struct vm *vm, struct buf *why)
         return no(why, "it belongs to another user: run the command as that user or as root");
     if (kill(vm->pid, 0) < 0)
         return no(why, errno == EPERM ? VM_NOT_SIGNALLED : "it has ended");
-    return check_tmp(vm, why);
+    return attach_check_tmp(vm, why) < 0 ? CHECK_NO : CHECK_YES;
 }
 
 static int java_release(const struct vm *vm)

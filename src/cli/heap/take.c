@@ -122,7 +122,8 @@ static int choose_partial(const struct vm *vm, const char *pid, const char *outp
     if (access(folder, W_OK | X_OK) < 0)
         return complain_errno(output, "cannot write", -errno);
     if (*ret_fetch) {
-        if (scratch_make_roomy(scratch, vm, check_dump_size(vm), &why) < 0)
+        if (attach_check_tmp(vm, &why) < 0 ||
+            scratch_make_roomy(scratch, vm, check_dump_size(vm), &why) < 0)
             return complain(pid, "no heap dump", buf_str(&why));
         scratch_sibling(scratch, ".dump", file, PATH_MAX);
         snprintf(partial.scratch, sizeof(partial.scratch), "%s", scratch->name);

@@ -136,6 +136,49 @@ def test_output_folders_that_only_the_vm_cannot_write_to(start, tmp_path):
     assert not [n for n in os.listdir(f"/proc/{process.pid}/root/tmp") if n.startswith(name)]
 
 
+@pytest.mark.jdks(8, 17)
+@pytest.mark.parametrize("shm", ["", " && mount -o remount,ro,bind /dev/shm"], ids=["shm", "none"])
+@pytest.mark.parametrize(
+    "tmp",
+    [
+        "mount -t tmpfs -o mode=755 none /tmp",
+        "mount -t tmpfs -o ro none /tmp",
+        "mount -t tmpfs -o mode=1777 none /tmp",
+    ],
+    ids=["not writable", "read-only", "writable"],
+)
+def test_a_tmp_without_a_place_for_the_socket_has_one_sentence(jdk, tmp_path, tmp, shm):
+    """What check says is what each command says that needs the socket, whether or not another
+    folder can take its files.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("needs root to run programs of other users")
+    works = "1777" in tmp
+    process = jdk.start(
+        "sh",
+        "-c",
+        f"{tmp} && mount --bind /dev/shm /dev/shm{shm}; exec setpriv --reuid=65534 --regid=65534"
+        f" --clear-groups java -XX:-UsePerfData -Xmx32m -cp {lab.compiled('Busy')} Busy 60",
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == "ready\n"
+    found = check(process)
+    if works:
+        assert found["attach"][0] == found["heap dump"][0] == "yes", found
+        return
+    verdict, why = found["attach"]
+    assert verdict == "no" and ("may not write" in why or "read-only" in why), found
+    for words in (
+        ("attach", "--cpu", "-t", "50ms", "-o", tmp_path / "x.jfr"),
+        ("attach", "--cpu", "-o", tmp_path / "x.jfr"),
+        ("attach", "--always"),
+        ("heap", "dump", "-o", tmp_path / "x.hprof"),
+        ("slow", "-t", "50ms", "-o", tmp_path / "y.jfr"),
+    ):
+        done = lab.jvmscope(*words, process.pid)
+        assert done.returncode == 1 and done.stderr.endswith(f": {why}\n"), (words, done)
+
+
 def small_tmp(tmp, shm):
     """Commands that give a VM folders of these sizes, and a /var/tmp that it cannot write to."""
     return (
