@@ -86,7 +86,7 @@ struct capture {
      * recording is then shut as soon as its end is requested. Called from any thread, also when the
      * row is off.
      */
-    bool (*floods)(void);
+    bool (*overloaded)(void);
     /*
      * For rows that share a lock with threads of the program, which may be stopped while they hold
      * it (patience.h). Returns whether the lock is free, and waits a while for it. Until then

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MEDIAN_SAMPLE = 500000, AHEAD = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
+enum { MEDIAN_SAMPLE = 500000, PREFETCH = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
 
 /*
  * A flag of a hold while holds are being collected: its end is only an upper bound, which the
@@ -527,8 +527,8 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         /* contexts are scattered in memory, and waiting for them took half of the time */
         const struct tl_node *n = tl_read(&nodes, (uint32_t)i);
-        if (i + AHEAD < nodes.to)
-            __builtin_prefetch(&t->contexts[n[AHEAD].context]);
+        if (i + PREFETCH < nodes.to)
+            __builtin_prefetch(&t->contexts[n[PREFETCH].context]);
         r = visit(c, (uint32_t)i, n);
         struct holder *p = &c->threads[n->thread];
         p->since = p->blocked ? p->since : n->time;

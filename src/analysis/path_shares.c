@@ -90,7 +90,7 @@ static void find_reach(struct sharing *c)
 static size_t first_reaching(const struct sharing *c, size_t low, const struct path_segment *s)
 {
     /* how many finished holds are examined one by one before the blocks are used */
-    enum { LOOK_BACK = 64 };
+    enum { STEPS_BACK = 64 };
 
     size_t first = low;
     unsigned over = 0;
@@ -102,7 +102,7 @@ static size_t first_reaching(const struct sharing *c, size_t low, const struct p
         for (size_t i = 0; i < k - begin; i++)
             reach[i] = last = MAX(last, (uint64_t)block[i].end);
         for (size_t i = k - begin; i-- > 0;) {
-            if (reach[i] <= s->start || over == LOOK_BACK)
+            if (reach[i] <= s->start || over == STEPS_BACK)
                 return first;
             if (block[i].end > s->start)
                 first = begin + i;

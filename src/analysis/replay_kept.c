@@ -15,11 +15,11 @@
 #include <string.h>
 
 /* the least number of nodes that the first pass is ahead */
-enum { AHEAD_NODES = 1 << 14 };
+enum { LEAD_NODES = 1 << 14 };
 
 static void report(struct kept *k, size_t done, int error)
 {
-    if (done % AHEAD_NODES != 0 && done != k->t->n_nodes && error == 0)
+    if (done % LEAD_NODES != 0 && done != k->t->n_nodes && error == 0)
         return;
     pthread_mutex_lock(&k->lock);
     k->done = done;
@@ -37,7 +37,7 @@ static bool have_room(struct kept *k, size_t i)
     if (k->mask == SIZE_MAX)
         return true;
     pthread_mutex_lock(&k->lock);
-    while (!k->stop && i + AHEAD_NODES > k->replayed + (k->mask + 1 - k->back))
+    while (!k->stop && i + LEAD_NODES > k->replayed + (k->mask + 1 - k->back))
         pthread_cond_wait(&k->more, &k->lock);
     bool stop = k->stop;
     pthread_mutex_unlock(&k->lock);
@@ -57,7 +57,7 @@ static void *own_times(void *arg)
         last[n] = UINT64_MAX;
     for (; error == 0 && i < t->n_nodes; report(k, ++i, 0)) {
         const struct tl_node *at = tl_read(&nodes, (uint32_t)i);
-        if (i % AHEAD_NODES == 0 && !have_room(k, i))
+        if (i % LEAD_NODES == 0 && !have_room(k, i))
             break;
         if (!graph_caused(at, i)) {
             uint64_t own[HOLD_ENDS], *to = &k->times[(i & k->mask) * k->n];

@@ -135,7 +135,7 @@ static bool recorded_ended(const struct recorded *r)
 enum { EXIT_MS = 3000 };
 
 /* How much earlier than this process the agent may consider the time to be over. */
-#define AGENT_AHEAD_NS NS_PER_SECOND
+#define AGENT_EARLY_NS NS_PER_SECOND
 
 /* RECORDING_ENDED: after the duration given to the agent, or because another command stopped it. */
 enum wait_end { TIME_OVER, VM_ENDED, RECORDING_ENDED };
@@ -179,7 +179,7 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
     progress_end(&progress);
     if (ended)
         return VM_ENDED;
-    if (!stopped || passed + AGENT_AHEAD_NS >= time_ns)
+    if (!stopped || passed + AGENT_EARLY_NS >= time_ns)
         return TIME_OVER;
     /* A VM ends its recording before it ends itself. */
     return poll(&p, 1, EXIT_MS) > 0 ? VM_ENDED : RECORDING_ENDED;

@@ -9,13 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_LENGTH = 8 << 10, LOOK_NS = 100000000 };
+enum { LINE_LENGTH = 8 << 10, POLL_NS = 100000000 };
 
 /* Prints why an agent could not begin. */
 static void report_refusal(const char *text)
 {
     _cleanup_(buf_release) struct buf said = BUF(1 << 20);
-    target_put_said(&said, text);
+    target_put_text(&said, text);
     complain(buf_str(&said), NULL, NULL);
 }
 
@@ -53,7 +53,7 @@ static void *print_notes(void *context)
     while (!n->over) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += LOOK_NS;
+        until.tv_nsec += POLL_NS;
         until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
         until.tv_nsec %= (long)NS_PER_SECOND;
         pthread_cond_timedwait(&n->changed, &n->lock, &until);

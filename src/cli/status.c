@@ -234,7 +234,7 @@ static void print_line(const char *key, struct str value)
         _cleanup_free_ char *copy = note ? strndup(value.data, value.len) : NULL;
         _cleanup_(buf_release) struct buf said = BUF(1 << 16);
         if (copy) {
-            target_put_said(&said, copy);
+            target_put_text(&said, copy);
             value = (struct str){buf_str(&said), said.len};
         }
         printf("%-16s ", note ? "note" : key);

@@ -229,7 +229,7 @@ static void put_with_flags(struct buf *to, const char *text)
     }
 }
 
-void target_put_said(struct buf *to, const char *text)
+void target_put_text(struct buf *to, const char *text)
 {
     size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
     int i = subject_of(text, len);
@@ -246,7 +246,7 @@ void target_put_said(struct buf *to, const char *text)
 void target_report_note(const char *text)
 {
     _cleanup_(buf_release) struct buf note = BUF(1 << 20);
-    target_put_said(&note, text);
+    target_put_text(&note, text);
     complain("note", buf_str(&note), NULL);
     if (strstr(text, " so far") || strncmp(text, "log ", 4) == 0)
         buf_printf(&reported_so_far, "%s\n", buf_str(&note));
@@ -318,7 +318,7 @@ int target_ask_last(const struct vm *vm, const char *what, const char *options, 
         buf_printf(&why, "; end that recording with: jvmscope stop %s", pid);
     else if (r == -ESRCH)
         put_beginning(&why, options, pid);
-    target_put_said(&said, buf_str(&why));
+    target_put_text(&said, buf_str(&why));
     return why.len ? complain(pid, what, buf_str(&said)) : complain_errno(pid, what, r);
 }
 

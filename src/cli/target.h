@@ -50,7 +50,7 @@ bool target_has_reported(const char *subject);
 /* The same for a note that ended with this reason. */
 bool target_has_reported_why(const char *subject, const char *why);
 /* Appends a text of the agent with options as target_report_note prints them. */
-void target_put_said(struct buf *to, const char *text);
+void target_put_text(struct buf *to, const char *text);
 /*
  * Prints a note of the agent. Options in it are called by their flags if they were typed; others
  * were implied by an option such as --always.

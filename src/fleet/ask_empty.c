@@ -155,8 +155,8 @@ static int on_latency(void *context, const struct store_latency *l)
 }
 
 /* Adds the types, or the names of requests, that exist for any metric and request in a time. */
-static int look_at(struct explaining *x, int64_t from_s, int64_t to_s, int64_t step_s,
-                   bool requests)
+static int check_span(struct explaining *x, int64_t from_s, int64_t to_s, int64_t step_s,
+                      bool requests)
 {
     struct fleet_choice any = *x->choice;
     struct store_read *r = NULL;
@@ -174,12 +174,12 @@ static int look_at(struct explaining *x, int64_t from_s, int64_t to_s, int64_t s
 }
 
 /* Collects the names again, in the chosen time or at any time. */
-static int look(struct explaining *x, bool in_range, bool requests)
+static int check_range(struct explaining *x, bool in_range, bool requests)
 {
     const struct fleet_choice *c = x->choice;
     strpool_release(&x->names);
     x->from_s = x->to_s = 0;
-    return look_at(x, in_range ? c->from_s : 0, in_range ? c->to_s : 0, c->step_s, requests);
+    return check_span(x, in_range ? c->from_s : 0, in_range ? c->to_s : 0, c->step_s, requests);
 }
 
 /*
@@ -191,9 +191,9 @@ static int refine_times(struct explaining *x, bool requests)
     int64_t from_s = x->from_s, to_s = x->to_s;
     int64_t first_s = fleet_floor(from_s, hour_s), last_s = fleet_floor(to_s - 1, hour_s);
     x->from_s = x->to_s = 0;
-    int e = look_at(x, first_s, first_s + hour_s, store_resolution_s[0], requests);
+    int e = check_span(x, first_s, first_s + hour_s, store_resolution_s[0], requests);
     if (e == 0 && last_s != first_s)
-        e = look_at(x, last_s, last_s + hour_s, store_resolution_s[0], requests);
+        e = check_span(x, last_s, last_s + hour_s, store_resolution_s[0], requests);
     if (!x->to_s) {
         x->from_s = from_s;
         x->to_s = to_s;
@@ -237,9 +237,9 @@ static int explain_rest(struct explaining *x, struct buf *to)
     const struct asker *a = x->a;
     bool requests = a->about == ASK_ABOUT_REQUESTS || a->about == ASK_ABOUT_VM,
          ranged = x->choice->from_s || x->choice->to_s;
-    int e = look(x, true, requests);
+    int e = check_range(x, true, requests);
     if (e == 0 && !x->to_s && ranged) {
-        e = look(x, false, requests);
+        e = check_range(x, false, requests);
         if (e == 0 && x->to_s) {
             e = refine_times(x, requests);
             put_range(x, to);
@@ -262,7 +262,7 @@ static int explain_rest(struct explaining *x, struct buf *to)
         put_names(to, &x->names, NULL);
     } else if (x->choice->request) {
         buf_printf(to, "request %.200s chooses nothing", x->choice->request);
-        e = look(x, true, true);
+        e = check_range(x, true, true);
         put_passed(to, x);
         put_names(to, &x->names, NULL);
     } else if (a->q->method) {
@@ -312,7 +312,7 @@ int ask_check_metric(struct asker *a)
     for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
         if (strcmp(name, metrics[i]) == 0)
             return 0;
-    int e = look(&x, false, false);
+    int e = check_range(&x, false, false);
     bool known = e == 0 && has_name(&x.names, name);
     if (e == 0 && !known) {
         buf_printf(a->why, "metric: there is none of this name: %.100s; metrics are", name);

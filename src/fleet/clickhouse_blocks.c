@@ -468,7 +468,7 @@ static int each_span(struct block_visits *v,
     struct store_read *r = v->r;
     _cleanup_(types_release) struct types types = {0};
     _cleanup_(buf_release) struct buf sql = BUF(4096);
-    if (clickhouse_chooses_nothing(r))
+    if (clickhouse_choice_is_empty(r))
         return 0;
     buf_printf(&sql, "SELECT DISTINCT name, unit FROM %s ORDER BY name, unit",
                clickhouse_table(r->s, CH_TYPE));

@@ -218,7 +218,7 @@ static void put_requests(struct store_read *r, struct buf *sql)
     buf_string(sql, ")");
 }
 
-bool clickhouse_chooses_nothing(const struct store_read *r)
+bool clickhouse_choice_is_empty(const struct store_read *r)
 {
     return !r->series.len || (r->choice->request && !r->request_name_of.len);
 }
@@ -277,7 +277,7 @@ int clickhouse_read_latencies(struct store_read *r,
 {
     struct latency_visits v = {.r = r, .visit = visit, .context = context};
     int e = 0;
-    for (int i = 0; i < r->n_spans && e == 0 && !clickhouse_chooses_nothing(r); i++) {
+    for (int i = 0; i < r->n_spans && e == 0 && !clickhouse_choice_is_empty(r); i++) {
         _cleanup_(buf_release) struct buf sql = BUF(STATEMENT_MAX);
         int resolution = r->spans[i].resolution;
         v.l.length_s = store_resolution_s[resolution];

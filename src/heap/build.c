@@ -13,7 +13,7 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-enum { SLICE = 1 << 18, AHEAD = 16 };
+enum { SLICE = 1 << 18, PREFETCH = 16 };
 
 struct build {
     struct heap_dump *d;
@@ -242,12 +242,12 @@ static int find_paths(struct build *b)
     for (bool weak_phase = false;;) {
         while (head < tail) {
             uint64_t node = dominators_get(queue, head++, wide);
-            if (head + 2 * AHEAD < tail) {
+            if (head + 2 * PREFETCH < tail) {
                 const uint8_t *near =
-                    edges_of(&b->edges, dominators_get(queue, head + AHEAD, wide));
-                __builtin_prefetch(b->edges.low + dominators_get(queue, head + 2 * AHEAD, wide));
+                    edges_of(&b->edges, dominators_get(queue, head + PREFETCH, wide));
+                __builtin_prefetch(b->edges.low + dominators_get(queue, head + 2 * PREFETCH, wide));
                 __builtin_prefetch(near);
-                expect_targets(b, path, dominators_get(queue, head + AHEAD / 2, wide));
+                expect_targets(b, path, dominators_get(queue, head + PREFETCH / 2, wide));
             }
             const uint8_t *run = edges_of(&b->edges, node);
             bool skip = edges_first_weak(&b->edges, node);
@@ -313,9 +313,9 @@ static int size_slice(void *ctx, unsigned thread, uint64_t slice)
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
         uint64_t v = dominators_get(number, i, b->wide);
-        uint64_t ahead = i + AHEAD < end ? dominators_get(number, i + AHEAD, b->wide) : 0;
-        __builtin_prefetch((uint8_t *)b->sizes + ahead * (b->sizes_wide ? 8 : 4), 1);
-        __builtin_prefetch((uint8_t *)b->vertex + ahead * (b->wide ? 8 : 4), 1);
+        uint64_t later = i + PREFETCH < end ? dominators_get(number, i + PREFETCH, b->wide) : 0;
+        __builtin_prefetch((uint8_t *)b->sizes + later * (b->sizes_wide ? 8 : 4), 1);
+        __builtin_prefetch((uint8_t *)b->vertex + later * (b->wide ? 8 : 4), 1);
         if (!v)
             continue;
         dominators_set(b->sizes, v, b->sizes_wide ? heap_shallow(&view, i) : shallow[i],
@@ -333,9 +333,9 @@ static int output_slice(void *ctx, unsigned thread, uint64_t slice)
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
         uint64_t v = dominators_get(idom, i, b->wide);
-        uint64_t ahead = i + AHEAD < end ? dominators_get(idom, i + AHEAD, b->wide) : 0;
-        __builtin_prefetch((const uint8_t *)b->sizes + ahead * (b->sizes_wide ? 8 : 4));
-        __builtin_prefetch((const uint8_t *)b->dom.idom + ahead * (b->wide ? 8 : 4));
+        uint64_t later = i + PREFETCH < end ? dominators_get(idom, i + PREFETCH, b->wide) : 0;
+        __builtin_prefetch((const uint8_t *)b->sizes + later * (b->sizes_wide ? 8 : 4));
+        __builtin_prefetch((const uint8_t *)b->dom.idom + later * (b->wide ? 8 : 4));
         uint64_t over = v ? dominators_get(b->dom.idom, v, b->wide) : 0;
         if (v) /* unreachable objects already have their own size there */
             dominators_set(retained, i,

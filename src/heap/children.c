@@ -4,7 +4,7 @@
 #include "heap/dominators.h"
 #include "heap/memory.h"
 
-enum { SLICE = 1 << 18, AHEAD = 16 };
+enum { SLICE = 1 << 18, PREFETCH = 16 };
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -77,7 +77,7 @@ static int sort_many(struct order *o, unsigned thread, uint32_t *group, uint64_t
     struct weighed *from = o->scratch[thread].children, *to = from + n;
     uint32_t differ = 0;
     for (uint64_t i = 0; i < n; i++) {
-        __builtin_prefetch(retained + group[MIN(i + AHEAD, n - 1)]);
+        __builtin_prefetch(retained + group[MIN(i + PREFETCH, n - 1)]);
         from[i] = (struct weighed){~retained[group[i]], group[i]};
         differ |= from[i].key ^ from[0].key;
     }
@@ -116,7 +116,7 @@ static int sort_slice(void *ctx, unsigned thread, uint64_t slice)
         uint64_t to = dominators_get(o->ends, d, wide);
         uint8_t *group = children + from * width;
         fetched = MAX(fetched, from);
-        for (; to - from <= FEW && fetched < MIN(to + 2 * AHEAD, last); fetched++)
+        for (; to - from <= FEW && fetched < MIN(to + 2 * PREFETCH, last); fetched++)
             __builtin_prefetch((const uint8_t *)retained +
                                dominators_get(children, fetched, wide) * (retained_wide ? 8 : 4));
         if (to - from > FEW && !wide && !retained_wide) {
@@ -159,7 +159,7 @@ static ALWAYS_INLINE void expect_child(const struct descent *d, uint64_t at, con
 static ALWAYS_INLINE struct step enter(const struct descent *d, uint64_t first, uint64_t end,
                                        uint64_t class, const bool wide, const bool retained_wide)
 {
-    for (uint64_t k = end; k > first && end - k < AHEAD; k--)
+    for (uint64_t k = end; k > first && end - k < PREFETCH; k--)
         expect_child(d, k - 1, wide, retained_wide);
     return (struct step){end, first, class};
 }
@@ -203,8 +203,8 @@ static ALWAYS_INLINE int sum_classes(const struct heap_index_file *f, struct hea
         uint64_t child = dominators_get(d.children, --s.at, wide);
         uint64_t first = child ? dominators_get(ends, child - 1, wide) : 0;
         uint64_t end = dominators_get(ends, child, wide);
-        if (s.at - s.first >= AHEAD)
-            expect_child(&d, s.at - AHEAD, wide, retained_wide);
+        if (s.at - s.first >= PREFETCH)
+            expect_child(&d, s.at - PREFETCH, wide, retained_wide);
         uint64_t class = (uint64_t)heap_class_of(&d.view, child);
         if (!above[class])
             classes[class].retained += dominators_get(d.retained, child, retained_wide)
@@ -237,8 +237,8 @@ static ALWAYS_INLINE void group_children(const struct heap_index_file *f, uint8_
     uint8_t *children = heap_index_at(f, HEAP_CHILDREN);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t d = dominators_get(idom, i, wide);
-        if (i + AHEAD < n)
-            __builtin_prefetch(ends + (dominators_get(idom, i + AHEAD, wide) + 1) * width, 1);
+        if (i + PREFETCH < n)
+            __builtin_prefetch(ends + (dominators_get(idom, i + PREFETCH, wide) + 1) * width, 1);
         if (d != none)
             dominators_set(ends, d + 1, dominators_get(ends, d + 1, wide) + 1, wide);
     }
@@ -247,9 +247,9 @@ static ALWAYS_INLINE void group_children(const struct heap_index_file *f, uint8_
                        dominators_get(ends, d + 1, wide) + dominators_get(ends, d, wide), wide);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t d = dominators_get(idom, i, wide);
-        if (i + 2 * AHEAD < n) {
-            uint64_t near = dominators_get(idom, i + AHEAD, wide);
-            __builtin_prefetch(ends + dominators_get(idom, i + 2 * AHEAD, wide) * width, 1);
+        if (i + 2 * PREFETCH < n) {
+            uint64_t near = dominators_get(idom, i + PREFETCH, wide);
+            __builtin_prefetch(ends + dominators_get(idom, i + 2 * PREFETCH, wide) * width, 1);
             if (near != none)
                 __builtin_prefetch(children + dominators_get(ends, near, wide) * width, 1);
         }

@@ -11,7 +11,7 @@
 #define WIDTHS_OF(name, wide, ...) ((wide) ? name(__VA_ARGS__, true) : name(__VA_ARGS__, false))
 #define ALWAYS_INLINE              inline __attribute__((always_inline))
 
-enum { VIRTUAL_ROOT = 1, AHEAD = 16, BATCH = 64 };
+enum { VIRTUAL_ROOT = 1, PREFETCH = 16, BATCH = 64 };
 
 struct frame {
     const uint8_t *run;
@@ -236,9 +236,9 @@ static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, uns
     for (unsigned t = 0; t < threads; t++) {
         for (uint64_t i = 0; i < p->n[t]; i++) {
             uint64_t to = dominators_get(p->runs[t], i * 2, wide);
-            if (i + AHEAD < p->n[t])
+            if (i + PREFETCH < p->n[t])
                 __builtin_prefetch((uint8_t *)s->starts +
-                                       dominators_get(p->runs[t], (i + AHEAD) * 2, wide) * width,
+                                       dominators_get(p->runs[t], (i + PREFETCH) * 2, wide) * width,
                                    1);
             dominators_set(s->starts, to, dominators_get(s->starts, to, wide) + 1, wide);
         }
@@ -254,9 +254,9 @@ static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, uns
      */
     for (unsigned t = 0; t < threads; t++) {
         for (uint64_t i = 0; i < p->n[t]; i++) {
-            if (i + 2 * AHEAD < p->n[t]) {
-                uint64_t near = dominators_get(p->runs[t], (i + AHEAD) * 2, wide);
-                uint64_t far = dominators_get(p->runs[t], (i + 2 * AHEAD) * 2, wide);
+            if (i + 2 * PREFETCH < p->n[t]) {
+                uint64_t near = dominators_get(p->runs[t], (i + PREFETCH) * 2, wide);
+                uint64_t far = dominators_get(p->runs[t], (i + 2 * PREFETCH) * 2, wide);
                 __builtin_prefetch((uint8_t *)s->starts + far * width, 1);
                 __builtin_prefetch(
                     (uint8_t *)s->sources + dominators_get(s->starts, near, wide) * width, 1);
@@ -301,9 +301,9 @@ static ALWAYS_INLINE void semi_nca(struct semi *s, const bool wide)
                  end = dominators_get(s->starts, w + 1, wide);
         for (uint64_t i = dominators_get(s->starts, w, wide); i < end; i++) {
             uint64_t v = dominators_get(s->sources, i, wide);
-            if (i > AHEAD) { /* the groups are visited from the end */
-                uint64_t ahead = dominators_get(s->sources, i - AHEAD, wide);
-                __builtin_prefetch((const uint8_t *)s->links + ahead * 2 * width);
+            if (i > PREFETCH) { /* the groups are visited from the end */
+                uint64_t later = dominators_get(s->sources, i - PREFETCH, wide);
+                __builtin_prefetch((const uint8_t *)s->links + later * 2 * width);
             }
             uint64_t candidate = v > w ? evaluate(s, v, w, wide) : v;
             semi = MIN(semi, candidate);

@@ -58,7 +58,7 @@ struct heap {
  */
 int heap_open(struct heap **ret, const char *path, const struct heap_settings *settings) must_check;
 /* Returns whether a file exists where the index would be. */
-bool heap_index_there(const char *path, const struct heap_settings *settings);
+bool heap_index_exists(const char *path, const struct heap_settings *settings);
 void heap_free(struct heap *h);
 DEFINE_CLEANUP(struct heap *, heap_free)
 

@@ -293,7 +293,7 @@ static int build_new(struct heap *h, const char *path, uint64_t mtime_ns,
     return attach(h);
 }
 
-bool heap_index_there(const char *path, const struct heap_settings *settings)
+bool heap_index_exists(const char *path, const struct heap_settings *settings)
 {
     _cleanup_(buf_release) struct buf name = BUF(1 << 16);
     if (settings->index)

@@ -3,7 +3,7 @@
 
 #include "heap/heap.h"
 
-enum { MAX_THREADS = 16, BATCH = 64, BATCH_IDS = 256, KNOWN_CLASSES = 256, AHEAD = 16 };
+enum { MAX_THREADS = 16, BATCH = 64, BATCH_IDS = 256, KNOWN_CLASSES = 256, PREFETCH = 16 };
 
 /*
  * Objects that wait for the numbers of the objects to which they refer. What the look-ups need is
@@ -82,8 +82,8 @@ static int write_refs(struct reading *r, struct edge_writer *w, const struct hpr
     heap_refs_begin(&refs, r->d, item);
     bool open = false;
     while (heap_refs_next(&refs, &id)) {
-        if (item->tag == HPROF_OBJECT_ARRAY_DUMP && refs.at + AHEAD < item->count)
-            heap_finder_expect(&r->finder, hprof_id_at(item->body + (refs.at + AHEAD) * n, n));
+        if (item->tag == HPROF_OBJECT_ARRAY_DUMP && refs.at + PREFETCH < item->count)
+            heap_finder_expect(&r->finder, hprof_id_at(item->body + (refs.at + PREFETCH) * n, n));
         target = heap_finder_find(&r->finder, id);
         if (target == HEAP_NONE)
             continue;

@@ -91,9 +91,9 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_WAITS_STOPPED] = {"threads", "waits",
                             "another tool had stopped the thread that held the table of virtual "
                             "threads"},
-    [LOSS_VIRTUAL_THERE] = {"threads", "virtual threads",
-                            "the JDK does not track what existed before it began, or too much "
-                            "existed; each is shown from when it next runs"},
+    [LOSS_VIRTUAL_EXISTING] = {"threads", "virtual threads",
+                               "the JDK does not track what existed before it began, or too much "
+                               "existed; each is shown from when it next runs"},
     [LOSS_VIRTUAL_LIST] = {"threads", "lists of virtual threads",
                            "the JDK does not list those that existed before, so each is shown from "
                            "when it next runs"},

@@ -34,7 +34,7 @@ static void chunk_forget(struct rec_chunk *k)
     described_release(&k->types);
     map_release(&k->method_of_key);
     arena_release(&k->decoded);
-    k->constants_read = k->constants_ahead = k->searched = k->ids_known = false;
+    k->constants_read = k->constants_early = k->searched = k->ids_known = false;
     k->chain_why = NULL;
 }
 
@@ -84,7 +84,7 @@ static uint64_t search_metadata(const struct rec_chunk *k)
     return found;
 }
 
-int chunk_prepare_ahead(struct rec_chunk *k)
+int chunk_prepare_early(struct rec_chunk *k)
 {
     if (k->state == CHUNK_READY)
         return 0;
@@ -121,7 +121,7 @@ void chunk_report(struct rec_chunk *k)
 
 int chunk_prepare(struct rec_chunk *k)
 {
-    int ret = chunk_prepare_ahead(k);
+    int ret = chunk_prepare_early(k);
     chunk_report(k);
     return ret;
 }
@@ -131,7 +131,7 @@ uint64_t recording_metadata_at(struct recording *r, uint64_t chunk)
     for (size_t i = 0; i < r->chunks.len; i++) {
         struct rec_chunk *k = r->chunks.data[i];
         if ((uint64_t)(k->start - r->data) == chunk)
-            return chunk_prepare_ahead(k) == 0 ? chunk + k->metadata : 0;
+            return chunk_prepare_early(k) == 0 ? chunk + k->metadata : 0;
     }
     return 0;
 }

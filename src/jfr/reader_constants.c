@@ -356,12 +356,12 @@ static void read_chain(struct rec_chunk *k)
     }
 }
 
-void chunk_constants_ahead(struct rec_chunk *k)
+void chunk_read_constants_early(struct rec_chunk *k)
 {
-    if (k->constants_read || k->constants_ahead)
+    if (k->constants_read || k->constants_early)
         return;
     read_chain(k);
-    k->constants_ahead = true;
+    k->constants_early = true;
 }
 
 /* Makes sure that the constants were read. */
@@ -369,7 +369,7 @@ static void need_constants(struct rec_chunk *k)
 {
     if (k->constants_read)
         return;
-    chunk_constants_ahead(k);
+    chunk_read_constants_early(k);
     k->constants_read = true;
     if (k->chain_why)
         recording_damage(k->recording, k->chain_damage, k->chain_why);

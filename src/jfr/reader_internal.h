@@ -136,7 +136,7 @@ struct rec_chunk {
 
     /* searched: all events were searched for checkpoints outside the chain as well. */
     bool constants_read, searched;
-    bool constants_ahead; /* they were read before one was requested */
+    bool constants_early; /* they were read before one was requested */
     /* the first damage that was found while reading them, in words, or NULL */
     const char *chain_why;
     const uint8_t *chain_damage;
@@ -306,7 +306,7 @@ struct constant *constant_far(struct type *t, uint64_t id) must_check;
  * Reads the positions of the chunk's constants before one is requested. Another thread may do the
  * same for other chunks meanwhile. Damage is recorded when the first constant is requested.
  */
-void chunk_constants_ahead(struct rec_chunk *k);
+void chunk_read_constants_early(struct rec_chunk *k);
 /* Visits the constants of a pool: *i is 0 at first. Returns false at the end. */
 bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint64_t *ret_place);
 /*
@@ -329,7 +329,7 @@ int chunk_prepare(struct rec_chunk *k) must_check;
  * Does the same before the iteration reaches the chunk. Damage is recorded later by chunk_report,
  * once everything that precedes the chunk has been read.
  */
-int chunk_prepare_ahead(struct rec_chunk *k) must_check;
+int chunk_prepare_early(struct rec_chunk *k) must_check;
 void chunk_report(struct rec_chunk *k);
 /* Called when all of the chunk was read: frees its memory, unless chunks are kept. */
 void rec_chunk_leave(struct recording *r, struct rec_chunk *k);

@@ -78,7 +78,7 @@ static void end_part(struct batch *b, const uint8_t *at, int64_t least)
 }
 
 /* Maps a part of the file at once, which costs less than a fault for every few pages. */
-static void map_ahead(struct reader *from, const uint8_t *at, const uint8_t *end)
+static void map_early(struct reader *from, const uint8_t *at, const uint8_t *end)
 {
     size_t bytes = MIN((size_t)(end - at), (size_t)READ_BYTES);
     pages_to_read(at, bytes);
@@ -109,7 +109,7 @@ static void fill(struct reader *from, struct batch *b)
     const uint8_t *at = from->at ? from->at : k->start + JFR_CHUNK_HEAD;
     const uint8_t *end = k->state == CHUNK_READY ? k->end : at;
     if (!from->at && from->threaded && k->state == CHUNK_READY && !rows->wanted.what)
-        chunk_constants_ahead(k);
+        chunk_read_constants_early(k);
     const uint8_t *part = at, *begin = at;
     b->n = b->n_parts = b->n_samples = 0;
     b->chunk = k;
@@ -125,7 +125,7 @@ static void fill(struct reader *from, struct batch *b)
                 break;
         }
         if (unlikely(at >= from->mapped) && rows->forget)
-            map_ahead(from, at, end);
+            map_early(from, at, end);
         uint32_t size;
         uint64_t id;
         const uint8_t *body = event_head(k, at, end, &size, &id);
@@ -175,7 +175,7 @@ static void forget(struct rec_rows *rows, const struct batch *b)
     rows->forgotten += bytes;
 }
 
-static void *read_ahead(void *arg)
+static void *read_chunks(void *arg)
 {
     struct reader *from = arg;
     struct rec_rows *rows = from->rows;
@@ -215,7 +215,7 @@ static int reader_init(struct reader *from, struct rec_rows *rows, size_t number
             return -ENOMEM;
     }
     from->threaded =
-        rows->r->len >= ALONE_BYTES && pthread_create(&from->thread, NULL, read_ahead, from) == 0;
+        rows->r->len >= ALONE_BYTES && pthread_create(&from->thread, NULL, read_chunks, from) == 0;
     return 0;
 }
 
@@ -309,7 +309,7 @@ static int prepare_until(struct rec_rows *rows, size_t n)
     n = MIN(n, rows->r->chunks.len);
     for (size_t i = rows->prepared; i < n; i++) {
         struct rec_chunk *k = rows->r->chunks.data[i];
-        int error = chunk_prepare_ahead(k);
+        int error = chunk_prepare_early(k);
         if (!error)
             error = plan_chunk(&rows->wanted, k);
         if (error == -ENOMEM)

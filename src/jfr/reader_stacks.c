@@ -49,7 +49,7 @@ static const char *frame_type(struct reference ref)
     bool raw;
     struct type *type = ref.type;
     uint64_t id = ref.id;
-    if (s || type->usual != USUAL_FRAME_TYPE || !usual_look_up(&ref, &o, &raw) || !o.type->n_fields)
+    if (s || type->usual != USUAL_FRAME_TYPE || !usual_resolve(&ref, &o, &raw) || !o.type->n_fields)
         return s;
     s = usual_text_at(&o, o.type->fields[0].name);
     if (s)
@@ -216,7 +216,7 @@ static bool read_stack(struct reference ref, struct rec_stack_room *room)
     struct rec_object stack;
     bool raw;
     uint64_t id = ref.id;
-    return id && usual_look_up(&ref, &stack, &raw) && decode_stack(&stack, id, raw, room) == 0;
+    return id && usual_resolve(&ref, &stack, &raw) && decode_stack(&stack, id, raw, room) == 0;
 }
 
 const struct rec_stack *usual_stack(struct reference ref)

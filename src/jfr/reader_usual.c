@@ -50,7 +50,7 @@ bool usual_reference(const struct rec_object *o, const char *path, enum usual us
     return false;
 }
 
-bool usual_look_up(struct reference *ref, struct rec_object *ret, bool *ret_raw)
+bool usual_resolve(struct reference *ref, struct rec_object *ret, bool *ret_raw)
 {
     uint64_t place = chunk_constant_place(&ref->chunk, &ref->type, ref->id);
     if (!place)
@@ -228,7 +228,7 @@ static int64_t slot_text(const struct rec_object *o, const struct slots *s, enum
     bool is_symbol = type->usual == USUAL_SYMBOL;
     int64_t before =
         is_symbol ? (int64_t)(uintptr_t)usual_before(type, s->number[role]) - 1 : NO_TEXT;
-    int64_t number = usual_look_up(&ref, &at, &raw) ? symbol_text(&at, before) : NO_TEXT;
+    int64_t number = usual_resolve(&ref, &at, &raw) ? symbol_text(&at, before) : NO_TEXT;
     if (number >= 0 && is_symbol)
         usual_remember(type, s->number[role], (const void *)(uintptr_t)(number + 1));
     return number;
@@ -425,7 +425,7 @@ const struct rec_method *usual_method(struct reference ref)
     struct recording *r = ref.chunk->recording;
     struct type *type = ref.type;
     uint64_t id = ref.id;
-    m = type->usual == USUAL_METHOD && usual_look_up(&ref, &o, &raw)
+    m = type->usual == USUAL_METHOD && usual_resolve(&ref, &o, &raw)
             ? decode_method(&o, usual_before(type, id))
             : intern_method(r, &(struct rec_method){0},
                             text_number(r, unresolved, sizeof(unresolved) - 1), NO_TEXT, NULL);
@@ -445,7 +445,7 @@ const struct rec_method *usual_method(struct reference ref)
             return NULL;                                               \
         struct type *type = ref.type;                                  \
         const struct rec_##name *found = decoded(type, usual, ref.id); \
-        if (found || !usual_look_up(&ref, &at, &raw))                  \
+        if (found || !usual_resolve(&ref, &at, &raw))                  \
             return found;                                              \
         found = decode(&at, usual_before(type, ref.id));               \
         if (found)                                                     \

@@ -43,7 +43,7 @@ bool usual_reference(const struct rec_object *o, const char *path, enum usual us
  * Looks up the object of a reference, whose chunk may be changed to an earlier one. Returns false
  * when it is not defined.
  */
-bool usual_look_up(struct reference *ref, struct rec_object *ret, bool *ret_raw);
+bool usual_resolve(struct reference *ref, struct rec_object *ret, bool *ret_raw);
 /* Returns an interned string, or NULL. */
 const char *usual_text_at(const struct rec_object *o, const char *path);
 /* Never NULL: a method that is not defined has a name that says so. */

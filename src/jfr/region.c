@@ -189,13 +189,13 @@ int region_grow(struct jfr_writer *w, uint32_t least)
     struct region *r = w->chunk.region;
     uint32_t next = (uint32_t)atomic_load(&r->bump);
     w->pace = MAX(next - r->next_at_last_growth, w->pace - w->pace / 4);
-    uint32_t ahead =
+    uint32_t margin =
         atomic_load(&w->chunks) ? MIN(MAX(4 * w->pace, MIN_STEP), MAX_STEP) : region_first(w);
     uint32_t free_blocks = r->ready - MIN(next, r->ready);
     r->next_at_last_growth = next;
-    if (free_blocks >= least + r->reserve && free_blocks >= ahead / 2 + r->reserve)
+    if (free_blocks >= least + r->reserve && free_blocks >= margin / 2 + r->reserve)
         return 0;
-    uint32_t step = MIN(MAX(ahead, least + r->reserve), r->max_blocks - r->ready);
+    uint32_t step = MIN(MAX(margin, least + r->reserve), r->max_blocks - r->ready);
     if (!step)
         return -EAGAIN; /* possible again after the next rotation */
     uint64_t end;
@@ -221,11 +221,11 @@ int region_grow(struct jfr_writer *w, uint32_t least)
 
 void region_prefault(struct jfr_writer *w)
 {
-    enum { AHEAD = 32 }; /* in blocks */
+    enum { PREFAULT = 32 }; /* in blocks */
 
     struct region *r = w->chunk.region;
     uint32_t next = (uint32_t)atomic_load_explicit(&r->bump, memory_order_relaxed),
-             end = MIN(next + AHEAD, r->ready);
+             end = MIN(next + PREFAULT, r->ready);
     /* Pages that are there need it again only when the system has written them to the disk. */
     uint64_t now = now_ns(), places = next;
     for (unsigned i = 0; i < w->n_slots; i++)

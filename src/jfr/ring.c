@@ -104,8 +104,8 @@ bool ring_is_due(const struct jfr_writer *w)
 {
     const struct region *r = w->chunk.region;
     uint32_t next = (uint32_t)atomic_load((_Atomic uint64_t *)&r->bump);
-    uint32_t ahead = MIN(MAX(2 * w->pace, r->max_blocks / 16), r->max_blocks / 4);
-    return next + r->reserve + ahead >= r->max_blocks ||
+    uint32_t margin = MIN(MAX(2 * w->pace, r->max_blocks / 16), r->max_blocks / 4);
+    return next + r->reserve + margin >= r->max_blocks ||
            now_ns() - w->chunk.start_ns >= chunk_ns(w);
 }
 

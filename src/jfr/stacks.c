@@ -61,13 +61,13 @@ void traces_release(struct traces *t)
 
 void traces_prefault(struct traces *t)
 {
-    enum { AHEAD = 128 * 1024 };
+    enum { PREFAULT_BYTES = 128 * 1024 };
 
     uint64_t used = MIN(atomic_load_explicit(&t->used, memory_order_relaxed), t->bytes);
-    if (t->present > used + AHEAD / 2)
+    if (t->present > used + PREFAULT_BYTES / 2)
         return;
     uint64_t from = MAX(t->present, used & ~UINT64_C(4095)),
-             to = MIN(t->bytes & ~UINT64_C(4095), (used & ~UINT64_C(4095)) + AHEAD);
+             to = MIN(t->bytes & ~UINT64_C(4095), (used & ~UINT64_C(4095)) + PREFAULT_BYTES);
     if (to > from)
         pages_to_write(t->arena + from, to - from);
     t->present = MAX(t->present, to);

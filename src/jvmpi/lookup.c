@@ -168,7 +168,7 @@ static void make_table(JNIEnv *env)
 /* ---- questions ---- */
 
 /* *ret_known is set if the tables contain all that is known of objects with tags. */
-static jobject look_in_tables(JNIEnv *env, jlong id, bool *ret_known)
+static jobject find_in_tables(JNIEnv *env, jlong id, bool *ret_known)
 {
     layer_lock(&mutex);
     const uint64_t *ref = map_get(&kept, (uint64_t)id);
@@ -183,14 +183,14 @@ static jobject look_in_tables(JNIEnv *env, jlong id, bool *ret_known)
 /* *ret_known is set if nothing else needs to be searched. */
 static jobject search_heap(JNIEnv *env, jlong id, bool *ret_known)
 {
-    jobject found = look_in_tables(env, id, ret_known);
+    jobject found = find_in_tables(env, id, ret_known);
     if (found)
         return found;
     ids_lock();
     found = weak_ids_object(env, id);
     ids_unlock();
     /* The object may have got its tag, and thereby its place in the table, in between. */
-    return found ? found : look_in_tables(env, id, ret_known);
+    return found ? found : find_in_tables(env, id, ret_known);
 }
 
 /*

@@ -70,7 +70,7 @@ static bool is_wanted(struct str class_name, struct str method, struct str descr
             return false;
     if (thread && vm.version >= 21 && choice_thread_changes(method))
         return false;
-    if (!thread && !str_is(class_name, "java/lang/Object") && choice_never(class_name))
+    if (!thread && !str_is(class_name, "java/lang/Object") && choice_is_excluded(class_name))
         return false;
     if (vm.version < 9 && str_is(class_name, "java/lang/Object") && str_is(method, "wait"))
         /* The reference handler thread calls this while holding a lock that collections need. */

@@ -460,8 +460,9 @@ static bool cannot_hold(const struct condition *c, int at,
     }
 }
 
-bool condition_never(const struct condition *c,
-                     bool (*never)(void *context, const struct cond_test *t), void *context)
+bool condition_is_unsatisfiable(const struct condition *c,
+                                bool (*never)(void *context, const struct cond_test *t),
+                                void *context)
 {
     return c && cannot_hold(c, c->logic.root, never, context);
 }

@@ -100,8 +100,9 @@ bool condition_holds(const struct condition *c,
  * Returns whether the condition cannot hold if the tests for which the callback returns true never
  * hold. A negated test is assumed to be satisfiable.
  */
-bool condition_never(const struct condition *c,
-                     bool (*never)(void *context, const struct cond_test *t), void *context);
+bool condition_is_unsatisfiable(const struct condition *c,
+                                bool (*never)(void *context, const struct cond_test *t),
+                                void *context);
 
 /*
  * The tests that are required (joined by && at the top level), one after the other: they can be

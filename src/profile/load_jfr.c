@@ -174,7 +174,7 @@ static bool is_tallied(const struct reading *r, enum kind kind)
 /* Adds the samples of a batch, all of which come from one chunk. */
 static int read_samples(struct reading *r, const struct rec_sample *list, size_t n)
 {
-    enum { AHEAD = 16 };
+    enum { PREFETCH = 16 };
 
     const struct rec_plan *plan = NULL;
     struct rec_object o = {0};
@@ -195,12 +195,12 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
             if (e < 0)
                 break;
         }
-        uint32_t ahead = list[MIN(i + AHEAD, n - 1)].stack;
+        uint32_t later = list[MIN(i + PREFETCH, n - 1)].stack;
         if (tally) {
-            tally_soon(tally, ahead);
-            tally_weight_soon(tally, list[MIN(i + AHEAD / 2, n - 1)].stack);
+            tally_soon(tally, later);
+            tally_weight_soon(tally, list[MIN(i + PREFETCH / 2, n - 1)].stack);
         } else {
-            names_stack_soon(&r->names, ahead);
+            names_stack_soon(&r->names, later);
         }
         uint64_t weight = s->weight;
         if (kind == SAMPLED)

@@ -261,14 +261,16 @@ static struct tl_context likely_context(const struct tl_event *e)
                                e->kind == TLE_UNPARK ? 0 : e->timeout_ms};
 }
 
-void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, size_t i, size_t n)
+void timeline_prefetch(struct timeline_builder *b, const struct tl_event *events, size_t i,
+                       size_t n)
 {
-    uint32_t *now = &b->ahead[i % AHEAD], *next = &b->ahead[(i + AHEAD / 2) % AHEAD];
+    uint32_t *now = &b->prefetched[i % PREFETCH],
+             *next = &b->prefetched[(i + PREFETCH / 2) % PREFETCH];
     if (b->context_cap == 0)
         return;
     b->likely = *now;
-    if (i + AHEAD < n) {
-        struct tl_context c = likely_context(&events[i + AHEAD]);
+    if (i + PREFETCH < n) {
+        struct tl_context c = likely_context(&events[i + PREFETCH]);
         *now = context_hash(&c) & (uint32_t)(b->context_cap - 1);
         __builtin_prefetch(&b->context_index[*now]);
     }

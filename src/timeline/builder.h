@@ -121,7 +121,8 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e) must_chec
  * Prefetches what timeline_add will look up for later events, given that the i-th of n events is
  * next. Changes nothing else. The tables are larger than a processor's cache.
  */
-void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, size_t i, size_t n);
+void timeline_prefetch(struct timeline_builder *b, const struct tl_event *events, size_t i,
+                       size_t n);
 /*
  * Sorts events by time for timeline_add; events at the same time keep their order. Returns 0 or
  * -ENOMEM.

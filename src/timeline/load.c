@@ -49,7 +49,7 @@ static int build_events(struct loader *l)
         for (size_t i = 0; r == 0 && i < n;) {
             timeline_lock(l->b);
             for (size_t end = MIN(i + SLICE, n); r == 0 && i < end; i++) {
-                timeline_ahead(l->b, events, i, n);
+                timeline_prefetch(l->b, events, i, n);
                 if (!(events[i].flags & TLE_REPORTED) || !is_double(events, n, i))
                     r = timeline_add(l->b, &events[i]);
             }

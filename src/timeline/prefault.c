@@ -10,7 +10,7 @@
  * which amount it may be in vain; and the size up to which no thread is started, because the
  * filling thread can take the faults itself.
  */
-enum { STEP_BYTES = 2 << 20, AHEAD_BYTES = 8 << 20, ALONE_BYTES = 64 << 20 };
+enum { STEP_BYTES = 2 << 20, LEAD_BYTES = 8 << 20, ALONE_BYTES = 64 << 20 };
 
 static void *prefault_thread(void *arg)
 {
@@ -66,8 +66,8 @@ static void prefault_want(struct prefault *a, size_t bytes)
 void prefault_filled(struct prefault *a, size_t bytes)
 {
     /* only this function changes `wanted` */
-    if (a->threaded && a->wanted < a->mapped && bytes + AHEAD_BYTES / 2 > a->wanted)
-        prefault_want(a, bytes + AHEAD_BYTES);
+    if (a->threaded && a->wanted < a->mapped && bytes + LEAD_BYTES / 2 > a->wanted)
+        prefault_want(a, bytes + LEAD_BYTES);
 }
 
 void prefault_end(struct prefault *a)

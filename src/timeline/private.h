@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 /* WINDOW: how many nodes are not packed yet; THAWED_MAX: how many blocks may be thawed at a time */
-enum { NESTING = 6, AHEAD = 16, WINDOW = 1 << 14, THAWED_MAX = 1024 };
+enum { NESTING = 6, PREFETCH = 16, WINDOW = 1 << 14, THAWED_MAX = 1024 };
 
 /* What a thread is doing, between events. */
 struct activity {
@@ -103,7 +103,7 @@ struct timeline_builder {
     uint32_t *context_index; /* open addressing, number + 1 */
     size_t context_cap;
     /* for the next events' likely contexts: first the place in the table, then the number */
-    uint32_t ahead[AHEAD];
+    uint32_t prefetched[PREFETCH];
     /* the likely context of the current event; any number when it was not looked up in advance */
     uint32_t likely;
     uint32_t no_context; /* the number + 1 of the context with no attributes; 0: not created yet */

@@ -17,7 +17,7 @@ enum {
     BUCKET_EVENTS = 1 << 14,
     BUCKETS_MAX = 1 << 14,
     ALONE_BUCKETS = 16,
-    AHEAD = 32
+    READY_BUCKETS = 32
 };
 
 struct spool_block {
@@ -134,7 +134,7 @@ static void set_ready(struct tl_spool *s, size_t ready)
     if (ready <= s->ready)
         return;
     pthread_mutex_lock(&s->lock);
-    while (!s->stop && s->ready > s->at + AHEAD && ready < s->buckets.len)
+    while (!s->stop && s->ready > s->at + READY_BUCKETS && ready < s->buckets.len)
         pthread_cond_wait(&s->changed, &s->lock);
     s->ready = ready;
     pthread_cond_broadcast(&s->changed);

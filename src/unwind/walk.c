@@ -164,7 +164,7 @@ static bool recover(struct walk *k)
  * Makes sure that the next part of the stack is mapped: it is above the stack pointer of the
  * current thread.
  */
-static void map_ahead(struct walk *k)
+static void map_next(struct walk *k)
 {
     uint64_t from = k->r.sp & ~UINT64_C(7),
              to = MIN(from + FETCH_BYTES, k->stack_high & ~UINT64_C(7)), word;
@@ -194,10 +194,10 @@ static void fetch_sites(struct walk *k)
             __builtin_prefetch(site_at(w->sites, *at));
 }
 
-static void look_ahead(struct walk *k)
+static void prefetch_next(struct walk *k)
 {
     if (!k->later && k->r.sp - k->mapped_low + SITES_BYTES > k->mapped_bytes)
-        map_ahead(k);
+        map_next(k);
     if (k->r.sp >= k->fetched && !code_is_interpreter(&k->w->code, k->r.pc))
         fetch_sites(k);
 }
@@ -216,7 +216,7 @@ at_each_sample static uint8_t run(struct walk *k)
         if (!in_java && !(k->flags & WALK_WITH_NATIVE) && resume(k))
             continue;
         if (in_java && !k->top && k->claims)
-            look_ahead(k);
+            prefetch_next(k);
         bool ok = k->r.pc != 0 && steps++ < STEPS_MAX && (in_java ? java_step(k) : native_step(k));
         if (!ok && !k->full && (k->refuted || !recover(k)))
             return memory_guard_faults() != faults ? WALK_FAULT : WALK_BROKEN;

@@ -120,7 +120,7 @@ static void put_thread(struct inspection *i, jthread t)
         (*i->jni)->DeleteLocalRef(i->jni, group.parent);
 }
 
-static void put_virtual(const struct virtual_there *v, void *arg)
+static void put_virtual(const struct existing_virtual *v, void *arg)
 {
     put_thread(arg, v->thread);
 }
@@ -220,7 +220,7 @@ struct virtual_search {
     jobject found; /* a global reference: those of the list last only while it is visited */
 };
 
-static void find_virtual(const struct virtual_there *v, void *arg)
+static void find_virtual(const struct existing_virtual *v, void *arg)
 {
     struct virtual_search *s = arg;
     if (!s->found && is_operand(s->i, v->thread))

@@ -117,7 +117,7 @@ static bool listed(const char *const *list, struct str s)
     return false;
 }
 
-bool choice_never(struct str class_name)
+bool choice_is_excluded(struct str class_name)
 {
     static const char *const never[] = {
         "java/lang/Jvmscope*", "java/lang/Object",          "java/lang/Thread",

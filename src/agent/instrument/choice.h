@@ -22,7 +22,7 @@ bool choice_matches_class(const char *patterns, struct str class_name);
  */
 bool choice_may_match(const char *patterns, struct str class_name);
 /* True for classes that may never be instrumented. */
-bool choice_never(struct str class_name);
+bool choice_is_excluded(struct str class_name);
 /*
  * For java.lang.Thread since JDK 21: true for methods that run while a carrier switches between its
  * own identity and that of a virtual thread.

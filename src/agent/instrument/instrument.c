@@ -70,7 +70,7 @@ int instrument_choose(const char *include, const char *exclude)
 
 static bool class_chosen(struct str name)
 {
-    if (choice_never(name))
+    if (choice_is_excluded(name))
         return false;
     return (!include_patterns || choice_may_match(include_patterns, name)) &&
            !choice_matches_class(exclude_patterns, name);
@@ -78,7 +78,7 @@ static bool class_chosen(struct str name)
 
 bool instrument_chosen(struct str class_name, struct str method, struct str descriptor)
 {
-    return !choice_never(class_name) &&
+    return !choice_is_excluded(class_name) &&
            (!include_patterns ||
             choice_matches(include_patterns, class_name, method, descriptor)) &&
            !choice_matches(exclude_patterns, class_name, method, descriptor);
@@ -103,7 +103,7 @@ static bool client_wants(const struct instrument_client *c, struct str name)
     if (str_is(name, "java/lang/Thread"))
         return c->thread;
     if (c->wants)
-        return !choice_never(name) && c->wants(name);
+        return !choice_is_excluded(name) && c->wants(name);
     return class_chosen(name) && !(c->skips && c->skips(name));
 }
 

@@ -145,7 +145,7 @@ void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jc
     call_on_class(jni, class, name);
     for (int i = 0; i < CLIENTS_MAX && !wanted; i++) {
         const struct instrument_client *c = atomic_load(&instrument_clients[i]);
-        wanted = c && c->loaded_only && !choice_never(name) && c->wants && c->wants(name);
+        wanted = c && c->loaded_only && !choice_is_excluded(name) && c->wants && c->wants(name);
     }
     vm_free(signature);
     if (wanted && !in_batch(jni, class) && to_retransform(class, NULL, 0))

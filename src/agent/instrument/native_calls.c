@@ -194,7 +194,7 @@ void native_thunk_exit(struct native_frame *f)
  */
 static bool client_wants_class(const struct native_client *c, struct str class_name)
 {
-    return c && !choice_never(class_name) && c->wants_class(class_name);
+    return c && !choice_is_excluded(class_name) && c->wants_class(class_name);
 }
 
 static bool class_wanted(struct str class_name)

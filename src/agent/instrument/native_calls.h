@@ -6,7 +6,7 @@
  * symbol in the loaded libraries, or by making the class register its natives again
  * (registerNatives of the JDK).
  *
- * Left alone are: classes that are never instrumented (choice_never); classes of the platform
+ * Left alone are: classes that are never instrumented (choice_is_excluded); classes of the platform
  * loader that are already bound (rebinding them would print warnings on standard output); natives
  * that the program registered by hand before the agent was loaded. Code that the JIT substitutes
  * for a native method (an intrinsic) does not call it and is not observed.

@@ -42,8 +42,8 @@ static void add(struct running *r, const struct method *m)
     r->named[at] = m;
 }
 
-static void look_at(JNIEnv *jni, jmethodID id, bool (*is_meant)(const struct method *m),
-                    struct running *r)
+static void check_method(JNIEnv *jni, jmethodID id, bool (*is_meant)(const struct method *m),
+                         struct running *r)
 {
     jboolean old = JNI_FALSE;
     if ((*vm.ti)->IsMethodObsolete(vm.ti, id, &old) != JVMTI_ERROR_NONE || !old)
@@ -97,7 +97,7 @@ void instrument_lose_running(struct jfr_writer *w, JNIEnv *jni, enum jfr_loss lo
             jmethodID method = infos[i].frame_buffer[k].method;
             bool added = false;
             if (map_at(&seen, (uint64_t)(uintptr_t)method, 0, &added) && added)
-                look_at(jni, method, is_meant ? is_meant : is_chosen, &running);
+                check_method(jni, method, is_meant ? is_meant : is_chosen, &running);
         }
     put_names(&running, &names);
     jfr_lose_named(w, loss, running.n, buf_str(&names));

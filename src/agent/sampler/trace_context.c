@@ -57,7 +57,7 @@ static uintptr_t block_of(const char *thread, size_t module)
 
 /* ---- finding it ---- */
 
-static int look(void *library, const char *path, void *unused)
+static int find_pointer(void *library, const char *path, void *unused)
 {
     if (!dlsym(library, VARIABLE))
         return 0;
@@ -108,7 +108,7 @@ void trace_context_find(void)
     if (place.library || (loaded && loaded == place.loaded))
         return;
     place.loaded = loaded;
-    (void)libraries_visit(look, NULL);
+    (void)libraries_visit(find_pointer, NULL);
     if (!place.library)
         return;
     struct view mine, other;

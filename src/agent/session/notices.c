@@ -13,7 +13,7 @@ static void add_message(struct session *s, const char *text)
 {
     pthread_mutex_lock(&lock);
     buf_printf(&s->messages, "message %s\n", text);
-    s->messages_said++;
+    s->messages_count++;
     pthread_mutex_unlock(&lock);
 }
 
@@ -95,6 +95,6 @@ void session_put_messages(struct session *s, struct buf *out, bool reports)
     pthread_mutex_lock(&lock);
     buf_bytes(out, s->messages.data, s->messages.len);
     buf_printf(out, "messages_told %u\n", s->messages_reported);
-    s->messages_reported = reports ? s->messages_said : s->messages_reported;
+    s->messages_reported = reports ? s->messages_count : s->messages_reported;
     pthread_mutex_unlock(&lock);
 }

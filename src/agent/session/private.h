@@ -65,7 +65,7 @@ void session_begin_span(struct session *s);
  * long, all rows are shut now, and the recording states this moment as its end. From any thread,
  * with or without the lock.
  */
-void session_shut_floods(void);
+void session_shut_overloaded(void);
 /* Flushes the rows and makes them write their sections. Returns 0 or a negative errno. */
 int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason);
 

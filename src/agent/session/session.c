@@ -195,7 +195,7 @@ int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *
 
 void session_time_is_over(struct session *s, JNIEnv *jni)
 {
-    session_shut_floods();
+    session_shut_overloaded();
     occupy("stopping", s->out.path);
     session_dump_rows(s, jni, DUMP_STOP);
     finish(s, jni);
@@ -420,7 +420,7 @@ void session_vm_ending(JNIEnv *jni)
 
 void session_vm_death(JNIEnv *jni)
 {
-    session_shut_floods(); /* threads of the program run on, and may call what is traced */
+    session_shut_overloaded(); /* threads of the program run on, and may call what is traced */
     ending_stop_collections(false);
     batches_end();
     if (!lock_at_end()) {
@@ -523,7 +523,7 @@ void session_ending(void)
 {
     if (atomic_load(&always_on))
         return;
-    session_shut_floods(); /* before it waits for the worker, which may be writing */
+    session_shut_overloaded(); /* before it waits for the worker, which may be writing */
     if (!lock_unless_occupied())
         return;
     uint64_t due = now_ns() + ENDING_S * NS_PER_SECOND;
@@ -534,7 +534,7 @@ void session_ending(void)
 
 int session_end(JNIEnv *jni, struct buf *why)
 {
-    session_shut_floods(); /* before it waits for the worker, which may be writing */
+    session_shut_overloaded(); /* before it waits for the worker, which may be writing */
     pthread_mutex_lock(&session_lock);
     int r = -ESRCH;
     if (session_now && session_now->running) {

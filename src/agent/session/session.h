@@ -55,7 +55,7 @@ struct session {
     uint64_t save_due_ns; /* when the rows next save what they have counted */
     struct buf messages;  /* "message TEXT" lines for the user: fallbacks, missing capabilities */
     /* how many there are; how many of them were included in answers */
-    unsigned messages_said, messages_reported;
+    unsigned messages_count, messages_reported;
     uint64_t chunks; /* of a ring: how many have received the current state */
     bool running;    /* the captures have started and none has stopped */
     /* the first error passed to session_failed, and its text */

@@ -175,12 +175,12 @@ static void shut_rows(void)
             captures[i]->shut();
 }
 
-void session_shut_floods(void)
+void session_shut_overloaded(void)
 {
-    bool floods = false;
+    bool overloaded = false;
     for (int i = 0; i < captures_count; i++)
-        floods |= captures[i]->floods && captures[i]->floods();
-    if (!floods || atomic_load(&shut_ns))
+        overloaded |= captures[i]->overloaded && captures[i]->overloaded();
+    if (!overloaded || atomic_load(&shut_ns))
         return;
     atomic_store(&shut_ns, now_ns());
     shut_rows();
@@ -189,7 +189,7 @@ void session_shut_floods(void)
 void session_watch_time(const struct session *s)
 {
     if (s->due_ns && now_ns() >= s->due_ns)
-        session_shut_floods();
+        session_shut_overloaded();
     /* A chunk that has become full meanwhile ends with the span as well. */
     uint64_t shut = atomic_load(&shut_ns);
     if (shut && changes_classes(s) && s->out.jfr)

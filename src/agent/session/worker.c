@@ -22,7 +22,7 @@ enum {
 
 /* used with the session's lock; signals that the worker must check worker_stop */
 static pthread_cond_t worker_due;
-static bool worker_there, worker_stop;
+static bool worker_exists, worker_stop;
 static atomic_bool vm_ends, worker_left; /* it leaves without the lock once the VM ends */
 static atomic_bool drain_soon;           /* the worker's next round is due at once */
 static atomic_bool rests, needs_rounds;
@@ -150,7 +150,7 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
             session_flush_rows(s, jni);
         session_save_rows(s, jni);
     }
-    worker_there = false;
+    worker_exists = false;
     pthread_cond_broadcast(&worker_due);
     pthread_mutex_unlock(&session_lock);
     instrument_restore(jni);
@@ -169,9 +169,9 @@ int session_worker_start(JNIEnv *jni)
     }
     worker_stop = false;
     atomic_store(&needs_rounds, false);
-    worker_there = true;
+    worker_exists = true;
     int r = session_thread(jni, "jvmscope", work, NULL);
-    worker_there = r == 0;
+    worker_exists = r == 0;
     return r;
 }
 
@@ -179,7 +179,7 @@ void session_worker_stop(void)
 {
     worker_stop = true;
     call_worker();
-    while (worker_there)
+    while (worker_exists)
         pthread_cond_wait(&worker_due, &session_lock);
 }
 
@@ -191,10 +191,10 @@ void session_worker_ends(void)
 
 void session_worker_dismiss(void)
 {
-    if (worker_there)
+    if (worker_exists)
         call_worker();
     /* Waits in short intervals, because a worker that leaves without the lock notifies nobody. */
-    for (int ms = 0; worker_there && !atomic_load(&worker_left) && ms < DISMISS_MS; ms++) {
+    for (int ms = 0; worker_exists && !atomic_load(&worker_left) && ms < DISMISS_MS; ms++) {
         struct timespec until = clock_after(CLOCK_MONOTONIC, NS_PER_MS);
         (void)pthread_cond_timedwait(&worker_due, &session_lock, &until);
     }

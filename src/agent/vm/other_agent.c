@@ -16,7 +16,7 @@ EXPORT void JNICALL MARK(JNIEnv *jni, jclass class, jboolean now);
 #define NAME_OF(function)  NAME_OF_(function)
 #define NAME_OF_(function) #function
 
-static int look(void *library, const char *path, void *context)
+static int check_library(void *library, const char *path, void *context)
 {
     void *mark = *path ? dlsym(library, NAME_OF(MARK)) : NULL;
     if (!mark || (uintptr_t)mark == (uintptr_t)MARK)
@@ -28,5 +28,5 @@ static int look(void *library, const char *path, void *context)
 
 int other_agent_check(struct buf *why)
 {
-    return libraries_visit(look, why);
+    return libraries_visit(check_library, why);
 }

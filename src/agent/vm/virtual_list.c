@@ -12,7 +12,7 @@ struct listing {
     jfieldID tid;
     /* a root container that counts virtual threads without listing them; may be NULL */
     jclass counting;
-    void (*visit)(const struct virtual_there *v, void *arg);
+    void (*visit)(const struct existing_virtual *v, void *arg);
     void *arg;
     uint64_t visited, left;
     bool failed;
@@ -74,9 +74,9 @@ static void visit_one(struct listing *l, jthread thread)
         return;
     }
     l->visited++;
-    struct virtual_there v = {.thread = thread,
-                              .id = (uint64_t)(*jni)->GetLongField(jni, thread, l->tid),
-                              .carrier = virtual_thread_carrier(jni, thread)};
+    struct existing_virtual v = {.thread = thread,
+                                 .id = (uint64_t)(*jni)->GetLongField(jni, thread, l->tid),
+                                 .carrier = virtual_thread_carrier(jni, thread)};
     l->visit(&v, l->arg);
 }
 
@@ -133,7 +133,7 @@ static jobject find_root(struct listing *l)
     return vm_clear_exception(jni) ? NULL : found;
 }
 
-int virtual_threads_visit(JNIEnv *jni, void (*visit)(const struct virtual_there *v, void *arg),
+int virtual_threads_visit(JNIEnv *jni, void (*visit)(const struct existing_virtual *v, void *arg),
                           void *arg, uint64_t *ret_left)
 {
     struct listing l = {.jni = jni, .visit = visit, .arg = arg};

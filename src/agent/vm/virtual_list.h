@@ -9,7 +9,7 @@
 
 enum { VIRTUAL_LISTED_MAX = 10000 }; /* a limit, so that a million of them do not delay the VM */
 
-struct virtual_there {
+struct existing_virtual {
     jthread thread;               /* a local reference, valid during the call */
     uint64_t id;                  /* Thread.threadId() */
     const struct thread *carrier; /* NULL: it is not mounted, or that is unknown */
@@ -21,7 +21,7 @@ struct virtual_there {
  * others there are, as far as the JDK counts them. 0, also before JDK 21, or -ENOTSUP when this JDK
  * has no such list.
  */
-int virtual_threads_visit(JNIEnv *jni, void (*visit)(const struct virtual_there *v, void *arg),
+int virtual_threads_visit(JNIEnv *jni, void (*visit)(const struct existing_virtual *v, void *arg),
                           void *arg, uint64_t *ret_left) must_check;
 /* Returns whether a thread is virtual; false before JDK 21 and for NULL. */
 bool thread_is_virtual(JNIEnv *jni, jthread thread);

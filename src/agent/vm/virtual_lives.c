@@ -30,7 +30,7 @@ static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 static const struct vm_callbacks events = {.VM_VIRTUAL_THREAD_START = on_start,
                                            .VM_VIRTUAL_THREAD_END = on_end};
 
-static void count(const struct virtual_there *v, void *arg)
+static void count(const struct existing_virtual *v, void *arg)
 {
     lives.alive++;
 }

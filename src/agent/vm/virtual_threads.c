@@ -158,7 +158,7 @@ struct there {
     uint32_t n;
 };
 
-static void mounted_there(const struct virtual_there *v, void *arg)
+static void on_mounted(const struct existing_virtual *v, void *arg)
 {
     struct there *there = arg;
     uint64_t none = 0;
@@ -188,7 +188,7 @@ static void find_mounted(JNIEnv *jni)
         return;
     }
     there->jni = jni;
-    (void)!virtual_threads_visit(jni, mounted_there, there, &left);
+    (void)!virtual_threads_visit(jni, on_mounted, there, &left);
     for (uint32_t i = 0; i < there->n; i++) {
         const struct thread *on = virtual_thread_carrier(jni, there->threads[i]);
         if (on && thread_index(on) == there->carriers[i])

@@ -119,7 +119,7 @@ static int run_verb(const struct command *self, const struct heap_options *o,
     _cleanup_(heap_freep) struct heap *h = NULL;
     _cleanup_(heap_dump_freep) struct heap_dump *d = NULL;
     bool survey =
-        self->heap_survey && !o->retained && !o->rebuild && !heap_index_there(file, &settings);
+        self->heap_survey && !o->retained && !o->rebuild && !heap_index_exists(file, &settings);
     int status = survey ? heap_open_dump(&d, file, o) : heap_open_index(&h, file, o);
     if (status)
         return status;

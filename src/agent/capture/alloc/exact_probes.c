@@ -289,7 +289,7 @@ static bool lock_for_sample(uint32_t point, const struct alloc_counter *c)
 
 /* Walks the stack if that is due. */
 static void sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct alloc_counter *c,
-                   jclass class, enum alloc_class_state state, const struct site_look *look)
+                   jclass class, enum alloc_class_state state, const struct site_lookup *lookup)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
     struct walk_words words;
@@ -313,7 +313,7 @@ static void sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct al
     }
     sites_unlock();
     if (now && state == ALLOC_CLASS_READY)
-        known_site_keep(look, &words, site);
+        known_site_keep(lookup, &words, site);
 }
 
 /*
@@ -321,13 +321,13 @@ static void sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct al
  * `new` has created an object before.
  */
 static void sample_known(struct alloc_block *b, uint32_t point, struct alloc_counter *c,
-                         const struct site_look *look)
+                         const struct site_lookup *lookup)
 {
     if (!lock_for_sample(point, c))
         return;
     struct alloc_sampling *l = alloc_sampling_of(b, point);
-    if (l && alloc_sample_due(l, c) && look->round == sites_round())
-        take_sample(l, point, c, look->site);
+    if (l && alloc_sample_due(l, c) && lookup->round == sites_round())
+        take_sample(l, point, c, lookup->site);
     sites_unlock();
 }
 
@@ -343,9 +343,9 @@ NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint poi
     struct alloc_block *b = c && mine.block ? block_for(jni, (uint32_t)point) : NULL;
     if (!b || c != alloc_counter_of(b, (uint32_t)point) || alloc_busy)
         return JNI_TRUE;
-    struct site_look look = known_site(jni, key_of(point, false));
-    if (look.site >= 0) {
-        sample_known(b, (uint32_t)point, c, &look);
+    struct site_lookup lookup = known_site(jni, key_of(point, false));
+    if (lookup.site >= 0) {
+        sample_known(b, (uint32_t)point, c, &lookup);
         return JNI_TRUE;
     }
     enum alloc_class_state s = alloc_class_state(jni, class);
@@ -354,7 +354,7 @@ NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint poi
     alloc_busy = true;
     if (s != ALLOC_CLASS_BEGINS)
         alloc_measure(jni, (uint32_t)point, class);
-    sample(jni, b, (uint32_t)point, c, class, s, &look);
+    sample(jni, b, (uint32_t)point, c, class, s, &lookup);
     alloc_busy = false;
     return JNI_TRUE;
 }
@@ -382,7 +382,7 @@ static void follow(JNIEnv *jni, jobject o, jint point, const struct pick *pick)
     double weight = pick ? pick->weight : 1;
     struct site_frame frames[SITE_DEPTH_MAX];
     struct walk_words words;
-    struct site_look look = {.site = -1};
+    struct site_lookup lookup = {.site = -1};
     const struct alloc_point *p = alloc_point((uint32_t)point);
     jlong size = p->kind == ALLOC_NEW ? p->size : 0;
     uint32_t n = 0;
@@ -394,8 +394,8 @@ static void follow(JNIEnv *jni, jobject o, jint point, const struct pick *pick)
     jweak weak = (*jni)->NewWeakGlobalRef(jni, o);
     bool deep = sites_depth() > 1;
     if (deep)
-        look = known_site(jni, key_of(point, true));
-    bool known = look.site >= 0;
+        lookup = known_site(jni, key_of(point, true));
+    bool known = lookup.site >= 0;
     if (deep && !known)
         n = sites_stack_words(jni, frames, NULL, &words);
     alloc_busy = false;
@@ -407,18 +407,18 @@ static void follow(JNIEnv *jni, jobject o, jint point, const struct pick *pick)
     const struct alloc_sampling *l =
         alloc_sampling_of(block_for(jni, (uint32_t)point), (uint32_t)point);
     /* Without a stratum the object was counted before the recording began. */
-    bool counted = alloc_exact.on && l && l->end && (!known || look.round == sites_round());
+    bool counted = alloc_exact.on && l && l->end && (!known || lookup.round == sites_round());
     if (counted && !known)
-        look.site = site_of(jni, (uint32_t)point, l->site, frames, n);
+        lookup.site = site_of(jni, (uint32_t)point, l->site, frames, n);
     if (counted && pick && pick->size && pick->round == sites_round())
         sites_expect(pick->site, weight, pick->size, false);
     if (counted)
-        sites_follow(jni, look.site, weak, weight, size);
+        sites_follow(jni, lookup.site, weak, weight, size);
     else if (weak)
         (*jni)->DeleteWeakGlobalRef(jni, weak);
     sites_unlock();
     if (counted && !known)
-        known_site_keep(&look, &words, look.site);
+        known_site_keep(&lookup, &words, lookup.site);
 }
 
 NATIVE(void, pick)(JNIEnv *jni, jclass class, jobject o, jint point)

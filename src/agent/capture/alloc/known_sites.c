@@ -49,37 +49,37 @@ static bool make_table(void)
     return mine && pthread_setspecific(at_end, mine) == 0;
 }
 
-struct site_look known_site(JNIEnv *jni, uint64_t key)
+struct site_lookup known_site(JNIEnv *jni, uint64_t key)
 {
-    struct site_look look = {.site = -1, .round = sites_round(), .key = key, .expected = -1};
+    struct site_lookup lookup = {.site = -1, .round = sites_round(), .key = key, .expected = -1};
     struct walk_start start;
     if (!own_stack_place(jni, &start) || (!mine && !make_table()))
-        return look;
+        return lookup;
     unsigned set = hash_u64(key ^ hash_u64(start.sp)) >> (64 - SETS_LOG2);
     for (unsigned i = 0; i < WAYS; i++) {
         struct known_site *k = &mine->places[set][i];
-        if (k->round != look.round || k->key != key || !own_stack_is(&k->stack, &start))
+        if (k->round != lookup.round || k->key != key || !own_stack_is(&k->stack, &start))
             continue;
-        look.place = k;
+        lookup.place = k;
         if (unlikely(own_stack_checks()))
-            look.expected = k->site;
+            lookup.expected = k->site;
         else
-            look.site = k->site;
-        return look;
+            lookup.site = k->site;
+        return lookup;
     }
-    look.place = &mine->places[set][mine->next[set]++ % WAYS];
-    return look;
+    lookup.place = &mine->places[set][mine->next[set]++ % WAYS];
+    return lookup;
 }
 
-void known_site_keep(const struct site_look *look, const struct walk_words *words, int64_t site)
+void known_site_keep(const struct site_lookup *lookup, const struct walk_words *words, int64_t site)
 {
-    struct known_site *k = look->place;
+    struct known_site *k = lookup->place;
     if (!k)
         return;
-    if (look->expected >= 0 && site >= 0)
-        own_stack_checked(look->expected == site);
-    k->round = site >= 0 && known_stack_keep(&k->stack, words) ? look->round : 0;
-    k->key = look->key;
+    if (lookup->expected >= 0 && site >= 0)
+        own_stack_checked(lookup->expected == site);
+    k->round = site >= 0 && known_stack_keep(&k->stack, words) ? lookup->round : 0;
+    k->key = lookup->key;
     k->site = site;
 }
 

@@ -16,7 +16,7 @@ struct known_site {
 };
 
 /* The result of looking up a stack. */
-struct site_look {
+struct site_lookup {
     int64_t site; /* -1: not known */
     /* the round in which the site has this number; compare it with sites_round() under the lock */
     uint32_t round;
@@ -30,8 +30,9 @@ struct site_look {
  * Looks up the calling thread's stack at a point. The key also says for which purpose, because the
  * same stack may belong to several sites.
  */
-struct site_look known_site(JNIEnv *jni, uint64_t key);
+struct site_lookup known_site(JNIEnv *jni, uint64_t key);
 /* Stores the site that a walk has found; `words` are those of the walk. */
-void known_site_keep(const struct site_look *look, const struct walk_words *words, int64_t site);
+void known_site_keep(const struct site_lookup *lookup, const struct walk_words *words,
+                     int64_t site);
 /* The calling thread ends. */
 void known_sites_release(void);

@@ -93,7 +93,7 @@ struct existing {
     JNIEnv *jni;
     VEC(struct early_wait) list;
     uint64_t since, late; /* virtual threads for which there was no time */
-    struct virtual_there batch[VIRTUAL_BATCH];
+    struct existing_virtual batch[VIRTUAL_BATCH];
     jint n_batch;
     jmethodID id, lock, owner, class_name, hash; /* methods of ThreadInfo and LockInfo */
 };
@@ -261,10 +261,10 @@ static void record_wait(struct existing *l, const jvmtiStackInfo *s, uint64_t si
  * A mounted virtual thread: its carrier runs it until the capture's events report otherwise. These
  * are enabled already, and the thread's first one reports it as started.
  */
-static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
+static void carried(JNIEnv *jni, const struct existing_virtual *v, uint64_t id)
 {
     thread_carried(v->carrier, 0, id);
-    if (waiter_has_come(id) || virtual_thread_carrier(jni, v->thread) != v->carrier)
+    if (waiter_has_posted(id) || virtual_thread_carrier(jni, v->thread) != v->carrier)
         thread_carried(v->carrier, id, 0);
 }
 
@@ -290,8 +290,8 @@ static bool unmounted_itself(struct existing *l, jmethodID top)
 /*
  * Reads the wait of a virtual thread from its state and stack. Returns false when it does not wait.
  */
-static bool virtual_wait(struct existing *l, const struct virtual_there *v, const jvmtiStackInfo *s,
-                         struct early_wait *ret)
+static bool virtual_wait(struct existing *l, const struct existing_virtual *v,
+                         const jvmtiStackInfo *s, struct early_wait *ret)
 {
     if (s->state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
         ret->kind = WAIT_ENTER;
@@ -315,17 +315,17 @@ static bool virtual_wait(struct existing *l, const struct virtual_there *v, cons
     return true;
 }
 
-static void record_virtual(struct existing *l, const struct virtual_there *v,
+static void record_virtual(struct existing *l, const struct existing_virtual *v,
                            const jvmtiStackInfo *s)
 {
     JNIEnv *jni = l->jni;
     uint64_t id = thread_record(jni, v->thread);
     /* A thread that starts later, or has started since, posts its own events. */
-    if (!id || waiter_has_come(id) || !(s->state & JVMTI_THREAD_STATE_ALIVE) || !s->frame_count)
+    if (!id || waiter_has_posted(id) || !(s->state & JVMTI_THREAD_STATE_ALIVE) || !s->frame_count)
         return;
     struct early_wait e = {.id = id, .java_id = v->id};
     bool waits = virtual_wait(l, v, s, &e);
-    threads_put_thread_there(jni, id, v->thread, l->since);
+    threads_put_existing_thread(jni, id, v->thread, l->since);
     if (v->carrier)
         carried(jni, v, id);
     if (!waits)
@@ -363,7 +363,7 @@ static void record_batch(struct existing *l)
     vm_free(infos);
 }
 
-static void on_virtual_there(const struct virtual_there *v, void *arg)
+static void on_existing_virtual(const struct existing_virtual *v, void *arg)
 {
     struct existing *l = arg;
     if (now_ns() - l->since > READ_NS) {
@@ -381,9 +381,9 @@ static void record_virtual_threads(struct existing *l)
     uint64_t left = 0;
     if (!thread_capture.virtual_too || !vm.late)
         return;
-    int r = virtual_threads_visit(l->jni, on_virtual_there, l, &left);
+    int r = virtual_threads_visit(l->jni, on_existing_virtual, l, &left);
     record_batch(l);
-    jfr_lose(thread_capture.jfr, LOSS_VIRTUAL_THERE, left + l->late);
+    jfr_lose(thread_capture.jfr, LOSS_VIRTUAL_EXISTING, left + l->late);
     jfr_lose(thread_capture.jfr, LOSS_VIRTUAL_LIST, r < 0);
 }
 
@@ -400,7 +400,7 @@ static void publish(struct existing *l)
     atomic_store(&early.n, n);
     for (uint32_t i = 0; i < n; i++) {
         int expected = GOES_ON;
-        if (waiter_has_come(list[i].id) &&
+        if (waiter_has_posted(list[i].id) &&
             atomic_compare_exchange_strong(&list[i].progress, &expected, OVER))
             atomic_fetch_sub(&early.open, 1);
         else if (atomic_load(&list[i].progress) == GOES_ON)

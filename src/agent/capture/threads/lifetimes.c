@@ -39,7 +39,7 @@ static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, uint64_t
     vm_free_thread_info(jni, &info);
 }
 
-void threads_put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since)
+void threads_put_existing_thread(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since)
 {
     put_thread_object(jni, id, thread, since, NULL, 0);
 }

@@ -15,4 +15,4 @@ void lifetimes_off(void);
  */
 uint64_t lifetimes_put_existing(JNIEnv *jni, uint32_t most);
 /* jvmscope.ThreadObject of a virtual thread that existed before the capture. */
-void threads_put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since);
+void threads_put_existing_thread(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since);

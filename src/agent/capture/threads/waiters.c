@@ -186,8 +186,8 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
         return NULL;
     if (thread_capture.virtual_too && thread && thread_is_virtual(jni, thread)) {
         struct waiter *v = virtual_waiter(jni, thread);
-        if (v && unlikely(!atomic_load(&v->come))) {
-            atomic_store(&v->come, true);
+        if (v && unlikely(!atomic_load(&v->posted))) {
+            atomic_store(&v->posted, true);
             at_start_contact(v->id, atomic_load(&v->ready));
         }
         return v;
@@ -207,7 +207,7 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
     return w;
 }
 
-bool waiter_has_come(uint64_t id)
+bool waiter_has_posted(uint64_t id)
 {
     if (id < VIRTUAL_THREAD) {
         const struct thread *t = threads_by_serial((uint32_t)id);
@@ -217,9 +217,9 @@ bool waiter_has_come(uint64_t id)
     pthread_mutex_lock(&s->lock);
     const uint64_t *slot = map_get(&s->waiters, id & ~VIRTUAL_THREAD);
     /* a thread that has ended is no longer listed */
-    bool come = !slot || !*slot || atomic_load(&((struct waiter *)(uintptr_t)*slot)->come);
+    bool posted = !slot || !*slot || atomic_load(&((struct waiter *)(uintptr_t)*slot)->posted);
     pthread_mutex_unlock(&s->lock);
-    return come;
+    return posted;
 }
 
 uint64_t thread_record_id(uint64_t id)

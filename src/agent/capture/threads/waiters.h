@@ -73,7 +73,7 @@ struct waiter {
     _Atomic uint64_t deadline;
     struct lateness late; /* of its last mount */
     /* the thread is virtual and has posted an event of its own in this capture */
-    atomic_bool come;
+    atomic_bool posted;
     bool is_virtual;
     struct running run; /* of a platform thread, also while it carries a virtual one */
     bool was_short;     /* the last wait; see agent/capture/budget/budget.h */
@@ -141,7 +141,7 @@ uint64_t thread_record(JNIEnv *jni, jthread thread);
 /* Records that a virtual thread is given to the scheduler now. */
 void waiter_ready(JNIEnv *jni, jthread thread);
 /* Returns whether a thread has posted an event of its own in this capture. */
-bool waiter_has_come(uint64_t id);
+bool waiter_has_posted(uint64_t id);
 
 /*
  * Begins a wait of the calling thread (at how->start, or now when that is 0) and ends it. end

@@ -454,7 +454,7 @@ static bool is_busy(void)
     return busy;
 }
 
-bool drain_floods(void)
+bool drain_is_overloaded(void)
 {
     /*
      * At less than 100,000 records per second, of which a round reads a twentieth, the buffers have

@@ -49,7 +49,7 @@ void drain_shut(void);
 /*
  * Returns whether records arrive so fast that writing the pending ones takes long. From any thread.
  */
-bool drain_floods(void);
+bool drain_is_overloaded(void);
 /* Reads what is left. No probes of this user may run any more. */
 void drain_close(const struct drain_reader *reader, struct jfr_writer *w, JNIEnv *jni);
 /*

@@ -126,7 +126,7 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
                                    "library was not found";
     if (reason)
         return reason;
-    if (choice_never(class_name))
+    if (choice_is_excluded(class_name))
         return "the VM's own work depends on its class, which is never changed";
     if (!loaded_may_change(class, class_name))
         return "the VM does not allow its class to be changed";

@@ -253,7 +253,7 @@ static bool never(void *context, const struct cond_test *t)
 }
 
 /* Explains only the first test. */
-static bool never_first(void *context, const struct cond_test *t)
+static bool test_is_unsatisfiable(void *context, const struct cond_test *t)
 {
     struct fit *f = context;
     size_t before = f->why->len;
@@ -267,5 +267,5 @@ bool trace_is_impossible(const struct condition *c, const struct traced_method *
                          const struct trace_classes *classes, struct buf *why)
 {
     struct fit f = {m, classes, why};
-    return condition_never(c, never_first, &f);
+    return condition_is_unsatisfiable(c, test_is_unsatisfiable, &f);
 }

@@ -42,12 +42,12 @@ static const struct jfr_type unmatched_type = {
 
 struct method_trace method_trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool any_never_fits(JNIEnv *jni, struct buf *why)
+static bool any_is_unsatisfiable(JNIEnv *jni, struct buf *why)
 {
     bool never = false;
     for (unsigned i = 1; i < method_trace.rules.n && !never; i++) {
         trace_fit_classes(jni, i, FIT_NOW);
-        never = trace_never_fits(i, why);
+        never = trace_is_unsatisfiable(i, why);
     }
     return never;
 }
@@ -65,9 +65,9 @@ static int trace_load(struct session *s, struct buf *why)
     method_trace.budget = budget_of(&s->options);
     method_trace.false_condition = 0;
     method_trace.unmet = method_trace.unmet_seen = 0;
-    method_trace.never_changed = atomic_load(&method_trace.methods_changed);
-    method_trace.never_due_ns = 0;
-    method_trace.never_wait_ns = NS_PER_SECOND;
+    method_trace.fit_changed = atomic_load(&method_trace.methods_changed);
+    method_trace.fit_due_ns = 0;
+    method_trace.fit_wait_ns = NS_PER_SECOND;
     method_trace.live = vm_is_live();
     method_trace.arguments = method_trace.returned = BUF(TRACE_VALUES_MAX);
     method_trace.exception = method_trace.message = BUF(4096);
@@ -163,7 +163,7 @@ static void say_unmatched(void *context, const char *pattern, enum trace_result 
                     why);
 }
 
-static void say_never(void *context, const char *patterns, const char *why)
+static void say_unsatisfiable(void *context, const char *patterns, const char *why)
 {
     say_unmatched(context, patterns, TRACED_NOTHING, why);
 }
@@ -174,11 +174,11 @@ static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
     int r = drain_open(&trace_call_reader, s, jni, why);
     if (r == 0)
         r = apply(jni, false, why);
-    if (r >= 0 && method_trace.live && any_never_fits(jni, why))
+    if (r >= 0 && method_trace.live && any_is_unsatisfiable(jni, why))
         return -EINVAL;
     if (r >= 0 && method_trace.live) {
         trace_each_unmatched(jni, NULL, say_unmatched, s);
-        trace_each_never(jni, FIT_NOW, true, say_never, s);
+        trace_each_unsatisfiable(jni, FIT_NOW, true, say_unsatisfiable, s);
         instrument_lose_running(s->out.jfr, jni, LOSS_TRACE_RUNNING, is_traced);
     }
     return r;
@@ -401,7 +401,7 @@ static int add_patterns(struct session *s, JNIEnv *jni, const char *list, const 
     r = replace(jni, patterns, &before, why);
     if (r >= 0 && rule)
         trace_fit_classes(jni, (unsigned)rule, FIT_NOW);
-    if (r >= 0 && rule && trace_never_fits((unsigned)rule, why)) {
+    if (r >= 0 && rule && trace_is_unsatisfiable((unsigned)rule, why)) {
         r = replace(jni, before, &before, why);
         r = MIN(r, 0) ?: -EINVAL;
     }
@@ -409,7 +409,7 @@ static int add_patterns(struct session *s, JNIEnv *jni, const char *list, const 
     if (r >= 0) {
         trace_hidden_count(jni);
         say_replaced(s, &before);
-        trace_each_never(jni, FIT_NOW, true, say_never, s);
+        trace_each_unsatisfiable(jni, FIT_NOW, true, say_unsatisfiable, s);
     }
     trace_patterns_release(&before);
     return r;
@@ -505,16 +505,16 @@ static void report_never(struct session *s, JNIEnv *jni)
     uint64_t now = now_ns();
     if (method_trace.rules.n <= 1)
         return;
-    if (method_trace.never_changed != changed) {
-        method_trace.never_changed = changed;
-        method_trace.never_wait_ns = NS_PER_SECOND;
-    } else if (now < method_trace.never_due_ns) {
+    if (method_trace.fit_changed != changed) {
+        method_trace.fit_changed = changed;
+        method_trace.fit_wait_ns = NS_PER_SECOND;
+    } else if (now < method_trace.fit_due_ns) {
         return;
     } else {
-        method_trace.never_wait_ns *= 2;
+        method_trace.fit_wait_ns *= 2;
     }
-    method_trace.never_due_ns = now + method_trace.never_wait_ns;
-    trace_each_never(jni, FIT_EARLY, true, report_unmatched, s);
+    method_trace.fit_due_ns = now + method_trace.fit_wait_ns;
+    trace_each_unsatisfiable(jni, FIT_EARLY, true, report_unmatched, s);
 }
 
 static void trace_drain(struct session *s, JNIEnv *jni)
@@ -543,7 +543,7 @@ static void write_unmatched(void *context, const char *pattern, enum trace_resul
     jfr_commit(&e);
 }
 
-static void write_never(void *context, const char *patterns, const char *why)
+static void write_unsatisfiable(void *context, const char *patterns, const char *why)
 {
     write_unmatched(context, patterns, TRACED_NOTHING, why);
 }
@@ -553,7 +553,7 @@ static void trace_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     if (reason == DUMP_REQUEST)
         return;
     trace_each_unmatched(jni, NULL, write_unmatched, s->out.jfr);
-    trace_each_never(jni, FIT_END, false, write_never, s->out.jfr);
+    trace_each_unsatisfiable(jni, FIT_END, false, write_unsatisfiable, s->out.jfr);
 }
 
 static void trace_status(struct session *s, struct buf *out)
@@ -589,7 +589,7 @@ const struct capture capture_method_trace = {
     .start = trace_start,
     .begin = trace_begin,
     .shut = drain_shut,
-    .floods = drain_floods,
+    .overloaded = drain_is_overloaded,
     .stop = trace_stop,
     .release = trace_release,
     .flush = trace_drain,

@@ -131,7 +131,7 @@ bool trace_fits_nothing_loaded(JNIEnv *jni, unsigned i, struct buf *why)
     return nothing;
 }
 
-bool trace_never_fits(unsigned i, struct buf *why)
+bool trace_is_unsatisfiable(unsigned i, struct buf *why)
 {
     pthread_mutex_lock(&method_trace.lock);
     const struct trace_rule *rule = &method_trace.rules.of[i];
@@ -159,8 +159,8 @@ void trace_report_rule(unsigned i, const char *why, trace_report *f, void *conte
  * The same for each pattern separately, because the condition may suit only the methods of the
  * others.
  */
-static void each_pattern_never(JNIEnv *jni, unsigned i, enum fit_when when, bool unreported,
-                               trace_report *f, void *context)
+static void each_unsatisfiable_pattern(JNIEnv *jni, unsigned i, enum fit_when when, bool unreported,
+                                       trace_report *f, void *context)
 {
     struct trace_patterns *patterns = &method_trace.rules.patterns;
     const char *p = patterns->list;
@@ -178,18 +178,18 @@ static void each_pattern_never(JNIEnv *jni, unsigned i, enum fit_when when, bool
     }
 }
 
-void trace_each_never(JNIEnv *jni, enum fit_when when, bool unreported, trace_report *f,
-                      void *context)
+void trace_each_unsatisfiable(JNIEnv *jni, enum fit_when when, bool unreported, trace_report *f,
+                              void *context)
 {
     for (unsigned i = 1; i < method_trace.rules.n; i++) {
         _cleanup_(buf_release) struct buf why = BUF(16384);
         if (unreported && method_trace.rules.of[i].reported)
             continue;
         trace_fit_classes(jni, i, when);
-        if (trace_never_fits(i, &why))
+        if (trace_is_unsatisfiable(i, &why))
             trace_report_rule(i, buf_str(&why), f, context);
         else
-            each_pattern_never(jni, i, when, unreported, f, context);
+            each_unsatisfiable_pattern(jni, i, when, unreported, f, context);
     }
 }
 

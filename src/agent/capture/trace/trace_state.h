@@ -52,8 +52,8 @@ extern struct method_trace {
      * when conditions are next compared with the loaded classes, and the interval until the time
      * after that; in ns
      */
-    uint64_t never_due_ns, never_wait_ns;
-    unsigned never_changed;
+    uint64_t fit_due_ns, fit_wait_ns;
+    unsigned fit_changed;
     /* patterns are being added whose condition may still be refused; for the agent's thread */
     bool trying;
     struct open_threads open;
@@ -98,7 +98,7 @@ bool trace_fits_nothing_loaded(JNIEnv *jni, unsigned i, struct buf *why);
  * Returns true when no call of any method found for rule i can meet the condition. Then *why
  * explains it for one of the methods.
  */
-bool trace_never_fits(unsigned i, struct buf *why);
+bool trace_is_unsatisfiable(unsigned i, struct buf *why);
 
 typedef void trace_report(void *context, const char *pattern, const char *why);
 
@@ -109,5 +109,5 @@ void trace_report_rule(unsigned i, const char *why, trace_report *f, void *conte
  * pattern none of whose methods can meet it, and the reason. unreported: only those for which this
  * was not done before.
  */
-void trace_each_never(JNIEnv *jni, enum fit_when when, bool unreported, trace_report *f,
-                      void *context);
+void trace_each_unsatisfiable(JNIEnv *jni, enum fit_when when, bool unreported, trace_report *f,
+                              void *context);

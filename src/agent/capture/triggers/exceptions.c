@@ -152,7 +152,7 @@ bool exception_class_seen(int counter)
     return counter < 0 || atomic_load(&alarms.seen[counter]);
 }
 
-bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *why)
+bool exception_is_unsatisfiable(JNIEnv *jni, int counter, const char *tense, struct buf *why)
 {
     if (counter < 0)
         return false;

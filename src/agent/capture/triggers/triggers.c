@@ -248,13 +248,13 @@ static bool exception_is_reported(const struct trigger *t)
  * class of the name is loaded, such as "was loaded" at the end of a recording. Returns whether the
  * class is loaded and is not an exception.
  */
-static bool say_never(JNIEnv *jni, struct buf *ret, struct trigger *t, const char *tense)
+static bool say_unsatisfiable(JNIEnv *jni, struct buf *ret, struct trigger *t, const char *tense)
 {
     for (int i = 0; i < t->condition->logic.count; i++) {
         _cleanup_(buf_release) struct buf why = BUF(4096);
         if (t->condition->logic.nodes[i].kind != LOGIC_TEST ||
             t->condition->tests[i].measure != MEASURE_EXCEPTION || t->tests[i].is_other_reported ||
-            !exception_never(jni, t->tests[i].counter, tense, &why))
+            !exception_is_unsatisfiable(jni, t->tests[i].counter, tense, &why))
             continue;
         buf_printf(ret, "on=%s: %s", t->text, buf_str(&why));
         t->tests[i].is_other_reported = exception_is_other(t->tests[i].counter);
@@ -314,7 +314,8 @@ static void report_others(struct session *s, JNIEnv *jni, struct trigger *t)
     for (int i = 0; i < t->condition->logic.count; i++)
         if (t->condition->logic.nodes[i].kind == LOGIC_TEST && !t->tests[i].is_other_reported &&
             t->condition->tests[i].measure == MEASURE_EXCEPTION &&
-            exception_is_other(t->tests[i].counter) && say_never(jni, &note, t, "is loaded"))
+            exception_is_other(t->tests[i].counter) &&
+            say_unsatisfiable(jni, &note, t, "is loaded"))
             session_report(s, "%s", buf_str(&note));
 }
 
@@ -358,7 +359,7 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
     r = measures_begin(t, s, jni, why);
     _cleanup_(buf_release) struct buf note = BUF(4096);
     bool later = vm.late || s->running;
-    bool other = r == 0 && say_never(jni, &note, t, "is loaded so far");
+    bool other = r == 0 && say_unsatisfiable(jni, &note, t, "is loaded so far");
     if (other && later) {
         buf_bytes(why, note.data, note.len);
         measures_end(t, jni);
@@ -432,7 +433,7 @@ static void report_triggers(struct session *s, JNIEnv *jni)
         if (!atomic_load(&t->active))
             continue;
         bool is_there = firings_last(t, file, error);
-        say_never(jni, &note, t, "was loaded");
+        say_unsatisfiable(jni, &note, t, "was loaded");
         if (note.len)
             session_report(s, "%s", buf_str(&note));
         if (file[0])

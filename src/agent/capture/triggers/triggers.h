@@ -121,7 +121,7 @@ bool exception_class_seen(int counter);
  * If so, `why` receives a sentence with the class that may be meant. tense: how the sentence says
  * that no such class is loaded ("is loaded so far").
  */
-bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *why);
+bool exception_is_unsatisfiable(JNIEnv *jni, int counter, const char *tense, struct buf *why);
 /* Returns whether objects of the class turned out not to be exceptions. Does not use JNI. */
 bool exception_is_other(int counter);
 void exception_counters_stop(JNIEnv *jni);

@@ -313,9 +313,9 @@ void collections_count(void)
     all.counted_before = collections_counted();
 }
 
-void collections_compare(struct jfr_writer *w, uint64_t counted, uint64_t may_come)
+void collections_compare(struct jfr_writer *w, uint64_t counted, uint64_t may_arrive)
 {
-    uint64_t seen = all.pauses + all.pauses_lost + may_come, n = counted - MIN(counted, seen);
+    uint64_t seen = all.pauses + all.pauses_lost + may_arrive, n = counted - MIN(counted, seen);
     all.pauses_lost += n;
     jfr_lose_since(w, LOSS_VM_PAUSES, n);
 }

@@ -62,10 +62,10 @@ void collections_count(void);
 /* Returns how many pauses the VM has counted since then; it counts a pause when it begins. */
 uint64_t collections_counted(void);
 /*
- * Reports collections for which the log had no line as lost, except for `may_come` lines that may
+ * Reports collections for which the log had no line as lost, except for `may_arrive` lines that may
  * still arrive.
  */
-void collections_compare(struct jfr_writer *w, uint64_t counted, uint64_t may_come);
+void collections_compare(struct jfr_writer *w, uint64_t counted, uint64_t may_arrive);
 
 struct collection {
     uint32_t id;
