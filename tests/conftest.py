@@ -250,7 +250,7 @@ LONGEST = (
     "test_attach_hard",
     "test_trace",
     "test_span",
-    "test_told",
+    "test_reports",
     "test_threads",
     "test_budget",
     "test_jvmpi",

@@ -133,7 +133,7 @@ class Text:
             )
             assert (
                 rows[-1].trace in self.traces
-            ), f"trace {rows[-1].trace} is not told before its table"
+            ), f"trace {rows[-1].trace} is not reported before its table"
         assert [r.rank for r in rows] == list(range(1, len(rows) + 1))
         self.ranked[title].append(rows)
         self.totals[title].append(total)

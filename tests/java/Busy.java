@@ -10,12 +10,12 @@ public class Busy {
         return x;
     }
 
-    /** How much CPU time each thread uses here at least, ns; the bean that tells. */
+    /** How much CPU time each thread uses here at least, in ns, and the bean that measures it. */
     static long least;
     static java.lang.management.ThreadMXBean bean;
 
     static void loop(long until) {
-        // The main thread has started the VM before.
+        // Only the CPU time from here on counts: the main thread has started the VM before.
         long enough = least > 0 ? bean.getCurrentThreadCpuTime() + least : 0;
         while (System.nanoTime() < until || least > 0 && bean.getCurrentThreadCpuTime() < enough)
             sink += work(100_000);

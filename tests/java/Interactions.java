@@ -4,14 +4,14 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Every interaction of two threads once or more: start, join, notify, notifyAll, a monitor handed over, an interrupt, an unpark; and
- * a wait that runs out. Who waits is known to wait when it is woken.
+ * a wait that runs out. A thread is woken only after it has been seen waiting.
  */
 public class Interactions {
     static final Object one = new Object(), all = new Object(), held = new Object(), never = new Object();
 
     static volatile Thread joined;
 
-    /** Ends when main waits for its end: a thread that has ended is not waited for. */
+    /** Starts a thread that ends once main waits for its end, because a join of a thread that has ended is no interaction. */
     static Thread start(ThreadGroup group, String name, Runnable body) {
         Thread main = Thread.currentThread();
         Thread t = new Thread(group, () -> {
@@ -54,14 +54,14 @@ public class Interactions {
         }
         join(notified);
 
-        Thread[] crowd = new Thread[3];
-        for (int i = 0; i < crowd.length; i++)
-            crowd[i] = start(waiters, "crowd-" + i, () -> await(all));
-        until(Thread.State.WAITING, crowd);
+        Thread[] awaiting = new Thread[3];
+        for (int i = 0; i < awaiting.length; i++)
+            awaiting[i] = start(waiters, "awaiting-" + i, () -> await(all));
+        until(Thread.State.WAITING, awaiting);
         synchronized (all) {
             all.notifyAll();
         }
-        for (Thread t : crowd)
+        for (Thread t : awaiting)
             join(t);
 
         Thread interrupted = start(others, "interrupted", () -> await(never));

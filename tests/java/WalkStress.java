@@ -215,11 +215,11 @@ public class WalkStress {
         for (Job j : new Job[] {WalkStress::unload, WalkStress::exceptions, WalkStress::recursion, WalkStress::natives, WalkStress::streams, WalkStress::virtual})
             jobs.add(start(j));
         while (System.currentTimeMillis() < end) {
-            List<Thread> crowd = new ArrayList<>();
+            List<Thread> sleepers = new ArrayList<>();
             for (int i = 0; i < threads && System.currentTimeMillis() < end; i++)
-                crowd.add(start(WalkStress::sleeper));
+                sleepers.add(start(WalkStress::sleeper));
             Thread.sleep(Math.max(1, Math.min(1500, end - System.currentTimeMillis())));
-            for (Thread t : crowd)
+            for (Thread t : sleepers)
                 t.join();
         }
         stop = true;

@@ -7,8 +7,8 @@ import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { faults, folder, java, jvmscope, launch, open, serve } from "./lab.mjs";
 
-const recording = join(folder, "doings.jfr");
-const html = join(folder, "doings.html");
+const recording = join(folder, "activity.jfr");
+const html = join(folder, "activity.html");
 const without = join(folder, "without.html");
 let browser;
 let server;
@@ -16,7 +16,7 @@ let served;
 let vm;
 
 before(async () => {
-  const { command, classes } = java("VmDoings", "Interactions");
+  const { command, classes } = java("VmActivity", "Interactions");
   jvmscope(
     "run",
     "--threads",
@@ -29,7 +29,7 @@ before(async () => {
     "-Xmx64m",
     "-cp",
     classes,
-    "VmDoings",
+    "VmActivity",
     "1",
   );
   jvmscope(

@@ -400,10 +400,10 @@ test("a timeout is a box with its stack; a notifyAll has its stack and whom it w
   assert.match(await page.textContent(".woken h3"), /Woke 3 threads/);
   assert.deepEqual(
     (await page.$$eval(".woken button", (list) => list.map((b) => b.textContent))).sort(),
-    ["crowd-0", "crowd-1", "crowd-2"],
+    ["awaiting-0", "awaiting-1", "awaiting-2"],
   );
-  await page.click(".woken button:has-text('crowd-1')");
-  await page.waitForSelector(".details h3:has-text('crowd-1:')");
+  await page.click(".woken button:has-text('awaiting-1')");
+  await page.waitForSelector(".details h3:has-text('awaiting-1:')");
   assert.match(await page.textContent(".details"), /notifyAll by main/);
   assert.deepEqual(page.problems, []);
 });
@@ -426,7 +426,7 @@ test("rows are grouped by thread group, or not", async () => {
       .split("\n[")[0]
       .split("\n");
   // In the order in which they began to run, which is not that in which they were started.
-  assert.deepEqual(of("waiters").sort(), ["crowd-0", "crowd-1", "crowd-2", "notified"]);
+  assert.deepEqual(of("waiters").sort(), ["awaiting-0", "awaiting-1", "awaiting-2", "notified"]);
   assert.deepEqual(of("others").sort(), ["blocked", "interrupted", "parked"]);
   assert.ok(of("main").includes("main"));
   await page.locator(".rows canvas").focus();

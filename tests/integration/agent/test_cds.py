@@ -224,12 +224,12 @@ def test_a_vm_that_makes_an_archive_keeps_it(jdk, jvmscope, tmp_path):
             assert checked.returncode == 0 and re.search(
                 rf"record +yes: .*change classes are refused.*-XX:{flag}\)", checked.stdout
             ), checked
-        told = [jvmscope("attach", *words, java.pid).stderr for words in attach]
+        reported = [jvmscope("attach", *words, java.pid).stderr for words in attach]
         _, errors = java.communicate(timeout=120)
         assert java.returncode == 0, errors
         used = jdk.run("java", *use, "-cp", tmp_path / "b.jar", "Busy", "0.1")
         assert used.returncode == 0, used.stderr
-        return told or errors
+        return reported or errors
 
     out = tmp_path / "x.jfr"
     options = (["--threads"], ["--requests"], ["--cpu=times"], ["--exceptions"], ["--cpu"])

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exhausted memory: whoever waits for it leaves the VM's log, and so the program's output, as it is."""
+"""Exhausted memory: waiting for it does not change the VM's log, and therefore not the program's
+output.
+"""
 import re
 import subprocess
 

@@ -239,7 +239,9 @@ def test_what_hangs_explains_itself(jdk, capsys):
     """
     with pytest.raises(subprocess.TimeoutExpired):
         jdk.java("Busy", 60, timeout=lab.Program.USUAL)
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
     assert (
-        re.search(r"^\d+ VM Thread: S ", told, re.M) and "VMThread::" in told and "Busy 60" in told
-    ), told[:2000]
+        re.search(r"^\d+ VM Thread: S ", reported, re.M)
+        and "VMThread::" in reported
+        and "Busy 60" in reported
+    ), reported[:2000]

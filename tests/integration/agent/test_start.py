@@ -144,12 +144,12 @@ def fail_at_start_up(jdk, folder, words, captures):
                 step,
                 done,
             )
-            told = [
+            reported = [
                 l
                 for l in done.stderr.splitlines()
                 if l.startswith("hprof: ") and ("cannot" in l or "nothing is recorded" in l)
             ]
-            assert told or refused, (capture, step, done.stderr)
+            assert reported or refused, (capture, step, done.stderr)
         assert done.returncode == 0 and "nothing is recorded" not in done.stderr, (
             capture,
             done.stderr,

@@ -127,9 +127,9 @@ def test_the_last_seconds_are_exact(jdk, folder):
         target=take, args=("--last", "1s", "-o", folder / "other.jfr", process.pid)
     )
     other.start()
-    told = take("--last", "2s", "-o", live, process.pid)
+    reported = take("--last", "2s", "-o", live, process.pid)
     other.join()
-    assert "(2.00 s)" in told and "goes on" in told
+    assert "(2.00 s)" in reported and "goes on" in reported
     assert_exact(live, steps.done)
     assert_exact(folder / "other.jfr", steps.done)
     start, end = window(live)
@@ -173,9 +173,11 @@ def test_the_last_seconds_are_exact(jdk, folder):
     process.kill()
     process.wait()
     steps.reader.join()
-    told = take("--last", "1s", "-o", dead, ring)
+    reported = take("--last", "1s", "-o", dead, ring)
     take("-o", whole, ring)
-    assert "never ended" not in told, "dump says what it holds; readers tell that it was not ended"
+    assert (
+        "never ended" not in reported
+    ), "dump says what it holds; readers tell that it was not ended"
     assert_exact(dead, steps.done)
     # The part is exact to the event: it has what ended in that time, and nothing else.
     start, end = window(dead)
@@ -232,10 +234,13 @@ def test_a_running_vm_goes_on_recording(steps, folder):
     begun = attach(pid, "--keep", "1m", "--max-size", "4M", "-o", ring)
     assert ring.stat().st_size <= 4 << 20 and ring.stat().st_mode & 0o777 == 0o600
     steps.wait(30)
-    told = take("-o", part, pid)
+    reported = take("-o", part, pid)
     assert_exact(part, steps.done, begun)
-    told = take("--last", "1h", "-o", part, pid)
-    assert re.search(r"the ring goes back \S+ \S+, not 1 h", told) or "the ring goes back" in told
+    reported = take("--last", "1h", "-o", part, pid)
+    assert (
+        re.search(r"the ring goes back \S+ \S+, not 1 h", reported)
+        or "the ring goes back" in reported
+    )
     needs = lab.jvmscope("dump", "--last", "1s", pid)
     assert needs.returncode == 1 and "-o FILE.jfr" in needs.stderr
     before = list(steps.done)
@@ -390,8 +395,8 @@ def test_requests_of_the_last_seconds(jdk, folder):
     surely = [a for a in asked if a[0] > start + slack and a[1] < end - slack]
     maybe = [a for a in asked if a[1] > start - slack]
     assert len(surely) <= len(found) <= len(maybe) <= 7
-    told = lab.read_json("requests", "--json", part)
-    assert sum(name["count"] for name in told["requests"]) == len(found), told
+    reported = lab.read_json("requests", "--json", part)
+    assert sum(name["count"] for name in reported["requests"]) == len(found), reported
     process.kill()
     process.wait()
     take("-o", part, ring)
@@ -549,8 +554,8 @@ def test_the_ring_outlives_its_vm(jdk, end, folder):
         if since * 10**6 > begin:
             assert any(since - 2 <= ns // 10**6 <= to + 2 for ns in starts), (n, since, to)
     assert end >= max(starts), "it goes to the last instant"
-    told = lab.jvmscope("threads", "summary", part)
-    assert told.returncode == 0 and "never ended" in told.stderr
+    reported = lab.jvmscope("threads", "summary", part)
+    assert reported.returncode == 0 and "never ended" in reported.stderr
 
 
 @pytest.mark.jdks(8, 17, 25)

@@ -600,12 +600,12 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
 
     lab.wait_for(has_ended, 60, "its end")
     time.sleep(0.3)  # a second report would arrive in the next round
-    told = triggers_of(pid)["request > 300ms"]
+    stated = triggers_of(pid)["request > 300ms"]
     assert (
-        told["fired"] == 1
-        and told["held_back"] == 0
-        and "Triggers.hold, which goes on" in told["measured"]
-    ), told
+        stated["fired"] == 1
+        and stated["held_back"] == 0
+        and "Triggers.hold, which goes on" in stated["measured"]
+    ), stated
     assert triggers_of(pid)["request(Triggers.hold) > 1h"]["fired"] == 0
 
     done = lab.jvmscope(
@@ -1026,11 +1026,11 @@ def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
             and "no class java.util.Map.Entry is loaded so far, but java.util.Map$Entry is\n"
             in done.stderr
         ), done.stderr
-        told = lab.output("status", pid)
+        stated = lab.output("status", pid)
         assert (
-            "exception java.lang.String" not in told
-            and "note             --on=exception com.shop.Nosuch: no class" in told
-        ), told
+            "exception java.lang.String" not in stated
+            and "note             --on=exception com.shop.Nosuch: no class" in stated
+        ), stated
     finally:
         program.process.kill()
         program.process.communicate()

@@ -431,7 +431,7 @@ def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope,
             )
             assert (
                 status["instrument.left.native"] > 100
-            ), "what stays as it was is told of, in classes that nobody changes too"
+            ), "methods that stay unchanged are counted, also in classes that nothing else changes"
             assert jvmscope("stop", server.pid).returncode == 0
             assert jvmscope("attach", capture, "-o", tmp_path / "y.jfr", server.pid).returncode == 0
             again = parsed_by_the_vm(log)

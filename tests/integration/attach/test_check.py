@@ -335,8 +335,8 @@ def test_what_is_left_out_of_lists_is_told(jdk, tmp_path, right, prefix):
     note = rf"jvmscope: note: (\d+) Java processe?s? of others cannot be inspected and (is|are) left out: {right}"
     for words in (["list"], ["list", "--json"], ["attach", "--match", name]):
         done = ask(*words)
-        [told] = re.findall(note, done.stderr)
-        assert int(told[0]) >= 1, done
+        [reported] = re.findall(note, done.stderr)
+        assert int(reported[0]) >= 1, done
     assert done.returncode == 1 and "no VM" in done.stderr
     vms = {vm["pid"]: vm for vm in json.loads(ask("list", "--json").stdout)}
     vm = vms[process.pid]

@@ -42,7 +42,7 @@ class Program:
             words,
             done,
         )
-        # A refusal is told in words, not by names of JVM TI.
+        # A refusal is described in words, not by names of JVM TI.
         assert not re.search(r"\b[A-Z]{2,}(_[A-Z]+)+|\bcan_\w+|error \d", done.stderr), done.stderr
         return done.stderr
 

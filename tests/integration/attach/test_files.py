@@ -259,7 +259,7 @@ def test_the_agent_keeps_the_time_of_a_command_that_is_killed(vm, tmp_path, open
         assert lab.jvmscope("stop", "-o", folder / "fetched.jfr", process.pid).returncode == 0
         assert lab.jvmscope("report", folder / "fetched.jfr").returncode == 0
         nothing_is_left(process, f".java_pid{process.pid}")
-        assert lab.jvmscope("stop", process.pid).returncode == 1, "its end was told"
+        assert lab.jvmscope("stop", process.pid).returncode == 1, "its end was reported"
 
 
 @pytest.mark.jdks(17)

@@ -136,7 +136,7 @@ def box(jdk, tmp_path):
 
     def start(row, *jvm, seconds=60):
         arguments, before, inside, outside, _, _ = ROWS[row]
-        root, told, seccomp = lab.chroot(), tmp_path / f"told-{row}", tmp_path / "seccomp"
+        root, reported, seccomp = lab.chroot(), tmp_path / f"reported-{row}", tmp_path / "seccomp"
         seccomp.write_bytes(filter_without_perf())
         java = " ".join(
             map(
@@ -153,7 +153,7 @@ def box(jdk, tmp_path):
                 ],
             )
         )
-        with open(told, "wb") as info, open(seccomp, "rb") as rules:
+        with open(reported, "wb") as info, open(seccomp, "rb") as rules:
             arguments = [rules.fileno() if a == SECCOMP else a for a in arguments]
             command = [
                 *outside,
@@ -195,13 +195,13 @@ def box(jdk, tmp_path):
             )
         started.append(process)
         assert process.stdout.readline() == "ready\n", process.stderr.read()
-        return json.loads(told.read_text())["child-pid"]
+        return json.loads(reported.read_text())["child-pid"]
 
     yield start
-    for told in tmp_path.glob("told-*"):
-        if told.stat().st_size:
+    for reported in tmp_path.glob("reported-*"):
+        if reported.stat().st_size:
             os.kill(
-                json.loads(told.read_text())["child-pid"], signal.SIGKILL
+                json.loads(reported.read_text())["child-pid"], signal.SIGKILL
             )  # the container's first process, and all in it
     for process in started:
         process.kill()

@@ -17,7 +17,7 @@ FLAGS = [
     "-XX:+BytecodeVerificationRemote",
     "-Xmx1g",
 ]
-# No holds of the classes are searched for, but the probes are inserted all the same.
+# locks= names a class that does not exist: no holds are recorded, but the probes are inserted.
 PROBES = {
     "times": "cpu=times",
     "elapsed": "cpu=times,clock=elapsed",

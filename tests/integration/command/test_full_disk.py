@@ -165,13 +165,13 @@ def test_what_lost_sums_held_is_reported(jdk, tmp_path):
         <= sum(e["count"] for e in counts) + held["exceptions", "counts", "exceptions"]
         < 31 + 1000
     )
-    told = lab.jvmscope("report", out).stderr
+    reported = lab.jvmscope("report", out).stderr
     assert re.search(
         r"alloc: \d+ sites? with %d objects and %d bytes w(as|ere) lost between"
         % (held["alloc", "sites", "objects"], held["alloc", "sites", "bytes"]),
-        told,
-    ), told
-    assert not re.search(r"alloc: \d+ (objects|bytes)", told)
+        reported,
+    ), reported
+    assert not re.search(r"alloc: \d+ (objects|bytes)", reported)
 
 
 @pytest.mark.jdks(17)
@@ -428,10 +428,10 @@ def test_each_call_that_fails_is_told_or_changes_nothing(recording, tmp_path, wo
             complete = out.exists() and out.read_bytes() == whole
             if done.returncode == 0 and complete:
                 continue
-            told = done.returncode == 1 and (
+            reported = done.returncode == 1 and (
                 not done.stderr and "write(2" in injected[0] or len(done.stderr.splitlines()) == 1
             )
-            if not told or (out.exists() and not printed):
+            if not reported or (out.exists() and not printed):
                 wrong.append((injected[0], done, complete))
     assert failed >= 4 and not wrong, wrong
 

@@ -205,10 +205,13 @@ def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
         assert ESCAPE in texts[("list",)], "its command line has one"
     finally:
         program.stdin.close()
-        told = program.stderr.read()
+        reported = program.stderr.read()
         program.wait(timeout=60)
     # "Picked up JAVA_TOOL_OPTIONS" is the VM's own.
-    shown(["run"], b"\n".join(line for line in told.split(b"\n") if line.startswith(b"jvmscope: ")))
+    shown(
+        ["run"],
+        b"\n".join(line for line in reported.split(b"\n") if line.startswith(b"jvmscope: ")),
+    )
     store = f"sqlite:{tmp_path / 'fleet.db'}"
     with fleet_lab.collector(tmp_path, store=store) as c:
         for version in "12":

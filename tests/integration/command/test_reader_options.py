@@ -154,8 +154,8 @@ def test_words_about_values_name_what_differs():
     assert "--label=a=c: the key is given twice" in said, said
 
 
-def test_a_folder_that_is_not_there_is_said_before_the_program_starts(tmp_path):
-    """A script that ran java used to start and then end with the agent's message."""
+def test_a_missing_folder_is_reported_before_the_program_starts(tmp_path):
+    """Previously a script that ran java started, and then ended with the agent's message."""
     for program in ("java", "sh"):
         code, out, said = run(
             "run", "-o", tmp_path / "no" / "x.jfr", "--", program, "-c", "echo started"
@@ -230,10 +230,10 @@ class Verb:
         operands = [] if given & {"--all", "--match"} else self.operands
         code, out, said = run(*self.words, *words, *completing, *operands)
         assert code in (1, 2, 127) and out == "", (self.name, words, code, out, said)
-        told = said.startswith(f"jvmscope: {self.name}: ") or said.startswith(
+        reported = said.startswith(f"jvmscope: {self.name}: ") or said.startswith(
             f"jvmscope: {self.words[0]}: "
         )
-        return said if code == 2 and told else None
+        return said if code == 2 and reported else None
 
 
 # By the word that the help shows for a value: a valid value, wrong ones, and values at the limits,

@@ -45,8 +45,8 @@ def test_run_records_and_leaves_the_program_alone(jdk, tmp_path):
     assert got["interval_ns"] == 10_000_000
     only = samples(out, "--thread", "busy-1")
     assert 7 < only["total"] < got["total"]
-    # How large a share of the whole the VM's start is depends on how busy the machine is; a thread
-    # that only works has no such part.
+    # The share of the VM's start depends on the load of the machine. A thread that only runs the
+    # loop has no such part.
     whole, own = (
         next(m["self"] for m in found["methods"] if m["method"] == "Busy.work")
         for found in (got, only)
@@ -158,7 +158,7 @@ NAMES_SOMETHING = (
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_what_an_option_names_and_is_not_there_is_a_failure_of_its_own(jdk, tmp_path):
+def test_an_option_that_names_nothing_in_the_program_is_a_failure(jdk, tmp_path):
     """Unless the program has failed: its exit status is passed on. If a call was not made or no
     condition held, that is not a failure.
     """
@@ -193,7 +193,7 @@ def test_what_attach_names_and_is_not_there_is_a_failure_as_in_run(jdk, tmp_path
             out.unlink(missing_ok=True)
             done = lab.jvmscope("attach", "-t", "500ms", *words, *more, "-o", out, process.pid)
             assert done.returncode == status and out.exists(), (words, done.stderr)
-        # Without a time it is `stop` that knows; a dump may come too early.
+        # Without a time limit `stop` reports what is missing; `dump` may run too early to know it.
         for stop in ((), ("-o", tmp_path / "s.jfr")):
             done = lab.jvmscope("attach", *words, "-o", tmp_path / "m.jfr", process.pid)
             assert done.returncode == 0, done.stderr
@@ -231,8 +231,10 @@ def scaled(size):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_wrote_has_the_size_of_the_file_and_says_what_it_replaced(jdk, tmp_path):
-    """A file that holds something; an empty one, as mktemp makes, is not worth a word."""
+def test_the_message_has_the_size_of_the_file_and_whether_it_replaced_one(jdk, tmp_path):
+    """The command reports that it replaced a file that has content. An empty file, as mktemp makes
+    it, is not mentioned.
+    """
     process = jdk.start_java("Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
     again = "in place of an older file"
@@ -265,7 +267,7 @@ def test_wrote_has_the_size_of_the_file_and_says_what_it_replaced(jdk, tmp_path)
     wrote(tmp_path / "d.jfr", "dump", "-o", tmp_path / "d.jfr", pid)
     done = lab.jvmscope("stop", "-o", tmp_path / "d.jfr", pid)
     assert done.returncode == 0 and f"){' ' + again};" in done.stderr, done.stderr
-    # What this recording itself has written is nothing older.
+    # A file that this recording itself has written is not an older file.
     begun = lab.jvmscope("attach", "-o", tmp_path / "o.jfr", pid).stderr
     assert f"recording to {tmp_path}/o.jfr {again};" in begun, begun
     assert again not in lab.jvmscope("stop", "-o", tmp_path / "o.jfr", pid).stderr
@@ -289,10 +291,10 @@ def test_equal_recordings_do_not_differ_and_a_ring_that_is_gone_is_not_named(jdk
     out, ring = tmp_path / "a.jfr", tmp_path / "r.ring"
     done = run(jdk, out, *busy(1, 2), flags=("--cpu", "--threads"))
     assert done.returncode == 0, done.stderr
-    told = lab.output("diff", out, out)
-    assert "  no difference: each method has the same share of both\n" in told, told
-    shares = [float(x) for x in re.findall(r"^ +\+0\.00 % +([\d.]+) %", told, re.M)]
-    assert len(shares) > 1 and shares == sorted(shares, reverse=True) and shares[0] > 0, told
+    stated = lab.output("diff", out, out)
+    assert "  no difference: each method has the same share of both\n" in stated, stated
+    shares = [float(x) for x in re.findall(r"^ +\+0\.00 % +([\d.]+) %", stated, re.M)]
+    assert len(shares) > 1 and shares == sorted(shares, reverse=True) and shares[0] > 0, stated
     ends = [
         lab.read_json("threads", "what-if", "--json", "--method", "*", *end, out)
         for end in (("--thread", "main"), ("--end", "main"))
@@ -377,7 +379,7 @@ def test_what_hprof_has_no_place_for_is_reported_before_the_program_runs(words, 
 
 @pytest.mark.parametrize("output", ["o.hprof", "o.hprof.txt", "o.jfr"])
 @pytest.mark.jdks(17)
-def test_an_output_that_takes_no_byte_is_not_reported_as_written(jdk, output, tmp_path):
+def test_an_output_that_cannot_be_written_is_not_reported_as_written(jdk, output, tmp_path):
     command = [
         "sh",
         "-c",

@@ -60,11 +60,11 @@ def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
     Only the time after the program has started counts, because the start-up time depends on the
     machine.
     """
-    methods, _, told = profile(jdk, tmp_path, "counted", ms=3000, options="depth=32")
+    methods, _, reported = profile(jdk, tmp_path, "counted", ms=3000, options="depth=32")
     share = methods["Hot.countedLoop"] / samples_below(
         (tmp_path / "out.txt").read_text(), "Hot.main"
     )
-    ratio = methods["Hot.countedLoop"] / (0.99 * told["loop_ns"] / 10e6)
+    ratio = methods["Hot.countedLoop"] / (0.99 * reported["loop_ns"] / 10e6)
     record_property("countedLoop", f"{share:.3f}")
     record_property("samples per interval", f"{ratio:.3f}")
     assert share >= 0.95
@@ -80,7 +80,7 @@ def test_inlined_method(jdk, tmp_path, record_property):
     millisecond, CPU timers one per tick.
     """
     options, ms = ("interval=1,timer=perf", 3500) if lab.perf_permitted() else ("interval=4", 14000)
-    methods, total, told = profile(
+    methods, total, reported = profile(
         jdk,
         tmp_path,
         "inlined",
@@ -90,9 +90,9 @@ def test_inlined_method(jdk, tmp_path, record_property):
     )
     of_hot = {name: n for name, n in methods.items() if name.startswith("Hot.")}
     share = of_hot["Hot.heavy"] / sum(of_hot.values())
-    record_property("heavy", f"{share:.3f}, by the program's clock {told['heavy']:.3f}")
-    assert abs(told["heavy"] - 0.76) <= 0.1
-    assert abs(share - told["heavy"]) <= 0.03
+    record_property("heavy", f"{share:.3f}, by the program's clock {reported['heavy']:.3f}")
+    assert abs(reported["heavy"] - 0.76) <= 0.1
+    assert abs(share - reported["heavy"]) <= 0.03
 
 
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
@@ -117,9 +117,9 @@ def test_deep_recursion(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_exceptions(jdk, tmp_path):
-    methods, total, told = profile(jdk, tmp_path, "exceptions", ms=1000)
+    methods, total, reported = profile(jdk, tmp_path, "exceptions", ms=1000)
     assert methods["java.lang.Throwable.fillInStackTrace"] / total >= 0.3
-    assert total >= 0.8 * told["cpu_ns"] / 10e6
+    assert total >= 0.8 * reported["cpu_ns"] / 10e6
 
 
 @pytest.mark.jdks(8, 17, 27)
@@ -127,8 +127,8 @@ def test_two_thousand_threads(jdk, tmp_path):
     """Twenty of 2,000 threads work, and all of their work is recorded, whatever it costs to start
     and end the others.
     """
-    methods, total, told = profile(jdk, tmp_path, "threads", 2000, ms=200)
-    assert 0.9 <= methods["Hot.countedLoop"] / (told["work_ns"] / 10e6) <= 1.1
+    methods, total, reported = profile(jdk, tmp_path, "threads", 2000, ms=200)
+    assert 0.9 <= methods["Hot.countedLoop"] / (reported["work_ns"] / 10e6) <= 1.1
 
 
 @pytest.mark.jdks(8, 27)
@@ -186,8 +186,8 @@ def test_tiny_methods_are_attributed(jdk, tmp_path, record_property):
 
 @pytest.mark.jdks(17)
 def test_asyncgetcalltrace_still_works(jdk, tmp_path):
-    methods, total, told = profile(jdk, tmp_path, "counted", ms=1500, options="walker=agct")
-    assert methods["Hot.countedLoop"] / (0.99 * told["loop_ns"] / 10e6) >= 0.93
+    methods, total, reported = profile(jdk, tmp_path, "counted", ms=1500, options="walker=agct")
+    assert methods["Hot.countedLoop"] / (0.99 * reported["loop_ns"] / 10e6) >= 0.93
 
 
 @pytest.mark.jdks(8, 17, 27)

@@ -107,7 +107,7 @@ def test_no_resonance(jdk, tmp_path):
         pytest.skip(NOT_PERMITTED)
     out = tmp_path / "out.jfr"
     done = jdk.java(
-        "Beats",
+        "Periodic",
         3000,
         2000,
         jvm=[jdk.agent(f"cpu=samples,interval=2,timer=perf,format=r,file={out}")],
@@ -118,7 +118,7 @@ def test_no_resonance(jdk, tmp_path):
     assert 0.9 <= int(re.search(r"CPU samples: (\d+),", text)[1]) / (cpu / 2e6) <= 1.1
     found = {
         m[2]: float(m[1])
-        for m in re.finditer(r"^ +[\d.]+ % +([\d.]+) % +\d+ +Beats\.(first|second)$", text, re.M)
+        for m in re.finditer(r"^ +[\d.]+ % +([\d.]+) % +\d+ +Periodic\.(first|second)$", text, re.M)
     }
     share = found["first"] / (found["first"] + found["second"])
     assert abs(share - first / (first + second)) <= 0.1

@@ -12,13 +12,13 @@ import lab
 
 @pytest.mark.jdks(8, 17, 25)
 def test_preempted_time_is_what_linux_counts(jdk, tmp_path):
-    check_crowd(jdk, tmp_path)
+    check_busy_threads(jdk, tmp_path)
 
 
 @pytest.mark.jdks(21, 25)
 def test_virtual_threads_lack_the_processor_that_their_carrier_lacks(jdk, tmp_path):
     carriers = 4 * os.cpu_count()
-    check_crowd(
+    check_busy_threads(
         jdk,
         tmp_path,
         "virtual",
@@ -29,22 +29,22 @@ def test_virtual_threads_lack_the_processor_that_their_carrier_lacks(jdk, tmp_pa
     )
 
 
-def check_crowd(jdk, tmp_path, *args, jvm=()):
+def check_busy_threads(jdk, tmp_path, *args, jvm=()):
     out = tmp_path / "out.jfr"
     done = jdk.java(
-        "Crowd",
+        "BusyThreads",
         *args,
         jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m", *jvm],
         timeout=120,
     )
     assert done.returncode == 0 and not done.stderr, done.stderr
-    crowd = {
+    busy = {
         name: [int(n) for n in numbers]
         for name, *numbers in (line.split() for line in done.stdout.splitlines())
     }
-    assert len(crowd) >= 4
+    assert len(busy) >= 4
     measured = 0
-    for name, (took, delay, cpu) in list(crowd.items()) if args else list(crowd.items())[:4]:
+    for name, (took, delay, cpu) in list(busy.items()) if args else list(busy.items())[:4]:
         shown = lab.jvmscope("threads", "critical-path", "--json", "--end", name, out)
         assert shown.returncode == 0, shown.stderr
         path = json.loads(shown.stdout)

@@ -226,11 +226,11 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
     assert sum(m["open_ns"] for m in times["methods"]) > 1_400_000_000  # both daemons
     assert sum(m["self_ns"] for m in times["methods"]) == times["total_ns"]
     text = lab.output("report", "--limit", "3", "--stacks", "0", out)
-    table, told = text.split("In calls that had not returned")
+    table, reported = text.split("In calls that had not returned")
     assert (
         "TimesOpen.works" in table
         and "TimesOpen.waitsForEver" not in table
-        and "TimesOpen.waitsForEver" in told
+        and "TimesOpen.waitsForEver" in reported
     ), text
     stacks = lab.output("report", "--limit", "1", "--stacks", "3", out).split("Hottest stacks")[1]
     assert "TimesOpen.works" in stacks and "TimesOpen.waitsForEver" not in stacks, stacks

@@ -55,7 +55,7 @@ def test_figures_of_the_vm_are_those_of_its_log(version, collector_name, tmp_pat
     jdk, out, log = lab.Jdk(version), tmp_path / "vm.jfr", tmp_path / "vm.log"
     logging = [f"-Xlog:gc=info:file={log}"] if version >= 9 else [f"-Xloggc:{log}", "-XX:+PrintGC"]
     done = jdk.java(
-        "VmDoings",
+        "VmActivity",
         "2",
         jvm=[
             jdk.agent(f"events=y,cpu=samples,format=r,file={out}"),
@@ -254,7 +254,7 @@ def test_metrics_have_gauges_of_each_vm(tmp_path, store):
     is over.
     """
     jdk, out = lab.Jdk(17), tmp_path / "vm.jfr"
-    done = jdk.java("VmDoings", "2", jvm=[jdk.agent(f"events=y,cpu=samples,format=r,file={out}")])
+    done = jdk.java("VmActivity", "2", jvm=[jdk.agent(f"events=y,cpu=samples,format=r,file={out}")])
     assert done.returncode == 0, done.stderr
     odd = 'sh"op\\'
     origins = [

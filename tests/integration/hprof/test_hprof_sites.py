@@ -500,19 +500,19 @@ def test_classes_that_are_unloaded(jdk, tmp_path):
     assert done.returncode == 0 and unloaded, done.stderr
     stream = hprofbinary.Stream()
     stream.feed((tmp_path / "s.hprof").read_bytes())
-    told, gone = set(), []
+    stated, gone = set(), []
     for r in stream.records:
         if r.tag in (0x02, 0x03):
             (serial,) = struct.unpack(">I", r.body[:4])
-            assert (serial in told) == (r.tag == 0x03), "told once before it goes"
-            told.add(serial)
+            assert (serial in stated) == (r.tag == 0x03), "reported once before it ends"
+            stated.add(serial)
             if r.tag == 0x03:
-                told.remove(serial)
+                stated.remove(serial)
                 gone.append(stream.classes[serial])
     # A class at the address of an earlier one of the same name is mistaken for it. Some VMs report
     # the last two later, from a thread of their own.
     assert int(unloaded[1]) >= 10 and set(gone) == {"Unload$Work"} and len(gone) >= 3
-    still = [c for serial, c in stream.classes.items() if serial in told and c == "Unload$Work"]
+    still = [c for serial, c in stream.classes.items() if serial in stated and c == "Unload$Work"]
     assert len(still) <= int(unloaded[2]) - int(unloaded[1]) + 2
 
 

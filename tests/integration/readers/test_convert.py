@@ -423,19 +423,19 @@ def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
     for extension in (*STACKS, *THREADS):
         other = tmp_path / f"x{extension}"
         done = lab.jvmscope("convert", out, "-o", other)
-        told = [
+        stated = [
             line.removeprefix(f"jvmscope: {other}: note: without ")
             for line in done.stderr.splitlines()
             if "note: without " in line
         ]
         # Short runs have little of this time; test_the_time_of_threads_without_samples_is_told
         # checks the amount.
-        assert any("threads that run no Java code" in line for line in told) == (
+        assert any("threads that run no Java code" in line for line in stated) == (
             extension in STACKS and extension not in (".html", ".jfr")
         )
-        told = [line for line in told if "threads that run no Java code" not in line]
+        stated = [line for line in stated if "threads that run no Java code" not in line]
         metrics = there if extension in (".collapsed", ".pb.gz", ".hprof", ".hprof.txt") else []
-        assert done.returncode == 0 and told == metrics + [
+        assert done.returncode == 0 and stated == metrics + [
             kind for kind, holds in KINDS.items() if extension not in holds
         ], (extension, done.stderr)
         if (
@@ -680,8 +680,8 @@ def test_run_says_what_its_output_has_no_place_for(jdk, tmp_path):
         "Busy",
         "1",
     )
-    told = [line for line in done.stderr.splitlines() if "note: without" in line]
-    assert done.returncode == 0 and told == [
+    stated = [line for line in done.stderr.splitlines() if "note: without" in line]
+    assert done.returncode == 0 and stated == [
         f"jvmscope: {tmp_path / 'run.pb.gz'}: note: without the counts of calls, which .html, .hprof.txt and .jfr hold"
     ], done.stderr
     # A plain file of samples has nothing else.
@@ -698,9 +698,9 @@ def test_run_says_what_its_output_has_no_place_for(jdk, tmp_path):
         "Busy",
         "1",
     )
-    told = [line for line in done.stderr.splitlines() if "without" in line]
+    stated = [line for line in done.stderr.splitlines() if "without" in line]
     assert (
-        done.returncode == 0 and len(told) == 1 and "threads that run no Java code" in told[0]
+        done.returncode == 0 and len(stated) == 1 and "threads that run no Java code" in stated[0]
     ), done.stderr
 
 

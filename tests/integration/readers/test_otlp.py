@@ -188,10 +188,10 @@ def test_ours_is_decoded_with_equal_totals(otlp, recording, tmp_path):
         == 0
     )
     data = decoded(otlp, out)
-    told = figures(recording)
+    reported = figures(recording)
     found = {kind: (p, rows) for kind, p, rows in profiles_of(data)}
     samples, rows = found["samples", "count", "cpu"]
-    assert sum(v for _, v, *_ in rows) == told["samples"][0] > 50
+    assert sum(v for _, v, *_ in rows) == reported["samples"][0] > 50
     assert (samples.period, len(samples.profile_id)) == (1000000, 16)
     assert all(
         samples.time_unix_nano <= t <= samples.time_unix_nano + samples.duration_nano + 10**9
@@ -200,10 +200,10 @@ def test_ours_is_decoded_with_equal_totals(otlp, recording, tmp_path):
     own = collections.Counter()
     for stack, value, *_ in rows:
         own[stack.split(";")[-1]] += value
-    assert {m: n for m, (n, _) in told["samples"][2].items() if n} == {
-        m: n for m, n in own.items() if m in told["samples"][2]
+    assert {m: n for m, (n, _) in reported["samples"][2].items() if n} == {
+        m: n for m, n in own.items() if m in reported["samples"][2]
     }
-    assert sum(v for _, v, *_ in found["alloc_space", "bytes", ""][1]) == told["allocations"][0]
+    assert sum(v for _, v, *_ in found["alloc_space", "bytes", ""][1]) == reported["allocations"][0]
     sites = report(recording)["allocations"]["sites"]
     assert sum(v for _, v, *_ in found["alloc_objects", "count", ""][1]) == sum(
         s["objects"] for s in sites
@@ -292,12 +292,12 @@ def test_requests_are_those_of_the_recording(recording, tmp_path):
 def test_what_was_written_is_read(recording, tmp_path):
     out = tmp_path / "r.otlp"
     assert lab.jvmscope("convert", "-o", out, recording).returncode == 0
-    told, again = figures(recording), figures(out)
+    reported, again = figures(recording), figures(out)
     # Holders of locks and exact times have their own tables; all metrics have the same here.
-    assert told == again
+    assert reported == again
     packed = tmp_path / "packed"
     packed.write_bytes(gzip.compress(out.read_bytes()))
-    assert figures(packed) == told
+    assert figures(packed) == reported
     done = lab.jvmscope("diff", "--json", recording, out)
     assert done.returncode == 0 and not re.search(r'"change":(?!0[,}])', done.stdout)
     part = tmp_path / "part.otlp"
@@ -419,11 +419,11 @@ def build(otlp, release, samples=None, by_index=False):
 def test_another_encoders_is_read_with_equal_totals(otlp, tmp_path, release, by_index):
     path = tmp_path / "other.otlp"
     path.write_bytes(build(otlp, release, by_index=by_index).SerializeToString())
-    told = figures(path)
+    reported = figures(path)
     methods = {"b.B.in": (8, 8), "b.B.run": (0, 8), "a.A.main": (4, 12)}
-    assert told["samples"] == (12, 0, methods)
+    assert reported["samples"] == (12, 0, methods)
     # Events without values count one byte each; those with values count as many as the values say.
-    assert told["allocations"] == (
+    assert reported["allocations"] == (
         3 + 9000,
         0,
         {"b.B.in": (5003, 5003), "b.B.run": (0, 5003), "a.A.main": (4000, 9003)},
@@ -608,12 +608,12 @@ def test_push_speaks_pyroscope(recording, tmp_path):
     sent = tmp_path / "sent.jfr"
     sent.write_bytes(gzip.decompress(parts["jfr"]))
     assert figures(sent) == figures(recording) and "labels" in parts
-    told = {}
+    reported = {}
     for path, headers, body, _ in got[1:]:
         one = tmp_path / "one.pb.gz"
         one.write_bytes(parts_of(headers, body)["profile"])
-        told.update(figures(one))
-    assert told == figures(recording)
+        reported.update(figures(one))
+    assert reported == figures(recording)
 
 
 def test_push_is_tried_again_when_the_server_is_busy(recording):

@@ -361,8 +361,8 @@ def test_calls_are_there_or_said_to_be_lost(jdk, tmp_path):
     assert sentence in err and err.count("\n") == len(some["losses"])
     assert lab.jvmscope("convert", "-o", tmp_path / "t.html", out).returncode == 0
     # The page makes its sentences from the same rows when it is opened (tests/page/truth.test.mjs).
-    told = '"losses":' + json.dumps(some["losses"], separators=(",", ":"))
-    assert told in (tmp_path / "t.html").read_text()
+    stated = '"losses":' + json.dumps(some["losses"], separators=(",", ":"))
+    assert stated in (tmp_path / "t.html").read_text()
     shown = lab.jvmscope("trace", "-n", 1, out)
     assert sentence in shown.stderr
     first = float(next(s for s in shown.stdout.splitlines() if "Amounts.called" in s).split()[0])
@@ -460,16 +460,16 @@ def test_a_killed_program_s_recording_says_so_in_every_verb(jdk, tmp_path):
         x["amount"] for x in js("trace", "--json", out)["losses"] if x["capture"] == "trace"
     )
     for verb in (["report"], ["trace"], ["coverage"]):
-        told = js(*verb, "--json", out)
+        stated = js(*verb, "--json", out)
         assert (
-            told["unended"] is True and sum(x["amount"] for x in told["losses"]) >= calls > 0
+            stated["unended"] is True and sum(x["amount"] for x in stated["losses"]) >= calls > 0
         ), verb
     # What was lost is the same list everywhere; the events of threads are all there.
     losses = js("trace", "--json", out)["losses"]
     for verb in ("summary", "monitors", "timeline", "critical-path", "deadlocks"):
         done = lab.jvmscope("threads", verb, "--json", out)
-        told = json.loads(done.stdout)
-        assert (told["unended"], told["lost"], told["losses"]) == (True, 0, losses), verb
+        stated = json.loads(done.stdout)
+        assert (stated["unended"], stated["lost"], stated["losses"]) == (True, 0, losses), verb
         for (
             loss
         ) in (
@@ -657,14 +657,14 @@ def test_a_recording_that_was_cut_says_so_in_every_verb(jdk, tmp_path):
                 done.stderr,
             )
             assert "read as far as possible" not in done.stderr, "it is said once"
-            told = lab.jvmscope(*verb, "--json", cut)
-            assert told.returncode == done.returncode
+            stated = lab.jvmscope(*verb, "--json", cut)
+            assert stated.returncode == done.returncode
             if (
-                told.returncode == 0
+                stated.returncode == 0
                 and verb[0] != "requests"
                 and (verb[0] != "threads" or verb[1] != "what-if")
             ):
-                of = json.loads(told.stdout)
+                of = json.loads(stated.stdout)
                 assert (of["new"] if verb[0] == "diff" else of)["unended"] is True, (share, verb)
         for form in formats:
             done = lab.jvmscope("convert", "-o", tmp_path / f"c{form}", cut)

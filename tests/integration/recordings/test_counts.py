@@ -200,14 +200,14 @@ def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk
     )
     process.kill()
     process.communicate()
-    told = lab.read_json("report", "--json", out)
+    stated = lab.read_json("report", "--json", out)
     assert (
-        told["unended"] is True
+        stated["unended"] is True
         and lab.jvmscope("convert", "-o", tmp_path / "t.html", out).returncode == 0
     )
     page = outputs.page(tmp_path / "t.html")
-    assert page["counted"] == told["counted"]
-    until = {c["capture"]: c["until_ns"] for c in told["counted"]}
+    assert page["counted"] == stated["counted"]
+    until = {c["capture"]: c["until_ns"] for c in stated["counted"]}
     ticks = [tuple(map(int, line.split())) for line in said.read_text().splitlines()]
     found = ticks_counted(out)
     assert sorted(found) == sorted(until)
@@ -218,7 +218,7 @@ def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk
             (min(before // 100, 6), 6) if capture == "coverage" else (before, ticks[-1][1] + 10)
         )
         assert least <= found[capture] <= most, (capture, ns, before, found)
-    first = told["counted"][0]["until_ns"] / 1e9
+    first = stated["counted"][0]["until_ns"] / 1e9
     for verb in (
         ["report"],
         ["trace", "--exceptions"],

@@ -183,9 +183,9 @@ def check_bytes(path, top, bodies):
         text=True,
         timeout=60,
     )
-    told = dict(map(int, line.split("(")[0].split("\t")) for line in done.stdout.splitlines())
-    assert {told[r.id] for r in top if r.name in bodies} == {len("answer")}, [
-        (r.name, told[r.id]) for r in top
+    reported = dict(map(int, line.split("(")[0].split("\t")) for line in done.stdout.splitlines())
+    assert {reported[r.id] for r in top if r.name in bodies} == {len("answer")}, [
+        (r.name, reported[r.id]) for r in top
     ]
 
 
@@ -865,13 +865,13 @@ def test_statements_connections_and_calls(jdk, tmp_path):
         (call, "http", "127.0.0.5", "127.0.0.5", -1, "java.net.ConnectException"): rounds,
     }, found
     assert b"secret" not in out.read_bytes() and not lost_in(out)
-    told = collections.Counter(
+    reported = collections.Counter(
         tuple(e)
         for e in events(out, "jvmscope.RequestChild", "kind,peer,traceId,spanId")
         if e[0] == "http"
     )
     trace = "0af7651916cd43dd8448eb211c80319c"
-    assert told == {
+    assert reported == {
         ("http", "127.0.0.5", None, None): rounds,
         **{
             ("http", peer, trace, 16 * letter): rounds
@@ -883,7 +883,7 @@ def test_statements_connections_and_calls(jdk, tmp_path):
                 ("127.0.0.4", "e"),
             )
         },
-    }, told
+    }, reported
     shown = [
         json.loads(lab.jvmscope("requests", "show", "--json", r.id, out).stdout)
         for r in requests.values()
@@ -1174,11 +1174,11 @@ def test_causes_of_requests_at_different_rates_are_those_of_all(jdk, tmp_path):
     # The sentence counts the same requests as the means do: all of them, by an estimate.
     first = group["causes"][0]
     text = group["sentence"]
-    told = re.search(
+    reported = re.search(
         r"^([\d,]+) of 200,200 requests .*; (?:about|all) ([\d,]+) of them \((?:\+-([\d,]+), )?estimated from ([\d,]+)\) (waited|slept|were|ran) ",
         text,
     )
-    slow, most, error, of = (int((x or "0").replace(",", "")) for x in told.groups()[:4])
+    slow, most, error, of = (int((x or "0").replace(",", "")) for x in reported.groups()[:4])
     assert (slow, of) == (group["slow_of_all"], group["slow"]["count"]), text
     assert (
         abs(most - first["largest_share"] * slow) <= 1

@@ -161,12 +161,12 @@ def test_the_first_cause_is_the_true_one(jdk, tmp_path):
     ), text
     assert "GET /lock" in requests(out)
     # A cause that only some of the slow requests had is stated in ms as the mean over all of them.
-    told = re.findall(
+    reported = re.findall(
         r"(\d+) of [\d,]+ requests took \S+ \S+ or more; (\d+) of them (.*?) slow typical share ",
         " ".join(requests("slow", out).split()),
     )
-    assert len(told) >= 3
-    for slow, some, did in told:
+    assert len(reported) >= 3
+    for slow, some, did in reported:
         want = (
             f"s on average over the {slow}"
             if some != slow

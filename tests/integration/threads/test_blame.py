@@ -32,11 +32,11 @@ class Trace:
         self.ids = {name: i + 1 for i, name in enumerate(threads)}
 
     def asks(self, ms, thread, owner=None, stack=("buy", "run")):
-        told = f' threadOwner="{self.ids[owner]}"' if owner else ""
+        stated = f' threadOwner="{self.ids[owner]}"' if owner else ""
         self.events.append(
             (
                 ms,
-                f'<monContendedEnter threadIdRef="{self.ids[thread]}" {at(ms)} objIdRef="77"{told}>'
+                f'<monContendedEnter threadIdRef="{self.ids[thread]}" {at(ms)} objIdRef="77"{stated}>'
                 f'<annotation name="class" value="Lock"/>{frames(*stack)}</monContendedEnter>',
             )
         )

@@ -449,12 +449,12 @@ def run_deadlock(jdk, which, out):
         stderr=subprocess.PIPE,
     ) as program:
         text = program.stderr.readline()
-        told = time.time_ns()
+        reported = time.time_ns()
         text += program.stderr.read()
         output = program.stdout.read()
     assert program.returncode == 0 and output.startswith(f"10 {which} ") and output.count("\n") == 1
     assert text.startswith("jvmscope: deadlock of ") and text.count("jvmscope: ") == 1, text
-    return text, told
+    return text, reported
 
 
 @pytest.mark.usefixtures("on_time")
@@ -465,7 +465,7 @@ def test_10_deadlock_is_reported_live(jdk, which, names, tmp_path):
     contains the same.
     """
     out = str(tmp_path / "deadlock.jfr")
-    text, told = run_deadlock(jdk, which, out)
+    text, reported = run_deadlock(jdk, which, out)
     assert text.startswith(f"jvmscope: deadlock of {len(names)} threads, formed ")
     waits = dict(re.findall(r'^  "(\w)" waits for \S+@[0-9a-f]+, owned by "(\w)"$', text, re.M))
     assert waits == {a: b for a, b in zip(names, names[1:] + names[0])}
@@ -475,7 +475,7 @@ def test_10_deadlock_is_reported_live(jdk, which, names, tmp_path):
         re.M,
     )
     assert len(stacks) >= len(names)
-    formed = told - threads("deadlocks", out)["deadlocks"][0]["formed_ns"] - origin(out)
+    formed = reported - threads("deadlocks", out)["deadlocks"][0]["formed_ns"] - origin(out)
     assert 0 < formed < 100 * MS
 
 

@@ -438,14 +438,14 @@ def test_what_was_not_judged_is_said_beside_a_deadlock(jdk, folder):
         2,
         unknown,
     )
-    told = (
+    stated = (
         [
             f"not judged: threads that wait for monitors whose owners are unknown (--deadlocks finds them): {unknown}"
         ]
         if unknown
         else []
     )
-    assert [line for line in lines if line.startswith("not ")] == told + [
+    assert [line for line in lines if line.startswith("not ")] == stated + [
         f"{LOCKS_NOT_LOOKED_AT}; threads that wait for one: 2"
     ], lines
     assert lines[0].startswith("deadlock of 2 threads, ")

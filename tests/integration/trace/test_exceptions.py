@@ -313,8 +313,10 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
         assert began + (ended - began - duration) / 4 < start
         used = re.search(r"CPU time of the process ([\d.]+) (ms|s)", head.stdout)
         assert float(used[1]) / (1000 if used[2] == "ms" else 1) < 2 * 1.5, "two processors"
-        told = jvmscope("trace", "--exceptions", out)
-        assert "ThrowsForever.thrower" in told.stdout and "recorded up to" not in told.stderr
+        reported = jvmscope("trace", "--exceptions", out)
+        assert (
+            "ThrowsForever.thrower" in reported.stdout and "recorded up to" not in reported.stderr
+        )
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -437,11 +439,11 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
         sum(e["kind"] == "exception" and e["exception"] == "ThrowsOn$Resource" for e in events)
         == 30
     )
-    told = lab.output("trace", "--exceptions", tmp_path / "counts.jfr").splitlines()[-1]
+    reported = lab.output("trace", "--exceptions", tmp_path / "counts.jfr").splitlines()[-1]
     assert re.fullmatch(
         r"\d+ throws; what a handler throws on .* counts again, where it does: of these at most \d+",
-        told,
-    ), told
+        reported,
+    ), reported
 
 
 @pytest.mark.jdks(8, 17)

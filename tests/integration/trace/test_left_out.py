@@ -67,8 +67,8 @@ def test_hidden_classes_that_a_pattern_matches_are_told(jdk, jvmscope, tmp_path)
         assert [loss["amount"] for loss in lost] == ([n] if n else []), (pattern, lost)
         if n:
             assert REASON + "HiddenThrows$Hidden" in lost[0]["reason"]
-            told = f"{pattern.split(',')[0]}: the pattern did not trace all that it matches: 2 classes that it matches {CANNOT}"
-            assert told in done.stderr, done.stderr
+            reported = f"{pattern.split(',')[0]}: the pattern did not trace all that it matches: 2 classes that it matches {CANNOT}"
+            assert reported in done.stderr, done.stderr
 
 
 @pytest.mark.jdks(8, 17, 25)

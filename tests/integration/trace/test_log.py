@@ -171,16 +171,16 @@ def test_what_a_watch_does_not_see_is_said(jdk, jvmscope, tmp_path):
     assert [(e["write"], e["after"]) for e in json.loads(listed.stdout)["events"]] == [
         (True, 3)
     ], listed.stdout
-    told = [
+    stated = [
         jvmscope("run", "--help").stdout,
         (lab.ROOT / "doc" / "trace.md").read_text(),
         (lab.BUILD / "jvmscope-trace.1").read_text(),
     ]
     assert all(
         word in re.sub(r"\s+", " ", text)
-        for text in told
+        for text in stated
         for word in ("reflection", "VarHandle", "Unsafe", "JNI")
-    ), told
+    ), stated
 
 
 def compiled(tmp_path, *flags):

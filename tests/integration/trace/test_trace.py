@@ -636,8 +636,8 @@ def test_patterns_with_parameters_are_added_and_removed(jdk, jvmscope, tmp_path)
         assert {"TracedForever.one(I)I", "TracedForever.two(I)I"} <= set(
             added["methods_added"]
         ) and "TracedForever.one(int)" not in [u["pattern"] for u in added["unmatched"]]
-        told = jvmscope("trace", process.pid, "add", "TracedForever.one(long)").stdout
-        assert "TracedForever is loaded and has no such method; there is one(int)" in told, told
+        stated = jvmscope("trace", process.pid, "add", "TracedForever.one(long)").stdout
+        assert "TracedForever is loaded and has no such method; there is one(int)" in stated, stated
         left = lab.read_json(
             "trace",
             "--json",
@@ -715,8 +715,8 @@ REACHED = (
 
 
 def selected(jdk, out, method, condition):
-    """The numbers of the calls of tests/java/Compared.java that a condition selects, and what was
-    said.
+    """The numbers of the calls of tests/java/Compared.java that a condition selects, and the
+    command's messages.
     """
     done = lab.jvmscope(
         "run",
@@ -927,21 +927,21 @@ def test_a_field_that_does_not_exist_is_reported(jvmscope, tmp_path):
 
 
 def traced_nothing(stderr):
-    """The patterns that have traced nothing, each with the reason, which is said once: in this line
-    or in the note before it.
+    """The patterns that have traced nothing, each with the reason, which is printed once: in this
+    line or in the note before it.
     """
-    told = {}
+    stated = {}
     for text in stderr.splitlines():
         text = text.removeprefix("jvmscope: ")
         noted = re.match(r"note: --trace (.*?): traces nothing so far: (.*)", text)
         ended = re.match(r"(.*?): the pattern traced nothing(?:: (.*))?$", text)
         if noted:
-            told[noted[1]] = noted[2], False
+            stated[noted[1]] = noted[2], False
         elif ended:
-            why = told.get(ended[1], (None, False))[0]
+            why = stated.get(ended[1], (None, False))[0]
             assert bool(ended[2]) == (why is None) or ended[2] != why, stderr
-            told[ended[1]] = ended[2] or why, True
-    return {pattern: why for pattern, (why, ended) in told.items() if ended}
+            stated[ended[1]] = ended[2] or why, True
+    return {pattern: why for pattern, (why, ended) in stated.items() if ended}
 
 
 NEVER = (
@@ -1179,9 +1179,9 @@ def test_a_condition_that_can_never_hold_is_reported_while_the_program_runs(jdk,
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
-        told = "".join(lab.read_until(process.stderr, "traces nothing so far") for _ in range(3))
-        told = sorted(line for line in told.splitlines() if "traces nothing so far" in line)
-        assert told == [
+        stated = "".join(lab.read_until(process.stderr, "traces nothing so far") for _ in range(3))
+        stated = sorted(line for line in stated.splitlines() if "traces nothing so far" in line)
+        assert stated == [
             "jvmscope: note: --trace TracedForever$Item.grow: traces nothing so far: the condition holds for no class loaded so far: "
             "TracedForever$Item has no field nosuch",
             f"jvmscope: note: --trace TracedForever.one: {never} TracedForever.one has 1 argument and no arg9",
@@ -1721,12 +1721,12 @@ def test_patterns_that_match_nothing_are_reported_at_the_end(jdk, tmp_path):
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0 and done.stdout == "ready\ndone\n", done.stderr
-    told = dict(
+    stated = dict(
         l.removeprefix("jvmscope: ").split(": the pattern traced nothing: ")
         for l in done.stderr.splitlines()
         if "traced nothing" in l
     )
-    assert told == {
+    assert stated == {
         **UNMATCHED,
         UNLINKED: f"{UNLINKED} cannot be traced: it is native and was not linked: it was never called, or its library "
         "was not found",
@@ -1982,9 +1982,9 @@ def test_lambdas_and_method_references_that_cannot_be_traced_are_reported(jdk, j
             "--",
             *jdk.command("java", *program),
         )
-        told = [numbered(l) for l in done.stderr.splitlines() if "the pattern" in l]
+        stated = [numbered(l) for l in done.stderr.splitlines() if "the pattern" in l]
         says = "did not trace all that it matches" if traced else "traced nothing"
-        assert told == (
+        assert stated == (
             [f"jvmscope: {pattern.replace('::', '.')}: the pattern {says}: {why}"] if why else []
         ) and done.returncode == (0 if traced else 1), (pattern, done.stderr)
     process = jdk.start_java(
@@ -2318,12 +2318,12 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
         stderr=subprocess.PIPE,
         preexec_fn=lab.on_time,
     )
-    told = ""
+    stated = ""
 
     def ended():
-        nonlocal told
+        nonlocal stated
         asked = jvmscope("status", process.pid)
-        told = asked.stdout if "tostring" in asked.stdout else told
+        stated = asked.stdout if "tostring" in asked.stdout else stated
         return process.poll() is not None
 
     lab.wait_for(ended, 120, "the end of the program")
@@ -2333,11 +2333,11 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
         and process.stderr.read() == ""
     )
     assert {
-        line[len("note") :].strip() for line in told.splitlines() if line.startswith("note ")
+        line[len("note") :].strip() for line in stated.splitlines() if line.startswith("note ")
     } >= {
         "tostring: Shown$Throws.toString() threw java.lang.IllegalStateException",
         "tostring: Shown$Loops.toString() did not end in 100 ms: it is not called for a second, and longer if that happens again",
-    }, told
+    }, stated
     seen = [re.sub("@[0-9a-f]+", "@", c["args"][0]["object"]) for c in calls(jvmscope, out)]
     assert seen[0] == (
         'Shown$Point@{x=3, y=2.5, c=\'z\', flag=true, name="a \\"point\\"", numbers=int[2]@, next=Shown$Point@, id=1099511627776}'
@@ -2509,8 +2509,8 @@ def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
             process.kill()
     assert 1.4e9 < duration_ns(timed) < 2.2e9
     seen = lab.read_json("trace", "--json", out)
-    told = len(seen["calls"]) + seen["lost"]
-    assert made - 2 <= told <= ended + 2, (made, told, ended)
+    stated = len(seen["calls"]) + seen["lost"]
+    assert made - 2 <= stated <= ended + 2, (made, stated, ended)
 
 
 @pytest.mark.jdks(17)

@@ -11,7 +11,7 @@ import pytest
 
 import lab
 
-PROGRAM = "VmDoings"
+PROGRAM = "VmActivity"
 # In a separate pid namespace the program's first threads get numbers of two digits, and later ones
 # of three. The VM pads the shorter ones in its log, as it does wherever the numbers have passed a
 # power of ten or begin again after the machine's limit.
@@ -307,11 +307,11 @@ def test_what_the_log_lacks_is_told(version, collector, tmp_path):
         text = lab.jvmscope("vm", out)
         if what == "cut":
             assert pauses, vm["losses"]
-            told = f" {pauses} collection pauses were lost"
+            stated = f" {pauses} collection pauses were lost"
         else:
             assert (pauses, cuts, lines) == (0, 0, 60), vm["losses"]
-            told = " 60 VM log lines were lost"
-        assert told in text.stdout + text.stderr, (text.stdout[:800], text.stderr)
+            stated = " 60 VM log lines were lost"
+        assert stated in text.stdout + text.stderr, (text.stdout[:800], text.stderr)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_a_late_thread_is_named(version, tmp_path):
     named = [
         s
         for s in late
-        if (s["late_thread"], s["late_method"]) == ("the counter", "VmDoings.countsLong")
+        if (s["late_thread"], s["late_method"]) == ("the counter", "VmActivity.countsLong")
     ]
     assert late and len(named) >= 0.9 * len(late), late
     assert all(s["late_line"] in range(36, 42) for s in named), named
@@ -338,12 +338,14 @@ def test_a_late_thread_is_named(version, tmp_path):
             s["late_line"],
         )
         assert s["late_stack"][-1]["method"] in (
-            "VmDoings$1.run",
+            "VmActivity$1.run",
             "java.lang.Thread.run",
             "java.lang.Thread.runWith",
         ), s
     text = lab.jvmscope("vm", out).stdout
-    assert re.search(r" m?s +.* the counter +VmDoings.countsLong:\d+\n +by VmDoings", text), text
+    assert re.search(
+        r" m?s +.* the counter +VmActivity.countsLong:\d+\n +by VmActivity", text
+    ), text
 
 
 @pytest.mark.parametrize("version", (11, 21, 25))
@@ -354,7 +356,9 @@ def test_compilations_and_deoptimizations_are_those_of_the_log(version, tmp_path
     vm = shown(out, "-n", "1000000")
     began = min(int(m[1]) for m in re.finditer(r"\[(\d+)ns\]", log.read_text()))
     lines = [
-        line for line in log.read_text().splitlines() if "VmDoings::" in line or "VmDoings." in line
+        line
+        for line in log.read_text().splitlines()
+        if "VmActivity::" in line or "VmActivity." in line
     ]
     assert began and lines
     compiled = [
@@ -363,14 +367,14 @@ def test_compilations_and_deoptimizations_are_those_of_the_log(version, tmp_path
     discarded = [line for line in lines if "made not entrant" in line]
     traps = [line for line in lines if "deoptimization" in line.split("]")[1]]
     assert sum(
-        m["count"] for m in vm["compilations"]["methods"] if m["method"].startswith("VmDoings.")
+        m["count"] for m in vm["compilations"]["methods"] if m["method"].startswith("VmActivity.")
     ) == len(compiled)
-    mine = [d for d in vm["deoptimizations"] if d["method"].startswith("VmDoings.")]
+    mine = [d for d in vm["deoptimizations"] if d["method"].startswith("VmActivity.")]
     assert sum(d["count"] for d in mine if d["discarded"]) == len(discarded) > 0
     assert sum(d["count"] for d in mine if not d["discarded"]) == len(traps)
     if version >= 21:
         assert {
-            d["reason"] for d in mine if not d["discarded"] and d["method"] == "VmDoings.areas"
+            d["reason"] for d in mine if not d["discarded"] and d["method"] == "VmActivity.areas"
         } & {"bimorphic_or_optimized_type_check", "bimorphic", "class_check"}, mine
     assert vm["compilations"]["count"] >= len(compiled) and vm["compilations"]["code_bytes"] > 0
 
@@ -778,13 +782,13 @@ def test_a_container_out_of_cpu_is_a_cause_of_its_own(jdk, cpu_group, tmp_path):
     assert sum(t["throttled_ns"] for t in vm["throttled"]) == vm["throttled_ns"]
     # The kernel counts each processor separately, but only one thread computes here. If other
     # programs have the processor meanwhile, too, the delay counts as the container's.
-    told = min(lost, group)
+    stated = min(lost, group)
     done = lab.jvmscope("requests", "--json", out)
     assert done.returncode == 0, done.stderr
     [served] = json.loads(done.stdout)["requests"]
-    assert 0.5 * told < served["count"] * served["causes"]["throttled"] < 1.05 * lost, (
+    assert 0.5 * stated < served["count"] * served["causes"]["throttled"] < 1.05 * lost, (
         served,
-        told,
+        stated,
         lost,
     )
     if group > 0.6 * lost:  # and other programs took less from it than its limit did
@@ -792,4 +796,4 @@ def test_a_container_out_of_cpu_is_a_cause_of_its_own(jdk, cpu_group, tmp_path):
     assert "the container was out of CPU" in lab.output("requests", "slow", out)
     path = lab.read_json("threads", "critical-path", "--end", "main", "--json", out)
     throttled = sum(s["ns"] for s in path["segments"] if s["state"] == "throttled")
-    assert 0.5 * told < throttled < 1.05 * lost, (throttled, told)
+    assert 0.5 * stated < throttled < 1.05 * lost, (throttled, stated)

@@ -3,9 +3,9 @@
  * Makes the VM do things of its own: collections, safepoints of other operations, and, with "late" as
  * the second argument, safepoints to which a thread in a counted loop is late.
  * Its last line is the time.
- * VmDoings SECONDS [late]: the loops last that long, and 30 rounds at least, so that a slow machine has its collections too.
+ * VmActivity SECONDS [late]: the loops last that long, and 30 rounds at least, so that a slow machine has its collections too.
  */
-public class VmDoings {
+public class VmActivity {
     private static final Object[] kept = new Object[2000];
     private static volatile long sink;
 

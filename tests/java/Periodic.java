@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** Spends PERIOD microseconds of CPU time again and again, a quarter in `first` and the rest in `second`, for MILLISECONDS in all; prints both methods' CPU time. */
-public class Beats {
+public class Periodic {
     static final java.lang.management.ThreadMXBean THREADS = java.lang.management.ManagementFactory.getThreadMXBean();
     static volatile long sink;
 

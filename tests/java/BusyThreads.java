@@ -7,7 +7,7 @@ import java.util.concurrent.locks.LockSupport;
  * More busy threads than processors: each prints what it took, and how long it waited for a processor and had one, by Linux's own count, in
  * ns. "virtual": they are virtual threads, each with a carrier (-Djdk.virtualThreadScheduler.parallelism).
  */
-public class Crowd {
+public class BusyThreads {
     /** The calling thread's counts. Whoever opens or closes a file takes a lock that all threads share; reading takes none. */
     static RandomAccessFile open() {
         try {
@@ -65,7 +65,7 @@ public class Crowd {
                 while (me > 0 && threads[me - 1].isAlive())
                     LockSupport.parkNanos(5_000_000L);
             };
-            threads[t] = args.length > 0 ? virtual("crowd-" + t, body) : new Thread(body, "crowd-" + t);
+            threads[t] = args.length > 0 ? virtual("busy-" + t, body) : new Thread(body, "busy-" + t);
             threads[t].start();
         }
         for (int t = 0; t < threads.length; t++) {

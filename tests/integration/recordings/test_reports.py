@@ -444,7 +444,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
         "--to-string",
         "no.Such,Busy",
     )
-    told = run(
+    stated = run(
         jdk,
         tmp_path / "r.jfr",
         *options,
@@ -456,7 +456,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
         "No.f",
         status=1,
     )
-    assert [l for l in told if "matches" in l] == [
+    assert [l for l in stated if "matches" in l] == [
         f"jvmscope: --{o}: nothing that was loaded matches: {p}"
         for o, p in (
             ("locks", "no.Such"),
@@ -465,7 +465,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
             ("to-string", "no.Such"),
         )
     ]
-    assert [l for l in told if "--show" in l] == [
+    assert [l for l in stated if "--show" in l] == [
         f"jvmscope: --show: no class that was loaded has this field: {f}"
         for f in ("no.Such.f", "Busy.nosuch")
     ]
@@ -474,7 +474,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
         ("Busy:1", "nothing was logged: the class is loaded and has no code of this line"),
         ("No.f", "nothing was watched: no class of this name is loaded"),
     ):
-        assert told.count(f"jvmscope: {place}: {why}") == 1, told
+        assert stated.count(f"jvmscope: {place}: {why}") == 1, stated
     pid = busy()
     done = lab.jvmscope("attach", *options, "-o", tmp_path / "a.jfr", pid)
     assert [l for l in said(done).splitlines() if "matches" in l] == [
@@ -506,16 +506,16 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
         in done.stderr
     ), done.stderr
     # One command reports it once.
-    told = said(
+    stated = said(
         lab.jvmscope(
             "attach", "-t", "100ms", *options, "--log", "No:1 x", "-o", tmp_path / "b.jfr", pid
         ),
         status=1,
     )
     for pattern in ("no.Such", "nono.*", "nana.*", "Busy.nosuch", "No:1"):
-        assert told.count(f"{pattern}: ") + told.count(f": {pattern}\n") == (
+        assert stated.count(f"{pattern}: ") + stated.count(f": {pattern}\n") == (
             2 if pattern == "no.Such" else 1
-        ), (pattern, told)
+        ), (pattern, stated)
 
 
 @pytest.mark.jdks(17)
@@ -548,7 +548,7 @@ def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(j
         more = (
             ["-o", tmp_path / "x.pb.gz"] if verb == "convert" else [out] if verb == "diff" else []
         )
-        told = [
+        stated = [
             line.removeprefix(f"jvmscope: {out}: ")
             for line in said(lab.jvmscope(*verb.split(), *more, out)).splitlines()
             if "lost" in line or "losses" in line
@@ -565,17 +565,17 @@ def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(j
             if x["capture"] not in captures
         )
         want = [f"losses of other captures: {others}"] if others else []
-        assert told[len(mine) :][:1] == want and len(told) == (2 if verb == "diff" else 1) * (
+        assert stated[len(mine) :][:1] == want and len(stated) == (2 if verb == "diff" else 1) * (
             len(mine) + len(want)
-        ), (verb, told)
+        ), (verb, stated)
         assert all(
-            line.startswith(f"{x['capture']}: {x['amount']} ") for line, x in zip(told, mine)
-        ), (verb, told)
+            line.startswith(f"{x['capture']}: {x['amount']} ") for line, x in zip(stated, mine)
+        ), (verb, stated)
     # Methods that ran when a recording began are not called lost, because their next calls are in
     # it.
     process = jdk.start_java("Busy", 600, jvm=("-Xmx32m",), stdout=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
-    told = said(
+    stated = said(
         lab.jvmscope(
             "attach", "--trace=Busy.*", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid
         )
@@ -586,11 +586,11 @@ def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(j
         len(
             re.findall(
                 r"a\.jfr: trace: (?:1 method that ran when the recording began is traced from its|\d+ methods that ran when the recording began are traced from their) next call on: Busy\.[^\n]*\n",
-                told,
+                stated,
             )
         )
         == 2
-    ), told
+    ), stated
 
 
 @pytest.mark.jdks(8, 25)
@@ -617,29 +617,29 @@ def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_tha
         for pattern in patterns.split(",")
         if pattern != "java.util.HashMap.put"
     ]
-    told = [l for l in run(jdk, tmp_path / "r.jfr", *words) if real in l]
+    stated = [l for l in run(jdk, tmp_path / "r.jfr", *words) if real in l]
     assert sorted(
         re.fullmatch(
             r".*: (?:no class|nothing) that was loaded .*: (\S+), but (\S+) (?:was|has)", l
         ).groups()
-        for l in told
-    ) == sorted((p, real) for p in known), told
-    told = [
+        for l in stated
+    ) == sorted((p, real) for p in known), stated
+    stated = [
         l
         for l in said(
             lab.jvmscope("attach", *words, "-t", "100ms", "-o", tmp_path / "a.jfr", busy())
         ).splitlines()
         if real in l
     ]
-    assert len(told) == len(known) and all(
-        l.startswith("jvmscope: note: ") and l.endswith(f", but there is {real}") for l in told
-    ), told
+    assert len(stated) == len(known) and all(
+        l.startswith("jvmscope: note: ") and l.endswith(f", but there is {real}") for l in stated
+    ), stated
     # No method of the JDK's is a request.
     process = jdk.start_java("Triggers", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     print("throw 2", file=process.stdin, flush=True)
     lab.read_until(process.stdout, "done throw")
     wrong, right = "Triggers.Lost.<init>(..)", "Triggers$Lost.<init>(..)"
-    told = said(
+    stated = said(
         lab.jvmscope(
             "attach",
             "--requests",
@@ -651,7 +651,7 @@ def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_tha
             process.pid,
         )
     )
-    assert [l for l in told.splitlines() if "Lost" in l] == [
+    assert [l for l in stated.splitlines() if "Lost" in l] == [
         f"jvmscope: note: --requests {wrong}: no class that is loaded so far matches, but there is Triggers$Lost"
     ]
     process.communicate("", timeout=60)
@@ -840,25 +840,25 @@ def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, op
         vm.communicate()
     verb = {"coverage": ["coverage"], "trace": ["trace"], "log": ["trace"]}.get(capture, ["report"])
     found = lab.read_json(*verb, "--json", out)
-    told = [
+    stated = [
         loss
         for loss in found["losses"]
         if (loss["capture"], loss["what"]) == (capture, "methods")
         and "ran when the recording began" in loss["reason"]
     ]
-    assert made > 10000 and len(told) == 1 and told[0]["amount"] >= 1, found["losses"]
+    assert made > 10000 and len(stated) == 1 and stated[0]["amount"] >= 1, found["losses"]
     # The methods are named, those of the program first.
-    names = told[0]["reason"].split(": ")[-1].split(", ")
+    names = stated[0]["reason"].split(": ")[-1].split(", ")
     assert (
         "RunsOn.loop" in names
         and ("RunsOn.main" in names) == (capture != "log")
         and "RunsOn.once" not in names
-    ), told
+    ), stated
     # Two methods that differ only in their parameters are distinguished. (--log and --alloc name
     # neither: these use no field and allocate nothing.)
-    assert capture in ("log", "alloc") or {"RunsOn.run(I)V", "RunsOn.run()V"} <= set(names), told
+    assert capture in ("log", "alloc") or {"RunsOn.run(I)V", "RunsOn.run()V"} <= set(names), stated
     own = [name.startswith("RunsOn.") for name in names]
-    assert own == sorted(own, reverse=True), told
+    assert own == sorted(own, reverse=True), stated
     done = lab.jvmscope(*verb, out)
     assert "ran when the recording began" in done.stdout + done.stderr
 
@@ -979,7 +979,7 @@ def test_notes_name_only_options_that_were_typed(jdk, tmp_path, busy):
                 "--",
                 *jdk.command("java", "-Xmx32m", "-cp", lab.compiled("Busy"), "Busy", "0.1"),
             )
-    assert "--events" in notes, "what an option is told of keeps its name"
+    assert "--events" in notes, "the name of an option given as text is unchanged"
 
 
 @pytest.mark.jdks(8, 17, 25)
