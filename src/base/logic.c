@@ -253,10 +253,10 @@ static const char *why_constant(struct search *s, int at)
 {
     enum logic_kind kind = s->logic->nodes[at].kind;
     if (!can_be(s, at, LOGIC_TRUE))
-        return kind == LOGIC_AND ? "these terms exclude each other, so that this never holds,"
-                                 : "this never holds,";
+        return kind == LOGIC_AND ? "these terms exclude each other, so this can never hold,"
+                                 : "this can never hold,";
     if (!can_be(s, at, LOGIC_FALSE))
-        return kind == LOGIC_OR ? "one of these terms holds at any time, so that this always holds,"
+        return kind == LOGIC_OR ? "one of these terms holds at any time, so this always holds,"
                                 : "this always holds,";
     return NULL;
 }

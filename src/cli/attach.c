@@ -218,7 +218,7 @@ static int end(const struct vm *vm, enum wait_end ended)
     }
     snprintf(pid, sizeof(pid), "%d", vm->pid);
     if (r < 0)
-        return why.len ? complain(pid, "not all was recorded", buf_str(&why))
+        return why.len ? complain(pid, "some data was not recorded", buf_str(&why))
                        : complain_errno(pid, "cannot stop", r);
     buf_str(&answer);
     target_print_messages(&answer);
@@ -296,7 +296,7 @@ static int record_always(const struct vm *vm, const struct capture *capture, con
             return complain(file, "the name must not contain a comma", NULL);
         if (!target_can_write(vm, file))
             return complain(output, "the VM cannot write there",
-                            "without -o the ring lies where the VM finds a place");
+                            "without -o the VM chooses a place for the ring");
     }
     _cleanup_(buf_release) struct buf options = BUF(1 << 16), answer = BUF(1 << 20);
     buf_string(&options, "control=start,");
@@ -467,8 +467,8 @@ static int cmd_attach(const struct command *self, int argc, char **argv)
     if (pid)
         return attach_one(&capture, &push, pid);
     if (capture.output && !strstr(capture.output, "%p")) {
-        complain(capture.output, "not a file for each of several VMs",
-                 "%p stands for the process id");
+        complain(capture.output, "one file cannot hold the recordings of several VMs",
+                 "put %p, the process id, into its name");
         return 2;
     }
     return attach_each(&capture, &push, &choice);

@@ -67,7 +67,7 @@ const struct command command_check = {
     .operands = "PID",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "check what will work with a VM, and what is missing for the rest",
+    .summary = "check what works with a VM, and what the rest would need",
     .related = "attach list status",
     .description =
         "Use it before a recording in production, or when *jvmscope attach* fails.\n\n"

@@ -26,13 +26,13 @@ struct control {
 
 static const struct arg stop_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct control, output), "FILE",
-     "write the recording there; its extension picks the format"},
+     "write the recording to this file; its extension picks the format"},
     {0},
 };
 
 static const struct arg dump_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct control, output), "FILE",
-     "write the recording there; its extension picks the format"},
+     "write the recording to this file; its extension picks the format"},
     {"--last", 0, ARG_SPAN, offsetof(struct control, last_ns), "TIME",
      "only the last part of a recording that is always on, such as 30s or 5m"},
     {0},
@@ -137,7 +137,7 @@ static int send_and_fetch(const struct command *self, const char *operand,
     /* The agent reports what ended a recording that was always on. */
     _cleanup_free_ char *failed = agent_answer_value(buf_str(&before), "last_error", 0);
     if (options->last_ns && !failed)
-        return complain(self->name, "--last is for a recording that is always on",
+        return complain(self->name, "--last needs a recording that is always on",
                         "begin one with: jvmscope attach --always PID");
     /* Kept open, because a VM that ends takes its mounts with it. */
     _cleanup_close_ int fd = file ? vm_open_written(&vm, file, &ignored) : -1;

@@ -23,7 +23,7 @@ static const struct arg convert_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct convert, output), "OUT",
      "the file to write; its extension picks the format"},
     {"--format", 'f', ARG_TEXT, offsetof(struct convert, format), "FORMAT",
-     "the format, where the extension of OUT does not say it: otlp, pb.gz, jfr ..."},
+     "the format, if the extension of OUT does not give it: otlp, pb.gz, jfr ..."},
     {"--sources", 's', ARG_TEXT, offsetof(struct convert, sources), "DIR",
      "where source files are, to show coverage in a page"},
     {0},
@@ -268,7 +268,7 @@ static bool labels_have_a_place(const char *command, const struct convert *optio
     if (push->token_file || (push->labels && (!format || format != &export_format_otlp))) {
         complain(command, push->token_file ? "--token-file" : "--label",
                  push->token_file ? "nothing is sent without --push"
-                                  : "goes with --push or a file that ends in .otlp");
+                                  : "requires --push or a file that ends in .otlp");
         return false;
     }
     _cleanup_(wire_batch_release) struct wire_batch b = {0};

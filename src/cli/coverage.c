@@ -19,7 +19,8 @@ struct cover_options {
 
 static const struct arg coverage_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct cover_options, output), "FILE",
-     "write it there: .info is lcov's form, .xml Cobertura's, .html a page"},
+     "write the coverage to this file: .info is lcov's format, .xml is Cobertura's, .html is a "
+     "page"},
     {"--sources", 's', ARG_TEXT, offsetof(struct cover_options, sources), "DIR",
      "where source files are, for .html and .info"},
     {"--classes", 0, ARG_TEXT, offsetof(struct cover_options, classes), "PATH",

@@ -336,10 +336,10 @@ const struct command command_manual = {
     .run = cmd_manual,
     .operands = "[COMMAND [TRANSCRIPT]]",
     .max_operands = 2,
-    .summary = "print a manual page as scdoc's source",
+    .summary = "print the scdoc source of a manual page",
     .related = "completion",
     .description =
-        "Prints the source of a manual page; the build makes the pages from it. The page "
-        "shows the lines of TRANSCRIPT, a file, as its example.",
+        "Prints the source of a manual page; the build makes the pages from it. The page shows the "
+        "contents of the file TRANSCRIPT, which are a command and its output, as its example.",
     .examples = "  jvmscope manual report | scdoc | man -l -        read one without installing\n",
 };

@@ -169,7 +169,7 @@ static void print_table(const struct comparison *c, uint64_t limit)
     if (any_few)
         printf(c->metric == PROFILE_EXACT
                    ? " ~ rough: its times rest on fewer than %d readings of the CPU clock\n"
-                   : " ~ rough: less than %d samples stand for on average, in both\n",
+                   : " ~ rough: on average fewer than %d samples stand for it, in both\n",
                FEWEST_READINGS);
 }
 

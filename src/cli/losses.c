@@ -119,7 +119,7 @@ static void report_read(const char *path, const char *const *captures, bool any,
     _cleanup_(losses_release) struct losses l = {0};
     losses_read_file(&l, path, any);
     if (why && !l.cut)
-        complain(path, "read as far as possible", why);
+        complain(path, "only part of it could be read", why);
     report(path, &l, captures, known);
 }
 

@@ -19,9 +19,10 @@
 
 static const struct arg push_args[] = {
     {"--push", 0, ARG_TEXT, offsetof(struct push_options, url), "URL",
-     "send it there: a path /v1development/profiles means OTLP, /ingest Pyroscope"},
+     "send the profile to this URL: as OTLP if its path is /v1development/profiles, to Pyroscope "
+     "if it is /ingest"},
     {"--label", 0, ARG_LIST, offsetof(struct push_options, labels), "KEY=VALUE",
-     "add this label, besides OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES"},
+     "add this label to those from OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES"},
     {"--token-file", 0, ARG_TEXT, offsetof(struct push_options, token_file), "FILE",
      "read the token for --push from this file (default: the variable JVMSCOPE_TOKEN)"},
     {0},

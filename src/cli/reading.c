@@ -26,7 +26,7 @@ static const struct arg selection_args[] = {
     ONLY_REQUESTS_ARGS(struct selection, requests),
     {"--metric", 0, ARG_TEXT, offsetof(struct selection, metric),
      "samples|wall|allocations|locks|times",
-     "what to count (the first of these that the file has)"},
+     "count this (by default the first of these that the file has)"},
     {0},
 };
 

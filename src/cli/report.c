@@ -29,7 +29,7 @@ static const struct arg report_args[] = {
     {"--limit", 'n', ARG_COUNT, offsetof(struct report, limit), "N",
      "rows of the ranked table (20)"},
     {"--stacks", 0, ARG_NUMBER, offsetof(struct report, stacks), "N",
-     "how many of the hottest stacks (5)"},
+     "show the N hottest stacks (5)"},
     {0},
 };
 
@@ -69,7 +69,7 @@ static void print_head(const struct profile_view *v, const char *path)
     bool all = !f->thread && !f->class_name && !f->from_ns && !f->to_ns;
     size_t n = all ? profile_view_threads(v) : 0;
     if (n)
-        printf(", %zu thread%s with some", n, n == 1 ? "" : "s");
+        printf(", from %zu thread%s", n, n == 1 ? "" : "s");
     putchar('\n');
     _cleanup_(buf_release) struct buf note = BUF(4096);
     profile_note(v, &note);
@@ -204,7 +204,7 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
     char weight[24], self[26];
     size_t rough = 0;
     if (n == 0 && v->weight) {
-        puts("\n  no method to show: the stacks hold none, as those recorded with a depth of 0");
+        puts("\n  no method to show: the stacks contain none, as with a depth of 0");
         return;
     }
     printf("\n    self     total        self  method\n");
@@ -222,7 +222,7 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
     if (n > limit)
         printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, "methods"));
     if (rough)
-        printf(" ~ rough: less than %d samples stand for on average, %s\n", FEWEST_READINGS,
+        printf(" ~ rough: on average fewer than %d samples stand for it, %s\n", FEWEST_READINGS,
                format_weight(weight, v->metric, profile_least_weight(v)));
 }
 
@@ -279,7 +279,7 @@ static int print_stacks(const struct profile_view *v, const struct profile_tree 
     }
     if (v->open && !v->profile->calls.len) { /* otherwise the table of calls has already shown it */
         char open[24];
-        printf("\nIn calls that had not returned at the end, which are not stacks here: %s\n",
+        printf("\nIn calls that had not returned at the end, for which no stacks are shown: %s\n",
                format_weight(open, v->metric, v->open));
     }
     if (few)

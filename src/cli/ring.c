@@ -140,7 +140,7 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
         return complain(shown, "cannot be read", why);
     if (r == -EAGAIN)
         return complain(shown, "it is overwritten faster than it can be read",
-                        "a shorter --last or a larger --max-size helps");
+                        "use a shorter --last or a larger --max-size");
     if (r == 0)
         r = out_file_commit(&out);
     if (r < 0)
@@ -191,7 +191,8 @@ int ring_send(const struct command *self, const struct vm *vm, const char *verb,
 {
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
     if (!output && !ends)
-        return complain(self->name, "the recording is always on", "-o FILE.jfr says where to");
+        return complain(self->name, "the recording is always on",
+                        "name the output with -o FILE.jfr");
     /* Held open, because a ring in memory disappears with the recording. */
     _cleanup_close_ int fd = output ? open_ring(vm, ring, file) : -1;
     if (output && fd < 0)
@@ -223,8 +224,8 @@ int ring_dump_file(const char *path, const char *output, uint64_t last_ns)
         return complain(path, "neither a process id nor the ring of a recording that is always on",
                         NULL);
     if (!output)
-        return complain("dump", "a ring is taken out of", "-o FILE.jfr says where to");
+        return complain("dump", "a recording from a ring needs a name", "-o FILE.jfr");
     if (target_is_file(fd, output))
-        return complain(output, "this is the ring itself", NULL);
+        return complain(output, "the output is the ring itself", NULL);
     return take(fd, path, &cut, output);
 }

@@ -229,7 +229,7 @@ static void report_ring(const char *path)
         return;
     if (access(path, F_OK) < 0)
         complain("note", path,
-                 "the ring is not there: it was removed, or only the VM saw its folder");
+                 "the ring is missing: it was removed, or its folder is visible only to the VM");
     else
         fprintf(stderr,
                 "jvmscope: the last minutes are in %s; take them out with: jvmscope dump "
@@ -259,7 +259,7 @@ static int read_outcomes(const struct run *run, bool *ret_refused, bool *ret_any
         if (!why || strcmp(error, "0") == 0)
             continue;
         *ret_refused |= !*path;
-        status = *path ? complain(path, "not all was recorded", why) : 1;
+        status = *path ? complain(path, "some data was not recorded", why) : 1;
     }
     return status;
 }
@@ -287,7 +287,7 @@ static int say_no_recording(const struct run *run)
 {
     enum { VARIABLE_MAX = 1023 }; /* JDK 8 ignores the variable when it is longer */
 
-    char why[256] = "the program started no VM that took the agent";
+    char why[256] = "the program started no VM that loaded the agent";
     _cleanup_(buf_release) struct buf agent = BUF(1 << 20), variable = BUF(1 << 20);
     put_agent(run, &agent);
     if (!is_java(run) && !buf_error(&agent))
@@ -317,8 +317,8 @@ static int finish(struct run *run)
         return status;
     if (has_no_place(run))
         return any ? status
-                   : complain("run", "no end of a ring was reported",
-                              "the program started no VM that took the agent, or it was killed");
+                   : complain("run", "no VM reported the end of a ring",
+                              "the program started no VM that loaded the agent, or it was killed");
     if (capture_always(&run->capture) && any)
         return status;
     if (!recording_written(run->file, &run->started))

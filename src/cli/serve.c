@@ -16,13 +16,13 @@ struct serve {
 
 static const struct arg serve_args[] = {
     {"--listen", 0, ARG_TEXT, offsetof(struct serve, listen), "ADDRESS",
-     "listen there instead of on 127.0.0.1: others can then see the files"},
+     "listen on this address instead of 127.0.0.1: others can then see the files"},
     {"--port", 'p', ARG_NUMBER, offsetof(struct serve, port), "PORT",
      "listen on this port instead of a free one", .max = 65535},
     {"--query-limit", 0, ARG_SPAN, offsetof(struct serve, query_limit), "TIME",
      "how long a query of a heap dump may take (10s)"},
     {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR",
-     "where source files are, to show coverage in them"},
+     "where source files are, to show coverage in a page"},
     {0},
 };
 

@@ -44,7 +44,8 @@ static void print_ring(const struct ring_status *ring)
            ring_time(to, ring->to_ms), format_size(used, ring->used), format_size(size, ring->size),
            format_size(rate, ring->rate));
     if (ring->moved)
-        printf("%-16s its file has been deleted or replaced; `jvmscope dump` still reads it\n", "");
+        printf("%-16s its file has been deleted or replaced; `jvmscope dump` can still read it\n",
+               "");
 }
 
 static void print_cost(const struct ring_status *ring)

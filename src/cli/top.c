@@ -31,11 +31,11 @@ static const struct arg top_args[] = {
     {"--interval", 'i', ARG_DURATION, offsetof(struct top, interval), "TIME",
      "time between two tables (1s, at least 10ms)", .min = NS_PER_SECOND / 100},
     {"--count", 'n', ARG_COUNT, offsetof(struct top, count), "N",
-     "tables to show, as with top(1) (until interrupted)"},
+     "number of tables to show, as in top(1) (until interrupted)"},
     {"--rows", 'r', ARG_COUNT, offsetof(struct top, rows), "N", "threads to show (15)"},
     {"--states", 0, ARG_FLAG, offsetof(struct top, states), NULL,
-     "count threads by state, show their whole names and which virtual threads they carry; loads "
-     "the agent into the VM"},
+     "count threads by state, and show their full names and the virtual threads that they carry; "
+     "loads the agent into the VM"},
     {"--json", 0, ARG_FLAG, offsetof(struct top, json), NULL,
      "print a line of JSON for each table"},
     {0},

@@ -138,7 +138,8 @@ int collector_admit(void *context, const struct intake_request *q, struct intake
 {
     struct collector *c = context;
     if (is_foreign_page(c, q))
-        return intake_line(reply, 403, "asked for by another site, or under another name");
+        return intake_line(reply, 403,
+                           "the request comes from another site, or names another host");
     struct tenant *t = find_tenant(c, q);
     if (!t) {
         reply->ask_who = true;
@@ -229,14 +230,14 @@ static int answer_metrics(struct collector *c, const struct tenant *t, struct in
         const char *name, *help;
         unsigned long long value;
     } rows[] = {
-        {"uploads", "Uploads that were taken", atomic_load(&c->counts.uploads)},
-        {"uploads_repeated", "Uploads that were there already", atomic_load(&c->counts.repeated)},
+        {"uploads", "Uploads that were accepted", atomic_load(&c->counts.uploads)},
+        {"uploads_repeated", "Uploads that were sent again", atomic_load(&c->counts.repeated)},
         {"uploads_damaged", "Uploads that are not profiles", atomic_load(&c->counts.damaged)},
         {"uploads_too_large", "Uploads beyond a limit", atomic_load(&c->counts.too_large)},
         {"uploads_limited", "Uploads that came too fast", atomic_load(&c->counts.limited)},
         {"uploads_failed", "Uploads that could not be stored", atomic_load(&c->counts.failed)},
         {"uploads_shifted", "Uploads whose clock was wrong", atomic_load(&c->counts.shifted)},
-        {"samples", "Samples that were taken", atomic_load(&c->counts.samples)},
+        {"samples", "Samples that were accepted", atomic_load(&c->counts.samples)},
         {"recordings_not_kept", "Recordings with slow requests that could not be kept",
          atomic_load(&c->counts.not_kept)},
     };
@@ -276,7 +277,7 @@ static int answer_recording(struct collector *c, const struct tenant *t, const c
     int r = fd < 0 ? fd : file_map_fd(&map, fd);
     if (r == -ENOENT)
         return intake_line(reply, 404,
-                           c->kept.folder ? "no such recording, or none any more"
+                           c->kept.folder ? "no such recording, or it has been removed"
                                           : "this collector keeps no recordings "
                                             "(--recordings)");
     if (r < 0)

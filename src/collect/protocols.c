@@ -135,7 +135,7 @@ int collector_otlp(struct collector *c, const struct tenant *t, const struct int
     _cleanup_(upload_origin_release) struct upload_origin o = origin_of(t, q, FLEET_OTLP);
     const char *const texts[] = {"otlp", t->name};
     if (is_json(q))
-        return intake_line(reply, 415, "OTLP is taken as " OTLP_TYPE);
+        return intake_line(reply, 415, "OTLP is accepted as " OTLP_TYPE);
     o.origin.service = "unknown_service"; /* as OpenTelemetry says when a resource has no name */
     int status = take(c, &o, q, texts, ARRAY_SIZE(texts), reply);
     if (status == 200) {

@@ -64,7 +64,7 @@ static int admit(struct collector *c, struct tenant *t, uint64_t key, struct buf
         return map_put(&t->series, key, 1);
     buf_printf(why,
                "there are %llu different sets of service, version, host, instance and labels, and "
-               "no more are taken (--max-series)",
+               "no more are accepted (--max-series)",
                (unsigned long long)t->series.len);
     return -E2BIG;
 }

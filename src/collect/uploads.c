@@ -104,7 +104,7 @@ static int check_origin(const struct collector *c, struct upload_origin *o,
     if (status == 0 && !o->origin.service[0])
         return intake_line(reply, 400, "service: missing (?service=NAME)");
     if (status == 0 && o->labels.len > c->limits.labels)
-        return intake_line(reply, 413, "%zu labels: at most %llu are taken", o->labels.len,
+        return intake_line(reply, 413, "%zu labels: at most %llu are accepted", o->labels.len,
                            (unsigned long long)c->limits.labels);
     for (size_t i = 0; i < o->labels.len && status == 0; i++) {
         status = check_text(c, "label", o->labels.data[i].value, reply);
@@ -194,11 +194,11 @@ static int status_of_reading(struct collector *c, int error, const struct buf *w
     const char *text = why->len ? buf_str(why) : strerror(-error);
     if (error == -E2BIG) {
         atomic_fetch_add(&c->counts.too_large, 1);
-        return intake_line(reply, 413, "not taken: %s", text);
+        return intake_line(reply, 413, "refused: %s", text);
     }
     if (error == -EPROTO || error == -EBADMSG || error == -ENOTSUP || error == -EINVAL) {
         atomic_fetch_add(&c->counts.damaged, 1);
-        return intake_line(reply, 400, "not taken: %s", text);
+        return intake_line(reply, 400, "refused: %s", text);
     }
     atomic_fetch_add(&c->counts.failed, 1);
     reply->retry_after_s = 30;
@@ -239,7 +239,7 @@ static int check_age(const struct collector *c, const struct batch *b, int64_t n
     int64_t first, last, kept = c->keep.seconds[STORE_RESOLUTIONS - 1];
     if (!batch_span(b, &first, &last) || first >= now_s - kept + store_resolution_s[2])
         return 0;
-    return intake_line(reply, 400, "not taken: it is older than is kept (%lld days)",
+    return intake_line(reply, 400, "refused: it is older than the store keeps (%lld days)",
                        (long long)(kept / 86400));
 }
 

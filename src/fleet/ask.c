@@ -405,7 +405,7 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
     while (v->name && strcmp(v->name, verb) != 0)
         v++;
     if (!v->name) {
-        buf_printf(why, "%s: no such question", verb);
+        buf_printf(why, "%s: no such query", verb);
         return -ENOENT;
     }
     int r = read_question(&q, &arena, params, n, why);

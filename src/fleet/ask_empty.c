@@ -125,7 +125,7 @@ static int explain_series(struct explaining *x, struct buf *to, bool *ret)
         return 0;
     }
     const struct filter *f = &x->filters[x->passed];
-    buf_printf(to, f->is_label ? "label %s=%.200s chooses nothing" : "%s %.200s chooses nothing",
+    buf_printf(to, f->is_label ? "label %s=%.200s matches nothing" : "%s %.200s matches nothing",
                f->key, f->wanted);
     put_passed(to, x);
     put_names(to, &x->names, f->is_label ? f->key : NULL);
@@ -219,7 +219,7 @@ static void put_range(struct explaining *x, struct buf *to)
         put_time(to, " from", c->from_s);
     if (c->to_s)
         put_time(to, " to", c->to_s);
-    buf_string(to, " chooses nothing");
+    buf_string(to, " matches nothing");
     put_passed(to, x);
 }
 
@@ -257,19 +257,19 @@ static int explain_rest(struct explaining *x, struct buf *to)
                                             : "samples");
         put_passed(to, x);
     } else if (a->about == ASK_ABOUT_METRIC && !has_name(&x->names, a->q->metric)) {
-        buf_printf(to, "metric %.100s chooses nothing", a->q->metric);
+        buf_printf(to, "metric %.100s matches nothing", a->q->metric);
         put_passed(to, x);
         put_names(to, &x->names, NULL);
     } else if (x->choice->request) {
-        buf_printf(to, "request %.200s chooses nothing", x->choice->request);
+        buf_printf(to, "request %.200s matches nothing", x->choice->request);
         e = check_range(x, true, true);
         put_passed(to, x);
         put_names(to, &x->names, NULL);
     } else if (a->q->method) {
-        buf_printf(to, "method %.200s chooses nothing", a->q->method);
+        buf_printf(to, "method %.200s matches nothing", a->q->method);
         put_passed(to, x);
     } else {
-        buf_string(to, "what is chosen together holds nothing");
+        buf_string(to, "no profile matches all of these together");
         put_passed(to, x);
     }
     return e;
@@ -315,7 +315,7 @@ int ask_check_metric(struct asker *a)
     int e = check_range(&x, false, false);
     bool known = e == 0 && has_name(&x.names, name);
     if (e == 0 && !known) {
-        buf_printf(a->why, "metric: there is none of this name: %.100s; metrics are", name);
+        buf_printf(a->why, "metric: unknown: %.100s; known are", name);
         for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
             buf_printf(a->why, "%s %s", i ? "," : "", metrics[i]);
         for (size_t i = 0; i < x.names.strings.len && i < SHOWN; i++) {

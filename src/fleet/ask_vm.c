@@ -96,7 +96,7 @@ int ask_vm(struct asker *a)
     struct store_read *r = NULL;
     uint64_t limit = a->q->limit;
     if (choice.request) {
-        buf_string(a->why, "request: figures of the VM are not of a request");
+        buf_string(a->why, "request: figures of a VM do not belong to requests");
         return -EINVAL;
     }
     choice.names = FLEET_FIGURE;

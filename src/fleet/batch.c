@@ -214,7 +214,7 @@ int batch_check(const struct batch *b, const struct batch_limits *limits, struct
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         if (sizes[i].is > sizes[i].limit) {
-            buf_printf(why, "the profile has %llu %s; at most %llu are taken",
+            buf_printf(why, "the profile has %llu %s; at most %llu are accepted",
                        (unsigned long long)sizes[i].is, sizes[i].what,
                        (unsigned long long)sizes[i].limit);
             return -E2BIG;
@@ -222,14 +222,14 @@ int batch_check(const struct batch *b, const struct batch_limits *limits, struct
     }
     for (size_t i = 0; i < b->stacks.len; i++) {
         if (b->stacks.data[i].depth > limits->depth) {
-            buf_printf(why, "a stack has %u frames; at most %llu are taken",
+            buf_printf(why, "a stack has %u frames; at most %llu are accepted",
                        b->stacks.data[i].depth, (unsigned long long)limits->depth);
             return -E2BIG;
         }
     }
     for (size_t i = 0; i < b->strings.strings.len; i++) {
         if (b->strings.strings.data[i].len > limits->text) {
-            buf_printf(why, "a name has %zu bytes; at most %llu are taken",
+            buf_printf(why, "a name has %zu bytes; at most %llu are accepted",
                        b->strings.strings.data[i].len, (unsigned long long)limits->text);
             return -E2BIG;
         }

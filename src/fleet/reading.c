@@ -274,7 +274,7 @@ static int unpack_file(const char *path, uint64_t limit, int *ret_fd, struct buf
     for (int layers = 0; r == 0 && unpack_is_packed(map.data, map.len); layers++) {
         int next = -1;
         if (layers == LAYERS_MAX) {
-            buf_printf(why, "it is packed more than %d times", LAYERS_MAX);
+            buf_printf(why, "it is compressed more than %d times", LAYERS_MAX);
             r = -E2BIG;
             break;
         }

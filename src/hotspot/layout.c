@@ -309,7 +309,7 @@ static int read_layout(const struct hotspot_image *image, struct hotspot_layout 
     for (size_t i = 0; i < ARRAY_SIZE(known_versions); i++)
         known = known || known_versions[i] == layout.version;
     if (!known) {
-        snprintf(why, size, "JDK %d is none that the walker knows", layout.version);
+        snprintf(why, size, "the walker does not support JDK %d", layout.version);
         return -ENOTSUP;
     }
     if (fill(&layout, &s, why, size) < 0)

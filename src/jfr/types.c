@@ -78,7 +78,7 @@ const struct jfr_type jfr_builtin_types[JFR_BUILTINS] = {
     [JFR_POOL_METHOD_KEY] =
         {.name = "jvmscope.types.MethodKey",
          .kind = JFR_POOL,
-         .description = "The number by which a stack outside the dictionary refers to a method",
+         .description = "The number with which stacks outside the dictionary refer to a method",
          .fields = JFR_FIELDS({"method", "Method", "jdk.types.Method"},
                               {"key", "Key", "long", JFR_ADDRESS})},
 

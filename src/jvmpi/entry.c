@@ -476,9 +476,9 @@ static int load_agent(JavaVM *java, const char *text)
     if (!library)
         fprintf(stderr, "jvmpi: %s\n", dlerror());
     else if (!on_load)
-        fprintf(stderr, "jvmpi: %s: no JVM_OnLoad in it\n", path);
+        fprintf(stderr, "jvmpi: %s: the library has no JVM_OnLoad\n", path);
     else if ((ret = on_load(java, options, NULL)) != JNI_OK)
-        fprintf(stderr, "jvmpi: %s: JVM_OnLoad answered %d\n", path, (int)ret);
+        fprintf(stderr, "jvmpi: %s: JVM_OnLoad returned %d\n", path, (int)ret);
     free(path);
     return ret;
 }

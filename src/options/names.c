@@ -106,7 +106,7 @@ const char *option_pattern_fault(const char *part, size_t len)
         return "a method is written Class.method or Class::method";
     if (!name || memchr(part, ')', name) || memchr(part, '\n', name) || memchr(part, '\r', name) ||
         memchr(part, '\t', name))
-        return "no class or method has such a name";
+        return "this cannot be the name of a class or method";
     return open ? signature_fault(open, len - name) : NULL;
 }
 

@@ -48,7 +48,7 @@ static int begin_trace(struct options *o, char *patterns, struct buf *message)
 {
     if (o->n_traces == TRACES_MAX) {
         option_put(message, OPT_TRACE, patterns);
-        buf_printf(message, ": given more than %d times; commas separate patterns", TRACES_MAX);
+        buf_printf(message, ": more than %d of them; commas separate patterns", TRACES_MAX);
         return -EINVAL;
     }
     o->traces[o->n_traces] = (struct option_trace){.patterns = patterns};
@@ -215,7 +215,7 @@ static int check_always(const struct options *o, struct buf *message)
     }
     if (always && !option_format(o)->events) {
         option_put_short(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
-        buf_string(message, " is a recording: it goes with format=r");
+        buf_string(message, " is recorded only with format=r");
         return -EINVAL;
     }
     return 0;
@@ -275,7 +275,7 @@ static int check_company(const struct options *o, struct buf *message)
         if (!o->v[i].given || !row->goes_with || any_is_on(o, row->goes_with))
             continue;
         option_put(message, (enum option)i, o->v[i].text);
-        buf_string(message, ": changes nothing without ");
+        buf_string(message, ": has no effect without ");
         put_list(message, row->goes_with);
         return -EINVAL;
     }
@@ -305,7 +305,7 @@ static int check_together(const struct options *o, struct buf *message)
         return -EINVAL;
     }
     if (option_on(o, OPT_PARK) && !option_on(o, OPT_MONITOR)) {
-        buf_printf(message, "park=y goes with monitor=y");
+        buf_printf(message, "park=y requires monitor=y");
         return -EINVAL;
     }
     r = check_company(o, message);

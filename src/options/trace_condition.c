@@ -174,7 +174,7 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
     bool counts = t->what == COND_TIME || t->what == COND_DEPTH || t->length;
     if (counts && number_excludes(t->op, &t->number, 0, INT64_MAX)) {
         p->at = before;
-        return logic_fail(p, "no time, depth or length is less than 0: this never holds,");
+        return logic_fail(p, "no time, depth or length is less than 0, so this can never hold,");
     }
     return 0;
 }
@@ -195,7 +195,7 @@ static int parse_path(struct logic_parser *p, int number, struct cond_test *t)
     if (n <= 1)
         return 0;
     if (t->what == COND_RETURN)
-        return logic_fail(p, "fields are read as a call begins: there is no return then");
+        return logic_fail(p, "fields are read when a call begins, so there is no return yet");
     if (n >= TEXT_MAX)
         return logic_fail(p, "too long");
     char *path = c->paths[number];

@@ -251,10 +251,10 @@ static const char *why_above(char text[128], const struct trigger_test *t)
     if (!greater || most <= 0 || (t->op == LOGIC_GT ? t->limit < most : t->limit <= most))
         return NULL;
     if (t->measure == MEASURE_RSS || t->measure == MEASURE_GROWTH)
-        snprintf(text, 128, "this machine has %s of memory: this never holds,",
+        snprintf(text, 128, "this machine has %s of memory, so this can never hold,",
                  format_size(size, (uint64_t)most));
     else
-        snprintf(text, 128, "this machine allows %.0f %s: this never holds,", most,
+        snprintf(text, 128, "this machine allows %.0f %s, so this can never hold,", most,
                  t->measure == MEASURE_FD ? "open files in a process" : "threads");
     return text;
 }
@@ -270,12 +270,12 @@ static const char *why_never(char text[128], const struct trigger_test *t)
                    ? "expected a share from 0% to 100%, where 100% is all CPUs that the VM may use,"
                    : "expected a share from 0% to 100%,";
     if (t->share && greater && t->limit >= 100)
-        return "no share is more than 100%: this never holds,";
+        return "no share is more than 100%, so this can never hold,";
     if (less && t->limit <= 0)
-        return "nothing is less than 0: this never holds,";
+        return "nothing is less than 0, so this can never hold,";
     if (always_some &&
         ((t->op == LOGIC_LE && t->limit <= 0) || (less && t->limit <= 1 && !t->share)))
-        return "a VM always has memory, threads and open files: this never holds,";
+        return "a VM always has memory, threads and open files, so this can never hold,";
     return why_above(text, t);
 }
 

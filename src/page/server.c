@@ -274,7 +274,7 @@ static int answer_heap(struct page_server *s, size_t i, const char *verb,
     if (opened < 0)
         return not_found(reply, "no heap dump in this file");
     if (r == -ENOENT)
-        return not_found(reply, "no such question");
+        return not_found(reply, "no such query");
     reply->type = r == 0 ? json_type : NULL;
     return r == 0 ? 200 : r == -EINVAL ? 400 : 500;
 }

@@ -265,6 +265,6 @@ int load_wire(struct load *l)
     buf_release(&unpacked);
     return r < 0 ? r
                  : load_batch(l, &b,
-                              otlp ? "OTLP profiles of no kind that is known" KINDS
-                                   : "a pprof profile of no kind that is known" KINDS);
+                              otlp ? "OTLP profiles of unknown kinds only" KINDS
+                                   : "a pprof profile of unknown kinds only" KINDS);
 }

@@ -476,7 +476,8 @@ static void counted_sentence(const struct losses *l, struct buf *out)
 bool losses_unended_sentence(const struct losses *l, struct buf *out)
 {
     if (l->unended)
-        buf_printf(out, "it was never ended: what came after %.2f s is missing", l->end_s);
+        buf_printf(out, "the recording was not ended: everything after %.2f s is missing",
+                   l->end_s);
     else if (l->cut) /* its header has the length of the recording, not of what is left */
         buf_string(out, "the file is cut: the end of the recording is missing");
     if (lacks_end(l))

@@ -319,7 +319,7 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
         return load ? load_and_exchange(vm, options, answer, why)
                     : say(why, -ESRCH, "nothing is being recorded in it");
     if (r < 0)
-        return say(why, r, "cannot see what it has loaded");
+        return say(why, r, "cannot read which libraries it has loaded");
     /*
      * A VM keeps the agent that it loaded first, even if the command is of another build, because
      * two agents in one VM would disturb each other. Up to JDK 8 the VM's own HPROF agent has a

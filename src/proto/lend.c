@@ -191,11 +191,11 @@ int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t le
     if (r < 0) {
         lender_release(&l);
         if (r == -EPERM)
-            buf_string(why, ", and to lend it one in memory takes CAP_SYS_ADMIN");
+            buf_string(why, ", and passing it the agent in memory needs CAP_SYS_ADMIN");
         else if (r == -ENOENT)
-            buf_string(why, ", and it has no /proc where it would see one that is lent to it");
+            buf_string(why, ", and the agent cannot be passed to it in memory: it has no /proc");
         else
-            buf_printf(why, ", and none can be lent to it in memory: %s", strerror(-r));
+            buf_printf(why, ", and the agent cannot be passed to it in memory: %s", strerror(-r));
         buf_string(why, "; start it with -agentpath");
         return r;
     }

@@ -19,7 +19,7 @@
  */
 int vm_user_enter(const struct vm *vm) must_check;
 /* The message when vm_user_enter, or a function that uses it to open files, returns -EPERM. */
-#define VM_USER_REFUSED "its user cannot be taken on: CAP_SETUID and CAP_SETGID are missing"
+#define VM_USER_REFUSED "cannot act as its user: CAP_SETUID and CAP_SETGID are missing"
 void vm_user_leave(void);
 
 /*

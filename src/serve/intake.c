@@ -142,7 +142,7 @@ static bool has_body(const char *method)
 static enum MHD_Result refuse_size(struct intake *in, struct MHD_Connection *c)
 {
     char text[128];
-    snprintf(text, sizeof(text), "the body is too large: at most %llu bytes are taken",
+    snprintf(text, sizeof(text), "the body is too large: at most %llu bytes are accepted",
              (unsigned long long)in->options.body_max);
     return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, text);
 }
@@ -166,7 +166,7 @@ static enum MHD_Result on_headers(struct intake *in, struct MHD_Connection *c, c
     if (strlen(url) >= PATH_MAX_LEN)
         return refuse(c, MHD_HTTP_URI_TOO_LONG, "the path is too long");
     if (!has_body(method) && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET, POST and PUT");
+        return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET, POST and PUT are supported");
     const void *admitted = NULL;
     int status = in->options.admit(in->options.context, &request, &reply, &admitted);
     if (status)

@@ -177,13 +177,13 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
     if (!host_is_ours(s, c))
-        return refuse(c, MHD_HTTP_FORBIDDEN, "not the host that this is served as");
+        return refuse(c, MHD_HTTP_FORBIDDEN, "not the name under which this server was started");
     const char *path = after_token(s, url);
     if (!path)
         return refuse(c, MHD_HTTP_FORBIDDEN,
                       "open the address that jvmscope serve printed, with its token");
     if (!is_same_site(s, c))
-        return refuse(c, MHD_HTTP_FORBIDDEN, "asked for by another site");
+        return refuse(c, MHD_HTTP_FORBIDDEN, "the request comes from another site");
     welcome(s, c, g);
     struct request *r = calloc(1, sizeof(*r));
     if (!r)

@@ -92,7 +92,7 @@ void decode_reason(const struct wire_batch *b, int r, const char *what, struct b
     if (why->len)
         return;
     if (r == -EPROTO)
-        buf_printf(why, "not %s, or a damaged one", what);
+        buf_printf(why, "not %s, or damaged", what);
     else if (r == -E2BIG)
         buf_printf(why, "%s beyond the limits: %s", what, b->beyond ? b->beyond : "too long");
 }

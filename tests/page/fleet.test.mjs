@@ -263,7 +263,7 @@ test("an answer that holds nothing says which filter chose nothing", async () =>
   for (const view of ["services", "profile", "requests", "vm"]) {
     const page = await open(browser, `${url}#v=${view}&service=shop&label=zone%3Dnowhere`);
     await page.waitForSelector(
-      "main .empty:has-text('Label zone=nowhere chooses nothing'), p.empty:has-text('Label zone=nowhere chooses nothing')",
+      "main .empty:has-text('Label zone=nowhere matches nothing'), p.empty:has-text('Label zone=nowhere matches nothing')",
     );
     assert.deepEqual(page.problems, []);
     await page.context().close();
@@ -337,7 +337,7 @@ for (const [width, height] of [
         { viewport: { width, height } },
       );
       await page.waitForFunction(
-        () => !document.getElementById("app").textContent.includes("Asking the store"),
+        () => !document.getElementById("app").textContent.includes("Querying the store"),
       );
       assert.ok(
         (await page.evaluate(() => document.documentElement.scrollWidth)) <= width,

@@ -72,7 +72,7 @@ test("a recording that is cut says so and shows what is there", async () => {
   writeFileSync(cut, bytes.subarray(0, Math.floor(bytes.length * 0.6)));
   jvmscope("convert", cut, "-o", join(folder, "cut.html"));
   const page = await open(browser, url("cut.html"));
-  await page.waitForSelector(".note:has-text('Read as far as possible')");
+  await page.waitForSelector(".note:has-text('Only part of it could be read')");
   assert.deepEqual(page.problems, []);
 });
 

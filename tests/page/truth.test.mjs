@@ -187,7 +187,7 @@ test("a recording of a killed program says in every view of when its counts are"
       const told = plain(await page.locator(".lost").first().textContent());
       assert.match(
         told,
-        /never ended: what came after .* is missing; the counts of .*(alloc|coverage).* those of [\d.]+ m?s\.$/,
+        /not ended: everything after .* is missing; the counts of .*(alloc|coverage).* those of [\d.]+ m?s\.$/,
         `${url} ${view}`,
       );
       assert.ok(told.includes("alloc") && told.includes("coverage"), told);

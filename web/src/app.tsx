@@ -490,7 +490,7 @@ function Header(p: HeaderProps) {
   return (
     <>
       <Bar {...p} />
-      {p.page.warning && <p class="note">Read as far as possible: {p.page.warning}.</p>}
+      {p.page.warning && <p class="note">Only part of it could be read: {p.page.warning}.</p>}
       {p.page.whole && (
         <p class="note">
           Only the samples are limited to the selected part. These cover the whole recording:{" "}

@@ -405,7 +405,7 @@ function Suspects({ ask, onChoose }: { ask: Ask; onChoose: (o: string) => void }
             <button onClick={() => onChoose(s.object)}>What holds it: {simple(s.class)}</button>
             {s.accumulator && s.accumulator !== s.object && (
               <button onClick={() => onChoose(s.accumulator!)}>
-                Where it piles up: {simple(s.accumulatorClass ?? "object")}
+                Where the objects accumulate: {simple(s.accumulatorClass ?? "object")}
               </button>
             )}
             {s.accumulates && (
@@ -428,13 +428,13 @@ function sentences(s: Suspect): string[] {
 
 const reports = [
   ["threads", "Threads, their stacks and what they hold"],
-  ["strings", "Texts that occur more than once"],
+  ["strings", "Duplicate strings"],
   ["collections", "How full the collections are"],
   ["arrays", "Arrays that are empty, sparse or oversized"],
   ["references", "What weak and other references hold"],
   ["classes", "Class loaders, and classes loaded twice"],
   ["components", "What packages and loaders retain"],
-  ["unreachable", "Objects that no root leads to"],
+  ["unreachable", "Unreachable objects"],
 ] as const;
 
 /** How the numbers under a key of an answer are shown, where that is not as they are. */
@@ -591,7 +591,7 @@ function Query(p: {
   return (
     <div class="query">
       <textarea
-        aria-label="Query in SQL. Control and Enter runs it."
+        aria-label="SQL query. Ctrl + Enter runs it."
         spellcheck={false}
         rows={4}
         value={text}
@@ -680,8 +680,8 @@ function Query(p: {
 
 const heapKeys: [string, string][] = [
   ["↑ ↓ → ←", "move between objects; in the tree, open and close"],
-  ["Enter", "in the map: go into what an object holds"],
-  ["Backspace", "in the map: out again"],
+  ["Enter", "in the map: show what an object holds"],
+  ["Backspace", "in the map: go back"],
   ["Space", "in the map: inspect the object"],
   ["Ctrl + Enter", "run the query"],
 ];

@@ -204,7 +204,7 @@ export function HeapMap(p: Props) {
           tabIndex={0}
           role="application"
           aria-roledescription="treemap"
-          aria-label="What holds the memory, as areas. Arrow keys move from larger to smaller, Enter goes into one, Backspace out, Space inspects it."
+          aria-label="Map of the objects that hold the memory. Arrow keys move from larger to smaller objects, Enter shows what an object holds, Backspace goes back, Space inspects the object."
           style={{ width: `${size[0]}px`, height: `${size[1]}px` }}
           onKeyDown={onKey}
           onFocus={() => setCursor((c) => c)}

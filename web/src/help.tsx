@@ -90,7 +90,7 @@ function Profile({ isDark, metric }: { isDark: boolean; metric: string }) {
       </p>
       <p>
         The colour says how the VM ran the method: interpreted, compiled, or inlined into a compiled
-        method that called it. Not every recording or event tells: such methods are{" "}
+        method that called it. If a recording or event does not show this, the method is{" "}
         <b>{kindTitles.java}</b>.
       </p>
       <div class="legend">

@@ -43,7 +43,7 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
     <>
       {page.unended && (
         <p class="note lost">
-          This recording was never ended: what came after {duration(page.duration_ns)} is missing
+          This recording was not ended: everything after {duration(page.duration_ns)} is missing
           {counts(page)}.
         </p>
       )}

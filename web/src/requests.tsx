@@ -514,7 +514,7 @@ export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
       <output aria-live="polite">
         {cursor
           ? `${plural(n, "request")} from ${axis(json, span(cursor, cursor))}`
-          : "Drag, or move with the arrow keys and choose with Enter."}
+          : "Drag, or move with the arrow keys and press Enter to choose."}
       </output>
     </section>
   );
@@ -567,7 +567,9 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
                   />
                 </span>
                 {c.uncertain && (
-                  <b title="Too few of the requests whose details were kept show it">uncertain: </b>
+                  <b title="Uncertain: too few of the recorded requests had this cause">
+                    uncertain:{" "}
+                  </b>
                 )}
                 {sentence(c.sentence)}
                 {c.share >= 0.1 && (c.waiting_frames.length > 0 || c.thread) && (

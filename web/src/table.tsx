@@ -34,9 +34,9 @@ export function MethodTable(p: Props) {
     !!p.metric.readings && !p.metric.readings.get(r.label)?.known[of];
   const why = (r: Row, of: 0 | 1) =>
     few(r, of)
-      ? `From ${plural(p.metric.readings!.get(r.label)?.of[of] ?? 0, "reading")} of the clock: not known, as the cost of counting may be all of it`
+      ? `From ${plural(p.metric.readings!.get(r.label)?.of[of] ?? 0, "reading")} of the clock: unknown, because the cost of counting may account for all of it`
       : of === 0 && r.self && p.metric.estimated.has(r.label)
-        ? "Estimated from samples: the VM itself or code that cannot be changed allocated this"
+        ? "Estimated from samples: allocated by the VM itself or by code that cannot be changed"
         : "";
   const isUnread = (r: Row, of: 0 | 1) =>
     !!p.metric.readings && !p.metric.readings.get(r.label)?.of[of];

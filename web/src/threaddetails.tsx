@@ -61,9 +61,7 @@ export function Details(p: {
       <div>
         <h3>
           {name(node.thread)}:{" "}
-          {json.threads[node.thread]?.quiet
-            ? QUIET
-            : (stateTitles[kind] ?? kind ?? "nothing is known")}
+          {json.threads[node.thread]?.quiet ? QUIET : (stateTitles[kind] ?? kind ?? "unknown")}
         </h3>
         {isState ? (
           <p>
@@ -165,7 +163,7 @@ export function PathSummary({
           {plural(path.n_segments, "segment")}, {duration(path.makespan_ns)} from beginning to end
         </p>
         <button onClick={onFirst} title="Next segment (n)">
-          Walk along it
+          Follow it
         </button>
       </div>
       <table class="small">
@@ -179,7 +177,7 @@ export function PathSummary({
             </tr>
           ))}
           {path.idle_ns > 0 && (
-            <tr title="Its thread had nothing to do">
+            <tr title="The thread had nothing to do">
               <th scope="row">idle</th>
               <td class="num">{duration(path.idle_ns)}</td>
               <td class="num">{percent(path.idle_ns, path.length_ns)}</td>
@@ -219,7 +217,8 @@ export function PathSummary({
           <p class="dim">
             {path.samples > 0
               ? `What ran in ${Math.round((100 * path.sampled_run_ns) / path.run_ns)} % of the running time is known by ${plural(path.samples, "CPU sample")}.`
-              : path.run_ns > 0 && "A run counts for the methods on the stack before and after it."}
+              : path.run_ns > 0 &&
+                "Running time counts for the methods that were on the stack both before and after it."}
           </p>
         </section>
       )}
@@ -231,13 +230,13 @@ export function PathSummary({
       {json.owner_unknown > 0 && (
         <p class="warn">
           At the end, {plural(json.owner_unknown, "thread")} waited for monitors of unknown owners.
-          Whether they are deadlocked is not known.
+          They may be deadlocked.
         </p>
       )}
       {json.deadlocks > 0 && json.waiting_for_locks > 0 && (
         <p class="dim">
           At the end, {plural(json.waiting_for_locks, "thread")} waited for locks of
-          java.util.concurrent. Deadlocks with these are found with --deadlocks alone.
+          java.util.concurrent. Only --deadlocks finds deadlocks with these.
         </p>
       )}
     </aside>

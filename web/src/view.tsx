@@ -40,7 +40,7 @@ export function timelineFacts({ timeline }: PageJson) {
         </span>
         <span>in {duration(timeline.end_ns)}</span>
         {!timeline.exact && (
-          <span class="warn" title="Record with --threads to have every cause">
+          <span class="warn" title="Record with --threads to see every cause">
             some causes are not recorded
           </span>
         )}

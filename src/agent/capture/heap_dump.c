@@ -195,8 +195,9 @@ static int dump_heap(struct session *s, JNIEnv *jni, bool out_of_memory)
     if (r < 0)
         session_failed(s, r, "heap dump: %s: %s", path, strerror(-r));
     else if (!collected)
-        session_warn(s, "heap dump: the VM did not collect before it: there may be objects in it "
-                        "that nothing reaches");
+        session_warn(
+            s,
+            "heap dump: the VM did not collect before it, so it may contain unreachable objects");
     return r;
 }
 

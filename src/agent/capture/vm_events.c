@@ -33,7 +33,7 @@ static const struct jfr_type event_type = {
     .name = "jvmscope.VmEvent",
     .label = "VM Event",
     .category = "jvmscope|Trace",
-    .description = "The start or end of a thread, a class load or unload, or a collection",
+    .description = "A thread started or ended, a class was loaded or unloaded, or a collection ran",
     .kind = JFR_EVENT,
     .fields =
         JFR_FIELDS({"what", "What", "java.lang.String"}, {"thread", "Thread", "java.lang.String"},

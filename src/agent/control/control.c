@@ -56,9 +56,10 @@ static const struct verb {
 
 static const struct jfr_type control_type = {
     .name = "jvmscope.Control",
-    .label = "Control",
+    .label = "Control Command",
     .category = "jvmscope",
-    .description = "What jvmscope control did, and where threads stopped because of it",
+    .description =
+        "A command of jvmscope control and its outcome, or a thread that stopped because of one",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"command", "Command", "java.lang.String"},
                          {"thread", "Thread", "java.lang.String"},

@@ -324,7 +324,8 @@ static void say_why(struct control_call *c, const struct seen *seen, uint32_t li
     const char *text = c->operands[0];
     struct buf *why = c->i->why;
     if (!seen->classes && seen->above_loaded)
-        buf_printf(why, "%s: a line is given with its class alone: %s:%u", text, seen->above, line);
+        buf_printf(why, "%s: a line number follows the class, not a method: %s:%u", text,
+                   seen->above, line);
     else if (!seen->classes)
         buf_printf(why, "%s: no loaded class of this name", text);
     else if (line && !seen->lines)

@@ -19,7 +19,7 @@ static jthread thread_of(struct control_call *c, const char *operand)
     jthread t = thread_of_operand(c->i);
     const struct thread *entry = t ? threads_find(c->i->jni, t) : NULL;
     if (entry && entry->own) {
-        buf_printf(c->i->why, "%s: the agent's own thread is left alone", operand);
+        buf_printf(c->i->why, "%s: the agent's own thread cannot be controlled", operand);
         return NULL;
     }
     return t;

@@ -61,7 +61,7 @@ int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callb
     if (fault_here())
         return -ENOTSUP;
     if (!ti && (*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK) {
-        buf_string(why, "the VM gives no further JVM TI environment");
+        buf_string(why, "the VM provides no further JVM TI environment");
         return -ENOTSUP;
     }
     jvmtiCapabilities potential = {0};

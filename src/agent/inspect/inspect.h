@@ -17,7 +17,7 @@
 
 /*
  * Answers "threads", "class java.lang.String" ...: writes one JSON object to `out`. Negative errno
- * with a sentence in `why` (-EINVAL: no such question or a bad operand, -ESRCH: no such thread,
+ * with a sentence in `why` (-EINVAL: no such query or a bad operand, -ESRCH: no such thread,
  * class or object, -ENOTSUP: not supported by this VM).
  */
 int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct buf *why) must_check;

@@ -121,7 +121,7 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     *ret = (struct out){.format = option_format(o), .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
     const char *address = o->v[OPT_NET].text;
     if (address && !ret->format->connects) {
-        buf_printf(why, "net=%s: a recording goes into a file", address);
+        buf_printf(why, "net=%s: a recording can only be written to a file", address);
         return -EINVAL;
     }
     if (address && net_open(&ret->net, address, why) < 0)

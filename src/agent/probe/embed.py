@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the probe classes for Java 8 and writes them as C arrays: embed.py OUT.c JAVAC SOURCE...
-(stubs lie beside us).
+(stubs are in this directory).
 """
 import pathlib
 import subprocess

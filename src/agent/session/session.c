@@ -243,7 +243,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = session_worker_start(jni);
     vm_beginning = false;
     if (r < 0 && !why->len)
-        buf_printf(why, "the VM starts no thread for the agent");
+        buf_printf(why, "the VM cannot start a thread for the agent");
     return r;
 }
 

@@ -17,9 +17,9 @@
 
 static const struct jfr_type counted_type = {
     .name = "jvmscope.Counted",
-    .label = "Counted",
+    .label = "Counts Saved",
     .category = "jvmscope",
-    .description = "The recording contains a capture's counts up to this time",
+    .description = "The recording contains the counts of a capture up to this time",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"capture", "Capture", "java.lang.String"}),
 };

@@ -294,7 +294,7 @@ const struct command heap_verb_components = {
     .name = "heap components",
     .heap_answer = heap_answer_components,
     HEAP_ONE_FILE,
-    .summary = "say what packages and class loaders retain",
+    .summary = "show what packages and class loaders retain",
     .description = "A package, or the classes of a loader, retain what would be freed if their "
                    "instances were gone.",
     .examples = "  jvmscope heap components app.hprof\n",

@@ -8,10 +8,10 @@
 
 static const struct arg histogram_args[] = {
     {"--retained", 0, ARG_FLAG, offsetof(struct heap_options, retained), NULL,
-     "what the instances of a class retain together (needs the index; shown anyway when that is "
-     "there)"},
+     "show what the instances of a class retain together (builds the index if there is none; with "
+     "an index it is always shown)"},
     {"--sort", 0, ARG_TEXT, offsetof(struct heap_options, sort), "shallow|retained|objects|class",
-     "the order of the rows"},
+     "sort the rows by this"},
     {0},
 };
 

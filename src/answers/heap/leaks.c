@@ -237,10 +237,10 @@ static void explain(struct answer *a, const struct heap *h, size_t number, const
     bool accumulation = c->count > 1 && class;
     const char *loaded = c->loaded == HEAP_NO_CLASS ? NULL : h->dump->classes.data[c->loaded].name;
     if (c->links)
-        buf_printf(&out, "  What accumulates is a chain of %" PRIu64 " %s that begins at %s",
+        buf_printf(&out, "  The objects are a chain of %" PRIu64 " %s that begins at %s",
                    c->links + 1, heap_class_name(h, c->place), buf_str(&where));
     else if (accumulation)
-        buf_printf(&out, "  What accumulates lies in %s", buf_str(&where));
+        buf_printf(&out, "  The objects accumulate in %s", buf_str(&where));
     else
         buf_printf(&out, "  Most of it is %s itself (%s)", buf_str(&where),
                    format_size(size, heap_shallow(h, c->place)));
@@ -302,8 +302,8 @@ void heap_suspects(struct answer *a, const struct heap *h)
     struct buf paths[MAX_SUSPECTS], texts[MAX_SUSPECTS];
     find_suspects(&f);
     if (!f.n && h->dump->cut)
-        answer_note(a, "Whether anything holds a tenth of the heap cannot be known: in the part of "
-                       "the dump that could be read, nothing does.");
+        answer_note(a, "In the part of the dump that could be read, nothing holds a tenth of the "
+                       "heap; the rest is unknown.");
     else if (!f.n)
         answer_note(a, "No suspects: nothing holds a tenth of the heap and 2 MiB or more.");
     for (size_t i = 0; i < f.n; i++) {
@@ -332,7 +332,7 @@ const struct command heap_verb_leaks = {
     .name = "heap leaks",
     .heap_answer = heap_answer_leaks,
     HEAP_ONE_FILE,
-    .summary = "name what holds much more than the rest, and through which path",
+    .summary = "find objects that retain much more than others, and the paths that hold them",
     .description = "Lists suspects: objects, or the instances of a class, that retain at least a "
                    "tenth of the heap and at least 2 MiB.",
     .examples = "  jvmscope heap leaks app.hprof\n",

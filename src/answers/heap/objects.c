@@ -169,7 +169,7 @@ static int show_object(const struct heap_call *c, uint64_t i)
     uint64_t over = heap_idom(h, i);
     what.len = 0;
     if (over == HEAP_NONE)
-        buf_string(&what, "nobody: it is not reachable");
+        buf_string(&what, "nothing: it is unreachable");
     else
         heap_describe(h, over, &what);
     answer_fact_text(a, "dominator", "dominated by", buf_str(&what));

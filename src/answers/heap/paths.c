@@ -380,8 +380,7 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
         if (rows.len)
             qsort(rows.data, rows.len, sizeof(struct merged), by_parent);
         if (c->options->exclude)
-            answer_note(c->answer, "--exclude chooses the path of a single object; these are of "
-                                   "several.");
+            answer_note(c->answer, "--exclude has no effect on the paths of several objects.");
         if (every > 1)
             answer_note(c->answer,
                         "Paths of a sample: %" PRIu64 " of %" PRIu64 " objects, one in %" PRIu64

@@ -98,7 +98,7 @@ const struct command heap_verb_retained = {
     .operands = "FILE [CLASS|OBJECT]",
     .min_operands = 1,
     .max_operands = 2,
-    .summary = "show what would be freed if a set of objects were gone",
+    .summary = "show what would be freed together with a set of objects",
     .description = "The set is a class, an object, a package or a class loader; the answer is "
                    "exact for the set as a whole.",
     .examples = "  jvmscope heap retained app.hprof java.lang.String\n"

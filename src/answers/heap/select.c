@@ -26,7 +26,7 @@ const struct arg_set *const heap_select_sets[] = {&select_set, &heap_common_set,
 
 static const struct arg exclude_args[] = {
     {"--exclude", 0, ARG_TEXT, offsetof(struct heap_options, exclude), "KINDS",
-     "references that are not followed: of soft, weak, final, phantom, or none (all four)"},
+     "do not follow these references: soft, weak, final, phantom; or none (default: all four)"},
     {0},
 };
 

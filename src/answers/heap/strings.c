@@ -261,7 +261,7 @@ const struct command heap_verb_strings = {
     .name = "heap strings",
     .heap_answer = heap_answer_strings,
     HEAP_ONE_FILE,
-    .summary = "find texts that occur more than once, or strings that contain a text",
+    .summary = "find duplicate strings, or strings that contain a text",
     .description = "Prints for each text that several strings share how many there are, and what "
                    "keeping one copy would save. With *--find* it lists strings instead.",
     .examples = "  jvmscope heap strings app.hprof\n"

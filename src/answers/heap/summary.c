@@ -118,7 +118,7 @@ const struct command heap_verb_summary = {
     .description = "Builds the index next to the dump when there is none; with it every other "
                    "verb answers at once.",
     .examples = "  jvmscope heap summary app.hprof\n"
-                "  jvmscope heap summary -o report.html app.hprof              with suspects, "
-                "consumers and the tree to open\n",
+                "  jvmscope heap summary -o report.html app.hprof              a page with the "
+                "suspects, the largest objects and the tree\n",
     .sets = heap_sets,
 };

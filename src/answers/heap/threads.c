@@ -310,7 +310,7 @@ const struct command heap_verb_threads = {
     .name = "heap threads",
     .heap_answer = heap_answer_threads,
     HEAP_ONE_FILE,
-    .summary = "show the threads, their stacks, and what each and its locals retain",
+    .summary = "show the threads, their stacks, and what each thread and its locals retain",
     .description = "Prints a row for each thread, by retained size, and then the stacks with the "
                    "objects that their frames hold.",
     .examples = "  jvmscope heap threads app.hprof\n",

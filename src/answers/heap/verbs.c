@@ -9,7 +9,7 @@ static const struct arg common_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct heap_options, output), "FILE",
      "write a page of HTML (.html) or JSON (.json)"},
     {"--limit", 'n', ARG_COUNT, offsetof(struct heap_options, limit), "N",
-     "rows of each table (as a rule 12 to 100 on a screen, and all in a file)"},
+     "rows of each table (by default 12 to 100 in a terminal, and all in a file)"},
     {"--dump", 0, ARG_COUNT, offsetof(struct heap_options, dump), "N",
      "which dump of a file with several, counted from 1 (the last)"},
     {0},
@@ -23,9 +23,10 @@ static const struct arg index_args[] = {
     {"--rebuild", 0, ARG_FLAG, offsetof(struct heap_options, rebuild), NULL,
      "build the index anew"},
     {"--strong", 0, ARG_FLAG, offsetof(struct heap_options, strong), NULL,
-     "soft, weak, final and phantom references retain nothing (they do in Eclipse MAT)"},
+     "count only what strong references retain (Eclipse MAT counts the others too)"},
     {"--memory", 0, ARG_SIZE, offsetof(struct heap_options, memory), "SIZE",
-     "anonymous memory for building the index; the rest goes to unlinked files in /var/tmp"},
+     "how much anonymous memory building the index may use; the rest goes to unlinked files in "
+     "/var/tmp"},
     {0},
 };
 

@@ -21,15 +21,16 @@ struct collect {
 
 static const struct arg collect_args[] = {
     {"--store", 0, ARG_TEXT, offsetof(struct collect, store), "URL",
-     "keep the profiles there: sqlite:FILE or clickhouse://HOST:PORT/DATABASE; created when "
-     "missing"},
+     "keep the profiles in this store: sqlite:FILE or clickhouse://HOST:PORT/DATABASE; created "
+     "when missing"},
     {"--listen", 0, ARG_TEXT, offsetof(struct collect, listen), "ADDRESS:PORT",
      "listen on this address (127.0.0.1:4040); port 0 picks a free one"},
     {"--token", 0, ARG_LIST, offsetof(struct collect, tokens), "TENANT=TOKEN",
      "the token of a tenant; @FILE reads one from each line; required unless --listen is a "
      "loopback address"},
     {"--recordings", 0, ARG_TEXT, offsetof(struct collect, recordings), "DIR",
-     "keep uploaded recordings that contain requests there; the slowest requests point to them"},
+     "keep uploaded recordings that contain requests in this directory; the slowest requests point "
+     "to them"},
     {0},
 };
 static const struct arg limit_args[] = {
@@ -40,7 +41,8 @@ static const struct arg limit_args[] = {
     {"--rate", 0, ARG_NUMBER, offsetof(struct collect, rate), "N",
      "how many uploads per second a tenant may send (200)", .min = 1},
     {"--max-series", 0, ARG_NUMBER, offsetof(struct collect, max_series), "N",
-     "the sets of service, version, host, instance and labels that a tenant may have (100000)",
+     "how many different sets of service, version, host, instance and labels a tenant may have "
+     "(100000)",
      .min = 1},
     {"--recordings-size", 0, ARG_SIZE, offsetof(struct collect, recordings_size), "SIZE",
      "how much --recordings may hold; the oldest are removed (1G)"},

@@ -32,7 +32,7 @@ static const struct arg choice_args[] = {
     {"--instance", 0, ARG_TEXT, offsetof(struct fleet_options, instance), "NAME",
      "only this instance of a service"},
     {"--label", 0, ARG_LIST, offsetof(struct fleet_options, labels), "KEY=VALUE",
-     "only what has this label"},
+     "only profiles with this label"},
     {"--from", 0, ARG_TEXT, offsetof(struct fleet_options, from), "WHEN",
      "from this time on: 2026-11-24T10:30, seconds since 1970, or 90m (90 minutes ago)"},
     {"--to", 0, ARG_TEXT, offsetof(struct fleet_options, to), "WHEN", "up to this time"},

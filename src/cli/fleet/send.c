@@ -124,9 +124,9 @@ void sender_send(struct sender *s, struct spool *spool)
             break;
         }
         if (r < 0)
-            complain(s->url, "does not take a profile, which is dropped", text);
+            complain(s->url, "refuses a profile, which is dropped", text);
         else if (s->complained)
-            complain(s->url, "takes profiles again", NULL);
+            complain(s->url, "accepts profiles again", NULL);
         s->complained = false;
         spool_remove(spool, list.numbers.data[i]);
     }

@@ -33,7 +33,7 @@ const struct command heap_verb_diff = {
     .operands = "OLD NEW",
     .min_operands = 2,
     .max_operands = 2,
-    .summary = "say which classes grew from one dump to another",
+    .summary = "show which classes grew from one dump to another",
     .description = "Prints how the objects, bytes and retained sizes of each class changed, those "
                    "that grew most first: the program's own classes by what they retain, then all "
                    "classes by size and by what they retain.",

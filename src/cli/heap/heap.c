@@ -17,13 +17,13 @@ static const char *heap_why(int error)
     case -EBADMSG:
         return "this is not a heap dump (it does not begin with JAVA PROFILE)";
     case -EINVAL:
-        return "an HPROF version or id size that does not exist";
+        return "the HPROF version or the size of ids is invalid";
     case -ENOTSUP:
         return "HPROF's text format; the verbs of heap read binary dumps";
     case -ENOMSG:
         return "an HPROF file without a heap dump in it";
     case -ERANGE:
-        return "there are fewer dumps in it";
+        return "the file has fewer dumps";
     case -EFBIG:
         return "it needs a larger working file than the limit allows (ulimit -f)";
     case -EMSGSIZE:
@@ -161,7 +161,7 @@ static const struct command *const verbs[] = {
 const struct command command_heap = {
     .name = "heap",
     .verbs = verbs,
-    .summary = "show what a heap dump holds, and why",
+    .summary = "show what a heap dump contains, and what holds it in memory",
     .related = "inspect serve report",
     .description =
         "Use it to find out why memory fills up: what holds it, and since when. *heap dump* "

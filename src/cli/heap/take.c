@@ -26,9 +26,9 @@ struct take_options {
 
 static const struct arg take_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct take_options, output), "FILE",
-     "where the dump goes (heap-PID.hprof); %p is the process id, %t the time"},
+     "write the dump to this file (heap-PID.hprof); %p is the process id, %t the time"},
     {"--all", 0, ARG_FLAG, offsetof(struct take_options, all), NULL,
-     "include unreachable objects; no collection is made first"},
+     "include unreachable objects: skip the collection before the dump"},
     {0},
 };
 

@@ -27,14 +27,15 @@
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only those that began before this time"}
 #define SLOWEST {"--slowest", 0, ARG_SHARE, OPTION(slowest), "SHARE", "how many requests of a name count as slow: 1%, 0.1% (1%)"}
 #define OVER {"--over", 0, ARG_SPAN, OPTION(over_ns), "TIME", "requests that took longer than this count as slow: 500ms"}
-#define STACKS {"--stacks", 0, ARG_NUMBER, OPTION(stacks), "N", "frames of a stack (12); 0: no stacks"}
+#define STACKS {"--stacks", 0, ARG_NUMBER, OPTION(stacks), "N", "show up to N frames of each stack (12); 0 shows no stacks"}
 #define LIMIT(what) {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", what}
 /* clang-format on */
 
 static const struct arg table_args[] = {JSON, NAME, THREAD, FROM, LIMIT("rows of the table (30)"),
                                         {0}};
 static const struct arg slow_args[] = {
-    JSON, SLOWEST, OVER, NAME, THREAD, FROM, STACKS, LIMIT("causes of a name (8)"), {0}};
+    JSON, SLOWEST, OVER, NAME, THREAD, FROM, STACKS, LIMIT("show up to N causes for each name (8)"),
+    {0}};
 static const struct arg now_args[] = {JSON, SLOWEST, OVER, NAME, {0}};
 static const struct arg show_args[] = {JSON, STACKS, LIMIT("rows of the waterfall (60)"), {0}};
 
@@ -161,7 +162,7 @@ static int request_view_close(struct request_view *v, int status)
          */
         losses_report_others(v->path, losses_of_requests, REQUESTS_NOT_KEPT, cut_at ? where : NULL);
     else if (cut_at)
-        complain(v->path, "read as far as possible", where);
+        complain(v->path, "only part of it could be read", where);
     return status;
 }
 

@@ -41,7 +41,7 @@ static void print_unjudged(const struct unjudged *u, bool found)
                (unsigned long long)u->monitors);
     if (!u->locks)
         return;
-    fputs("not looked for: deadlocks with locks of java.util.concurrent, whose owners are recorded "
+    fputs("not examined: deadlocks with locks of java.util.concurrent, whose owners are recorded "
           "with --deadlocks",
           stdout);
     if (u->waiting)

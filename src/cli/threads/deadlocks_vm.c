@@ -56,9 +56,10 @@ int deadlocks_of_vm(const char *pid, bool as_json)
         puts(json_object_to_json_string_ext(list, JSON_C_TO_STRING_PLAIN |
                                                       JSON_C_TO_STRING_NOSLASHESCAPE));
     else if (n == 0)
-        puts("no deadlock of platform threads (run --deadlocks reports virtual ones)");
+        puts("no deadlock of platform threads (run --deadlocks reports those of virtual threads)");
     else
-        puts("only platform threads were looked at (run --deadlocks reports virtual ones)");
+        puts("only platform threads were examined (run --deadlocks reports deadlocks of virtual "
+             "threads)");
     json_object_put(o);
     return 0;
 }

@@ -124,7 +124,8 @@ static void path_method_rows(const struct critical_path *p, const struct path_sa
                share(samples->known_ns, samples->run_ns),
                COUNT_TEXT(samples->samples, "CPU samples"));
     else if (samples->run_ns)
-        printf(" a run counts for the methods on the stack before and after it: %s\n",
+        printf(" time on a processor counts for the methods that were on the stack both before and "
+               "after it: %s\n",
                samples->too_large ? "CPU samples of a recording above 1 GiB are not read"
                : samples->there   ? "no CPU sample is on the path"
                                   : "record with --cpu as well to see what it did");
@@ -146,7 +147,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
             printf(" %6.2f %%  %10s  %s\n", share(states[s], p->length),
                    format_duration(d, states[s]), path_state_name(s));
     if (samples->idle_ns)
-        printf(" %6.2f %%  %10s  idle: its thread had nothing to do (--idle shows where)\n",
+        printf(" %6.2f %%  %10s  idle: the thread had nothing to do (--idle shows where)\n",
                share(samples->idle_ns, p->length), format_duration(d, samples->idle_ns));
     if (locks->rows.len)
         printf("\n   of path        time  sections  lock\n");

@@ -123,9 +123,9 @@ static void print_owners_unknown(const struct monitor_stats *s)
 {
     if (s->owner_unknown)
         printf("waits for monitors whose owner is unknown: %" PRIu64 "%s\n", s->owner_unknown,
-               s->owner_unknown_virtual
-                   ? "; from JDK 24 on the VM reports none that is a virtual thread off its carrier"
-                   : "");
+               s->owner_unknown_virtual ? "; from JDK 24 on the VM does not report an owner that "
+                                          "is an unmounted virtual thread"
+                                        : "");
 }
 
 static uint64_t began_before(const struct thread_view *v, const struct monitor_stats *s)
@@ -453,8 +453,9 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
     }
     thread_view_left_out(shown - MIN(shown, limit), "rows");
     if (cut)
-        printf(" of these, %" PRIu64 " lasted when the %s began or ended: they are in count, "
-               "total and most alone\n",
+        printf(" of these, %" PRIu64
+               " were in progress when the %s began or ended: they are in count, "
+               "total and most only\n",
                cut, v->options->from_ns || v->options->to_ns ? "part" : "recording");
 }
 

@@ -28,7 +28,7 @@
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only from this time on, counted from the start: 1.5s, 2m"}, \
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only up to this time"}
 #define MIN_   {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are at least this long"}
-#define END    {"--end", 0, ARG_TEXT, OPTION(end_thread), "PATTERN", "the path to the last moment of this thread"}
+#define END    {"--end", 0, ARG_TEXT, OPTION(end_thread), "PATTERN", "follow the path back from the end of this thread"}
 #define TO_THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "the same"}
 #define IDLE   {"--idle", 0, ARG_FLAG, OPTION(idle), NULL, "include idle threads, such as pool threads without a task and timers"}
 #define REQUESTS ONLY_REQUESTS_ARGS(struct thread_options, requests)
@@ -38,7 +38,7 @@
 static const struct arg table_args[] = {
     JSON, THREAD, CLASS, FROM, MIN_, REQUESTS, IDLE, LIMIT("rows of a table (20)"), {0}};
 static const struct arg timeline_args[] = {
-    JSON, THREAD, CLASS, FROM, MIN_, REQUESTS, LIMIT("events to print (all); JSON has all of them"),
+    JSON, THREAD, CLASS, FROM, MIN_, REQUESTS, LIMIT("events to print (all); JSON always has all"),
     {0}};
 static const struct arg path_args[] = {
     JSON, END, TO_THREAD, FROM, IDLE, LIMIT("rows of a table (20)"), {0}};
@@ -51,7 +51,7 @@ static const struct arg what_if_args[] = {
     END,
     TO_THREAD,
     FROM,
-    LIMIT("without --lock and --method: how many of the locks on the path (5)"),
+    LIMIT("without --lock and --method: how many locks of the path to try (5)"),
     {0},
 };
 static const struct arg deadlock_args[] = {JSON, {0}};
@@ -285,7 +285,7 @@ static int show_file(const char *path, const struct thread_options *options,
     if (status == 0)
         losses_report_read(path, losses_of_threads, lost, cut_at ? where : NULL);
     else if (cut_at)
-        complain(path, "read as far as possible", where);
+        complain(path, "only part of it could be read", where);
     return status;
 }
 

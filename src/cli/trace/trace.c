@@ -31,12 +31,12 @@ struct trace_options {
 
 static const struct arg trace_args[] = {
     {"--thread", 0, ARG_LIST, offsetof(struct trace_options, calls.thread), "PATTERN",
-     "only calls, and what is listed between them, of threads whose name matches"},
+     "only calls, and the lines between them, of threads whose name matches"},
     {"--method", 0, ARG_LIST, offsetof(struct trace_options, calls.method), "PATTERN",
-     "only methods whose name matches (* and ?, or a part of it): calls of them, and what --log, "
-     "--watch and --exceptions recorded in them"},
+     "only calls of methods whose name matches (* and ?, or a part of it), and what --log, --watch "
+     "and --exceptions recorded in them"},
     {"--min", 0, ARG_DURATION, offsetof(struct trace_options, calls.min), "TIME",
-     "calls that took at least this long"},
+     "only calls that took at least this long"},
     {"--from", 0, ARG_DURATION, offsetof(struct trace_options, calls.from_ns), "TIME",
      "only what began from this time on, counted from the start: 1.5s, 2m"},
     {"--to", 0, ARG_SPAN, offsetof(struct trace_options, calls.to_ns), "TIME",
@@ -44,7 +44,7 @@ static const struct arg trace_args[] = {
     {"--limit", 'n', ARG_COUNT, offsetof(struct trace_options, calls.limit), "N",
      "calls to show (all)"},
     {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
-     "a table of exceptions by class, place and handler"},
+     "print a table of exceptions by class, place and handler"},
     {"--if", 0, ARG_TEXT, offsetof(struct trace_options, condition), "CONDITION",
      "with PID add PATTERN: record only calls that meet this condition, as in run"},
     ONLY_REQUESTS_ARGS(struct trace_options, requests),
@@ -409,7 +409,7 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
         return 2;
     }
     if (o->condition && !add) {
-        complain("--if", "goes with PID add PATTERN", NULL);
+        complain("--if", "requires PID add PATTERN", NULL);
         return 2;
     }
     const char *of_files = o->calls.thread    ? "--thread"
@@ -459,7 +459,7 @@ static int cmd_trace(const struct command *self, int argc, char **argv)
         return switch_tracing(&operands, &o);
     if (operands.count > 1 || o.condition) {
         complain(operands.count > 1 ? operands.list[1] : "--if",
-                 operands.count > 1 ? "only one file can be given" : "goes with PID add PATTERN",
+                 operands.count > 1 ? "only one file can be given" : "requires PID add PATTERN",
                  NULL);
         return 2;
     }

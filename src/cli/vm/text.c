@@ -47,7 +47,7 @@ static void incomplete_safepoints(const struct vm_view *w)
     if (w->v.safepoint_least_ns)
         printf("; those that took less than %s are not in this recording",
                format_duration(least, w->v.safepoint_least_ns));
-    printf("%s\n", w->totals.count ? "; how long the threads stood then is not known" : "");
+    printf("%s\n", w->totals.count ? "; how long the threads were then stopped is not known" : "");
 }
 
 static void summary(const struct vm_view *w)
@@ -58,7 +58,7 @@ static void summary(const struct vm_view *w)
         incomplete_safepoints(w);
     else if (w->totals.count)
         printf(" %" PRIu64 " safepoint%s stopped all threads for %s (%.2f %% of the time), %s of "
-               "it on the way there\n",
+                           "it to reach them\n",
                w->totals.count, w->totals.count == 1 ? "" : "s",
                format_duration(time, w->totals.time_ns), percent(w->totals.time_ns, w->window_ns),
                format_duration(sync, w->totals.sync_ns));
@@ -142,12 +142,12 @@ static void operations_text(const struct vm_view *w)
 {
     if (!w->operations.len)
         return;
-    printf("\nSafepoints\n%8s %10s %10s %10s %10s  %s\n", "count", "stopped", "way there",
-           "longest", "longest way", "operation");
+    printf("\nSafepoints\n%8s %10s %10s %10s %13s  %s\n", "count", "stopped", "to reach", "longest",
+           "longest reach", "operation");
     for (size_t i = 0; i < MIN(w->operations.len, w->limit); i++) {
         const struct vm_group *g = &w->operations.data[i];
         char total[24], sync[24], longest[24], way[24];
-        printf("%8" PRIu64 " %10s %10s %10s %10s  %s\n", g->n, stood(w, total, g->total_ns),
+        printf("%8" PRIu64 " %10s %10s %10s %13s  %s\n", g->n, stood(w, total, g->total_ns),
                format_duration(sync, g->sync_ns), stood(w, longest, g->longest_ns),
                format_duration(way, g->longest_sync_ns), shown(w, g->name));
     }
@@ -158,7 +158,7 @@ static void longest_text(const struct vm_view *w)
 {
     if (!w->longest.len)
         return;
-    printf("\nThe longest stops\n%10s %10s %10s  %s\n", "at", "stopped", "way there", "operation");
+    printf("\nThe longest stops\n%10s %10s %10s  %s\n", "at", "stopped", "to reach", "operation");
     for (size_t i = 0; i < MIN(w->longest.len, w->limit); i++) {
         const struct vm_safepoint *s = &w->v.safepoints.data[w->longest.data[i]];
         char total[24], sync[24];
@@ -196,9 +196,9 @@ static void late_text(const struct vm_view *w)
 {
     if (!w->late.len)
         return;
-    printf("\nLong ways to safepoints: all other threads waited for the one that was late\n"
+    printf("\nLong times to safepoint: all other threads waited for the one that was late\n"
            "%10s %10s  %-24s %-20s %s\n",
-           "at", "way there", "operation", "late thread", "in");
+           "at", "to reach", "operation", "late thread", "in");
     for (size_t i = 0; i < MIN(w->late.len, w->limit); i++) {
         const struct vm_safepoint *s = &w->v.safepoints.data[w->late.data[i]];
         char sync[24];

@@ -89,17 +89,17 @@ static const char *heap_note(const struct vm_activity *v)
     bool counters = without_log(v);
     for (size_t i = 0; i < v->collections.len; i++)
         if (v->collections.data[i].no_before)
-            return "freed and allocated leave out the collections of which the VM's log does not "
-                   "say what the heap held before them";
+            return "freed and allocated leave out collections for which the VM's log does not show "
+                   "the heap before them";
     for (size_t i = 0; i < v->collections.len; i++) {
         const struct vm_collection *c = &v->collections.data[i];
         const char *name = vm_text(v, c->name);
         if (c->has_heap && name[0] == 'Z')
             return "freed and allocated leave out what was allocated during the collections, which "
-                   "run beside the program, and ZGC counts whole pages";
+                   "run concurrently with the program; ZGC counts whole pages";
         if (c->has_heap && c->ours && counters && strncmp(name, "G1", 2) != 0)
-            return "freed and allocated are at least that much: what the heap held before a "
-                   "collection is known as of up to 50 ms before";
+            return "freed and allocated are lower bounds: the size of the heap before a collection "
+                   "is up to 50 ms old";
     }
     return NULL;
 }
@@ -128,10 +128,10 @@ static void note_rounding(struct vm_view *w)
         return;
     if (counters)
         snprintf(w->rounding, sizeof(w->rounding),
-                 "freed and allocated are at least that much: G1's counters have whole regions");
+                 "freed and allocated are lower bounds: G1's counters count whole regions");
     else
         snprintf(w->rounding, sizeof(w->rounding),
-                 "freed and allocated come from the VM's log, which has whole megabytes: each "
+                 "freed and allocated come from the VM's log, which counts whole megabytes: each "
                  "collection may add up to 1 MiB too much or too little, together up to %s",
                  format_size(error, n * UNIT));
     w->heap_note = w->rounding;

@@ -254,7 +254,7 @@ def test_checks_of_jni_find_nothing(jdk, tmp_path, options):
         ("depth", 1, "hprof: depth: needs a value"),
         ("interval=never", 1, "hprof: interval=never: not a value of this option; allowed: <time>"),
         ("format=b,monitor=y", 1, "hprof: "),
-        ("cpu=samples,park=y", 1, "hprof: park=y goes with monitor=y"),
+        ("cpu=samples,park=y", 1, "hprof: park=y requires monitor=y"),
         ("file=/no/such/folder/x", 9, "hprof: /no/such/folder/x: No such file or directory"),
     ],
 )

@@ -172,4 +172,4 @@ def test_a_wrong_budget_is_refused():
             done.stderr,
         )
     done = lab.jvmscope("run", "--budget", "1%", "--", "true")
-    assert done.returncode == 2 and "changes nothing without --always=y" in done.stderr
+    assert done.returncode == 2 and "has no effect without --always=y" in done.stderr

@@ -672,26 +672,26 @@ def test_a_wrong_condition_gets_its_place():
         # Values that this machine cannot reach are refused with its own limit.
         (
             "threads > 100000000",
-            f'this machine allows {most} threads: this never holds, at "100000000" (character 11)',
+            f'this machine allows {most} threads, so this can never hold, at "100000000" (character 11)',
         ),
-        (f"threads > {most}", "this never holds"),
-        (f"threads >= {most + 1}", "this never holds"),
+        (f"threads > {most}", "this can never hold"),
+        (f"threads >= {most + 1}", "this can never hold"),
         ("rss > 64T", "this machine has "),
-        ("oom || rss >= 64T", "of memory: this never holds"),
-        ("rss grows 64T/h", "of memory: this never holds"),
+        ("oom || rss >= 64T", "of memory, so this can never hold"),
+        ("rss grows 64T/h", "of memory, so this can never hold"),
         (
             "fd > 5000000000",
-            f"this machine allows {files} open files in a process: this never holds",
+            f"this machine allows {files} open files in a process, so this can never hold",
         ),
         # So are conditions that can never hold, or always hold, as a whole or in a part. The
         # message names the place of the smallest such part.
         (
             "rss > 2G && rss < 1G",
-            'these terms exclude each other, so that this never holds, at "rss > 2G && rss < 1G" (character 1)',
+            'these terms exclude each other, so this can never hold, at "rss > 2G && rss < 1G" (character 1)',
         ),
         (
             "oom || threads >= 9 && fd > 3 && threads < 9",
-            "so that this never holds, at \"threads >= 9 && fd >\" (character 8)",
+            "so this can never hold, at \"threads >= 9 && fd >\" (character 8)",
         ),
         ("cpu > 90% && cpu < 10%", "exclude each other"),
         ("threads > 5 && threads < 6", "exclude each other"),
@@ -701,7 +701,7 @@ def test_a_wrong_condition_gets_its_place():
         ("!(rss > 1G || rss <= 2G)", "(character 3)"),
         (
             "threads > 5 || threads <= 5",
-            'one of these terms holds at any time, so that this always holds, at "threads > 5 || threa" (character 1)',
+            'one of these terms holds at any time, so this always holds, at "threads > 5 || threa" (character 1)',
         ),
         ("!(!(cpu > 90%) || !(cpu <= 90%))", "(character 3)"),
         ("oom || !(rss > 2M) || rss > 1M", "one of these terms holds at any time"),
@@ -742,18 +742,18 @@ def test_a_wrong_condition_gets_its_place():
         ), (condition, done.stderr)
     for flags, said in (
         (["--on", "oom", "--then", "exec:"], "dump, heap-dump, exec:COMMAND"),
-        (["--then", "dump"], "changes nothing without --on"),
+        (["--then", "dump"], "has no effect without --on"),
         (["--then", "dump", "--on", "oom"], "must follow the --on"),
         (["--on", "oom", "--on-file", "x.jfr"], "lacks %t"),
         (["--on", "oom", "--on-file", "x-%t.txt"], "end with .jfr"),
         (["--on", "oom", "--on-file", "x-%t-%q.jfr"], "%r, %t, %p"),
-        (["--before", "5s"], "changes nothing without --on"),
+        (["--before", "5s"], "has no effect without --on"),
         (["--on", "oom", "--files", "0"], "1 to 10000"),
     ):
         done = lab.jvmscope("run", "--always", *flags, "--", "true")
         assert done.returncode == 2 and said in done.stderr.splitlines()[0], (flags, done.stderr)
     done = lab.jvmscope("run", "--on", "oom", "--", "true")
-    assert done.returncode == 2 and "changes nothing without --always=y" in done.stderr
+    assert done.returncode == 2 and "has no effect without --always=y" in done.stderr
     done = lab.jvmscope("attach", "--on", "oom", "--cpu", "1")
     assert done.returncode == 2 and "without --always=y" in done.stderr
 
@@ -841,7 +841,7 @@ def test_a_trigger_above_a_limit_of_the_process_is_reported_at_once(jdk, folder)
         text=True,
     )
     note = "jvmscope: note: --on=fd > 300: never holds while 300 is the limit of this process\n"
-    often = "jvmscope: note: --on=every 59s: acts once a minute, not every 59.0 s: no trigger acts more often\n"
+    often = "jvmscope: note: --on=every 59s: acts once a minute, not every 59.0 s, because no trigger acts more often\n"
     said = lab.read_until(program.stderr, "more often")  # while the program runs
     assert note in said and often in said and "every 1m:" not in said, said
     out, said = program.communicate("", timeout=120)

@@ -130,7 +130,7 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
         ("Controlled$$Lambda[lambda$main$0]:1", "the class was compiled without line numbers"),
         (
             f"Controlled.add:{line_of('int c = a + b')}",
-            f"a line is given with its class alone: Controlled:{line_of('int c = a + b')}",
+            f"a line number follows the class, not a method: Controlled:{line_of('int c = a + b')}",
         ),
         (
             "java.lang.Runnable.run",

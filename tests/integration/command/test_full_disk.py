@@ -85,7 +85,7 @@ def test_run_tells_what_a_full_disk_took(jdk, limited, flags, output):
     )
     assert done.returncode == 1 and "cpu_ns" in done.stdout, done
     line = only_line(
-        done.stderr, "not all was recorded", reason, str(folder / output.split(".")[0])
+        done.stderr, "some data was not recorded", reason, str(folder / output.split(".")[0])
     )
     if output == "out.jfr" and flags[0] != "--heap=dump":
         lost = int(re.search(r"(\d+) events were lost", line)[1])
@@ -130,7 +130,7 @@ def test_what_lost_sums_held_is_reported(jdk, tmp_path):
     ]
     done = subprocess.run([str(x) for x in command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "sum " in done.stdout, done
-    only_line(done.stderr, "not all was recorded", "File too large")
+    only_line(done.stderr, "some data was not recorded", "File too large")
     assert lab.jvmscope("convert", "-o", tmp_path / "out.html", out).returncode == 0
     page = outputs.page(tmp_path / "out.html")
     held = held_in(page["losses"])
@@ -211,7 +211,7 @@ def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_pa
     """
     done = lab.jvmscope("attach", "--trace", "Hot.*", "-t", "2s", "-o", small / "out.jfr", hot.pid)
     assert done.returncode == 1, done
-    line = only_line(done.stderr, "not all was recorded", "No space left on device")
+    line = only_line(done.stderr, "some data was not recorded", "No space left on device")
     assert int(re.search(r"(\d+) events were lost", line)[1]) > 0
     assert lab.jvmscope("trace", small / "out.jfr").returncode == 0
     done = lab.jvmscope("heap", "dump", "-o", small / "heap.hprof", hot.pid)
@@ -238,7 +238,7 @@ def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_pa
     (small / "out.jfr").unlink()
     done = lab.jvmscope("attach", "--heap=dump", "-t", "100ms", "-o", small / "out.hprof", hot.pid)
     assert done.returncode == 1
-    only_line(done.stderr, "not all was recorded", "No space left on device")
+    only_line(done.stderr, "some data was not recorded", "No space left on device")
     (small / "out.hprof").unlink()
     assert [p.name for p in small.iterdir()] == []
     # A recording that cannot begin says so and leaves no file.

@@ -417,7 +417,7 @@ def test_messages_show_lists_as_the_command_takes_them(command):
         if row["separator"] == ":" and row["goes_with"]:
             text, said = command.options(f"{row['flag']}=a.B,c.D", f"{row['flag']}=e.F")
             assert (
-                text is None and f"{row['flag']}=a.B,c.D,e.F: changes nothing without " in said
+                text is None and f"{row['flag']}=a.B,c.D,e.F: has no effect without " in said
             ), said
 
 
@@ -530,7 +530,7 @@ def test_an_option_that_changes_nothing_is_refused(command):
         text, said = command.options(word, "--events=y")
         assert (
             text is None
-            and f"{word}: changes nothing without {named(row['goes_with'].split('|')[0])}" in said
+            and f"{word}: has no effect without {named(row['goes_with'].split('|')[0])}" in said
         ), said
         for name, value in parts:
             with_it = next(r for r in table() if r["name"] == name)

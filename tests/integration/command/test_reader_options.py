@@ -61,7 +61,7 @@ def test_trace_of_a_vm_takes_its_own_option_alone():
         assert run("trace", pid, "add", "a.B.c", *words)[0] == 2
     for words in ((pid, "list"), (pid, "remove", "a.B.c"), (FILE,)):
         code, out, said = run("trace", "--if", "arg1 > 1", *words)
-        assert code == 2 and "--if: goes with PID add PATTERN" in said, (words, said)
+        assert code == 2 and "--if: requires PID add PATTERN" in said, (words, said)
 
 
 def test_a_selection_that_selects_nothing_changes_what_is_shown_or_is_refused(tmp_path):

@@ -90,13 +90,13 @@ def test_a_program_that_records_nothing(tmp_path):
     out.write_bytes(b"of before")
     os.utime(out, (1, 1))
     done = lab.jvmscope("run", "-o", out, "--", "true")
-    none = f"jvmscope: {out}: no recording was written: the program started no VM that took the agent\n"
+    none = f"jvmscope: {out}: no recording was written: the program started no VM that loaded the agent\n"
     assert (done.returncode, out.read_bytes(), done.stderr) == (1, b"of before", none)
     done = lab.jvmscope("run", "-o", out, "--", "sh", "-c", "exit 3")
     assert (done.returncode, done.stderr) == (3, none)
     for option in ("--always", "--always=memory"):  # a ring for which the agent finds a place
         done = lab.jvmscope("run", option, "--", "true")
-        why = "no end of a ring was reported: the program started no VM that took the agent, or it was killed"
+        why = "no VM reported the end of a ring: the program started no VM that loaded the agent, or it was killed"
         assert (done.returncode, done.stderr) == (1, f"jvmscope: run: {why}\n")
     for jdk_8, n in ((lab.Jdk(8), 1023), (lab.Jdk(8), 1024)):
 
@@ -117,7 +117,7 @@ def test_a_program_that_records_nothing(tmp_path):
         why = (
             ""
             if n == 1023
-            else "the program started no VM that took the agent; JDK 8 takes no more than 1023 characters of JAVA_TOOL_OPTIONS, and it had 1024\n"
+            else "the program started no VM that loaded the agent; JDK 8 takes no more than 1023 characters of JAVA_TOOL_OPTIONS, and it had 1024\n"
         )
         assert (
             done.returncode == 1
@@ -324,7 +324,7 @@ def test_equal_recordings_do_not_differ_and_a_ring_that_is_gone_is_not_named(jdk
     os.kill(java_below(process.pid), signal.SIGTERM)
     said = process.communicate(timeout=60)[1]
     assert "take them out with" not in said and "no recording was written" not in said, said
-    assert f"note: {ring}: the ring is not there: it was removed" in said, said
+    assert f"note: {ring}: the ring is missing: it was removed" in said, said
 
 
 def test_a_program_that_is_not_there_is_answered_with_how_java_is_run():

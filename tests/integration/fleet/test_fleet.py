@@ -767,7 +767,7 @@ def test_limits_are_said_and_memory_is_bounded(tmp_path):
             (";".join(f"F.f{i}" for i in range(5000)) + " 1\n", "5000 frames", {}),
             (
                 gzip.compress((";".join(f"F.f{i}" for i in range(1000000)) + " 1\n").encode()),
-                "not taken: ",
+                "refused: ",
                 {},
             ),
             (
@@ -1017,26 +1017,26 @@ def test_names_that_choose_nothing_are_said(tmp_path, store):
             )
         c.send(stacks(main_pay=3), service="pay", **{"from": NOW - 3600})
         for filters, said in (
-            (("--service", "nosuch"), "service nosuch chooses nothing; there are pay, shop"),
-            (("--service", "n*"), "service n* chooses nothing; there are pay, shop"),
-            (("--version", "9"), "version 9 chooses nothing; there are (none), 1.7, 1.8"),
+            (("--service", "nosuch"), "service nosuch matches nothing; there are pay, shop"),
+            (("--service", "n*"), "service n* matches nothing; there are pay, shop"),
+            (("--version", "9"), "version 9 matches nothing; there are (none), 1.7, 1.8"),
             (
                 ("--service", "shop", "--version", "1.8", "--host", "web1"),
-                "host web1 chooses nothing of service shop, version 1.8; there is web2",
+                "host web1 matches nothing of service shop, version 1.8; there is web2",
             ),
-            (("--label", "zone=z"), "label zone=z chooses nothing; there is zone=a"),
+            (("--label", "zone=z"), "label zone=z matches nothing; there is zone=a"),
             (
                 ("--service", "pay", "--label", "zone=a"),
-                "label zone=a chooses nothing of service pay",
+                "label zone=a matches nothing of service pay",
             ),
-            (("--tenant", "nosuch"), "tenant nosuch chooses nothing; there is default"),
+            (("--tenant", "nosuch"), "tenant nosuch matches nothing; there is default"),
             (
                 ("--service", "shop", "--from", "2030-01-01T00:00Z"),
-                "the time from 2030-01-01T00:00:00Z chooses nothing of service shop; there are profiles from ",
+                "the time from 2030-01-01T00:00:00Z matches nothing of service shop; there are profiles from ",
             ),
             (
                 ("--to", "1970-01-02T00:00Z"),
-                "the time to 1970-01-02T00:00:00Z chooses nothing; there are profiles from ",
+                "the time to 1970-01-02T00:00:00Z matches nothing; there are profiles from ",
             ),
         ):
             for verb in (
@@ -1058,7 +1058,7 @@ def test_names_that_choose_nothing_are_said(tmp_path, store):
         ):
             assert (
                 fleet(c, *verb, "--metric", "locks")["nothing"]
-                == "metric locks chooses nothing"
+                == "metric locks matches nothing"
                 + (" of service *" if "--service" in verb else "")
                 + "; there is cpu"
             )
@@ -1068,14 +1068,14 @@ def test_names_that_choose_nothing_are_said(tmp_path, store):
                 == fleet(c, *verb)
             )
             assert fleet(c, *verb, "--request", "GET /x")["nothing"].startswith(
-                "request GET /x chooses nothing"
+                "request GET /x matches nothing"
             )
             if verb[0] != "findings":
                 assert "nothing" not in fleet(c, *verb)
         for verb in (("top",), ("query",)):
             assert (
                 fleet(c, *verb, "--service", "pay", "--method", "No.such")["nothing"]
-                == "method No.such chooses nothing of service pay"
+                == "method No.such matches nothing of service pay"
             )
         assert (
             fleet(c, "requests", "--service", "pay")["nothing"]
@@ -1083,7 +1083,7 @@ def test_names_that_choose_nothing_are_said(tmp_path, store):
         )
         assert (
             fleet(c, "diff", "--version", "1.8", "--base", "version=1.6")["nothing"]
-            == "base: version 1.6 chooses nothing; there are (none), 1.7, 1.8"
+            == "base: version 1.6 matches nothing; there are (none), 1.7, 1.8"
         )
         assert "  pay (no version)\n" in lab.output(
             "fleet", "services", "--store", c.store
@@ -1092,14 +1092,12 @@ def test_names_that_choose_nothing_are_said(tmp_path, store):
         for where in (("--store", c.store), ("--collector", f"http://127.0.0.1:{c.port}")):
             done = lab.jvmscope("fleet", "top", "--metric", "nosuch", *where)
             assert done.returncode == (2 if where[0] == "--store" else 1) and not done.stdout
-            assert (
-                f"metric: there is none of this name: nosuch; metrics are {known}\n" in done.stderr
-            )
+            assert f"metric: unknown: nosuch; known are {known}\n" in done.stderr
             done = lab.jvmscope("fleet", "top", "--service", "nosuch", *where)
             assert (done.returncode, done.stdout) == (
                 1,
                 "",
-            ) and "service nosuch chooses nothing; there are pay, shop" in done.stderr
+            ) and "service nosuch matches nothing; there are pay, shop" in done.stderr
         status, text, _ = c.request("GET", "/v1/fleet/top", metric="nosuch")
         assert status == 400 and known in text
         status, text, _ = c.request("GET", "/v1/fleet/top", service="nosuch")

@@ -199,7 +199,7 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
         host.stop()
         assert total(c) == 1 + 2 + 8 + 16
     assert not left_in(spool)
-    assert "does not take a profile" in (tmp_path / "host.err").read_text()
+    assert "refuses a profile" in (tmp_path / "host.err").read_text()
 
 
 @pytest.mark.jdks(17)

@@ -110,7 +110,7 @@ def test_figures_of_the_vm_are_those_of_its_log(version, collector_name, tmp_pat
         done = lab.jvmscope("fleet", "vm", "--store", c.store, "--request", "x")
         assert (
             done.returncode == 2
-            and "not of a request" in done.stderr
+            and "do not belong to requests" in done.stderr
             and len(done.stderr.splitlines()) == 1
         )
 

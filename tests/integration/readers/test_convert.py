@@ -863,7 +863,7 @@ def test_threads_with_samples_are_counted_by_metric_and_format(jdk, tmp_path):
     )
     whole = report(out)["wall"]
     assert "threads_named" not in whole and whole["idle"] > 0
-    head = re.search(r", (\d+) threads with some\n", lab.output("report", "--metric", "wall", out))
+    head = re.search(r", from (\d+) threads\n", lab.output("report", "--metric", "wall", out))
     assert head and 4 <= int(head[1]) <= 6, head  # main, the three, and what runs at the end
     for extension, named in (
         (".pb.gz", True),
@@ -875,8 +875,8 @@ def test_threads_with_samples_are_counted_by_metric_and_format(jdk, tmp_path):
         lab.jvmscope("convert", "--metric", "wall", "-o", converted, out, check=True)
         text, found = lab.output("report", converted), report(converted)["wall"]
         assert found["total"] + found["idle"] == whole["total"] + whole["idle"]
-        assert (", " + head[1] + " threads with some\n" in text) == named and (
-            " with some" in text
+        assert (", from " + head[1] + " threads\n" in text) == named and (
+            ", from " in text
         ) == named, text
         assert (
             "; the VM's own are among the samples, because the file names no threads\n" in text

@@ -227,7 +227,9 @@ def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk
         ["convert", "-o", tmp_path / "t.html"],
     ):
         sentences = [
-            s for s in lab.jvmscope(*verb, out).stderr.splitlines() if "it was never ended" in s
+            s
+            for s in lab.jvmscope(*verb, out).stderr.splitlines()
+            if "the recording was not ended" in s
         ]
         assert len(sentences) == 1 and "is missing; the counts of " in sentences[0], (
             verb,

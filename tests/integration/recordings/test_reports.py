@@ -758,8 +758,8 @@ def test_options_that_select_nothing_are_reported_and_so_is_what_is_left_out(jdk
     cut = json.loads(said_out(lab.jvmscope("trace", "--json", "-n", 2, out)))
     assert len(cut["calls"]) == 2 and cut["calls_all"] == len(calls)
     # The number of threads is that of the whole recording, not of a selection.
-    assert re.search(r", \d+ threads? with some\n", said_out(lab.jvmscope("report", out)))
-    assert " with some" not in said_out(lab.jvmscope("report", "--thread", thread, out))
+    assert re.search(r", from \d+ threads?\n", said_out(lab.jvmscope("report", out)))
+    assert ", from " not in said_out(lab.jvmscope("report", "--thread", thread, out))
     # Each option selects something, but both together select nothing.
     for command in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "x.collapsed"]):
         done = lab.jvmscope(*command, "--class", "Busy", "--from", "1ms", "--to", "2ms", out)
@@ -796,7 +796,7 @@ def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
         (["run", "--trace", "--", "java"], "run: --trace: needs a value"),
         (["run", "--trace", "", "java"], "--trace=: not a value of this option"),
         (["attach", "--all", "4711"], "attach: only one of a PID, --all and --match"),
-        (["run", "--then", "dump", "java"], "--then=dump: changes nothing without --on"),
+        (["run", "--then", "dump", "java"], "--then=dump: has no effect without --on"),
     ):
         done = lab.jvmscope(*words)
         assert done.returncode == 2 and why in done.stderr, done
@@ -937,7 +937,8 @@ def test_notes_name_only_options_that_were_typed(jdk, tmp_path, busy):
         ]
         assert not set(agents) & names, (words, text)
         for option in re.findall(
-            r"(?:note|attach|run|dump|stop|not all was recorded|cannot record): (--[a-z-]+)", text
+            r"(?:note|attach|run|dump|stop|some data was not recorded|cannot record): (--[a-z-]+)",
+            text,
         ):
             notes.add(option)
             assert option in [word.split("=")[0] for word in words], (words, text)

@@ -500,7 +500,7 @@ def test_10_deadlock_of_a_running_vm(jdk, tmp_path):
     assert all(any("ThreadPrograms" in f for f in c["frames"]) for c in cycle.values())
     assert shown.stdout.startswith("deadlock of 2 threads:\n")
     assert shown.stdout.endswith(
-        "\nonly platform threads were looked at (run --deadlocks reports virtual ones)\n"
+        "\nonly platform threads were examined (run --deadlocks reports deadlocks of virtual threads)\n"
     )
     assert found[0]["looked_at_virtual"] is False
     frames = re.findall(r"(?m)^ +at (.*)$", shown.stdout)

@@ -145,7 +145,7 @@ def test_what_waits_at_attach_is_known(jdk, attached_waits):
     ), stats["waits"]
     assert {slept[0][key] for key in ("min_ns", "avg_ns", "p50_ns", "p90_ns", "p99_ns")} == {None}
     assert re.search(
-        r"(?m)^ of these, \d+ lasted when the recording began or ended: ", shown
+        r"(?m)^ of these, \d+ were in progress when the recording began or ended: ", shown
     ), shown
 
 
@@ -417,7 +417,7 @@ def test_a_deadlock_that_needs_unknown_owners_is_not_denied(jdk, folder):
         ), text
 
 
-LOCKS_NOT_LOOKED_AT = "not looked for: deadlocks with locks of java.util.concurrent, whose owners are recorded with --deadlocks"
+LOCKS_NOT_LOOKED_AT = "not examined: deadlocks with locks of java.util.concurrent, whose owners are recorded with --deadlocks"
 
 
 @pytest.mark.jdks(8, 25)

@@ -215,7 +215,7 @@ def test_conditions_run_or_are_refused_in_one_line(tmp_path, condition):
         (["add", "implements "], "implements : no type name after implements"),
         (["add", "@"], "@: no annotation name after @"),
         (["add", "a/B.c"], "a/B.c: names are written with dots"),
-        (["add", "a.b)"], "a.b): no class or method"),
+        (["add", "a.b)"], "a.b): this cannot be the name"),
         (["add", "a.b(I"], "a.b(I: the parenthesis after the name is not closed"),
         (["add", "a.b(Ljava.lang.X)V"], "parameters are types"),
         (

@@ -414,15 +414,15 @@ def of_arrays(version, out, n, *options):
 @pytest.mark.parametrize(
     "version, option, note",
     [
-        (8, "ParallelGC", "at least that much"),
-        (8, "ConcMarkSweepGC", "at least that much"),
+        (8, "ParallelGC", "lower bounds"),
+        (8, "ConcMarkSweepGC", "lower bounds"),
         (8, "G1GC", None),
         (17, "SerialGC", None),
         (17, "ParallelGC", None),
         (25, "G1GC", None),
         (25, "ZGC", "leave out what was allocated during the collections"),
         (25, "ShenandoahGC", None),
-        (27, "ShenandoahGC", "leave out the collections of which the VM's log does not say"),
+        (27, "ShenandoahGC", "leave out collections for which the VM's log does not show"),
     ],
 )
 def test_bytes_that_are_not_the_truth_say_so(version, option, note, tmp_path):
@@ -481,7 +481,7 @@ def test_sums_of_whole_megabytes_say_how_far_off_they_may_be(version, option, tm
     table = lab.output("vm", out)
     assert note and f"\n {note}\n" in table, (note, table)
     if version == 8:
-        assert "at least that much: G1's counters have whole regions" in note
+        assert "lower bounds: G1's counters count whole regions" in note
         assert (
             collections["allocated_bytes"] <= n * each
             and sum(c["freed_bytes"] for c in collections["causes"]) <= n * each
@@ -709,7 +709,7 @@ def test_what_the_jdks_settings_leave_out_is_told(jdk, tmp_path):
         safepoints["count"] > 0 and not safepoints["time_known"] and safepoints["least_way_ns"] == 0
     ), safepoints
     assert re.fullmatch(
-        rf" {safepoints['count']} safepoints? took [\d.]+ [mu]?s until all threads had stopped; how long the threads stood then is not known",
+        rf" {safepoints['count']} safepoints? took [\d.]+ [mu]?s until all threads had stopped; how long the threads were then stopped is not known",
         text[1],
     ), text[1]
     assert {

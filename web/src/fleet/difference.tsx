@@ -53,7 +53,7 @@ export function DifferenceView({ state, change, known }: ViewProps) {
               ? `${plural(rows.length, "method")} changed`
               : data.verdict === "no change"
                 ? "No change"
-                : "Too little was sent to compare"}
+                : "Too few profiles were sent to compare"}
           </b>
         )}
         {data && (
@@ -101,7 +101,7 @@ export function DifferenceView({ state, change, known }: ViewProps) {
           <p class="empty">
             {data.verdict === "no data"
               ? "Both sides need several periods or several instances."
-              : "Every change is small enough to be chance."}
+              : "No change is larger than chance explains."}
           </p>
         )}
       </main>

@@ -37,7 +37,7 @@ export function FindingsView({ state, change }: ViewProps) {
       {slower.length ? (
         <section class="columns" aria-label="What got slower">
           <SortableTable
-            caption="Methods that take a larger share since a version came. Enter shows the difference."
+            caption="Methods whose share has grown since a version appeared. Enter shows the difference."
             by={1}
             selected={new Set()}
             onSelect={(s) => {

@@ -91,7 +91,7 @@ export function MethodView({ state, change }: ViewProps) {
             </section>
             <section class="columns" aria-label="Callers">
               <SortableTable
-                caption="Who calls it, in all services that are chosen."
+                caption="Callers of the method in all selected services."
                 by={1}
                 selected={new Set()}
                 onSelect={() => {}}

@@ -20,7 +20,7 @@ export function Waiting({ error }: { error: string }) {
     <p class="note lost">{error}</p>
   ) : (
     <p class="empty" role="status">
-      Asking the store …
+      Querying the store …
     </p>
   );
 }

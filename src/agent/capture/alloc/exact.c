@@ -126,7 +126,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0)
         r = probe_define(jni, PROBE, &alloc_exact.probe, why);
     if (r == 0 && (r = alloc_exact_learn_tables(jni)) < 0)
-        buf_printf(why, "exact allocation counts: the probe class is another's");
+        buf_printf(why, "exact allocation counts: the probe class belongs to another agent");
     if (r == 0)
         r = threads_listen(&alloc_exact_threads);
     if (r == 0 && sampling) {

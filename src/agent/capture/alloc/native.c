@@ -212,7 +212,7 @@ int alloc_native_on(JNIEnv *jni, struct buf *why)
     if (r == 0)
         r = rebind_natives(jni, rows, ARRAY_SIZE(rows), true, NULL);
     if (r < 0)
-        buf_printf(why, "the VM does not let JNI's functions be replaced");
+        buf_printf(why, "the VM does not allow the functions of JNI to be replaced");
     else
         hide_from_jit(jni);
     return MIN(r, 0);

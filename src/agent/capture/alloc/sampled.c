@@ -63,8 +63,8 @@ static const struct jfr_type allocated_type = {
     .name = "jvmscope.AllocatedBytes",
     .label = "Allocated Bytes",
     .category = "jvmscope",
-    .description = "What the program's threads have allocated since the recording began, by the "
-                   "VM's own counters",
+    .description = "The bytes that the program's threads have allocated since the recording began, "
+                   "as the VM counts them",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"bytes", "Bytes", "long", JFR_BYTES}),
 };

@@ -11,16 +11,16 @@ static const struct jfr_type type = {
     .name = "jvmscope.AllocationSite",
     .label = "Allocation Site",
     .category = "jvmscope",
-    .description = "Objects of a class that a stack has allocated since its previous event, and "
-                   "the change in the live ones",
+    .description = "The objects of a class that a stack has allocated since its previous event, "
+                   "and the change in the number of live ones",
     .kind = JFR_EVENT,
     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
     .fields = JFR_FIELDS(
         {"class", "Class", "java.lang.String"},
         {"objects", "Objects", "long", JFR_UNITS,
-         .description = "Where several stacks lead to a place, an estimated part of its count: the "
-                        "standard error is at most 1.1 % of a count of many megabytes, 9 % of a "
-                        "small one"},
+         .description = "If several stacks lead to one place, this part of the place's count is "
+                        "estimated: the standard error is at most 1.1 % of a count of many "
+                        "megabytes, 9 % of a small one"},
         {"bytes", "Bytes", "long", JFR_BYTES,
          .description = "Estimated in the same way as objects"},
         {"liveObjects", "Live Objects", "long", JFR_UNITS},
@@ -28,20 +28,20 @@ static const struct jfr_type type = {
         {"estimated", "Estimated", "boolean",
          .description = "The figures come from samples; not all objects were counted"},
         {"liveKnown", "Live Known", "boolean",
-         .description = "Whether a collection preceded the report; otherwise live figures are "
-                        "unknown"},
+         .description =
+             "True if a collection preceded the report; otherwise live figures are unknown"},
         {"liveObjectsError", "Standard Error of Live Objects", "long", JFR_UNITS,
-         .description = "0: exact"},
+         .description = "0 if the figure is exact"},
         {"liveBytesError", "Standard Error of Live Bytes", "long", JFR_BYTES,
-         .description = "0: exact"},
+         .description = "0 if the figure is exact"},
         {"collected", "Collected", "boolean",
          .description = "If false, live figures are as of the VM's last collection"},
         {"onlyCounted", "Only Counted", "boolean",
-         .description = "No samples supplement the counts: what the VM itself and code that "
-                        "cannot be changed allocated is not in the recording"},
+         .description = "No samples supplement the counts: the recording lacks what the VM itself "
+                        "and code that cannot be changed allocated"},
         {"everyStack", "Every Stack", "boolean",
-         .description = "The stack of each object was walked: no part of a place's count is "
-                        "estimated"}),
+         .description =
+             "The stack of each object was walked, so no count of a stack is estimated"}),
 };
 
 static int64_t change(double now, double reported)

@@ -195,9 +195,10 @@ enum { LEAST_CPU = 10 /* percent */, CREDIT_SECONDS = 5 };
 
 static const struct jfr_type budget_type = {
     .name = "jvmscope.Budget",
-    .label = "Budget",
+    .label = "Budget Decision",
     .category = "jvmscope",
-    .description = "How much of something is recorded from now on, to stay within the budget",
+    .description =
+        "The share of one kind of data that is recorded from now on to stay within the budget",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"what", "What", "java.lang.String"},
                          {"oneOf", "One Of", "int",
@@ -205,7 +206,7 @@ static const struct jfr_type budget_type = {
                          {"cost", "Cost", "long", JFR_NANOS,
                           .description = "CPU time of the recorder in the previous second"},
                          {"allowed", "Allowed", "long", JFR_NANOS,
-                          .description = "What the budget allowed in this second"}),
+                          .description = "CPU time that the budget allows in this second"}),
 };
 
 /*

@@ -26,8 +26,8 @@ static const struct jfr_type coverage_type = {
     .name = "jvmscope.Coverage",
     .label = "Coverage",
     .category = "jvmscope|Coverage",
-    .description = "What ran of one method, from the start of the recording to this event; the "
-                   "last event of a method counts",
+    .description = "The lines and branches of one method that ran from the start of the recording "
+                   "to this event; only the last event of a method counts",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS(
         {"className", "Class", "java.lang.String", .description = "Binary name with dots"},

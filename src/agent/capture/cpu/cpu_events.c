@@ -35,7 +35,8 @@ static const struct jfr_type types[] = {
     {.name = "jvmscope.SamplerCost",
      .label = "Sampler Cost",
      .category = "jvmscope",
-     .description = "What sampling has cost and missed since the start of the recording",
+     .description =
+         "The cost of sampling, and the samples that it missed, since the start of the recording",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS(
          {"samples", "Samples", "long", JFR_UNITS},
@@ -53,7 +54,7 @@ static const struct jfr_type types[] = {
     {.name = "jvmscope.CpuTime",
      .label = "CPU Time",
      .category = "jvmscope",
-     .description = "CPU time that threads without Java code, and the process, have used since "
+     .description = "The CPU time that threads without Java code, or the process, have used since "
                     "the previous event",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS({"what", "What Used It", "java.lang.String"},

@@ -42,8 +42,9 @@ static void describe_all(struct session *s, bool by_flag)
         return;
     cpu.listens = vm_need(&want, NULL) == 0 && vm_events_on(&compilations) == 0;
     if (!cpu.listens)
-        session_message(s, "cpu: inlined methods may be taken for their callers: this VM reports "
-                           "no compilations");
+        session_message(s,
+                        "cpu: inlined methods may be mistaken for their callers: this VM reports "
+                        "no compilations");
 }
 
 static void describe_less(void)

@@ -32,16 +32,15 @@ static const struct jfr_type types[] = {
         .name = "jvmscope.ExceptionCount",
         .label = "Exception Count",
         .category = "jvmscope|Exceptions",
-        .description = "Throws of one class at one place, from the start of the recording to this "
-                       "event; the last event of a row counts",
+        .description = "The exceptions of one class thrown at one place, from the start of the "
+                       "recording to this event; only the last event of a row counts",
         .kind = JFR_EVENT,
-        .fields = JFR_FIELDS({"className", "Class", "java.lang.String"},
-                             {"place", "Thrown At", "java.lang.String"},
-                             {"caught", "Caught At", "java.lang.String",
-                              .description = "Null if no Java code of the thread catches it; "
-                                             "'not known' if a handler without a probe may, "
-                                             "or native code in between"},
-                             {"count", "Count", "long"}),
+        .fields = JFR_FIELDS(
+            {"className", "Class", "java.lang.String"}, {"place", "Thrown At", "java.lang.String"},
+            {"caught", "Caught At", "java.lang.String",
+             .description = "Null if no Java code of the thread catches it; 'not known' if a "
+                            "handler without a probe, or native code in between, may catch it"},
+            {"count", "Count", "long"}),
     },
     {
         .name = "jvmscope.ExceptionThrown",

@@ -256,7 +256,7 @@ int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why)
         MAX(probe_field_offset(jni, "java/lang/Throwable", "backtrace", "Ljava/lang/Object;"), 0);
     thrown.lost = thrown.left = 0;
     if (thrown.tid < 0) {
-        buf_string(why, "exceptions: the layout of java.lang.Thread is not known");
+        buf_string(why, "exceptions: the layout of java.lang.Thread is unknown");
         return -ENOTSUP;
     }
     int r = probe_define(jni, PROBE, &thrown.probe, why);

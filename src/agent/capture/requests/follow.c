@@ -318,7 +318,7 @@ int follow_start(JNIEnv *jni, struct buf *why)
     follow.tid_offset = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
     follow.tid = vm_field(jni, "java/lang/Thread", "tid", "J");
     if (follow.tid_offset < 0 || !follow.tid) {
-        buf_string(why, "requests: the layout of java.lang.Thread is not known");
+        buf_string(why, "requests: the layout of java.lang.Thread is unknown");
         return -ENOTSUP;
     }
     follow_empty();

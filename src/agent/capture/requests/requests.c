@@ -63,18 +63,18 @@ static const struct jfr_type request_types[TYPES] = {
     {.name = "jvmscope.RequestTotals",
      .label = "Request Totals",
      .category = CATEGORY,
-     .description = "All requests of a name, from the start of the recording to this event; the "
-                    "last event of a name counts",
+     .description = "All requests of a name, from the start of the recording to this event; only "
+                    "the last event of a name counts",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS(
          {"name", "Name", "java.lang.String"}, {"kind", "Kind", "java.lang.String"},
          {"count", "Requests", "long"},
          {"errors", "Failed Requests (Exception or Status 500 to 599)", "long"},
-         {"totalTime", "Sum of Their Latencies", "long", JFR_NANOS},
+         {"totalTime", "Sum of Latencies", "long", JFR_NANOS},
          {"maxTime", "Longest Latency", "long", JFR_NANOS},
          {"buckets", "Histogram", "java.lang.String",
           .description = "BUCKET:COUNT of each bucket that is not empty, separated by spaces"},
-         {"example", "Path of One of Them", "java.lang.String"})},
+         {"example", "Path of One Request", "java.lang.String"})},
 };
 
 static const char *const kinds[REQUEST_KINDS] = {

@@ -465,7 +465,7 @@ int deadlock_watch_start(JNIEnv *jni, bool always, struct buf *why)
     pthread_cond_init(&watch.due, NULL);
     watch.running = !fault_here() && pthread_create(&watch.thread, NULL, run, NULL) == 0;
     if (!watch.running)
-        buf_printf(why, "deadlock=y: the system starts no thread");
+        buf_printf(why, "deadlock=y: the system cannot start a thread");
     return watch.running ? 0 : -EAGAIN;
 }
 

@@ -108,7 +108,7 @@ int locks_jni_on(struct buf *why)
     class_map_release(&recorded, vm_jni());
     int r = set(true);
     if (r < 0)
-        buf_printf(why, "the VM does not let JNI's functions be replaced");
+        buf_printf(why, "the VM does not allow the functions of JNI to be replaced");
     return r;
 }
 

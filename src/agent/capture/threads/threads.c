@@ -156,7 +156,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = find_fields(jni);
     if (r < 0) {
-        buf_printf(why, "threads=y: java.lang.Thread has no tid or parkBlocker in this VM");
+        buf_printf(why, "threads=y: java.lang.Thread has no field tid or parkBlocker in this VM");
         return r;
     }
     r = waiters_init();

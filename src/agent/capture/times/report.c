@@ -74,8 +74,8 @@ static const struct jfr_type types[] = {
     {.name = "jvmscope.CallTimesLeft",
      .label = "Method Not Timed",
      .category = "jvmscope",
-     .description = "A method whose calls are not counted, or not timed; their time counts as "
-                    "their callers'",
+     .description = "A method whose calls are not counted or not timed; their time counts as their "
+                    "callers' time",
      .kind = JFR_EVENT,
      .has = JFR_HAS_STACK,
      .fields = JFR_FIELDS({"reason", "Reason", "java.lang.String"})},

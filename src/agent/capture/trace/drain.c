@@ -505,7 +505,7 @@ static int begin(JNIEnv *jni, struct buf *why)
                                                "Ljava/lang/Thread;"),
                             0);
     if (drain.eetop < 0 || drain.tid < 0) {
-        buf_string(why, "trace: the layout of java.lang.Thread is not known");
+        buf_string(why, "trace: the layout of java.lang.Thread is unknown");
         return -ENOTSUP;
     }
     if (!drain.slots) {

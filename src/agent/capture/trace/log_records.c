@@ -43,7 +43,7 @@ static const struct jfr_type types[] = {
         .name = "jvmscope.LogNote",
         .label = "Log Note",
         .category = "jvmscope|Trace",
-        .description = "Something that log= or watch= asked for and that could not be recorded",
+        .description = "A part of log= or watch= that could not be recorded",
         .kind = JFR_EVENT,
         .fields = JFR_FIELDS({"place", "Place", "java.lang.String"},
                              {"text", "Text", "java.lang.String"}),
@@ -148,10 +148,10 @@ static void say_missing_field(const struct log_site *site, unsigned number, uint
     bool first = !((fields_of[number].had | fields_of[number].had_not) & bit);
     fields_of[number].had_not |= bit;
     if (first && session_now && session_now->running)
-        session_report(session_now,
-                       "log %s: {%.*s}: no object so far has such a field, nor has a class of that "
-                       "name",
-                       site->place, (int)value.len, value.data);
+        session_report(
+            session_now,
+            "log %s: {%.*s}: so far no object and no class of that name has such a field",
+            site->place, (int)value.len, value.data);
 }
 
 static void write_log(struct jfr_writer *w, const struct trace_record *r,

@@ -134,8 +134,8 @@ static int need_source_maps(struct session *s)
         files |= spec->is_file;
     int r = files ? vm_need(&maps, &missing) : 0;
     if (r == 0 && !vm_capabilities_empty(&missing))
-        session_message(s, "log: the VM runs already: files are found by their classes' own source "
-                           "files, not by source maps");
+        session_message(s, "log: the VM runs already, so files are found by the source files of "
+                           "classes, not by source maps");
     return r;
 }
 

@@ -37,7 +37,7 @@ static const struct jfr_type unmatched_type = {
         {"pattern", "Pattern", "java.lang.String"},
         {"reason", "Reason", "java.lang.String", .description = "Why it traced nothing"},
         {"partly", "Partly", "boolean",
-         .description = "Whether it traced something, and the reason is that of the rest"}),
+         .description = "True if it traced some methods; the reason is then that of the rest"}),
 };
 
 struct method_trace method_trace = {.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -468,7 +468,7 @@ int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why)
         return 0;
     r = probe_define(jni, VALUES, &objects.values, why);
     if (r == 0 && (r = fault_here() ? -EAGAIN : start_helper(jni)) < 0)
-        buf_string(why, "tostring: the VM starts no thread for the agent");
+        buf_string(why, "tostring: the VM cannot start a thread for the agent");
     return r;
 }
 

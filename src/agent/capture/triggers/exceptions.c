@@ -115,7 +115,7 @@ int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why)
     static const jvmtiCapabilities changes = {.can_retransform_classes = 1};
     jvmtiCapabilities missing = {0};
     if (vm_need(&changes, &missing) < 0 || !vm_capabilities_empty(&missing)) {
-        buf_printf(why, "exception %s: this VM does not let classes be changed", class_name);
+        buf_printf(why, "exception %s: this VM does not allow classes to be changed", class_name);
         return -ENOTSUP;
     }
     char *name = internal_name(class_name);

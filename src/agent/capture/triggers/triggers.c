@@ -24,14 +24,14 @@ static const struct jfr_type trigger_type = {
     .category = "jvmscope",
     .description = "The condition of a trigger held",
     .kind = JFR_EVENT,
-    .fields = JFR_FIELDS(
-        {"condition", "Condition", "java.lang.String"}, {"reason", "Reason", "java.lang.String"},
-        {"measured", "Measured", "java.lang.String"},
-        {"actions", "Actions", "java.lang.String",
-         .description = "What is done, separated by semicolons"},
-        {"heldBack", "Held Back", "boolean",
-         .description =
-             "The trigger did nothing: it acted less than a minute before or still does"}),
+    .fields = JFR_FIELDS({"condition", "Condition", "java.lang.String"},
+                         {"reason", "Reason", "java.lang.String"},
+                         {"measured", "Measured", "java.lang.String"},
+                         {"actions", "Actions", "java.lang.String",
+                          .description = "The actions of the trigger, separated by semicolons"},
+                         {"heldBack", "Held Back", "boolean",
+                          .description = "The trigger did nothing, because it acted less than a "
+                                         "minute ago or its actions are still running"}),
 };
 
 static struct {
@@ -302,8 +302,9 @@ static void report_interval(struct session *s, const struct trigger *t)
         char text[64];
         if (t->condition->logic.nodes[i].kind == LOGIC_TEST && c->measure == MEASURE_EVERY &&
             c->limit < (double)ACTS_EVERY)
-            session_report(s, "on=%s: acts once a minute, not every %s: no trigger acts more often",
-                           t->text, trigger_measured(text, c, c->limit));
+            session_report(
+                s, "on=%s: acts once a minute, not every %s, because no trigger acts more often",
+                t->text, trigger_measured(text, c, c->limit));
     }
 }
 
@@ -334,7 +335,7 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
     }
     int r = firings_start(jni);
     if (r < 0) {
-        buf_printf(why, "on=%s: the VM starts no thread for the agent", from->condition);
+        buf_printf(why, "on=%s: the VM cannot start a thread for the agent", from->condition);
         return r;
     }
     struct trigger *t = trigger_new(s, o, from, why);
