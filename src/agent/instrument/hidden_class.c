@@ -26,7 +26,7 @@ static bool is_made_by_jdk(struct str name)
            memmem(name.data, name.len, between, strlen(between));
 }
 
-static void look_at(jclass c, struct str name, hidden_class_seen *seen)
+static void check_class(jclass c, struct str name, hidden_class_seen *seen)
 {
     char plain[512];
     if (!is_hidden(name) || is_made_by_jdk(name))
@@ -44,14 +44,14 @@ void hidden_class_prepared(jclass c, hidden_class_seen *seen)
         return;
     size_t len = strlen(signature);
     if (signature[0] == 'L' && len > 2)
-        look_at(c, (struct str){signature + 1, len - 2}, seen);
+        check_class(c, (struct str){signature + 1, len - 2}, seen);
     vm_free(signature);
 }
 
 static bool on_loaded(void *context, jclass c, struct str name)
 {
     hidden_class_seen *const *seen = context;
-    look_at(c, name, *seen);
+    check_class(c, name, *seen);
     return false;
 }
 
