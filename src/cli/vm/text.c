@@ -58,7 +58,7 @@ static void summary(const struct vm_view *w)
         incomplete_safepoints(w);
     else if (w->totals.count)
         printf(" %" PRIu64 " safepoint%s stopped all threads for %s (%.2f %% of the time), %s of "
-                           "it to reach them\n",
+               "it to reach them\n",
                w->totals.count, w->totals.count == 1 ? "" : "s",
                format_duration(time, w->totals.time_ns), percent(w->totals.time_ns, w->window_ns),
                format_duration(sync, w->totals.sync_ns));

@@ -175,7 +175,9 @@ def test_the_last_seconds_are_exact(jdk, folder):
     steps.reader.join()
     reported = take("--last", "1s", "-o", dead, ring)
     take("-o", whole, ring)
-    assert "not ended" not in reported, "dump says what it holds; readers tell that it was not ended"
+    assert (
+        "not ended" not in reported
+    ), "dump says what it holds; readers tell that it was not ended"
     assert_exact(dead, steps.done)
     # The part is exact to the event: it has what ended in that time, and nothing else.
     start, end = window(dead)
