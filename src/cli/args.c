@@ -358,6 +358,11 @@ static void help(const struct command *c, FILE *to)
         fprintf(to, "\n%s:\n", c->words_title);
     for (const struct operand_word *w = c->words; w && w->usage; w++)
         fprintf(to, "  %-34s %s\n", w->usage, w->summary);
+    if (c->format)
+        fputs("\nFormats, by the extension of the output:\n", to);
+    struct operand_word format;
+    for (size_t i = 0; c->format && c->format(i, &format); i++)
+        fprintf(to, "  %-34s %s\n", format.usage, format.summary);
     if (c->verbs) {
         fputs("\nVerbs:\n", to);
         command_summaries(c->verbs, to);

@@ -47,6 +47,14 @@ static int unknown_format(const char *path)
     return 2;
 }
 
+static bool format_row(size_t i, struct operand_word *ret)
+{
+    const struct export_format *f = export_formats[i];
+    if (f)
+        *ret = (struct operand_word){f->extension, f->what};
+    return f != NULL;
+}
+
 /* "otlp" means the format with the extension ".otlp". */
 static const struct export_format *format_named(const char *name)
 {
@@ -87,7 +95,7 @@ static void report_left_out(const struct export_format *format, const struct pro
 static int report_vm_time(const struct export_format *format, const struct profile *p,
                           const struct selection *s, enum profile_metric metric, const char *to)
 {
-    char used[24], all[24], text[192];
+    char used[24], all[24];
     uint64_t others_ns = 0;
     if (!p || metric != PROFILE_CPU || format->holds & HOLDS_VM_TIME || s->filter.thread ||
         s->filter.class_name || only_requests_given(&s->requests))
@@ -100,11 +108,13 @@ static int report_vm_time(const struct export_format *format, const struct profi
         others_ns += sum.rows.data[i].cpu_ns;
     if (!others_ns)
         return 0;
-    snprintf(text, sizeof(text),
-             "note: without the CPU time of threads that run no Java code, %s of %s, which .html "
-             "and .jfr hold and jvmscope report shows",
-             format_duration(used, others_ns), format_duration(all, sum.process_ns));
-    complain(to, text, NULL);
+    _cleanup_(buf_release) struct buf text = BUF(4096);
+    buf_printf(&text,
+               "note: without the CPU time of threads that run no Java code, %s of %s, which ",
+               format_duration(used, others_ns), format_duration(all, sum.process_ns));
+    (void)export_put_holders(&text, HOLDS_VM_TIME);
+    buf_string(&text, " and jvmscope report shows");
+    complain(to, buf_str(&text), NULL);
     return 0;
 }
 
@@ -316,9 +326,8 @@ const struct command command_convert = {
         "Use it to open a recording in another tool, to pass on a part of it, or to send it to "
         "a profiling backend.\n\n"
         "Writes a recording, or the selected part of it, in another format. The extension of the "
-        "output picks the format: *.html*, *.collapsed*, *.pb.gz*, *.otlp*, *.hprof.txt*, "
-        "*.hprof* and *.jfr* for samples, *.trcxml*, *.pftrace* and *.json* for threads. With "
-        "--push it is sent to a profiling backend: as OTLP over HTTP to a path that ends in "
+        "output picks the format. With --push it is sent to a profiling backend: as OTLP over HTTP "
+        "to a path that ends in "
         "/v1development/profiles, as a Pyroscope upload to one that ends in /ingest (as pprof "
         "with ?format=pprof, otherwise as JFR). otlp+http://HOST:PORT and "
         "pyroscope+http://HOST:PORT stand for these paths.",
@@ -336,5 +345,6 @@ const struct command command_convert = {
                 "for chrome://tracing,\n"
                 "                                                   .trcxml for the thread "
                 "profiler of TPTP\n",
+    .format = format_row,
     .sets = convert_sets,
 };

@@ -130,6 +130,17 @@ static void manual_words(const struct command *c)
     }
 }
 
+static void manual_formats(const struct command *c)
+{
+    struct operand_word format;
+    puts("# FORMATS\n\nThe extension of the output picks the format:\n");
+    for (size_t i = 0; c->format(i, &format); i++) {
+        printf("*%s*\n\t", format.usage);
+        put_plain(format.summary);
+        puts(".\n");
+    }
+}
+
 static void manual_see_also(const struct command *c)
 {
     puts("# SEE ALSO\n");
@@ -166,6 +177,8 @@ static void print_manual(const struct command *c, const char *transcript)
         puts("# OPTIONS\n");
         manual_options(c, put_heading);
     }
+    if (c->format)
+        manual_formats(c);
     if (c->words)
         manual_words(c);
     if (c->verbs)

@@ -103,17 +103,22 @@ unsigned export_kinds_in(const char *path, const struct profile *profile, unsign
     return found;
 }
 
-static void put_sentence(struct buf *to, const struct kind *k)
+unsigned export_put_holders(struct buf *to, enum export_kind kind)
 {
     unsigned n = 0, at = 0;
     for (const struct export_format *const *f = export_formats; *f; f++)
-        n += ((*f)->holds & k->kind) != 0;
-    buf_printf(to, "without %s, which ", k->name);
+        n += ((*f)->holds & kind) != 0;
     for (const struct export_format *const *f = export_formats; *f; f++)
-        if ((*f)->holds & k->kind)
+        if ((*f)->holds & kind)
             buf_printf(to, "%s%s", at++ == 0 ? "" : at == n ? " and " : ", ", (*f)->extension);
     buf_printf(to, " %s", n == 1 ? "holds" : "hold");
-    if (n == 1)
+    return n;
+}
+
+static void put_sentence(struct buf *to, const struct kind *k)
+{
+    buf_printf(to, "without %s, which ", k->name);
+    if (export_put_holders(to, k->kind) == 1)
         buf_printf(to, " and jvmscope %s shows", k->command);
 }
 

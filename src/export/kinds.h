@@ -31,6 +31,9 @@ unsigned export_kinds_in(const char *path, const struct profile *profile, unsign
 /* Appends "traced calls and log records, coverage": the names of these kinds. */
 void export_kind_names(struct buf *to, unsigned of);
 
+/* Appends ".html, .otlp and .jfr hold": the formats that have a place for a kind. Returns how many.
+ */
+unsigned export_put_holders(struct buf *to, enum export_kind kind);
 /*
  * Calls f with "without requests, which .html, .otlp and .jfr hold" for each kind of data in a file
  * that the format cannot contain. profile: the file's, or NULL.

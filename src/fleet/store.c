@@ -28,14 +28,6 @@ void store_close(struct store *s)
         s->ops->close(s);
 }
 
-int store_add(struct store *s, const struct fleet_origin *origin, const struct fleet_hash *upload,
-              const struct batch *b, bool *ret_new, struct buf *why)
-{
-    struct store_adding *a;
-    int r = store_add_begin(s, origin, upload, b, &a, ret_new, why);
-    return r < 0 ? r : store_add_end(s, a, ret_new, why);
-}
-
 int store_add_begin(struct store *s, const struct fleet_origin *origin,
                     const struct fleet_hash *upload, const struct batch *b,
                     struct store_adding **ret, bool *ret_new, struct buf *why)

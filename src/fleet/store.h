@@ -152,12 +152,7 @@ DEFINE_CLEANUP(struct store *, store_close)
 /*
  * Adds an upload unless the store has it already; *ret_new is whether it was added. Returns 0, or a
  * negative errno with the reason in why: -ENOSPC for a full disk, -EBUSY when another process is
- * using the store.
- */
-int store_add(struct store *s, const struct fleet_origin *origin, const struct fleet_hash *upload,
-              const struct batch *b, bool *ret_new, struct buf *why) must_check;
-/*
- * The same in two steps. An engine that adds several uploads together sets *ret after the first,
+ * using the store. An engine that adds several uploads together sets *ret after the first,
  * and the batch is no longer needed; store_add_end must then be called, which waits until the
  * upload is there, and frees *ret. An engine that sets *ret to NULL has added the upload.
  */

@@ -76,6 +76,8 @@ struct command {
      */
     const char *words_title;
     const struct operand_word *words;
+    /* gives the i-th extension and format of the output, false after the last; may be NULL */
+    bool (*format)(size_t i, struct operand_word *ret);
     /* everything after the first operand belongs to that operand, including options */
     bool operands_end_options;
     /*

@@ -271,6 +271,15 @@ static void changes_of_shares_are_within_what_can_be(void **state)
     assert_true(less.change == -0.96 && less.low == -1 && less.high == -more.low);
 }
 
+static int add_upload(struct store *s, const struct fleet_origin *origin,
+                      const struct fleet_hash *upload, const struct batch *b, bool *ret_new,
+                      struct buf *why)
+{
+    struct store_adding *a;
+    int r = store_add_begin(s, origin, upload, b, &a, ret_new, why);
+    return r < 0 ? r : store_add_end(s, a, ret_new, why);
+}
+
 static void add_at(struct store *s, const char *id, int64_t time_s, uint64_t n)
 {
     struct fleet_origin origin = {
@@ -293,7 +302,7 @@ static void add_at(struct store *s, const char *id, int64_t time_s, uint64_t n)
     struct fleet_hash upload = fleet_sha_end(&sha);
     assert_int_equal(batch_sample(&b, time_s * 1000000000, sample), 0);
     assert_int_equal(batch_close(&b), 0);
-    assert_int_equal(store_add(s, &origin, &upload, &b, &is_new, &why), 0);
+    assert_int_equal(add_upload(s, &origin, &upload, &b, &is_new, &why), 0);
     assert_true(is_new);
     batch_release(&b);
     buf_release(&why);
@@ -417,7 +426,7 @@ static void add_figure(struct store *s, uint64_t count)
     struct fleet_latency l = {.start_s = 1790000000, .request = (uint32_t)name, .count = count};
     assert_true(name >= 0);
     assert_int_equal(vec_push(&b.latencies, l), 0);
-    assert_int_equal(store_add(s, &o, &id, &b, &is_new, &why), 0);
+    assert_int_equal(add_upload(s, &o, &id, &b, &is_new, &why), 0);
     assert_true(is_new);
     batch_release(&b);
     buf_release(&why);
@@ -604,7 +613,7 @@ static void add_version(struct store *s, int service, int version, double of_met
         fleet_sha_add_text(&sha, id, len);
         struct fleet_hash upload = fleet_sha_end(&sha);
         draw_instance(&b, 1790000000 + 600 * (int64_t)version, of_method_9);
-        assert_int_equal(store_add(s, &origin, &upload, &b, &is_new, &why), 0);
+        assert_int_equal(add_upload(s, &origin, &upload, &b, &is_new, &why), 0);
         batch_release(&b);
         buf_release(&why);
     }

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+static int inspect_free(struct inspection *i);
+
 /* The command answers the question without a function itself, because it needs no agent for it. */
 static const struct question questions[] = {
     {"threads", inspect_threads},
@@ -143,7 +145,7 @@ static void inspect_object_forget(struct inspection *i, jlong number)
     (*i->ti)->IterateThroughHeap(i->ti, JVMTI_HEAP_FILTER_UNTAGGED, NULL, &callbacks, &number);
 }
 
-int inspect_free(struct inspection *i)
+static int inspect_free(struct inspection *i)
 {
     char *end;
     long long number = strtoll(i->operand, &end, 10);

@@ -57,7 +57,6 @@ int inspect_statics(struct inspection *i);
 int inspect_modules(struct inspection *i);
 int inspect_instances(struct inspection *i);
 int inspect_object(struct inspection *i);
-int inspect_free(struct inspection *i);
 int inspect_vm(struct inspection *i);
 int inspect_deadlocks(struct inspection *i);
 

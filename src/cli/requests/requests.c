@@ -183,13 +183,14 @@ void print_frames_ref(const struct request_view *v, const struct frames_ref *f, 
 
 /* ---- the table ---- */
 
-static int table_json(struct request_view *v)
+int requests_print_json(struct request_view *v, const char *key,
+                        int (*put)(struct request_view *v, struct json *j))
 {
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
     struct json j = {.out = &b};
     json_begin_object(&j);
-    json_key(&j, "requests");
-    int e = requests_names_json(v, &j);
+    json_key(&j, key);
+    int e = put(v, &j);
     if (e < 0)
         return complain_errno(v->path, "cannot answer", e);
     losses_json_of_file(v->path, losses_of_requests, true, &j);
@@ -286,7 +287,7 @@ static int requests_table(struct request_view *v)
 {
     _cleanup_(request_rows_release) struct request_rows rows = {0};
     if (v->options->json)
-        return table_json(v);
+        return requests_print_json(v, "requests", requests_names_json);
     int e = request_rows_of(v, &rows);
     if (e < 0)
         return complain_errno(v->path, "cannot answer", e);

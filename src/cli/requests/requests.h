@@ -33,6 +33,12 @@ void print_frames_ref(const struct request_view *v, const struct frames_ref *f, 
 
 /* Prints how many requests the figures do not include, if any. */
 void requests_print_not_kept(const struct request_view *v);
+/*
+ * Prints JSON with what `put` writes as the member `key`, and with the losses. Returns the exit
+ * status.
+ */
+int requests_print_json(struct request_view *v, const char *key,
+                        int (*put)(struct request_view *v, struct json *j));
 /* brief: only what fits on one screen, without stacks. */
 int requests_slow(struct request_view *v, bool brief);
 int requests_show(struct request_view *v, const char *id);

@@ -18,20 +18,6 @@ enum { NAMES = 5, BRIEF_CAUSES = 3 };
 /* Causes below this share get no row. */
 #define SHOWN_SHARE 0.002
 
-static int groups_json(struct request_view *v)
-{
-    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
-    struct json j = {.out = &b};
-    json_begin_object(&j);
-    json_key(&j, "groups");
-    int e = requests_groups_json(v, &j);
-    if (e < 0)
-        return complain_errno(v->path, "cannot answer", e);
-    losses_json_of_file(v->path, losses_of_requests, true, &j);
-    json_end_object(&j);
-    return json_print(&b);
-}
-
 static void print_stacks(const struct request_view *v, const struct group_cause *c, size_t limit)
 {
     bool known = c->culprit.thread != NULL;
@@ -149,7 +135,7 @@ int requests_slow(struct request_view *v, bool brief)
 {
     _cleanup_(request_groups_release) struct request_groups all = {0};
     if (v->options->json)
-        return groups_json(v);
+        return requests_print_json(v, "groups", requests_groups_json);
     int e = request_groups_collect(v, &all);
     if (e < 0)
         return complain_errno(v->path, "cannot answer", e);

@@ -56,6 +56,7 @@ def test_manual_pages_have_the_usual_headings(jvmscope):
             "SYNOPSIS",
             "DESCRIPTION",
             "OPTIONS",
+            "FORMATS",
             "VERB",
             "WHAT",
             "VERBS",

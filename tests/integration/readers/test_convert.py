@@ -470,6 +470,21 @@ def traced(tmp_path_factory):
     return out
 
 
+def test_help_and_manual_list_every_format():
+    known = [
+        (extension, re.search(r'\.what = "(.*)"', part)[1])
+        for file in sorted((lab.ROOT / "src/export").glob("*.c"))
+        for part in file.read_text().split("\nconst struct export_format export_format_")[1:]
+        for extension in re.findall(r'\.extension = "(.*)"', part)
+    ]
+    assert {extension for extension, _ in known} == {*STACKS, *THREADS}
+    listed = lab.output("convert", "--help").split("\nFormats, by the extension")[1]
+    listed = re.findall(r"(?m)^  (\.\S+) +(.*)$", listed.split("\n\n")[0])
+    manual = lab.output("manual", "convert").split("\n# FORMATS\n")[1].split("\n# ")[0]
+    manual = re.findall(r"(?m)^\*(\..*)\*\n\t(.*)\.$", manual)
+    assert sorted(listed) == sorted(known) and manual == listed, (listed, manual)
+
+
 def test_every_format_follows_a_selection_or_refuses_it(traced, tmp_path):
     """Every format of the program's list, and every selection: the format follows the selection, or
     it is refused in one line.
