@@ -151,7 +151,6 @@ static int cmd_list(const struct command *self, int argc, char **argv)
         print_json(&vms);
     else
         print_table(&vms);
-    fflush(stdout);
     target_report_left_out(&vms);
     vm_list_release(&vms);
     return 0;
