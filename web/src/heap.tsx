@@ -405,7 +405,7 @@ function Suspects({ ask, onChoose }: { ask: Ask; onChoose: (o: string) => void }
             <button onClick={() => onChoose(s.object)}>What holds it: {simple(s.class)}</button>
             {s.accumulator && s.accumulator !== s.object && (
               <button onClick={() => onChoose(s.accumulator!)}>
-                Where the objects accumulate: {simple(s.accumulatorClass ?? "object")}
+                Where it accumulates: {simple(s.accumulatorClass ?? "object")}
               </button>
             )}
             {s.accumulates && (
