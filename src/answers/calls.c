@@ -92,7 +92,8 @@ void call_read(const struct rec_event *e, struct call *ret)
         .exception = rec_string(o, "exception", NULL),
         .message = rec_string(o, "message", NULL),
         .start_ns = e->start_ns,
-        .ns = e->duration_ns,
+        .ns = e->duration_ns - rec_long(o, "reading", 0),
+        .reading_ns = rec_long(o, "reading", 0),
         .depth = rec_long(o, "depth", 0),
         .java_thread = rec_long(o, "javaThreadId", 0),
         .has_this = rec_long(o, "hasThis", 0) != 0,
@@ -137,6 +138,8 @@ static void put_call(struct json *j, const struct call *c,
     json_key_string(j, "thread", c->thread);
     json_key_i64(j, "start_ns", c->start_ns);
     json_key_i64(j, "ns", c->ns);
+    if (c->reading_ns)
+        json_key_i64(j, "reading_ns", c->reading_ns);
     if (c->depth >= 0)
         json_key_i64(j, "depth", c->depth);
     struct call_arguments args = call_arguments(c);

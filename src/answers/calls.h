@@ -24,7 +24,8 @@ struct call {
     const char *method, *thread, *caller, *returned, *exception, *message;
     /* NULL for a call that the JDK traced, which lacks result, exception and caller as well */
     const char *arguments;
-    int64_t start_ns, ns, java_thread;
+    /* Values were read for the recording for reading_ns, which ns does not contain. */
+    int64_t start_ns, ns, reading_ns, java_thread;
     int64_t depth; /* -1: unknown */
     bool has_this;
     char text[1024]; /* the method of a call that the JDK traced */

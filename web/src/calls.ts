@@ -6,6 +6,7 @@ export interface CallJson {
   thread: string | null;
   start_ns: number; // since the recording's start
   ns: number;
+  reading_ns?: number; // after start_ns, besides ns: in which values were read for the recording
   depth: number;
   this?: string; // JSON, as are args and return
   args: string;
@@ -35,6 +36,8 @@ export interface Call extends CallJson {
   name: string; // package.Class.method
 }
 
+const endOf = (c: CallJson) => c.start_ns + c.ns + (c.reading_ns ?? 0);
+
 /** Calls are ordered by their start; on one thread the caller of a call is the last one before it that is less deep. */
 export function linkCalls(json: TraceJson): Call[] {
   const open = new Map<string, number[]>();
@@ -50,7 +53,7 @@ export function linkCalls(json: TraceJson): Call[] {
     if (!stack) open.set(key, (stack = []));
     while (stack.length && calls[stack[stack.length - 1]].depth >= c.depth) stack.pop();
     const parent = stack.length ? stack[stack.length - 1] : -1;
-    if (parent >= 0 && calls[parent].start_ns + calls[parent].ns >= c.start_ns) {
+    if (parent >= 0 && endOf(calls[parent]) >= c.start_ns) {
       c.parent = parent;
       calls[parent].children++;
     }

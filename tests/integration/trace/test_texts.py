@@ -71,3 +71,29 @@ def test_run_says_that_values_lack_their_text(jdk, jvmscope, tmp_path):
         done.stderr,
         re.M,
     ), done.stderr
+
+
+def test_times_do_not_contain_the_reading_of_values(jdk, tmp_path):
+    """Each toString() takes 40 ms, the calls themselves almost nothing. A condition on time sees
+    the same times as the reader.
+    """
+    n, out = 8, tmp_path / "t.jfr"
+    record(jdk, out, "trace=Texts.", "tostring=Texts$Sleeps", args=(str(n),))
+    calls = lab.read_json("trace", "--json", out)["calls"]
+    named = {
+        name: [c for c in calls if c["method"].startswith(f"Texts.{name}(")]
+        for name in ("outer", "inner", "main")
+    }
+    assert len(named["outer"]) == len(named["inner"]) == n
+    # of outer: its argument; of inner: its argument and its result, which outer contains
+    for name, shown in (("outer", 3), ("inner", 1)):
+        assert all(c["reading_ns"] >= shown * 40e6 for c in named[name]), named[name]
+        assert min(c["ns"] for c in named[name]) < 20e6, named[name]
+    total = sum(c["ns"] + c["reading_ns"] for c in named["outer"])
+    (main,) = named["main"]
+    assert main["reading_ns"] >= n * 3 * 40e6 and main["ns"] < total
+    short = tmp_path / "s.jfr"
+    record(
+        jdk, short, "trace=Texts.outer", "if=time < 20ms", "tostring=Texts$Sleeps", args=(str(n),)
+    )
+    assert lab.read_json("trace", "--json", short)["calls"]

@@ -4,6 +4,7 @@
 #include "agent/capture/trace/log_code.h"
 #include "agent/capture/trace/log_sites.h"
 #include "agent/capture/trace/paths.h"
+#include "agent/capture/trace/trace_state.h"
 #include "agent/capture/trace/values.h"
 #include "base/clock.h"
 
@@ -238,6 +239,7 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r,
 static bool read_site(struct jfr_writer *w, const struct trace_record *r)
 {
     const struct log_site *site = log_site_at((unsigned)r->kind - RECORD_SITE);
+    open_calls_read(&method_trace.open, r); /* traced calls around it do not count that time */
     if (r->time_ns < drain_since() || !budget_allows(&log_budget, r->time_ns))
         return true;
     if (site && site->kind == SITE_LOG)

@@ -58,9 +58,23 @@ int open_calls_add(struct open_threads *t, const struct trace_record *r, bool of
     struct open_call *own = &o->calls[o->n++];
     memcpy(own->entry, r, r->size);
     own->of_agent = of_agent;
+    own->read_before_ns = o->read_ns;
+    o->read_ns += r->reading_ns;
     o->n_of_agent += of_agent;
     t->n_open++;
     return 0;
+}
+
+void open_calls_read(const struct open_threads *t, const struct trace_record *r)
+{
+    struct open_calls *o = r->reading_ns ? open_calls_of(t, r->thread) : NULL;
+    if (o)
+        o->read_ns += r->reading_ns;
+}
+
+uint64_t open_calls_reading(const struct open_calls *o, uint32_t at)
+{
+    return o->read_ns - o->calls[at].read_before_ns;
 }
 
 bool open_calls_within_agent(const struct open_calls *o, uint32_t at)

@@ -11,6 +11,7 @@
 struct open_call {
     struct trace_record *entry;
     uint32_t room; /* of entry */
+    uint64_t read_before_ns;
     bool of_agent; /* the VM or a class loader looks for a class or function of the agent */
 };
 
@@ -19,6 +20,7 @@ struct open_calls {
     struct open_call *calls;
     uint32_t n, cap;
     uint32_t n_of_agent;
+    uint64_t read_ns; /* how long the thread read values in all; only differences matter */
 };
 
 /* All threads; zeroed is empty. */
@@ -34,6 +36,10 @@ struct open_calls *open_calls_of(const struct open_threads *t, int64_t thread);
  * also when too many are open.
  */
 int open_calls_add(struct open_threads *t, const struct trace_record *r, bool of_agent) must_check;
+/* Adds the time in which the values of a record, other than that of a new call, were read. */
+void open_calls_read(const struct open_threads *t, const struct trace_record *r);
+/* How long values were read within call `at` so far, those of its own arguments included, in ns. */
+uint64_t open_calls_reading(const struct open_calls *o, uint32_t at);
 /* Returns whether call `at`, or one that encloses it, is of the agent. */
 bool open_calls_within_agent(const struct open_calls *o, uint32_t at);
 /* Removes call `at` from a thread's list; its record remains valid until the next call is added. */

@@ -55,6 +55,7 @@ struct trace_record {
     uint64_t time_ns;
     int64_t thread; /* java.lang.Thread's id */
     uint64_t call;
+    uint64_t reading_ns; /* taken by the values, from time_ns on; 0: almost nothing */
     /*
      * 8 bytes each; a reference is identity hash and class number; a string or array is followed by
      * its length

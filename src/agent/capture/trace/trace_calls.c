@@ -32,7 +32,9 @@ const struct jfr_type trace_call_type = {
         {"exception", "Exception", "java.lang.String",
          .description = "Class of the exception; null if the call returned"},
         {"message", "Message", "java.lang.String",
-         .description = "Message of the exception, or null"}),
+         .description = "Message of the exception, or null"},
+        {"reading", "Reading", "long",
+         .description = "ns of the duration in which values were read for the recording"}),
 };
 
 /* A finished call, as the condition sees it. */
@@ -40,8 +42,15 @@ struct ended {
     const struct traced_method *method;
     const struct trace_record *entry, *exit;
     unsigned depth;
+    uint64_t reading_ns; /* of it: in which values of this call and within it were read */
     char text[1024];
 };
+
+/* How long a call took, with the time in which values were read, in ns. */
+static int64_t duration(const struct ended *c)
+{
+    return (int64_t)(c->exit->time_ns - c->entry->time_ns);
+}
 
 static char return_type(const struct traced_method *m)
 {
@@ -108,7 +117,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     ret->there = true;
     switch (t->what) {
     case COND_TIME:
-        ret->number = number_whole((int64_t)(c->exit->time_ns - c->entry->time_ns));
+        ret->number = number_whole(duration(c) - (int64_t)c->reading_ns);
         return;
     case COND_DEPTH:
         ret->number = number_whole(c->depth);
@@ -249,7 +258,7 @@ static void write_call(struct jfr_writer *w, const struct ended *c, uint64_t met
     const struct buf *args = &method_trace.arguments, *back = &method_trace.returned,
                      *thrown = &method_trace.exception, *message = &method_trace.message;
     size_t room =
-        args->len + back->len + thrown->len + message->len + (name ? strlen(name) : 0) + 128;
+        args->len + back->len + thrown->len + message->len + (name ? strlen(name) : 0) + 136;
     struct jfr_event e;
     if (error || room > TRACE_VALUES_MAX * 2) {
         jfr_lose(w, LOSS_TRACE_TOO_LARGE, 1);
@@ -260,7 +269,7 @@ static void write_call(struct jfr_writer *w, const struct ended *c, uint64_t met
         return;
     }
     jfr_put_time(&e, c->entry->time_ns);
-    jfr_put_long(&e, (int64_t)(c->exit->time_ns - c->entry->time_ns));
+    jfr_put_long(&e, duration(c));
     jfr_put_string_id(&e, method);
     jfr_put_long(&e, c->entry->thread);
     jfr_put_string(&e, name);
@@ -271,6 +280,7 @@ static void write_call(struct jfr_writer *w, const struct ended *c, uint64_t met
     jfr_put_string_n(&e, back->len ? (const char *)back->data : NULL, back->len);
     jfr_put_string_n(&e, thrown->len ? (const char *)thrown->data : NULL, thrown->len);
     jfr_put_string_n(&e, message->len ? (const char *)message->data : NULL, message->len);
+    jfr_put_long(&e, (int64_t)c->reading_ns);
     jfr_commit(&e);
     budget_spend(&method_trace.budget, room);
 }
@@ -282,8 +292,11 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
     const struct known_method *caller = at ? known_method(w, o->calls[at - 1].entry->kind) : NULL;
     uint64_t caller_name = caller ? caller->name : 0;
     const struct known_method *m = known_method(w, own.entry->kind);
-    struct ended c = {
-        .method = m ? &m->method : NULL, .entry = own.entry, .exit = exit, .depth = at};
+    struct ended c = {.method = m ? &m->method : NULL,
+                      .entry = own.entry,
+                      .exit = exit,
+                      .depth = at,
+                      .reading_ns = open_calls_reading(o, at)};
     if (exit->time_ns < drain_since() || open_calls_within_agent(o, at)) {
         open_calls_remove(&method_trace.open, o, at);
         return;
@@ -327,11 +340,14 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
     uint32_t at = o ? o->n : 0;
     while (at > 0 && o->calls[at - 1].entry->call != r->call)
         at--;
-    if (at == 0)
+    if (at == 0) {
+        open_calls_read(&method_trace.open, r);
         return false;
+    }
     for (uint32_t inner = o->n; inner-- > at;)
         end_without_exit(w, o, inner, r);
     end_call(w, o, at - 1, r);
+    open_calls_read(&method_trace.open, r);
     return true;
 }
 

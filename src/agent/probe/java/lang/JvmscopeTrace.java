@@ -21,6 +21,9 @@ public final class JvmscopeTrace {
     private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48,
             ROOM = 52, INSIDE = 56, INDEX = 60;
     private static final int TAIL = 64, DATA = 128;
+    private static final int RECORD = 40, READING = 32; // the size of a record without values, and a part of it
+    /** The size of a record whose values took so long that it is worth reading the clock again. */
+    private static final int MANY_VALUES = 128;
     private static final int RECORD_MAX = 48 << 10, SLOT_BITS = 16, CHARS_MAX = 64, NAME_MAX = 1024;
     /**
      * The room that is kept free: for a record with values, for the end of a call without its
@@ -163,7 +166,8 @@ public final class JvmscopeTrace {
 
     /**
      * Marks the thread's calls as the agent's until asProgram(): what the agent calls in the VM may
-     * run Java code, which must not write into the record that has begun.
+     * run Java code, which must not write into the record that has begun. This may take long, so the
+     * record that has begun will have the time of its values.
      */
     private static long asAgent() {
         long ring = ring();
@@ -173,8 +177,10 @@ public final class JvmscopeTrace {
     }
 
     private static void asProgram(long ring) {
-        if (ring != 0)
+        if (ring != 0) {
             U.putInt(ring + INSIDE, 0);
+            U.putLong(ring + DATA + U.getLong(ring + HEAD) + READING, 1);
+        }
     }
 
     private static Object inside(Object o, long at) {
@@ -373,14 +379,17 @@ public final class JvmscopeTrace {
         U.putLong(p + 8, System.nanoTime());
         U.putLong(p + 16, U.getLong(thread, TID));
         U.putLong(p + 24, call);
-        return p + 32;
+        U.putLong(p + READING, 0);
+        return p + RECORD;
     }
 
     @ForceInline
     private static void end(long ring, long p) {
         long head = U.getLong(ring + HEAD), start = ring + DATA + head;
-        if (p - start < 32 || p - start > WITH_VALUES)
+        if (p - start < RECORD || p - start > WITH_VALUES)
             return; // it belongs to another ring
+        if (p - start > MANY_VALUES || U.getLong(start + READING) != 0)
+            U.putLong(start + READING, System.nanoTime() - U.getLong(start + 8));
         U.putInt(start, (int) (p - start));
         head += p - start;
         U.putOrderedLong(null, ring + HEAD, head >= U.getInt(ring + SIZE) ? 0 : head);
