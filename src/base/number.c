@@ -29,21 +29,25 @@ static void set_floor(struct literal *l)
 }
 
 /*
- * Parses digits, with or without a fraction. A number that a double would round is taken from the
- * text.
+ * Parses digits, with or without a fraction, or in hexadecimal without one. A number that a double
+ * would round is taken from the text.
  */
 static bool parse_digits(struct literal *l, const char *text)
 {
     const char *digits = text + strspn(text, "+-");
-    size_t n = strspn(digits, "0123456789"), more = 0;
-    if (digits > text + 1 || n == 0)
+    bool hex = digits[0] == '0' && (digits[1] | 0x20) == 'x';
+    digits += hex ? 2 : 0;
+    const char *allowed = hex ? "0123456789abcdefABCDEF" : "0123456789";
+    size_t n = strspn(digits, allowed);
+    size_t more = 0;
+    if (digits > text + (hex ? 3 : 1) || n == 0)
         return false;
-    if (digits[n] == '.')
+    if (digits[n] == '.' && !hex)
         more = 1 + strspn(digits + n + 1, "0123456789");
     if (digits[n + more])
         return false;
     errno = 0;
-    l->floor = strtoll(text, NULL, 10);
+    l->floor = strtoll(text, NULL, hex ? 16 : 10);
     if (errno)
         l->beyond = *text == '-' ? -1 : 1;
     l->has_fraction = more > 1 && strspn(digits + n + 1, "0") != more - 1;

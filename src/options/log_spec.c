@@ -38,7 +38,9 @@ static int parse_place(struct log_spec *s, const char *text, size_t len, struct 
     if (!s->place)
         return -ENOMEM;
     s->is_file = is_file_name(s->place);
-    return 0;
+    const char *dot = s->is_file ? NULL : strrchr(s->place, '.');
+    s->class_of_method = dot ? strndup(s->place, (size_t)(dot - s->place)) : NULL;
+    return dot && !s->class_of_method ? -ENOMEM : 0;
 }
 
 static int add_part(struct log_spec *s, int kind, const char *text, size_t len, struct buf *why)
@@ -176,6 +178,7 @@ void log_specs_free(struct log_spec *s)
         for (unsigned i = 0; i < s->n_parts; i++)
             free(s->parts[i].text);
         free(s->place);
+        free(s->class_of_method);
         free(s);
         s = next;
     }

@@ -26,6 +26,11 @@ struct log_part {
 struct log_spec {
     struct log_spec *next;
     char *place; /* package.Class or a file name */
+    /*
+     * Where the place may also be package.Class.method, as results have it: the class. NULL: a file
+     * name, or no dot.
+     */
+    char *class_of_method;
     bool is_file;
     unsigned line;
     struct log_part parts[LOG_PARTS_MAX];

@@ -206,6 +206,17 @@ static int parse_path(struct logic_parser *p, int number, struct cond_test *t)
     return 0;
 }
 
+/* Returns whether a text, number, null, true or false begins here. */
+static bool begins_literal(const char *p)
+{
+    static const char *const words[] = {"null", "true", "false"};
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (names_length(p) == strlen(words[i]) && strncmp(p, words[i], strlen(words[i])) == 0)
+            return true;
+    p += strspn(p, "+-.");
+    return *p == '"' || *p == '\'' || (*p >= '0' && *p <= '9');
+}
+
 static int parse_test(struct logic_parser *p, int number)
 {
     static const struct {
@@ -221,7 +232,10 @@ static int parse_test(struct logic_parser *p, int number)
         found = logic_take_word(p, whats[i].name);
         test->what = whats[i].what;
     }
-    if (!found && logic_take(p, "arg") && *p->at >= '1' && *p->at <= '9') {
+    bool is_arg = !found && logic_take(p, "arg");
+    if (is_arg && *p->at == '0')
+        return logic_fail(p, "arguments count from 1, so the first is arg1");
+    if (is_arg && *p->at >= '1' && *p->at <= '9') {
         test->what = COND_ARG;
         unsigned long n = strtoul(p->at, (char **)&p->at, 10);
         found = n < 256;
@@ -231,6 +245,9 @@ static int parse_test(struct logic_parser *p, int number)
         test->what = COND_STATIC;
         found = memchr(p->at, '.', names_length(p->at)) != NULL;
     }
+    if (!found && !is_arg && begins_literal(p->at))
+        return logic_fail(p, "a value such as arg1 goes to the left of the comparison, and what it "
+                             "is compared with to the right");
     if (!found)
         return logic_fail(p,
                           "argN, return, this, time, depth, thrown, thread or pkg.Class.field is "

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/dotted.h"
 #include "base/map.h"
+#include "options/signature.h"
 
 #include <string.h>
 
@@ -65,14 +66,15 @@ static bool is_overloaded(const struct running *r, unsigned i)
     return false;
 }
 
-/* Where several methods have the same name, their descriptors are written too, as in patterns. */
+/* Where several methods have the same name, their parameters are written too, as in patterns. */
 static void put_names(const struct running *r, struct buf *names)
 {
     for (unsigned i = 0; i < r->n_named; i++) {
         buf_string(names, i ? ", " : "");
         buf_dotted(names, r->named[i]->class_name, strlen(r->named[i]->class_name));
-        buf_printf(names, ".%s%s", r->named[i]->name,
-                   is_overloaded(r, i) ? r->named[i]->descriptor : "");
+        buf_printf(names, ".%s", r->named[i]->name);
+        if (is_overloaded(r, i))
+            signature_put_parameters(names, r->named[i]->descriptor);
     }
     if (r->n > r->n_named)
         buf_printf(names, " and %llu more", (unsigned long long)(r->n - r->n_named));

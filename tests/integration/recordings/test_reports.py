@@ -594,6 +594,19 @@ def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(j
 
 
 @pytest.mark.jdks(8, 25)
+def test_running_methods_of_one_name_are_told_apart_as_in_source(jdk, tmp_path):
+    process = jdk.start_java(
+        "RunsOverloaded", stdin=subprocess.PIPE, stdout=subprocess.PIPE, jvm=("-Xmx32m",)
+    )
+    assert process.stdout.readline() == "ready\n"
+    out = tmp_path / "a.jfr"
+    told = said(lab.jvmscope("attach", "--trace=RunsOverloaded.", "-t1ms", "-o", out, process.pid))
+    process.communicate("x")
+    assert "RunsOverloaded.hold(java.lang.String, long[])" in told, told
+    assert "RunsOverloaded.hold(int)" in told, told
+
+
+@pytest.mark.jdks(8, 25)
 def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_that_takes_classes(
     jdk, tmp_path, busy
 ):

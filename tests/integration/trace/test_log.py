@@ -505,3 +505,37 @@ def test_a_note_from_before_the_recording_has_no_time(jdk, jvmscope, tmp_path):
         assert " note: " not in lab.output("trace", "--from", "1ms", out)
     finally:
         process.communicate("\n")
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_char_an_inherited_field_and_a_place_with_its_method(jdk, jvmscope, tmp_path):
+    """A char is quoted as in calls, the class that declares a field is named, and a place may have
+    the method, as results have it.
+    """
+    out = tmp_path / "w.jfr"
+    source = (lab.ROOT / "tests/java/WatchedMore.java").read_text()
+    at = source[: source.index("// logged")].count("\n") + 1
+    events = record(
+        jdk,
+        jvmscope,
+        out,
+        f"log=WatchedMore.next:{at} next {{n}};WatchedMore.main:{at} main",
+        "watch=WatchedMore.letter:WatchedMore$Sub.number:WatchedMore$Sub.own",
+        classes=lab.compiled("WatchedMore"),
+        main="WatchedMore",
+    )
+    letters = [
+        (e["before"]["object"], e["after"]["object"])
+        for e in events
+        if e["kind"] == "access" and e["field"] == "WatchedMore.letter"
+    ]
+    assert letters[1] == ("'a'", "'\\''"), letters
+    assert re.search(
+        r"write WatchedMore\.letter of .* 'a' -> '\\''  at ", lab.output("trace", out), re.M
+    )
+    assert texts(events, f"WatchedMore.next:{at}") == ["next 250", "next 251"]
+    assert notes(events) == [
+        f"WatchedMore.main:{at} note: nothing was logged: the class is loaded and has no code of this line",
+        "WatchedMore$Sub.number note: nothing was watched: the class inherits this field: "
+        "--watch WatchedMore.number names it",
+    ]

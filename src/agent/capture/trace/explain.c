@@ -11,6 +11,7 @@
 #include "agent/instrument/loaded.h"
 #include "agent/instrument/named_class.h"
 #include "agent/session/session.h"
+#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
@@ -302,6 +303,8 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     struct search s = {.pattern = pattern, .names = names, .exclude = exclude, .others = BUF(1024)};
     if (*pattern == '@') {
         buf_string(why, "no method of a loaded class, and no such class, has this annotation");
+        if (!strchr(pattern, '.'))
+            buf_string(why, "; an annotation is named with its package, as @java.lang.Deprecated");
         return;
     }
     if (names)
@@ -352,9 +355,27 @@ void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why)
 }
 
 struct field_search {
+    JNIEnv *jni;
     const char *class, *field;
     bool loaded;
+    char above[256]; /* the superclass that declares the field; empty: none, or the class does */
 };
+
+static void find_above(struct field_search *s, jclass c)
+{
+    for (jclass k = (*s->jni)->GetSuperclass(s->jni, c); k && !*s->above;) {
+        _cleanup_free_ char *signature =
+            class_declares_field(vm.ti, k, s->field) ? class_signature(k) : NULL;
+        if (signature && strlen(signature) > 2) {
+            snprintf(s->above, sizeof(s->above), "%.*s", (int)(strlen(signature) - 2),
+                     signature + 1);
+            dotted_in_place(s->above, strlen(s->above));
+        }
+        jclass next = (*s->jni)->GetSuperclass(s->jni, k);
+        (*s->jni)->DeleteLocalRef(s->jni, k);
+        k = next;
+    }
+}
 
 static bool has_field(void *context, jclass c, struct str name)
 {
@@ -362,16 +383,27 @@ static bool has_field(void *context, jclass c, struct str name)
     if (!choice_is_class(name, s->class))
         return false;
     s->loaded = true;
-    return class_declares_field(vm.ti, c, s->field);
+    if (class_declares_field(vm.ti, c, s->field))
+        return true;
+    find_above(s, c);
+    return false;
+}
+
+bool trace_field_is_declared(JNIEnv *jni, const char *class_name, const char *field)
+{
+    struct field_search s = {.jni = jni, .class = class_name, .field = field};
+    return loaded_classes_each(vm.ti, jni, has_field, &s) != 0;
 }
 
 void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field, struct buf *why)
 {
-    struct field_search s = {class_name, field, false};
+    struct field_search s = {.jni = jni, .class = class_name, .field = field};
     if (loaded_classes_each(vm.ti, jni, has_field, &s) != 0)
         buf_string(why,
                    "no loaded code has an instruction that reads or writes this field; reflection, "
                    "VarHandle, Unsafe and JNI are not seen");
+    else if (*s.above)
+        buf_printf(why, "the class inherits this field: --watch %s.%s names it", s.above, field);
     else if (s.loaded)
         buf_string(why, "the class is loaded and declares no field of this name");
     else

@@ -42,6 +42,8 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
  */
 void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field, struct buf *why);
 
+/* Returns whether a loaded class of this name declares the field itself. */
+bool trace_field_is_declared(JNIEnv *jni, const char *class_name, const char *field);
 /* Appends that no class of this name is loaded, and which loaded class may be meant. */
 void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why);
 /* Returns whether a class of this name, "pkg.Outer$Inner", is loaded. */

@@ -198,6 +198,22 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
     budget_spend(&log_budget, room);
 }
 
+/* JSON of a field's value; a char is written as in results, so that it does not look like a String.
+ */
+static void put_field(struct buf *b, const struct value *v)
+{
+    struct json j = {.out = b};
+    _cleanup_(buf_release) struct buf text = BUF(64);
+    if (v->type != 'C') {
+        value_json(&j, v);
+        return;
+    }
+    trace_put_part(&text, v);
+    json_begin_object(&j);
+    json_key_string_n(&j, "object", (const char *)text.data, text.len);
+    json_end_object(&j);
+}
+
 static void write_access(struct jfr_writer *w, const struct trace_record *r,
                          const struct log_site *site)
 {
@@ -212,9 +228,9 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r,
     if (!is_static && v.class)
         value_text(&object, &v);
     if (value_take(&at, end, type, &v))
-        value_json(&(struct json){.out = &before}, &v);
+        put_field(&before, &v);
     if (site->kind == SITE_WRITE && value_take(&at, end, type, &v))
-        value_json(&(struct json){.out = &after}, &v);
+        put_field(&after, &v);
     const char *name = drain_thread_written(r->thread);
     size_t room = object.len + before.len + after.len + strlen(site->place) + strlen(site->text) +
                   (name ? strlen(name) : 0) + 128;

@@ -35,20 +35,33 @@ static struct {
 
 /* ---- choice of classes and lines ---- */
 
+static bool is_class_of_method(const struct log_spec *s, struct str class_name)
+{
+    return s->class_of_method && choice_is_class(class_name, s->class_of_method);
+}
+
+/* Returns whether the place of a spec names a class, or a method of it. */
+static bool is_in_class(const struct log_spec *s, struct str class_name)
+{
+    return choice_is_class(class_name, s->place) || is_class_of_method(s, class_name);
+}
+
 static bool log_wants(struct str name)
 {
     for (const struct log_spec *s = points.specs; s; s = s->next)
-        if (s->is_file ? !instrument_is_jdk(name) : choice_is_class(name, s->place))
+        if (s->is_file ? !instrument_is_jdk(name) : is_in_class(s, name))
             return true;
     return false;
 }
 
 /* The lines of a class, in the class's own numbering, to which a spec refers. */
-static int lines_of(const struct log_spec *s, const struct instrument_class *c, unsigned *lines)
+static int lines_of(const struct log_spec *s, const struct instrument_class *c, struct str method,
+                    unsigned *lines)
 {
     if (!s->is_file) {
         lines[0] = s->line;
-        return choice_is_class(c->name, s->place);
+        return choice_is_class(c->name, s->place) ||
+               (is_class_of_method(s, c->name) && str_is(method, strrchr(s->place, '.') + 1));
     }
     struct cursor map = class_attribute(c->file, c->file->attributes_start, "SourceDebugExtension");
     int n = 0;
@@ -82,7 +95,8 @@ static int log_edit(const struct instrument_class *c, struct edit *e)
         return 0;
     for (struct log_spec *s = points.specs; s; s = s->next) {
         unsigned lines[LINES_MAX];
-        struct search found = {lines, lines_of(s, c, lines), {0}};
+        struct search found = {
+            lines, lines_of(s, c, class_utf8(c->file, e->method->name), lines), {0}};
         memset(found.pc, 0xff, sizeof(found.pc));
         edit_lines(e, see_line, &found);
         for (int i = 0; i < found.n; i++) {
@@ -158,7 +172,8 @@ static void why_not_found(JNIEnv *jni, const struct log_spec *spec, struct buf *
         log_hidden_put(why, spec->hidden, "code of this line");
     else if (spec->is_file)
         buf_string(why, "no loaded class has code of this line");
-    else if (trace_class_is_loaded(jni, spec->place))
+    else if (trace_class_is_loaded(jni, spec->place) ||
+             (spec->class_of_method && trace_class_is_loaded(jni, spec->class_of_method)))
         buf_string(why, "the class is loaded and has no code of this line");
     else
         trace_explain_class(jni, spec->place, why);

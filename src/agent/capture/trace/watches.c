@@ -85,7 +85,7 @@ bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size, bool *
         const struct watch *w = &watches[(*at)++];
         unsigned hidden = atomic_load(&w->hidden);
         /* Instructions that name a field with this name through another class were counted too. */
-        *ret_partly = atomic_load(&w->found) && trace_class_is_loaded(jni, w->class);
+        *ret_partly = atomic_load(&w->found) && trace_field_is_declared(jni, w->class, w->field);
         if (*ret_partly && !hidden)
             continue;
         snprintf(ret, size, "%s.%s", w->class, w->field);
