@@ -153,7 +153,7 @@ int attach_check_tmp(const struct vm *vm, struct buf *why)
     char name[64];
     _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
     if (tmp == -ENOENT)
-        return say(why, tmp, "it has no /tmp, where the socket of attach lies: mount one");
+        return say(why, tmp, "it has no /tmp, where the attach socket lies: mount one");
     if (tmp == -EPERM)
         return say(why, tmp, VM_USER_REFUSED);
     if (tmp < 0) {
@@ -170,10 +170,10 @@ int attach_check_tmp(const struct vm *vm, struct buf *why)
     vm_user_leave();
     if (r == -EROFS)
         return say(why, r,
-                   "its /tmp is read-only, and the socket of attach must lie there: mount a "
+                   "its /tmp is read-only, and the attach socket must lie there: mount a "
                    "writable one");
     return r < 0 ? say(why, r,
-                       "its user may not write to its /tmp, where the socket of attach must lie: "
+                       "its user may not write to its /tmp, where the attach socket must lie: "
                        "give it the mode 1777")
                  : 0;
 }

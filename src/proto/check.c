@@ -125,7 +125,7 @@ static enum check_verdict check_record(const struct vm *vm, struct buf *why)
     if (!is_given && java_release(vm) >= 21)
         buf_printf(why,
                    "%sthe VM prints a warning to its standard error when an agent is loaded; "
-                   "-XX:+EnableDynamicAgentLoading keeps it from that",
+                   "-XX:+EnableDynamicAgentLoading prevents this",
                    why->len ? "; " : "");
     return CHECK_YES;
 }

@@ -184,7 +184,7 @@ int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct bu
         return r == 0 ? buf_error(out) : r;
     }
     if (r == 0) {
-        buf_printf(why, "%.*s: not a question; allowed:", (int)n, question);
+        buf_printf(why, "%.*s: unknown question; allowed:", (int)n, question);
         for (size_t q = 0; q < ARRAY_SIZE(questions); q++)
             buf_printf(why, " %s", questions[q].name);
         r = -EINVAL;

@@ -194,7 +194,7 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
     words = [line.split()[0] for line in listed.splitlines()]
     assert "properties" in words and len(words) > 10
     for question, message in (
-        (("nonsense",), f"not a question; allowed: {' '.join(words)}\n"),
+        (("nonsense",), f"unknown question; allowed: {' '.join(words)}\n"),
         (("class", "no.such.Class"), "no loaded class"),
         (("stack", "nobody"), "no live thread"),
         (("object", "99999"), "no living object"),
