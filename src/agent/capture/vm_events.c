@@ -289,7 +289,34 @@ static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jcl
     if (!name)
         return;
     loaders_loaded(loader);
-    if (!self || !self->own)
+    /* The interfaces that name a proxy are known once it is prepared, which follows at once. */
+    if ((!self || !self->own) && !generated_name_is_proxy(name, strlen(name)))
+        report_of(self, "class load", name);
+}
+
+static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass c)
+{
+    jlong tag = 0;
+    char *signature = NULL;
+    if (!all.active || (*vm.ti)->GetClassSignature(vm.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+        return;
+    bool proxy = generated_name_is_proxy(signature, strlen(signature));
+    (*vm.ti)->Deallocate(vm.ti, (unsigned char *)signature);
+    const struct thread *self = threads_self(jni);
+    if (!proxy || (self && self->own))
+        return;
+    _cleanup_free_ char *name = readable_name(c);
+    char *kept = name ? strdup(name) : NULL;
+    (void)(*all.ti)->GetTag(all.ti, c, &tag);
+    pthread_mutex_lock(&all.lock);
+    if (kept && tag > 0 && (size_t)tag <= all.classes.len) {
+        free(all.classes.data[tag - 1].name);
+        all.classes.data[tag - 1].name = kept;
+        kept = NULL;
+    }
+    pthread_mutex_unlock(&all.lock);
+    free(kept);
+    if (name)
         report_of(self, "class load", name);
 }
 
@@ -373,6 +400,7 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 /* ---- the capture ---- */
 
 static const struct vm_callbacks events = {.ti = {.ClassLoad = on_class_load,
+                                                  .ClassPrepare = on_class_prepare,
                                                   .GarbageCollectionStart = on_gc_start,
                                                   .GarbageCollectionFinish = on_gc_finish}};
 static const struct vm_callbacks failures = {.ti = {.Exception = on_exception}};

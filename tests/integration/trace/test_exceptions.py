@@ -98,6 +98,16 @@ def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
     assert "THROWN AT" in lab.output("trace", "--exceptions", out)
 
 
+def test_the_load_of_a_proxy_has_its_stable_name(jdk, jvmscope, tmp_path):
+    out = tmp_path / "proxy.jfr"
+    done = jdk.java("ProxyLoads", jvm=[jdk.agent(f"events=y,format=r,file={out}")])
+    assert done.returncode == 0 and done.stdout == "4\n", done.stderr
+    events = json.loads(jvmscope("trace", "--json", out).stdout)["events"]
+    loads = [e["text"] for e in events if e.get("what") == "class load"]
+    assert loads.count("$Proxy[ProxyLoads$Speaks]") == 1, [t for t in loads if "Proxy" in t]
+    assert not any(t.startswith("$Proxy0") for t in loads)
+
+
 def test_counts_by_probes(jdk, jvmscope, tmp_path):
     """Explicit and implicit throws, and uncaught ones, from eight threads at once: the counts are
     exact, and no event of the VM is enabled.
