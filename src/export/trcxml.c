@@ -222,7 +222,7 @@ static void put_node(struct trcxml *x, uint32_t n)
         call_event(x, "callNotify", n);
         break;
     case TL_UNPARK:
-        /* The closest event of the design is a notification of the thread's own object. */
+        /* The closest event of the TPTP format is a notification of the thread's own object. */
         call_event(x, "callNotify", n);
         break;
     default:

@@ -9,7 +9,7 @@
 
 #include "timeline/timeline.h"
 
-/* What happened. The names are those of the agent's events in the design, where it has one. */
+/* What happened. The names are those of the TPTP thread profiler's events, where it has one. */
 enum tl_event_kind {
     /*
      * a thread begins; object: its java.lang.Thread; other: its parent, or the carrier of a virtual

@@ -49,7 +49,7 @@ struct activity {
     } states[NESTING];
 };
 
-/* What is known about a monitor: the design's maps 1, 4 and 5. */
+/* What is known about a monitor: its owner, its last release and who waits for it. */
 struct monitor {
     uint32_t owner;     /* thread, or TL_NONE */
     uint32_t release;   /* the node at which the last owner released it, if known exactly */

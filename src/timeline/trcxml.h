@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the thread profiler's XML (doc/trcxml.dtd) into a timeline. The names used in the prose of
- * the design are accepted too.
+ * Reads the TPTP thread profiler's XML (doc/trcxml.dtd) into a timeline. The element names in the
+ * prose of its design document are accepted too.
  */
 #pragma once
 
