@@ -171,7 +171,7 @@ class Text:
         assert self.lines.popleft() == " rank     bytes objs"
         *rows, last = self.until("LIVE ERRORS END")
         assert re.fullmatch(
-            r"of all live bytes: \d+; below the error and ranked last: \d+ sites?, with together \d+ bytes?",
+            r"of all live bytes: \d+; below the error and ranked last: \d+ sites?, \d+ bytes? in all",
             last,
         )
         self.live_errors.append(

@@ -207,8 +207,9 @@ const struct command command_dump = {
         "Use it to look at a recording without ending it.\n\n"
         "Makes the agent write out what it has recorded so far, and prints where, how much, and "
         "what was lost. *-o* makes a complete copy of the recording up to now.\n\n"
-        "For a recording that is always on (*--always*), *--last* takes exactly the events that "
-        "ended in that time. Its ring is a file, which can be read in the same way after the VM "
+        "For a recording that is always on (*--always*), *--last* TIME with *-o* writes only "
+        "the events that ended within that time. Its ring is a file, which can be read in the same "
+        "way after the VM "
         "has ended, even after a crash.",
     .examples = "  jvmscope dump -o so-far.html 4711\n"
                 "  jvmscope dump --last 5m -o spike.jfr 4711           the last five minutes\n"

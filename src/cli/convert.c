@@ -110,10 +110,10 @@ static int report_vm_time(const struct export_format *format, const struct profi
         return 0;
     _cleanup_(buf_release) struct buf text = BUF(4096);
     buf_printf(&text,
-               "note: without the CPU time of threads that run no Java code, %s of %s, which ",
+               "note: the output lacks the CPU time of threads that run no Java code (%s of %s); ",
                format_duration(used, others_ns), format_duration(all, sum.process_ns));
     (void)export_put_holders(&text, HOLDS_VM_TIME);
-    buf_string(&text, " and jvmscope report shows");
+    buf_string(&text, " it, and jvmscope report shows it");
     complain(to, buf_str(&text), NULL);
     return 0;
 }

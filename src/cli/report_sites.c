@@ -116,7 +116,7 @@ static void print_live_notes(const struct profile *p, const uint32_t *order, siz
                "part of the place's count, with a standard error of at most %s\n",
                PARTS_ERROR);
     if (below)
-        printf(" < below that error: %s, with together some %s\n", COUNT_TEXT(below, "sites"),
+        printf(" < below that error: %s, about %s in all\n", COUNT_TEXT(below, "sites"),
                COUNT_TEXT(bytes, "live bytes"));
     if (uncollected)
         printf(" live figures are as of the VM's last collection and may count objects that "

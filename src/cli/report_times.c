@@ -214,7 +214,7 @@ static void print_open(const struct times_table *t, const struct profile *p)
     if (!n)
         return;
     qsort(open, n, sizeof(*open), by_open);
-    printf("\n In calls that had not returned at the end, which do not count for the order: %s\n",
+    printf("\n Time in calls that had not returned at the end, not used for ranking: %s\n",
            format_duration(text, sum));
     for (size_t i = 0; i < MIN(n, (size_t)OPEN_ROWS); i++) {
         printf("              %10s  ", format_duration(text, (uint64_t)open[i]->open_ns));

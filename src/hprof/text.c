@@ -237,7 +237,7 @@ void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t b
                                 uint64_t all_bytes)
 {
     line(t,
-         "of all live bytes: %" PRIu64 "; below the error and ranked last: %s, with together %s\n"
+         "of all live bytes: %" PRIu64 "; below the error and ranked last: %s, %s in all\n"
          "LIVE ERRORS END\n",
          all_bytes, COUNT_TEXT(below, "sites"), COUNT_TEXT(below_bytes, "bytes"));
     section_end(t);

@@ -174,8 +174,9 @@ void options_help(struct buf *out)
                    : row->default_value ? row->default_value
                                         : "off");
     }
-    buf_printf(out, "\n-Xrunhprof:... and -agentpath:<libhprof.so>=... take the same. format=b "
-                    "goes with neither monitor=y nor\n"
-                    "cpu=old|times. On JDK 8 the name hprof finds the JDK's own agent first: use "
-                    "-agentpath there.\n");
+    buf_printf(out, "\n-Xrunhprof:... and -agentpath:<libhprof.so>=... accept the same options. "
+                    "format=b cannot be\n"
+                    "combined with monitor=y, cpu=old or cpu=times. On JDK 8 the name hprof finds "
+                    "the JDK's own agent\n"
+                    "first: use -agentpath there.\n");
 }

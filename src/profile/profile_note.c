@@ -193,8 +193,9 @@ size_t profile_note(const struct profile_view *v, struct buf *to)
                    100 * profile_standard_error(v) / (double)v->weight);
         if (v->metric == PROFILE_ALLOCATION && p->rests_count) {
             note_explain(&n);
-            buf_string(to, "before JDK 25 with unused ends of allocation buffers, which are many "
-                           "where many threads allocate little");
+            buf_string(to,
+                       "before JDK 25 including unused ends of allocation buffers, which are many "
+                       "where many threads allocate little");
         }
         note_allocated(v, &n);
     } else if (v->metric == PROFILE_ALLOCATION && p->sites.len) {

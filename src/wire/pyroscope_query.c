@@ -286,7 +286,7 @@ int pyroscope_query(struct pyroscope_query *ret, enum pyroscope_query_kind kind,
     if (r == 0 && !(ret->step_s >= 0 && ret->step_s < 1e9))
         ret->step_s = 0;
     if (r == -EPROTO && !why->len)
-        buf_printf(why, "not a request of %s, or a damaged one", methods[kind]);
+        buf_printf(why, "not a valid request of %s", methods[kind]);
     if (r < 0)
         pyroscope_query_release(ret);
     return r;

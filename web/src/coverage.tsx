@@ -307,8 +307,8 @@ export const coverageView: View = {
   show: ({ page, name, kept }) => <CoverageView json={page.coverage!} name={name} {...kept} />,
   help: (
     <p>
-      Green lines ran, red ones did not, yellow ones ran without taking every branch: the number
-      says how many of them.
+      Green lines ran, and red ones did not. Yellow lines ran, but not all of their branches were
+      taken; the number shows how many were.
     </p>
   ),
   keys: [

@@ -36,7 +36,7 @@ static struct {
 
 static const struct jfr_type left_out_type = {
     .name = "jvmscope.LeftOut",
-    .label = "Left Out",
+    .label = "Events Left Out",
     .category = "jvmscope",
     .description = "Events of the VM's own recorder that jvmscope recorded itself",
     .kind = JFR_EVENT,

@@ -331,7 +331,7 @@ static void say_why(struct control_call *c, const struct seen *seen, uint32_t li
     else if (line && !seen->lines)
         buf_printf(why, "%s: the class was compiled without line numbers", text);
     else if (line)
-        buf_printf(why, "%s: the class has no code of this line", text);
+        buf_printf(why, "%s: the class has no code for this line", text);
     else if (seen->abstract)
         buf_printf(why, "%s: the method is abstract and has no code; name one that implements it",
                    text);

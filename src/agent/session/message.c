@@ -32,7 +32,7 @@ static int work_start(JNIEnv *jni, const char *rest, struct buf *more, struct bu
     int r = options_parse(&o, rest, why);
     if (r == 0 && o.help) {
         options_release(&o);
-        buf_printf(why, "help is for start-up");
+        buf_printf(why, "help can only be given when the VM starts");
         return -EINVAL;
     }
     return r < 0 ? r : session_begin(&o, rest, jni, why);

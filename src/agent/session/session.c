@@ -347,7 +347,7 @@ int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *
     }
     if (session_now || vm.dying) {
         if (session_now && option_always(&session_now->options))
-            buf_printf(why, "always on already, into %s; jvmscope dump --last takes out of it",
+            buf_printf(why, "a recording is always on already, in %s; save a part with dump --last",
                        session_now->out.path);
         else
             buf_printf(why, "already recording to %s",

@@ -26,7 +26,7 @@ static const struct jfr_type counted_type = {
 
 static const struct jfr_type early_type = {
     .name = "jvmscope.RecordedBefore",
-    .label = "Recorded Before",
+    .label = "Time Recorded Before Start",
     .category = "jvmscope",
     .description = "A capture had already recorded part of this period before the recording began",
     .kind = JFR_EVENT,

@@ -207,11 +207,12 @@ const struct command heap_verb_dump = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "have a running VM write its heap into a file",
-    .description = "The VM's own dumper writes the objects that are reachable, or all of them, "
-                   "while the program stands still. A VM that cannot write the output itself "
-                   "(another user's, one in a container, one with a /tmp of its own) writes into "
-                   "its own /tmp; the file is fetched from there, with the rights of the VM's "
-                   "user, and removed. The dump is readable by its owner alone.",
+    .description =
+        "The VM's own dumper writes the objects that are reachable, or all of them, "
+        "while all threads of the program are stopped. A VM that cannot write the output itself "
+        "(another user's, one in a container, one with a /tmp of its own) writes into "
+        "its own /tmp; the file is fetched from there, with the rights of the VM's "
+        "user, and removed. The dump is readable by its owner alone.",
     .examples = "  jvmscope heap dump 4711                                     heap-4711.hprof\n"
                 "  jvmscope heap dump --all -o before.hprof 4711\n",
     .sets = heap_take_sets,

@@ -104,7 +104,7 @@ const struct command command_vm = {
         "what they freed; the safepoints by operation, with the time that threads took to reach "
         "them; for slow ones the thread that was late, and its method; compilations, and "
         "deoptimizations by method and reason; the CPU time, memory, threads, files and classes of "
-        "the process; and how often it reached the limits of its container.\n\n"
+        "the process; and how often its container reached its limits.\n\n"
         "On JDK 8 the VM names no operations except collections, and for safepoints that follow "
         "each other within a tenth of a second only the number and the total time are known. Late "
         "threads are found by the samples of *--cpu*.",

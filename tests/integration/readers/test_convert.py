@@ -587,7 +587,7 @@ def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
         for extension in set(STACKS) - {".html", ".jfr"}:
             done = lab.jvmscope("convert", *part, traced, "-o", tmp_path / f"x{extension}")
             amount = re.search(
-                r"note: without the CPU time of threads that run no Java code, ([\d.]+) (ms|s) of [\d.]+ m?s, which",
+                r"note: the output lacks the CPU time of threads that run no Java code \(([\d.]+) (ms|s) of [\d.]+ m?s\); ",
                 done.stderr,
             )
             assert float(amount[1]) * {"ms": 1e6, "s": 1e9}[amount[2]] == pytest.approx(

@@ -471,7 +471,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
     ]
     for place, why in (
         ("No:1", "nothing was logged: no class of this name is loaded"),
-        ("Busy:1", "nothing was logged: the class is loaded and has no code of this line"),
+        ("Busy:1", "nothing was logged: the class is loaded and has no code for this line"),
         ("No.f", "nothing was watched: no class of this name is loaded"),
     ):
         assert stated.count(f"jvmscope: {place}: {why}") == 1, stated

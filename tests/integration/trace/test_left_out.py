@@ -130,9 +130,9 @@ def line_of(text):
 MAY_NOT = ", and the VM does not allow {} to be changed"
 # Options, how many hidden classes they mean, and what is said of these.
 HIDDEN = {
-    ("--log", "HiddenWork$Adds:{adds} here"): (2, "2 hidden classes have code of this line"),
-    ("--log", "HiddenWork.java:{adds} here"): (2, "2 hidden classes have code of this line"),
-    ("--log", "HiddenWork.java:{idle} here"): (1, "1 hidden class has code of this line"),
+    ("--log", "HiddenWork$Adds:{adds} here"): (2, "2 hidden classes have code for this line"),
+    ("--log", "HiddenWork.java:{adds} here"): (2, "2 hidden classes have code for this line"),
+    ("--log", "HiddenWork.java:{idle} here"): (1, "1 hidden class has code for this line"),
     ("--log", "HiddenWork.java:{other} here"): (0, ""),
     ("--watch", "HiddenWork.total"): (2, "2 hidden classes have code that names this field"),
     ("--watch", "HiddenWork.other"): (0, ""),

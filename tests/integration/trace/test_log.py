@@ -70,7 +70,7 @@ def test_locals_and_fields_at_lines(jdk, jvmscope, tmp_path):
     ]
     assert notes(events) == [
         f"Logged.early:{static} note: this is not available there",
-        "Logged:9999 note: nothing was logged: the class is loaded and has no code of this line",
+        "Logged:9999 note: nothing was logged: the class is loaded and has no code for this line",
     ]
 
 
@@ -535,7 +535,7 @@ def test_a_char_an_inherited_field_and_a_place_with_its_method(jdk, jvmscope, tm
     )
     assert texts(events, f"WatchedMore.next:{at}") == ["next 250", "next 251"]
     assert notes(events) == [
-        f"WatchedMore.main:{at} note: nothing was logged: the class is loaded and has no code of this line",
+        f"WatchedMore.main:{at} note: nothing was logged: the class is loaded and has no code for this line",
         "WatchedMore$Sub.number note: nothing was watched: the class inherits this field: "
         "--watch WatchedMore.number names it",
     ]

@@ -1878,7 +1878,7 @@ def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jdk, jvmscop
             [f"--trace {p}: traces nothing so far: {why}" for p, why in UNMATCHED.items()]
             + [
                 "--log no.Such:1: nothing is logged so far: no class of this name is loaded",
-                "--log TracedForever:9999: nothing is logged so far: the class is loaded and has no code of this line",
+                "--log TracedForever:9999: nothing is logged so far: the class is loaded and has no code for this line",
                 "--watch TracedForever.nosuch: nothing is watched so far: the class is loaded and declares no field of this name",
                 "--watch TracedForever.quiet: nothing is watched so far: no loaded code has an instruction that reads or writes this field; reflection, VarHandle, Unsafe and JNI are not seen",
                 "--watch no.Such.field: nothing is watched so far: no class of this name is loaded",

@@ -80,7 +80,7 @@ def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
         "0",
         "1",
         "2",
-        "note: nothing was logged: the class is loaded and has no code of this line",
+        "note: nothing was logged: the class is loaded and has no code for this line",
         "note: nothing was watched: the class is loaded and declares no field of this name",
     ]
     assert [s for s in seen if s[0] == "$Guest.hello"] == [

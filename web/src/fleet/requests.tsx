@@ -24,7 +24,10 @@ const rowOf = (ns: number) =>
     Math.min(ROWS - 1, Math.floor(Math.log10(Math.max(ns, 1000) / 1000) * OF_TEN + 1e-9)),
   );
 
-/** A store rounds times to what it keeps of their age: each column is a multiple of that, so that no request is in two. */
+/**
+ * The older the times, the more coarsely a store keeps them: each column is a multiple of that
+ * resolution, so that no request is in two.
+ */
 const resolutionOf = (age: number) => (age < 47 * 3600 ? 10 : age < 29 * 86400 ? 300 : 3600);
 
 /** Asks for one column after the other, so that the picture fills while the store is read. */
@@ -200,7 +203,7 @@ export function RequestsView({ state, change, known }: ViewProps) {
           { title: "p99", ...rank },
           { title: "p99.9", ...rank, minor: true },
           { title: "Max", ...time },
-          { title: "Most of it" },
+          { title: "Largest cause" },
           { title: "Why slow" },
         ]}
       />

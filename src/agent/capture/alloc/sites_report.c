@@ -129,7 +129,8 @@ static void report_errors(struct session *s, const struct site_rows *r,
     if (r->estimated.bytes > 0)
         snprintf(
             more, sizeof(more),
-            "; besides, about %.0f bytes in %.0f objects by the VM and code that cannot be changed",
+            "; in addition, the VM and code that cannot be changed allocated about %.0f bytes in "
+            "%.0f objects",
             r->estimated.bytes, r->estimated.objects);
     if (site_table.all)
         snprintf(
@@ -144,7 +145,7 @@ static void report_errors(struct session *s, const struct site_rows *r,
         snprintf(text, sizeof(text), "estimated from %s, standard error of all bytes %.2f %%%s",
                  COUNT_TEXT(site_table.samples, "samples"),
                  100 * sites_square_root(site_table.variance_bytes) / bytes,
-                 vm.version < 25 ? ", with unused ends of allocation buffers" : "");
+                 vm.version < 25 ? ", including unused ends of allocation buffers" : "");
     session_message(s, "heap=sites: %s", text);
     if (!site_table.collected)
         session_warn(

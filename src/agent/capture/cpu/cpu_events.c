@@ -14,7 +14,7 @@ enum { REPEAT_MAX = 1600, CHECK_EVERY_NS = 1000000000 };
 /* doc/format.md describes these events. */
 static const struct jfr_type missing_type = {
     .name = "jvmscope.Missing",
-    .label = "Missing",
+    .label = "Not Permitted",
     .category = "jvmscope",
     .description = "Something that was to be recorded and that the system does not permit",
     .kind = JFR_EVENT,

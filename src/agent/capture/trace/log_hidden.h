@@ -19,7 +19,7 @@
  */
 int log_hidden_on(JNIEnv *jni, struct log_spec *specs) must_check;
 void log_hidden_off(void);
-/* Appends that n hidden classes cannot be changed. having: what they have, "code of this line". */
+/* Appends that n hidden classes cannot be changed. having: what they have, "code for this line". */
 void log_hidden_put(struct buf *to, unsigned n, const char *having);
 
 /*

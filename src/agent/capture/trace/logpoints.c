@@ -169,12 +169,12 @@ static int log_load(struct session *s, struct buf *why)
 static void why_not_found(JNIEnv *jni, const struct log_spec *spec, struct buf *why)
 {
     if (spec->hidden)
-        log_hidden_put(why, spec->hidden, "code of this line");
+        log_hidden_put(why, spec->hidden, "code for this line");
     else if (spec->is_file)
-        buf_string(why, "no loaded class has code of this line");
+        buf_string(why, "no loaded class has code for this line");
     else if (trace_class_is_loaded(jni, spec->place) ||
              (spec->class_of_method && trace_class_is_loaded(jni, spec->class_of_method)))
-        buf_string(why, "the class is loaded and has no code of this line");
+        buf_string(why, "the class is loaded and has no code for this line");
     else
         trace_explain_class(jni, spec->place, why);
 }

@@ -443,7 +443,8 @@ void trace_objects_work(struct session *s, JNIEnv *jni)
     int r = start_helper(jni);
     if (r < 0 && !objects.none_left) {
         leave(jni);
-        session_message(s, "tostring: toString() is no longer called until a call of it ends");
+        session_message(s,
+                        "tostring: toString() is called again only when a call in progress ends");
     }
     objects.none_left = r < 0;
 }

@@ -59,7 +59,8 @@ static const struct jfr_type types[] = {
         .label = "Process Figures",
         .category = "jvmscope|VM",
         .description =
-            "The open files of the process, and the time for which it waited for resources",
+            "The open files of the process, and for how long tasks of its container or machine "
+            "were stalled for lack of resources",
         .kind = JFR_EVENT,
         .fields = JFR_FIELDS({"openFiles", "Open Files", "long"},
                              {"openFilesLimit", "Limit of Open Files", "long"},
