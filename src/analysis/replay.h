@@ -26,8 +26,8 @@ struct replay {
     struct sections sections; /* with objects */
     struct graph_seen *seen;  /* per thread, with stacks */
     /*
-     * per thread: time saved from its next own times because it wakes nobody any more, or
-     * (negative) now wakes somebody
+     * per thread: the time by which its next own times become shorter because it no longer wakes a
+     * thread; negative if it now wakes one
      */
     int64_t *saved;
     double factor;
@@ -54,9 +54,9 @@ static inline double replay_sleeps(const struct replay *r, int64_t waits)
 }
 
 /*
- * Returns how long after its cause a woken thread continues, when it waits for `waits` now. Without
- * a wake-up the waker's next own time becomes shorter, by at most what the wake-up took the woken
- * thread.
+ * Returns how long after its cause a woken thread continues, when it waits for `now` ns instead of
+ * `then`. If the waker hands over a lock or unparks the thread, and need not wake it, the waker's
+ * next own time becomes shorter, by at most what the wake-up took the woken thread.
  */
 static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at,
                                       const struct tl_node *waker, int64_t then, int64_t now)
@@ -86,8 +86,8 @@ int replay_init(struct replay *ret, const struct timeline *t, const struct scale
 void replay_release(struct replay *r);
 
 /*
- * Computes the thread's own time from start, the time of the previous node, to a node, scaled as
- * far as it lies inside the scaled sections, for each end of these that may be assumed.
+ * Computes the thread's own time from start, the time of the previous node, to a node, scaled where
+ * it lies inside scaled sections; one result for each assumption about where these end.
  */
 void replay_own(struct replay *r, const struct tl_node *at, uint32_t n, uint64_t start,
                 uint64_t ret[HOLD_ENDS]);

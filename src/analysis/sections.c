@@ -12,13 +12,13 @@
 enum { HOLD_BYTES_MAX = 4 * VARINT_MAX, PARTS = 63 };
 
 /* Returns how much of a hold no waiter proves, in units of 1/PARTS of its length, rounded up. */
-static uint64_t unproven_parts(const struct hold_side *side, uint64_t length)
+static uint64_t uncertain_parts(const struct hold_side *side, uint64_t length)
 {
-    uint64_t unproven = MIN(side->unsure_us * UINT64_C(1000), length);
-    return length ? (unproven * PARTS + length - 1) / length : 0;
+    uint64_t uncertain = MIN(side->unsure_us * UINT64_C(1000), length);
+    return length ? (uncertain * PARTS + length - 1) / length : 0;
 }
 
-/* The inverse of unproven_parts, in ns. */
+/* The inverse of uncertain_parts, in ns. */
 static uint64_t part_of(uint64_t length, uint64_t parts)
 {
     return parts == PARTS ? length : length / PARTS * parts;
@@ -43,18 +43,18 @@ static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint
         const struct tl_hold *one = &h->slots[slot];
         bool end_inferred = one->flags & HOLD_END_INFERRED;
         uint64_t length = one->end > one->start ? one->end - one->start : 0;
-        uint64_t unproven = end_inferred ? 0 : unproven_parts(&h->side[slot], length);
-        bool inferred = end_inferred || unproven;
+        uint64_t uncertain = end_inferred ? 0 : uncertain_parts(&h->side[slot], length);
+        bool inferred = end_inferred || uncertain;
         *to = varint_put(*to, one->start - before);
         /* no section remains if the release lies before an inferred acquisition */
         *to = varint_put(*to, length);
         *to = varint_put(*to, (uint64_t)tl_hold_object(one) << 1 | inferred);
         uint64_t more_us = end_inferred ? (hold_latest(h, slot) - one->end + 999) / 1000 : 0;
         if (inferred)
-            *to = varint_put(*to, end_inferred ? more_us << 1 : unproven << 1 | 1);
+            *to = varint_put(*to, end_inferred ? more_us << 1 : uncertain << 1 | 1);
         if (inferred && unsure) {
             struct tl_unsure *sum = &unsure[tl_hold_object(one)];
-            sum->less_ns = add_up(sum->less_ns, part_of(length, end_inferred ? PARTS : unproven));
+            sum->less_ns = add_up(sum->less_ns, part_of(length, end_inferred ? PARTS : uncertain));
             sum->more_ns = add_up(sum->more_ns, more_us * 1000);
         }
         before = one->start;
@@ -268,7 +268,7 @@ static void next_hold(struct section_lane *lane)
     uint64_t unsure = lane->next.inferred ? cursor_varint(&lane->later) : 1;
     uint64_t parts = unsure & 1 ? MIN(unsure >> 1, (uint64_t)PARTS) : PARTS;
     uint64_t more_us = unsure & 1 ? 0 : unsure >> 1;
-    lane->next.unproven = part_of(lane->next.length, parts);
+    lane->next.uncertain = part_of(lane->next.length, parts);
     uint64_t room = UINT64_MAX - lane->next.length;
     lane->next.most = lane->next.length + (more_us < room / 1000 ? more_us * 1000 : room);
     if (lane->later.failed)
@@ -298,7 +298,7 @@ void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const
             const struct section_hold *h = &lane.next;
             if (!h->inferred || h->object >= t->n_objects || !wanted[h->object])
                 continue;
-            *ret_less = add_up(*ret_less, h->unproven);
+            *ret_less = add_up(*ret_less, h->uncertain);
             *ret_more = add_up(*ret_more, h->most - h->length);
         }
     }
@@ -350,7 +350,7 @@ static void take_in(struct sections *s, struct section_lane *lane, uint64_t star
         const uint64_t lengths[HOLD_ENDS] = {[HOLD_ENDS_LIKELY] = h.length,
                                              [HOLD_ENDS_AT_ONCE] = h.length,
                                              [HOLD_ENDS_LATE] = h.most};
-        struct section_span span = {.start = h.start, .unproven = h.unproven};
+        struct section_span span = {.start = h.start, .uncertain = h.uncertain};
         for (int i = 0; i < HOLD_ENDS; i++)
             span.end[i] = lengths[i] < UINT64_MAX - h.start ? h.start + lengths[i] : UINT64_MAX;
         if (span.end[HOLD_ENDS_LATE] <= start)
@@ -370,7 +370,7 @@ static uint64_t inside(const struct section_lane *lane, uint64_t start, uint64_t
     uint64_t sum = 0, covered = end;
     for (size_t i = lane->open.len; i-- > 0 && covered > start;) {
         const struct section_span *one = &lane->open.data[i];
-        uint64_t begin = ends == HOLD_ENDS_AT_ONCE ? one->start + one->unproven : one->start;
+        uint64_t begin = ends == HOLD_ENDS_AT_ONCE ? one->start + one->uncertain : one->start;
         uint64_t from = MAX(begin, start), to = MIN(one->end[ends], covered);
         if (to > from) {
             sum += to - from;
@@ -401,7 +401,7 @@ void sections_inside_all(struct sections *s, uint32_t thread, uint64_t start, ui
     for (size_t i = lane->open.len; i-- > 0;) {
         const struct section_span *one = &lane->open.data[i];
         const uint64_t begins[HOLD_ENDS] = {[HOLD_ENDS_LIKELY] = one->start,
-                                            [HOLD_ENDS_AT_ONCE] = one->start + one->unproven,
+                                            [HOLD_ENDS_AT_ONCE] = one->start + one->uncertain,
                                             [HOLD_ENDS_LATE] = one->start};
 #pragma GCC unroll 3
         for (int e = 0; e < HOLD_ENDS; e++) {

@@ -49,7 +49,7 @@ void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const
 
 struct section_span {
     uint64_t start, end[HOLD_ENDS];
-    uint64_t unproven; /* the part at its start that HOLD_ENDS_AT_ONCE leaves out, in ns */
+    uint64_t uncertain; /* the part at its start that HOLD_ENDS_AT_ONCE leaves out, in ns */
 };
 
 struct section_lane {
@@ -57,7 +57,7 @@ struct section_lane {
 
     /* the first hold that has not been reached; start UINT64_MAX: there is none */
     struct section_hold {
-        uint64_t start, length, object, most, unproven;
+        uint64_t start, length, object, most, uncertain;
         bool inferred;
     } next;
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ANSWER_INTEGER is signed; the cells of a ANSWER_ANY column state their own kinds. */
+/* ANSWER_INTEGER is signed; the cells of an ANSWER_ANY column state their own kinds. */
 enum answer_kind {
     ANSWER_TEXT,
     ANSWER_COUNT,
@@ -38,7 +38,7 @@ struct answer_cell {
     bool null;
     uint64_t number;
     double real;
-    const char *text; /* owned by the answer */
+    const char *text; /* outlives the answer, which usually owns it */
 };
 
 /* A table, or a fact or sentence if it has no columns. */
@@ -91,7 +91,7 @@ void answer_text_n(struct answer *a, const char *text, size_t len);
 void answer_number(struct answer *a, uint64_t value);
 void answer_real(struct answer *a, double value);
 void answer_null(struct answer *a);
-/* for a ANSWER_ANY column; the cell's text is not copied */
+/* for an ANSWER_ANY column; the cell's text is not copied */
 void answer_cell(struct answer *a, struct answer_cell cell);
 
 /* Returns 0 or -ENOMEM. */

@@ -90,11 +90,11 @@ static void print_table(const struct vm_list *l)
                version, version, vm->version ? vm->version : "?", up, cpu);
         const char *command = vm->command ? vm->command : "?";
         bool cut = text_width(command, strlen(command)) > COMMAND_SHOWN;
-        const char *attach = vm->attach_disabled            ? "  (attach disabled)"
-                             : vm->unproven && !vm->listens ? "  (attach perhaps disabled)"
-                             : !vm->dies_of_quit            ? ""
-                             : vm->without_signals          ? "  (no attach: -Xrs)"
-                                                            : "  (no attach: still starting)";
+        const char *attach = vm->attach_disabled              ? "  (attach disabled)"
+                             : vm->unverified && !vm->listens ? "  (attach perhaps disabled)"
+                             : !vm->dies_of_quit              ? ""
+                             : vm->without_signals            ? "  (no attach: -Xrs)"
+                                                              : "  (no attach: still starting)";
         const char *stopped = vm_is_stopped(vm) ? "  (stopped)" : "";
         printf("%.100s%s", command, cut ? "..." : "");
         print_where(vm);

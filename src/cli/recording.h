@@ -22,8 +22,9 @@ bool recording_check(const struct capture *c, const char *output, const char *co
 
 /*
  * Builds the agent's option string: format and file for `output`, recorded to `file` (a name in the
- * VM's file system), then the capture's words, or cpu=samples when they capture nothing. A ring's
- * file may be NULL; the agent then chooses a place. buf_error(ret) returns errors.
+ * VM's file system), then cpu=samples if the capture's words capture nothing and the recording is
+ * not always on, then the words. A ring's file may be NULL; the agent then chooses a place.
+ * buf_error(ret) returns errors.
  */
 void recording_options(const struct capture *c, const char *output, const char *file,
                        struct buf *ret);

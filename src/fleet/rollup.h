@@ -12,8 +12,9 @@
 typedef int rollup_visit(void *context, uint32_t type, int64_t start_s, struct fleet_entries *e);
 
 /*
- * step_s: the width of a bucket. traces: whether samples of different traces stay apart. Stops at
- * the first result of the visit other than 0 and returns it; -ENOMEM.
+ * Puts the samples into buckets of step_s seconds and visits each type and bucket. traces: whether
+ * samples of different traces stay apart. Returns 0, -ENOMEM, or the first result of the visit that
+ * is not 0, which ends the visits.
  */
 int batch_rollup(const struct batch *b, int64_t step_s, bool traces, rollup_visit *visit,
                  void *context) must_check;

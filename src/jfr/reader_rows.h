@@ -60,7 +60,8 @@ int recording_rows_first(struct rec_rows **ret, struct recording *r,
 
 /*
  * Reads events with a tag as samples, which consist of a stack, a thread and a weight and take a
- * fraction of the time of a row. Events from which these cannot be read so are rows nevertheless.
+ * fraction of the time of a row. Events from which these cannot be read in this way are returned as
+ * rows.
  */
 struct rec_sampling {
     int tag;
@@ -86,7 +87,10 @@ int recording_rows_sample(struct rec_rows *rows, const struct rec_sampling *samp
                           size_t n) must_check;
 /* Returns the samples that came with the last rows; they are valid as long as these. */
 const struct rec_sample *recording_rows_samples(const struct rec_rows *rows, size_t *ret_n);
-/* A sample's weight in nanoseconds, where it is the time that a column names. */
+/*
+ * Returns a sample's weight in nanoseconds if the weight is a time, given by a column; if not,
+ * `otherwise`.
+ */
 uint64_t rec_sample_ns(const struct rec_sample *s, unsigned column, uint64_t otherwise);
 /* An object for looking up the ids of a sample, as by rec_stack_of. It has no fields of its own. */
 void rec_sample_object(const struct rec_sample *s, struct rec_object *ret);

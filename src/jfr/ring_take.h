@@ -125,7 +125,9 @@ static inline uint64_t ring_offset_of(const struct ring_taking *t, uint32_t segm
 
 /* ---- ring_read.c */
 
-/* Reads n bytes at an offset of a file. -ENODATA: it ends before. */
+/*
+ * Reads n bytes at an offset of a file. Returns 0, or a negative errno; -ENODATA: it ends before.
+ */
 int ring_read_at(int fd, void *to, size_t n, uint64_t offset) must_check;
 
 /* ---- ring_events.c */

@@ -31,7 +31,8 @@ bool layer_living_walk(int (*visit)(jlong class_id, jlong size, jlong *id, void 
                        void *data) must_check;
 void layer_memory_replay(JNIEnv *env);
 /*
- * Answers for an object that has ended since the dump in progress on this thread named it, too.
+ * Sends OBJECT_ALLOC for an object, even if it has ended since the dump in progress on this thread
+ * named it.
  */
 jint layer_request_object_alloc(JNIEnv *env, jobjectID id);
 /*
@@ -42,7 +43,7 @@ void layer_request_in_flight(JNIEnv *env, jobjectID id);
 jint layer_enable_allocations(bool on);
 /*
  * Retires the threads' allocation buffers by a collection. The VM handed them out without a point
- * at which it calls the layer, so what is allocated in them would not be reported. In the live
- * phase, after layer_enable_allocations.
+ * at which it calls the layer, so what is allocated in them would not be reported. Call it in the
+ * live phase, after layer_enable_allocations.
  */
 void layer_allocations_see_all(void);

@@ -201,19 +201,22 @@ struct options {
 
 /*
  * Parses "cpu=samples,depth=8". Inside a value a comma is preceded by a backslash, and backslashes
- * that precede a comma or the end are doubled. Text may be NULL. 0; -EINVAL (`message` names the
- * option and the allowed values) or -ENOMEM. The caller releases the result.
+ * that precede a comma or the end are doubled. Text may be NULL. Returns 0, or -EINVAL (`message`
+ * names the option and the allowed values), or -ENOMEM. The caller releases the result.
  */
 int options_parse(struct options *ret, const char *text, struct buf *message) must_check;
 void options_release(struct options *o);
 /* True when the settings of --jfr are a file's, not one of the names that the JDK knows. */
 bool option_is_settings_file(const char *text);
-/* Checks the value of a single option: -EINVAL with a sentence in `message`. */
+/*
+ * Checks the value of a single option. Returns 0, or a negative errno; -EINVAL with a sentence in
+ * `message`.
+ */
 int option_check(enum option which, const char *text, struct buf *message) must_check;
 /* Appends the table in the form of HPROF's help. */
 void options_help(struct buf *out);
 
-/* A row by the agent's name (len bytes), or -ENOENT. */
+/* Returns a row by the agent's name (len bytes), or -ENOENT. */
 int option_find(const char *name, size_t len);
 /* Returns whether a word is in a list of words separated by '|'. */
 bool option_has_word(const char *words, const char *word, size_t len);

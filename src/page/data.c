@@ -109,7 +109,7 @@ static int merge(struct page_tree *t, const struct profile_view *v, uint64_t lim
             break;
         struct profile_tree_node *to = &t->nodes.data[*slot];
         t->of_node[i] = (uint32_t)*slot;
-        /* Uses the kind of the part with the most weight, which `self` holds meanwhile. */
+        /* The node gets the kind of its heaviest part; `self` temporarily holds that weight. */
         if (v->total[i] > to->self) {
             to->self = v->total[i];
             to->kind = f->kind;
@@ -329,10 +329,10 @@ static void add_readings(struct clock_sum *to, const struct profile_calls *c)
 }
 
 /*
- * Writes, for each method, how often it was called, and, if the times are estimated from readings
- * of the CPU clock, the number of readings for its own time and for its whole time, and whether
- * these are known (1: its own, 2: its whole), as rows (label, calls, own, whole, known). Returns 0
- * or -ENOMEM.
+ * Writes a row (label, calls, own, whole, known) for each method. `calls` is how often it was
+ * called. If the times are estimated from readings of the CPU clock, `own` and `whole` are the
+ * numbers of readings for its own and its whole time, and `known` states which of the two times is
+ * known (1: its own, 2: its whole). Returns 0 or -ENOMEM.
  */
 static int calls_json(struct json *j, const struct profile *p, const struct profile_view *v,
                       struct labels *labels)
@@ -388,7 +388,10 @@ static int calls_json(struct json *j, const struct profile *p, const struct prof
     return r;
 }
 
-/* The labels of the methods in which samples found what exact counts of allocations leave out. */
+/*
+ * Writes the labels of the methods whose allocations are estimated from samples because exact
+ * counts leave them out.
+ */
 static int estimated_json(struct json *j, const struct profile *p, struct labels *labels)
 {
     struct map known = {0};
@@ -494,8 +497,8 @@ static void strings_json(struct json *j, const struct profile *p, const struct l
 }
 
 /*
- * The bytes that were live at the end, by site: they replace the allocated ones in a profile that
- * shares everything else with this one.
+ * Writes the bytes that were live at the end, by site: they replace the allocated ones in a profile
+ * that shares everything else with this one.
  */
 static int live_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
                      struct labels *labels, struct buf *blob)

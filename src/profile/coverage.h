@@ -2,7 +2,7 @@
 /*
  * Coverage of a program: the methods with their lines and branch edges that ran or did not run,
  * from one recording or from several merged ones. A line ran when one of its starts ran; a branch
- * edge that several runs or class loaders saw ran when one of them took it.
+ * edge ran when any of the merged recordings or class loaders took it.
  */
 #pragma once
 

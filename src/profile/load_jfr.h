@@ -96,8 +96,10 @@ struct reading {
 
 /* ---- load_jfr.c */
 
-/* The node of an event's stack, the one of a row, and a row's thread: numbers of the profile, or
- * -ENOMEM. */
+/*
+ * Return the node of an event's stack, the one of a row, and a row's thread: numbers of the
+ * profile, or -ENOMEM.
+ */
 int64_t load_node(struct reading *r, const struct rec_object *o) must_check;
 int64_t load_node_of_row(struct reading *r, const struct rec_row *row) must_check;
 int64_t load_thread_of_row(struct reading *r, const struct rec_row *row) must_check;

@@ -32,8 +32,8 @@ struct request {
     uint32_t name; /* number of requests.names */
     uint32_t exception;
     /*
-     * Those of the caller, or else those that the program's tracer had published when the request
-     * was first sampled.
+     * The trace and span of the caller, or else those that the program's tracer had published when
+     * the request was first sampled.
      */
     uint32_t trace, span;
     int32_t status; /* 0: none */
@@ -198,16 +198,18 @@ uint64_t request_quantile(const struct requests *r, const struct request_name *n
  * microsecond.
  */
 bool request_quantile_is_bound(const struct request_name *n, uint64_t ns);
-/* Returns the first sample of a thread at or after a time. */
+/* Returns the index of the first sample of a thread at or after a time. */
 size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns);
-/* Returns the first context of a thread at or after a time. */
+/* Returns the index of the first context of a thread at or after a time. */
 size_t requests_context_from(const struct requests *r, uint64_t thread, int64_t time_ns);
 /* Returns the last context of a thread at or before a time, or NULL when there is none. */
 const struct request_context *requests_context_at(const struct requests *r, uint64_t thread,
                                                   int64_t time_ns);
-/* Returns the first element of by_thread of a thread that starts at or after a time. */
+/*
+ * Returns the index of the first element of by_thread of a thread that starts at or after a time.
+ */
 size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_ns);
-/* Returns the first span of a thread that starts at or after a time. */
+/* Returns the index of the first span of a thread that starts at or after a time. */
 size_t requests_span_at(const struct requests *r, uint64_t thread, int64_t time_ns);
 /* Finds a request by its number in the recording; NULL when there is none. */
 const struct request *requests_find(const struct requests *r, uint64_t id);

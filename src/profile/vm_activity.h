@@ -171,7 +171,7 @@ struct vm_activity {
     uint64_t cut_at; /* not 0: the file is cut or damaged there */
 };
 
-/* Reads a recording. 0, or a negative errno with the reason in why. */
+/* Reads a recording. Returns 0, or a negative errno with the reason in why. */
 int vm_activity_load(struct vm_activity *ret, const char *path,
                      const struct vm_activity_filter *filter, struct buf *why) must_check;
 void vm_activity_release(struct vm_activity *v);

@@ -22,7 +22,7 @@ struct check {
 
 enum { CHECKS = 5 };
 
-/* Fills in all checks, in the order in which they are shown. 0 or -ENOMEM. */
+/* Fills in all checks, in the order in which they are shown. Returns 0, or -ENOMEM. */
 int check_vm(const struct vm *vm, struct check ret[CHECKS]) must_check;
 void check_release(struct check checks[CHECKS]);
 

@@ -21,7 +21,8 @@ bool container_of_groups(const char *text, char ret[CONTAINER_ID_MAX]);
  * it has another id, another host name, or other namespaces of host names or processes. A chroot
  * and a mount namespace alone are no container. Stores the VM's container id, even if it is that of
  * the command's own container, and the name that the container has for itself, each "" if there is
- * none: its host name or, where that cannot be asked for, the one in its /etc/hostname.
+ * none: its host name or, where that cannot be asked for, the one in its /etc/hostname. The name is
+ * also "" if it only repeats the id, or if the container is the command's own.
  */
 bool container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],
                   char ret_name[CONTAINER_ID_MAX]);

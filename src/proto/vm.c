@@ -203,7 +203,7 @@ static bool has_xrs(const char *words)
 
 const char *vm_refusal_to_wake(const struct vm *vm)
 {
-    if (vm->unproven)
+    if (vm->unverified)
         return "a file of its arguments cannot be read, so it may run with "
                "-XX:+DisableAttachMechanism, and attach would make it print a thread dump: run the "
                "command as root";
@@ -258,7 +258,7 @@ static void read_unpublished(struct vm *vm)
     vm_flags_open(&flags, vm);
     vm->attach_disabled = vm_flags_switch(&flags, "DisableAttachMechanism") == 1;
     vm->without_signals = vm_flags_switch(&flags, "ReduceSignalUsage") == 1;
-    vm->unproven = !flags.in_memory && flags.arguments.incomplete;
+    vm->unverified = !flags.in_memory && flags.arguments.incomplete;
     vm->command = TAKE(flags.arguments.command);
     vm_flags_close(&flags);
 }
@@ -366,7 +366,7 @@ static void read_for_list(struct vm *vm)
 
 /*
  * Describes a process that may not be inspected, by what everyone may see. Returns whether it is
- * run by `java`; *ret_unknown tells otherwise whether it is a program at all, as a thread of the
+ * run by `java`; otherwise *ret_unknown says whether it is a program at all, as a thread of the
  * kernel is not.
  */
 static bool read_left_out(struct vm *vm, bool *ret_unknown)

@@ -35,7 +35,7 @@ struct vm {
      * Nothing proves that it takes SIGQUIT as a request to attach: it publishes no counters, its
      * memory may not be read, and some of its arguments are unknown
      */
-    bool unproven;
+    bool unverified;
     bool listens;    /* an attach listener has made its socket, or an earlier VM has left it */
     bool takes_quit; /* it handles SIGQUIT, which wakes the attach listener */
     /*

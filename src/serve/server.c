@@ -21,8 +21,8 @@ struct server {
     struct MHD_Daemon *daemon;
     struct pool *pool;
     char token[SERVER_TOKEN + 1];
-    char hosts[2][HOST_MAX];         /* the allowed values of the Host header */
-    struct connection_list unproven; /* requests that have not presented the token */
+    char hosts[2][HOST_MAX];                /* the allowed values of the Host header */
+    struct connection_list unauthenticated; /* requests that have not presented the token */
 };
 
 uint64_t server_number(const struct server_request *q, const char *key, uint64_t otherwise)
@@ -35,7 +35,7 @@ static void welcome(struct server *s, struct MHD_Connection *c, struct connectio
 {
     if (!g->is_listed)
         return;
-    connection_remove(&s->unproven, g);
+    connection_remove(&s->unauthenticated, g);
     MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S);
 }
 
@@ -237,7 +237,8 @@ int server_start(struct server **ret, const struct server_options *options, char
     if (!s)
         return -ENOMEM;
     s->options = *options;
-    s->unproven = (struct connection_list){.most = SERVER_UNPROVEN, .timeout_s = SERVER_UNPROVEN_S};
+    s->unauthenticated = (struct connection_list){.most = SERVER_UNAUTHENTICATED,
+                                                  .timeout_s = SERVER_UNAUTHENTICATED_S};
     int r = make_token(s->token);
     if (r == 0)
         r = pool_start(&s->pool, SERVER_THREADS, answer, s);
@@ -246,7 +247,7 @@ int server_start(struct server **ret, const struct server_options *options, char
         s->daemon = MHD_start_daemon(
             MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME,
             options->port, NULL, NULL, on_request, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-            NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notice, &s->unproven,
+            NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notice, &s->unauthenticated,
             MHD_OPTION_UNESCAPE_CALLBACK, connection_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
             connection_address, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR,
             (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE,

@@ -43,11 +43,11 @@ struct server_options {
 };
 
 /*
- * A connection shows the token with its first request. Until then it has SERVER_UNPROVEN_S seconds,
- * and at most SERVER_UNPROVEN such connections may exist: one more ends the oldest of them, so that
- * holding connections open does not prevent others from connecting.
+ * A connection shows the token with its first request. Until then it has SERVER_UNAUTHENTICATED_S
+ * seconds, and at most SERVER_UNAUTHENTICATED such connections may exist: one more ends the oldest
+ * of them, so that holding connections open does not prevent others from connecting.
  */
-enum { SERVER_CONNECTIONS = 512, SERVER_UNPROVEN = 256, SERVER_UNPROVEN_S = 5 };
+enum { SERVER_CONNECTIONS = 512, SERVER_UNAUTHENTICATED = 256, SERVER_UNAUTHENTICATED_S = 5 };
 
 enum { SERVER_LATER = -1, SERVER_THREADS = 4, SERVER_TIMEOUT_S = 20, SERVER_TOKEN = 32 };
 

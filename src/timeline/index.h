@@ -13,7 +13,10 @@
  * timeline has none.
  */
 void timeline_save(struct timeline *t, const char *path, uint64_t key);
-/* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
+/*
+ * Maps an index file. Returns 0, or a negative errno; -ESTALE when the key differs, -EPROTO when it
+ * is damaged.
+ */
 int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
 /*
  * The same without reading the arrays: references in the tables may be out of range until

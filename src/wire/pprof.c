@@ -197,7 +197,7 @@ static int read_frames(struct pprof *p)
     return r;
 }
 
-/* What a comment written by jvmscope states about the figures. */
+/* Reads what a comment written by jvmscope states about the figures. */
 static int read_notes(struct pprof *p, struct cursor c)
 {
     struct proto_field f;

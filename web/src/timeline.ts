@@ -48,7 +48,7 @@ export interface TimelineJson {
     ran: string[]; // which segments name
     segments: string;
   };
-  stats?: Stats; // served, they are asked for
+  stats?: Stats; // a served page requests them
   stats_idle?: Stats; // with the waits of threads that have nothing to do
   by_thread?: { thread: number; stats: Stats; stats_idle?: Stats }[];
 }

@@ -16,7 +16,10 @@ export interface View {
   name: string; // in the address
   title: string; // of its tab
   has: (page: PageJson) => boolean;
-  /** What a recording that lacks the view does not say, and how to record it. Views that share a title are listed once. */
+  /**
+   * What the view would show, and how to record it; shown when a recording lacks it. Views that
+   * share a title are listed once.
+   */
   missing: { title: string; is: string; by: string };
   losses: RegExp; // the captures whose losses make the view incomplete
   facts?: (page: PageJson) => preact.ComponentChildren; // next to the title

@@ -20,8 +20,8 @@ enum { NET_BUFFER = 8 << 20 };
 struct net;
 
 /*
- * Connects to "host:port" (also "[::1]:7000") within ten seconds. Negative errno with a sentence in
- * why.
+ * Connects to "host:port" (also "[::1]:7000") within ten seconds. Returns 0, or a negative errno
+ * with a sentence in why.
  */
 int net_open(struct net **ret, const char *address, struct buf *why) must_check;
 /*

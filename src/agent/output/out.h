@@ -41,8 +41,8 @@ struct out {
 };
 
 /*
- * Opens the output according to the options. ret must not be moved afterwards. Negative errno with
- * a sentence in why.
+ * Opens the output according to the options. ret must not be moved afterwards. Returns 0, or a
+ * negative errno with a sentence in why.
  */
 int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
 /* For HPROF records: sets the time of the records that follow. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the VM, and the collections that the agent requests before. HotSpot stops the threads
- * of concurrent collectors before it posts VMDeath; a collection that is requested there never
- * returns (ZGC and Shenandoah up to JDK 21, ZGC of 25) or does nothing (Shenandoah of 25).
+ * The end of the VM, and the collections that the agent requests before it. HotSpot stops the
+ * threads of concurrent collectors before it posts VMDeath; a collection that is requested there
+ * never returns (ZGC and Shenandoah up to JDK 21, ZGC of 25) or does nothing (Shenandoah of 25).
  * Therefore whatever needs a collection is done in a shutdown hook of java.lang.Shutdown, which
  * runs after the hooks of the program. Runtime.halt runs no hooks, so there is no last collection
  * then.

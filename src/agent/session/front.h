@@ -7,7 +7,10 @@
 
 #include "agent/session/session.h"
 
-/* Starts the listening thread when the session's output is a connection. 0 or negative errno. */
+/*
+ * Starts the listening thread when the session's output is a connection. Returns 0, or a negative
+ * errno.
+ */
 int front_start(struct session *s, JNIEnv *jni) must_check;
 /* The thread stops accepting commands and ends by itself. Under the session's lock. */
 void front_stop(void);

@@ -40,7 +40,7 @@ void session_worker_ends(void);
  */
 void session_worker_dismiss(void);
 
-/* ---- work.c; all with the lock held */
+/* ---- work.c; with the lock held unless stated otherwise */
 
 /* Returns whether row i of captures[] has started. */
 bool session_row_on(const struct session *s, int i);

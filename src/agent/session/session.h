@@ -71,30 +71,36 @@ extern struct session *session_now;
 
 /*
  * Begins a session; takes ownership of the options, on failure too. In the OnLoad phase everything
- * up to load is done here and the rest in session_vm_init; jni is NULL then. Negative errno with a
- * sentence in why; -EBUSY when there already is a session.
+ * up to load is done here and the rest in session_vm_init; jni is NULL then. Returns 0, or a
+ * negative errno with a sentence in why; -EBUSY when there already is a session.
  */
 int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *why) must_check;
 /*
- * VMInit: starts what was loaded. Negative errno with a sentence in why; the session has then
- * ended.
+ * VMInit: starts what was loaded. Returns 0, or a negative errno with a sentence in why; the
+ * session has then ended.
  */
 int session_vm_init(JNIEnv *jni, struct buf *why) must_check;
 /* The VM's last shutdown hook: rows do what would be too late in VMDeath. */
 void session_vm_ending(JNIEnv *jni);
 /* VMDeath: buffers are flushed, sections are dumped (doe=y), and the output is closed. */
 void session_vm_death(JNIEnv *jni);
-/* Writes everything recorded so far; -ESRCH when there is no session. */
+/*
+ * Writes everything recorded so far. Returns 0, or a negative errno with a sentence in why; -ESRCH
+ * when there is no session.
+ */
 int session_dump(JNIEnv *jni, struct buf *why) must_check;
 /*
  * The same for SIGQUIT, whose thread also prints thread dumps and must not wait: nothing happens
  * while a recording is being started, ended or dumped.
  */
 void session_dump_unless_occupied(JNIEnv *jni);
-/* Calls f under the session's lock if there is a session and its captures run; otherwise -ESRCH. */
+/*
+ * Calls f under the session's lock if there is a session and its captures run. Returns 0, or
+ * -ESRCH.
+ */
 int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context),
                 void *context);
-/* Starts a daemon thread of the agent, attached to the VM. 0 or -ENOMEM. */
+/* Starts a daemon thread of the agent, attached to the VM. Returns 0, or -ENOMEM. */
 int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *context) must_check;
 /*
  * Like session_dump, and ends the session. The result of a session that ended because its duration

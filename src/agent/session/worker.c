@@ -67,8 +67,8 @@ static bool is_idle(const struct session *s)
     static bool idle;
     uint64_t now = now_ns();
     /*
-     * Rounds that the budget has slowed down are rare enough, and to read the CPU time the kernel
-     * visits each thread.
+     * Rounds that the budget has slowed down are rare enough, and reading the CPU time is
+     * expensive, because the kernel visits each thread.
      */
     if (!option_always(&s->options) || atomic_load(&needs_rounds) || session_rounds_of() > 1)
         return false;

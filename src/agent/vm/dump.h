@@ -8,8 +8,8 @@
 
 /*
  * Finds the dumper (by the native method behind HotSpotDiagnosticMXBean) and measures object
- * layouts. Called once in the live phase, because it is too late when memory is exhausted.
- * -ENOTSUP: this VM has no known dumper.
+ * layouts. Called once in the live phase, because it is too late when memory is exhausted. Returns
+ * 0, or a negative errno; -ENOTSUP: this VM has no known dumper.
  */
 int vm_dump_prepare(JNIEnv *jni) must_check;
 const struct hprof_shapes *vm_shapes(void);

@@ -16,8 +16,8 @@ struct loaded_classes {
 };
 
 /*
- * Fills *ret, which the same thread must release in either case. 0, or -ENOTSUP when the VM does
- * not provide the list.
+ * Fills *ret, which the same thread must release in either case. Returns 0, or -ENOTSUP when the VM
+ * does not provide the list.
  */
 int loaded_classes(jvmtiEnv *ti, JNIEnv *jni, struct loaded_classes *ret) must_check;
 

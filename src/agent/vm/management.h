@@ -13,7 +13,7 @@ void *management_native(const char *now, const char *jdk8);
 
 /*
  * Executes a diagnostic command, as jcmd does: "VM.log list". Appends its output to *out (may be
- * NULL). 0, -ENOTSUP when the VM has no such commands, or -EINVAL when the command fails, with the
- * reason in *out. Any attached thread.
+ * NULL). Returns 0, -ENOTSUP when the VM has no such commands, or -EINVAL when the command fails,
+ * with the reason in *out. Any attached thread.
  */
 int management_diagnostic_command(JNIEnv *jni, const char *command, struct buf *out) must_check;

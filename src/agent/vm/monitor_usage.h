@@ -20,12 +20,15 @@ typedef VEC(struct monitor_entrant) monitor_entrant_vec;
 
 /*
  * Adds the thread to *entrants if it waits to enter a monitor for which GetObjectMonitorUsage might
- * not name it. Adds nothing without can_get_current_contended_monitor. Returns -ENOMEM when memory
- * runs out.
+ * not name it. Adds nothing without can_get_current_contended_monitor. Returns 0, or -ENOMEM when
+ * memory runs out.
  */
 int monitor_entrants_add(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entrants,
                          jthread thread) must_check;
-/* Adds all platform threads that monitor_entrants_add would add. The same errors, and -ENOTSUP. */
+/*
+ * Adds all platform threads that monitor_entrants_add would add. Returns the same errors, and
+ * -ENOTSUP.
+ */
 int monitor_entrants_find(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entrants) must_check;
 void monitor_entrants_release(JNIEnv *jni, monitor_entrant_vec *entrants);
 

@@ -26,13 +26,13 @@ struct thread {
     _Atomic bool counted; /* a capture keeps counts under its serial after the thread has ended */
 };
 
-/* Maps the table; once. -ENOMEM. */
+/* Maps the table; once. Returns 0, or -ENOMEM. */
 int threads_init(void) must_check;
 extern const struct vm_callbacks threads_events; /* active from OnLoad or attach until the end */
 /*
  * Declares that a thread about to be started is the agent's own, so that its entry says so from its
- * first event on. There can be several. 0, or -ENOMEM when the VM gives no reference or too many
- * are pending.
+ * first event on. There can be several. Returns 0, or -ENOMEM when the VM gives no reference or too
+ * many are pending.
  */
 int threads_own(JNIEnv *jni, jthread thread) must_check;
 /* Undoes threads_own for a thread that was not started. */
@@ -80,7 +80,7 @@ struct thread_listener {
     void (*ended)(struct thread *t, JNIEnv *jni);
 };
 
-/* -ENOSPC when there are more than eight */
+/* Returns 0, or -ENOSPC when there are more than eight. */
 int threads_listen(const struct thread_listener *l) must_check;
 /* waits for callbacks in progress; must not be called in one */
 void threads_unlisten(const struct thread_listener *l);

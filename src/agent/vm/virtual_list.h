@@ -18,8 +18,8 @@ struct existing_virtual {
 /*
  * Calls `visit` for each live virtual thread, but at most VIRTUAL_LISTED_MAX times. Calls code of
  * the JDK that takes no lock of the program; must not be called in a callback. *ret_left: how many
- * others there are, as far as the JDK counts them. 0, also before JDK 21, or -ENOTSUP when this JDK
- * has no such list.
+ * others there are, as far as the JDK counts them. Returns 0, also before JDK 21, or -ENOTSUP when
+ * this JDK has no such list.
  */
 int virtual_threads_visit(JNIEnv *jni, void (*visit)(const struct existing_virtual *v, void *arg),
                           void *arg, uint64_t *ret_left) must_check;

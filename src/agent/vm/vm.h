@@ -52,7 +52,10 @@ extern struct vm vm;
  */
 extern __thread bool vm_beginning;
 
-/* Creates the JVM TI environment, once per process; -ENOTSUP when the VM has none. */
+/*
+ * Creates the JVM TI environment, once per process. Returns 0, or a negative errno; -ENOTSUP when
+ * the VM has none.
+ */
 int vm_open(JavaVM *java, bool attached) must_check;
 
 /*
@@ -79,7 +82,7 @@ void vm_capability_words(const jvmtiCapabilities *c, struct buf *out);
  */
 int vm_events_on(const struct vm_callbacks *table) must_check;
 int vm_events_off(const struct vm_callbacks *table);
-/* Waits until all callbacks that began before the call have ended. 0 or -ETIMEDOUT. */
+/* Waits until all callbacks that began before the call have ended. Returns 0, or -ETIMEDOUT. */
 int vm_wait_callbacks(void);
 
 /*

@@ -25,7 +25,7 @@ export function ServicesView({ state, change, known }: ViewProps) {
   const timeless = rows.reduce((a, s) => a + Number(s[`${m.name}_samples_without_time`] ?? 0), 0);
   const all = rows.reduce((a, s) => a + sum(s), 0);
   const weigh = m.sum === "bytes" ? bytes : duration;
-  // Only samples that do not state their time add up to nothing.
+  // A sum of 0 means that none of the samples states its time.
   const orUnknown = (format: (v: number) => string) => (v: number) => (v ? format(v) : "unknown");
   const of = (s: CostRow) => known.find((k) => k.service === s.service && k.version === s.version);
   const columns = [

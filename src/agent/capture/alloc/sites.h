@@ -66,8 +66,8 @@ void sites_start_again(void);
 void sites_drop_forgotten(JNIEnv *jni);
 
 /*
- * Changes whenever a site's number, or the stack to which it belongs, may mean another one; never
- * 0. It stays the same under the lock.
+ * Changes when stored numbers of sites become invalid: when the depth of stacks changes and when
+ * the table is emptied. Never 0; constant while the lock is held.
  */
 uint32_t sites_round(void);
 /* Number of frames that a site keeps: that of depth=, or what a front end requested. */
@@ -85,8 +85,8 @@ uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX]
 /* Returns whether a stack leads through a probe class: what it allocates is not the program's. */
 bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n);
 /*
- * The same for a class given by its signature, "Lp/C;". Returns the site's number, or -1 when there
- * is no room. Under the lock.
+ * Finds or adds the site of a class, given by its signature "Lp/C;", and a stack. Returns the
+ * site's number, or -1 when there is no room. Under the lock.
  */
 int64_t sites_find(const char *signature, struct thread *self, const struct site_frame *frames,
                    uint32_t n);
@@ -116,8 +116,9 @@ bool sites_reachable(void);
  */
 void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 /*
- * An object that is to be tracked has been counted at a site. For the error of what is alive it
- * counts as dead until it no longer is expected, just before it is tracked. Under the lock.
+ * An object that is to be tracked has been counted at a site. expected: adds it, as a dead object,
+ * to the sums of squares from which the error is computed; false: removes it again, just before
+ * sites_follow adds it. Under the lock.
  */
 void sites_expect(int64_t site, double weight, uint32_t size, bool expected);
 /* The same as sites_follow, for an object that the VM has sampled, in addition to exact counts. */
@@ -166,9 +167,9 @@ uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle, bool *
 void sites_request(struct session *s, JNIEnv *jni, const struct hprof_request *r,
                    sites_settle *settle);
 /*
- * heap=all: the allocation traces of the objects in a heap dump that the VM has just written, as
- * address -> trace serial for all tracked objects. -EAGAIN when the collector has run since, so
- * that addresses have changed.
+ * heap=all: stores the allocation traces of the objects in a heap dump that the VM has just
+ * written, as address -> trace serial for all tracked objects. Returns 0, or a negative errno;
+ * -EAGAIN when the collector has run since, so that addresses have changed.
  */
 int sites_traces(struct session *s, JNIEnv *jni, struct map *ret) must_check;
 /*

@@ -2,7 +2,10 @@
 /* Calls to other servers: statements, connections of pools and requests that are sent. */
 #include "agent/capture/requests/points.h"
 
-/* `first` leaves the child's number on the stack. */
+/*
+ * Inserts the probes of a child: `first` at the entry, which leaves the child's number on the
+ * stack, and the probes of its end at each exit.
+ */
 static int point_child(const struct instrument_class *c, struct edit *e, struct buf *first,
                        unsigned stack)
 {

@@ -95,7 +95,7 @@ void requests_lose(enum jfr_loss loss, uint64_t n);
 
 /* ---- following requests: follow.h ---- */
 
-/* Creates the tables, before the probe class is defined. 0 or -ENOMEM. */
+/* Creates the tables, before the probe class is defined. Returns 0, or -ENOMEM. */
 int follow_load(void) must_check;
 /*
  * Begins to follow requests, with empty tables. In a VM that was already running the probes do

@@ -46,7 +46,7 @@ enum { AGAIN_FIRST = 2, AGAIN_MOST = 256 };
 /* A thread that waits for something that another thread may own. */
 struct stuck {
     uint64_t id, start, trace, class, monitor;
-    uint64_t owner; /* when the wait began; the present time */
+    uint64_t owner; /* when the wait began, replaced by the present owner */
     uint32_t object;
     uint32_t next;    /* index of the owner in the list, or NOBODY */
     uint32_t seen_by; /* number of the traversal that reached this thread, from 1 on */

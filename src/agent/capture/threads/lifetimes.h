@@ -4,7 +4,10 @@
 
 #include "agent/session/session.h"
 
-/* The events of platform threads and pauses; those of virtual threads. 0 or a negative errno. */
+/*
+ * Enable the events of platform threads and pauses, and those of virtual threads. Return 0, or a
+ * negative errno.
+ */
 int lifetimes_on(void) must_check;
 int lifetimes_virtual_on(void) must_check;
 void lifetimes_off(void);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of a method, the same for the same names; negative errno. */
+/* Returns the number of a method, the same for the same names, or a negative errno. */
 int64_t times_method_add(struct str class_name, struct str name, struct str descriptor,
                          struct str source, uint32_t access) must_check;
 /*
@@ -27,8 +27,8 @@ uint32_t times_method_count(void);
  */
 #define TIMES_SMALL "small"
 /*
- * Why calls of a method are not counted, or not timed (TIMES_SMALL); NULL: they are. The string
- * `why` must remain valid.
+ * Sets why calls of a method are not counted, or not timed (TIMES_SMALL); NULL means that they are
+ * counted and timed. The string `why` must remain valid.
  */
 void times_method_mark(int64_t number, const char *why);
 bool times_method_is_small(int64_t number);

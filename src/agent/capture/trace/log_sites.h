@@ -32,8 +32,8 @@ struct log_site {
 };
 
 /*
- * The number of the site of the same kind, place and pc, or of a new one; -ENOBUFS, -ENOMEM. The
- * strings are copied.
+ * Returns the number of the site of the same kind, place and pc, or of a new one, or -ENOBUFS or
+ * -ENOMEM. The strings are copied.
  */
 int log_site_add(const struct log_site *s, uint32_t pc) must_check;
 /* NULL when there is none. The address remains valid. */

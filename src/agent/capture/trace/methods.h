@@ -46,7 +46,7 @@ bool trace_method_matches(const struct traced_method *m, const char *pattern);
  */
 bool trace_any_matches(const struct traced_methods *t, const char *pattern, unsigned patterns);
 
-/* The number of a method, which is added if it is new; -ENOMEM. */
+/* Returns the number of a method, which is added if it is new, or -ENOMEM. */
 int trace_method_add(struct traced_methods *t, struct str class_name, struct str name,
                      struct str descriptor, bool has_this);
 

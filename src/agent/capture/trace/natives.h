@@ -8,7 +8,7 @@
 #include "agent/instrument/native_calls.h"
 
 /*
- * Finds the probe class's methods; 0 or -EPROTO. Must precede trace_native_enter and
+ * Finds the probe class's methods. Returns 0, or -EPROTO. Must precede trace_native_enter and
  * trace_native_exit, which are callbacks of a native_client.
  */
 int trace_natives_open(JNIEnv *jni, jclass probe) must_check;

@@ -32,8 +32,8 @@ struct open_threads {
 /* The calls of a thread; NULL: it never had any. */
 struct open_calls *open_calls_of(const struct open_threads *t, int64_t thread);
 /*
- * Adds a copy of the record of a call that began within all other calls of its thread. -ENOMEM,
- * also when too many are open.
+ * Adds a copy of the record of a call that began within all other calls of its thread. Returns 0,
+ * or -ENOMEM, also when too many are open.
  */
 int open_calls_add(struct open_threads *t, const struct trace_record *r, bool of_agent) must_check;
 /* Adds the time in which the values of a record, other than that of a new call, were read. */

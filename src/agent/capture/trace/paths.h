@@ -27,7 +27,10 @@ enum { PATH_NULL, PATH_NONE };
 int trace_path(struct edit *e, struct buf *code, const char *path, unsigned id) must_check;
 int trace_path_static(struct edit *e, struct buf *code, const char *path, unsigned id) must_check;
 
-/* Registers a static field before any code needs it; -ENOTSUP when there are too many. */
+/*
+ * Registers a static field before any code needs it. Returns its number, or a negative errno;
+ * -ENOTSUP when there are too many.
+ */
 int trace_path_name_static(const char *path) must_check;
 /*
  * Looks for the classes of static fields, among all loaded classes or in one. The probe class must

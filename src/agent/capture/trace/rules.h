@@ -36,11 +36,11 @@ struct trace_rules {
     struct trace_patterns patterns;
 };
 
-/* Parses the options: 0, -EINVAL with a sentence in why, or -ENOMEM. */
+/* Parses the options. Returns 0, -EINVAL with a sentence in why, or -ENOMEM. */
 int trace_rules_set(struct trace_rules *r, const struct options *o, struct buf *why) must_check;
 void trace_rules_release(struct trace_rules *r);
 /*
- * A new rule; a NULL condition is rule 0. Returns its number; -EINVAL with a sentence in why;
+ * Adds a rule; a NULL condition is rule 0. Returns its number, -EINVAL with a sentence in why, or
  * -ENOMEM.
  */
 int trace_rule_add(struct trace_rules *r, const char *condition, struct buf *why) must_check;
@@ -62,7 +62,8 @@ bool trace_rules_hold(const struct trace_rules *r, uint64_t set,
 const struct condition *trace_rules_only(const struct trace_rules *r, uint64_t set);
 
 /*
- * Appends a pattern to the list, or removes it; -ENOMEM. *ret_had: whether it was present before.
+ * Append a pattern to the list, or remove it. Return 0, or -ENOMEM. *ret_had: whether it was
+ * present before.
  */
 int trace_patterns_with(struct trace_patterns *ret, const struct trace_patterns *p,
                         const char *pattern, unsigned rule) must_check;

@@ -150,7 +150,8 @@ struct ran {
 
 /*
  * Starts /bin/sh -c COMMAND with these variables added to the environment ("NAME=VALUE"), without
- * any of the process's descriptors, in a session of its own. Does not wait. 0 or a negative errno.
+ * any of the process's descriptors, in a session of its own. Does not wait. Returns 0, or a
+ * negative errno.
  */
 int run_command(const char *command, char *const *variables, size_t n, struct ran *ret) must_check;
 /* Returns whether the command is still running; otherwise *ret_status receives its exit status. */
@@ -159,7 +160,7 @@ bool run_is_alive(struct ran *r, int *ret_status);
 /* ---- triggers.c ---- */
 /*
  * Adds the triggers of a message's options to a recording that is always on, or removes all for
- * `none`. Negative errno with a sentence in `why`, and none is added.
+ * `none`. Returns 0, or a negative errno with a sentence in `why`; no trigger is added then.
  */
 int triggers_change(struct session *s, JNIEnv *jni, const struct options *o,
                     struct buf *why) must_check;

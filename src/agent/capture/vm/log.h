@@ -11,8 +11,8 @@
 #include "agent/vm/vm.h"
 
 /*
- * Makes the VM log. 0; -ENOTSUP: there is no such log (JDK 8, no management library, no memory
- * file, a limit on the size of files).
+ * Makes the VM log. Returns 0, or -ENOTSUP: there is no such log (JDK 8, no management library, no
+ * memory file, a limit on the size of files).
  */
 int vm_log_open(JNIEnv *jni) must_check;
 bool vm_log_is_open(void);
@@ -25,8 +25,8 @@ struct vm_log_lost {
 };
 
 /*
- * Calls see() for each line since the last call. 0; -ESTALE: the agent's descriptor no longer
- * belongs to the log, which is closed then.
+ * Calls see() for each line since the last call. Returns 0, or a negative errno; -ESTALE: the
+ * agent's descriptor no longer belongs to the log, which is closed then.
  */
 int vm_log_read(JNIEnv *jni, void (*see)(const struct log_line *line), struct vm_log_lost *ret);
 /* Ends the log. jni NULL: the VM is about to end, so it is not asked to close it. */
