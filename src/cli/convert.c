@@ -82,8 +82,8 @@ static void report_left_out(const struct export_format *format, const struct pro
         char text[128];
         if (m == (int)metric || !p->series[m].samples.len)
             continue;
-        snprintf(text, sizeof(text), "note: without %s (--metric %s)", profile_metrics[m].title,
-                 profile_metrics[m].name);
+        snprintf(text, sizeof(text), "note: the output lacks %s (--metric %s)",
+                 profile_metrics[m].title, profile_metrics[m].name);
         complain(to, text, NULL);
     }
 }
@@ -109,11 +109,12 @@ static int report_vm_time(const struct export_format *format, const struct profi
     if (!others_ns)
         return 0;
     _cleanup_(buf_release) struct buf text = BUF(4096);
-    buf_printf(&text,
-               "note: the output lacks the CPU time of threads that run no Java code (%s of %s); ",
-               format_duration(used, others_ns), format_duration(all, sum.process_ns));
+    buf_printf(
+        &text,
+        "note: the output lacks the CPU time of threads that run no Java code, %s of %s, which ",
+        format_duration(used, others_ns), format_duration(all, sum.process_ns));
     (void)export_put_holders(&text, HOLDS_VM_TIME);
-    buf_string(&text, " it, and jvmscope report shows it");
+    buf_string(&text, " and jvmscope report shows");
     complain(to, buf_str(&text), NULL);
     return 0;
 }

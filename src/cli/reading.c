@@ -242,8 +242,8 @@ void reading_note_left_out(const struct profile_filter *f, const struct profile 
     for (int m = 0; m < PROFILE_METRICS; m++) {
         const char *why = reading_whole_only(f, p, (enum profile_metric)m);
         if (why && p->series[m].samples.len)
-            fprintf(stderr, "jvmscope: %s: note: without %s: %s\n", path, profile_metrics[m].title,
-                    why);
+            fprintf(stderr, "jvmscope: %s: note: the output lacks %s: %s\n", path,
+                    profile_metrics[m].title, why);
     }
 }
 

@@ -89,7 +89,8 @@ static void note_left_out(struct buf *note, const struct profile_view *v,
     char time[24], all[24];
     if (!note || !left->nodes)
         return;
-    buf_printf(note, "without the time of %s, %s of %s: ", COUNT_TEXT(left->nodes, "stacks"),
+    buf_printf(note,
+               "the output lacks the time of %s, %s of %s: ", COUNT_TEXT(left->nodes, "stacks"),
                format_duration(time, left->weight), format_duration(all, v->weight));
     buf_printf(note, "each rests on fewer than %d readings of the CPU clock", FEWEST_READINGS);
 }

@@ -117,7 +117,7 @@ unsigned export_put_holders(struct buf *to, enum export_kind kind)
 
 static void put_sentence(struct buf *to, const struct kind *k)
 {
-    buf_printf(to, "without %s, which ", k->name);
+    buf_printf(to, "the output lacks %s, which ", k->name);
     if (export_put_holders(to, k->kind) == 1)
         buf_printf(to, " and jvmscope %s shows", k->command);
 }

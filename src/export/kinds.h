@@ -35,8 +35,8 @@ void export_kind_names(struct buf *to, unsigned of);
  */
 unsigned export_put_holders(struct buf *to, enum export_kind kind);
 /*
- * Calls f with "without requests, which .html, .otlp and .jfr hold" for each kind of data in a file
- * that the format cannot contain. profile: the file's, or NULL.
+ * Calls f with "the output lacks requests, which .html, .otlp and .jfr hold" for each kind of data
+ * in a file that the format cannot contain. profile: the file's, or NULL.
  */
 void export_each_left_out(const struct export_format *format, const char *path,
                           const struct profile *profile,

@@ -339,7 +339,7 @@ def test_a_part_counts_what_is_in_it(halves, tmp_path):
         ), option
         # Data that cannot be divided is left out, and this is reported.
         assert (
-            f"{whole}: note: without Allocated bytes: --from and --to cannot select a part of what is counted\n"
+            f"{whole}: note: the output lacks Allocated bytes: --from and --to cannot select a part of what is counted\n"
             in done.stderr
         ), done.stderr
         assert "the counts of exceptions, coverage\n" in done.stderr, done.stderr
@@ -424,9 +424,9 @@ def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
         other = tmp_path / f"x{extension}"
         done = lab.jvmscope("convert", out, "-o", other)
         stated = [
-            line.removeprefix(f"jvmscope: {other}: note: without ")
+            line.removeprefix(f"jvmscope: {other}: note: the output lacks ")
             for line in done.stderr.splitlines()
-            if "note: without " in line
+            if "note: the output lacks " in line
         ]
         # Short runs have little of this time; test_the_time_of_threads_without_samples_is_told
         # checks the amount.
@@ -442,7 +442,7 @@ def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
             extension in STACKS and extension != ".jfr" and ".hprof" not in extension
         ):  # .hprof has no place for allocations at all, and says so
             done = lab.jvmscope("convert", "--metric", "allocations", out, "-o", other)
-            assert done.returncode == 0 and "without" not in done.stderr, done.stderr
+            assert done.returncode == 0 and "lacks" not in done.stderr, done.stderr
 
 
 SAMPLES = {"--thread", "--class", "--from", "--to", "--request", "--slowest", "--metric"}
@@ -587,7 +587,7 @@ def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
         for extension in set(STACKS) - {".html", ".jfr"}:
             done = lab.jvmscope("convert", *part, traced, "-o", tmp_path / f"x{extension}")
             amount = re.search(
-                r"note: the output lacks the CPU time of threads that run no Java code \(([\d.]+) (ms|s) of [\d.]+ m?s\); ",
+                r"note: the output lacks the CPU time of threads that run no Java code, ([\d.]+) (ms|s) of [\d.]+ m?s, which",
                 done.stderr,
             )
             assert float(amount[1]) * {"ms": 1e6, "s": 1e9}[amount[2]] == pytest.approx(
@@ -695,9 +695,9 @@ def test_run_says_what_its_output_has_no_place_for(jdk, tmp_path):
         "Busy",
         "1",
     )
-    stated = [line for line in done.stderr.splitlines() if "note: without" in line]
+    stated = [line for line in done.stderr.splitlines() if "note: the output lacks" in line]
     assert done.returncode == 0 and stated == [
-        f"jvmscope: {tmp_path / 'run.pb.gz'}: note: without the counts of calls, which .html, .hprof.txt and .jfr hold"
+        f"jvmscope: {tmp_path / 'run.pb.gz'}: note: the output lacks the counts of calls, which .html, .hprof.txt and .jfr hold"
     ], done.stderr
     # A plain file of samples has nothing else.
     done = jdk.run(
@@ -713,7 +713,7 @@ def test_run_says_what_its_output_has_no_place_for(jdk, tmp_path):
         "Busy",
         "1",
     )
-    stated = [line for line in done.stderr.splitlines() if "without" in line]
+    stated = [line for line in done.stderr.splitlines() if "lacks" in line]
     assert (
         done.returncode == 0 and len(stated) == 1 and "threads that run no Java code" in stated[0]
     ), done.stderr
@@ -791,7 +791,7 @@ def test_what_counts_have_not_is_said(tmp_path):
     ), found
     done = lab.jvmscope("convert", "--from", "1ms", both, "-o", part)
     assert (
-        done.returncode == 0 and f"{both}: note: without Allocated bytes: " in done.stderr
+        done.returncode == 0 and f"{both}: note: the output lacks Allocated bytes: " in done.stderr
     ), done.stderr
     assert not {"allocations"} & set(lab.read_json("report", "--json", part))
     for extension in (".json", ".pftrace", ".trcxml"):
@@ -805,7 +805,8 @@ def test_what_counts_have_not_is_said(tmp_path):
     text = tmp_path / "x.hprof.txt"
     done = lab.jvmscope("convert", out, "-o", text)
     assert (
-        done.returncode == 0 and f"jvmscope: {text}: note: without the time of " in done.stderr
+        done.returncode == 0
+        and f"jvmscope: {text}: note: the output lacks the time of " in done.stderr
     ), done.stderr
     assert "\nTHREAD START (" not in text.read_text()  # the times are those of all threads together
     readings = {
@@ -832,7 +833,7 @@ def test_times_of_too_few_readings_are_left_out_by_the_sum_that_is_told(tmp_path
     done = lab.jvmscope("convert", "-o", text, first)
     assert (done.returncode, done.stderr) == (
         0,
-        f"jvmscope: {text}: note: without the time of 2 stacks, 50.0 ms of 1.00 s: each rests on fewer than "
+        f"jvmscope: {text}: note: the output lacks the time of 2 stacks, 50.0 ms of 1.00 s: each rests on fewer than "
         "10 readings of the CPU clock\n",
     )
     assert "\nTHREAD START (" not in text.read_text()

@@ -526,7 +526,9 @@ def said(done):
     may not have a long compilation.
     """
     return "".join(
-        line for line in done.stderr.splitlines(keepends=True) if ": note: without " not in line
+        line
+        for line in done.stderr.splitlines(keepends=True)
+        if ": note: the output lacks " not in line
     )
 
 
