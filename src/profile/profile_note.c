@@ -123,7 +123,7 @@ static void note_allocated(const struct profile_view *v, struct note *n)
     char size[24];
     if (!counted)
         return;
-    buf_printf(n->to, "; the VM counted %s", format_size(size, counted));
+    buf_printf(n->to, ", and the VM counted %s", format_size(size, counted));
     if (fabs(off) > ALLOWED_ERRORS * error + ALLOWED_SHARE * (double)counted) {
         note_explain(n);
         buf_string(n->to, "the error does not explain the difference");

@@ -474,7 +474,7 @@ def test_loading_by_ourselves(jdk):
     done = run(jdk, "hello", agent=None, layer=f"-agentpath:{LAYER}=lib={agent},opts=fail")
     assert (
         done.returncode == 1
-        and "JVM_OnLoad answered -1" in done.stderr
+        and "JVM_OnLoad returned -1" in done.stderr
         and "hello" not in done.stdout
     )
     done = run(jdk, "hello", agent=None, layer=f"-agentpath:{LAYER}=lib=/no/such.so")

@@ -233,7 +233,7 @@ def test_sampled_allocations_of_many_threads(jdk, tmp_path):
     error = {m: (2**19 * truth) ** 0.5 for m, truth in (("briefly", brief), ("round", rounds))}
     assert brief + rounds <= table["counted_bytes"] < 1.03 * (brief + rounds)
     note = lab.output("report", out).splitlines()[1]
-    assert "; the VM counted " in note, note
+    assert ", and the VM counted " in note, note
     # JDK 11 overlooks what is allocated in a buffer after an object that did not fit into it
     # (doc/memory.md).
     if jdk.version > 11:

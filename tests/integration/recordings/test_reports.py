@@ -869,7 +869,7 @@ def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, op
     ), stated
     # Two methods that differ only in their parameters are distinguished. (--log and --alloc name
     # neither: these use no field and allocate nothing.)
-    assert capture in ("log", "alloc") or {"RunsOn.run(I)V", "RunsOn.run()V"} <= set(names), stated
+    assert capture in ("log", "alloc") or {"RunsOn.run(int)", "RunsOn.run()"} <= set(names), stated
     own = [name.startswith("RunsOn.") for name in names]
     assert own == sorted(own, reverse=True), stated
     done = lab.jvmscope(*verb, out)

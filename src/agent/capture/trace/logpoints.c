@@ -168,15 +168,26 @@ static int log_load(struct session *s, struct buf *why)
 
 static void why_not_found(JNIEnv *jni, const struct log_spec *spec, struct buf *why)
 {
-    if (spec->hidden)
+    if (spec->hidden) {
         log_hidden_put(why, spec->hidden, "code for this line");
-    else if (spec->is_file)
+        return;
+    }
+    if (spec->is_file) {
         buf_string(why, "no loaded class has code for this line");
-    else if (trace_class_is_loaded(jni, spec->place) ||
-             (spec->class_of_method && trace_class_is_loaded(jni, spec->class_of_method)))
-        buf_string(why, "the class is loaded and has no code for this line");
-    else
+        return;
+    }
+    size_t before = why->len;
+    bool loaded = trace_class_is_loaded(jni, spec->place);
+    if (!loaded)
         trace_explain_class(jni, spec->place, why);
+    /* Unless there is a class of a similar name, the place may also name a method. */
+    if (!loaded && spec->class_of_method && !strstr(buf_str(why) + before, ", but ") &&
+        trace_class_is_loaded(jni, spec->class_of_method)) {
+        why->len = before;
+        loaded = true;
+    }
+    if (loaded)
+        buf_string(why, "the class is loaded and has no code for this line");
 }
 
 /*
