@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.lang.management.CompilationMXBean;
+import java.lang.management.ManagementFactory;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -78,7 +80,15 @@ public class CoreStacks {
                     Thread.sleep(10);
             while (rounds < 100_000) // compiled by then, with -Xbatch
                 Thread.sleep(10);
-            Thread.sleep(300);
+            // With -Xbatch a thread stands still while its method is compiled again.
+            CompilationMXBean compiler = ManagementFactory.getCompilationMXBean();
+            long compiled;
+            int before;
+            do {
+                compiled = compiler.getTotalCompilationTime();
+                before = rounds;
+                Thread.sleep(300);
+            } while (rounds == before || compiler.getTotalCompilationTime() != compiled);
             for (int i = 0; i < 3; i++)
                 write(threads[i]);
             System.out.println("ready");
