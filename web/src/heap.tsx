@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A heap dump: what occupies the memory as areas and as a tree, classes, suspects, queries; next to
 // them the chosen object.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { bytes, count, percent, plural } from "./format";
 import {
   asker,
@@ -9,7 +9,6 @@ import {
   ClassRow,
   HeapJson,
   HeapObject,
-  QueryAnswer,
   simple,
   Suspect,
   Summary,
@@ -17,6 +16,8 @@ import {
 } from "./heapdata";
 import { HeapMap } from "./heapmap";
 import { Inspector, Why } from "./heapobject";
+import { Query } from "./heapquery";
+import { Reports } from "./heapreports";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
@@ -424,258 +425,6 @@ function sentences(s: Suspect): string[] {
     .split("\n")
     .map((t) => t.trim())
     .filter(Boolean);
-}
-
-const reports = [
-  ["threads", "Threads, their stacks and what they hold"],
-  ["strings", "Duplicate strings"],
-  ["collections", "How full the collections are"],
-  ["arrays", "Arrays that are empty, sparse or oversized"],
-  ["references", "What weak and other references hold"],
-  ["classes", "Class loaders, and classes loaded twice"],
-  ["components", "What packages and loaders retain"],
-  ["unreachable", "Unreachable objects"],
-] as const;
-
-/** How the numbers under a key of an answer are shown, where that is not as they are. */
-function formatOf(key: string): { format?: (v: number) => string } {
-  if (/^(percent|fill|collisions)$/.test(key)) return { format: (v) => percent(v, 100) };
-  return /bytes|size|wasted|shallow|retained/i.test(key) && key !== "size" ? { format: bytes } : {};
-}
-
-/** The answer of any verb: its facts, its notes and its tables. */
-function Reports({
-  ask,
-  verb,
-  onVerb,
-  onChoose,
-}: {
-  ask: Ask;
-  verb: string;
-  onVerb: (v: string) => void;
-  onChoose: (o: string) => void;
-}) {
-  const at = reports.find(([v]) => v === verb)?.[0] ?? "threads";
-  const { answer, error } = useAnswer<Record<string, unknown>>(ask, at, {});
-  const parts = Object.entries(answer ?? {});
-  const tables = parts.filter(
-    (e): e is [string, Record<string, unknown>[]] =>
-      Array.isArray(e[1]) && e[1].every((r) => r && typeof r === "object"),
-  );
-  const notes = (answer?.notes as string[] | undefined) ?? [];
-  return (
-    <div class="suspects">
-      <select aria-label="Report" value={at} onChange={(e) => onVerb(e.currentTarget.value)}>
-        {reports.map(([v, title]) => (
-          <option key={v} value={v}>
-            {title}
-          </option>
-        ))}
-      </select>
-      {error && <Why error={error} />}
-      {!answer && !error && <p class="dim">…</p>}
-      {notes
-        .filter((n) => n.trim())
-        .map((n) => (
-          <p>{n}</p>
-        ))}
-      {parts.some(([, v]) => typeof v !== "object") && (
-        <dl class="facts-list">
-          {parts
-            .filter(([, v]) => v !== null && typeof v !== "object")
-            .map(([k, v]) => (
-              <>
-                <dt>{words(k)}</dt>
-                <dd>
-                  {typeof v === "number" && /bytes|size|wasted|shallow|retained/i.test(k)
-                    ? bytes(v)
-                    : typeof v === "number"
-                      ? count(v)
-                      : String(v)}
-                </dd>
-              </>
-            ))}
-        </dl>
-      )}
-      {tables
-        .filter(([, rows]) => rows.length)
-        .map(([name, rows]) => {
-          const keys = Object.keys(rows[0]);
-          return (
-            <section key={`${at} ${name}`} aria-label={words(name)}>
-              <h2>{words(name)}</h2>
-              <SortableTable
-                caption={words(name)}
-                natural
-                limit={500}
-                rows={rows.map((r, key) => ({
-                  key,
-                  cells: keys.map((k) =>
-                    typeof r[k] === "number" ? (r[k] as number) : String(r[k] ?? ""),
-                  ),
-                }))}
-                selected={new Set()}
-                columns={keys.map((k) => ({
-                  title: words(k),
-                  numeric: rows.some((r) => typeof r[k] === "number"),
-                  ...formatOf(k),
-                }))}
-                onSelect={(s) => {
-                  const id = Object.values(rows[[...s][0]] ?? {}).find(
-                    (v) => typeof v === "string" && /^0x[0-9a-f]+$/.test(v),
-                  );
-                  if (typeof id === "string") onChoose(id);
-                }}
-              />
-            </section>
-          );
-        })}
-    </div>
-  );
-}
-
-/** Turns "retainedBytes" into "Retained bytes". */
-const words = (key: string) =>
-  (key.charAt(0).toUpperCase() + key.slice(1)).replace(/[A-Z]/g, (c, i) =>
-    i ? ` ${c.toLowerCase()}` : c,
-  );
-
-const examples = [
-  "SELECT class, count(*) AS objects, sum(shallow) AS bytes FROM objects GROUP BY class ORDER BY bytes DESC LIMIT 50",
-  "SELECT id, class, retained, value FROM objects ORDER BY retained DESC LIMIT 50",
-  "SELECT value, count(*) AS times FROM strings GROUP BY value ORDER BY times DESC LIMIT 50",
-  'SELECT object, size, threshold FROM "java.util.HashMap" WHERE size > 100 LIMIT 50',
-];
-
-function Query(p: {
-  ask: Ask;
-  served: boolean;
-  sql: string;
-  onSql: (s: string) => void;
-  onChoose: (o: string) => void;
-  name: string;
-  file: string;
-}) {
-  const [text, setText] = useState(p.sql || examples[0]);
-  const [state, setState] = useState<{ busy: boolean; answer: QueryAnswer | null; error: string }>({
-    busy: false,
-    answer: null,
-    error: "",
-  });
-  const stop = useRef<AbortController | null>(null);
-  const run = async () => {
-    stop.current?.abort();
-    const mine = (stop.current = new AbortController());
-    setState({ busy: true, answer: null, error: "" });
-    p.onSql(text);
-    try {
-      const answer = await p.ask<QueryAnswer>("query", { sql: text }, mine.signal);
-      if (stop.current === mine) setState({ busy: false, answer, error: "" });
-    } catch (e) {
-      if (stop.current === mine)
-        setState({ busy: false, answer: null, error: String((e as Error).message ?? e) });
-    }
-  };
-  useEffect(() => {
-    if (p.sql && p.served) run();
-    return () => stop.current?.abort();
-  }, []);
-  if (!p.served)
-    return (
-      <p class="empty">
-        A query needs the dump itself: <code>jvmscope serve {p.file}</code>, or{" "}
-        <code>jvmscope heap query {p.file} 'SELECT …'</code>.
-      </p>
-    );
-  const { answer } = state;
-  return (
-    <div class="query">
-      <textarea
-        aria-label="SQL query. Ctrl + Enter runs it."
-        spellcheck={false}
-        rows={4}
-        value={text}
-        onInput={(e) => setText(e.currentTarget.value)}
-        onKeyDown={(e) => {
-          if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
-            run();
-            e.preventDefault();
-          }
-        }}
-      />
-      <div class="tools inner">
-        <button class="on" onClick={run} title="Run (Ctrl + Enter)">
-          Run
-        </button>
-        <select
-          aria-label="Examples"
-          value=""
-          onChange={(e) => e.currentTarget.value && setText(e.currentTarget.value)}
-        >
-          <option value="">Examples …</option>
-          {examples.map((q) => (
-            <option key={q} value={q}>
-              {q.slice(0, 70)}
-            </option>
-          ))}
-        </select>
-        <output aria-live="polite">
-          {state.busy
-            ? "…"
-            : answer
-              ? `${plural(answer.rows.length, "row")}${answer.truncated ? ", and more" : ""}${answer.seconds !== undefined ? ` in ${(answer.seconds * 1000).toFixed(0)} ms` : ""}`
-              : ""}
-        </output>
-        <div class="grow" />
-        {answer && (
-          <button
-            onClick={() =>
-              download(
-                `${p.name}-query.csv`,
-                "text/csv",
-                table(
-                  answer.columns,
-                  answer.rows.map((r) => r.map((v) => v ?? "")),
-                ),
-              )
-            }
-          >
-            Save CSV
-          </button>
-        )}
-      </div>
-      {state.error && (
-        <p class="note" role="alert">
-          {state.error}
-        </p>
-      )}
-      {!answer && !state.error && !state.busy && (
-        <p class="empty">
-          Run shows the rows here. The tables are objects, classes, fields, refs, strings, retained,
-          roots, and each class by its name in double quotes.
-        </p>
-      )}
-      {answer && (
-        <SortableTable
-          caption="Answer"
-          limit={2000}
-          natural
-          rows={answer.rows.map((r, i) => ({ key: i, cells: r.map((v) => v ?? "") }))}
-          selected={new Set()}
-          columns={answer.columns.map((title, i) => ({
-            title,
-            numeric: answer.rows.some((r) => typeof r[i] === "number"),
-          }))}
-          onSelect={(s) => {
-            const id = answer.rows[[...s][0]]?.find(
-              (v) => typeof v === "string" && /^0x[0-9a-f]+$/.test(v),
-            );
-            if (typeof id === "string") p.onChoose(id);
-          }}
-        />
-      )}
-    </div>
-  );
 }
 
 const heapKeys: [string, string][] = [

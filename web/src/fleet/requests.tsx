@@ -2,7 +2,7 @@
 // Requests of the whole fleet: how many, how long, and when the slow ones came.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { count, duration, percent, percentile, percentileText } from "../format";
-import { Box, Heat, HeatMap } from "../requests";
+import { Box, Heat, HeatMap } from "../heat";
 import { SortableTable } from "../sortable";
 import { useDark } from "../theme";
 import { question, RequestRow, SlowRow, useAnswer } from "./ask";
