@@ -282,21 +282,11 @@ static int define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct
 static void append_thread(struct jfr_writer *w, uint64_t id, const struct buf *contents)
 {
     struct jfr_event e;
-    enum lost_reason reason;
-    if (atomic_load_explicit(&w->closed, memory_order_relaxed) || buf_error(contents) ||
-        !event_begin(w, 0, 40 + contents->len, &e, &reason))
+    if (buf_error(contents) || !event_begin_constant(w, JFR_POOL_THREAD, id, contents->len, &e))
         return;
-    for (int i = 0; i < 3; i++) /* start time, duration, distance to the previous checkpoint */
-        jfr_put_long(&e, 0);
-    jfr_put_byte(&e, JFR_OUTSIDE_CHAIN);
-    jfr_put_int(&e, 1);
-    jfr_put_long(&e, JFR_POOL_THREAD + JFR_TYPE_BASE);
-    jfr_put_int(&e, 1);
-    jfr_put_long(&e, (int64_t)id);
     memcpy(e.at, contents->data, contents->len);
     e.at += contents->len;
-    slot_commit(&e, CODE_CHECKPOINT);
-    slot_release(e.slot);
+    event_end_constant(&e);
 }
 
 /* at_once: it is written before the worker's next round as well. */

@@ -166,6 +166,32 @@ at_each_sample bool event_begin(struct jfr_writer *w, uint32_t type, size_t room
     return false;
 }
 
+bool event_begin_constant(struct jfr_writer *w, uint32_t pool, uint64_t id, size_t room,
+                          struct jfr_event *ret)
+{
+    enum { BEFORE = 40 }; /* the most bytes of what precedes the constant */
+
+    enum lost_reason reason;
+    if (atomic_load_explicit(&w->closed, memory_order_relaxed) ||
+        !event_begin(w, 0, BEFORE + room, ret, &reason))
+        return false;
+    for (int i = 0; i < 3; i++) /* start time, duration, distance to the previous checkpoint */
+        jfr_put_long(ret, 0);
+    jfr_put_byte(ret, JFR_OUTSIDE_CHAIN);
+    jfr_put_int(ret, 1);
+    jfr_put_long(ret, pool + JFR_TYPE_BASE);
+    jfr_put_int(ret, 1);
+    jfr_put_long(ret, (int64_t)id);
+    return true;
+}
+
+void event_end_constant(struct jfr_event *e)
+{
+    if (!e->overflow)
+        slot_commit(e, CODE_CHECKPOINT);
+    slot_release(e->slot);
+}
+
 static void count_lost(struct jfr_writer *w, uint32_t type, enum lost_reason reason)
 {
     /* jfr_writer_close sets the mark first and then takes all slots for good. */

@@ -314,6 +314,14 @@ void slot_release(struct jfr_slot *slot);
  */
 bool event_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret,
                  enum lost_reason *ret_reason);
+/*
+ * Begins a checkpoint outside the chain with one constant of a pool, whose `room` bytes the caller
+ * puts next. Async-signal-safe. If the result is false, there is no room or the writer is closed;
+ * nothing is counted.
+ */
+bool event_begin_constant(struct jfr_writer *w, uint32_t pool, uint64_t id, size_t room,
+                          struct jfr_event *ret);
+void event_end_constant(struct jfr_event *e);
 
 /* ---- stacks.c ---- */
 /* again: memory is reused for new stacks, as in a ring. */

@@ -241,30 +241,18 @@ static void put_frame(struct jfr_event *e, const struct jfr_frame *f)
 static void trace_append(struct jfr_writer *w, uint64_t id, const struct jfr_frame *frames,
                          uint32_t n, bool truncated)
 {
-    size_t room = 40 + (size_t)n * FRAME_BYTES;
     struct jfr_event e;
-    enum lost_reason reason;
     /*
      * Nothing is lost when there is no room: the worker writes the stack again together with its
      * names.
      */
-    if (atomic_load_explicit(&w->closed, memory_order_relaxed) ||
-        !event_begin(w, 0, room, &e, &reason))
+    if (!event_begin_constant(w, JFR_POOL_STACK_TRACE, id, 10 + (size_t)n * FRAME_BYTES, &e))
         return;
-    for (int i = 0; i < 3; i++) /* start time, duration, distance to the previous checkpoint */
-        jfr_put_long(&e, 0);
-    jfr_put_byte(&e, JFR_OUTSIDE_CHAIN);
-    jfr_put_int(&e, 1);
-    jfr_put_long(&e, JFR_POOL_STACK_TRACE + JFR_TYPE_BASE);
-    jfr_put_int(&e, 1);
-    jfr_put_long(&e, (int64_t)id);
     jfr_put_byte(&e, truncated);
     jfr_put_int(&e, (int32_t)n);
     for (uint32_t i = 0; i < n; i++)
         put_frame(&e, &frames[i]);
-    if (!e.overflow)
-        slot_commit(&e, CODE_CHECKPOINT);
-    slot_release(e.slot);
+    event_end_constant(&e);
 }
 
 /* Hashes methods and positions separately, so that the two computations run in parallel. */

@@ -336,21 +336,30 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     buf_release(&s.others);
 }
 
-bool trace_class_is_loaded(JNIEnv *jni, const char *name)
+static bool is_loaded(JNIEnv *jni, const char *name, struct choice_guess *ret_guess)
 {
-    struct choice_guess guess;
-    jclass c = named_class(jni, name, &guess);
+    jclass c = named_class(jni, name, ret_guess);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
     return c != NULL;
 }
 
+bool trace_class_is_loaded(JNIEnv *jni, const char *name)
+{
+    struct choice_guess guess;
+    return is_loaded(jni, name, &guess);
+}
+
+bool trace_class_has_similar(JNIEnv *jni, const char *name)
+{
+    struct choice_guess guess;
+    return !is_loaded(jni, name, &guess) && guess.rank;
+}
+
 void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why)
 {
     struct choice_guess guess;
-    jclass c = named_class(jni, name, &guess);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
+    (void)is_loaded(jni, name, &guess);
     say_not_loaded(why, &guess);
 }
 

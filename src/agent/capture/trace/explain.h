@@ -46,5 +46,7 @@ void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field,
 bool trace_field_is_declared(JNIEnv *jni, const char *class_name, const char *field);
 /* Appends that no class of this name is loaded, and which loaded class may be meant. */
 void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why);
+/* Returns whether no class of this name is loaded, but another one that may be meant. */
+bool trace_class_has_similar(JNIEnv *jni, const char *name);
 /* Returns whether a class of this name, "pkg.Outer$Inner", is loaded. */
 bool trace_class_is_loaded(JNIEnv *jni, const char *name);

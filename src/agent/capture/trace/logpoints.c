@@ -166,28 +166,24 @@ static int log_load(struct session *s, struct buf *why)
     return r < 0 ? r : log_records_begin(s);
 }
 
+/* Unless there is a class of a similar name, the place may also name a method. */
+static bool place_is_loaded(JNIEnv *jni, const struct log_spec *spec)
+{
+    return trace_class_is_loaded(jni, spec->place) ||
+           (spec->class_of_method && trace_class_is_loaded(jni, spec->class_of_method) &&
+            !trace_class_has_similar(jni, spec->place));
+}
+
 static void why_not_found(JNIEnv *jni, const struct log_spec *spec, struct buf *why)
 {
-    if (spec->hidden) {
+    if (spec->hidden)
         log_hidden_put(why, spec->hidden, "code for this line");
-        return;
-    }
-    if (spec->is_file) {
+    else if (spec->is_file)
         buf_string(why, "no loaded class has code for this line");
-        return;
-    }
-    size_t before = why->len;
-    bool loaded = trace_class_is_loaded(jni, spec->place);
-    if (!loaded)
-        trace_explain_class(jni, spec->place, why);
-    /* Unless there is a class of a similar name, the place may also name a method. */
-    if (!loaded && spec->class_of_method && !strstr(buf_str(why) + before, ", but ") &&
-        trace_class_is_loaded(jni, spec->class_of_method)) {
-        why->len = before;
-        loaded = true;
-    }
-    if (loaded)
+    else if (place_is_loaded(jni, spec))
         buf_string(why, "the class is loaded and has no code for this line");
+    else
+        trace_explain_class(jni, spec->place, why);
 }
 
 /*
