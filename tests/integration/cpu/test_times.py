@@ -226,7 +226,7 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
     assert sum(m["open_ns"] for m in times["methods"]) > 1_400_000_000  # both daemons
     assert sum(m["self_ns"] for m in times["methods"]) == times["total_ns"]
     text = lab.output("report", "--limit", "3", "--stacks", "0", out)
-    table, reported = text.split("In calls that had not returned")
+    table, reported = text.split("Time in calls that had not returned")
     assert (
         "TimesOpen.works" in table
         and "TimesOpen.waitsForEver" not in table
