@@ -29,10 +29,7 @@ EXPORT void JNICALL ENTRY(Agent_OnUnload)(JavaVM *java);
 /* Exit statuses of the original agent (doc/hprof-differences.md). */
 enum { EXIT_OPTION = 1, EXIT_OUTPUT = 9 };
 
-/*
- * Returns the result of loading the agent again, for a sender that reads the reply
- * (options/control.h).
- */
+/* The result of loading the agent again for a sender that reads the reply (options/control.h). */
 enum { CARRIED_OUT = 1 };
 
 static bool loaded;
@@ -137,8 +134,8 @@ jint JNICALL ENTRY(Agent_OnAttach)(JavaVM *java, char *text, void *reserved)
     r = message_receive(text, r, &why, &answered);
     buf_release(&why);
     /*
-     * The VM keeps an entry for each load that returns JNI_OK for as long as it lives, so only the
-     * first load returns that.
+     * The VM keeps an entry for each load that returns JNI_OK until it ends, so only the first load
+     * returns JNI_OK.
      */
     return r < 0 ? JNI_ERR : again && answered ? CARRIED_OUT : JNI_OK;
 }

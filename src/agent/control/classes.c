@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* redefine, verbose. */
+/* The verbs redefine and verbose. */
 #include "agent/control/control.h"
 
 #include "agent/vm/loaded_classes.h"

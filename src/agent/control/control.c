@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The capture allow-control=y, the table of verbs, the threads that are held, and the log. */
+/* The capture allow-control=y, the table of verbs, the list of halted threads, and the log. */
 #include "agent/control/control.h"
 
 #include "agent/capture.h"
@@ -119,7 +119,10 @@ static void halted_remove(JNIEnv *jni, struct halted *h)
 jvmtiError control_release(struct inspection *i, struct halted *h)
 {
     jvmtiError e = JVMTI_ERROR_THREAD_NOT_SUSPENDED;
-    /* A thread that stops at a breakpoint is in the table a moment before it suspends itself. */
+    /*
+     * A thread that stops at a breakpoint enters itself into the table shortly before it suspends
+     * itself.
+     */
     for (int tries = 0; tries < 1000 && e == JVMTI_ERROR_THREAD_NOT_SUSPENDED; tries++) {
         e = (*i->ti)->ResumeThread(i->ti, h->thread);
         if (e == JVMTI_ERROR_THREAD_NOT_SUSPENDED)
@@ -220,7 +223,10 @@ static const struct verb *find_verb(const char *name, struct buf *why)
     return NULL;
 }
 
-/* A step is finished when its thread has stopped again. */
+/*
+ * Waits until the thread of a step has stopped again, for at most STEP_WAIT_MS, and writes where it
+ * is.
+ */
 static void wait_for(struct control_call *c)
 {
     char place[512];

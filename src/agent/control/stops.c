@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * break, clear, step. The callbacks run on the thread that stops: it enters itself into the table
- * and suspends itself. A step over or out of a call does not observe the callee; it waits until the
- * frame is popped.
+ * The verbs break, clear and step. The callbacks run on the thread that stops: it enters itself
+ * into the table and suspends itself. A step over or out of a call does not observe the callee; it
+ * waits until the frame is popped.
  */
 #include "agent/control/control.h"
 
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Under control_lock. */
+/* Protected by control_lock. */
 static struct breakpoint {
     jmethodID method;
     jlocation at;
@@ -46,7 +46,7 @@ static uint32_t line_of(JNIEnv *jni, jmethodID m, jlocation at)
     return line;
 }
 
-/* With the lock. */
+/* Requires the lock. */
 static void end_step(jvmtiEnv *ti, JNIEnv *jni)
 {
     if (!step.thread)
@@ -62,7 +62,7 @@ static bool steps(JNIEnv *jni, jthread t)
     return step.thread && (*jni)->IsSameObject(jni, step.thread, t);
 }
 
-/* Suspends the calling thread. With the lock, which it releases. */
+/* Suspends the calling thread. The caller holds the lock; this function releases it. */
 static void halt(jvmtiEnv *ti, JNIEnv *jni, jthread t, jmethodID m, jlocation at, const char *why)
 {
     _cleanup_free_ char *name = shown_thread_name(jni, t);
@@ -168,8 +168,8 @@ int control_step(struct control_call *c)
     step.frames = frames;
     jvmtiError e = (*ti)->SetEventNotificationMode(ti, JVMTI_ENABLE, JVMTI_EVENT_FRAME_POP, t);
     /*
-     * Stepping out of a frame: single steps in it are not needed, except in native code, whose end
-     * is reported at once.
+     * Stepping out of a frame needs no single steps. A native method cannot notify its end, so the
+     * first single step after it is reported instead.
      */
     if (e == JVMTI_ERROR_NONE &&
         (how != STEP_OUT || (*ti)->NotifyFramePop(ti, t, 0) != JVMTI_ERROR_NONE))
@@ -186,8 +186,8 @@ int control_step(struct control_call *c)
 /* ---- breakpoints ---- */
 
 /*
- * Parses "pkg.Class:12" or "pkg.Class.method(int)": its class into `class`, and a line or the
- * method's name and parameters.
+ * Parses "pkg.Class:12" or "pkg.Class.method(int)". Stores the class in `class`, and either the
+ * line or the method's name and parameters.
  */
 static bool split(const char *text, char *class, size_t size, uint32_t *ret_line,
                   const char **ret_method)
@@ -213,7 +213,7 @@ static bool split(const char *text, char *class, size_t size, uint32_t *ret_line
     return true;
 }
 
-/* Returns whether a method matches "name", which its parameters may follow. */
+/* Returns whether a method matches "name" or "name(parameters)". */
 static bool is_method(const struct method *m, const char *wanted)
 {
     size_t n = strcspn(wanted, "(");
@@ -222,7 +222,7 @@ static bool is_method(const struct method *m, const char *wanted)
                                             (struct str){m->descriptor, strlen(m->descriptor)}));
 }
 
-/* Returns the breakpoint at a location, or NULL. With the lock. */
+/* Returns the breakpoint at a location, or NULL. Requires the lock. */
 static struct breakpoint *breakpoint_at(jmethodID m, jlocation at)
 {
     for (int k = 0; k < BREAKPOINTS_MAX; k++)
@@ -231,7 +231,11 @@ static struct breakpoint *breakpoint_at(jmethodID m, jlocation at)
     return NULL;
 }
 
-/* Sets or clears breakpoints. Returns their number; one that was already set counts too. */
+/*
+ * Sets or clears the breakpoint at a location. Returns 1 if it was set, is set already, or was
+ * cleared; 0 if there was nothing to clear, if the table is full, or, with *ret_error set, if the
+ * VM refused.
+ */
 static int place_one(struct control_call *c, jclass class, jmethodID m, jlocation at, bool set,
                      jvmtiError *ret_error)
 {
@@ -261,13 +265,13 @@ static int place_one(struct control_call *c, jclass class, jmethodID m, jlocatio
     return 0;
 }
 
-/* What was found instead of a place for a breakpoint. */
+/* What a search for the place of a breakpoint found; it explains why none was set. */
 struct seen {
     unsigned classes;
-    bool abstract, native; /* a method that is meant has no code */
+    bool abstract, native; /* a method of the wanted name has no code */
     bool lines;            /* a method of the class has line numbers */
     struct buf others;     /* methods of the wanted name with other parameters */
-    char above[512];       /* class and method of CLASS.METHOD:LINE: the class of this name */
+    char above[512];       /* the class, if the user wrote CLASS.METHOD:LINE */
     bool above_loaded;
 };
 
@@ -276,7 +280,7 @@ static void seen_release(struct seen *seen)
     buf_release(&seen->others);
 }
 
-/* Handles all locations in one class. */
+/* Sets or clears breakpoints at all matching locations in one class. Returns their number. */
 static int place_in_class(struct control_call *c, jclass class, uint32_t line, const char *method,
                           bool set, struct seen *seen, jvmtiError *ret_error)
 {
@@ -352,7 +356,7 @@ static int place(struct control_call *c, bool set)
     if (!written)
         return -ENOMEM;
     const char *close = strrchr(text, ')');
-    /* it is not a descriptor, which has a result after its parentheses */
+    /* not a descriptor: nothing follows the parentheses */
     if (!close || !close[1 + strspn(close + 1, " ")])
         option_list_normalize(written, ':');
     if (!split(written, wanted, sizeof(wanted), &line, &method)) {

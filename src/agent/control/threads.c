@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suspend, resume, interrupt, stop, pop, return, set. */
+/* The verbs suspend, resume, interrupt, stop, pop, return and set. */
 #include "agent/control/control.h"
 
 #include "agent/vm/names.h"
@@ -50,8 +50,8 @@ int control_suspend(struct control_call *c)
         return -ESRCH;
     _cleanup_free_ char *name = shown_thread_name(c->i->jni, t);
     /*
-     * Callbacks of a step hold the lock. While we hold it, no thread is inside one of them, so none
-     * can be suspended while holding it.
+     * Callbacks of a step hold this lock. It is held here so that no thread is suspended inside
+     * such a callback.
      */
     control_lock();
     int r = control_error(c, c->operands[0], (*c->i->ti)->SuspendThread(c->i->ti, t));
@@ -114,8 +114,8 @@ int control_stop_thread(struct control_call *c)
     if (!t)
         return -ESRCH;
     /*
-     * Newer JDKs may no longer have ThreadDeath. An Error is thrown instead, whose stack trace the
-     * program prints.
+     * Newer JDKs may no longer have ThreadDeath. An Error is thrown instead; the program prints its
+     * stack trace.
      */
     const char *name = c->count > 1 ? c->operands[1] : "java.lang.ThreadDeath";
     if (c->count < 2 && !(*c->i->jni)->FindClass(c->i->jni, "java/lang/ThreadDeath")) {
@@ -269,8 +269,8 @@ int control_return(struct control_call *c)
 }
 
 /*
- * Finds the slot and signature of a local given by name, or by "#SLOT:TYPE" where the class has no
- * table of locals.
+ * Finds the slot and signature of a local variable, given by its name, or by "#SLOT:TYPE" if the
+ * class has no table of local variables.
  */
 static int find_local(struct control_call *c, jmethodID m, jlocation at, const char *name,
                       jint *ret_slot, char *signature, size_t size)

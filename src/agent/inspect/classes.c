@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* classes, class, statics, modules. */
+/* The questions classes, class, statics and modules. */
 #include "agent/inspect/inspect.h"
 #include "agent/vm/error_words.h"
 
@@ -73,7 +73,8 @@ int inspect_classes(struct inspection *i)
 }
 
 /*
- * Only static fields of initialized classes are read, because reading must not initialize a class.
+ * Writes the fields of a class. Values of static fields are read only from initialized classes,
+ * because reading must not initialize a class.
  */
 static void put_fields(struct inspection *i, jclass c, bool statics_alone)
 {
@@ -133,8 +134,8 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID m, jint size, const void
 }
 
 /*
- * Uses an environment of its own for each question, because while the event is enabled the VM
- * records debug information for each compilation.
+ * Fills `compiled`. It uses a separate environment for each question, because the VM records debug
+ * information for each compilation while the event is enabled.
  */
 static void find_compiled(void)
 {

@@ -11,7 +11,7 @@
 
 static int inspect_free(struct inspection *i);
 
-/* The command answers the question without a function itself, because it needs no agent for it. */
+/* The command itself answers a question without a function; it needs no agent for that. */
 static const struct question questions[] = {
     {"threads", inspect_threads},
     {"groups", inspect_groups},
@@ -35,7 +35,7 @@ static const struct question questions[] = {
 static jvmtiEnv *numbers;
 static jvmtiCapabilities capabilities;
 static atomic_uint_fast64_t collections;
-/* For number n: how many collections had run when it was assigned. */
+/* By number: how many collections had run when it was assigned. */
 static VEC(uint64_t) given;
 
 static void JNICALL on_collection(jvmtiEnv *ti)

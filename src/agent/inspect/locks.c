@@ -33,7 +33,10 @@ static jmethodID find_method(struct inspection *i, const char *class, const char
     return vm_clear_exception(i->jni) ? NULL : m;
 }
 
-/* ThreadMXBean and the methods of its results; NULL when this VM does not have them. */
+/*
+ * Returns the ThreadMXBean and finds the methods of its results. Returns NULL if this VM does not
+ * have them.
+ */
 static jobject thread_bean(struct inspection *i)
 {
     static const char info[] = "java/lang/management/ThreadInfo",
@@ -154,7 +157,7 @@ static void put_stack(struct inspection *i, jlong java_id)
         (*i->jni)->DeleteLocalRef(i->jni, thread);
 }
 
-/* The name of a platform thread, which deletes the local reference. */
+/* Writes the name of a platform thread, and deletes the local reference `name`. */
 static void put_thread_name(struct inspection *i, const char *key, jstring name, jlong java_id)
 {
     char number[48];
@@ -215,7 +218,8 @@ static void put_cycle(struct inspection *i, jobjectArray all, jsize n, jsize fir
 }
 
 /*
- * Deadlocks of monitors and ownable synchronizers, found by the VM, which ignores virtual threads.
+ * Writes the deadlocks of monitors and ownable synchronizers that the VM finds; it ignores virtual
+ * threads.
  */
 int inspect_deadlocks(struct inspection *i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vm: the VM's identity and capabilities. */
+/* The question vm: the VM's identity and capabilities. */
 #include "agent/inspect/inspect.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* instances, object: live objects and their contents. */
+/* The questions instances and object: live objects and their contents. */
 #include "agent/inspect/inspect.h"
 #include "agent/session/ending.h"
 #include "agent/vm/error_words.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads, groups, stack: states, locks held and waited for, frames with their locals. */
+/*
+ * The questions threads, groups and stack: states, locks held and waited for, frames with their
+ * local variables.
+ */
 #include "agent/inspect/inspect.h"
 #include "agent/vm/error_words.h"
 #include "agent/vm/names.h"
@@ -62,9 +65,7 @@ static void put_os_thread(struct inspection *i, jthread thread, jlong java_id)
     }
 }
 
-/*
- * The kernel's id of the thread that carries a virtual thread, if there is one and the id is known.
- */
+/* Writes the kernel id of the carrier of a virtual thread, if there is one and the id is known. */
 static void put_carrier(struct inspection *i, jthread t)
 {
     jfieldID f = vm_field(i->jni, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;");
@@ -306,7 +307,7 @@ static void put_locals(struct inspection *i, jthread t, jint depth, const jvmtiF
     jobject self = NULL;
     jint modifiers = ACC_STATIC;
     (*i->ti)->GetMethodModifiers(i->ti, f->method, &modifiers);
-    /* For a static method JDK 8 returns its first local variable. */
+    /* Not for static methods, because JDK 8 returns their first local variable. */
     if (!(modifiers & ACC_STATIC) &&
         (*i->ti)->GetLocalInstance(i->ti, t, depth, &self) == JVMTI_ERROR_NONE)
         inspect_put_object_key(i, "this", self);
@@ -373,8 +374,8 @@ int inspect_stack(struct inspection *i)
         json_key_i64(i->out, "depth", all);
         json_key_array(i->out, "frames");
         /*
-         * A thread that is not suspended moves on while it is read, so each frame is shown as the
-         * VM returns it at that moment.
+         * A thread that is not suspended continues to run while its frames are read, so each frame
+         * is shown as the VM returns it at that moment.
          */
         for (jint k = 0; k < n; k++)
             if (!inspect_is_agents_frame(i, &frames[k]))

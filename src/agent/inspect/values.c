@@ -158,7 +158,7 @@ static void put_text(struct inspection *i, jstring s)
     }
 }
 
-/* Returns the value in a box such as java.lang.Integer: its field "value". */
+/* Writes the field "value" of a box such as java.lang.Integer. */
 static void put_boxed(struct inspection *i, jobject o, jclass c, const char *signature)
 {
     jfieldID f = (*i->jni)->GetFieldID(i->jni, c, "value", signature);

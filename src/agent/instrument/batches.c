@@ -37,7 +37,7 @@ enum { SHARE = 200 };
 /* if a stop took longer, the VM was waiting for a processor, and pauses would not help */
 #define LONG_NS  (40 * NS_PER_MS)
 #define SLICE_NS (20 * NS_PER_MS)
-/* Total for all batches. The user waits for them, and so do other requests to the VM. */
+/* Limits of all pauses together. The user waits for them, and so do other requests to the VM. */
 #define PAUSES_OF_CLASS_NS (30 * NS_PER_MS)
 #define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
 
@@ -113,8 +113,8 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
 }
 
 /*
- * How often a class may be transformed before its constant pool is checked; how many more times
- * until the next check; and the limit of the pool.
+ * UNSEEN: how often a class may be transformed before its constant pool is checked. MORE: how many
+ * more times until the next check. POOL_MOST: the limit of the pool.
  */
 enum { UNSEEN = 4, MORE = 9, POOL_MOST = 60000 };
 

@@ -38,7 +38,7 @@ static bool glob(const char *p, size_t n, struct str class_name, struct str meth
     return c == 0 || c == '.' || c == '$';
 }
 
-/* Length of a pattern without the dot at the end of a package, as in "com.shop.". */
+/* Returns the length of a pattern without a dot at its end, as in "com.shop.". */
 static size_t without_dot(const char *p, size_t n)
 {
     return n && p[n - 1] == '.' ? n - 1 : n;
@@ -79,7 +79,7 @@ static bool starts_like(const char *p, size_t n, struct str class_name)
             return false;
     for (; i < n && p[i] != '*'; i++)
         if (p[i] == '.')
-            return false; /* pkg.Outer.Inner.* is not a method of pkg.Outer */
+            return false; /* pkg.Outer.Inner.* matches no method of pkg.Outer */
     return true;
 }
 
@@ -125,7 +125,7 @@ bool choice_is_excluded(struct str class_name)
         "jdk/internal/vm/*",   "jdk/internal/misc/Unsafe*", NULL,
     };
     /*
-     * The Unsafe that the probes use. From JDK 9 on they use the one above, and this one is an
+     * On JDK 8 the probes use this Unsafe. From JDK 9 on they use the one above, and this one is an
      * ordinary class.
      */
     static const char *const never_8[] = {"sun/misc/Unsafe*", NULL};
@@ -156,8 +156,8 @@ bool choice_thread_changes(struct str method)
 }
 
 /*
- * "name" stands for all methods of this name, "name(types" for those whose descriptor begins with
- * these types.
+ * Returns whether a list contains a method. "name" stands for all methods of this name,
+ * "name(types" for those whose descriptor begins with these types.
  */
 static bool is_among(const char *const *list, struct str method, struct str descriptor)
 {
@@ -238,7 +238,7 @@ static bool begins_with(struct str name, const char *prefix)
 }
 
 /*
- * A rank that says how likely it is that people leave out the package, or the outer class, of this
+ * Returns a rank: how likely it is that users leave out the package, or the outer class, of this
  * class.
  */
 static unsigned rank_of(struct str name)

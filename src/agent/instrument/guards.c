@@ -11,7 +11,7 @@
 
 /*
  * Where the first handler of a method begins. The key consists of the method and the length of its
- * code, which distinguishes code with probes from code without.
+ * code; the length distinguishes code with probes from code without.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map guards;

@@ -36,7 +36,9 @@ static char *include_patterns, *exclude_patterns;
 /* hash of a class's name -> the clients whose probes it contains, as bits */
 static struct map changed;
 static struct map refused; /* the same for those that the VM refused */
-/* what before_key returns -> 1: a client with `seldom` has ever changed a class of that name */
+/*
+ * keys of before_key for the classes that a client with `seldom` has ever changed; the values are 1
+ */
 static struct map changed_before;
 
 /* held by a thread while it removes probes */
@@ -199,7 +201,7 @@ static void forget_clients(uint64_t slots)
     pthread_mutex_unlock(&lock);
 }
 
-/* With restore_lock held. */
+/* Restores the classes of clients that have gone. Requires restore_lock. */
 static void restore(JNIEnv *jni)
 {
     uint64_t slots = to_restore;
@@ -225,8 +227,8 @@ bool instrument_restoring(void)
 }
 
 /*
- * Completes the restoring of classes at once: on the thread that is already doing it, or on this
- * one.
+ * Finishes restoring classes at once: the thread that is already doing it no longer pauses, or this
+ * thread does it.
  */
 static void restore_now(JNIEnv *jni)
 {
@@ -320,7 +322,7 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni)
     uint64_t slot = remove_client(c);
     if (!slot)
         return;
-    if (vm.dying) { /* in either case, probes may still run in frames that threads have not left */
+    if (vm.dying) { /* probes may still run in frames that threads have not left */
         forget_clients(slot);
         return;
     }

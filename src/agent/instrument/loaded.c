@@ -86,7 +86,7 @@ bool loaded_may_change(jclass class, struct str name)
     return modifiable && !generated_name_is_anonymous(name.data, name.len);
 }
 
-/* Returns whether a client is shown every class. */
+/* Returns whether a client has an on_class function, which is called for every class. */
 static bool calls_on_class(void)
 {
     for (int i = 0; i < CLIENTS_MAX; i++) {
@@ -132,8 +132,8 @@ static bool to_retransform(jclass class, const struct instrument_client *c, uint
 
 /*
  * Offers a new class to clients of loaded classes before any of its code has run. If the class has
- * not been linked, transforming it links it first; a transformation within that would use code that
- * is already changed, and change it again.
+ * not been linked, transforming it links it first; a transformation inside that one would start
+ * from code that is already changed, and change it again.
  */
 void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
 {
@@ -153,7 +153,7 @@ void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jc
     vm_clear_exception(jni);
 }
 
-/* Returns a probe class, which is never changed. */
+/* Returns a probe class, which the agent never changes, or NULL. */
 static jclass find_probe(const struct loaded_classes *all)
 {
     jclass found = NULL;

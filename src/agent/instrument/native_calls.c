@@ -205,7 +205,7 @@ static bool class_wanted(struct str class_name)
     return is;
 }
 
-/* The clients' numbers + 1 for a method; false when no client wants it. */
+/* Stores the clients' numbers + 1 for a method. Returns false if no client wants it. */
 static bool ask_clients(const struct native_method *m, int numbers[THUNK_CLIENTS])
 {
     bool any = false;
@@ -226,7 +226,7 @@ static struct row *row_of(jmethodID id)
     return r;
 }
 
-/* The thunk of a method that a client wants, NULL when there is none left. */
+/* Returns the thunk of a method that a client wants, or NULL if none is left. */
 static void *thunk_of(jmethodID id, const struct native_method *m, void *function,
                       const int numbers[THUNK_CLIENTS])
 {
@@ -236,7 +236,10 @@ static void *thunk_of(jmethodID id, const struct native_method *m, void *functio
     unsigned n = at ? (unsigned)*at : natives.n_rows;
     const char *descriptor = at ? NULL
                                 : arena_copy(&natives.arena, m->descriptor.data,
-                                             /* kept, because a thread may be inside */
+                                             /*
+                                              * never freed, because a thread may be inside the
+                                              * thunk
+                                              */
                                              m->descriptor.len);
     if (n < NATIVE_THUNKS &&
         (at || (descriptor && map_put(&natives.index, (uintptr_t)id, n) == 0))) {
@@ -260,7 +263,7 @@ static void *thunk_of(jmethodID id, const struct native_method *m, void *functio
     return thunk;
 }
 
-/* Takes the strings of JVM TI that describe a method. */
+/* A method, with the strings of JVM TI that describe it. */
 struct described {
     struct native_method m;
     char *name, *descriptor;
@@ -375,7 +378,10 @@ typedef jint(JNICALL *register_natives)(JNIEnv *, jclass, const JNINativeMethod 
 static register_natives real_register;
 static __thread bool registering_again;
 
-/* Handles what a class registers again. Only methods without a thunk are rebound. */
+/*
+ * Replaces RegisterNatives while a class registers its methods again. Only methods without a thunk
+ * are rebound.
+ */
 static jint JNICALL our_register(JNIEnv *jni, jclass c, const JNINativeMethod *methods, jint n)
 {
     char *signature;
@@ -555,8 +561,8 @@ void native_calls_off(const struct native_client *c, JNIEnv *jni)
     while (atomic_load(&natives.inside))
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     /*
-     * The event remains enabled while there are rows: methods that are bound meanwhile have to be
-     * restored by stop and used by another start.
+     * The event remains enabled while there are rows, because a stop has to restore methods that
+     * are bound meanwhile, and another start has to use them.
      */
     if (!any_client() && !natives.n_rows)
         vm_events_off(&events);

@@ -6,7 +6,9 @@
 
 #include <dlfcn.h>
 
-/* The JNI specification, "Resolving Native Method Names"; s is modified UTF-8. */
+/*
+ * Escapes a name as in the JNI specification, "Resolving Native Method Names"; s is modified UTF-8.
+ */
 static void mangle(struct buf *out, struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {

@@ -19,7 +19,10 @@ static struct {
     int bound, result;
 } call;
 
-/* Other natives that Thread and Unsafe register are already bound and remain so. */
+/*
+ * Replaces RegisterNatives. Other natives that Thread and Unsafe register are already bound and
+ * remain so.
+ */
 static jint JNICALL our_register(JNIEnv *jni, jclass class, const JNINativeMethod *methods, jint n)
 {
     if (!rebinding)

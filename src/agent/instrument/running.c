@@ -29,7 +29,7 @@ static bool is_chosen(const struct method *m)
                              (struct str){m->descriptor, strlen(m->descriptor)});
 }
 
-/* Methods of the program displace those of the JDK. */
+/* Adds a method to the named ones. Methods of the program displace those of the JDK. */
 static void add(struct running *r, const struct method *m)
 {
     bool jdk = instrument_is_jdk((struct str){m->class_name, strlen(m->class_name)});
@@ -66,7 +66,10 @@ static bool is_overloaded(const struct running *r, unsigned i)
     return false;
 }
 
-/* Where several methods have the same name, their parameters are written too, as in patterns. */
+/*
+ * Writes the names of methods. If several methods have the same name, their parameters are written
+ * too, as in patterns.
+ */
 static void put_names(const struct running *r, struct buf *names)
 {
     for (unsigned i = 0; i < r->n_named; i++) {

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-/* A limit, because the VM parses and verifies each class, which takes up to a millisecond. */
+/*
+ * The largest number of classes in a batch. The VM parses and verifies each class, which takes up
+ * to a millisecond.
+ */
 enum { AT_ONCE = 32 };
 
 /* What this thread is inspecting: classes in the order in which the VM will show them. */

@@ -239,9 +239,10 @@ static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
 }
 
 /*
- * JDK 8 also posts the hook for classes of Unsafe.defineAnonymousClass. The VM patches the
- * constants of such a class, and the name in it is not its real name, so it is left alone. Later
- * versions do not post the hook for these, nor for hidden classes.
+ * Returns whether the VM is creating a class of Unsafe.defineAnonymousClass, for which only JDK 8
+ * posts the hook. Such a class is left unchanged, because the VM patches its constants, and the
+ * name in it is not its real name. Later versions post the hook neither for these nor for hidden
+ * classes.
  */
 static bool is_being_made_anonymous(jvmtiEnv *ti)
 {
@@ -311,9 +312,9 @@ static void make_refused(struct worker *w, struct str data, jint *new_len, unsig
 }
 
 /*
- * While the VM prepares to show a class that is redefined, it may run Java code that loads other
- * classes (in JDK 17, to let the class's module read another one). It shows these as if they were
- * the class that is redefined.
+ * Returns whether the class has this name. When a class is redefined, the VM may first run Java
+ * code that loads other classes (in JDK 17, to let the class's module read another one), and it
+ * posts the hook for these as if they were the class that is redefined.
  */
 static bool is_named(jvmtiEnv *ti, jclass class, const char *name)
 {

@@ -15,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The ranges that the original HPROF uses, so that a number shows what it identifies. */
+/*
+ * The ranges of numbers that the original HPROF uses: a number shows what kind of thing it
+ * identifies.
+ */
 #define OBJECT_FIRST UINT64_C(0x50000000)
 #define FRAME_FIRST  UINT64_C(0x70000001)
 #define STRING_FIRST UINT64_C(0xa0000001)
@@ -113,7 +116,10 @@ static uint64_t string_id(struct dictionary *d, const char *s)
     return STRING_FIRST + (uint64_t)number;
 }
 
-/* java: a class, as opposed to a library; watched: as in reported_class. */
+/*
+ * Returns the serial number of a class, and writes its record when it is new. java: it is a class,
+ * not a library; watched: as in struct reported_class.
+ */
 static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id, bool java,
                              uint32_t watched)
 {
@@ -257,8 +263,8 @@ uint32_t dictionary_empty_trace(struct dictionary *d)
 }
 
 /*
- * The top frames that belong to one of our probes and the code that it called; the same rule as in
- * profile/frame_role.h.
+ * Returns how many of the top frames belong to a probe of ours and to the code that it called; the
+ * same rule as in profile/frame_role.h.
  */
 static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t n)
 {

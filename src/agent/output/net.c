@@ -25,7 +25,7 @@ struct net {
     /* NET_BUFFER bytes; [head, tail) modulo the size wait to be sent */
     uint8_t *ring;
     uint64_t head, tail;
-    bool over;    /* the connection has failed: nothing more is sent */
+    bool over;    /* the connection has failed, so nothing more is sent */
     bool closing; /* the sender ends when everything is sent */
     uint64_t lost;
     atomic_uint users;
@@ -42,7 +42,10 @@ static bool wait_writable(int fd, int ms)
     return r > 0;
 }
 
-/* Sends the ring's contents. The socket does not block, so closing is never delayed. */
+/*
+ * The sender thread: sends the ring's contents. The socket does not block, so the sender never
+ * delays closing.
+ */
 static void *send_all(void *context)
 {
     struct net *n = context;

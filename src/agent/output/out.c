@@ -76,8 +76,8 @@ static int write_net(void *context, const void *bytes, size_t len)
 {
     struct out *out = context;
     /*
-     * Bytes that a closed connection does not accept are counted by the connection. Writers
-     * continue, so that sections stay complete.
+     * The connection counts the bytes that are written after it has closed. Writers continue, so
+     * that sections stay complete.
      */
     net_write(out->net, bytes, len);
     out->written += len;

@@ -172,8 +172,9 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
     }
     struct jfr_writer *w = NULL;
     /*
-     * Another process may truncate the file. With -Xcheck:jni the VM would print on the program's
-     * output that a signal handler was replaced.
+     * Protects against another process that truncates the file. With -Xcheck:jni there is no
+     * protection, because the VM would print on the program's output that a signal handler was
+     * replaced.
      */
     if (!vm_flag("CheckJNICalls"))
         (void)!memory_guard_init();

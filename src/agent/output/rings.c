@@ -19,8 +19,8 @@ enum { KEPT = 2, RINGS_MAX = 256 };
 void ring_hold(int fd)
 {
     /*
-     * On a file system without locks, the ring looks like one whose VM has ended; it is then the
-     * newest of these.
+     * On a file system without locks, the ring looks as if its VM had ended; among such rings it is
+     * the newest.
      */
     (void)!flock(fd, LOCK_EX | LOCK_NB);
 }

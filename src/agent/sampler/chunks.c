@@ -19,7 +19,10 @@ struct asked {
     bool failed;
 };
 
-/* Clears a pending exception. The file knows no more of the agent than its header. */
+/*
+ * Clears a pending exception and returns whether there was one. This file uses nothing else of the
+ * agent, so it cannot call vm_clear_exception.
+ */
 static bool failed(JNIEnv *jni)
 {
     bool pending = (*jni)->ExceptionCheck(jni);

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { ROUND_SHARE = 50 }; /* a round may take at most this part of the time between rounds */
+enum { ROUND_SHARE = 50 }; /* a round takes at most 1/ROUND_SHARE of the time between rounds */
 
 /* What was last seen of a thread, by its index in the table of threads. */
 struct seen {
@@ -29,8 +29,8 @@ static struct {
 } jvmti;
 
 /*
- * CPU: returns the number of whole intervals that the thread has used and that no sample represents
- * yet.
+ * For CPU time: returns the number of whole intervals that the thread has used and that no sample
+ * represents yet.
  */
 static uint32_t due(struct seen *s, int64_t cpu)
 {
@@ -86,7 +86,7 @@ static void sample_thread(JNIEnv *jni, jthread thread, uint32_t rounds)
                              &s->mark);
 }
 
-/* rounds: the number of intervals since the last round. */
+/* Samples the threads. rounds: the number of intervals since the last round. */
 static void sample_round(JNIEnv *jni, uint32_t rounds)
 {
     jint n = 0;

@@ -13,7 +13,8 @@
 
 enum {
     RING_PAGES = 1, /* pages for samples, after the page with the ring's metadata */
-    FD_HIGH = 4096, /* low numbers are left to the program, because select() is limited to 1,024 */
+    /* lower numbers are left to the program, because select() is limited to 1,024 */
+    FD_HIGH = 4096,
 };
 
 static atomic_uint used; /* the number of open descriptors */

@@ -46,8 +46,8 @@ at_each_sample struct ring_record *ring_take(struct ring *r, uint64_t bytes, uin
         pad = to_end < bytes ? to_end : 0;
         uint64_t read = atomic_load_explicit(&r->read, memory_order_acquire);
         /*
-         * If others have taken the position and the reader has passed it, the comparison is
-         * meaningless; the exchange then fails.
+         * If other threads have taken the position and the reader has passed it, the result of this
+         * comparison is wrong, but the exchange below fails.
          */
         if (position >= read && position + pad + bytes - read > r->size)
             return NULL;

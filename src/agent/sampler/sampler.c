@@ -45,7 +45,7 @@ static struct {
     atomic_int inside; /* the number of handlers running */
     atomic_bool on;
     int signal;
-    _Atomic uint32_t one_of; /* ticks: is recorded */
+    _Atomic uint32_t one_of; /* one of this many ticks is recorded */
     _Atomic uint64_t calls, samples, truncated, lost, coalesced;
     struct pool pool;
     struct ring ring; /* samples whose stacks are walked later */
@@ -70,8 +70,8 @@ static struct buffer *buffer_at(uint32_t i)
 }
 
 /*
- * When samples are not kept, prefers the CPU's own buffer, which is in its caches; otherwise takes
- * the next one.
+ * Takes a free buffer. If samples are not kept, it prefers the CPU's own buffer, which is in its
+ * caches; otherwise it takes the next one.
  */
 static struct buffer *take_buffer(void)
 {
@@ -117,7 +117,7 @@ at_each_sample static int walk_interrupted(void *context, struct jfr_frame *fram
     return n < 0 ? n : n + (int)kernel;
 }
 
-/* The walk was asked for one frame more than the depth, to detect truncation. */
+/* Detects truncation: the walk was asked for one frame more than the depth. */
 static void settle_depth(struct sample *s)
 {
     if (s->n <= (int)sampler.options.depth)
@@ -136,8 +136,8 @@ static void count_sample(const struct sample *s)
 }
 
 /*
- * True when the signal interrupted a blocking system call: the kernel then returns EINTR from it or
- * goes back to its instruction to restart it (SA_RESTART).
+ * Returns whether the signal interrupted a blocking system call: the kernel then returns EINTR from
+ * the call, or goes back to its instruction to restart it (SA_RESTART).
  */
 static bool in_blocking_call(const void *ucontext)
 {
@@ -442,8 +442,8 @@ static int make_pool(const struct sampler_options *o)
 }
 
 /*
- * Makes room for the samples of all CPUs during a few rounds of sampler_drain, with stacks of a
- * common size.
+ * Allocates the ring. It has room for the samples that all CPUs take during a few rounds of
+ * sampler_drain, with stacks of a common size.
  */
 static int make_ring(const struct sampler_options *o)
 {
@@ -507,7 +507,7 @@ static int start_source(const struct sampler_options *o)
                                                .coalesced = &sampler.coalesced});
 }
 
-/* Tracers may be loaded at any time. */
+/* Looks for the thread-local variable of tracers, which may be loaded at any time. */
 static void find_contexts(void)
 {
     if (sampler.options.contexts && sampler.options.walk)

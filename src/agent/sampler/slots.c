@@ -32,7 +32,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slots_options options;
 static bool active; /* protected by lock */
 static _Atomic uint64_t uncovered;
-static uint64_t java_ns; /* of slots that are no longer there; protected by lock */
+static uint64_t java_ns; /* CPU time of slots that have been removed; protected by lock */
 
 static pthread_t visitor;
 static atomic_bool visitor_there, visitor_stop;
@@ -222,8 +222,8 @@ static uint64_t read_clock(const struct slot *s)
 }
 
 /*
- * Counts the intervals that no signal has reported. A thread that runs for a fraction of the
- * kernel's tick at a time would else lose a good part of an interval, in each thread.
+ * Counts the intervals that no signal has reported. Otherwise each thread that runs for a fraction
+ * of the kernel's tick at a time would lose a good part of an interval.
  */
 static void count_unsignalled(struct slot *s)
 {
@@ -259,8 +259,8 @@ static void disarm_timer(struct slot *s)
 }
 
 /*
- * Moves the timer's next tick to another point of its interval. Since the timer was created every
- * interval has had one tick.
+ * Moves the timer's next tick to another point of its interval. Every interval since the timer was
+ * created has had one tick.
  */
 static void move_tick(struct slot *s)
 {
@@ -277,8 +277,8 @@ static void move_tick(struct slot *s)
         next - (next - s->due_ns) % interval + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
     uint64_t ticks = atomic_load(&s->ticks);
     /*
-     * A tick that is due arrives with the kernel's next tick, and one that has arrived may not be
-     * handled yet. Setting the timer would cancel both.
+     * A tick that is due is delivered with the kernel's next tick, and one that has been delivered
+     * may not be handled yet. Setting the timer would cancel both.
      */
     bool under_way = (next - s->armed_ns + interval / 2) / interval != ticks - s->armed_ticks &&
                      s->skips++ < SKIPS_MAX;
@@ -422,9 +422,9 @@ static void thread_ended(struct thread *t, JNIEnv *jni)
 static const struct thread_listener listener = {thread_started, thread_ended};
 
 /*
- * If the kernel id of a thread is unknown, because the VM does not provide it, all threads of the
- * process are added. The first signal shows which ones are Java threads; what a thread uses that
- * gets none is not known to be Java's.
+ * Adds the Java threads. If the kernel id of one is unknown, because the VM does not provide it,
+ * all threads of the process are added. Their first signals show which ones are Java threads; a
+ * thread without a signal is never known to be one.
  */
 static void add_all_tasks(void)
 {

@@ -21,7 +21,7 @@ const char *const task_group_names[TASK_GROUPS] = {
 };
 
 enum {
-    KEPT_BYTES = 15, /* of a name, by the kernel */
+    KEPT_BYTES = 15, /* bytes of a name that the kernel keeps */
     NAME_BYTES = 64,
 };
 
@@ -76,7 +76,8 @@ static const struct {
 };
 
 /*
- * "Z" and "X" alone would match too much; the threads of ZGC are ZDriver, ZWorker, ZStat and so on.
+ * Returns whether a name has a prefix. After "Z" and "X" a capital letter must follow, because
+ * these alone would match too much; the threads of ZGC are ZDriver, ZWorker, ZStat and so on.
  */
 static bool has_prefix(const char *name, const char *prefix)
 {

@@ -4,8 +4,9 @@
  * first use in a thread allocates it. The variable is found without that, in one of two ways:
  * either it is at the same distance from the thread pointer in all threads (static TLS), or the
  * thread's vector of blocks (DTV) has an entry for the library, which is empty as long as the
- * thread has not used it (U. Drepper, "ELF Handling For Thread-Local Storage", section 3). Which
- * one it is, and that the vector looks as expected, is tried on a second thread.
+ * thread has not used it (U. Drepper, "ELF Handling For Thread-Local Storage", section 3). A second
+ * thread is used to find out which of the two applies, and to check that the vector looks as
+ * expected.
  */
 #include "agent/sampler/trace_context.h"
 
@@ -24,7 +25,7 @@
 
 enum { NOWHERE, AT_DISTANCE, IN_BLOCK };
 
-/* From the thread pointer to the address of the vector. */
+/* The distance from the thread pointer to the address of the vector. */
 #if defined(__x86_64__)
 enum { DTV_AT_GLIBC = 8, DTV_AT_MUSL = 8 };
 #else
@@ -65,7 +66,10 @@ static int find_pointer(void *library, const char *path, void *unused)
     return 1;
 }
 
-/* The library that was found may only depend on the one that has the variable. */
+/*
+ * Finds the library that has the variable; the library that was found by name may only depend on
+ * it.
+ */
 static int find_owner(struct dl_phdr_info *info, size_t size, void *context)
 {
     uintptr_t address = (uintptr_t)context, block = (uintptr_t)info->dlpi_tls_data;

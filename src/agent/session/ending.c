@@ -27,7 +27,7 @@ void JNICALL Java_java_lang_JvmscopeEnding_ending(JNIEnv *jni, jclass class, jbo
         session_vm_ending(jni);
 }
 
-/* Adds a hook in the last free slot. */
+/* Adds a hook in the last free slot. Returns 0, or -ENOTSUP if there is none. */
 static int add_hook(JNIEnv *jni, jobject hook)
 {
     int r = -ENOTSUP;

@@ -21,7 +21,7 @@ struct command {
     struct net *from;
 };
 
-/* DUMP TRACES: the stacks of all threads as TRACEs. */
+/* The command DUMP TRACES: writes the stacks of all threads as TRACE records. */
 static void dump_traces(struct session *s, JNIEnv *jni)
 {
     jvmtiStackInfo *infos = NULL;
@@ -43,7 +43,7 @@ static void dump_traces(struct session *s, JNIEnv *jni)
     vm_free(infos);
 }
 
-/* A new depth applies to all stacks walked from now on, and the settings are written again. */
+/* Sets the depth of all stacks that are walked from now on, and writes the settings again. */
 static void set_depth(struct session *s, uint16_t depth)
 {
     s->options.v[OPT_DEPTH].number = depth;
@@ -70,7 +70,10 @@ static void carry_out(struct session *s, JNIEnv *jni, void *context)
     out_flush(&s->out);
 }
 
-/* EXIT THE VM, in an orderly way: shutdown hooks run, and the sections of doe=y are written. */
+/*
+ * The command EXIT THE VM: ends the VM in an orderly way, so shutdown hooks run and the sections of
+ * doe=y are written.
+ */
 static void exit_vm(JNIEnv *jni)
 {
     jclass system = (*jni)->FindClass(jni, "java/lang/System");
@@ -80,7 +83,9 @@ static void exit_vm(JNIEnv *jni)
     vm_clear_exception(jni);
 }
 
-/* Returns false when no more commands are to be accepted from the front end. */
+/*
+ * Carries out a command. Returns false when no more commands are to be accepted from the front end.
+ */
 static bool obey(struct net *n, JNIEnv *jni, const struct hprof_request *r)
 {
     commands++;

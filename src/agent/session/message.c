@@ -198,8 +198,8 @@ static void end_progress(struct message *m)
 }
 
 /*
- * Writes the answer, its first byte last: until then the file looks as if the request were still in
- * progress. The answer is longer than what it replaces.
+ * Writes the answer. Its first byte is written last, because until then the file says that the
+ * request is still in progress. The answer is longer than what it replaces.
  */
 static void write_answer(int fd, const struct buf *out)
 {
@@ -213,7 +213,7 @@ static void write_answer(int fd, const struct buf *out)
         return;
     }
     snprintf(line, sizeof(line), failed, -r);
-    (void)!pwrite(fd, line, strlen(line), 0); /* the room that there is */
+    (void)!pwrite(fd, line, strlen(line), 0); /* as much as there is room for */
 }
 
 static void answer(const struct message *m, const struct buf *more, const struct buf *why)
@@ -257,7 +257,7 @@ static void carry_out(struct message *m, JNIEnv *jni)
     end_progress(m);
     if (m->reply[0])
         answer(m, &more, &why);
-    /* The recording has ended, and its output is closed. */
+    /* Only now: the recording has ended, and its output is closed. */
     if (verb && verb->carry_out == work_stop)
         instrument_restore(jni);
     buf_release(&more);
@@ -287,8 +287,9 @@ static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)
 }
 
 /*
- * Starts a thread that carries out a message, and waits briefly for it. Returns the result, 0 when
- * the thread is still working, or -ENOMEM when no thread could be started and nothing was done.
+ * Starts a thread that carries out a message, and waits briefly for it. Returns the message's
+ * result, 0 if the thread is still working, or -ENOMEM if no thread could be started, in which case
+ * nothing was done.
  */
 static int carry_out_apart(struct message *m, JNIEnv *jni)
 {

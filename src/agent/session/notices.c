@@ -28,7 +28,7 @@ static bool report_to_command(struct session *s, struct buf *line)
     return outcome >= 0;
 }
 
-/* Reports to the command or, if there is none, whoever reads standard error. */
+/* Reports to the command, or on standard error if there is none. */
 static void report_aloud(struct session *s, struct buf *line)
 {
     bool print = !report_to_command(s, line);

@@ -74,8 +74,9 @@ static void name_options(const struct session *s, const struct capture *row, str
 }
 
 /*
- * Refuses a row that changes classes in a VM that makes an archive of its classes. An agent that is
- * there from the start asks when the rows start, because the VM would not start otherwise.
+ * Refuses a row that changes classes in a VM that makes an archive of its classes. An agent that
+ * was loaded at start-up checks this when the rows start, because a refusal earlier would keep the
+ * VM from starting.
  */
 static int check_archive(const struct session *s, const struct capture *row, struct buf *why)
 {
@@ -140,7 +141,7 @@ static int ask_capabilities(struct session *s, const struct capture *row, struct
     return r;
 }
 
-/* Names are read from source files and lines, whatever is captured. */
+/* Requests the capabilities for source files and line numbers, which every capture needs. */
 static int ask_basics(struct buf *why)
 {
     jvmtiCapabilities basics = {.can_get_source_file_name = 1, .can_get_line_numbers = 1}, missing;
@@ -177,7 +178,7 @@ static int start_row(struct session *s, JNIEnv *jni, int i, struct buf *why)
     return r == 0 && fault_here() ? -EIO : r;
 }
 
-/* A row failed without a sentence that says why. */
+/* Writes that a row failed, if the row itself has not said why. */
 static void say_failed(const struct session *s, const struct capture *row, int error,
                        struct buf *why)
 {
@@ -209,7 +210,7 @@ int rows_load(struct session *s, struct buf *why)
     int r = ask_basics(why);
     if (r < 0)
         return r;
-    /* No event can come before the VM runs. */
+    /* No event can be written before the VM runs, so the types of all rows are written together. */
     bool together = s->out.jfr && !vm.live;
     if (together)
         jfr_hold_types(s->out.jfr);
@@ -219,9 +220,9 @@ int rows_load(struct session *s, struct buf *why)
 }
 
 /*
- * Begins the rows that have started. Rows that only count come last, because counts have no times
- * by which the reader could tell what happened before the span. Clearing their counts takes a
- * while, and the span begins before that, so they count nothing that happened earlier.
+ * Begins the rows that have started. Rows that only count come last: counts have no times, so a
+ * reader cannot exclude what happened before the span. The span begins before their counts are
+ * cleared, which takes a while, so they contain nothing that happened before it.
  */
 static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
 {

@@ -36,8 +36,8 @@ struct session *session_now;
 pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * Describes the thread that holds the lock for long, and its output, to those that must not wait
- * for it: a start or an end may change classes for a minute.
+ * What the holder of the lock is doing, and which file it writes, for threads that must not wait: a
+ * start or an end may change classes for a minute.
  */
 static struct {
     pthread_mutex_t lock;
@@ -45,10 +45,7 @@ static struct {
     char path[PATH_MAX];
 } occupied = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/*
- * Says what holds the lock for long and which file it writes, for those that must not wait for it.
- * state: as in options/control.h; NULL: nothing.
- */
+/* Sets `occupied`; a path of NULL leaves the path unchanged. */
 static void occupy(const char *state, const char *path)
 {
     pthread_mutex_lock(&occupied.lock);
@@ -58,7 +55,7 @@ static void occupy(const char *state, const char *path)
     pthread_mutex_unlock(&occupied.lock);
 }
 
-/* Takes the lock; false when its holder is occupied. */
+/* Takes the lock. Returns false if its holder is occupied. */
 static bool lock_unless_occupied(void)
 {
     for (;;) {
@@ -114,7 +111,7 @@ static void free_session(struct session *s)
 static struct {
     char path[PATH_MAX], why[600];
     int error;
-    bool unreported; /* its duration has ended it, and the result has not been reported yet */
+    bool unreported; /* the session ended by itself, and its result has not been reported yet */
 } last;
 
 /* Closes the output and reports the result. */
@@ -159,7 +156,7 @@ static int finish(struct session *s, JNIEnv *jni)
     return r;
 }
 
-/* Starting and ending may hold the lock for seconds; urgent work must not wait for it. */
+/* Does urgent work. It does not wait for the lock: starting and ending may hold it for seconds. */
 static void drain_now(JNIEnv *jni)
 {
     struct session *s = session_now;
@@ -203,7 +200,7 @@ void session_time_is_over(struct session *s, JNIEnv *jni)
     occupy(NULL, NULL);
 }
 
-/* Installs a hook in which rows run a collection before the VM ends. Without it there is none. */
+/* Installs a hook in which rows run a collection before the VM ends. It may fail silently. */
 static void watch_end(struct session *s, JNIEnv *jni)
 {
     bool needed = false;
@@ -388,7 +385,7 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
  */
 static bool lock_at_end(void)
 {
-    static bool in_vain; /* it does not wait a second time */
+    static bool in_vain; /* a wait has failed; do not wait again */
     uint64_t end = now_ns() + END_MS * NS_PER_MS;
     bool locked = pthread_mutex_trylock(&session_lock) == 0;
     atomic_store(&session_end_waits, !locked);
@@ -420,7 +417,7 @@ void session_vm_ending(JNIEnv *jni)
 
 void session_vm_death(JNIEnv *jni)
 {
-    session_shut_overloaded(); /* threads of the program run on, and may call what is traced */
+    session_shut_overloaded(); /* threads of the program continue, and may call what is traced */
     ending_stop_collections(false);
     batches_end();
     if (!lock_at_end()) {

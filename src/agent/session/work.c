@@ -58,7 +58,7 @@ void session_drain(struct session *s, JNIEnv *jni)
         session_drain_rows(s, jni);
 }
 
-/* Writes the current state into a ring's new chunk. */
+/* Writes the rows' current state into a ring's new chunk. */
 static void restate_rows(struct session *s, JNIEnv *jni)
 {
     uint64_t chunks = jfr_writer_chunks(s->out.jfr);
@@ -135,7 +135,10 @@ static void write_counted(struct session *s, int i, uint64_t ns)
     jfr_commit(&e);
 }
 
-/* Writes which rows recorded before the recording began, because they change classes one by one. */
+/*
+ * Writes for how long rows had already recorded when the recording began: they change classes one
+ * by one.
+ */
 static void write_early(struct session *s)
 {
     for (int i = 0; i < captures_count; i++) {
@@ -162,10 +165,7 @@ static bool changes_classes(const struct session *s)
     return changes;
 }
 
-/*
- * The time at which a recording was closed early, before its last figures were written; 0: it was
- * not.
- */
+/* When a recording was closed early, before its last figures were written; 0 if it was not. */
 static _Atomic uint64_t shut_ns;
 
 static void shut_rows(void)
@@ -197,8 +197,9 @@ void session_watch_time(const struct session *s)
 }
 
 /*
- * All counts have been written, and changing classes back is not part of the recording. Rows that
- * record events with times stop at the same moment, so that their events cover the whole span.
+ * Ends the span when all counts have been written, because changing classes back is not part of the
+ * recording. Rows that record events with times stop at the same moment, so that their events cover
+ * the whole span.
  */
 static void end_span(struct session *s)
 {
@@ -245,7 +246,7 @@ void session_save_rows(struct session *s, JNIEnv *jni)
     s->save_due_ns = now + MAX(wait, events * SAVE_EVENT_NS);
 }
 
-/* The recording ends without the last part of row i, which cannot be obtained. */
+/* Reports that the recording lacks the last part of row i, which cannot be obtained. */
 static void leave_out(struct session *s, int i)
 {
     uint64_t since = MAX(s->row_saved_ns[i], s->started_ns);

@@ -23,7 +23,7 @@ enum {
 /* used with the session's lock; signals that the worker must check worker_stop */
 static pthread_cond_t worker_due;
 static bool worker_exists, worker_stop;
-static atomic_bool vm_ends, worker_left; /* it leaves without the lock once the VM ends */
+static atomic_bool vm_ends, worker_left; /* the worker leaves without the lock once the VM ends */
 static atomic_bool drain_soon;           /* the worker's next round is due at once */
 static atomic_bool rests, needs_rounds;
 static atomic_uint rounds_of = 1;
@@ -58,8 +58,8 @@ unsigned session_rounds_of(void)
 }
 
 /*
- * Returns whether a recording that is always on may leave out rounds: a program that uses no CPU
- * time leaves nothing to be found.
+ * Returns whether a recording that is always on may leave out rounds, because a program that uses
+ * no CPU time produces nothing to record.
  */
 static bool is_idle(const struct session *s)
 {

@@ -12,7 +12,7 @@ struct agct_frame {
 
 struct agct_trace {
     JNIEnv *env;
-    jint n; /* the number of frames, or minus the failure */
+    jint n; /* the number of frames, or a negative code of failure */
     struct agct_frame *frames;
 };
 

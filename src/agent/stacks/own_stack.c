@@ -23,12 +23,12 @@ struct pair {
 static struct {
     bool walks, checks;
     struct pair pairs[1 << LINES_LOG2][PAIRS] __attribute__((aligned(64)));
-    _Atomic uint8_t passes[PASSES]; /* by thread: number of stacks not to walk */
+    _Atomic uint8_t passes[PASSES]; /* by thread: how many of its next stacks are not walked */
     /* id of Continuation.enterSpecial, below which are the carrier's frames; 0: not seen yet */
     _Atomic uint64_t enter;
     _Atomic uint64_t walked, learnt, unlike, lost[WALK_STATUSES];
     _Atomic uint32_t known, mistaken;     /* stacks=check: stacks that were recognized */
-    _Atomic uint32_t compared, different; /* stacks that were walked, and the times of both ways: */
+    _Atomic uint32_t compared, different; /* stacks that were walked in both ways */
     uint32_t walk_ns[COSTS_MAX], ask_ns[COSTS_MAX];
 } own;
 
@@ -129,8 +129,8 @@ static bool same_frames(JNIEnv *jni, const struct walk_frame *walked, int n,
 }
 
 /*
- * Gets a stack with unknown methods from GetStackTrace. Both ways return the same frames, so the
- * jmethodIDs of these methods are known afterwards.
+ * Gets a stack with unknown methods from GetStackTrace as well as from the walker. Both return the
+ * same frames, which shows the jmethodIDs of these methods.
  */
 static jint learn(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
@@ -146,8 +146,8 @@ static jint learn(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 }
 
 /*
- * Replaces the walker's frames by those of GetStackTrace, down to the end of a virtual thread's
- * stack. -1: the jmethodID of a frame is unknown.
+ * Converts the walker's frames to those of GetStackTrace, down to the end of a virtual thread's
+ * stack. Returns their number, or -1 if the jmethodID of a frame is unknown.
  */
 static jint translate(jvmtiFrameInfo *frames, jint n)
 {

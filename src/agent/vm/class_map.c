@@ -7,7 +7,7 @@ static uint32_t hash_of(jclass c)
     return (*vm.ti)->GetObjectHashCode(vm.ti, c, &hash) == JVMTI_ERROR_NONE ? (uint32_t)hash : 0;
 }
 
-/* Requires the lock. */
+/* Returns the entry of a class, or NULL. Requires the lock. */
 static const struct known_class *find(const struct class_map *m, JNIEnv *jni, jclass c,
                                       uint32_t hash)
 {

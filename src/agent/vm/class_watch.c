@@ -42,7 +42,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
     jvmtiEnv *ti;
-    VEC(struct watched) classes; /* by serial - 1 */
+    VEC(struct watched) classes; /* in the order of their serials, which begin with 1 */
     VEC(struct named) names;
     struct map by_name;    /* hash -> index of names */
     struct map by_address; /* -> serial; of classes that are loaded */
@@ -122,7 +122,7 @@ static void open_mirror(JNIEnv *jni)
     mirror.offset = mirror.unsafe ? find_offset(jni) : 0;
 }
 
-/* The next serial number, for a class of this name; 0: out of memory. */
+/* Returns a new serial number for a class of this name, or 0 if memory is exhausted. */
 static uint32_t add(uint64_t name, uint64_t address)
 {
     uint32_t serial = 0;
@@ -136,8 +136,8 @@ static uint32_t add(uint64_t name, uint64_t address)
         n->loaded++;
         n->latest = serial;
         /*
-         * The structure may be at the address of one whose class was unloaded without a report by
-         * the VM so far.
+         * A class that was at this address may have been unloaded without a report by the VM so
+         * far.
          */
         if (address && map_put(&watch.by_address, address, serial) < 0)
             watch.classes.data[serial - 1].address = 0;
@@ -153,8 +153,8 @@ static uint32_t give_tag(jvmtiEnv *ti, jclass c, uint64_t address)
         return 0;
     size_t len = strlen(signature);
     /*
-     * "Ljava/lang/String;" or, for hidden classes, "Lp/C.0x1234;". An array class lives as long as
-     * that of its elements.
+     * The signature is "Ljava/lang/String;" or, for hidden classes, "Lp/C.0x1234;". An array class
+     * gets no serial number, because it lives as long as the class of its elements.
      */
     uint32_t serial =
         signature[0] == 'L' && len > 2 ? add(name_hash(signature + 1, len - 2), address) : 0;
@@ -184,7 +184,7 @@ static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass
     class_watch_serial(jni, c);
 }
 
-/* Possibly called during a collection: does not call the VM. */
+/* May run during a collection, so it does not call the VM. */
 static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
 {
     pthread_mutex_lock(&lock);

@@ -11,7 +11,7 @@
 
 enum { PROLOGUE_USED = 8, USED_MAX = 16 << 20 };
 
-/* The symbol with the address of the VM's counters. */
+/* Finds the symbol that has the address of the VM's counters. */
 static int match(void *context, const struct table_entry *e)
 {
     bool is = e->kind == TABLE_STATIC && strcmp(e->type, "PerfMemory") == 0 &&
@@ -21,7 +21,9 @@ static int match(void *context, const struct table_entry *e)
     return is;
 }
 
-/* The counters and how many bytes are used now; more are added while the VM runs. */
+/*
+ * Returns the counters and how many bytes of them are in use now; the VM adds more while it runs.
+ */
 static const uint8_t *all(size_t *ret_len)
 {
     static uint64_t at;

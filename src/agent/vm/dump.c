@@ -42,7 +42,10 @@ static jobject new_array(JNIEnv *jni, unsigned type, jsize n, jclass object)
     }
 }
 
-/* The header is the size of an empty array minus the elements that still fit into its padding. */
+/*
+ * Returns the size of an array's header: that of an empty array minus the elements that fit into
+ * its padding.
+ */
 static uint32_t header_of(JNIEnv *jni, unsigned type, uint32_t element, jclass object)
 {
     jlong empty = vm_size_of_new(jni, new_array(jni, type, 0, object));
@@ -98,9 +101,7 @@ int vm_dump_prepare(JNIEnv *jni)
     return function ? 0 : -ENOTSUP;
 }
 
-/*
- * Reads the system's error from the text of an exception, which is the only place that contains it.
- */
+/* Returns the system's error as a negative errno. Only the text of the exception contains it. */
 static int reason_of(JNIEnv *jni, jthrowable thrown)
 {
     static const int errors[] = {ENOSPC, EDQUOT, EFBIG,   EACCES, EPERM,
@@ -125,8 +126,8 @@ static int reason_of(JNIEnv *jni, jthrowable thrown)
 }
 
 /*
- * Whether the dumper does not collect by itself: up to JDK 17 this is so with collectors that do
- * not stop the world.
+ * True if the dumper does not run a collection by itself. Up to JDK 17 it does not with collectors
+ * that do not stop the world.
  */
 static bool collect_first;
 

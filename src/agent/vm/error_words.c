@@ -2,8 +2,8 @@
 #include "agent/vm/error_words.h"
 
 /*
- * Numbers, because the headers of JDK 8 lack the last error of a redefinition, and those before JDK
- * 19 what virtual threads cannot do.
+ * The errors are numbers, because the headers of JDK 8 lack the last error of a redefinition, and
+ * headers before JDK 19 lack the errors about virtual threads.
  */
 static const struct {
     int error;

@@ -47,7 +47,9 @@ static int each_output(JNIEnv *jni, int (*f)(JNIEnv *jni, const struct log_outpu
     return r;
 }
 
-/* What the user has requested is logged, and it is more than the lines that nobody has asked for.
+/*
+ * Turns the tag off for one output. Leaves the output alone if the user has selected the tag or
+ * requested more than warnings.
  */
 static int make_quiet(JNIEnv *jni, const struct log_output *o)
 {

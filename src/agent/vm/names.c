@@ -30,11 +30,11 @@ enum { ROUNDS_KEPT = 2 };
 struct known {
     struct method method;
     uint64_t used;      /* the round in which it was last asked for */
-    struct known *next; /* of those that are dropped */
-    bool stays, found;  /* found: it could be resolved */
+    struct known *next; /* in the list of dropped methods */
+    bool stays, found;  /* found: the method could be resolved */
 };
 
-static __thread struct arena arena; /* of the method that the thread is learning */
+static __thread struct arena arena; /* holds the method that this thread is reading from the VM */
 /*
  * Protects everything below. It is not held during calls of the VM, in which a thread can be
  * suspended for as long as a debugger wants.
@@ -50,7 +50,7 @@ static const char *keep(const char *s)
     return s ? arena_copy(&arena, s, strlen(s)) : NULL;
 }
 
-/* The name as outputs show it (base/generated_name.h). */
+/* Returns the name as outputs show it (base/generated_name.h). */
 static const char *keep_class_name(const char *name, size_t len,
                                    const struct generated_target *made)
 {
@@ -90,7 +90,7 @@ static void learn_lines(struct method *m, jmethodID id)
     m->n_lines = (size_t)n;
 }
 
-/* Under the lock. */
+/* Returns the serial of a class that class_watch.h does not know. Requires the lock. */
 static uint32_t unwatched_serial(uint64_t key)
 {
     uint64_t *serial = map_at(&classes, key, UNWATCHED_CLASS_FIRST + classes.len, NULL);
@@ -158,7 +158,7 @@ static bool learn_class(JNIEnv *jni, struct method *m, jclass class)
     return m->class_name != NULL;
 }
 
-/* From JVM TI. Not under the lock. */
+/* Reads a method from JVM TI. The lock must not be held. */
 static struct method *learn(JNIEnv *jni, jmethodID id)
 {
     struct method *m = arena_zalloc(&arena, sizeof(*m));
@@ -183,9 +183,9 @@ static struct method *learn(JNIEnv *jni, jmethodID id)
 }
 
 /*
- * A method found by our own walker, whose names are read from the VM's structures without creating
- * a jmethodID. If its class was unloaded before the names were requested, the method is counted and
- * gets a name that says so. Under the lock; does not call the VM.
+ * Describes a method found by our own walker. Its names are read from the VM's structures without
+ * creating a jmethodID. If its class was unloaded before that, the method is counted and gets a
+ * name that says so. Requires the lock; does not call the VM.
  */
 static struct method *learn_walked(uint64_t id)
 {
@@ -225,7 +225,10 @@ static struct method *learn_walked(uint64_t id)
     return m->class_name && m->name && m->descriptor ? m : NULL;
 }
 
-/* A function of a library, or code that the VM generated. Under the lock; does not call the VM. */
+/*
+ * Describes a function of a library, or code that the VM generated. Requires the lock; does not
+ * call the VM.
+ */
 static struct method *learn_code(uint64_t id)
 {
     struct method *m = arena_zalloc(&arena, sizeof(*m));
@@ -265,7 +268,10 @@ static size_t size_of(const struct method *m)
            size_of_text(m->name) + size_of_text(m->descriptor) + size_of_text(m->source);
 }
 
-/* A copy in one piece of memory; m NULL: it could not be resolved. NULL: out of memory. */
+/*
+ * Copies a method into one block of memory, which the caller owns. m is NULL if the method could
+ * not be resolved. Returns NULL if memory is exhausted.
+ */
 static struct known *settle(const struct method *m)
 {
     struct known *k = calloc(1, m ? size_of(m) : sizeof(*k));
@@ -307,7 +313,7 @@ static struct known *enter(uint64_t id, const struct method *m)
  */
 static struct {
     atomic_uint phase, holds[2];
-    struct known *dropped[2]; /* in a phase */
+    struct known *dropped[2]; /* by the phase in which they were dropped */
 } limbo;
 
 unsigned names_hold(void)
@@ -370,7 +376,8 @@ void names_drop(void)
         limbo.dropped[phase] = k;
     }
     if (gone.len)
-        map_clear(&classes); /* their serials are those of HPROF's outputs, which drop nothing */
+        /* only HPROF's outputs use these serials, and then nothing is dropped */
+        map_clear(&classes);
     pthread_mutex_unlock(&lock);
     vec_release(&gone);
 }
@@ -398,7 +405,7 @@ const struct method *names_method(JNIEnv *jni, jmethodID method)
         pthread_mutex_unlock(&lock);
         const struct method *m = learn(jni, method);
         pthread_mutex_lock(&lock);
-        /* Another thread may have learnt it meanwhile. */
+        /* Another thread may have added the method meanwhile. */
         k = find_known(id);
         if (!k)
             k = enter_learnt(id, m);

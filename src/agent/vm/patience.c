@@ -8,8 +8,8 @@
 static __thread const pthread_mutex_t *refused; /* the last lock that was not acquired */
 
 /*
- * A machine that is busy lets a holder wait for a processor for longer than that, and this thread
- * too: what one attempt takes counts for a few milliseconds at most.
+ * Each attempt counts for at most most_ns: on a busy machine the holder of the lock, and this
+ * thread as well, may wait longer than PATIENCE_NS for a processor.
  */
 bool patience_lock(pthread_mutex_t *lock)
 {
@@ -32,8 +32,8 @@ bool patience_lock(pthread_mutex_t *lock)
 }
 
 /*
- * Waits in the kernel. On a busy machine, repeated attempts could fail for a long time, and the
- * caller cannot make up later for what it gives up.
+ * Waits in the kernel, because on a busy machine repeated attempts could fail for a long time, and
+ * the caller loses data for good if it gives up.
  */
 bool patience_reachable(pthread_mutex_t *lock)
 {

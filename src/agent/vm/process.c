@@ -47,7 +47,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return false;
 }
 
-/* The options on the command line before the main class or jar. */
+/* Appends the options that are before the main class or jar on a command line. */
 static void append_options(struct buf *to, const char *at, const char *end)
 {
     static const char *const class_path[] = {"-cp", "-classpath", "--class-path", NULL};

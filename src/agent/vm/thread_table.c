@@ -63,13 +63,16 @@ struct thread *threads_next(struct thread *after)
     return NULL;
 }
 
-/* Where the entry of an environment was found last, by its hash: a search takes long. */
+/*
+ * By the hash of an environment: the index where its entry was last found. It avoids a search of
+ * the table.
+ */
 enum { PLACES_LOG2 = 15 };
 
 static _Atomic uint32_t places[1 << PLACES_LOG2];
 /*
- * The same by the number that Java gave a thread and by the serial: thousands may be looked up one
- * after the other.
+ * The same by the number that Java gave a thread, and by serial, because thousands of threads may
+ * be looked up in a row.
  */
 static _Atomic uint32_t id_places[1 << PLACES_LOG2], serial_places[1 << PLACES_LOG2];
 
@@ -116,7 +119,7 @@ static void put_tid(struct thread *t, pid_t tid)
         atomic_fetch_or(&java_tids[tid / 64], UINT64_C(1) << tid % 64);
 }
 
-/* The calling thread belongs to the entry: stores its kernel id. */
+/* Stores the kernel id of the calling thread, to which the entry belongs. */
 static void note_tid(struct thread *t)
 {
     put_tid(t, (pid_t)syscall(SYS_gettid));
@@ -133,7 +136,10 @@ void threads_forget_tid(pid_t tid)
         atomic_fetch_and(&java_tids[tid / 64], ~(UINT64_C(1) << tid % 64));
 }
 
-/* The entry of an environment, which is created if necessary. Under the lock. */
+/*
+ * Returns the entry of an environment, created if necessary, or NULL if the table is full. Requires
+ * the lock.
+ */
 static struct thread *enter_thread(JNIEnv *env, bool *ret_new)
 {
     struct thread *t = threads_by_env(env);
@@ -245,7 +251,7 @@ int threads_own(JNIEnv *jni, jthread thread)
     return r;
 }
 
-/* Returns whether a thread is one of those; removes it from the list. */
+/* Returns whether a thread is in `starting`, and removes it from there. */
 static bool take_starting(JNIEnv *jni, jthread thread)
 {
     bool is = false;
@@ -324,8 +330,8 @@ struct thread *threads_self(JNIEnv *jni)
     }
     jthread self = NULL;
     /*
-     * A thread that attaches itself has no Thread object while the VM creates that, and may be
-     * sampled then.
+     * A thread that attaches itself has no Thread object until the VM has created it, and may be
+     * sampled before that.
      */
     if ((*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE || !self)
         return NULL;
@@ -387,7 +393,7 @@ void threads_add_existing(JNIEnv *jni)
         if (at)
             t = enter_thread((JNIEnv *)(at + distance), &is_new);
         pthread_mutex_unlock(&lock);
-        /* In ThreadStart before the live phase the name could not be read. */
+        /* A ThreadStart before the live phase could not read the name. */
         if (t && (is_new || !t->name))
             describe(t, jni, threads[i]);
         if (t && !t->java_id && tid_field)

@@ -48,7 +48,7 @@ bool thread_is_virtual(JNIEnv *jni, jthread thread)
     return f(jni, thread);
 }
 
-/* The elements of a container's stream of threads or containers; NULL on failure. */
+/* Returns the elements of a container's stream of threads or containers, or NULL on failure. */
 static jobjectArray array_of(struct listing *l, jobject container, jmethodID stream_of)
 {
     JNIEnv *jni = l->jni;

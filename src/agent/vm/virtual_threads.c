@@ -29,7 +29,7 @@ static struct {
     char name[3 * NAME_CHARS + 1];
 } names[NAMES];
 
-/* The calling carrier. The last result is cached, since mounts are short. */
+/* Returns the entry of the calling carrier. The last result is cached, because mounts are short. */
 static struct thread *carrier(JNIEnv *jni)
 {
     static __thread struct thread *last;

@@ -180,8 +180,8 @@ static const struct vm_callbacks trampolines = {
 };
 
 /*
- * The callback of an event in a table; both structures are arrays of pointers in the order of event
- * numbers.
+ * Returns whether a table has a callback for an event. Both structures are arrays of pointers in
+ * the order of event numbers.
  */
 static bool table_has(const struct vm_callbacks *table, int event)
 {
