@@ -20,10 +20,11 @@ int holds_reserve(struct holds *h, const struct timeline *t, bool links)
 void holds_filled(struct holds *h, size_t slots)
 {
     h->n_slots = slots;
+    if (!h->links)
+        return; /* they are used again and again */
     prefault_filled(&h->slot_memory, slots * sizeof(*h->slots));
     prefault_filled(&h->side_memory, slots * sizeof(*h->side));
-    if (h->links)
-        prefault_filled(&h->link_memory, slots * sizeof(*h->links));
+    prefault_filled(&h->link_memory, slots * sizeof(*h->links));
 }
 
 void holds_complete(struct holds *h)
@@ -31,6 +32,12 @@ void holds_complete(struct holds *h)
     prefault_end(&h->slot_memory);
     prefault_end(&h->side_memory);
     prefault_end(&h->link_memory);
+    if (h->links)
+        return;
+    prefault_release(&h->slot_memory);
+    prefault_release(&h->side_memory);
+    h->slots = NULL;
+    h->side = NULL;
 }
 
 void holds_release(struct holds *h)
@@ -38,10 +45,126 @@ void holds_release(struct holds *h)
     prefault_release(&h->slot_memory);
     prefault_release(&h->side_memory);
     prefault_release(&h->link_memory);
+    arena_release(&h->memory);
     map_release(&h->long_wakes);
+    map_release(&h->medians);
     free(h->of_object);
     free(h->first);
     free(h->chunk_first);
+    free(h->packed);
     free(h->chunks);
     *h = (struct holds){0};
+}
+
+/* While holds are collected, an end may lie before the start: twice the distance, plus 1 then. */
+static uint64_t length_code(const struct tl_hold *h)
+{
+    uint64_t start = h->start, end = h->end;
+    return end >= start ? (end - start) << 1 : (start - end) << 1 | 1;
+}
+
+static uint64_t end_of(uint64_t start, uint64_t code)
+{
+    return code & 1 ? start - (code >> 1) : start + (code >> 1);
+}
+
+const uint8_t *holds_pack(struct holds *h, size_t chunk, size_t n)
+{
+    const struct tl_hold *holds = &h->slots[chunk << HOLD_CHUNK_BITS];
+    const struct hold_side *side = &h->side[chunk << HOLD_CHUNK_BITS];
+    struct hold_values v;
+    uint8_t bytes[HOLD_BLOCK_BYTES];
+    v.start = holds[0].start;
+    v.latest = 0;
+    v.n = n;
+    for (size_t i = 0; i < n; i++) {
+        v.of[HOLD_AT][i] = holds[i].start - v.start;
+        v.of[HOLD_LENGTH][i] = length_code(&holds[i]);
+        v.of[HOLD_OBJECT][i] = tl_hold_object(&holds[i]);
+        v.of[HOLD_UNSURE][i] = (uint32_t)(side[i].unsure_us + 1); /* UINT32_MAX is frequent */
+        v.of[HOLD_STACK][i] = (uint32_t)(side[i].stack + 1);
+        v.of[HOLD_WAKE][i] = side[i].wake_ns;
+        v.of[HOLD_FLAGS][i] = holds[i].flags;
+    }
+    size_t len = hold_block_put(&v, bytes);
+    uint8_t *packed = arena_alloc(&h->memory, len);
+    if (packed)
+        memcpy(packed, bytes, len);
+    return packed;
+}
+
+/* Returns a hold, given what its columns say and when the first hold of its chunk began. */
+static inline struct hold_read hold_from(uint64_t first, const uint64_t of[HOLD_COLUMNS])
+{
+    uint64_t start = first + of[HOLD_AT], end = end_of(start, of[HOLD_LENGTH]);
+    return (struct hold_read){.hold = {.start = start & UINT64_C(0xffffffffffff),
+                                       .end = end & UINT64_C(0xffffffffffff),
+                                       .object_low = of[HOLD_OBJECT] & 0xffff,
+                                       .object_high = of[HOLD_OBJECT] >> 16 & 0x7ff,
+                                       .flags = of[HOLD_FLAGS] & 31},
+                              .side = {.stack = (uint32_t)of[HOLD_STACK] - 1,
+                                       .wake_ns = (uint32_t)of[HOLD_WAKE],
+                                       .unsure_us = (uint32_t)of[HOLD_UNSURE] - 1}};
+}
+
+/* Begins to read a packed chunk of a thread. */
+static struct hold_bits bits_of(const struct holds *h, uint32_t thread, size_t chunk)
+{
+    struct cursor c = cursor_of(h->packed[h->chunk_first[thread] + chunk], HOLD_BLOCK_BYTES);
+    struct hold_bits b = {0};
+    (void)hold_block_next(&c, &b);
+    return b;
+}
+
+struct hold_read hold_collected(const struct holds *h, uint32_t thread, size_t i)
+{
+    if (!h->packed) {
+        size_t slot = hold_slot(h, thread, i);
+        return (struct hold_read){h->slots[slot], h->side[slot]};
+    }
+    struct hold_bits b = bits_of(h, thread, i >> HOLD_CHUNK_BITS);
+    uint64_t of[HOLD_COLUMNS];
+    for (int c = 0; c < HOLD_COLUMNS; c++)
+        of[c] = hold_block_get(&b, (enum hold_column)c, i % HOLD_CHUNK);
+    return hold_from(b.block.start, of);
+}
+
+struct hold_read hold_of(const struct holds *h, uint32_t thread, size_t i)
+{
+    struct hold_read one = hold_collected(h, thread, i);
+    hold_settle(h, thread, &one.hold, &one.side);
+    return one;
+}
+
+void holds_read(const struct holds *h, uint32_t thread, size_t chunk, struct hold_piece *ret)
+{
+    size_t first = chunk << HOLD_CHUNK_BITS;
+    ret->n = MIN(hold_count(h, thread) - first, (size_t)HOLD_CHUNK);
+    if (!h->packed) {
+        for (size_t i = 0; i < ret->n; i++)
+            ret->holds[i] = hold_collected(h, thread, first + i);
+        return;
+    }
+    struct hold_bits b = bits_of(h, thread, chunk);
+    uint64_t columns[HOLD_COLUMNS][HOLD_BLOCK];
+    for (int c = 0; c < HOLD_COLUMNS; c++)
+        hold_block_column(&b, (enum hold_column)c, columns[c]);
+    for (size_t i = 0; i < ret->n; i++) {
+        uint64_t of[HOLD_COLUMNS];
+        for (int c = 0; c < HOLD_COLUMNS; c++)
+            of[c] = columns[c][i];
+        ret->holds[i] = hold_from(b.block.start, of);
+        hold_settle(h, thread, &ret->holds[i].hold, &ret->holds[i].side);
+    }
+}
+
+int hold_order_add(struct hold_order *o, uint32_t thread)
+{
+    int r = vec_reserve(&o->bytes, o->bytes.len + sizeof(thread));
+    if (r < 0)
+        return r;
+    uint32_t number = htole32(thread);
+    memcpy(o->bytes.data + o->bytes.len, &number, sizeof(number));
+    o->bytes.len += o->width;
+    return 0;
 }

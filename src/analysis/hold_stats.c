@@ -27,11 +27,11 @@ static int member(struct table *t, uint64_t row, uint32_t what, uint32_t *count)
     return 0;
 }
 
-static int add(struct table *t, const struct timeline *tl, const struct holds *holds,
-               const struct stats_filter *f, uint32_t thread, size_t number)
+static int add(struct table *t, const struct timeline *tl, const struct stats_filter *f,
+               uint32_t thread, const struct hold_read *one)
 {
-    const struct tl_hold *h = &holds->slots[number];
-    uint32_t stack = holds->side[number].stack;
+    const struct tl_hold *h = &one->hold;
+    uint32_t stack = one->side.stack;
     const struct tl_stack *s = stack == TL_NONE ? NULL : &tl->stacks[stack];
     uint32_t class = tl->objects[tl_hold_object(h)].class;
     uint32_t method = s && s->len ? tl->frames[s->first].method : TL_NONE;
@@ -72,9 +72,11 @@ int hold_stats(const struct timeline *t, const struct holds *h, const struct sta
     int r = 0;
     for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
         for (size_t i = 0, n = !f->threads || f->threads[thread] ? hold_count(h, thread) : 0;
-             r == 0 && i < n; i++)
-            if (selected(f, hold_of(h, thread, i)))
-                r = add(&table, t, h, f, thread, hold_slot(h, thread, i));
+             r == 0 && i < n; i++) {
+            const struct hold_read one = hold_of(h, thread, i);
+            if (selected(f, &one.hold))
+                r = add(&table, t, f, thread, &one);
+        }
     }
     map_release(&table.rows);
     map_release(&table.members);

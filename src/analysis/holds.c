@@ -3,22 +3,14 @@
 
 #include "analysis/graph.h"
 #include "analysis/hold_memory.h"
-#include "analysis/medians.h"
 #include "analysis/stack_tops.h"
-#include "base/do_both.h"
 #include "base/map.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MEDIAN_SAMPLE = 500000, PREFETCH = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
-
-/*
- * A flag of a hold while holds are being collected: its end is only an upper bound, which the
- * median length of holds of its kind will replace.
- */
-#define HOLD_MEDIAN 16
+enum { PREFETCH = 24, NEXT = 4, OBJECTS_MAX = 1 << 27 };
 
 /* The time of a wake-up that did not happen. */
 #define NEVER UINT64_MAX
@@ -34,9 +26,12 @@ struct holder {
     bool within;      /* whether the thread's state began in that method */
     bool queued;      /* it waits for a lock, and is one of the lock's waiters */
     uint64_t seen;    /* the time until which its stacks show it in that method */
+    uint8_t kind;     /* of its last node */
+    uint32_t context; /* of its last node */
     bool blocked;     /* its last node belongs to a wait */
     uint64_t since;   /* if so: when the wait began */
-    uint32_t chunk;   /* the chunk that receives its holds now; n: how many holds it has in all */
+    /* the chunks of its holds that are not packed; n: how many holds it has in all */
+    uint32_t first_chunk, chunk;
     size_t n;
 };
 
@@ -48,6 +43,19 @@ struct held {
     uint64_t proven;  /* the time from which a waiter proves the open hold */
 };
 
+/* A chunk of slots that is in use, unless holds have links. */
+struct live_chunk {
+    uint32_t next; /* the thread's next one; for an unused chunk, the next unused one */
+    /* how many of its holds are open, plus how many are the most recent one of their thread */
+    uint32_t changes;
+};
+
+/* A chunk that no longer changes. */
+struct done_chunk {
+    uint32_t thread;
+    const uint8_t *packed; /* NULL: it has links, and its number is the place in the vector */
+};
+
 struct collector {
     const struct timeline *t;
     struct holds *holds;
@@ -55,10 +63,19 @@ struct collector {
     struct holder *threads;
     uint8_t *wanted;
     struct stack_tops tops;
-    size_t opened;           /* the number of holds so far; hold_side says which they are */
-    bool medians;            /* some ends depend on the median of their kind */
-    VEC(uint32_t) chunk_own; /* per chunk: the thread that it belongs to */
+    bool medians; /* some ends depend on the median of their kind */
+    struct hold_order order;
+    VEC(struct live_chunk) live;
+    uint32_t unused; /* the first unused chunk, or TL_NONE */
+    VEC(struct done_chunk) done;
 };
+
+/* Called when the hold of a slot is closed, or is no longer its thread's most recent one. */
+static void changes_less(struct collector *c, uint32_t slot)
+{
+    if (c->live.len)
+        c->live.data[slot >> HOLD_CHUNK_BITS].changes--;
+}
 
 /*
  * Called when another hold, or none, becomes the thread's most recent one. The time until which the
@@ -75,6 +92,7 @@ static void leave(struct collector *c, struct holder *p)
         h->end = MIN((uint64_t)h->end, p->seen);
         h->flags &= (HOLD_MEDIAN - 1);
     }
+    changes_less(c, p->current - 1);
     p->current = 0;
 }
 
@@ -101,28 +119,73 @@ static bool set_waiting(struct collector *c, uint32_t thread, uint32_t object, b
     return p->queued && c->open[object].waiters++ > 0;
 }
 
+/* Packs a thread's first chunk, which has n holds, so that its slots can be used again. */
+static int pack_first(struct collector *c, uint32_t thread, size_t n)
+{
+    struct holder *p = &c->threads[thread];
+    uint32_t chunk = p->first_chunk;
+    const uint8_t *packed = holds_pack(c->holds, chunk, n);
+    if (!packed || vec_push(&c->done, ((struct done_chunk){thread, packed})) < 0)
+        return -ENOMEM;
+    p->first_chunk = c->live.data[chunk].next;
+    c->live.data[chunk].next = c->unused;
+    c->unused = chunk;
+    return 0;
+}
+
+/* Returns a chunk of slots for a thread's next holds, or a negative errno. */
+static int64_t chunk_new(struct collector *c, uint32_t thread)
+{
+    struct holder *p = &c->threads[thread];
+    size_t used = c->holds->links ? c->done.len : c->live.len;
+    if (used + 1 >= TL_NONE >> HOLD_CHUNK_BITS)
+        return -ENOMEM;
+    if (c->holds->links) {
+        holds_filled(c->holds, (used + 1) << HOLD_CHUNK_BITS);
+        int r = vec_push(&c->done, ((struct done_chunk){thread, NULL}));
+        return r < 0 ? r : (int64_t)used;
+    }
+    while (p->n && p->first_chunk != TL_NONE && c->live.data[p->first_chunk].changes == 0)
+        if (pack_first(c, thread, HOLD_CHUNK) < 0)
+            return -ENOMEM;
+    if (c->unused == TL_NONE) {
+        if (vec_push(&c->live, ((struct live_chunk){.next = TL_NONE})) < 0)
+            return -ENOMEM;
+        c->unused = (uint32_t)used;
+    }
+    uint32_t chunk = c->unused;
+    c->unused = c->live.data[chunk].next;
+    c->live.data[chunk] = (struct live_chunk){.next = TL_NONE};
+    if (p->n && p->first_chunk != TL_NONE)
+        c->live.data[p->chunk].next = chunk;
+    else
+        p->first_chunk = chunk;
+    return chunk;
+}
+
 /* Returns a slot for a thread's next hold, or a negative errno. */
 static int64_t slot_new(struct collector *c, uint32_t thread)
 {
     struct holder *p = &c->threads[thread];
     if (p->n % HOLD_CHUNK == 0) {
-        size_t n = c->chunk_own.len;
-        if (n + 1 >= TL_NONE >> HOLD_CHUNK_BITS || vec_push(&c->chunk_own, thread) < 0)
-            return -ENOMEM;
-        holds_filled(c->holds, (n + 1) << HOLD_CHUNK_BITS);
-        p->chunk = (uint32_t)n;
+        int64_t chunk = chunk_new(c, thread);
+        if (chunk < 0)
+            return chunk;
+        p->chunk = (uint32_t)chunk;
     }
-    uint32_t slot = p->chunk << HOLD_CHUNK_BITS | p->n++ % HOLD_CHUNK;
-    c->holds->side[c->opened++].opened = slot;
-    return slot;
+    int r = hold_order_add(&c->order, thread);
+    return r < 0 ? r : (int64_t)p->chunk << HOLD_CHUNK_BITS | (int64_t)(p->n++ % HOLD_CHUNK);
 }
 
 /* Records how long before a hold's start the wake-up began that led to it. */
-static int note_wake(struct holds *h, uint32_t slot, uint64_t at, uint64_t wake)
+static int note_wake(struct collector *c, uint32_t thread, uint32_t slot, uint64_t at,
+                     uint64_t wake)
 {
     uint64_t ns = at - MIN(wake, at);
-    h->side[slot].wake_ns = (uint32_t)MIN(ns, (uint64_t)UINT32_MAX);
-    return ns < UINT32_MAX ? 0 : map_put(&h->long_wakes, slot, MIN(wake, at));
+    c->holds->side[slot].wake_ns = (uint32_t)MIN(ns, (uint64_t)UINT32_MAX);
+    return ns < UINT32_MAX ? 0
+                           : map_put(&c->holds->long_wakes,
+                                     hold_number(thread, c->threads[thread].n - 1), MIN(wake, at));
 }
 
 /*
@@ -148,6 +211,8 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     bool woken = wake != NEVER;
     struct holder *p = &c->threads[thread];
     leave(c, p);
+    if (c->live.len)
+        c->live.data[p->chunk].changes += 2; /* it is open, and the most recent one */
     /* for the thread's next holds, which are not in the cache yet */
     __builtin_prefetch(&c->holds->slots[slot + NEXT], 1);
     __builtin_prefetch(&c->holds->side[slot + NEXT], 1);
@@ -171,7 +236,7 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     p->seen = at;
     p->within = false;
     p->first = TL_NONE;
-    return note_wake(c->holds, (uint32_t)slot, at, woken ? wake : at);
+    return note_wake(c, thread, (uint32_t)slot, at, woken ? wake : at);
 }
 
 static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32_t node)
@@ -184,6 +249,7 @@ static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32
     c->holds->side[c->open[object].hold - 1].unsure_us = (uint32_t)MIN(us, (uint64_t)UINT32_MAX);
     if (c->holds->links)
         c->holds->links[c->open[object].hold - 1].release = node;
+    changes_less(c, c->open[object].hold - 1);
     c->open[object].hold = 0;
 }
 
@@ -198,6 +264,7 @@ static void hold_forget(struct collector *c, uint32_t object, uint64_t latest)
         return;
     struct tl_hold *h = &c->holds->slots[open.hold - 1];
     c->open[object].hold = 0;
+    changes_less(c, open.hold - 1);
     /* The time until which the thread's most recent hold was seen is not final yet. */
     bool seen = c->threads[open.thread].current != open.hold && h->end > h->start;
     h->end = (seen ? MIN((uint64_t)h->end, latest) : latest) & UINT64_C(0xffffffffffff);
@@ -250,14 +317,14 @@ static int wait_ended(struct collector *c, uint32_t i, const struct tl_node *n)
     set_waiting(c, n->thread, TL_NONE, false);
     if (object == TL_NONE || n->prev == TL_NONE || !c->wanted[object] || is_exact(c, object))
         return 0;
-    const struct tl_node p = tl_node(c->t, n->prev);
-    bool parked = p.kind == TL_PARK;
+    const struct holder *p = &c->threads[n->thread]; /* at the node before this one */
+    bool parked = p->kind == TL_PARK;
     if (parked && !(c->t->objects[object].flags & TL_OBJECT_LOCK && got_lock(c, i, n, object)))
         return 0;
-    if (!parked && p.kind != TL_WAIT_LOCK && p.kind != TL_WAIT_OBJECT && p.kind != TL_REACQUIRE &&
-        p.kind != TL_TIMEOUT)
+    if (!parked && p->kind != TL_WAIT_LOCK && p->kind != TL_WAIT_OBJECT &&
+        p->kind != TL_REACQUIRE && p->kind != TL_TIMEOUT)
         return 0;
-    return acquired(c, i, n, object, c->t->contexts[p.context].stack);
+    return acquired(c, i, n, object, c->t->contexts[p->context].stack);
 }
 
 /*
@@ -406,88 +473,16 @@ static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
     }
 }
 
-/* The key of a kind of sections: the class and, where it is known, the place of entry. */
-static uint64_t section_key(const struct collector *c, size_t slot, bool by_stack)
+/* Packs the chunks that are still in use at the end. */
+static int pack_rest(struct collector *c)
 {
-    uint32_t object = tl_hold_object(&c->holds->slots[slot]);
-    return (uint64_t)c->t->objects[object].class << 32 |
-           (by_stack ? c->holds->side[slot].stack : TL_NONE);
-}
-
-/*
- * Computes the median lengths of sections by kind, from a sample of them when there are very many.
- */
-static int lengths(const struct collector *c, struct map *medians)
-{
-    struct medians l = {0};
     int r = 0;
-    for (size_t i = 0; r == 0 && i < c->opened; i += 1 + c->opened / MEDIAN_SAMPLE) {
-        size_t slot = c->holds->side[i].opened;
-        const struct tl_hold *one = &c->holds->slots[slot];
-        if (one->flags & HOLD_INFERRED)
-            continue;
-        if (c->holds->side[slot].stack != TL_NONE)
-            r = medians_add(&l, section_key(c, slot, true), one->end - one->start);
-        if (r == 0)
-            r = medians_add(&l, section_key(c, slot, false), one->end - one->start);
+    for (uint32_t i = 0; r == 0 && c->live.len && i < c->t->n_threads; i++) {
+        struct holder *p = &c->threads[i];
+        while (r == 0 && p->n && p->first_chunk != TL_NONE)
+            r = pack_first(c, i,
+                           p->first_chunk == p->chunk ? (p->n - 1) % HOLD_CHUNK + 1 : HOLD_CHUNK);
     }
-    if (r == 0)
-        r = medians_find(&l, medians);
-    medians_release(&l);
-    return r;
-}
-
-static void end_settle(const struct collector *c, uint32_t thread, size_t slot,
-                       const struct map *medians)
-{
-    struct tl_hold *one = &c->holds->slots[slot];
-    uint64_t end = MIN((uint64_t)one->end, c->t->threads[thread].end_ns);
-    if (one->flags & HOLD_MEDIAN) {
-        const uint64_t *median = map_get(medians, section_key(c, slot, true));
-        if (!median)
-            median = map_get(medians, section_key(c, slot, false));
-        end = MIN(end, one->start + (median ? *median : 0));
-    }
-    one->end = MAX(end, (uint64_t)one->start) & UINT64_C(0xffffffffffff);
-    one->flags &= HOLD_MEDIAN - 1;
-    not_after(c, (uint32_t)slot, c->t->threads[thread].end_ns);
-}
-
-/* A range of chunks that one thread settles. */
-struct settling {
-    const struct collector *c;
-    const struct map *medians;
-    size_t from, to;
-};
-
-static void *settle_some(void *arg)
-{
-    const struct settling *s = arg;
-    const struct tl_hold *slots = s->c->holds->slots;
-    for (size_t i = s->from << HOLD_CHUNK_BITS; i < s->to << HOLD_CHUNK_BITS; i++) {
-        if (slots[i].flags & HOLD_END_INFERRED)
-            end_settle(s->c, s->c->chunk_own.data[i >> HOLD_CHUNK_BITS], i, s->medians);
-    }
-    return NULL;
-}
-
-/*
- * A section whose end was not observed ends where its thread was last seen in the method that took
- * the lock. Otherwise it gets the median length of the sections of the same kind, or of the same
- * class, but does not extend beyond its upper bound.
- */
-static int ends_settle(const struct collector *c)
-{
-    enum { ALONE = 1 << 12 };
-
-    struct map medians = {0};
-    size_t n = c->chunk_own.len;
-    size_t half = n > ALONE ? n / 2 : 0;
-    struct settling parts[2] = {{c, &medians, 0, half}, {c, &medians, half, n}};
-    int r = c->medians ? lengths(c, &medians) : 0;
-    if (r == 0)
-        do_both(settle_some, &parts[0], &parts[1], half != 0);
-    map_release(&medians);
     return r;
 }
 
@@ -501,8 +496,11 @@ static int holds_index(const struct collector *c)
     size_t n = c->t->n_threads;
     h->first = calloc(n + 2, sizeof(*h->first));
     h->chunk_first = calloc(n + 2, sizeof(*h->chunk_first));
-    h->chunks = calloc(c->chunk_own.len + 1, sizeof(*h->chunks));
-    if (!h->first || !h->chunk_first || !h->chunks)
+    if (h->links)
+        h->chunks = calloc(c->done.len + 1, sizeof(*h->chunks));
+    else
+        h->packed = calloc(c->done.len + 1, sizeof(*h->packed));
+    if (!h->first || !h->chunk_first || !(h->chunks || h->packed))
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
         h->first[i + 1] = h->first[i] + c->threads[i].n;
@@ -510,8 +508,13 @@ static int holds_index(const struct collector *c)
         c->threads[i].chunk = (uint32_t)h->chunk_first[i];
         h->chunk_first[i + 1] += (c->threads[i].n + HOLD_CHUNK - 1) / HOLD_CHUNK;
     }
-    for (size_t i = 0; i < c->chunk_own.len; i++)
-        h->chunks[c->threads[c->chunk_own.data[i]].chunk++] = (uint32_t)i;
+    for (size_t i = 0; i < c->done.len; i++) {
+        uint32_t at = c->threads[c->done.data[i].thread].chunk++;
+        if (h->links)
+            h->chunks[at] = (uint32_t)i;
+        else
+            h->packed[at] = c->done.data[i].packed;
+    }
     return 0;
 }
 
@@ -533,6 +536,8 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
         struct holder *p = &c->threads[n->thread];
         p->since = p->blocked ? p->since : n->time;
         p->blocked = n->flags & TL_BLOCKED;
+        p->kind = n->kind;
+        p->context = n->context;
     }
     for (size_t i = 0; r == 0 && i < t->n_objects; i++)
         hold_forget(c, (uint32_t)i, t->end_ns);
@@ -544,28 +549,33 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
 static int collect(const struct timeline *t, holds_want *want, void *arg, bool links,
                    struct holds *ret)
 {
-    struct holds h = {0};
-    struct collector c = {.t = t, .holds = &h};
+    struct holds h = {.t = t};
+    struct collector c = {.t = t, .holds = &h, .unused = TL_NONE};
     if (t->n_objects >= OBJECTS_MAX)
         return -E2BIG;
     c.open = calloc(t->n_objects + 1, sizeof(*c.open));
     c.wanted = calloc(t->n_objects + 1, sizeof(*c.wanted));
     c.threads = calloc(t->n_threads + 1, sizeof(*c.threads));
     c.tops = stack_tops_find(t);
+    c.order.width = t->n_threads <= UINT8_MAX + 1 ? 1 : t->n_threads <= UINT16_MAX + 1 ? 2 : 4;
     h.of_object = calloc(t->n_objects + 1, sizeof(*h.of_object));
     int r = c.open && c.wanted && c.threads && h.of_object ? holds_reserve(&h, t, links) : -ENOMEM;
     if (r == 0)
         r = visit_all(&c, want, arg);
+    if (r == 0)
+        r = pack_rest(&c);
     holds_complete(&h);
     if (r == 0)
         r = holds_index(&c);
     if (r == 0)
-        r = ends_settle(&c);
+        r = holds_settle(&h, c.medians ? &c.order : NULL);
     stack_tops_release(&c.tops);
     free(c.open);
     free(c.wanted);
     free(c.threads);
-    vec_release(&c.chunk_own);
+    vec_release(&c.order.bytes);
+    vec_release(&c.live);
+    vec_release(&c.done);
     if (r < 0)
         holds_release(&h);
     else

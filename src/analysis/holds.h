@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/macro.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -25,7 +26,7 @@
 #define HOLD_EXACT        4 /* acquisition and release were recorded */
 #define HOLD_WOKEN        8 /* another thread decided when the node of the acquisition happened */
 
-/* Who held what, in 16 bytes, because there are as many holds as contended events. */
+/* Who held what, in 16 bytes. */
 struct tl_hold {
     uint64_t start : 48;      /* ns since the timeline's origin */
     uint64_t object_low : 16; /* index of objects */
@@ -53,11 +54,6 @@ struct hold_side {
      * it again there. UINT32_MAX: this or longer
      */
     uint32_t unsure_us;
-    /*
-     * Not an attribute of this slot's hold: holds are numbered in the order in which they were
-     * opened, and this is the slot of the hold whose number equals this slot's index.
-     */
-    uint32_t opened;
 };
 
 /* Additional fields for a simulation of the threads. */
@@ -71,51 +67,78 @@ struct hold_link {
 };
 
 /*
- * Each thread's holds lie in chunks of their own, in order of their start. A slot is an index into
- * all chunks.
+ * The holds of each thread, in order of their start, in chunks. There are as many holds as
+ * contended events, so those of large recordings would take gigabytes: a chunk is packed
+ * (hold_block.h) as soon as nothing in it can change any more.
  */
 enum { HOLD_CHUNK_BITS = 7, HOLD_CHUNK = 1 << HOLD_CHUNK_BITS };
 
 struct holds {
+    const struct timeline *t;
+    uint32_t *of_object; /* per object: the number of its holds */
+    /* per thread: the number of holds of all threads before it; n_threads + 1 elements */
+    size_t *first;
+    size_t *chunk_first; /* per thread: its first chunk in `chunks` or `packed` */
+    /* by thread and number (hold_number): the beginning of a wake-up that does not fit into wake_ns
+     */
+    struct map long_wakes;
+    struct map medians;     /* of lengths, for ends that depend on them */
+    const uint8_t **packed; /* the packed chunks; NULL with links */
+    struct arena memory;    /* of these */
+
+    /*
+     * With links no chunk is packed, and a slot is an index into all chunks; otherwise slots are
+     * used only while the holds are collected.
+     */
     struct tl_hold *slots;
     struct hold_side *side;  /* per slot */
     struct hold_link *links; /* per slot; NULL: not requested */
     size_t n_slots;
     struct prefault slot_memory, side_memory, link_memory; /* the memory of the three arrays */
-    /* by slot: the beginning of a wake-up that does not fit into wake_ns */
-    struct map long_wakes;
-    uint32_t *of_object; /* per object: the number of its holds */
-    /* per thread: the number of holds of all threads before it; n_threads + 1 elements */
-    size_t *first;
-    size_t *chunk_first; /* per thread: its first chunk in `chunks` */
-    uint32_t *chunks;    /* per chunk: its number, by which its place in slots is found */
+    uint32_t *chunks; /* per chunk: its number, by which its place in slots is found */
 };
 
-/* Returns the slot of the i-th hold of a thread. */
-static inline size_t hold_slot(const struct holds *h, uint32_t thread, size_t i)
-{
-    size_t chunk = h->chunks[h->chunk_first[thread] + (i >> HOLD_CHUNK_BITS)];
-    return chunk << HOLD_CHUNK_BITS | (i & (HOLD_CHUNK - 1));
-}
+/* A hold that was read. */
+struct hold_read {
+    struct tl_hold hold;
+    struct hold_side side;
+};
 
-static inline struct tl_hold *hold_of(const struct holds *h, uint32_t thread, size_t i)
-{
-    return &h->slots[hold_slot(h, thread, i)];
-}
+/* A chunk that was read. */
+struct hold_piece {
+    size_t n;
+    struct hold_read holds[HOLD_CHUNK];
+};
 
 static inline size_t hold_count(const struct holds *h, uint32_t thread)
 {
     return h->first[thread + 1] - h->first[thread];
 }
 
-/* Returns the latest time at which a hold may have ended. */
-static inline uint64_t hold_latest(const struct holds *h, size_t slot)
+static inline uint64_t hold_number(uint32_t thread, size_t i)
 {
-    const struct tl_hold *one = &h->slots[slot];
-    return one->flags & HOLD_END_INFERRED
-               ? MAX((uint64_t)one->end,
-                     (uint64_t)one->start + h->side[slot].unsure_us * UINT64_C(1000))
-               : (uint64_t)one->end;
+    return (uint64_t)thread << 32 | i;
+}
+
+/* Reads the i-th hold of a thread; reads a chunk of a thread, given its number within the thread.
+ */
+struct hold_read hold_of(const struct holds *h, uint32_t thread, size_t i);
+void holds_read(const struct holds *h, uint32_t thread, size_t chunk, struct hold_piece *ret);
+
+/* Returns the slot of the i-th hold of a thread, with links. */
+static inline size_t hold_slot(const struct holds *h, uint32_t thread, size_t i)
+{
+    size_t chunk = h->chunks[h->chunk_first[thread] + (i >> HOLD_CHUNK_BITS)];
+    return chunk << HOLD_CHUNK_BITS | (i & (HOLD_CHUNK - 1));
+}
+
+/* Returns the latest time at which a hold may have ended. */
+static inline uint64_t hold_latest(const struct hold_read *h)
+{
+    return h->hold.flags & HOLD_END_INFERRED
+               ? MAX((uint64_t)h->hold.end,
+                     (uint64_t)h->hold.start + h->side.unsure_us * UINT64_C(1000))
+               : (uint64_t)h->hold.end;
 }
 
 /* Selects the locks that count; NULL selects all. */

@@ -42,17 +42,15 @@ static int share_rows(const struct timeline *t, const struct holds *h, struct pa
     return r;
 }
 
-/* The wake-up of a hand-over belongs to the section to which it leads. */
-static uint64_t wake_up(const struct holds *h, size_t slot)
-{
-    if (likely(h->side[slot].wake_ns < UINT32_MAX))
-        return h->slots[slot].start - h->side[slot].wake_ns;
-    const uint64_t *at = map_get(&h->long_wakes, slot);
-    return at ? *at : h->slots[slot].start;
-}
+/* A chunk of holds that was read, and of each the latest end among it and the holds before it. */
+struct read_chunk {
+    struct hold_piece piece;
+    uint64_t reach[HOLD_CHUNK];
+    uint32_t thread;
+    size_t number; /* SIZE_MAX: none was read yet */
+};
 
-/* For each block of this many holds, the latest end of the holds before it is kept. */
-enum { BLOCK_BITS = 4, BLOCK = 1 << BLOCK_BITS };
+enum { READ_CHUNKS = 1 << 10 };
 
 struct sharing {
     const struct timeline *t;
@@ -64,104 +62,119 @@ struct sharing {
      * count once
      */
     uint64_t *shared_to;
-    size_t *near;     /* per thread: its first hold that has not been reached yet */
-    uint64_t *reach;  /* per block of slots: the latest end among the thread's holds before it */
-    uint8_t *on_path; /* per slot */
+    size_t *near;            /* per thread: its first hold that has not been reached yet */
+    struct read_chunk *read; /* READ_CHUNKS elements, a cache indexed by thread and number */
+    uint64_t *reach;         /* per chunk that was reached: the latest end among those before it */
+    uint8_t *on_path;        /* per hold */
 };
 
-static void find_reach(struct sharing *c)
+/* Returns the chunk of a thread's i-th hold, which has been reached. */
+static const struct read_chunk *chunk_of(struct sharing *c, uint32_t thread, size_t i)
 {
-    const struct holds *h = c->holds;
-    for (uint32_t thread = 0; thread < c->t->n_threads; thread++) {
-        uint64_t reach = 0;
-        for (size_t i = 0, n = hold_count(h, thread); i < n; i += BLOCK) {
-            size_t slot = hold_slot(h, thread, i);
-            c->reach[slot >> BLOCK_BITS] = reach;
-            for (size_t k = slot; k < slot + MIN(n - i, (size_t)BLOCK); k++)
-                reach = MAX(reach, (uint64_t)h->slots[k].end);
-        }
-    }
+    size_t number = i >> HOLD_CHUNK_BITS;
+    struct read_chunk *k = &c->read[(thread * 61 + number) % READ_CHUNKS];
+    if (likely(k->thread == thread && k->number == number))
+        return k;
+    uint64_t *reach = &c->reach[c->holds->chunk_first[thread] + number], latest = *reach;
+    holds_read(c->holds, thread, number, &k->piece);
+    for (size_t n = 0; n < k->piece.n; n++)
+        k->reach[n] = latest = MAX(latest, (uint64_t)k->piece.holds[n].hold.end);
+    if (i + HOLD_CHUNK < hold_count(c->holds, thread))
+        reach[1] = latest;
+    k->thread = thread;
+    k->number = number;
+    return k;
+}
+
+/* The wake-up of a hand-over belongs to the section to which it leads. */
+static uint64_t wake_up(const struct sharing *c, const struct hold_read *h, uint32_t thread,
+                        size_t i)
+{
+    if (likely(h->side.wake_ns < UINT32_MAX))
+        return h->hold.start - h->side.wake_ns;
+    const uint64_t *at = map_get(&c->holds->long_wakes, hold_number(thread, i));
+    return at ? *at : h->hold.start;
 }
 
 /*
  * Returns the first of the holds before `low` that may reach into a segment. A long hold may lie
  * before many that are already over.
  */
-static size_t first_reaching(const struct sharing *c, size_t low, const struct path_segment *s)
+static size_t first_reaching(struct sharing *c, size_t low, const struct path_segment *s)
 {
-    /* how many finished holds are examined one by one before the blocks are used */
+    /* how many finished holds are examined at most */
     enum { STEPS_BACK = 64 };
 
     size_t first = low;
     unsigned over = 0;
-    for (size_t k = low, begin; k > 0; k = begin) {
-        begin = (k - 1) & ~(size_t)(BLOCK - 1);
-        size_t slot = hold_slot(c->holds, s->thread, begin);
-        const struct tl_hold *block = &c->holds->slots[slot];
-        uint64_t reach[BLOCK] = {0}, last = c->reach[slot >> BLOCK_BITS];
-        for (size_t i = 0; i < k - begin; i++)
-            reach[i] = last = MAX(last, (uint64_t)block[i].end);
-        for (size_t i = k - begin; i-- > 0;) {
-            if (reach[i] <= s->start || over == STEPS_BACK)
-                return first;
-            if (block[i].end > s->start)
-                first = begin + i;
-            else
-                over++;
-        }
+    for (size_t i = low; i-- > 0;) {
+        const struct read_chunk *k = chunk_of(c, s->thread, i);
+        if (k->reach[i % HOLD_CHUNK] <= s->start || over == STEPS_BACK)
+            break;
+        if (k->piece.holds[i % HOLD_CHUNK].hold.end > s->start)
+            first = i;
+        else
+            over++;
     }
     return first;
 }
 
-static void share_hold(struct sharing *c, const struct path_segment *s, size_t slot)
+/* Adds the part of a segment that lies in its thread's i-th hold to the lock's share. */
+static void share_hold(struct sharing *c, const struct path_segment *s, size_t i)
 {
-    const struct tl_hold *one = &c->holds->slots[slot];
-    uint64_t start = MAX(s->start, wake_up(c->holds, slot)), end = MIN(s->end, (uint64_t)one->end);
+    const struct hold_read *h = &chunk_of(c, s->thread, i)->piece.holds[i % HOLD_CHUNK];
+    const struct tl_hold *one = &h->hold;
+    uint64_t start = MAX(s->start, wake_up(c, h, s->thread, i)),
+             end = MIN(s->end, (uint64_t)one->end);
     if (end <= start || c->rows.rows.len == 0)
         return;
-    uint32_t i = c->row_of[tl_hold_object(one)] - 1;
-    struct tl_share *row = &c->rows.rows.data[i];
-    start = MAX(start, c->shared_to[i]);
+    uint32_t of = c->row_of[tl_hold_object(one)] - 1;
+    struct tl_share *row = &c->rows.rows.data[of];
+    start = MAX(start, c->shared_to[of]);
     if (end > start) {
         row->ns += end - start;
-        c->shared_to[i] = end;
+        c->shared_to[of] = end;
     }
     row->inferred |= (one->flags & HOLD_INFERRED) != 0;
     row->exact |= (one->flags & HOLD_EXACT) != 0;
-    if (!c->on_path[slot]) {
+    uint8_t *on_path = &c->on_path[c->holds->first[s->thread] + i];
+    if (!*on_path) {
         row->holds_on_path++;
         row->contended += (one->flags & HOLD_WOKEN) != 0;
-        c->on_path[slot] = 1;
+        *on_path = 1;
     }
 }
 
 static void share_segment(struct sharing *c, const struct path_segment *s)
 {
-    const struct holds *h = c->holds;
-    size_t low = c->near[s->thread], end = hold_count(h, s->thread);
-    while (low < end && wake_up(h, hold_slot(h, s->thread, low)) < s->end)
-        low++;
+    size_t low = c->near[s->thread], end = hold_count(c->holds, s->thread);
+    for (bool reached = true; reached && low < end; low += reached) {
+        const struct read_chunk *k = chunk_of(c, s->thread, low);
+        reached = wake_up(c, &k->piece.holds[low % HOLD_CHUNK], s->thread, low) < s->end;
+    }
     c->near[s->thread] = low;
-    for (size_t k = first_reaching(c, low, s); k < low; k++)
-        share_hold(c, s, hold_slot(h, s->thread, k));
+    for (size_t i = first_reaching(c, low, s); i < low; i++)
+        share_hold(c, s, i);
 }
 
 int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h,
                      struct path_shares *ret)
 {
     struct sharing c = {.t = t, .holds = h, .row_of = calloc(t->n_objects + 1, sizeof(*c.row_of))};
-    c.on_path = calloc(h->n_slots + 1, 1);
-    c.reach = malloc(((h->n_slots >> BLOCK_BITS) + 1) * sizeof(*c.reach));
+    c.on_path = calloc(h->first[t->n_threads] + 1, 1);
+    c.reach = calloc(h->chunk_first[t->n_threads] + 1, sizeof(*c.reach));
     c.near = calloc(t->n_threads + 1, sizeof(*c.near));
-    int r =
-        c.on_path && c.reach && c.row_of && c.near ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
+    c.read = malloc(READ_CHUNKS * sizeof(*c.read));
+    bool room = c.on_path && c.reach && c.row_of && c.near && c.read;
+    int r = room ? share_rows(t, h, &c.rows, c.row_of) : -ENOMEM;
+    for (size_t i = 0; c.read && i < READ_CHUNKS; i++)
+        c.read[i].number = SIZE_MAX;
     if (r == 0 && !(c.shared_to = calloc(c.rows.rows.len + 1, sizeof(*c.shared_to))))
         r = -ENOMEM;
-    if (r == 0)
-        find_reach(&c);
     for (size_t i = 0; r == 0 && i < p->segments.len; i++)
         share_segment(&c, &p->segments.data[i]);
     free(c.near);
+    free(c.read);
     free(c.reach);
     free(c.shared_to);
     free(c.on_path);

@@ -153,7 +153,7 @@ static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint
     if (lock_taken(s, n)) {
         const struct tl_node waker = tl_node(s->t, node.waker);
         int64_t then = (int64_t)waker.time - (int64_t)tl_node(s->t, node.prev).time;
-        wake_up = replay_wake_up(s->r, &node, &waker, then, now);
+        wake_up = replay_wake_up(s->r, &node, waker.time, &s->r->saved[waker.thread], then, now);
     } else {
         double sleeps = replay_sleeps(s->r, now);
         s->r->saved[s->lets_go] -= (int64_t)(sleeps * (double)s->r->t->wake_ns);

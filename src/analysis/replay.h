@@ -56,28 +56,28 @@ static inline double replay_sleeps(const struct replay *r, int64_t waits)
 /*
  * Returns how long after its cause a woken thread continues, when it waits for `now` ns instead of
  * `then`. If the waker hands over a lock or unparks the thread, and need not wake it, the waker's
- * next own time becomes shorter, by at most what the wake-up took the woken thread.
+ * next own time (*saved) becomes shorter, by at most what the wake-up took the woken thread.
  */
-static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at,
-                                      const struct tl_node *waker, int64_t then, int64_t now)
+static inline uint64_t replay_wake_up(const struct replay *r, const struct tl_node *at,
+                                      uint64_t caused, int64_t *saved, int64_t then, int64_t now)
 {
     /* In a damaged index a wake-up may come before its cause. */
-    uint64_t wake_up = at->time > waker->time ? at->time - waker->time : 0;
+    uint64_t wake_up = at->time > caused ? at->time - caused : 0;
     if (then < (int64_t)r->t->wake_ns)
         return wake_up;
     double sleeps = replay_sleeps(r, now);
     if (replay_hands_over(at)) {
-        r->saved[waker->thread] += (int64_t)((1 - sleeps) * (double)MIN(r->t->wake_ns, wake_up));
+        *saved += (int64_t)((1 - sleeps) * (double)MIN(r->t->wake_ns, wake_up));
         wake_up = r->wake_as ? r->wake_as : wake_up;
     }
     return (uint64_t)(sleeps * (double)wake_up);
 }
 
-/* Returns what remains of a thread's own time. */
-static inline uint64_t replay_left(struct replay *r, uint32_t thread, uint64_t own)
+/* Returns what remains of a thread's own time; *saved is the thread's. */
+static inline uint64_t replay_left(int64_t *saved, uint64_t own)
 {
-    int64_t less = MIN(r->saved[thread], (int64_t)own);
-    r->saved[thread] -= less;
+    int64_t less = MIN(*saved, (int64_t)own);
+    *saved -= less;
     return own - (uint64_t)less;
 }
 
@@ -93,16 +93,16 @@ void replay_own(struct replay *r, const struct tl_node *at, uint32_t n, uint64_t
                 uint64_t ret[HOLD_ENDS]);
 
 /*
- * Returns when a thread that was woken at a node continues in the replay. since: when its wait
- * began as recorded; arrived and cause: when, in the replay, its wait begins and the waker wakes
- * it.
+ * Returns when a thread that was woken at a node continues in the replay. since and caused: when,
+ * as recorded, its wait began and the waker woke it; arrived and cause: the same in the replay.
  */
-static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at,
-                                    const struct tl_node *waker, uint64_t since, uint64_t arrived,
-                                    uint64_t cause)
+static inline uint64_t replay_woken(const struct replay *r, const struct tl_node *at,
+                                    uint64_t caused, int64_t *saved, uint64_t since,
+                                    uint64_t arrived, uint64_t cause)
 {
-    int64_t then = (int64_t)(waker->time - since);
-    return MAX(arrived, cause + replay_wake_up(r, at, waker, then, (int64_t)(cause - arrived)));
+    int64_t then = (int64_t)(caused - since);
+    return MAX(arrived,
+               cause + replay_wake_up(r, at, caused, saved, then, (int64_t)(cause - arrived)));
 }
 
 /* Returns the new time of node n from those of the previous node and of its waker. */
@@ -142,9 +142,10 @@ enum { KEPT_FROM, KEPT_TO, KEPT_MOMENTS };
 
 /* The position of a thread in the replays. */
 struct lane {
-    uint64_t time;              /* of its last node, as recorded */
-    uint64_t since;             /* the beginning of the wait to which its last node belongs */
-    uint64_t now[KEPT_REPLAYS]; /* the new time of its last node in each replay */
+    uint64_t time;               /* of its last node, as recorded */
+    uint64_t since;              /* the beginning of the wait to which its last node belongs */
+    uint64_t now[KEPT_REPLAYS];  /* the new time of its last node in each replay */
+    int64_t saved[KEPT_REPLAYS]; /* as in struct replay */
     bool begun, blocked;
 };
 
@@ -155,11 +156,12 @@ struct kept {
     size_t n;
     /*
      * per node, for each replay: its thread's own time, until the replay reaches it; then its new
-     * time
+     * time; and after these its recorded time and its thread
      */
     uint64_t *times;
-    size_t mask; /* the times are a ring; the mask of node numbers */
-    size_t back; /* how far back times are still available */
+    size_t stride; /* numbers for each node */
+    size_t mask;   /* the times are a ring; the mask of node numbers */
+    size_t back;   /* how far back times are still available */
     struct lane *lanes;
 
     struct kept_moment {
@@ -175,6 +177,9 @@ struct kept {
     pthread_cond_t more;
 };
 
+/* Numbers that are kept for each node besides the times of the replays. */
+enum { KEPT_MORE = 2 };
+
 /*
  * Returns the number of nodes whose times must be kept so that the time of each node's waker is
  * available, or KEPT_TIMES if that might not be enough.
@@ -182,9 +187,9 @@ struct kept {
 size_t kept_times(const struct timeline *t);
 /*
  * Starts to compute the threads' own times for n replays of the same sections by the same factor.
- * There is room for those of n_times nodes, a power of two unless it is the number of all nodes
- * (then they are the new times of all nodes at the end). from and to are two moments of the
- * recording, in order, whose new times are wanted.
+ * There is room for n + KEPT_MORE numbers of each of n_times nodes, a power of two unless it is the
+ * number of all nodes (then the new times of all nodes are there at the end). from and to are two
+ * moments of the recording, in order, whose new times are wanted.
  */
 int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replays, size_t n,
                uint64_t *times, size_t n_times, uint64_t from, uint64_t to) must_check;

@@ -59,8 +59,11 @@ static void *own_times(void *arg)
         const struct tl_node *at = tl_read(&nodes, (uint32_t)i);
         if (i % LEAD_NODES == 0 && !have_room(k, i))
             break;
+        uint64_t *to = &k->times[(i & k->mask) * k->stride];
+        to[k->n] = at->time;
+        to[k->n + 1] = at->thread;
         if (!graph_caused(at, i)) {
-            uint64_t own[HOLD_ENDS], *to = &k->times[(i & k->mask) * k->n];
+            uint64_t own[HOLD_ENDS];
             replay_own(k->replays, at, (uint32_t)i, last[at->thread], own);
             for (size_t n = 0; n < k->n; n++)
                 to[n] = own[k->replays[n].ends];
@@ -95,6 +98,7 @@ int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replay
                          .replays = replays,
                          .n = n,
                          .times = times,
+                         .stride = n + KEPT_MORE,
                          .mask = ring ? n_times - 1 : SIZE_MAX,
                          .back = ring ? n_times / 2 : SIZE_MAX};
     pthread_mutex_init(&ret->lock, NULL);
@@ -106,7 +110,7 @@ int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replay
         ret->moments[i].lanes = calloc(t->n_threads + 1, sizeof(*ret->lanes));
     if (!ret->lanes || !ret->moments[KEPT_FROM].lanes || !ret->moments[KEPT_TO].lanes)
         return -ENOMEM;
-    huge_pages(times, MIN(n_times, t->n_nodes) * n * sizeof(*times));
+    huge_pages(times, MIN(n_times, t->n_nodes) * ret->stride * sizeof(*times));
     ret->threaded =
         t->n_nodes >= CONCURRENT_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
     if (!ret->threaded && ring)
@@ -149,34 +153,39 @@ static int pass_moments(struct kept *k, int passed, uint64_t time)
     return passed;
 }
 
+static bool is_carried(const struct timeline *t, const struct tl_node *at)
+{
+    if (at->edge != TL_BY_JOIN)
+        return false;
+    const struct tl_node waker = tl_node(t, at->waker);
+    return graph_carried(t, at, &waker);
+}
+
 /*
  * Computes the new times of node i in all replays. Returns false when the times of its waker are no
  * longer available.
  */
-static bool new_times(const struct kept *k, struct tl_reader *nodes, size_t i,
-                      const struct tl_node *at, struct lane *lane)
+static bool new_times(const struct kept *k, size_t i, const struct tl_node *at, struct lane *lane)
 {
     const size_t n = k->n;
-    uint64_t *times = &k->times[(i & k->mask) * n];
+    uint64_t *times = &k->times[(i & k->mask) * k->stride];
     if (!graph_caused(at, i)) {
         for (size_t r = 0; r < n; r++)
             times[r] = lane->now[r] =
-                lane->begun ? lane->now[r] + replay_left(&k->replays[r], at->thread, times[r])
-                            : at->time;
+                lane->begun ? lane->now[r] + replay_left(&lane->saved[r], times[r]) : at->time;
         return true;
     }
-    const struct tl_node waker =
-        at->waker >= nodes->from ? *tl_read(nodes, at->waker) : tl_node(k->t, at->waker);
-    const uint64_t *woken = &k->times[(at->waker & k->mask) * n];
-    const uint64_t time = at->time;
-    bool follows = !lane->begun || graph_carried(k->t, at, &waker);
-    bool waits = waker.time >= (lane->blocked ? lane->since : time);
+    const uint64_t *woken = &k->times[(at->waker & k->mask) * k->stride];
+    const uint64_t time = at->time, caused = woken[n];
+    struct lane *waker = &k->lanes[woken[n + 1]];
+    bool follows = !lane->begun || is_carried(k->t, at);
+    bool waits = caused >= (lane->blocked ? lane->since : time);
     for (size_t r = 0; r < n; r++) {
         if (follows)
-            lane->now[r] = woken[r] + (time - waker.time);
+            lane->now[r] = woken[r] + (time - caused);
         else if (waits)
-            lane->now[r] =
-                replay_woken(&k->replays[r], at, &waker, lane->time, lane->now[r], woken[r]);
+            lane->now[r] = replay_woken(&k->replays[r], at, caused, &waker->saved[r], lane->time,
+                                        lane->now[r], woken[r]);
         else
             lane->now[r] = MAX(lane->now[r] + (time - lane->time), woken[r]);
         times[r] = lane->now[r];
@@ -196,7 +205,7 @@ static int replay_nodes(struct kept *k)
         struct lane *lane = &k->lanes[at->thread];
         if (unlikely(passed < KEPT_MOMENTS && k->moments[passed].time < at->time))
             passed = pass_moments(k, passed, at->time);
-        if (unlikely(!new_times(k, &nodes, i, at, lane)))
+        if (unlikely(!new_times(k, i, at, lane)))
             return -ERANGE;
         lane->since = lane->blocked ? lane->since : at->time;
         lane->time = at->time;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/sections.h"
 
+#include "analysis/hold_block.h"
 #include "base/file.h"
-#include "base/varint.h"
 #include "timeline/index.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLD_BYTES_MAX = 4 * VARINT_MAX, PARTS = 63 };
+enum { PARTS = 63 };
 
 /* Returns how much of a hold no waiter proves, in units of 1/PARTS of its length, rounded up. */
 static uint64_t uncertain_parts(const struct hold_side *side, uint64_t length)
@@ -30,36 +30,57 @@ static uint64_t add_up(uint64_t sum, uint64_t ns)
 }
 
 /*
- * Writes the holds of a thread from number `from` on, as many as fit, and returns the number of the
- * next one. Adds to `unsure`, which has an element per object and may be NULL.
+ * Returns how uncertain a hold is: twice how much longer it may be, in us, or twice its uncertain
+ * parts plus 1.
  */
-static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint8_t **to,
-                       const uint8_t *end, struct tl_unsure *unsure)
+static uint64_t unsure_of(const struct hold_read *h, uint64_t length)
 {
-    size_t i = from, n = hold_count(h, thread);
-    uint64_t before = i ? hold_of(h, thread, i - 1)->start : 0;
-    for (; i < n && end - *to >= HOLD_BYTES_MAX; i++) {
-        size_t slot = hold_slot(h, thread, i);
-        const struct tl_hold *one = &h->slots[slot];
-        bool end_inferred = one->flags & HOLD_END_INFERRED;
-        uint64_t length = one->end > one->start ? one->end - one->start : 0;
-        uint64_t uncertain = end_inferred ? 0 : uncertain_parts(&h->side[slot], length);
-        bool inferred = end_inferred || uncertain;
-        *to = varint_put(*to, one->start - before);
+    if (h->hold.flags & HOLD_END_INFERRED)
+        return (hold_latest(h) - h->hold.end + 999) / 1000 << 1;
+    return uncertain_parts(&h->side, length) << 1 | 1;
+}
+
+/* The inverse of unsure_of: by how much the hold can be longer, and shorter, in ns. */
+static void unsure_read(uint64_t unsure, uint64_t length, uint64_t *ret_more, uint64_t *ret_less)
+{
+    uint64_t us = unsure >> 1;
+    uint64_t parts = unsure & 1 ? MIN(us, (uint64_t)PARTS) : PARTS;
+    *ret_less = part_of(length, parts);
+    *ret_more = unsure & 1 ? 0 : us < UINT64_MAX / 1000 ? us * 1000 : UINT64_MAX;
+}
+
+/*
+ * Writes a chunk of holds and returns the number of bytes. Adds to `unsure`, which has an element
+ * per object and may be NULL.
+ */
+static size_t put_chunk(const struct hold_piece *piece, uint8_t *to, struct tl_unsure *unsure)
+{
+    struct hold_values v;
+    uint64_t before = piece->holds[0].hold.start;
+    v.start = v.latest = before;
+    v.n = piece->n;
+    memset(v.of[HOLD_SHORT_COLUMNS], 0,
+           (HOLD_COLUMNS - HOLD_SHORT_COLUMNS) * sizeof(v.of[HOLD_SHORT_COLUMNS]));
+    for (size_t i = 0; i < piece->n; i++) {
+        const struct tl_hold *one = &piece->holds[i].hold;
         /* no section remains if the release lies before an inferred acquisition */
-        *to = varint_put(*to, length);
-        *to = varint_put(*to, (uint64_t)tl_hold_object(one) << 1 | inferred);
-        uint64_t more_us = end_inferred ? (hold_latest(h, slot) - one->end + 999) / 1000 : 0;
-        if (inferred)
-            *to = varint_put(*to, end_inferred ? more_us << 1 : uncertain << 1 | 1);
-        if (inferred && unsure) {
-            struct tl_unsure *sum = &unsure[tl_hold_object(one)];
-            sum->less_ns = add_up(sum->less_ns, part_of(length, end_inferred ? PARTS : uncertain));
-            sum->more_ns = add_up(sum->more_ns, more_us * 1000);
-        }
+        uint64_t length = one->end > one->start ? one->end - one->start : 0;
+        uint64_t more;
+        uint64_t less;
+        v.of[HOLD_AT][i] = one->start - before;
         before = one->start;
+        v.of[HOLD_LENGTH][i] = length;
+        v.of[HOLD_OBJECT][i] = tl_hold_object(one);
+        v.of[HOLD_UNSURE][i] = unsure_of(&piece->holds[i], length);
+        unsure_read(v.of[HOLD_UNSURE][i], length, &more, &less);
+        v.latest = MAX(v.latest, one->start + length + more);
+        if (unsure) {
+            struct tl_unsure *sum = &unsure[tl_hold_object(one)];
+            sum->less_ns = add_up(sum->less_ns, less);
+            sum->more_ns = add_up(sum->more_ns, more);
+        }
     }
-    return i;
+    return hold_block_put(&v, to);
 }
 
 /*
@@ -70,13 +91,13 @@ static int put_all(const struct timeline *t, const struct holds *h, struct tl_un
                    int (*put)(void *arg, uint32_t thread, const uint8_t *bytes, size_t n),
                    void *arg)
 {
-    uint8_t some[1 << 14];
+    struct hold_piece piece;
+    uint8_t some[HOLD_BLOCK_BYTES];
     int r = 0;
     for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
-        for (size_t i = 0, n = hold_count(h, thread); r == 0 && i < n;) {
-            uint8_t *to = some;
-            i = put_some(h, thread, i, &to, some + sizeof(some), unsure);
-            r = put(arg, thread, some, (size_t)(to - some));
+        for (size_t i = 0, n = hold_count(h, thread); r == 0 && i << HOLD_CHUNK_BITS < n; i++) {
+            holds_read(h, thread, i, &piece);
+            r = put(arg, thread, some, put_chunk(&piece, some, unsure));
         }
     }
     return r;
@@ -256,29 +277,36 @@ int hold_list_keep(struct timeline *t, const struct holds *h)
     return r;
 }
 
-/* Reads the thread's next hold. Where the index is damaged there is none. */
-static void next_hold(struct section_lane *lane)
+/*
+ * Reads the thread's next hold. Where the index is damaged there is none. Skips chunks all of whose
+ * holds have ended by the time `over`.
+ */
+static void next_hold(struct section_lane *lane, uint64_t over)
 {
-    uint64_t after = cursor_varint(&lane->later);
-    lane->next.start = lane->next.start + after;
-    lane->next.length = cursor_varint(&lane->later);
-    lane->next.object = cursor_varint(&lane->later);
-    lane->next.inferred = lane->next.object & 1;
-    lane->next.object >>= 1;
-    uint64_t unsure = lane->next.inferred ? cursor_varint(&lane->later) : 1;
-    uint64_t parts = unsure & 1 ? MIN(unsure >> 1, (uint64_t)PARTS) : PARTS;
-    uint64_t more_us = unsure & 1 ? 0 : unsure >> 1;
-    lane->next.uncertain = part_of(lane->next.length, parts);
-    uint64_t room = UINT64_MAX - lane->next.length;
-    lane->next.most = lane->next.length + (more_us < room / 1000 ? more_us * 1000 : room);
-    if (lane->later.failed)
-        lane->next.start = UINT64_MAX;
+    struct hold_bits *b = &lane->chunk;
+    while (lane->at >= b->block.n) {
+        lane->at = 0;
+        if (!hold_block_next(&lane->later, b)) {
+            b->block = (struct hold_block){.latest = UINT64_MAX};
+            lane->next.start = UINT64_MAX;
+            return;
+        }
+        if (b->block.latest <= over)
+            lane->at = b->block.n;
+    }
+    size_t i = lane->at++;
+    uint64_t more, before = i ? lane->next.start : b->block.start;
+    lane->next.start = before + hold_block_get(b, HOLD_AT, i);
+    lane->next.length = hold_block_get(b, HOLD_LENGTH, i);
+    lane->next.object = hold_block_get(b, HOLD_OBJECT, i);
+    unsure_read(hold_block_get(b, HOLD_UNSURE, i), lane->next.length, &more, &lane->next.uncertain);
+    lane->next.most = lane->next.length + MIN(more, UINT64_MAX - lane->next.length);
 }
 
 static void lane_begin(struct section_lane *lane, const struct hold_list *l, size_t thread)
 {
     lane->later = cursor_of(l->bytes + l->first[thread], l->first[thread + 1] - l->first[thread]);
-    next_hold(lane);
+    next_hold(lane, 0);
 }
 
 void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const uint8_t *wanted,
@@ -294,9 +322,9 @@ void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const
     }
     for (size_t i = 0; i < t->n_threads; i++) {
         struct section_lane lane = {0};
-        for (lane_begin(&lane, l, i); lane.next.start != UINT64_MAX; next_hold(&lane)) {
+        for (lane_begin(&lane, l, i); lane.next.start != UINT64_MAX; next_hold(&lane, 0)) {
             const struct section_hold *h = &lane.next;
-            if (!h->inferred || h->object >= t->n_objects || !wanted[h->object])
+            if (h->object >= t->n_objects || !wanted[h->object])
                 continue;
             *ret_less = add_up(*ret_less, h->uncertain);
             *ret_more = add_up(*ret_more, h->most - h->length);
@@ -328,10 +356,13 @@ void sections_release(struct sections *s)
 /* Drops the holds that are over at a time, even if their latest end is assumed. */
 static void prune(struct section_lane *lane, uint64_t time)
 {
+    struct section_span *open = lane->open.data;
     size_t kept = 0;
-    for (size_t i = 0; i < lane->open.len; i++)
-        if (lane->open.data[i].end[HOLD_ENDS_LATE] > time)
-            lane->open.data[kept++] = lane->open.data[i];
+    for (size_t i = 0; i < lane->open.len; i++) {
+        bool keep = open[i].end[HOLD_ENDS_LATE] > time; /* unpredictable, so there is no branch */
+        open[kept] = open[i];
+        kept += keep;
+    }
     lane->open.len = kept;
 }
 
@@ -344,18 +375,20 @@ static void take_in(struct sections *s, struct section_lane *lane, uint64_t star
     prune(lane, start);
     while (lane->next.start < end) {
         const struct section_hold h = lane->next;
-        next_hold(lane);
+        if (lane->chunk.block.latest <= start)
+            lane->at = lane->chunk.block.n;
+        next_hold(lane, start);
         if (h.object >= s->t->n_objects || !s->wanted[h.object])
             continue;
-        const uint64_t lengths[HOLD_ENDS] = {[HOLD_ENDS_LIKELY] = h.length,
-                                             [HOLD_ENDS_AT_ONCE] = h.length,
-                                             [HOLD_ENDS_LATE] = h.most};
-        struct section_span span = {.start = h.start, .uncertain = h.uncertain};
-        for (int i = 0; i < HOLD_ENDS; i++)
-            span.end[i] = lengths[i] < UINT64_MAX - h.start ? h.start + lengths[i] : UINT64_MAX;
-        if (span.end[HOLD_ENDS_LATE] <= start)
-            continue;
-        if (vec_push(&lane->open, span) < 0)
+        uint64_t end_likely = h.start + MIN(h.length, UINT64_MAX - h.start),
+                 end_late = h.start + MIN(h.most, UINT64_MAX - h.start);
+        if (end_late > start &&
+            vec_push(&lane->open, ((struct section_span){.start = h.start,
+                                                         .uncertain = h.uncertain,
+                                                         .end = {[HOLD_ENDS_LIKELY] = end_likely,
+                                                                 [HOLD_ENDS_AT_ONCE] = end_likely,
+                                                                 [HOLD_ENDS_LATE] = end_late}})) <
+                0)
             s->failed = true;
     }
 }

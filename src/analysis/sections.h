@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much of a thread's time lies inside the sections of some locks, for callers that ask in
- * chronological order for each thread. The holds of all locks are stored together, in about 7 bytes
- * each (in the timeline's index when it has one), and are read once. Each hold is three numbers in
- * LEB128: how long after the thread's previous hold it began, how long it lasted, and the object;
- * one more if it is partly inferred: by how much it may have lasted longer, or how much of its
- * beginning is not proven, in parts of its length.
+ * chronological order for each thread. The holds of all locks are stored together, in about 8 bytes
+ * each (in the timeline's index when it has one), and are read once. They are stored in chunks of
+ * up to 128 holds of one thread (hold_block.h), each hold with its length, its object and how
+ * uncertain it is: by how much it may have lasted longer, or how much of its beginning is not
+ * proven, in parts of its length.
  */
 #pragma once
 
+#include "analysis/hold_block.h"
 #include "analysis/holds.h"
-#include "base/cursor.h"
 
 /* The holds of a timeline in a short form: the timeline's own, or collected here. */
 struct hold_list {
@@ -53,12 +53,13 @@ struct section_span {
 };
 
 struct section_lane {
-    struct cursor later; /* the holds after the next one */
+    struct cursor later; /* the chunks after this one */
+    struct hold_bits chunk;
+    uint32_t at; /* the hold of the chunk after the next one */
 
     /* the first hold that has not been reached; start UINT64_MAX: there is none */
     struct section_hold {
         uint64_t start, length, object, most, uncertain;
-        bool inferred;
     } next;
 
     VEC(struct section_span) open;

@@ -130,11 +130,12 @@ uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
     if (!caused) {
         uint64_t own[HOLD_ENDS];
         replay_own(r, &at, n, before, own);
-        return times[at.prev] + replay_left(r, at.thread, own[r->ends]);
+        return times[at.prev] + replay_left(&r->saved[at.thread], own[r->ends]);
     }
     if (!graph_woken(r->t, n))
         return MAX(times[at.prev] + (time - before), times[at.waker]);
-    return replay_woken(r, &at, &waker, before, times[at.prev], times[at.waker]);
+    return replay_woken(r, &at, waker.time, &r->saved[waker.thread], before, times[at.prev],
+                        times[at.waker]);
 }
 
 int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *times)
@@ -146,10 +147,14 @@ int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *t
         return result;
     result = replay_init(&r, t, &what, w->factor, HOLD_ENDS_LIKELY);
     if (result == 0) {
-        struct kept kept;
-        result = kept_begin(&kept, t, &r, 1, times, SIZE_MAX, 0, 0);
+        struct kept kept = {0};
+        uint64_t *all = malloc((t->n_nodes + 1) * (1 + KEPT_MORE) * sizeof(*all));
+        result = all ? kept_begin(&kept, t, &r, 1, all, SIZE_MAX, 0, 0) : -ENOMEM;
         if (result == 0)
             result = kept_end(&kept);
+        for (size_t i = 0; result == 0 && i < t->n_nodes; i++)
+            times[i] = all[i * (1 + KEPT_MORE)];
+        free(all);
         kept_release(&kept);
         replay_release(&r);
     }
@@ -340,7 +345,7 @@ static int replay_with(struct path_part *p, double factor, struct in_order *each
 {
     struct replay replays[KEPT_REPLAYS] = {0};
     struct kept kept = {0};
-    uint64_t *times = malloc(n_times * n * sizeof(*times));
+    uint64_t *times = malloc(n_times * (n + KEPT_MORE) * sizeof(*times));
     int result = times ? 0 : -ENOMEM;
     for (size_t i = 0; result == 0 && i < n; i++) {
         result = replay_init(&replays[i], p->t, p->what, factor, each[i].ends);

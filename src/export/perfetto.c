@@ -181,8 +181,10 @@ static int put_locks(struct perfetto *p)
     if (r == 0 && !reported)
         r = -ENOMEM;
     for (uint32_t thread = 0; r == 0 && thread < p->t->n_threads; thread++) {
-        for (size_t i = 0, n = hold_count(&h, thread); r == 0 && i < n; i++)
-            r = put_hold(p, thread, hold_of(&h, thread, i), reported);
+        for (size_t i = 0, n = hold_count(&h, thread); r == 0 && i < n; i++) {
+            const struct hold_read one = hold_of(&h, thread, i);
+            r = put_hold(p, thread, &one.hold, reported);
+        }
     }
     free(reported);
     holds_release(&h);

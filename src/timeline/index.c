@@ -25,7 +25,7 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 23
+#define VERSION 24
 
 struct index_header {
     uint32_t magic, version;

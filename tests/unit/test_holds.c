@@ -60,7 +60,7 @@ static void holds_that_were_recorded_are_exact(void **state)
     assert_int_equal(holds_collect_linked(t, NULL, NULL, &h), 0);
     for (uint32_t thread = 0; thread < 2; thread++) {
         assert_int_equal(hold_count(&h, thread), 1);
-        assert_int_equal(hold_of(&h, thread, 0)->flags,
+        assert_int_equal(hold_of(&h, thread, 0).hold.flags,
                          thread ? HOLD_EXACT | HOLD_WOKEN : HOLD_EXACT);
     }
     /* The lock was acquired where the wait for it ended. */
@@ -189,7 +189,7 @@ static int replay_in(const struct timeline *t, size_t n_times)
     const struct what_if w = {.lock = any_lock, .factor = 0.5};
     const uint64_t from = t->end_ns / 3, to = t->end_ns / 2;
     uint64_t *all = malloc((t->n_nodes + 1) * sizeof(*all)),
-             *ring = malloc(n_times * sizeof(*ring));
+             *ring = malloc(n_times * (1 + KEPT_MORE) * sizeof(*ring));
     uint64_t at_from[3] = {0}, at_to[3] = {0};
     struct scaled what;
     struct replay r;
@@ -302,8 +302,8 @@ static void held_by_caller(bool notifies, uint64_t end_ms)
     timeline_builder_free(b);
     uint32_t number = LOCK;
     assert_int_equal(holds_collect(t, is_number, &number, &h), 0);
-    assert_int_equal(hold_of(&h, CALLER, 0)->start, 12 * NS_PER_MS);
-    assert_int_equal(hold_of(&h, CALLER, 0)->end, end_ms * NS_PER_MS);
+    assert_int_equal(hold_of(&h, CALLER, 0).hold.start, 12 * NS_PER_MS);
+    assert_int_equal(hold_of(&h, CALLER, 0).hold.end, end_ms * NS_PER_MS);
     holds_release(&h);
     /*
      * Without that section CALLER comes first. It then holds the lock for a millisecond, not until
@@ -566,8 +566,9 @@ static void who_waits_for_a_lock_has_left_it(void **state)
     timeline_builder_free(b);
     assert_int_equal(holds_collect(t, NULL, NULL, &h), 0);
     assert_int_equal(hold_count(&h, 0), ROUNDS);
-    assert_true(hold_of(&h, 0, 0)->flags & HOLD_END_INFERRED);
-    assert_int_equal(hold_latest(&h, hold_slot(&h, 0, 0)), (ROUND_MS + 20) * NS_PER_MS);
+    assert_true(hold_of(&h, 0, 0).hold.flags & HOLD_END_INFERRED);
+    const struct hold_read first = hold_of(&h, 0, 0);
+    assert_int_equal(hold_latest(&first), (ROUND_MS + 20) * NS_PER_MS);
     holds_release(&h);
     struct what_if_answer a;
     struct what_if w = {.lock = any_lock, .factor = 0.5};

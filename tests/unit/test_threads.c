@@ -492,9 +492,10 @@ static uint64_t held_by(uint32_t thread, uint32_t object)
     struct holds h;
     uint64_t ns = 0;
     assert_int_equal(holds_collect(timeline, NULL, NULL, &h), 0);
-    for (size_t i = 0, n = hold_count(&h, thread); i < n; i++)
-        if (tl_hold_object(hold_of(&h, thread, i)) == object)
-            ns += hold_of(&h, thread, i)->end - hold_of(&h, thread, i)->start;
+    for (size_t i = 0, n = hold_count(&h, thread); i < n; i++) {
+        const struct tl_hold one = hold_of(&h, thread, i).hold;
+        ns += tl_hold_object(&one) == object ? one.end - one.start : 0;
+    }
     holds_release(&h);
     return ns;
 }
