@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jfr=: the VM's own Flight Recorder records as well. Its recording is written to a file next to
- * the output when ours ends, and its chunks are appended to the output (output/out.h). Events that
- * our recording has are switched off there. Another recording in the VM may have switched them on,
- * and the recorder writes each event for all recordings: these are left out when the chunks are
+ * With jfr= the VM's own Flight Recorder records as well. Its recording is written to a file next
+ * to the output when ours ends, and its chunks are appended to the output (output/out.h). Events
+ * that our recording has are switched off there. Another recording in the VM may have switched them
+ * on, and the recorder writes each event for all recordings: these are left out when the chunks are
  * appended, and counted in jvmscope.LeftOut. All of this calls the classes of jdk.jfr, whose
  * interface is the same from JDK 8u262 to 27.
  */
@@ -76,7 +76,10 @@ static jobject path_of(JNIEnv *jni, const char *text)
                 : NULL;
 }
 
-/* The settings of a name that the JDK has a file for ("default", "profile"), or of a file. */
+/*
+ * Returns the settings of a file, or those for whose name the JDK has a file ("default",
+ * "profile").
+ */
 static jobject configuration_of(JNIEnv *jni, const char *text)
 {
     if (option_is_settings_file(text))
@@ -238,7 +241,8 @@ static void report_left_out(struct session *s)
 }
 
 /*
- * Stops the recording, which writes it. The recorder's own shutdown hook may have done so already.
+ * Stops the recording, which makes the recorder write it. The recorder's own shutdown hook may have
+ * done so already.
  */
 static void flight_end(struct session *s, JNIEnv *jni)
 {

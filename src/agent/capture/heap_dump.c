@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heap=dump: the VM's own dumper writes a file next to the output. It is rewritten into the output
- * (hprof/redump.h) and then removed. With format=r the VM's file is itself the result, because heap
- * dumps are separate files.
+ * With heap=dump the VM's own dumper writes a file next to the output. It is rewritten into the
+ * output (hprof/redump.h) and then removed. With format=r the VM's file is itself the result,
+ * because heap dumps are separate files.
  */
 #include "agent/capture/alloc/sites.h"
 #include "agent/output/dictionary.h"
@@ -45,8 +45,8 @@ static bool wanted(const struct options *o)
 }
 
 /*
- * The name of a dump file next to the output. The dumps of a recording are kept; they are numbered
- * from the second on, or have the name `extra`.
+ * Makes the name of a dump file next to the output. The dumps of a recording are kept; they are
+ * numbered from the second on, or their names contain `extra`.
  */
 static int dump_path(const struct session *s, const char *extra, char path[PATH_MAX])
 {
@@ -207,7 +207,9 @@ static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const vo
     struct session *s = session_now;
     if (!s || !(flags & JVMTI_RESOURCE_EXHAUSTED_JAVA_HEAP) || !state.oom_name)
         return;
-    /* Once only, because the dump itself may exhaust memory again, on this thread. */
+    /*
+     * Only one dump is written, because the dump itself may exhaust memory again, on this thread.
+     */
     if (atomic_exchange(&state.out_of_memory, true))
         return;
     session_message(s, "memory is exhausted: %s; dumping the heap", description ? description : "");

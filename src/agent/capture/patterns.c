@@ -40,7 +40,7 @@ struct pattern {
     enum option option;
     char *text;
     bool matched;
-    bool is_method; /* it names a method of a loaded class */
+    bool is_method; /* the pattern names a method of a loaded class */
     struct choice_guess guess;
 };
 
@@ -115,7 +115,7 @@ static bool is_chosen(const char *pattern, jclass c, struct str name)
             declares_method(c, name, pattern));
 }
 
-/* Returns whether a class is one of those to which a pattern of the option refers. */
+/* Returns whether a class is among those to which a pattern of the option refers. */
 static bool is_meant(const struct pattern *p, jclass c, struct str name)
 {
     char class_name[512];
@@ -173,7 +173,7 @@ static bool match(void *context, jclass c, struct str name)
     return false;
 }
 
-/* The patterns of a session, and which of them match a loaded class. */
+/* Collects the patterns of a session, and finds which of them match a loaded class. */
 static void fill(struct patterns *ret, const struct session *s, JNIEnv *jni)
 {
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)

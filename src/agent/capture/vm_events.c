@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * events=y: threads that start, end and are renamed, classes that are loaded, unloaded or not
- * found, and collections that begin and end, as instants between the calls of a trace. Classes are
- * tagged in an environment of their own, so that their unloading can be reported by name. Thread
+ * events=y records threads that start, end and are renamed, classes that are loaded, unloaded or
+ * not found, and collections that begin and end, as instants between the calls of a trace. Classes
+ * are tagged in a separate environment, so that their unloading can be reported by name. Thread
  * names are compared once per second.
  */
 #include "agent/capture.h"
@@ -43,12 +43,16 @@ static const struct jfr_type event_type = {
 static struct {
     pthread_mutex_t lock; /* protects the class names */
     jvmtiEnv *ti;         /* environment of the tags; never disposed of */
-    /* By tag - 1. The VM may report an unloading late; the place is used again only after that. */
+    /*
+     * By tag - 1. An entry is used again only after the VM has reported the unloading, which may be
+     * late.
+     */
     VEC(struct named_class {
         char *name;
-        uint32_t loader;    /* number of the loaders of its loader's class */
-        uint32_t as_loader; /* 1 + number of the loaders of this class, if they have loaded any */
-        uint32_t next_free; /* 1 + the next place to be used again */
+        uint32_t loader; /* the number of the class of its loader */
+        /* 1 + the number that this class has as a loader's class; 0: none has loaded a class */
+        uint32_t as_loader;
+        uint32_t next_free; /* 1 + the index of the next free entry */
     })
     classes;
     uint32_t free_place;
@@ -61,7 +65,7 @@ static struct {
     jfieldID message, name;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* May run at a safepoint: no JNI, no lock. */
+/* May run in a safepoint, so it uses neither JNI nor a lock. */
 static void report(const char *what, const char *thread, const char *text)
 {
     struct jfr_event e;
@@ -86,7 +90,7 @@ static void report(const char *what, const char *thread, const char *text)
 
 enum { NUMBER_MAX = 48 };
 
-/* A thread's last known name, or its number if that is empty. t may be NULL. */
+/* Returns a thread's last known name, or its number if the name is empty. t may be NULL. */
 static const char *shown_name(const struct thread *t, const char *name, char room[NUMBER_MAX])
 {
     return name && !*name && t->java_id
@@ -205,7 +209,7 @@ static void report_renamed(JNIEnv *jni)
 
 /* ---- classes ---- */
 
-/* Returns "com.acme.Shop", which the caller frees; NULL for an array, or without memory. */
+/* Returns "com.acme.Shop", which the caller frees; NULL for an array, or if memory is exhausted. */
 static char *readable_name(jclass c)
 {
     _cleanup_free_ char *signature = class_signature(c);
@@ -215,7 +219,7 @@ static char *readable_name(jclass c)
     return name;
 }
 
-/* Returns the number of the loaders of a class's loader's class. */
+/* Returns the number of the class of a class's loader. */
 static uint32_t loader_of(JNIEnv *jni, jclass c)
 {
     jobject loader = NULL;
@@ -242,7 +246,10 @@ static uint32_t loader_of(JNIEnv *jni, jclass c)
     return known - 1;
 }
 
-/* Takes over the name. Returns the tag of its place, or 0 without memory. Under the lock. */
+/*
+ * Takes ownership of the name. Returns the tag of its entry, or 0 if memory is exhausted. Requires
+ * the lock.
+ */
 static jlong take_place(char *name, uint32_t loader)
 {
     struct named_class c = {.name = name, .loader = loader};
@@ -280,7 +287,7 @@ static char *keep_class(JNIEnv *jni, jclass c, uint32_t *ret_loader)
     return copy;
 }
 
-/* A class that is never linked is loaded all the same, and may keep its loader from going away. */
+/* Also reports classes that are never linked, which may keep their loader from being unloaded. */
 static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass c)
 {
     const struct thread *self = threads_self(jni);
@@ -320,7 +327,7 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
         report_of(self, "class load", name);
 }
 
-/* Called only for that environment, perhaps during a collection: no JNI. */
+/* Called only for this environment, possibly during a collection, so it uses no JNI. */
 static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
 {
     pthread_mutex_lock(&all.lock);
@@ -373,7 +380,7 @@ static int open_tags(struct buf *why)
     return 0;
 }
 
-/* Classes that are already loaded are tagged without an event. */
+/* Tags the classes that are already loaded, without an event. */
 static void keep_loaded(JNIEnv *jni)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes loaded = {0};

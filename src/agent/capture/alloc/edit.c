@@ -30,8 +30,8 @@
 enum { CLASS_CONSTANTS = 49, NESTED = 32 };
 
 /*
- * Calls whose result is counted at the call site. The last column is the last JDK for which this is
- * so (0: all); owner NULL stands for any array class.
+ * Calls whose result is counted at the call site. last_version is the last JDK for which this is
+ * done (0: all); owner NULL stands for any array class.
  */
 static const struct {
     const char *owner, *name, *descriptor;
@@ -61,14 +61,15 @@ static bool is_call(size_t row, struct str owner, struct str name, struct str de
 }
 
 /*
- * Methods whose bodies do not run when the JIT replaces the call: those above that are not native.
+ * Returns whether the JIT may replace calls of a method, so that its body does not run: the methods
+ * above that are not native.
  */
 static bool is_replaced(struct str class_name, struct str method, struct str descriptor)
 {
     for (size_t i = 2; i < ARRAY_SIZE(calls); i++)
         if (is_call(i, class_name, method, descriptor))
             return true;
-    /* Methods that the replaced ones call. */
+    /* The replaced methods call this one. */
     return (str_is(class_name, "java/lang/reflect/Array") && str_is(method, "newArray"));
 }
 
@@ -105,8 +106,8 @@ static void mark_targets(struct editing *s, const struct insn *i)
 }
 
 /*
- * The length of the array that an instruction creates, if the preceding instruction pushes it as a
- * constant and no jump leads in between; otherwise -1.
+ * Returns the length of the array that an instruction creates, if the preceding instruction pushes
+ * it as a constant and no jump leads in between; otherwise -1.
  */
 static int constant_length(const struct editing *s, const struct insn *before, const struct insn *i)
 {
@@ -151,8 +152,8 @@ static bool makes_lambda(const struct class_file *c, const struct insn *i)
 }
 
 /*
- * The number of counters that an instruction needs, or 0 if it allocates nothing that is counted
- * here.
+ * Returns the number of counters that an instruction needs, or 0 if it allocates nothing that is
+ * counted here.
  */
 static unsigned counters_of(const struct editing *s, const struct insn *before,
                             const struct insn *i)
@@ -212,7 +213,9 @@ static void describe(struct editing *s, enum alloc_kind kind, const char *descri
         alloc_point_set((uint32_t)s->number, kind, descriptor, len);
 }
 
-/* "Lp/C;" or "[I" of a class constant, with `prefix` in front. */
+/*
+ * Describes a point by the signature of a class constant, "Lp/C;" or "[I", with `prefix` in front.
+ */
 static void describe_class(struct editing *s, enum alloc_kind kind, const char *prefix,
                            uint16_t index)
 {
@@ -224,7 +227,7 @@ static void describe_class(struct editing *s, enum alloc_kind kind, const char *
     describe(s, kind, buf_str(&d), d.len);
 }
 
-/* The class operand of the instruction, or null. */
+/* Pushes the class operand of the instruction, or null. */
 static void put_class(struct editing *s, const struct insn *i)
 {
     if (s->file->major >= CLASS_CONSTANTS)
@@ -244,7 +247,10 @@ static int at_new(struct editing *s, const struct insn *i)
                                i->pc, 0, &s->code, 2);
 }
 
-/* Number of the probe among array1 ... array and large1 ... large. */
+/*
+ * Returns the suffix of the probes array1 ... array8, array, large1 ... large8 and large: the bytes
+ * of an element, or "" for references.
+ */
 static const char *size_of_element(char element)
 {
     switch (element) {
@@ -293,8 +299,8 @@ static uint32_t array_size(char element, unsigned length)
 }
 
 /*
- * An array of constant length. A single probe after the instruction counts it and offers it for
- * tracking.
+ * Instruments an array of constant length. A single probe after the instruction counts it and
+ * offers it for tracking.
  */
 static int at_fixed_array(struct editing *s, const struct insn *i, char element, unsigned length)
 {

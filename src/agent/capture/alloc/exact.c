@@ -25,7 +25,7 @@
 #define PROBE "java/lang/JvmscopeSites"
 
 enum alloc_follow alloc_follow;
-static bool sampling; /* the VM's samples are taken as well */
+static bool sampling; /* samples of the VM are taken as well */
 
 static void JNICALL on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
                               jclass class, jlong size)
@@ -169,7 +169,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
-/* If the VM ends without a stop, nothing more is counted either. */
+/* Also when the VM ends without a stop, nothing more is counted. */
 static bool reachable(void)
 {
     bool is = sites_reachable();
@@ -241,7 +241,7 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
     (void)alloc_settle_begun(jni, NULL);
     sites_request(s, jni, r, settle);
     alloc_busy = false;
-    /* The request may have changed the depth of stacks. */
+    /* The request may have changed the depth of stacks, which makes all sites invalid. */
     if (r->command == HPROF_CMD_CONTROL)
         forget_all(jni);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects that have no counter of their own: those that calls of the VM and JNI return, and the
- * arrays of multianewarray. Counters are made here for the classes of such objects.
+ * Counts objects whose class is known only when the code runs: those that calls of the VM and JNI
+ * return, and the arrays of multianewarray. Counters are made here for the classes of such objects.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/exact_probes.h"
@@ -92,7 +92,7 @@ int alloc_exact_learn_tables(JNIEnv *jni)
 
 /*
  * Adds an entry, unless another thread has added one for the point meanwhile; in that case this
- * object is counted separately. Under the lock.
+ * object is counted separately. Requires the lock.
  */
 static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint point, jint from)
 {

@@ -15,7 +15,10 @@
 
 #define NEVER ((uint64_t)INT64_MAX)
 
-/* PASSED_MAX: how many other objects of a point may be finished before an object is given up. */
+/*
+ * PASSED_MAX: how many other objects of a point may be finished before an object is given up.
+ * PICKS: how many objects a thread may be waiting for.
+ */
 enum { PICKS = 32, PASSED_MAX = 4096 };
 
 struct alloc_exact alloc_exact;
@@ -32,7 +35,9 @@ uint32_t alloc_exact_awaiting(void)
     return __atomic_load_n(&n_picking, __ATOMIC_RELAXED);
 }
 
-/* Owned by the thread, which alone writes it; under the sites' lock where other threads read it. */
+/*
+ * Only this thread writes this; it holds the sites' lock while it writes what other threads read.
+ */
 static __thread struct {
     struct alloc_slot *slot;
     struct alloc_block *block;
@@ -44,7 +49,7 @@ static __thread struct {
      */
     struct pick {
         const struct alloc_counter *counter;
-        uint64_t count; /* of the counter, with the object that is to be tracked */
+        uint64_t count; /* value of the counter when it has counted that object */
         uint32_t point;
         uint32_t passed; /* number of objects of the point that were finished since */
         uint32_t size;   /* 0: expected at no site */
@@ -91,7 +96,10 @@ static uint64_t alloc_slot_key(JNIEnv *jni)
 
 /* ---- the probes' native methods ---- */
 
-/* Drops or counts the object that the VM has reported, if there is one. Under the lock. */
+/*
+ * Finishes the object that the VM has reported, if there is one: counts it, unless a probe has
+ * counted it. Requires the lock.
+ */
 static void settle_pending(JNIEnv *jni, bool counted)
 {
     if (!mine.pending.object)
@@ -132,8 +140,8 @@ int alloc_exact_reserve(void)
 }
 
 /*
- * Returns the thread's slot, after the object that the VM reported has been counted. A thread
- * without one gets a slot that is never read. Under the lock.
+ * Counts the object that the VM has reported, if there is one, and returns the thread's slot. A
+ * thread without one gets a slot that is never read. Requires the lock.
  */
 static struct alloc_slot *slot_for_probe(JNIEnv *jni)
 {
@@ -143,7 +151,7 @@ static struct alloc_slot *slot_for_probe(JNIEnv *jni)
     return s ? s : &nowhere;
 }
 
-/* The size in bytes of the object that a probe is about to count. */
+/* Returns the size in bytes of the object that a probe is about to count. */
 static double bytes_of_point(jint point)
 {
     const struct alloc_point *p = alloc_point((uint32_t)point);
@@ -242,11 +250,11 @@ static void add_pick(uint32_t point, const struct alloc_counter *c, double weigh
 }
 
 /*
- * An object of a point is finished: its constructor has returned. Removes its mark and stores it in
- * *ret. Returns false if it has none. It is the marked object if as many others were finished since
- * the mark as were counted: those that constructors' arguments needed. If the marked object's
- * constructor has thrown, later objects are counted that it does not wait for, and none of them is
- * taken for it.
+ * Called when an object of a point is finished, that is, its constructor has returned. If the
+ * object is marked, removes the mark, stores it in *ret and returns true. It is the marked object
+ * if as many others were finished since the mark as were counted since then: those are the objects
+ * that arguments of constructors needed. If the constructor of the marked object has thrown, the
+ * two numbers never agree, so no other object is mistaken for it.
  */
 static bool take_pick(uint32_t point, const struct alloc_counter *c, struct pick *ret)
 {
@@ -265,7 +273,7 @@ static bool take_pick(uint32_t point, const struct alloc_counter *c, struct pick
     return taken;
 }
 
-/* Attributes the current stratum of a point's counter to a site. Under the lock. */
+/* Attributes the current stratum of a point's counter to a site. Requires the lock. */
 static void take_sample(struct alloc_sampling *l, uint32_t point, struct alloc_counter *c,
                         int64_t site)
 {
@@ -280,14 +288,14 @@ static void take_sample(struct alloc_sampling *l, uint32_t point, struct alloc_c
 
 /*
  * Acquires the lock for a sample. If that fails, the next object is sampled instead. If the counter
- * has no stratum yet, no stratum will include this object.
+ * has no stratum yet, the object is counted as lost, because no stratum will include it.
  */
 static bool lock_for_sample(uint32_t point, const struct alloc_counter *c)
 {
     return sites_lock_patiently(c->next ? 0 : bytes_of_point(point));
 }
 
-/* Walks the stack if that is due. */
+/* Takes a stack sample for the object that a counter of a point has counted. */
 static void sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct alloc_counter *c,
                    jclass class, enum alloc_class_state state, const struct site_lookup *lookup)
 {
@@ -317,8 +325,8 @@ static void sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct al
 }
 
 /*
- * The same for a stack that is already known. In this case the class is initialized, because the
- * `new` has created an object before.
+ * The same for a stack that is already known. The class is then initialized, because the `new` has
+ * created an object before.
  */
 static void sample_known(struct alloc_block *b, uint32_t point, struct alloc_counter *c,
                          const struct site_lookup *lookup)
@@ -360,11 +368,11 @@ NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint poi
 }
 
 /*
- * The site of an object that was counted at a point and whose constructor has returned to these
- * frames. The last stack sample of the point may belong to another object: one that a constructor's
- * argument allocated at the same point, or an earlier one with another caller. Only the line of the
- * running method is taken from it, because the constructor's call may be on a later line than
- * `new`. Under the lock.
+ * Returns the site of an object that was counted at a point and whose constructor has returned to
+ * these frames. The last stack sample of the point may belong to another object: one that a
+ * constructor's argument allocated at the same point, or an earlier one with another caller. Only
+ * the line of the running method is taken from it, because the constructor's call may be on a later
+ * line than `new`. Requires the lock.
  */
 static int64_t site_of(JNIEnv *jni, uint32_t point, int64_t sampled, struct site_frame *frames,
                        uint32_t n)
@@ -480,8 +488,8 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
     if (!mine.slot)
         return;
     /*
-     * If each thread has rows of its own, its counts are final now and are added to them below: by
-     * now the classes of its objects are initialized, so their sizes can be measured.
+     * If each thread has its own rows, its counts are final now and are added to them below. The
+     * classes of its objects have been initialized, so their sizes can be measured.
      */
     if (sites_by_thread() && alloc_exact.on && !alloc_busy) {
         alloc_busy = true;

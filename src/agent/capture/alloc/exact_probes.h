@@ -39,7 +39,10 @@ uint32_t alloc_exact_awaiting(void);
  * selection such as the VM's own sampling would make. Under the lock.
  */
 void alloc_follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size);
-/* Drops the object that the VM reported, or counts it; there is one. Under the lock. */
+/*
+ * Finishes the object that the VM reported: counts it, unless a probe has counted it. There must be
+ * one. Requires the lock.
+ */
 void alloc_pending_finish(JNIEnv *jni, struct alloc_pending *p, bool counted);
 
 /* The thread of this block has ended: another thread may use the block. Under the lock. */

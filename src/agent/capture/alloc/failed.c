@@ -25,8 +25,8 @@ static uint64_t no_size;
 /* ---- sizes ---- */
 
 /*
- * The loaded class of a signature, for class files that cannot name it as a constant. Returns the
- * first one found.
+ * Returns the first loaded class with a signature, for class files that cannot name it as a
+ * constant.
  */
 static jclass find_class(JNIEnv *jni, const char *signature)
 {
@@ -76,8 +76,8 @@ static enum alloc_class_state state_of(jclass class)
 }
 
 /*
- * True when the thread is running the class's <clinit>. Objects of the class that it creates there
- * exist, whether <clinit> succeeds or not.
+ * Returns whether the thread is running the class's <clinit>. Objects of the class that it creates
+ * there exist, whether or not <clinit> succeeds.
  */
 static bool in_initialiser(JNIEnv *jni, jclass class)
 {
@@ -106,7 +106,7 @@ enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class)
     return s == ALLOC_CLASS_BEGINS && in_initialiser(jni, class) ? ALLOC_CLASS_WITHIN : s;
 }
 
-/* The entry of a block's point, or NULL. Under the lock. */
+/* Returns the entry of a block's point, or NULL. Requires the lock. */
 static struct begun *find_begun(const struct alloc_block *b, uint32_t point)
 {
     for (size_t i = 0; i < all_begun.len; i++)
@@ -137,7 +137,7 @@ void alloc_begun_forget(void)
 
 /*
  * Acquires the lock. A thread of the program, which settles only its own entries, gives up after a
- * while; returns false then.
+ * while; the function then returns false.
  */
 static bool lock_for(const struct alloc_block *own)
 {
@@ -147,7 +147,10 @@ static bool lock_for(const struct alloc_block *own)
     return true;
 }
 
-/* The class is initialized, or its initialization failed: the entry is no longer needed. */
+/*
+ * Removes an entry whose class is initialized or has failed to initialize, and takes its objects
+ * back in the latter case. Returns false if the lock could not be acquired.
+ */
 static bool settle(JNIEnv *jni, const struct alloc_block *own, const struct begun *n,
                    enum alloc_class_state s)
 {

@@ -14,13 +14,13 @@
 enum { SETS_LOG2 = 6, SETS = 1 << SETS_LOG2, WAYS = 4 };
 
 struct known_sites {
-    uint32_t next[SETS]; /* the next place to replace */
+    uint32_t next[SETS]; /* index of the entry that is replaced next */
     struct known_site places[SETS][WAYS];
 };
 
 static __thread struct known_sites *mine;
 
-/* Frees the table of a thread that ends while nothing is recorded. */
+/* Its destructor frees the table of a thread that ends while nothing is recorded. */
 static pthread_key_t at_end;
 
 /*

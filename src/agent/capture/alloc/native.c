@@ -203,7 +203,7 @@ static void show_to_jit(void)
     known_to_jit.place = NULL;
 }
 
-static bool on; /* perhaps only some of them */
+static bool on; /* true while at least some of them are installed */
 
 int alloc_native_on(JNIEnv *jni, struct buf *why)
 {

@@ -140,7 +140,10 @@ void alloc_orphan(struct alloc_block *own)
 
 struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
 {
-    /* The same search as in the probes: from the hash on, one entry after the other. */
+    /*
+     * The same search as in the probes, which begins at the hash and tries one entry after the
+     * other.
+     */
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ALLOC_SLOT_BITS);
     for (int probes = 0; probes < 64; probes++, at = (at + 1) & (ALLOC_SLOTS - 1)) {
         struct alloc_slot *s = &alloc_slots[at];

@@ -9,12 +9,12 @@
  * In HPROF output, and where sites are requested, samples are summed by site. JDK 8 has no such
  * sampling, so exact.c counts there.
  *
- * A sample costs about 8 us. A program that allocates gigabytes per second would produce ten
+ * * * A sample takes about 8 us. A program that allocates gigabytes per second would produce ten
  * thousand samples per second, so after the first few thousand the interval is adjusted to the
  * allocation rate, for a thousand samples per second. A thread that takes a sample draws the
- * distance to its next one, using the interval of that time, and the next sample is weighted by
- * that interval. Together with exact counts the interval is a fraction of the bytes allocated so
- * far (about 700 more samples each time they double), or the one that gives a thousand samples per
+ * distance to its next one with the current interval, so that interval determines the weight of the
+ * next sample. Together with exact counts the interval is a fraction of the bytes allocated so far
+ * (about 700 more samples each time they double), or the one that gives a thousand samples per
  * second, whichever is smaller.
  */
 #include "agent/capture/alloc/alloc.h"
@@ -36,8 +36,8 @@ enum {
     ROUND = 64,          /* samples between two adjustments of the interval */
     ROUND_NS = 64 * 1000 * 1000,
     INTERVAL_MAX = 1 << 30,
-    INTERVAL_LEAST = 4 << 10, /* with exact counts, at first */
-    INTERVAL_PART = 1 << 10,  /* as a fraction of the bytes so far */
+    INTERVAL_LEAST = 4 << 10, /* with exact counts: the first interval, in bytes */
+    INTERVAL_PART = 1 << 10,  /* with exact counts: this part of the bytes allocated so far */
 };
 
 /* Protected by the lock, except for `interval`. */
@@ -58,7 +58,7 @@ static bool wanted(const struct options *o)
     return option_is(o, OPT_ALLOC, "sampled") && vm.version >= 11 && !o->v[OPT_LIVE].text;
 }
 
-/* doc/format.md describes it. */
+/* This event is described in doc/format.md. */
 static const struct jfr_type allocated_type = {
     .name = "jvmscope.AllocatedBytes",
     .label = "Allocated Bytes",
@@ -118,7 +118,7 @@ static uint64_t interval_of_sample(void)
 static void on_thread_started(struct thread *t, JNIEnv *jni, jthread thread)
 {
     if (atomic_load(&t->env) != jni)
-        return; /* it existed before */
+        return; /* the object existed before the session */
     (void)interval_of_sample();
     vm_sampler_thread(t, jni, drawn, pace.before);
 }
@@ -132,8 +132,8 @@ const struct thread_listener alloc_samples_threads = {.started = on_thread_start
                                                       .ended = on_thread_ended};
 
 /*
- * Called after a fixed number of samples: sets the interval at which they would have taken
- * ROUND_NS. Small differences are ignored. Under the lock.
+ * Called for each sample. After every ROUND samples it sets the interval with which they would have
+ * taken ROUND_NS; small differences are ignored. Requires the lock.
  */
 static void keep_pace(void)
 {
@@ -171,7 +171,7 @@ void alloc_samples_reduce(unsigned level)
     sites_unlock();
 }
 
-/* The same when exact counts are recorded as well. Under the lock. */
+/* The same when exact counts are recorded as well. Requires the lock. */
 static void keep_part(void)
 {
     if (++pace.in_round < ROUND)
@@ -188,7 +188,7 @@ static void keep_part(void)
     set_interval((uint64_t)MIN(MAX(wanted, INTERVAL_LEAST), INTERVAL_MAX));
 }
 
-/* Under the lock. */
+/* Adds a sampled object to a site. p: its probability of being sampled. Requires the lock. */
 static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, double p)
 {
     double weight = 1 / p;
@@ -287,7 +287,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
         sites_dump(s, jni, NULL);
 }
 
-/* Events of single allocations do not show what is alive, so no collection is needed. */
+/* Runs a collection, except when samples become events, because these do not show what is alive. */
 static void ending(struct session *s, JNIEnv *jni)
 {
     if (!events_to)

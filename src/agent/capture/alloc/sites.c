@@ -47,13 +47,13 @@ void sites_begin(const struct options *o, bool exact, bool all)
     pthread_mutex_unlock(&site_table.lock);
 }
 
-/* Threads of the program that began to wait for the lock, and those that no longer do. */
+/* How many waits of the program's threads for the lock have begun, and have ended. */
 static _Atomic uint64_t waits_begun, waits_over;
 
 /*
  * Releases the lock and acquires it again after the threads that waited for it have had it, or
- * after 5 ms. Code that holds the lock for long, while it handles millions of objects, calls this
- * regularly: a thread that waits in vain for PATIENCE_NS does not count its objects.
+ * after 5 ms. Code that handles millions of objects under the lock calls this regularly, because a
+ * thread that waits in vain for PATIENCE_NS does not count its objects.
  */
 static void give_way(void)
 {
@@ -69,7 +69,7 @@ static void give_way(void)
 /* What was tracked in an earlier recording; under the lock, see sites_drop_forgotten. */
 static __typeof__(site_table.live) forgotten;
 
-/* Forgets what was tracked and the figures of all sites together. Under the lock. */
+/* Forgets what was tracked, and the figures of all sites together. Requires the lock. */
 static void forget(void)
 {
     if (!forgotten.len) {
@@ -232,7 +232,7 @@ static bool is_at_call(const struct method *m)
     return false;
 }
 
-/* The first bytecode index of the line that contains a bytecode index. */
+/* Returns the first bytecode index of the line that contains a bytecode index. */
 static int64_t line_start(const struct method *m, int64_t bci)
 {
     uint32_t line = m ? names_method_line(m, (int32_t)bci) : 0;
@@ -243,8 +243,8 @@ static int64_t line_start(const struct method *m, int64_t bci)
 }
 
 /*
- * How many of n frames belong to the probes, and how many including methods that are counted at
- * their call site.
+ * Returns how many of n frames are left out: *ret_probes of probes, then methods that are counted
+ * at their call site.
  */
 static jint skipped(JNIEnv *jni, const jvmtiFrameInfo *found, jint n, jint *ret_probes)
 {
@@ -354,7 +354,7 @@ bool sites_follow_each(uint64_t n)
            followed - 2 * SITES_FREE < (now_ns() - site_table.began) / NS_PER_MS;
 }
 
-/* Adds an object that is tracked to the squares of its site. */
+/* Adds the squares of a tracked object to those of its site, or subtracts them if sign is -1. */
 static void add_squares(struct estimate *to, const struct followed *f, double sign)
 {
     double w = f->weight, bytes = w * (double)f->size;
@@ -382,19 +382,18 @@ static void count_live(const struct followed *f)
 }
 
 /*
- * under the lock: live objects are being counted, and an object whose place changes meanwhile might
- * count twice
+ * protected by the lock; while live objects are counted, none may move in the list and count twice
  */
 static bool counting;
 
 /*
- * Drops objects that are dead where every object is tracked, and counts the others if `count`.
- * These can be millions, so the lock is released after every few thousand. Objects tracked since
- * the beginning are neither dropped nor counted. The order, which only thin_out needs, is not kept.
+ * Drops dead objects when every object is tracked, and counts the others if `count`. They can be
+ * millions, so the lock is released after every few thousand. Objects that are tracked after this
+ * begins are neither dropped nor counted. The order, which only thin_out needs, is not kept.
  */
 static void sweep_in_parts(JNIEnv *jni, bool count)
 {
-    enum { AT_ONCE = 4096 }; /* which takes some tenths of a millisecond */
+    enum { AT_ONCE = 4096 }; /* takes some tenths of a millisecond */
 
     for (size_t i = site_table.live.len, n = 1; i > 0 && counting == count; n++) {
         struct followed *f = &site_table.live.data[--i];
@@ -410,7 +409,7 @@ static void sweep_in_parts(JNIEnv *jni, bool count)
     }
 }
 
-/* Drops objects that are dead. Under the lock. */
+/* Drops objects that are dead. Requires the lock. */
 static void sweep(JNIEnv *jni)
 {
     size_t kept = 0;
@@ -429,8 +428,8 @@ static void sweep(JNIEnv *jni)
 }
 
 /*
- * Stops tracking one of every two consecutive objects of a site, chosen at random. Sites that have
- * few objects keep them all, so their figures stay as exact as they are. Under the lock.
+ * Stops tracking one of every two consecutive objects of a site, chosen at random. Sites with few
+ * objects keep them all, so their figures remain as exact as they are. Requires the lock.
  */
 static void thin_out(JNIEnv *jni)
 {
@@ -470,7 +469,7 @@ static void thin_out(JNIEnv *jni)
     site_table.live.len = kept;
 }
 
-/* Under the lock. Returns the object's site, or NULL when the object is not tracked. */
+/* Begins to track an object. Returns its site, or NULL if it is not tracked. Requires the lock. */
 static struct site *track(JNIEnv *jni, struct followed f)
 {
     struct site *s = sites_at(f.site);
@@ -540,10 +539,10 @@ void sites_flush(JNIEnv *jni, struct jfr_writer *w)
 }
 
 /*
- * The variance of a sum of live objects, given the squares of the weights of all tracked objects
- * and of those alive. A stratum always has one tracked object, and only whether it is alive is
- * random: with the share p of those alive, the variance is at most p (1 - p) of the squares. The VM
- * samples each object independently, so that the number of samples varies as well.
+ * Returns the variance of a sum of live objects, given the sums of the squared weights of all
+ * tracked objects and of those alive. A stratum always has one tracked object, and only whether it
+ * is alive is random: with the share p of those alive, the variance is at most p (1 - p) of the
+ * squares. The VM samples each object independently, so that the number of samples varies as well.
  */
 static double variance_of(double live_squares, double squares)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jvmscope.AllocationSite events. */
+/* Writes jvmscope.AllocationSite events. */
 #include "agent/capture/alloc/sites_rows.h"
 #include "agent/capture/monitors/monitors.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* doc/format.md describes it. */
+/* This event is described in doc/format.md. */
 static const struct jfr_type type = {
     .name = "jvmscope.AllocationSite",
     .label = "Allocation Site",
@@ -50,8 +50,8 @@ static int64_t change(double now, double reported)
 }
 
 /*
- * The same for readers that know only jdk.* events (`jfr view allocation-by-site`, JMC). Our own
- * reader uses the events of sites.
+ * Writes a row as jdk.ObjectAllocationSample for readers that know only jdk.* events (`jfr view
+ * allocation-by-site`, JMC). Our own reader uses the events of sites.
  */
 static void write_as_sample(struct jfr_writer *w, const struct site_row *row, uint32_t thread,
                             uint64_t trace, uint64_t now, int64_t bytes)
@@ -98,7 +98,7 @@ static struct change change_of(const struct site_rows *r, const struct site_row 
     return c;
 }
 
-/* Stores that the recording now contains the row as it is, or that the difference was lost. */
+/* Notes that the recording now contains the row as it is, or that the difference was lost. */
 static void set_reported(const struct site_rows *r, const struct site_row *row)
 {
     pthread_mutex_lock(&site_table.lock);
@@ -111,7 +111,8 @@ static void set_reported(const struct site_rows *r, const struct site_row *row)
 }
 
 /*
- * Writes the change of one row since the last time. False when there is no room in the recording.
+ * Writes the change of one row since the last time. Returns false if there is no room in the
+ * recording.
  */
 static bool write_event(struct session *s, const struct site_rows *r, const struct site_row *row,
                         uint32_t event_type, uint64_t now, uint64_t *events)

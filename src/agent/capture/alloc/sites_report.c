@@ -13,10 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/*
- * Rounds an estimate to the digits that its error supports; it is never more than what was
- * allocated.
- */
+/* Rounds an estimate to the digits that its error supports. The result is at most `allocated`. */
 static uint64_t reported_with(double value, double error, uint64_t allocated)
 {
     uint64_t step = 1;
@@ -41,8 +38,8 @@ static struct hprof_site site_record(struct session *s, const struct site_row *r
 }
 
 /*
- * Writes after the table, whose columns are fixed, which of its live figures are estimates and how
- * accurate they are.
+ * Writes which live figures of the table are estimates, and how accurate they are. This follows the
+ * table, because its columns are fixed.
  */
 static void write_text_errors(struct hprof_text *t, const struct site_rows *r, size_t n)
 {
@@ -167,7 +164,7 @@ int sites_traces(struct session *s, JNIEnv *jni, struct map *ret)
 {
     struct jfr_frame frames[SITE_DEPTH_MAX];
     int error = 0;
-    /* An address may change while the object is this young, if the collector moves objects. */
+    /* Checks that the collector moves objects: the address of such a young object then changes. */
     jbyteArray young = (*jni)->NewByteArray(jni, 8);
     jweak watched = young ? (*jni)->NewWeakGlobalRef(jni, young) : NULL;
     uint64_t before = address_of(watched);

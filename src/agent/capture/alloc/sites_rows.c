@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows that reports of allocation sites show: up-to-date sites with their errors. */
+/*
+ * Makes the rows that reports of allocation sites show, with up-to-date figures and their errors.
+ */
 #include "agent/capture/alloc/sites_rows.h"
 
 #include "agent/output/dictionary.h"
@@ -33,26 +35,24 @@ static void add(struct estimate *to, const struct estimate *e)
 }
 
 /*
- * The number of objects that one tracked object of a row may represent; 0: every object is tracked.
+ * Returns the number of objects that one tracked object of a row may represent, or 0 if every
+ * object is tracked. If none could be tracked, because their constructor call cannot be found in
+ * the bytecode, it is the number of all objects.
  */
 static double stands_for(const struct site_row *r)
 {
     double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
     if (r->unseen.objects < 0.5)
         return 0;
-    /*
-     * Returns whether no object of this row could be tracked, because its constructor call cannot
-     * be found in the bytecode.
-     */
     if (r->sampled)
         return 1 / sites_chance((jlong)MAX(each, 1), site_table.interval);
     return site_table.all || !r->tracked ? r->unseen.objects : r->most;
 }
 
 /*
- * Returns the standard error of a row's live objects. If no object was tracked, there may still be
- * as many live objects as one tracked object would have represented, which no estimate of the
- * variance includes.
+ * Returns the standard error of a row's live objects. Even if no tracked object is alive, there may
+ * be as many live objects as one tracked object represents, which no estimate of the variance
+ * includes.
  */
 static struct estimate reckon_error(const struct site_row *r)
 {
@@ -68,7 +68,7 @@ static struct estimate reckon_error(const struct site_row *r)
     return e;
 }
 
-/* Called when the rows are complete. */
+/* To be called when the rows are complete. */
 void sites_know_errors(struct site_rows *r)
 {
     for (size_t i = 0; i < r->rows.len; i++)
@@ -76,8 +76,8 @@ void sites_know_errors(struct site_rows *r)
 }
 
 /*
- * The value by which rows are ranked when live bytes are requested. Rows whose figure is below its
- * error come last.
+ * Returns the value by which rows are ranked when live bytes are requested. Rows whose figure is
+ * below its error come last.
  */
 double sites_certain_bytes(const struct site_row *r)
 {
@@ -123,7 +123,7 @@ void sites_sort(struct site_rows *r)
         qsort(r->rows.data, r->rows.len, sizeof(*r->rows.data), rank);
 }
 
-/* A site's key. Its bytes do not move until the end of the session. */
+/* Returns a site's key, whose bytes do not move until the end of the session. */
 static struct str key_of(uint32_t site, struct site_head *ret_head)
 {
     struct str key = strpool_get(&site_table.keys, site);
@@ -142,8 +142,8 @@ const char *sites_class_of(uint32_t site)
 }
 
 /*
- * A site's class and running method, combined into one number. A method of a class that several
- * loaders define is one place, because its counter is, too.
+ * Combines a site's class and running method into one number. If several loaders define the class,
+ * its method is still one place, because it has one counter.
  */
 static uint64_t place_of(JNIEnv *jni, uint32_t site)
 {
@@ -162,8 +162,8 @@ static uint64_t place_of(JNIEnv *jni, uint32_t site)
 }
 
 /*
- * No more objects can be alive than were counted. The excess counts as an error: stack samples may
- * have given the path too small a share.
+ * Limits the live objects to those that were counted. The excess counts as an error, because stack
+ * samples may have given the path too small a share.
  */
 static void cut_live(struct site_row *r)
 {
@@ -218,7 +218,7 @@ static int give_samples(JNIEnv *jni, struct site_rows *r)
     return error;
 }
 
-/* The bytes of the heap that are in use, 0 when the VM does not report them. */
+/* Returns the bytes of the heap that are in use, or 0 if the VM does not report them. */
 static double heap_in_use(void)
 {
     typedef jlong(JNICALL * amount)(void);
@@ -355,8 +355,8 @@ struct hprof_heap_totals sites_totals(const struct site_rows *r)
 }
 
 /*
- * The standard error of all live bytes, derived from the tracked objects where there are more than
- * a few.
+ * Returns the standard error of all live bytes, derived from the tracked objects if there are more
+ * than a few.
  */
 double sites_error_of_all(const struct site_rows *r)
 {

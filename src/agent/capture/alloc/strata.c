@@ -10,8 +10,9 @@
 #include "agent/capture/budget/budget.h"
 
 /*
- * Limits of a stratum, where one stack has been found and where several have: its share of the
- * count so far, its bytes, and the share that it may have even if it has more bytes.
+ * Limits of a stratum: its bytes, its share of the count so far, and the share that it may have
+ * even if it has more bytes. The limits differ for places where one stack has been found and where
+ * several have.
  */
 enum { STRATUM_BYTES = 512 << 10, STRATUM_SHARE = 16, STRATUM_LATER = 256 };
 
@@ -31,7 +32,7 @@ void alloc_add(int64_t number, double objects, double bytes)
 }
 
 /*
- * Adds what a counter has counted since the last sample to the stack of that sample. Under the
+ * Adds what a counter has counted since the last sample to the stack of that sample. Requires the
  * lock.
  */
 static void settle_sampling(struct alloc_sampling *l, const struct alloc_counter *c)
@@ -95,8 +96,8 @@ uint64_t alloc_random_below(uint64_t n)
 }
 
 /*
- * The length of the next stratum: a share of the count so far, but no more than a number of bytes
- * or a small share of the count.
+ * Returns the length of the next stratum in objects: a share of the count so far, but no more than
+ * a number of bytes or a small share of the count.
  */
 static uint64_t stratum(const struct alloc_sampling *l, const struct alloc_counter *c)
 {
@@ -114,7 +115,7 @@ bool alloc_sample_due(struct alloc_sampling *l, struct alloc_counter *c)
     if (c->count < l->end)
         return true;
     settle_sampling(l, c);
-    /* Where all objects are tracked, the counts of each caller are exact as well. */
+    /* If all objects are tracked, the counts of each caller are exact as well. */
     bool each = alloc_follow == FOLLOW_ALL || sites_follow_each(c->count - l->begin);
     l->gap = !l->end || each ? 1 : stratum(l, c);
     l->end = c->count + l->gap;

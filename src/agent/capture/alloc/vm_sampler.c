@@ -23,9 +23,9 @@ static struct {
 } at;
 
 /*
- * What each thread had allocated when counting began, and what those that have ended had allocated
- * since. A thread that has ended, or whose start was not seen, is not counted: entries of the table
- * are reused, so each figure has the serial of the thread that it belongs to.
+ * The bytes that each thread had allocated when counting began, and what threads that have ended
+ * had allocated since then. A thread whose start was not seen is not counted. Entries of the thread
+ * table are reused, so each figure has the serial of the thread that it belongs to.
  */
 static struct {
     pthread_mutex_t lock;
@@ -34,7 +34,7 @@ static struct {
     uint32_t serial[THREADS_MAX]; /* 0: not counted */
 } count = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The unused rest of the buffer that the last collection took from each thread, in bytes. */
+/* The unused bytes of the buffer that the last collection took from each thread. */
 static uint32_t rests[THREADS_MAX];
 
 static int learn(void *context, const struct table_entry *e)
@@ -144,7 +144,10 @@ static double first_distance(uint64_t address, uint64_t interval)
     return log_2 < 0 ? -log_2 * ln_2 * (double)interval + 1 : 1;
 }
 
-/* Small numbers, which are common, prove nothing. The VM rounds down. */
+/*
+ * Returns whether a word of a thread's sampler can be the first distance. The VM rounds down. Small
+ * numbers, which are common, prove nothing.
+ */
 static bool is_first(const char *place, uint64_t interval)
 {
     double found = (double)word_at(place);
@@ -155,8 +158,8 @@ static bool is_first(const char *place, uint64_t interval)
 }
 
 /*
- * The distance is the first field of the thread's sampler; its value is computed from the address
- * of the sampler.
+ * Returns the offset of the distance in a thread, or 0. The distance is the first field of the
+ * thread's sampler, and its value is computed from the address of the sampler.
  */
 static int64_t find_distance(const char *thread, uint64_t now, uint64_t before)
 {
@@ -167,8 +170,9 @@ static int64_t find_distance(const char *thread, uint64_t now, uint64_t before)
 }
 
 /*
- * In one of some ten thousand threads another number looks like the first distance. The offset is
- * therefore used only when several threads in a row agree on it. Under count.lock.
+ * Learns the offset of the distance from a new thread. In one of some ten thousand threads another
+ * number looks like the first distance, so the offset is used only when several threads in a row
+ * agree on it. Requires count.lock.
  */
 static void learn_distance(const char *thread, uint64_t now, uint64_t before)
 {
@@ -201,7 +205,7 @@ static uint64_t allocated_by(const char *thread)
     return at.counts ? thread_bytes(&process_memory, (uint64_t)(uintptr_t)thread, &fields) : 0;
 }
 
-/* Under count.lock. */
+/* Begins to count the bytes that a thread allocates. Requires count.lock. */
 static void count_from_now(const struct thread *t, const char *thread)
 {
     uint32_t index = thread_index(t);
@@ -210,8 +214,8 @@ static void count_from_now(const struct thread *t, const char *thread)
 }
 
 /*
- * Returns 0 for a thread that is not counted, also when the memory of an ended thread now belongs
- * to another one. Under count.lock.
+ * Returns the bytes that a thread has allocated since counting began; 0 for a thread that is not
+ * counted, also if the memory of an ended thread now belongs to another one. Requires count.lock.
  */
 static uint64_t counted_of(const struct thread *t, const char *thread)
 {
@@ -259,7 +263,7 @@ bool vm_sampler_counted(uint64_t *ret)
     pthread_mutex_lock(&count.lock);
     uint64_t sum = count.ended;
     for (struct thread *t = NULL; (t = threads_next(t));) {
-        /* The thread cannot end, nor its entry be reused, before it has the lock. */
+        /* A thread needs this lock to end, so its entry cannot be reused meanwhile. */
         JNIEnv *env = atomic_load(&t->env);
         if (env)
             sum += counted_of(t, thread_of(env));

@@ -13,7 +13,7 @@
 #include <string.h>
 
 _Atomic uint64_t budget_costs[COST_CALLBACKS];
-/* The number of calls that were measured for it. */
+/* The number of calls from which budget_costs is estimated. */
 static _Atomic uint64_t calls_measured[COST_CALLBACKS];
 __thread uint32_t budget_countdown;
 _Atomic uint32_t budget_stacks_of = 1, budget_waits_of = 1, budget_wakes_of = 1,
@@ -34,7 +34,8 @@ static _Atomic uint64_t clock_pair; /* the difference between two readings in a 
 static _Atomic uint64_t clock_rate; /* ns in 2^RATE_SHIFT ticks */
 static atomic_int long_left;        /* the number of further measured calls for which the CPU time
                                      * is read as well */
-static __thread uint64_t cpu_start; /* of the call that is measured; 0: not read */
+/* CPU time at the start of the call that is measured; 0: not read */
+static __thread uint64_t cpu_start;
 
 static inline uint64_t ticks(void)
 {
@@ -120,7 +121,7 @@ static void measure_rate(void)
     last_ticks = at;
 }
 
-/* The median of pairs of readings, because some pairs are interrupted. */
+/* Takes the median of pairs of readings, because some pairs are interrupted. */
 static void measure_clock(void)
 {
     uint64_t pairs[PAIRS];
@@ -161,8 +162,8 @@ static void set_samples(unsigned level)
 }
 
 /*
- * In the order in which they are applied: data that costs most and shows least is reduced first.
- * Each level leaves out more than the one before.
+ * The reductions in the order in which they are applied: data that costs most and shows least is
+ * reduced first. Each level leaves out more than the one before.
  */
 static const struct reduction {
     const char *what;
@@ -231,7 +232,7 @@ static struct {
     double part_means[OWN_PARTS], allowed_mean; /* ns per second */
     double call_means[COST_CALLBACKS];          /* calls per second */
     uint64_t measured[COST_CALLBACKS];
-    unsigned checks;              /* so far */
+    unsigned checks;              /* number of checks so far */
     uint64_t cost_ns, allowed_ns; /* of the last second */
     uint64_t over_seconds, changes;
     int64_t credit_ns;   /* the unused part of the budget; negative when it is exceeded */
@@ -294,8 +295,9 @@ static void add_level(unsigned i, uint64_t now)
 }
 
 /*
- * Returns whether something was reduced. One level per second would be too slow: a level is assumed
- * to save half of what its part costs, and as many are added as seem to be needed.
+ * Reduces what is recorded, and returns whether something was reduced. One level per second would
+ * be too slow: a level is assumed to save half of what its part costs, and as many are added as
+ * seem to be needed.
  */
 static bool reduce(uint64_t now)
 {
@@ -432,7 +434,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
-/* The first rate of the clock. Calls that were measured before count as no time. */
+/* Measures the first rate of the clock. Calls that were measured before count as no time. */
 static void later(struct session *s, JNIEnv *jni)
 {
     if (atomic_load(&clock_rate))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cover=y: which lines and branch edges have run. A probe sets a byte of an array in the Java heap
- * if the byte is zero. The JIT treats a byte that is set as a constant (JvmscopeCover.java), so
- * code that is compiled after its lines have run is the same as without probes. A store into native
- * memory, which cannot be optimized away, slowed javac down by half. The arrays live as long as the
- * process, because code that was compiled with probes may still run after the probes are removed.
- * At a dump and at the end each method is written as one jvmscope.Coverage event (doc/format.md).
+ * cover=y records which lines and branch edges have run. A probe sets a byte of an array in the
+ * Java heap if the byte is zero. The JIT treats a byte that is set as a constant
+ * (JvmscopeCover.java), so code that is compiled after its lines have run is the same as without
+ * probes. A store into native memory, which cannot be optimized away, slowed javac down by half.
+ * The arrays live as long as the process, because code that was compiled with probes may still run
+ * after the probes are removed. At a dump and at the end each method is written as one
+ * jvmscope.Coverage event (doc/format.md).
  */
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
@@ -56,8 +57,8 @@ static struct {
 } cover = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /*
- * Makes sure that all points below `points` have bytes. Not under the lock: an allocation may call
- * back.
+ * Makes sure that all points below `points` have bytes. The lock must not be held, because an
+ * allocation may call back.
  */
 static int make_room(uint32_t points)
 {
@@ -86,8 +87,8 @@ static int make_room(uint32_t points)
 }
 
 /*
- * Copies the bytes of all points from the heap to `hits`, or clears them if that is NULL. With the
- * lock.
+ * Copies the bytes of all points from the heap to `hits`, or clears them if that is NULL. Requires
+ * the lock.
  */
 static void copy_chunks(JNIEnv *jni, uint8_t *hits)
 {
@@ -225,7 +226,8 @@ static void put_points(const struct cover_method *m, const uint8_t *hits, struct
 }
 
 /*
- * 1: written; 0: there is no room at the moment; -E2BIG: the event is larger than any event may be.
+ * Writes the event of a method. Returns 1, or 0 if there is no room at the moment, or -E2BIG if the
+ * event is larger than any event may be.
  */
 static int write_method(struct jfr_writer *w, const struct cover_method *m, const uint8_t *hits,
                         uint64_t now)
@@ -260,8 +262,8 @@ struct cover_copy {
 };
 
 /*
- * The table also has methods of earlier recordings. Their points are not counted if this recording
- * leaves them out. With the lock.
+ * Returns whether this recording covers a method: the table also has methods of earlier recordings,
+ * whose points are not counted. Requires the lock.
  */
 static bool is_covered(const struct cover_method *m)
 {

@@ -11,7 +11,7 @@
 
 enum { REPEAT_MAX = 1600, CHECK_EVERY_NS = 1000000000 };
 
-/* doc/format.md describes these events. */
+/* These events are described in doc/format.md. */
 static const struct jfr_type missing_type = {
     .name = "jvmscope.Missing",
     .label = "Not Permitted",
@@ -158,11 +158,11 @@ at_each_sample bool cpu_events_record(void *context, const struct sample *s)
 }
 
 /*
- * Records intervals for which there was no signal. They count at the time when the thread was last
- * seen, so that they belong to the request of that time; but the thread may have used them at any
- * moment since. In a ring, intervals that are older than a second count as of now: the ring is
- * copied in consecutive parts, and an event that is written later than that would be in none of
- * them (MARGIN_NS of cli/fleet/host.c).
+ * Records intervals for which there was no signal. Their time is when the thread was last seen, so
+ * that they belong to the request of that time, although the thread may have used them at any
+ * moment since. In a ring, intervals that are older than a second get the present time, because the
+ * ring is copied in consecutive parts, and an event that is written later than that would be in
+ * none of them (MARGIN_NS of cli/fleet/host.c).
  */
 void cpu_events_record_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
                                    uint32_t weight)
@@ -239,8 +239,8 @@ void cpu_events_report_time(const struct task_time *t)
 }
 
 /*
- * Only the CPU time that the sampler saw can be compared with the samples. The rest of the
- * process's time cannot, because the sampler starts and stops separately for each thread.
+ * Reports the CPU time that the sampler saw, because only this can be compared with the samples.
+ * The process's time cannot: the sampler starts and stops separately for each thread.
  */
 static void report_java(void)
 {

@@ -34,7 +34,7 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
 
 static const struct vm_callbacks compilations = {.ti = {.CompiledMethodLoad = on_compiled}};
 
-/* Samples fall between safepoints, so compiled code must be described there too. */
+/* Makes the VM describe compiled code between safepoints too, because samples are taken there. */
 static void describe_all(struct session *s, bool by_flag)
 {
     const jvmtiCapabilities want = {.can_generate_compiled_method_load_events = 1};
@@ -56,8 +56,8 @@ static void describe_less(void)
 }
 
 /*
- * Chooses the walker: our own; AsyncGetCallTrace where our walker does not support the VM; NULL,
- * which means JVM TI, where the VM lacks that too. Each fallback is reported.
+ * Chooses the walker: our own; AsyncGetCallTrace if our walker does not support the VM; or NULL,
+ * which means JVM TI, if the VM lacks that too. Each fallback is reported.
  */
 static int choose_walker(struct session *s, JNIEnv *jni, stack_walk_fn **ret, struct buf *why)
 {
@@ -104,7 +104,7 @@ static void report_missing(struct session *s)
     cpu_events_report_missing(s->out.jfr, NO_KERNEL_FRAMES, why);
 }
 
-/* A ring repeats it in each chunk. */
+/* Writes again what each chunk of a ring must contain. */
 static void restate(struct session *s, JNIEnv *jni)
 {
     report_missing(s);
@@ -146,14 +146,16 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     cpu.reported_ns = now_ns();
     cpu.uncovered_reported = false;
     /*
-     * Threads that keep all CPUs busy may cause a long delay between the first timer and the last
-     * one.
+     * Read before the timers are set: threads that keep all CPUs busy may cause a long delay
+     * between the first timer and the last one.
      */
     uint64_t process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     if (recording)
         cpu_events_start(s->out.jfr);
     int r = start_sampler(s, jni, why);
-    /* The first recording of an agent that was loaded at VM start covers the whole process. */
+    /*
+     * The first recording of an agent that was loaded when the VM started covers the whole process.
+     */
     static bool begun;
     if (r == 0 && recording && !cpu.wall)
         tasks_start(!vm.attached && !begun, process_ns, cpu_events_report_time);
@@ -247,8 +249,8 @@ static void stop_sampler(struct session *s, JNIEnv *jni)
 }
 
 /*
- * Changes the depth. Not under the lock: the callback that reports idle threads takes it, and this
- * function waits for that callback.
+ * Changes the depth. The lock must not be held: the callback that reports idle threads takes it,
+ * and this function waits for that callback.
  */
 static void restart(struct session *s, JNIEnv *jni)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exceptions=counts|stacks: how often each class is thrown at each place, and where it is caught.
- * Counts come from probes in the code (probes.h). With stacks, each throw is an event as well, and
- * everything comes from JVM TI's Exception event, for which the VM deoptimizes at each throw and
- * searches for the handler twice.
+ * exceptions=counts|stacks records how often each class is thrown at each place, and where it is
+ * caught. Counts come from probes in the code (probes.h). With stacks, each throw is an event as
+ * well, and everything comes from JVM TI's Exception event, for which the VM deoptimizes at each
+ * throw and searches for the handler twice.
  */
 #include "agent/capture.h"
 #include "agent/capture/exceptions/hidden.h"
@@ -84,9 +84,9 @@ static char *place_text(JNIEnv *jni, jmethodID m, jlocation at)
 }
 
 /*
- * Returns the row of a throw, which is made if necessary. The names are read while the classes
- * cannot be unloaded. Rows are distinguished by what is displayed, so two throws on one line share
- * a row. Unless `known`, the handler is unknown.
+ * Returns the row of a throw, created if necessary. The names are read while the classes cannot be
+ * unloaded. Rows are distinguished by what is displayed, so two throws on one line share a row. If
+ * `known` is false, the handler is unknown.
  */
 static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation at, jmethodID cm,
                                    jlocation cat, bool known)
@@ -106,7 +106,7 @@ static struct thrown_row *find_row(JNIEnv *jni, jclass c, jmethodID m, jlocation
     return row;
 }
 
-/* The message, read from its field so that no code runs. */
+/* Reads the message from its field, so that no code of the program runs. */
 static void read_message(JNIEnv *jni, jobject e, char *to)
 {
     jstring s = thrown.message ? (*jni)->GetObjectField(jni, e, thrown.message) : NULL;
@@ -128,12 +128,12 @@ static void read_message(JNIEnv *jni, jobject e, char *to)
  */
 struct throw
 {
-    jint object; /* identity hash; 0: no exception is on its way */
+    jint object; /* its identity hash; 0: no exception is being thrown */
     jmethodID method;
     jlocation at;
     uint64_t time_ns, stack;
     jint frames, unwound; /* frames on the stack; frames unwound so far */
-    bool native;          /* native code may end it, so that the handler is not known */
+    bool native;          /* native code may catch it, so its handler is not known */
 };
 
 static __thread struct throw on_its_way;
@@ -141,9 +141,9 @@ static __thread struct throw on_its_way;
 /*
  * Returns the number of frames, at most n, that are unwound to reach a handler in a method. Sets
  * *ret_native if native code called one of them: the VM names the next handler in Java code, but
- * native code may end the exception before, as that of Method.invoke does. If the method is on the
- * stack several times, with calls at different places, each of them may have the handler, so native
- * code before any of them counts.
+ * native code may catch the exception before that, as the code of Method.invoke does. If the method
+ * is on the stack several times, with calls at different places, each of them may have the handler,
+ * so native code before any of them counts.
  */
 static jint frames_to(const jvmtiFrameInfo *frames, jint n, jmethodID to, bool *ret_native)
 {
@@ -184,7 +184,7 @@ static jint unwind_to(JNIEnv *jni, struct throw *t, jmethodID to)
     return MIN(frames_to(frames, n, to, &t->native), thrown.depth);
 }
 
-/* The same throw as the JDK's own event, which the JDK's tools and JMC display. */
+/* Writes the same throw as the JDK's own event, which the JDK's tools and JMC display. */
 static void write_jdk_throw(struct jfr_writer *w, const struct throw *t, const struct thread *self,
                             const char *message, const struct thrown_row *row)
 {
@@ -279,7 +279,7 @@ static bool exceptions_wanted(const struct options *o)
 
 static const jvmtiCapabilities for_stacks = {.can_generate_exception_events = 1};
 
-/* The event's capability, which the VM grants only at start-up. */
+/* Checks the capability for the event, which the VM grants only at start-up. */
 static int exceptions_check(const struct options *o, struct buf *why)
 {
     jvmtiCapabilities missing = {0};
@@ -373,7 +373,7 @@ static uint64_t exceptions_save(struct session *s, JNIEnv *jni, bool *ret_all)
 
 static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    bool all = true; /* what is not written is counted as lost below */
+    bool all = true; /* rows that are not written are counted as lost below */
     exceptions_save(s, jni, &all);
     exceptions_flush(s, jni);
     for (unsigned i = 0; i < thrown_rows(); i++) {

@@ -23,8 +23,8 @@
 enum { THREADS = 1 << 14, SITES_MAX = 1 << 16 };
 
 /*
- * Sites and the data that probes write to are never freed: code that was compiled with probes may
- * still run.
+ * Sites and the data that probes write to are never freed, because code that was compiled with
+ * probes may still run.
  */
 static struct {
     pthread_mutex_t lock;
@@ -66,7 +66,7 @@ static const char *site_text(jint site)
     return text;
 }
 
-/* Handlers: a site, or one of these, as in the probe class. */
+/* A handler is a site or one of these values, as in the probe class. */
 enum { CAUGHT_NOT_SEEN = 0, CAUGHT_NOWHERE = -1 };
 
 static jlong row_of(jclass c, const char *place, jint to)
@@ -153,7 +153,7 @@ NATIVE(jlong, findImplicit)(JNIEnv *jni, jclass probe, jclass c, jthrowable t, j
 
 /* ---- the probes ---- */
 
-/* The number of a throw or handler, or 0 when there are too many. */
+/* Returns the number of a throw or handler, or 0 if there are too many. */
 static int site(const struct instrument_class *c, const struct edit *e, uint32_t pc, bool handler)
 {
     struct str name = class_utf8(c->file, e->method->name),
@@ -216,7 +216,8 @@ static void insert_caught(void *context, uint32_t pc)
 }
 
 /*
- * ThreadGroup.uncaughtException(Thread, Throwable): called for exceptions that no handler catches.
+ * Inserts a probe into ThreadGroup.uncaughtException(Thread, Throwable), which is called for
+ * exceptions that no handler catches.
  */
 static int insert_uncaught(struct edit *e)
 {

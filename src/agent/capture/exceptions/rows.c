@@ -26,7 +26,9 @@ struct thrown_row *thrown_row(uint64_t key)
     return row;
 }
 
-/* Always odd, so that it differs from the keys that callers pass. */
+/*
+ * Returns the key of a row. It is always odd, so that it differs from the keys that callers pass.
+ */
 static uint64_t key_of(const char *class_name, const char *place, const char *caught)
 {
     uint64_t key =

@@ -13,9 +13,7 @@
 
 enum { MAX_DEPTH = 1024, MAX_MONITORS = 4096 };
 
-/*
- * The objects seen so far, each once. Their tags, in an environment of our own, are their numbers.
- */
+/* The objects seen so far, each once. Their numbers are their tags in a separate environment. */
 struct seen {
     jvmtiEnv *ti;
     JNIEnv *jni;

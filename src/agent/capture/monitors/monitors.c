@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * monitor=y: time blocked at monitors by class, stack and (thread=y) thread; WAIT and WAITED lines
- * as they happen; a dump of all monitors. Stacks are walked before the thread blocks, never while
- * it holds the monitor that others wait for.
+ * monitor=y writes the time blocked at monitors by class, stack and (with thread=y) thread, WAIT
+ * and WAITED lines as they happen, and a dump of all monitors. Stacks are walked before the thread
+ * blocks, never while it holds the monitor that others wait for.
  */
 #include "agent/capture/monitors/monitors.h"
 
@@ -104,8 +104,8 @@ static void release(struct session *s)
 }
 
 /*
- * Returns the number of an object's class in monitors.classes, or -1 if there is no room. Under the
- * lock.
+ * Returns the number of an object's class in monitors.classes, or -1 if there is no room. Requires
+ * the lock.
  */
 static int64_t class_number(JNIEnv *jni, jobject object)
 {
@@ -165,7 +165,7 @@ void monitors_blocked(uint32_t site, uint64_t ns)
 static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject monitor)
 {
     struct thread *self = threads_self(jni);
-    uint64_t since = now_ns(); /* the time for walking the stack counts as blocked */
+    uint64_t since = now_ns(); /* the time for walking the stack counts as blocked time */
     if (!self || self->own)
         return;
     struct activity *d = &monitors.activity[thread_index(self)];

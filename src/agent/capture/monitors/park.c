@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * monitor=y,park=y: time parked for locks and other synchronizers of java.util.concurrent (parks
- * whose blocker is an AbstractOwnableSynchronizer or a StampedLock), counted together with the
+ * monitor=y,park=y counts the time parked for locks and other synchronizers of java.util.concurrent
+ * (parks whose blocker is an AbstractOwnableSynchronizer or a StampedLock) together with the
  * monitors by class, stack and thread. Waiting for a condition or a task is not contention, just as
  * Object.wait is not. Unsafe.park is bound to a function of ours.
  */
@@ -32,8 +32,8 @@ static struct {
 } park;
 
 /*
- * Enters and leaves work on behalf of the session; the wait itself lies outside. Returns the
- * session's number, or 0 when there is none.
+ * Begins work on behalf of the session, which leave() ends; neither includes the wait itself.
+ * Returns the session's number, or 0 if there is none.
  */
 static uint32_t enter(void)
 {
@@ -80,7 +80,7 @@ static jint lock_frames(JNIEnv *jni)
 }
 
 /*
- * True when the calling thread is about to park for a lock; *ret_site is as returned by
+ * Returns whether the calling thread is about to park for a lock; *ret_site is as returned by
  * monitors_site.
  */
 static bool begins(JNIEnv *jni, uint32_t *ret_site)
@@ -118,7 +118,7 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
 
 static const struct rebind_row rows[] = {{"park", (void *)our_park, (void **)&park.real}};
 
-/* Done once; the results remain valid. */
+/* Finds the classes and fields. This is done only once; the results remain valid. */
 static int learn(JNIEnv *jni)
 {
     if (park.blocker)

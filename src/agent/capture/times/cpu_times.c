@@ -41,12 +41,15 @@
 #define SAVES_ALIKE 2
 
 /*
- * Amounts of work with which the clock is calibrated: from nothing to about 25 ns, beyond which the
+ * Amounts of work with which the clock is calibrated: from nothing to about 25 ns. Beyond that the
  * reading grows linearly.
  */
 static const int curve_steps[TIMES_CURVE] = {0, 1, 2, 4, 8, 16, 32};
 
-/* Our data of a slot's thread. Never unmapped: a deleted timer may still have a signal pending. */
+/*
+ * Our data of a slot's thread. The memory is never unmapped, because a deleted timer may still have
+ * a signal pending.
+ */
 struct timed_thread {
     timer_t timer;
     bool has_timer;
@@ -155,7 +158,7 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
     return address_of(s ? s : &tree.lost);
 }
 
-/* With the lock, because another tree may begin meanwhile. */
+/* Takes the lock, because another tree may begin meanwhile. */
 NATIVE(jlong, newNode)(JNIEnv *jni, jclass class, jlong node, jint method)
 {
     if (!node)
@@ -256,7 +259,7 @@ static void forget_thread(struct timed_thread *t)
         return;
     struct times_context *own = s->own;
     times_slot_remove(&tree, s);
-    /* With thread=y a tree stays with its thread. */
+    /* With thread=y the tree of a context remains that of its thread. */
     if (!state.by_thread)
         times_context_give(&tree, own);
 }
@@ -358,7 +361,7 @@ static int edit_calls(struct editing *s)
     return put_probes(s);
 }
 
-/* VirtualThread.mount and unmount show which virtual thread a carrier runs. */
+/* Instruments VirtualThread.mount and unmount, which show which virtual thread a carrier runs. */
 static int edit_virtual_thread(struct editing *s)
 {
     struct rewrite *w = s->e->rewrite;
@@ -451,7 +454,7 @@ static double best_round(JNIEnv *jni, const char *name, int32_t number, int step
     return run ? (double)best / CALIBRATION : -1;
 }
 
-/* Keeps the better of two measurements; true when the difference is significant. */
+/* Keeps the better of two measurements. Returns whether the difference is significant. */
 static bool improve(double *best, double found)
 {
     bool better = found >= 0 && (*best < 0 || found < 0.98 * *best);
@@ -460,7 +463,7 @@ static bool improve(double *best, double found)
     return better;
 }
 
-/* One pass over all measurements; true when any improved on those before. */
+/* Makes one pass over all measurements. Returns whether any of them improved. */
 static bool calibrate_pass(JNIEnv *jni)
 {
     int32_t number = state.costs.calibration;
@@ -582,7 +585,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
-/* With the lock. */
+/* Requires the lock. */
 static void forget_threads(void)
 {
     for (int i = 0; i < TIMES_SLOTS; i++)
@@ -591,9 +594,9 @@ static void forget_threads(void)
 }
 
 /*
- * The calls made while classes were changed remain in the tree that ends here. Calls in progress
- * then find no context, like those of code that was entered before its class was changed, and calls
- * that they make from now on have no caller.
+ * Begins a new tree. The calls made while classes were changed remain in the tree that ends here.
+ * Calls in progress then find no context, like those of code that was entered before its class was
+ * changed, and the calls that they make from now on have no caller.
  */
 static int begin(struct session *s, JNIEnv *jni, struct buf *why)
 {

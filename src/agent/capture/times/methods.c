@@ -12,9 +12,9 @@
 
 struct row {
     uint32_t class_name, name, descriptor, source, access;
-    jmethodID id;     /* NULL until asked for */
+    jmethodID id;     /* NULL until it is requested */
     const char *mark; /* NULL: its calls are counted and timed */
-    bool reported;    /* name of the marked method */
+    bool reported;    /* the mark has been reported */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */

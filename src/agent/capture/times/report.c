@@ -22,7 +22,7 @@ struct trace_row {
     uint64_t calls, samples, slowest_ns;
     int64_t raw_ns, self_ns;
     int64_t open_ns; /* the part of self_ns that belongs to calls that have not returned */
-    bool known;      /* its time is known */
+    bool known;      /* self_ns is known */
 };
 
 struct report {
@@ -53,7 +53,7 @@ static VEC(struct trace_row) reported;
 
 enum { CALL_TIMES, CALL_TIMES_COST, CALL_TIMES_LEFT, CALL_TIMES_TOTAL };
 
-/* doc/cpu-times.md and doc/format.md describe them. */
+/* These events are described in doc/cpu-times.md and doc/format.md. */
 static const struct jfr_type types[] = {
     {.name = "jvmscope.CallTimes",
      .label = "Call Times",
@@ -92,7 +92,7 @@ static const struct jfr_type types[] = {
 
 /*
  * Returns the time of a call for which the readings show seen_ns on average. The result is negative
- * where they show less than for an empty call.
+ * if they show less than for an empty call.
  */
 static double times_true_ns(const struct times_report_costs *costs, double seen_ns)
 {
@@ -109,8 +109,8 @@ static double times_true_ns(const struct times_report_costs *costs, double seen_
 }
 
 /*
- * The part of the cost of a call's probes that counts as time of the call; the rest counts as time
- * of its caller.
+ * Returns the part of the cost of a call's probes that counts as time of the call; the rest counts
+ * as time of its caller.
  */
 static double inside_ns(const struct report *r)
 {
@@ -130,8 +130,8 @@ static uint64_t path_trace(struct report *r, uint32_t path, uint32_t depth)
 }
 
 /*
- * The self time of a path without the probes. caller_ns is the time that the probes of its callees
- * took outside of the callees.
+ * Returns the self time of a path without the time of the probes. caller_ns is the time that the
+ * probes of its callees took outside of the callees.
  */
 static int64_t corrected_ns(const struct report *r, const struct times_path *path, int64_t raw_ns,
                             double caller_ns)
@@ -218,7 +218,10 @@ static int subtract_reported(struct report *r)
     return 0;
 }
 
-/* A time is known where every call was timed, or the CPU clock was read often enough. */
+/*
+ * Returns whether a row's time is known: every call was timed, or the CPU clock was read often
+ * enough.
+ */
 static bool is_time_known(const struct report *r, const struct trace_row *row)
 {
     int32_t method;
@@ -227,7 +230,7 @@ static bool is_time_known(const struct report *r, const struct trace_row *row)
     return !times_method_is_small(method) && (r->elapsed || row->samples >= FEWEST_READINGS);
 }
 
-/* Rows whose time is known are sorted by it; the others follow, sorted by their calls. */
+/* Orders rows whose time is known by it; the others follow, ordered by their calls. */
 static int by_self(const void *a, const void *b)
 {
     const struct trace_row *x = a, *y = b;
@@ -240,7 +243,7 @@ static int by_self(const void *a, const void *b)
     return x->trace < y->trace ? -1 : x->trace > y->trace;
 }
 
-/* The frames of a trace, innermost first; returns their number. */
+/* Stores the frames of a trace, innermost first, and returns their number. */
 static uint32_t trace_frames(const struct report *r, const struct trace_row *row,
                              struct jfr_frame *frames)
 {
@@ -360,8 +363,8 @@ static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
 }
 
 /*
- * The time may have changed even without a new call or reading, because the cost of the calls that
- * were reported before is now known more exactly.
+ * Returns whether a row has nothing new. The time may have changed even without a new call or
+ * reading, because the cost of the calls that were reported before is now known more exactly.
  */
 static bool is_empty(const struct trace_row *row)
 {
@@ -384,8 +387,8 @@ static void take_back(const struct report *r, const struct trace_row *row)
 }
 
 /*
- * There is no room for the rows from a given one on. What is saved is written later: totals are
- * saved again, and other rows are taken back.
+ * Handles the rows from a given one on, for which there is no room. A save writes them later:
+ * totals are saved again, and other rows are taken back. Otherwise they are counted as lost.
  */
 static void lose_rows(const struct report *r, size_t from, uint32_t event_type)
 {

@@ -21,14 +21,14 @@ static void *map_memory(size_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* The entries of a table without children. */
+/* Marks all entries of a table as empty. */
 static void clear_table(uint64_t *table, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         table[i] = TIMES_EMPTY;
 }
 
-/* A node that contains its table. */
+/* Initializes a node that contains its table. */
 static void init_node(struct times_node *n, struct times_context *c, int32_t method)
 {
     n->method = method;
@@ -104,7 +104,7 @@ static struct times_node *node_at(const struct times_tree *t, const struct times
     return (struct times_node *)((char *)chunk->nodes + (size_t)i * t->node_size);
 }
 
-/* Probes at the end of calls that began in this tree will find no context. */
+/* Makes probes at the end of calls that began in this tree find no context. */
 static void disown_nodes(struct times_tree *t)
 {
     uint32_t n = atomic_load(&t->n_contexts);
@@ -124,7 +124,7 @@ void times_end(struct times_tree *t)
             atomic_store(&t->slots[i].context, &t->lost_context);
         t->slots[i].own = &t->lost_context;
     }
-    /* Replaces the old nodes by zeros, as the header explains. The address range stays reserved. */
+    /* Replaces the old nodes by zeros, as the header explains. The addresses remain reserved. */
     const struct times_ended *oldest = &t->ended[TIMES_ENDED - 1];
     if (oldest->memory)
         madvise(oldest->memory, oldest->size, MADV_DONTNEED);
@@ -136,7 +136,7 @@ void times_end(struct times_tree *t)
     t->memory = NULL;
 }
 
-/* Fresh memory is zeroed. */
+/* Returns zeroed memory of the tree. */
 static void *take_memory(struct times_tree *t, size_t size)
 {
     size = (size + 63) & ~(size_t)63;
@@ -338,7 +338,7 @@ struct merging {
     bool by_thread;
 };
 
-/* The nodes of calls in progress, whose time up to now counts. */
+/* Notes the nodes of calls in progress, whose time up to now counts. */
 static int note_open_calls(struct merging *m, const struct times_context *c)
 {
     int depth = 0, r = 0;
@@ -368,8 +368,8 @@ static void add_node(const struct merging *m, struct times_path *p, const struct
 }
 
 /*
- * Returns the present children of a node. The mask is never newer than the table that is read after
- * it.
+ * Adds the present children of a node to m->nodes. The mask is never newer than the table that is
+ * read after it.
  */
 static int push_children(struct merging *m, const struct times_node *n)
 {
@@ -425,7 +425,7 @@ static int merge_children(struct merging *m, uint32_t path)
     return r;
 }
 
-/* Path 0: the roots of all contexts. */
+/* Makes path 0 from the roots of all contexts. */
 static int merge_roots(struct merging *m)
 {
     uint32_t n =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exceptions for which triggers wait, counted by a probe in the constructors of their classes: JVM
- * TI's Exception event is slow, and an agent that attaches cannot get it. A constructor that calls
- * this(..) has no probe, so each object counts once; the constructors of subclasses call one that
- * has a probe.
+ * Counts the exceptions for which triggers wait, by a probe in the constructors of their classes:
+ * JVM TI's Exception event is slow, and an agent that attaches cannot get it. A constructor that
+ * calls this(..) has no probe, so each object counts once; the constructors of subclasses call one
+ * that has a probe.
  */
 #include "agent/capture/triggers/triggers.h"
 #include "agent/instrument/instrument.h"
@@ -28,7 +28,7 @@ static struct {
     _Atomic int n;
     _Atomic uint64_t counts[COUNTERS_MAX];
     _Atomic bool seen[COUNTERS_MAX];  /* the VM has loaded a class of this name */
-    _Atomic bool other[COUNTERS_MAX]; /* it does not extend Throwable */
+    _Atomic bool other[COUNTERS_MAX]; /* that class does not extend Throwable */
     jclass probe;
     bool on;
 } alarms = {.lock = PTHREAD_MUTEX_INITIALIZER};

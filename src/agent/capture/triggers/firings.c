@@ -102,7 +102,7 @@ int firings_check_folder(const char *pattern, struct buf *why)
         snprintf(folder, sizeof(folder), "%.*s", (int)(slash - pattern + 1), pattern);
     for (const char *p = folder; (p = strchr(p, '%')); p += 2)
         if (p[1] == 'r' || p[1] == 't')
-            return 0; /* it is not known yet */
+            return 0; /* the program has not chosen it yet */
     int r = expand(folder, "", path);
     r = r == 0 && access(path, W_OK | X_OK) < 0 ? -errno : r;
     if (r < 0)
@@ -110,7 +110,7 @@ int firings_check_folder(const char *pattern, struct buf *why)
     return r;
 }
 
-/* Replaces the extension ".jfr". */
+/* Copies a path with another extension than ".jfr". */
 static int with_ending(const char *path, const char *ending, char ret[PATH_MAX])
 {
     int len = (int)(strlen(path) - strlen(".jfr"));
@@ -139,8 +139,8 @@ static int name_file(const struct firing *s, char ret[PATH_MAX])
 }
 
 /*
- * Returns the length of a process id if it is ours or that of a process that has ended, otherwise
- * 0.
+ * Returns the length of the process id at the start of a name if it is ours or that of a process
+ * that has ended, otherwise 0.
  */
 static size_t dead_or_own(const char *name)
 {
@@ -238,8 +238,8 @@ static void remove_oldest(const struct firing *firing)
 static int dump_ring(const struct firing *s, const char *path, const char **ret_why)
 {
     /*
-     * The ring keeps moving, so the beginning of the part cannot be given as a distance from its
-     * end.
+     * The VM continues to write the ring, so the beginning of the part cannot be given as a
+     * distance from its end.
      */
     struct jfr_ring_cut cut = {.since_ticks = s->since_ticks, .flushed = true};
     struct jfr_ring_part part;
@@ -269,7 +269,7 @@ static int dump_heap(const char *path, JNIEnv *jni, const char **ret_why)
     return r;
 }
 
-/* With the lock held. */
+/* Requires the lock. */
 static void store_error(struct trigger *t, const char *what, const char *why)
 {
     t->failed++;
@@ -290,7 +290,7 @@ static void report_result(struct trigger *t, int error, const char *why, const c
 }
 
 /*
- * With the lock held: reports to the trigger, unless it has been removed, that its command failed.
+ * Reports to the trigger, unless it has been removed, that its command failed. Requires the lock.
  */
 static void report_ended(const struct child *c, int status)
 {
@@ -311,8 +311,8 @@ static void report_ended(const struct child *c, int status)
 }
 
 /*
- * With the lock held: returns whether the command is still running. Reports the failure of one that
- * has ended.
+ * Returns whether a command is still running; if it has ended, reports its failure. Requires the
+ * lock.
  */
 static bool is_running(struct child *c)
 {
@@ -324,7 +324,7 @@ static bool is_running(struct child *c)
     return false;
 }
 
-/* With the lock held. */
+/* Requires the lock. */
 static struct child *free_place(uint64_t trigger, const char **ret_why)
 {
     struct child *found = NULL;
@@ -399,7 +399,7 @@ static void carry_out(const struct firing *s, JNIEnv *jni)
 
 /* ---- the thread ---- */
 
-/* With the lock held: waits for at most a second, because commands may end meanwhile. */
+/* Waits for at most a second, because commands may end meanwhile. Requires the lock. */
 static void wait_for_firings(void)
 {
     struct timespec until;
@@ -408,7 +408,7 @@ static void wait_for_firings(void)
     pthread_cond_timedwait(&firings.changed, &firings.lock, &until);
 }
 
-/* With the lock held. */
+/* Requires the lock. */
 static void reap(void)
 {
     for (int i = 0; i < CHILDREN_MAX; i++)

@@ -20,7 +20,7 @@ enum { PROC_MAX = 1 << 16 };
 #define LIST    "/proc/self/cgroup"
 #define CGROUPS "/sys/fs/cgroup"
 
-/* The first number of a file; UINT64_MAX for "max", and for a file that cannot be read. */
+/* Returns the first number of a file; UINT64_MAX for "max", and for a file that cannot be read. */
 static uint64_t number_in(const char *path)
 {
     _cleanup_free_ uint8_t *text = NULL;

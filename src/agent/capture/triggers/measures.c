@@ -114,7 +114,7 @@ void alarm_pause(uint64_t ns)
 
 static _Atomic uint64_t collection_began;
 
-/* In a safepoint: no JNI, no lock. */
+/* Runs in a safepoint, so it uses neither JNI nor a lock. */
 static void JNICALL on_gc_start(jvmtiEnv *ti)
 {
     collection_began = now_ns();
@@ -195,7 +195,7 @@ static void find_counters(struct session *s)
 }
 
 /*
- * Measures the safepoints of this round by the VM's counters, which have their number and total
+ * Measures the safepoints of this round by the VM's counters, which give their number and total
  * time.
  */
 static void measure_safepoints(void)
@@ -245,8 +245,8 @@ void measures_read(struct session *s, uint64_t now)
 
 /*
  * Returns how much a number has grown over the unit of time. If less time has passed, *ret_whole is
- * false and the result is the growth so far. Where readings came late, those from longer ago than
- * the unit are not used, except for the last one.
+ * false and the result is the growth so far. Late readings that are older than the unit are
+ * skipped, except for the last one.
  */
 static double grown(struct window *w, double value, uint64_t unit_ns, uint64_t now, bool *ret_whole)
 {
@@ -267,7 +267,7 @@ static double grown(struct window *w, double value, uint64_t unit_ns, uint64_t n
     return value - oldest;
 }
 
-/* The histogram of all requests of a name so far. */
+/* Stores the histogram of all requests of a name so far. Returns their number. */
 static uint64_t sum_latencies(const struct trigger_test *t, uint64_t *counts)
 {
     uint64_t all = 0;
@@ -301,11 +301,11 @@ static double percentile(const uint64_t *counts, const uint64_t *before, double 
     return 0;
 }
 
-/* The percentile of the last ten seconds, computed every two seconds. */
+/* Returns the percentile of the last ten seconds, which is computed every two seconds. */
 static double measure_latencies(const struct trigger_test *t, struct latency_window *w,
                                 uint64_t now)
 {
-    static uint64_t counts[LATENCY_BUCKETS]; /* under the session's lock */
+    static uint64_t counts[LATENCY_BUCKETS]; /* protected by the session's lock */
     if (now < w->next_ns)
         return w->last;
     w->next_ns = MAX(w->next_ns + LATENCY_SLOT, now + LATENCY_SLOT / 2);
@@ -403,7 +403,7 @@ void measures_of(struct trigger *t, uint64_t now)
     }
 }
 
-/* The reason for a percentile is its own name: "p99", "p99.9". */
+/* Writes the reason of a test. For a percentile it is its own name: "p99", "p99.9". */
 static void put_reason(const struct trigger_test *t, char *to, size_t size)
 {
     if (t->measure == MEASURE_PERCENTILE)
@@ -436,7 +436,7 @@ void measures_report(struct trigger *t)
         n += (size_t)snprintf(t->measured + n, sizeof(t->measured) - n, "%s%s%s%s%s", n ? ", " : "",
                               m->partial ? "at least " : "", text, name[0] ? ": " : "", name);
     }
-    if (!t->reason[0]) /* the condition is a negation: no test holds that could be named */
+    if (!t->reason[0]) /* the condition is a negation, so no test holds that could be named */
         snprintf(t->reason, sizeof(t->reason), "condition");
 }
 

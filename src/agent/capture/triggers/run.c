@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands of --then exec. vfork copies no page tables, which would take long in a process with a
- * large heap, and it stops only the calling thread. Until exec the child shares our memory, so it
- * makes system calls only.
+ * Runs the commands of --then exec. vfork copies no page tables, which would take long in a process
+ * with a large heap, and it stops only the calling thread. Until exec the child shares our memory,
+ * so it only makes system calls.
  */
 #include "agent/capture/triggers/triggers.h"
 
@@ -55,7 +55,7 @@ static void close_listed(void)
         close(dir);
 }
 
-/* In the child. Returns only when the shell could not be executed. */
+/* Executes the shell in the child. Returns only if that fails. */
 static void become(char *const *argv, char *const *envp)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -74,7 +74,7 @@ static void become(char *const *argv, char *const *envp)
 }
 
 /*
- * Returns the child's process id, or a negative value. When the command could not be executed,
+ * Returns the child's process id, or a negative value. If the command could not be executed,
  * *ret_error is a positive errno.
  */
 static pid_t start(char *const *argv, char *const *envp, int *ret_error)

@@ -210,7 +210,7 @@ static void free_retired(void)
 }
 
 /*
- * Returns the place of a trigger that has been removed and no longer acts, or a new place, or
+ * Returns the index of a trigger that has been removed and no longer acts, or a new index, or
  * -ENOSPC.
  */
 static int free_place(void)
@@ -244,9 +244,9 @@ static bool exception_is_reported(const struct trigger *t)
 }
 
 /*
- * Reports why a trigger can never hold because of its class. tense: how the sentence says that no
- * class of the name is loaded, such as "was loaded" at the end of a recording. Returns whether the
- * class is loaded and is not an exception.
+ * Appends why a trigger can never hold because of its class. tense: the verb of the sentence that
+ * no class of this name is loaded, such as "was loaded" at the end of a recording. Returns whether
+ * the class is loaded and is not an exception.
  */
 static bool say_unsatisfiable(JNIEnv *jni, struct buf *ret, struct trigger *t, const char *tense)
 {
@@ -366,7 +366,7 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
         measures_end(t, jni);
         return -EINVAL;
     }
-    /* When a program starts, its classes have yet to be loaded. */
+    /* When a program starts, its classes are not loaded yet. */
     if (note.len && (later || other))
         session_report(s, "%s", buf_str(&note));
     if (r == 0) {

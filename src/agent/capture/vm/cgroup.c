@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The folder in which version 1 has the controller "cpu". */
+/* The folders in which version 1 may have the controller "cpu". */
 static const char *const cpu_folders[] = {"cpu,cpuacct", "cpu", "cpuacct,cpu"};
 
 bool cgroup_small_file(const char *path, char *ret, int size)
@@ -99,8 +99,9 @@ static bool limits(const char *folder, const char *name)
 }
 
 /*
- * Sets ret to the group, or to the group around it that has the limit, if one has. A path that does
- * not exist below root (of a container that sees only its own groups) stands for root.
+ * Sets ret to the group, or to the nearest group around it that has the limit, if there is one. A
+ * path that does not exist below root stands for root; a container that sees only its own groups
+ * has such a path.
  */
 static void settle(char ret[PATH_MAX], const char *root, const char *path, const char *file)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collections, from the lines of the log. Lines that belong to one collection have its number; a
- * line with the tag gc alone usually ends it. Concurrent collectors interleave the lines of several
- * collections.
+ * Records collections from the lines of the log. Lines that belong to one collection have its
+ * number; a line with the tag gc alone usually ends it. Concurrent collectors interleave the lines
+ * of several collections.
  */
 #include "agent/capture/triggers/alarms.h"
 #include "agent/capture/vm/vm.h"
@@ -64,7 +64,7 @@ void collection_put_heap(uint32_t id, uint64_t ns, const char *when, uint64_t us
     jfr_put_time(&e, ns);
     jfr_put_int(&e, (int32_t)id);
     jfr_put_long(&e, (int64_t)name);
-    jfr_put_long(&e, 0); /* the start of a region, whose address is not recorded */
+    jfr_put_long(&e, 0); /* start address of the heap region, which is not recorded */
     jfr_put_long(&e, 0);
     jfr_put_long(&e, (int64_t)capacity);
     jfr_put_long(&e, 0);
@@ -299,8 +299,8 @@ uint64_t collections_counted(void)
 }
 
 /*
- * All collectors but Shenandoah count each pause once. ZGC of JDK 11 counts nothing. A pause that
- * begins exactly while this is called is counted too.
+ * Begins to count pauses by the collectors' counters. All collectors but Shenandoah count each
+ * pause once; ZGC of JDK 11 counts none. A pause that begins while this is called is counted too.
  */
 void collections_count(void)
 {

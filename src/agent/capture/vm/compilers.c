@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compilations, code that is discarded, and uncommon traps, from the lines of the VM's log. */
+/* Records compilations, discarded code and uncommon traps from the lines of the VM's log. */
 #include "agent/capture/vm/vm.h"
 
 #include "base/hash.h"
@@ -23,12 +23,12 @@ static int used;
 
 void compilers_reset(void)
 {
-    if (used) /* it has many pages */
+    if (used) /* clearing it touches many pages */
         memset(traps, 0, sizeof(traps));
     used = 0;
 }
 
-/* "java.lang.String::hashCode" becomes java.lang.String.hashCode, as other events have it */
+/* Copies "java.lang.String::hashCode" as "java.lang.String.hashCode", the form of other events. */
 static void copy_method(char *to, size_t size, struct log_text t)
 {
     log_text_copy(to, size, t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures of the process, the VM and the container, once per second. Nothing here makes a call to
- * the VM.
+ * Records figures of the process, the VM and the container, once per second. Nothing here calls the
+ * VM.
  */
 #include "agent/capture/vm/vm.h"
 
@@ -56,7 +56,7 @@ static const char *const counter_names[COUNTERS] = {
 static struct {
     const int64_t *counters[COUNTERS], *old[OLD_SPACES];
     struct cgroup cgroup;
-    struct pace pace; /* of reading the CPU times of the process */
+    struct pace pace; /* how often the CPU times of the process are read */
     uint64_t due_ns, read_ns;
     uint64_t not_counting_ns; /* when the compilers' counters were first missed, or 0 */
     uint64_t user_ticks, system_ticks, machine_ticks, busy_ticks;
@@ -166,8 +166,9 @@ static void put_compilations(uint64_t ns, bool counting)
 }
 
 /*
- * JDK 8 starts its compilers, and adds their counters, only after it has reported to the agents
- * that it is initialized. The counters are therefore looked for again; they begin at 0.
+ * Writes the compilers' counters. JDK 8 starts its compilers, and adds their counters, only after
+ * it has reported to the agents that it is initialized. The counters are therefore searched for
+ * again; they begin at 0.
  */
 static void put_compilers(uint64_t now)
 {
@@ -339,8 +340,8 @@ void figures_flush(uint64_t now, bool at_once)
     all.due_ns = now + NS_PER_SECOND;
     put_counters(now);
     /*
-     * For the CPU time of the process the kernel visits each thread; for the open files we visit
-     * each descriptor. So this is done less often in large processes.
+     * This is done less often in large processes: for the CPU time of the process the kernel visits
+     * each thread, and for the open files the agent visits each descriptor.
      */
     if (at_once || now >= all.pace.due_ns) {
         pace_begins(&all.pace);

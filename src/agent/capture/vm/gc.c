@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collections of a VM that writes no log: JVM TI reports their pauses, and the VM's counters give
- * the cause, the length and the heap. JVM TI's events come at a safepoint, so they only fill a ring
- * of records.
+ * Records the collections of a VM that writes no log: JVM TI reports their pauses, and the VM's
+ * counters give the cause, the length and the heap. JVM TI sends its events in a safepoint, so the
+ * callbacks only fill a ring of records.
  */
 #include "agent/capture/vm/vm.h"
 
@@ -105,8 +105,8 @@ static void times(int64_t ret[COLLECTORS])
 }
 
 /*
- * G1 clears the cause of a pause after the event of the pause's end, the other collectors before
- * it. The pauses of a concurrent cycle have no cause, and no collector counts them.
+ * Finds the cause of a pause. G1 clears it after the event of the pause's end, the other collectors
+ * before it. The pauses of a concurrent cycle have no cause, and no collector counts them.
  */
 static void find_cause(struct record *r)
 {
@@ -168,9 +168,9 @@ static void write_pause(const struct record *r, uint64_t start, uint64_t pause, 
 }
 
 /*
- * The times that collectors report lack some tens of microseconds that JVM TI's events and the VM's
- * log include. If they leave out much more, the collecting thread had no processor for that time,
- * and all other threads waited for it.
+ * Returns whether the times that collectors report account for the length of a pause. They lack
+ * some tens of microseconds that JVM TI's events and the VM's log include. If they lack much more,
+ * the collecting thread had no processor for that time, and all other threads waited for it.
  */
 static bool accounted(uint64_t used, uint64_t length)
 {

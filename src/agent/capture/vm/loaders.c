@@ -12,7 +12,7 @@
 enum { LOADERS = 512, BOOTSTRAP = 0, OTHERS = LOADERS - 1 };
 
 static struct {
-    pthread_mutex_t lock; /* for new ones */
+    pthread_mutex_t lock; /* held while a loader class is added */
     _Atomic uint32_t n;
 
     struct loaders {

@@ -24,10 +24,7 @@
 
 enum {
     BLOCK = 64 << 10,
-    /*
-     * if there is more, it is skipped: the agent has not read for a long time, or the VM logs too
-     * much
-     */
+    /* more than this is skipped: the agent has not read for a long time, or the VM logs too much */
     BACKLOG_MAX = 8 << 20,
     RELEASE_EVERY = 256 << 10,
 };
@@ -125,7 +122,7 @@ static void release_memory(void)
     vm_log.released = until;
 }
 
-/* Hands over the whole lines of a block; returns where the rest begins. */
+/* Passes the whole lines of a block to `see`. Returns where the rest begins. */
 static const char *see_lines(const char *at, const char *end,
                              void (*see)(const struct log_line *line), uint64_t *unknown)
 {

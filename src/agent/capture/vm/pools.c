@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of the VM's memory, as its management library reports them. Only natives of that library
- * are called, and no Java code except the constructors of what they return.
+ * Records the parts of the VM's memory as its management library reports them. Only natives of that
+ * library are called, and no Java code except the constructors of what they return.
  */
 #include "agent/capture/vm/vm.h"
 

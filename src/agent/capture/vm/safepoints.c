@@ -18,7 +18,7 @@ static struct {
     uint64_t done_ns;
     int64_t sync_seen; /* how much of the time to reach safepoints has been attributed */
 
-    /* A collection whose safepoint is not known to be over. */
+    /* a collection whose safepoint is not known to be over */
     struct {
         bool is;
         uint64_t start_ns, sync_ns;
@@ -42,8 +42,8 @@ struct safepoint_counters safepoints_now(void)
 }
 
 /*
- * How long threads have been stopped so far. JDK 13 and later count the time to reach safepoints
- * separately.
+ * Returns how long threads have been stopped so far. JDK 13 and later count the time to reach
+ * safepoints separately.
  */
 static uint64_t stopped_ns(const struct safepoint_counters *c)
 {
@@ -143,9 +143,9 @@ void safepoints_line(const struct log_line *line)
 /* ---- without a log ---- */
 
 /*
- * The counters show how many safepoints were over at time ns. If there was only one since the last
- * reading, it is written. Several are only included in the totals, unless it is known when each was
- * over.
+ * Handles the safepoints that were over at time ns, as the counters show. If there was only one
+ * since the last reading, it is written. Several are only included in the totals, because it is not
+ * known when each was over.
  */
 static void completed(uint64_t ns, const struct safepoint_counters *c)
 {
@@ -192,7 +192,7 @@ void safepoints_collection(uint64_t start_ns, const struct safepoint_counters *a
 {
     struct safepoint_counters before = *at;
     bool others =
-        false;      /* its time to reach the safepoint cannot be separated from that of others */
+        false;      /* the time to reach it cannot be separated from that of other safepoints */
     before.count--; /* without the one that is in progress */
     if (at->time_ns > all.done.time_ns) {
         others = !all.collection.is || before.count - all.done.count != 1;
