@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "jfr/reader.h"
+#include "profile/cpu_samples.h"
 #include "profile/frame_role.h"
 #include "timeline/idle.h"
 
@@ -236,17 +237,31 @@ static int add_others(struct joining *j)
     return r;
 }
 
+static void forget_hits(struct joining *j)
+{
+    vec_clear(&j->hits);
+    memset(j->counts, 0, (j->path->segments.len + 1) * sizeof(*j->counts));
+    j->out->samples = 0;
+}
+
 static int join(struct joining *j)
 {
+    enum { EXECUTION, CPU_TIME };
+
     static const struct rec_select wanted[] = {
-        {"jdk.ExecutionSample", 0}, {"jdk.CPUTimeSample", 0}, {0}};
+        {"jdk.ExecutionSample", EXECUTION}, {"jdk.CPUTimeSample", CPU_TIME}, {0}};
     struct rec_event e;
+    bool timed = false;
     int r = recording_select(j->out->recording, wanted), more = 1;
     for (size_t i = 0; r == 0 && i < j->t->n_threads; i++)
         r = map_put(&j->threads, j->t->threads[i].id, i);
     while (r == 0 && (more = recording_next(j->out->recording, &e)) > 0) {
         j->out->there = true;
-        r = take(j, &e);
+        enum cpu_sample_use use = cpu_sample_use(&timed, e.tag == CPU_TIME);
+        if (use == CPU_SAMPLE_TAKE_ALONE)
+            forget_hits(j);
+        if (use != CPU_SAMPLE_SKIP)
+            r = take(j, &e);
     }
     return r < 0 ? r : MIN(more, 0);
 }

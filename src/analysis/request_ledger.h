@@ -88,6 +88,11 @@ DEFINE_CLEANUP(struct request_ledger *, request_ledger_free)
 /* Divides a request's latency. ret is cleared first and may be reused. Returns 0 or -ENOMEM. */
 int request_parts(struct request_ledger *l, const struct request *q,
                   struct request_parts *ret) must_check;
+/*
+ * Returns how much of ns[CAUSE_CPU] can be time without a processor: the agent does not examine
+ * runs of less than 2 ms, and other recorders examine none.
+ */
+uint64_t request_unexamined_ns(const struct request_ledger *l, const struct request_parts *p);
 void request_parts_release(struct request_parts *p);
 
 /*

@@ -2,6 +2,8 @@
 /* Walks a request backward from its end to its beginning. */
 #include "analysis/request_ledger_private.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -331,6 +333,34 @@ int request_parts(struct request_ledger *l, const struct request *q, struct requ
     return e;
 }
 
+/*
+ * Returns how much of a part that counts as CPU time can be time without a processor. See
+ * jvmscope.Preempted in doc/format.md for what the agent leaves out.
+ */
+static uint64_t unexamined(const struct request_ledger *l, const struct request_part *part)
+{
+    const uint64_t run_least = 2 * NS_PER_MS, delay_least = NS_PER_MS / 5;
+    uint64_t ns = 0, at = part->end;
+    if (l->t->instrumented == TL_NONE)
+        return part->end - part->start;
+    while (at > part->start) {
+        struct stretch s = ledger_before(l, part->thread, part->start, at);
+        uint64_t begin = s.state == TL_NONE ? 0 : (uint64_t)tl_node(l->t, s.state).time;
+        bool is_short = ledger_until(l, part->thread, at) - begin < run_least;
+        ns += is_short ? at - s.start : MIN(at - s.start, delay_least);
+        at = s.start;
+    }
+    return ns;
+}
+
+uint64_t request_unexamined_ns(const struct request_ledger *l, const struct request_parts *p)
+{
+    uint64_t ns = 0;
+    for (size_t i = 0; i < p->rows.len; i++)
+        ns += p->rows.data[i].cause == CAUSE_CPU ? unexamined(l, &p->rows.data[i]) : 0;
+    return ns;
+}
+
 void request_parts_release(struct request_parts *p)
 {
     vec_release(&p->rows);
@@ -342,7 +372,8 @@ static bool is_sampled(const struct request_ledger *l, uint32_t thread)
     enum { INTERVALS = 20 };
 
     const struct tl_thread *t = &l->t->threads[thread];
-    return l->r->sampled && l->r->sample_ns && l->t->instrumented != TL_NONE &&
+    return l->r->sampled && l->r->sample_ns &&
+           (l->r->by_cpu_clock || l->t->instrumented != TL_NONE) &&
            !(t->flags & TL_THREAD_VIRTUAL) &&
            t->end_ns - t->start_ns >= INTERVALS * l->r->sample_ns;
 }

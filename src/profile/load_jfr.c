@@ -387,9 +387,9 @@ static int move(struct reading *r, enum kind kind, enum profile_metric metric)
 }
 
 /*
- * Drops what is recorded twice. JDK 25's CPU-time samples take precedence over execution samples,
- * allocation sites over samples of allocations, and these over samples of thread-local buffers.
- * Samples without a stack belong to the metric that the agent recorded.
+ * Drops what is recorded twice. Samples by CPU clocks take precedence over execution samples
+ * (cpu_samples.h), allocation sites over samples of allocations, and these over samples of
+ * thread-local buffers. Samples without a stack belong to the metric that the agent recorded.
  */
 static int settle(struct reading *r)
 {

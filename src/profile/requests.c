@@ -6,6 +6,7 @@
 #include "base/pattern.h"
 #include "jfr/reader.h"
 #include "jfr/reader_setting.h"
+#include "profile/cpu_samples.h"
 #include "profile/frame_role.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ enum tag {
     ENDPOINT,
     CONTEXTUAL,
     SAMPLE,
+    CPU_TIME_SAMPLE,
     SAMPLE_CONTEXT,
     ALLOCATION,
     ALLOCATION_SITE,
@@ -54,7 +56,7 @@ static const struct rec_select selected[] = {
     {"profiler.Span", SPAN},
     {"datadog.Endpoint", ENDPOINT},
     {"jdk.ExecutionSample", SAMPLE},
-    {"jdk.CPUTimeSample", SAMPLE},
+    {"jdk.CPUTimeSample", CPU_TIME_SAMPLE},
     {"jvmscope.SampleContext", SAMPLE_CONTEXT},
     {"jdk.ObjectAllocationSample", ALLOCATION},
     {"jvmscope.AllocationSite", ALLOCATION_SITE},
@@ -351,6 +353,17 @@ static void on_lost(struct reading *r)
 
 static void on_sample(struct reading *r)
 {
+    switch (cpu_sample_use(&r->out->by_cpu_clock, r->e->tag == CPU_TIME_SAMPLE)) {
+    case CPU_SAMPLE_SKIP:
+        return;
+    case CPU_SAMPLE_TAKE_ALONE:
+        vec_clear(&r->out->samples);
+        break;
+    case CPU_SAMPLE_TAKE:
+        break;
+    }
+    if (r->e->tag == CPU_TIME_SAMPLE)
+        r->out->sample_ns = (uint64_t)MAX(rec_ns(&r->e->object, "samplingPeriod", 0), INT64_C(0));
     uint64_t thread = thread_field(r, "sampledThread");
     if (!thread)
         thread = thread_field(r, "eventThread");
@@ -463,6 +476,7 @@ static void on_event(struct reading *r)
         on_contextual(r);
         break;
     case SAMPLE:
+    case CPU_TIME_SAMPLE:
         on_sample(r);
         break;
     case SAMPLE_CONTEXT:
@@ -575,26 +589,4 @@ bool requests_any(const char *path)
 bool requests_any_or_contexts(const char *path)
 {
     return has_any(path, any_or_contexts);
-}
-
-void requests_release(struct requests *r)
-{
-    for (size_t i = 0; i < r->names.len; i++)
-        vec_release(&r->names.data[i].histogram);
-    vec_release(&r->list);
-    vec_release(&r->by_name);
-    vec_release(&r->works);
-    vec_release(&r->by_thread);
-    vec_release(&r->children);
-    vec_release(&r->names);
-    vec_release(&r->samples);
-    vec_release(&r->spans);
-    vec_release(&r->allocations);
-    vec_release(&r->contexts);
-    vec_release(&r->stacks);
-    vec_release(&r->frames);
-    vec_release(&r->threads);
-    map_release(&r->ids);
-    strpool_release(&r->strings);
-    *r = (struct requests){0};
 }

@@ -156,6 +156,7 @@ struct requests {
      */
     int64_t counted_ns;
     bool sampled;       /* whether the recording holds CPU samples */
+    bool by_cpu_clock;  /* the VM itself took them, by the CPU clocks of threads */
     uint64_t not_kept;  /* requests of any name and thread that ended and are not in list */
     uint64_t sample_ns; /* CPU time between samples of a thread, at most; 0: unknown */
     struct map ids;     /* ids of requests: their numbers in list */

@@ -114,3 +114,25 @@ const struct request *requests_find(const struct requests *r, uint64_t id)
     const uint64_t *at = map_get(&r->ids, id);
     return at ? &r->list.data[*at] : NULL;
 }
+
+void requests_release(struct requests *r)
+{
+    for (size_t i = 0; i < r->names.len; i++)
+        vec_release(&r->names.data[i].histogram);
+    vec_release(&r->list);
+    vec_release(&r->by_name);
+    vec_release(&r->works);
+    vec_release(&r->by_thread);
+    vec_release(&r->children);
+    vec_release(&r->names);
+    vec_release(&r->samples);
+    vec_release(&r->spans);
+    vec_release(&r->allocations);
+    vec_release(&r->contexts);
+    vec_release(&r->stacks);
+    vec_release(&r->frames);
+    vec_release(&r->threads);
+    map_release(&r->ids);
+    strpool_release(&r->strings);
+    *r = (struct requests){0};
+}

@@ -367,6 +367,29 @@ static void cpu_time_is_that_of_the_threads_clock(void **state)
     }
 }
 
+/*
+ * A run of 1.5 ms, which is too short to be examined, and one of 8.5 ms, in which a delay of less
+ * than 200 us is left out. Other recorders examine no run.
+ */
+static void cpu_that_was_not_examined_is_stated(void **state)
+{
+    for (int ours = 0; ours < 2; ours++) {
+        struct read f;
+        open_file(ours);
+        put_sleep(HTTP, 0, 10, 1);
+        put_sleep(HTTP, 11.5, 10, 1);
+        put_sleep(HTTP, 30, 1, 1);
+        put_sample(HTTP, 10.5, 1);
+        put_sample(HTTP, 25, 1);
+        put_simple(1, "GET /", 10, 20);
+        read_file(&f, &(struct request_filter){0});
+        divide(&f, 1);
+        takes(&f, CAUSE_CPU, 10);
+        assert_int_equal(request_unexamined_ns(f.l, &f.p), ours ? 17 * MS / 10 : 10 * MS);
+        done(&f);
+    }
+}
+
 /* What a server does after its handler is attributed by means of the thread that ends the
  * request. */
 static void the_end_of_an_answer_is_of_the_thread_that_ends_it(void **state)
@@ -939,6 +962,7 @@ int main(void)
         cmocka_unit_test_teardown(a_task_that_another_thread_cancelled_was_waited_for_too,
                                   remove_file),
         cmocka_unit_test_teardown(cpu_time_is_that_of_the_threads_clock, remove_file),
+        cmocka_unit_test_teardown(cpu_that_was_not_examined_is_stated, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
         cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),

@@ -86,6 +86,7 @@ declare module "./data" {
 }
 
 export interface RequestsJson {
+  cpu_note: string | null; // what the cause cpu includes besides CPU time
   columns: number;
   rows: number;
   rows_of_ten: number;
@@ -246,6 +247,7 @@ export function RequestsView({
         />
         <section aria-label="Names">
           <h2>Names</h2>
+          {json.cpu_note && <p class="note">cpu: {json.cpu_note}</p>}
           <SortableTable
             caption="Names of requests"
             natural
@@ -599,7 +601,8 @@ export const requestsView: View = {
       Each field of the picture is a time and a latency; the more requests, the darker it is. Drag
       over fields, or choose a name, to compare what these requests waited for with the others. The{" "}
       <b>typical</b> requests are the middle half of a name, the <b>slow</b> ones its slowest
-      hundredth. Choose a request for its waterfall: the parts add up to its latency.
+      hundredth. Choose a request for its waterfall: the parts add up to its latency. A thread
+      without a processor for less than 2 ms counts as running.
     </p>
   ),
   keys: [

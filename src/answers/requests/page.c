@@ -167,6 +167,7 @@ static int put_all(struct request_view *v, struct json *j)
     json_end_array(j);
     json_key(j, "names");
     int e = requests_names_json(v, j);
+    request_cpu_note_json(v, j);
     json_key(j, "groups");
     e = e ? e : requests_groups_json(v, j);
     json_key_array(j, "heat");

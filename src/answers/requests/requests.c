@@ -142,6 +142,16 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_end_object(j);
 }
 
+bool request_cpu_is_unexamined(const struct request_view *v)
+{
+    return v->t->instrumented == TL_NONE;
+}
+
+void request_cpu_note_json(const struct request_view *v, struct json *j)
+{
+    json_key_string(j, "cpu_note", request_cpu_is_unexamined(v) ? REQUEST_CPU_UNEXAMINED : NULL);
+}
+
 int requests_names_json(struct request_view *v, struct json *j)
 {
     _cleanup_(request_rows_release) struct request_rows rows = {0};

@@ -62,6 +62,14 @@ extern const struct request_quantile_row {
 #define REQUEST_COUNTED_BY_SITE \
     "not known, because allocations were counted by site, not by request"
 
+/* What is said of the cause cpu where the recorder did not examine which threads had a processor.
+ */
+#define REQUEST_CPU_UNEXAMINED                                                                   \
+    "includes the time in which a ready thread had no processor, which this recording does not " \
+    "show"
+
+/* Returns whether that holds for a recording. */
+bool request_cpu_is_unexamined(const struct request_view *v);
 /* Returns the cause that costs most of a name's time. */
 enum request_cause request_most(const struct name_sums *s);
 /* Returns the mean of a sum over the requests of a name. */
@@ -116,6 +124,8 @@ void request_example_json(const struct request_view *v, const struct request_nam
                           struct json *j);
 /* Writes a stack as an array. */
 void request_frames_json(struct json *j, const struct request_view *v, const struct frames_ref *f);
+/* Writes the key "cpu_note", which is null where the agent examined threads. */
+void request_cpu_note_json(const struct request_view *v, struct json *j);
 /* Write the JSON arrays of `requests --json` and `requests slow --json`. Return 0 or -ENOMEM. */
 int requests_names_json(struct request_view *v, struct json *j) must_check;
 int requests_groups_json(struct request_view *v, struct json *j) must_check;

@@ -193,9 +193,16 @@ int requests_print_json(struct request_view *v, const char *key,
     int e = put(v, &j);
     if (e < 0)
         return complain_errno(v->path, "cannot answer", e);
+    request_cpu_note_json(v, &j);
     losses_json_of_file(v->path, losses_of_requests, true, &j);
     json_end_object(&j);
     return json_print(&b);
+}
+
+void requests_print_cpu_note(const struct request_view *v)
+{
+    if (request_cpu_is_unexamined(v))
+        puts(" cpu: " REQUEST_CPU_UNEXAMINED);
 }
 
 /* Marks a time whose error is 5 % or more. */
@@ -246,6 +253,7 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
     bool counted = v->r.allocations_counted, allocates = counted || v->r.allocations.len > 0;
     if (counted)
         printf(" alloc: " REQUEST_COUNTED_BY_SITE "\n");
+    requests_print_cpu_note(v);
     printf("\n%9s %8s %6s %8s %8s %8s %8s %8s %8s %s %-*s %s\n", "count", "rate/s", "errors", "p50",
            "p90", "p99", "p99.9", "max", "CPU", allocates ? "    alloc " : "", wide,
            "most of the time", "name");

@@ -33,6 +33,8 @@ void print_frames_ref(const struct request_view *v, const struct frames_ref *f, 
 
 /* Prints how many requests the figures do not include, if any. */
 void requests_print_not_kept(const struct request_view *v);
+/* Prints what the cause cpu includes besides CPU time, if that is unknown to the recording. */
+void requests_print_cpu_note(const struct request_view *v);
 /*
  * Prints JSON with what `put` writes as the member `key`, and with the losses. Returns the exit
  * status.

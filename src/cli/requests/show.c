@@ -168,7 +168,8 @@ static void print_head(const struct request_view *v, const struct request *q)
         printf("  within request %" PRIu64 "\n", q->parent);
 }
 
-static void print_sums(const struct request_parts *p, const struct request *q)
+static void print_sums(const struct request_view *v, const struct request_parts *p,
+                       const struct request *q)
 {
     char time[24];
     double whole = (double)MAX(q->end_ns - q->start_ns, INT64_C(1));
@@ -177,6 +178,13 @@ static void print_sums(const struct request_parts *p, const struct request *q)
         if (p->ns[k])
             printf("  %6.2f %%  %10s  %s\n", 100 * (double)p->ns[k] / whole,
                    format_duration(time, p->ns[k]), request_cause_name((enum request_cause)k));
+    uint64_t unexamined_ns = request_unexamined_ns(v->l, p);
+    if (unexamined_ns && request_cpu_is_unexamined(v))
+        puts("  cpu: " REQUEST_CPU_UNEXAMINED);
+    else if (unexamined_ns)
+        printf("  cpu: of this, up to %s can be time without a processor: runs of less than 2 ms "
+               "are not examined\n",
+               format_duration(time, unexamined_ns));
 }
 
 static void text_key(struct json *j, const struct request_view *v, const char *key, uint32_t text)
@@ -227,6 +235,8 @@ static int show_json(struct request_view *v, const struct request *q, const stru
         json_end_object(&j);
     }
     json_end_array(&j);
+    json_key_u64(&j, "cpu_unexamined_ns", request_unexamined_ns(v->l, p));
+    request_cpu_note_json(v, &j);
     json_key_array(&j, "works");
     for (uint32_t i = 0; i < q->works; i++) {
         const struct request_work *w = &v->r.works.data[q->first_work + i];
@@ -279,7 +289,7 @@ int requests_show(struct request_view *v, const char *id)
         status = show_json(v, q, &p);
     } else if (e == 0) {
         print_head(v, q);
-        print_sums(&p, q);
+        print_sums(v, &p, q);
         e = print_parts(v, q, &p);
         print_works(v, q);
     }

@@ -141,6 +141,8 @@ int requests_slow(struct request_view *v, bool brief)
         return complain_errno(v->path, "cannot answer", e);
     if (!all.rows.len)
         printf("%s: no request is slow\n", v->path);
+    else
+        requests_print_cpu_note(v);
     for (size_t i = 0; i < v->r.names.len; i++) {
         if (!v->r.names.data[i].exact) {
             requests_print_not_kept(v);
