@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the top method of one stack is on another one. */
+/* Tests whether the top method of one stack is on another one. */
 #pragma once
 
 #include "timeline/timeline.h"

@@ -152,9 +152,10 @@ static bool read_slots(const struct rec_object *o, struct slots *ret)
     return !c.failed;
 }
 
-/* Returns the number of a text of the recording. NO_TEXT stands for null, or for lack of memory. */
+/* The number of a text that is null, or that could not be stored because memory was exhausted. */
 enum { NO_TEXT = -1 };
 
+/* Returns the number of a text of the recording, or NO_TEXT. */
 static int64_t text_number(struct recording *r, const char *s, size_t len)
 {
     int64_t number = strpool_add(&r->texts, s, len);

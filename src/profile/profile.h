@@ -378,14 +378,17 @@ int profile_view_each_merged(const struct profile_view *v,
 double profile_standard_error(const struct profile_view *v);
 
 /*
- * Returns the bytes that the VM itself counted, for a view of the sampled allocations of all
- * threads and classes over the whole time; 0: unknown. The estimate agrees with them unless it
- * differs by more than ALLOWED_ERRORS standard errors and ALLOWED_SHARE, which covers what the
- * agent's callbacks allocate.
+ * An estimate agrees with the VM's count unless they differ by more than ALLOWED_ERRORS standard
+ * errors plus ALLOWED_SHARE of the count; the latter covers what the agent's callbacks allocate.
  */
 enum { ALLOWED_ERRORS = 4 };
 
 #define ALLOWED_SHARE 0.03
+
+/*
+ * Returns the bytes that the VM itself counted, for a view of the sampled allocations of all
+ * threads and classes over the whole time; 0: unknown.
+ */
 uint64_t profile_allocated(const struct profile_view *v);
 
 /*

@@ -47,8 +47,8 @@ struct vm {
 
 extern struct vm vm;
 /*
- * Whether the calling thread is beginning a session, so that what it calls is not the program's
- * doing.
+ * True while the calling thread begins a session, so that the Java code that it calls is not the
+ * program's.
  */
 extern __thread bool vm_beginning;
 

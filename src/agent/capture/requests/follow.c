@@ -30,8 +30,8 @@ struct inside follow_inside;
 /* ---- requests ---- */
 
 /*
- * Called for a request that began right at the start of a task: the time that the task waited in a
- * pool's queue belongs to the request.
+ * Adds the time that a task waited in a pool's queue to a request that begins right at the start of
+ * the task.
  */
 static void queued_before(uint64_t java_id, uint64_t now, struct request_work *how)
 {
@@ -47,7 +47,7 @@ static void queued_before(uint64_t java_id, uint64_t now, struct request_work *h
     atomic_store(&t->java_id, 0);
 }
 
-/* due: when a task should have begun, in ns; 0: unknown. */
+/* due: when the scheduled task should have begun, in ns; 0: unknown. */
 uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
                               uint64_t due)
 {
@@ -92,7 +92,7 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
 /* Writes the details of a request that has ended, or counts them as not kept. */
 static void settle(struct request *r, struct request_end *end)
 {
-    bool before = r->kept != KEPT_NOT; /* its works have already been written */
+    bool before = r->kept != KEPT_NOT; /* its works have been written as they ended */
     unsigned pieces = MIN(r->n_pieces, (unsigned)PIECES);
     if (!before && request_is_slow(end->name, end->ns, end->start + end->ns))
         r->kept = KEPT_SLOW;
@@ -127,7 +127,7 @@ static uint64_t reported_ns(struct request *r, uint64_t start)
 
 void requests_report_running(uint64_t now)
 {
-    static uint64_t next_ns; /* under the session's lock */
+    static uint64_t next_ns; /* protected by the session's lock */
     uint64_t least = atomic_load(&alarm_request_ns);
     if (least == UINT64_MAX || now < next_ns || !follow_open())
         return;
@@ -182,7 +182,7 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
     follow_give(&follow.requests, (uint32_t)(token & TOKEN_INDEX));
 }
 
-/* The request of a task or message in which the calling thread is; 0: none. */
+/* Returns the token of the task or message that the calling thread is handling, or 0. */
 static uint64_t task_of(uint64_t java_id)
 {
     struct slot s = follow_slot(java_id);
@@ -207,8 +207,7 @@ bool follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception)
 /* ---- threads that begin and end ---- */
 
 /*
- * Takes the request that the starter of a thread handed over to it. Returns false when there is
- * none.
+ * Takes the request that the starter of a thread handed over to it. Returns false if there is none.
  */
 static bool take_from(struct handed *h, uint64_t key, struct handed *ret)
 {

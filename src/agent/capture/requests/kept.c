@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides which details are kept. They are written at once for all requests while these are few,
- * and for a random sample when they are many. The works of all other requests are kept in their
- * record until it ends; then they are written if the request is one of the slowest of its name in
- * this minute, and otherwise counted.
+ * Decides which details are kept. While requests are few, the details of all of them are written at
+ * once; when they are many, those of a random sample. The works of all other requests are kept in
+ * the record of their request until it ends; then they are written if it is one of the slowest of
+ * its name in this minute, and otherwise counted.
  */
 #include "agent/capture/requests/follow.h"
 
@@ -12,21 +12,21 @@
 #include "base/seqlock.h"
 
 /*
- * The details of all requests are kept until BURST more requests than RATE per second have arrived;
- * from then on those of a sample of RATE requests per second. An hour therefore takes less than 200
- * MB at any rate.
+ * The details of all requests are kept until BURST more requests than RATE per second have arrived,
+ * and from then on those of a sample of RATE requests per second. An hour therefore takes less than
+ * 200 MB, however many requests there are.
  */
 enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
 
 /*
- * Until then the details of at most this many requests per second are written, so that the file can
- * grow fast enough. A fifth of them may arrive at once, before the rate is known.
+ * Until then the details of at most this many requests per second are written, because the file
+ * cannot grow faster. A fifth of them may arrive at once, before the rate is known.
  */
 enum { FULL_RATE = 30000 };
 
 /*
- * Allows the details of n requests. If more requests arrive before the next call, up to as many
- * again are kept, chosen with a probability that falls with the number that is left.
+ * Allows the details of n requests. If more requests arrive before the next call, up to n more are
+ * kept, with a probability that falls with the number that is left.
  */
 static void allow_now(int64_t n)
 {
@@ -136,7 +136,10 @@ bool follow_is_kept(uint64_t token)
     return kept && seqlock_stamp_holds(&r->token, token);
 }
 
-/* A work or child has ended: it is written now, kept until its request ends, or dropped. */
+/*
+ * Handles a work or child that has ended: writes it now, keeps it until its request ends, or drops
+ * it.
+ */
 void follow_keep(uint64_t token, const struct piece *p)
 {
     struct request *r = follow_request(token);

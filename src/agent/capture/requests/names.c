@@ -27,7 +27,7 @@ static struct {
 struct folded {
     char *text;
     size_t n;
-    bool example; /* for an example: only what may be a secret is folded */
+    bool example; /* the text is an example, in which only possible secrets are folded */
 };
 
 static bool is_digit(char c)
@@ -59,7 +59,7 @@ static void put(struct folded *f, const char *s, size_t n)
     }
 }
 
-/* A list of ids, "1,2,3", counts as one id. */
+/* Folds an id. A list of ids, "1,2,3", counts as one id. */
 static void put_id(struct folded *f, size_t segment)
 {
     const size_t n = strlen(ID);
@@ -70,7 +70,7 @@ static void put_id(struct folded *f, size_t segment)
 }
 
 /*
- * Returns whether this is a number, a hexadecimal id or a UUID: it has a digit, and nothing but
+ * Returns whether a text is a number, a hexadecimal id or a UUID: it has a digit, and only
  * hexadecimal digits and '-'.
  */
 static bool is_id(const char *s, size_t n)
@@ -91,7 +91,7 @@ static bool is_token(const char *s, size_t n)
     return n >= TOKEN_MIN && digits >= TOKEN_DIGITS;
 }
 
-/* Folds the ids in a segment of a path, which other characters may separate. */
+/* Folds the ids in a segment of a path; other characters may separate them. */
 static void put_segment(struct folded *f, const char *s, size_t n)
 {
     size_t segment = f->n;
@@ -273,7 +273,7 @@ void request_count(struct request_name *n, uint64_t ns, bool error, uint32_t wei
         ;
 }
 
-/* Puts ns into a heap whose root has become free. */
+/* Replaces the root of a heap, the smallest value, by ns. */
 static void sift(uint64_t *heap, unsigned n, uint64_t ns)
 {
     unsigned at = 0;

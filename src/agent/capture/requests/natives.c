@@ -104,7 +104,7 @@ NATIVE(void, findCarriers)(JNIEnv *jni, jclass probe)
     follow_find_carriers(jni, probe);
 }
 
-/* The first characters of a string, as modified UTF-8. */
+/* Copies the first characters of a string as modified UTF-8. */
 static void copy_text(JNIEnv *jni, jstring s, char *to, jsize max)
 {
     jsize n = s ? MIN((*jni)->GetStringLength(jni, s), max) : 0;
@@ -115,7 +115,7 @@ static void copy_text(JNIEnv *jni, jstring s, char *to, jsize max)
     vm_clear_exception(jni);
 }
 
-/* Stores the number of a name or text by its hash. */
+/* Stores the number of a name or text by its hash, where the probe finds it. */
 static void remember(jlong key, unsigned number)
 {
     const uint64_t mask = ~UINT64_C(0) >> NAME_BITS;
@@ -429,7 +429,7 @@ static void name_trace(struct request_child *c, JNIEnv *jni, jstring header)
     read_hex(span, sizeof(c->span), c->span);
 }
 
-/* The constant of the class's name in the recording; 0 for NULL. */
+/* Returns the recording's constant of a class's name; 0 for NULL. */
 static uint64_t exception_text(jclass exception)
 {
     char *text = exception ? names_class_text(exception) : NULL;
@@ -438,7 +438,10 @@ static uint64_t exception_text(jclass exception)
     return constant;
 }
 
-/* The call was made earlier and its response came now; the request may have ended before. */
+/*
+ * Records a call that was made earlier and whose response has arrived now; the request may have
+ * ended before.
+ */
 NATIVE(void, childLater)
 
 (JNIEnv *jni, jclass probe, jlong token, jlong thread, jlong start, jint text, jstring header,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where requests begin and end, and where work is handed from one thread to another: a table of
- * methods of the JDK, of servers and of clients, and what is inserted into each. The inserted code
- * calls the probe with values that are available in the method.
+ * The table of the methods in which requests begin and end, or in which work is handed from one
+ * thread to another: methods of the JDK, of servers and of clients, and what is inserted into each.
+ * The inserted code calls the probe with values that are available in the method.
  */
 #include "agent/capture/requests/points.h"
 
@@ -76,7 +76,7 @@
 /* The patterns of the option without "auto", separated by ':', or NULL. */
 static char *methods;
 
-/* A method that the option names. */
+/* Instruments a method that the option names. */
 static int point_named(const struct instrument_class *c, struct edit *e)
 {
     _cleanup_(buf_release) struct buf first = BUF(32), text = BUF(2048);
@@ -123,7 +123,7 @@ static const struct point points[] = {
     {"jdk/internal/net/http/HttpClientImpl$SelectorManager", "run", "()V", point_entry, "pooled()V"},
     {"java/lang/Thread", "start", NULL, point_entry, "starting" OBJECT, NULL, 0, "0"},
     {"java/lang/VirtualThread", "start", "(Ljdk/internal/vm/ThreadContainer;)", point_entry, "startingVirtual" OBJECT, NULL, 0, "0"},
-    /* those of servers */
+    /* hand-overs of servers */
     {TOMCAT_POOL, "executeInternal", NULL, point_entry, "handed" OBJECT, RUNNABLE, 0, "p"},
     {TOMCAT_POOL, "runWorker", NULL, point_runs, "started", RUNNABLE, WAY_EXECUTOR},
     {TOMCAT_POOL, "getTask", "()", point_takes, NULL, NULL, WAY_EXECUTOR},
@@ -184,7 +184,7 @@ static const struct point points[] = {
     {GRPC "AbstractServerStream", "close", "(Lio/grpc/Status;", point_entry, "answers(Ljava/lang/Object;I)V", NULL, 0, "0 1 " GRPC_CODE},
     {GRPC "AbstractServerStream", "close", "(Lio/grpc/Status;", point_exit, "answered(Ljava/lang/Object;I)V", NULL, 0, "0 1 " GRPC_CODE},
     {GRPC "AbstractServerStream", "cancel", "(Lio/grpc/Status;", point_entry, "answered(Ljava/lang/Object;I)V", NULL, 0, "0 1 " GRPC_CODE},
-    /* messages: of a listener, and from one receive() to the next */
+    /* messages: those of a listener, and those from one receive() to the next */
     {ACTIVEMQ "ActiveMQMessageConsumer", "dispatch", NULL, point_listener, NULL, NULL, REQUEST_MESSAGE},
     {ACTIVEMQ "ActiveMQSession", "run", "()V", point_listener, NULL, NULL, REQUEST_MESSAGE},
     {ARTEMIS "JMSMessageListenerWrapper", "onMessage", NULL, point_listener, NULL, NULL, REQUEST_MESSAGE},
@@ -242,7 +242,7 @@ static const struct point points[] = {
 
 /* clang-format on */
 
-/* In a pattern, a star at the end stands for any rest. */
+/* Returns whether a name matches a pattern, in which a star at the end stands for any rest. */
 static bool matches(const char *pattern, struct str name)
 {
     size_t i = 0;
@@ -251,7 +251,10 @@ static bool matches(const char *pattern, struct str name)
     return pattern[i] == '*' || (!pattern[i] && i == name.len);
 }
 
-/* Methods of the JDK cannot be named, because the probes call some of them. */
+/*
+ * Returns whether the option may name methods of a class. It may not name those of the JDK, because
+ * the probes call some of them.
+ */
 static bool may_be_named(struct str class_name)
 {
     return methods && !point_begins(class_name, "java/") && !point_begins(class_name, "jdk/") &&

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls to other servers: statements, connections of pools and requests that are sent. */
+/*
+ * Instruments calls to other servers: statements, connections of pools and requests that are sent.
+ */
 #include "agent/capture/requests/points.h"
 
 /*
- * Inserts the probes of a child: `first` at the entry, which leaves the child's number on the
+ * Inserts the probes of a child: `first` at the entry, whose code leaves the child's number on the
  * stack, and the probes of its end at each exit.
  */
 static int point_child(const struct instrument_class *c, struct edit *e, struct buf *first,
@@ -36,7 +38,7 @@ static int point_child(const struct instrument_class *c, struct edit *e, struct 
     return r ? r : edit_catch_all(e, &left, 3) ?: 1;
 }
 
-/* A child with a name that is always the same. */
+/* Inserts the probes of a child whose name is always the same. */
 static int point_child_named(const struct instrument_class *c, struct edit *e, const char *name,
                              enum request_child_kind kind)
 {
@@ -57,7 +59,7 @@ int point_child_within(const struct instrument_class *c, struct edit *e, const s
     return r ? MIN(r, 0) : point_child(c, e, &first, POINT_STACK);
 }
 
-/* getConnection of a pool, which is named after its class */
+/* Instruments getConnection of a pool; the child is named after the pool's class. */
 int point_pool(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     struct str descriptor = class_utf8(c->file, e->method->descriptor);
@@ -87,8 +89,8 @@ int point_sent(const struct instrument_class *c, struct edit *e, const struct po
 }
 
 /*
- * Drivers choose the names of their classes freely, but the names contain that of the interface
- * that they implement.
+ * Returns whether the name can be that of a driver's class. Drivers choose these names freely, but
+ * they contain the name of the interface that the class implements.
  */
 bool point_is_sql(struct str name)
 {
@@ -115,7 +117,10 @@ static bool is_result(struct str descriptor)
     return false;
 }
 
-/* Statement.execute*: with the SQL as its argument, or of a prepared statement. */
+/*
+ * Instruments Statement.execute*, which has the SQL as its argument, or that of a prepared
+ * statement.
+ */
 static int point_executes(const struct instrument_class *c, struct edit *e, struct str descriptor)
 {
     _cleanup_(buf_release) struct buf first = BUF(32);
@@ -131,7 +136,7 @@ static int point_executes(const struct instrument_class *c, struct edit *e, stru
     return r ? r : point_child(c, e, &first, 2);
 }
 
-/* Connection.prepareStatement and prepareCall */
+/* Instruments Connection.prepareStatement and prepareCall. */
 static int point_prepares(struct edit *e)
 {
     _cleanup_(buf_release) struct buf first = BUF(32), last = BUF(32);

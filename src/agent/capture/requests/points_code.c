@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of the code that is inserted. */
+/* Generates parts of the inserted code. */
 #include "agent/capture/requests/points.h"
 
 #include "classfile/debug.h"
@@ -67,8 +67,8 @@ int point_slot(const struct instrument_class *c, const struct edit *e, const str
 }
 
 /*
- * Returns whether the class itself calls a method. If so, this version of the server has the
- * method, and a call of ours cannot fail.
+ * Returns whether the class itself calls a method. If it does, this version of the server has the
+ * method, so a call that we insert cannot fail.
  */
 bool point_calls(const struct instrument_class *c, const char *owner, const char *name,
                  const char *descriptor)
@@ -81,7 +81,10 @@ bool point_calls(const struct instrument_class *c, const char *owner, const char
     return false;
 }
 
-/* `first` leaves the token of a request; `status` leaves that and pushes an int, or is empty. */
+/*
+ * Inserts the probes of a request. The code `first` leaves the request's token on the stack;
+ * `status` leaves the token there and pushes an int, or is empty.
+ */
 int point_request(struct edit *e, struct buf *first, unsigned stack, const struct buf *status)
 {
     _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);

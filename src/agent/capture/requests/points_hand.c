@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where work is handed from one thread to another, for the cases in which inserting one call is not
- * enough.
+ * Instruments the methods in which work is handed from one thread to another, if inserting one call
+ * is not enough.
  */
 #include "agent/capture/requests/points.h"
 
@@ -13,8 +13,9 @@ static int plain(struct edit *e, const char *probe)
 }
 
 /*
- * For a method that returns the next task of a pool's thread. When the recording begins, such
- * threads are in a loop whose old code they never leave, but they call this method for each task.
+ * Instruments a method that returns the next task of a pool's thread. When the recording begins,
+ * such threads are in a loop whose old code they never leave, but they call this method for each
+ * task.
  */
 int point_takes(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
@@ -28,8 +29,8 @@ int point_takes(const struct instrument_class *c, struct edit *e, const struct p
 }
 
 /*
- * java.util.TaskQueue.removeMin() or rescheduleMin(), by which the timer's thread takes queue[1] to
- * run it, unless it was cancelled
+ * Instruments java.util.TaskQueue.removeMin() or rescheduleMin(), by which the timer's thread takes
+ * queue[1] to run it, unless it was cancelled.
  */
 int point_timer_takes(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
@@ -58,7 +59,7 @@ int point_timer_takes(const struct instrument_class *c, struct edit *e, const st
     return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, POINT_STACK) ?: 1;
 }
 
-/* The number of a work, or 0 outside of one. */
+/* Creates a local variable for the number of a work; it is 0 outside of one. */
 static int work_local(struct edit *e)
 {
     _cleanup_(buf_release) struct buf code = BUF(16);
@@ -86,8 +87,8 @@ static int work_is_left(struct edit *e, int local)
 }
 
 /*
- * For the loop of a pool's thread, which calls run() of each task: during this call the thread
- * works for the request that submitted the task.
+ * Instruments the loop of a pool's thread, which calls run() of each task: during this call the
+ * thread works for the request that submitted the task.
  */
 int point_runs(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
@@ -119,7 +120,8 @@ int point_runs(const struct instrument_class *c, struct edit *e, const struct po
 }
 
 /*
- * For a method that is itself the work of the task: that of `this`, or of the parameter of a type.
+ * Instruments a method that is itself the work of a task: the task is `this`, or the parameter of a
+ * given type.
  */
 int point_is_run(const struct instrument_class *c, struct edit *e, const struct point *p)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where requests of servers begin and end, for the cases in which inserting one call is not enough.
+ * Instruments the methods in which requests of servers begin and end, if inserting one call is not
+ * enough.
  */
 #include "agent/capture/requests/points.h"
 
@@ -9,8 +10,8 @@
 #define CATALINA_REQUEST "org/apache/catalina/connector/Request"
 
 /*
- * Returns whether the class is the adapter of a known version. In other versions only servlets are
- * followed.
+ * Returns whether the class is the adapter of a known version. In other versions of Tomcat only
+ * servlets are followed.
  */
 static bool is_catalina(const struct instrument_class *c)
 {
@@ -18,7 +19,7 @@ static bool is_catalina(const struct instrument_class *c)
            point_calls(c, CATALINA_REQUEST, "isAsync", "()Z");
 }
 
-/* Tomcat's other request object, which exists until the request has been answered. */
+/* Pushes Tomcat's other request object, which exists until the request has been answered. */
 static int push_catalina(struct edit *e, struct buf *code)
 {
     code_load(code, 'A', 1);
@@ -26,7 +27,10 @@ static int push_catalina(struct edit *e, struct buf *code)
     return r ? r : point_virtual(e, code, COYOTE_REQUEST, "getNote", "(I)Ljava/lang/Object;");
 }
 
-/* The end of both methods of the adapter. `first` leaves the request's token. */
+/*
+ * Inserts the probes of both methods of the adapter. The code `first` leaves the request's token on
+ * the stack.
+ */
 static int point_catalina(struct edit *e, struct buf *first, unsigned stack)
 {
     _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
@@ -55,7 +59,7 @@ static int point_catalina(struct edit *e, struct buf *first, unsigned stack)
     return r ? r : edit_catch_all(e, &left, 3) ?: 1;
 }
 
-/* CoyoteAdapter.service(Request, Response), which does not know the path yet */
+/* Instruments CoyoteAdapter.service(Request, Response), which does not know the path yet. */
 int point_tomcat(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf first = BUF(64);
@@ -66,7 +70,7 @@ int point_tomcat(const struct instrument_class *c, struct edit *e, const struct 
     return r ? r : point_catalina(e, &first, 2);
 }
 
-/* CoyoteAdapter.asyncDispatch(Request, Response, SocketEvent) */
+/* Instruments CoyoteAdapter.asyncDispatch(Request, Response, SocketEvent). */
 int point_tomcat_async(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf first = BUF(64);
@@ -77,7 +81,7 @@ int point_tomcat_async(const struct instrument_class *c, struct edit *e, const s
     return r ? r : point_catalina(e, &first, 2);
 }
 
-/* ByteToMessageDecoder.channelRead, in which the program handles what was decoded */
+/* Instruments ByteToMessageDecoder.channelRead, in which the program handles what was decoded. */
 int point_netty_read(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf last = BUF(32), left = BUF(32);
@@ -89,10 +93,10 @@ int point_netty_read(const struct instrument_class *c, struct edit *e, const str
 }
 
 /*
- * For a method in whose call a request begins or continues, and that may return before the request
- * has been answered. The code for p->args and the probe leave the request's token on the stack. The
- * probe `out` receives the token at the end, together with the object in local variable 1 if
- * `owned`.
+ * Instruments a method in which a request begins or continues, and that may return before the
+ * request has been answered. The code for p->args and the probe leave the request's token on the
+ * stack. The probe `out` receives the token at the end, together with the object in local variable
+ * 1 if `owned`.
  */
 static int point_part(const struct instrument_class *c, struct edit *e, const struct point *p,
                       const char *out, bool owned)
@@ -129,7 +133,9 @@ int point_paused(const struct instrument_class *c, struct edit *e, const struct 
     return point_part(c, e, p, "paused", false);
 }
 
-/* A call of MessageListener.onMessage(Message) within the method is a request. */
+/*
+ * Instruments the calls of MessageListener.onMessage(Message) within a method; each is a request.
+ */
 int point_listener(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf none = BUF(16), before = BUF(32), after = BUF(32),

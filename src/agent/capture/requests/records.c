@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables in which open requests and works have a record, and the native memory that the probe
+ * The tables with the records of open requests and works, and the native memory that the probe
  * reads (tables.h).
  */
 #include "agent/capture/requests/follow.h"
@@ -20,8 +20,8 @@ static _Atomic uint32_t *next_of(const struct pool *p, uint32_t i)
 
 /*
  * The free records that the calling thread keeps for its next request and work, as 1 + index. The
- * list of free records is shared, and changing it moves cache lines between processors. Valid if
- * the tables have not been emptied since.
+ * list of free records is shared, and changing it moves cache lines between processors. They are
+ * valid only if the tables have not been emptied since.
  */
 static __thread struct {
     uint64_t emptied;
@@ -93,8 +93,8 @@ void follow_give_spare(void)
 }
 
 /*
- * Locks a request for the time that it takes to copy a piece. A waiter may wait longer, because the
- * holder may have lost its processor.
+ * Locks a request; the lock is held only while a piece is copied. A waiter may wait longer, because
+ * the holder may have lost its processor.
  */
 void follow_lock(struct request *r)
 {
@@ -124,9 +124,7 @@ static const struct {
     {(void **)&follow.prepared, NAMED * sizeof(uint64_t), false},
     {(void **)&follow.late, LATE / 8, false},
     {(void **)&follow.requests.records, REQUESTS * sizeof(struct request), false},
-    /*
-     * the use counts of records continue, so a number from an earlier recording matches no record
-     */
+    /* the use counts of records continue, so a token of an earlier recording matches no record */
     {(void **)&follow.works.records, WORKS * sizeof(struct work), true},
 };
 

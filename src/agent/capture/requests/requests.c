@@ -154,8 +154,8 @@ void requests_put_work(uint64_t request, const struct request_work *w)
 }
 
 /*
- * text has room for two characters for each byte, and the NUL. Returns NULL for the id 0, which
- * means that there is none.
+ * Writes an id in hexadecimal digits; text has room for two digits for each byte, and the NUL.
+ * Returns NULL for the id 0, which means that there is none.
  */
 static const char *id_text(const uint8_t *id, size_t bytes, char *text)
 {
@@ -222,7 +222,10 @@ static void texts_release(void)
     pthread_mutex_unlock(&texts.lock);
 }
 
-/* Returns the number of bytes that were written; 0: the recording cannot grow now. */
+/*
+ * Writes the totals of a name. Returns the number of bytes that were written, or 0 if the recording
+ * cannot grow now.
+ */
 static size_t put_totals(struct request_name *n, uint64_t count)
 {
     _cleanup_(buf_release) struct buf text = BUF(TEXT_MAX);
@@ -402,7 +405,7 @@ static void requests_dump(struct session *s, JNIEnv *jni, enum dump_reason reaso
 {
     if (reason != DUMP_REQUEST)
         follow_stop(); /* a request that ended after the last save would be in no total */
-    bool all;          /* what is not written is counted as lost below */
+    bool all;          /* totals that are not written are counted as lost below */
     save(true, &all);
     follow_losses(s->out.jfr);
     if (reason != DUMP_REQUEST)

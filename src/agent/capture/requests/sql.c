@@ -31,7 +31,7 @@ static void put(struct folded *f, char c)
     if (f->n < f->max)
         f->text[f->n++] = c > ' ' && c < 0x7f ? c : '?';
     else
-        f->n = f->max + 1; /* it is cut */
+        f->n = f->max + 1; /* the text is truncated */
 }
 
 static void put_value(struct folded *f)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which request each thread works for: its entry in the slots, and its works. */
+/* Keeps track of the request for which each thread works: its entry in the slots, and its works. */
 #include "agent/capture/requests/follow.h"
 
 #include "agent/vm/thread_table.h"
@@ -26,7 +26,7 @@ uint64_t follow_thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual)
     return *ret_virtual ? THREAD_VIRTUAL | java_id : self.serial;
 }
 
-/* Describes a virtual thread to the recording while the thread still exists. */
+/* Describes a virtual thread in the recording while the thread still exists. */
 static void describe_virtual(JNIEnv *jni, uint64_t java_id)
 {
     jvmtiThreadInfo info = {0};
@@ -48,7 +48,7 @@ static struct slot find_slot(uint64_t java_id)
     return (struct slot){NULL, 0};
 }
 
-/* Returns what the probe wrote about a work that has no record. Its end is not known yet. */
+/* Returns what the probe wrote about a work that has no record. Its end is unknown so far. */
 static struct request_work work_in_slot(struct slot s)
 {
     uint64_t start = s.in->work[s.i] & ~WORK_IN_SLOT, handed = s.in->handed[s.i],
@@ -129,8 +129,8 @@ void follow_slot_free(struct slot s)
 
 /*
  * Makes the entry show the innermost of the thread's remaining works. If there is none, a platform
- * thread keeps the entry until it ends, since it probably works for another request soon. Virtual
- * threads are too many for that.
+ * thread keeps the entry until it ends, because it will probably work for another request soon;
+ * there are too many virtual threads for that.
  */
 static void show_innermost(struct slot s)
 {
@@ -175,7 +175,9 @@ uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *
     return number;
 }
 
-/* If now is 0, the work is dropped instead of written. */
+/*
+ * Writes a work that ends at `now`, or keeps it until its request ends. If now is 0, it is dropped.
+ */
 static void keep_work(uint64_t token, struct request_work *w, uint64_t now)
 {
     w->ns = now - w->start;
@@ -205,7 +207,7 @@ static void work_end(struct work *w, struct slot s, uint64_t now)
     show_innermost(s);
 }
 
-/* Returns the calling thread's work in progress that `is` selects, or NULL. */
+/* Returns the innermost of the calling thread's works in progress that `is` selects, or NULL. */
 struct work *follow_find(struct slot s, follow_is is, uint64_t what)
 {
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;

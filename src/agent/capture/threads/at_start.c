@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that are already waiting when the capture begins. Their states, what they wait for, its
- * owner, and their stacks are read once, as is the list of virtual threads. Such a wait ends with
- * the thread's first event, which calls at_start_contact. Parks, sleeps and reads return to the
- * natives that were bound before and post no event, so the agent's thread checks a few of these
- * waits ten times per second.
+ * Records the waits of threads that are already waiting when the capture begins. Their states, what
+ * they wait for, its owner, and their stacks are read once, as is the list of virtual threads. Such
+ * a wait ends with the thread's first event, which calls at_start_contact. Parks, sleeps and reads
+ * return to the natives that were bound before and post no event, so the agent's thread checks a
+ * few of these waits ten times per second.
  */
 
 #include "agent/capture/threads/at_start.h"
@@ -32,8 +32,8 @@
 #include <string.h>
 
 enum {
-    LOOKED_AT = 64,      /* of waits checked, each time */
-    VIRTUAL_BATCH = 256, /* of virtual threads whose stacks are requested at once */
+    LOOKED_AT = 64,      /* number of waits that are checked each time */
+    VIRTUAL_BATCH = 256, /* number of virtual threads whose stacks are requested at once */
 };
 
 #define READ_NS NS_PER_SECOND /* time for reading virtual threads */
@@ -47,18 +47,18 @@ struct early_wait {
     uint64_t java_id;
     jweak thread;
     jmethodID native; /* of WAIT_IO: the method that waits */
-    bool watched;     /* no event shows its end */
-    bool asked;       /* its monitor still has to be determined */
+    bool watched;     /* no event shows the end of the wait */
+    bool asked;       /* the monitor still has to be determined */
     atomic_int progress;
 };
 
-/* A list is filled before it is published, and freed when no capture is on. */
+/* The list is filled before it is published, and freed when no capture is on. */
 static struct {
     _Atomic(struct early_wait *) list;
     _Atomic uint32_t n;
     struct map by_id; /* to indices of the list */
     atomic_uint open;
-    uint32_t next; /* still to be checked */
+    uint32_t next; /* index of the wait that is checked next */
 } early;
 
 static __thread bool timed_out_here;
@@ -68,7 +68,7 @@ void at_start_timed_out(bool timed_out)
     timed_out_here = timed_out;
 }
 
-/* Ends the wait. Only one caller gets true, and may report it. */
+/* Ends a wait, and reports it. Of several callers only the first one reports it. */
 static void ended(struct early_wait *e, uint64_t now, bool timed_out)
 {
     int expected = GOES_ON;
@@ -92,7 +92,7 @@ void at_start_contact(uint64_t id, uint64_t ready)
 struct existing {
     JNIEnv *jni;
     VEC(struct early_wait) list;
-    uint64_t since, late; /* virtual threads for which there was no time */
+    uint64_t since, late; /* late: number of virtual threads for which there was no time */
     struct existing_virtual batch[VIRTUAL_BATCH];
     jint n_batch;
     jmethodID id, lock, owner, class_name, hash; /* methods of ThreadInfo and LockInfo */
@@ -152,7 +152,7 @@ static void find_blocker(JNIEnv *jni, jthread thread, struct wait *how)
     (*jni)->DeleteLocalRef(jni, blocker);
 }
 
-/* The class constant of a name with dots. */
+/* Returns the class constant of a name with dots. */
 static uint64_t class_of_name(JNIEnv *jni, jstring name)
 {
     char text[512];
@@ -191,7 +191,8 @@ static void take_info(struct existing *l, jobject info)
 
 /*
  * Reads the monitors from ThreadMXBean: JVM TI's own function needs a capability that no VM grants
- * to an agent that attaches. Not called at start-up, when only the VM's own threads can wait.
+ * to an agent that attaches. This is not called at start-up, when only the VM's own threads can
+ * wait.
  */
 static void find_monitors(struct existing *l)
 {
@@ -258,8 +259,8 @@ static void record_wait(struct existing *l, const jvmtiStackInfo *s, uint64_t si
 /* ---- existing virtual threads ---- */
 
 /*
- * A mounted virtual thread: its carrier runs it until the capture's events report otherwise. These
- * are enabled already, and the thread's first one reports it as started.
+ * Notes a mounted virtual thread: its carrier runs it until the capture's events, which are already
+ * enabled, report otherwise. The thread's first event reports it as started.
  */
 static void carried(JNIEnv *jni, const struct existing_virtual *v, uint64_t id)
 {
@@ -269,9 +270,9 @@ static void carried(JNIEnv *jni, const struct existing_virtual *v, uint64_t id)
 }
 
 /*
- * Returns whether a method of the VM's own, such as yield, unmounted a thread. Otherwise the thread
- * was unmounted because it needed a monitor or a class. As it has no carrier and does not wait, it
- * has obtained the monitor or class since and is ready, although its stack does not show this.
+ * Returns whether a thread was unmounted by one of its own methods, such as yield. Otherwise it was
+ * unmounted because it needed a monitor or a class. If it has no carrier and does not wait, it has
+ * since obtained the monitor or class and is ready, although its stack does not show this.
  */
 static bool unmounted_itself(struct existing *l, jmethodID top)
 {
@@ -331,8 +332,8 @@ static void record_virtual(struct existing *l, const struct existing_virtual *v,
     if (!waits)
         return;
     /*
-     * Each wait has its own start time, by which the reader recognizes a wait that was reported
-     * twice.
+     * Each wait gets a different start time, by which the reader recognizes a wait that was
+     * reported twice.
      */
     atomic_store(&e.how.start, l->since + l->list.len);
     e.thread = e.watched ? (*jni)->NewWeakGlobalRef(jni, v->thread) : NULL;

@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-/* By thread_index, the virtual thread that is mounted on a carrier; 0: none, or not known. */
+/* By thread_index: the virtual thread that is mounted on a carrier; 0: none, or not known. */
 static _Atomic uint64_t carries[THREADS_MAX];
 
 uint64_t thread_running_on(const struct thread *t)
@@ -26,7 +26,7 @@ enum { CARRIED = 8 };
 #define CARRIED_KEPT (10 * NS_PER_SECOND)
 
 static __thread struct {
-    uint64_t since; /* the one that it runs now */
+    uint64_t since; /* since when it has been running the present one */
 
     struct {
         uint64_t id, from, until;

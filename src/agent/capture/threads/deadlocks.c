@@ -36,7 +36,7 @@
 enum { SEARCH_MS = 25, SEARCH_ALWAYS_MS = 500, FRAMES_SHOWN = 64, REPORTED = 256 };
 
 /*
- * The owners of unchanged waits are read again after this many searches, a number that doubles each
+ * The owners of unchanged waits are read again after this many searches; the number doubles each
  * time.
  */
 enum { AGAIN_FIRST = 2, AGAIN_MOST = 256 };
@@ -73,7 +73,7 @@ static struct {
 
     struct {
         uint64_t id, start;
-    } reported[REPORTED]; /* a thread's wait that belongs to a deadlock that has been reported */
+    } reported[REPORTED]; /* waits that belong to deadlocks that have been reported */
 
     uint32_t n_reported;
     long search_ms;
@@ -143,7 +143,7 @@ static void add_waiter(struct waiter *w, jthread thread, void *arg)
     (void)!vec_push(&l->list, s);
 }
 
-/* References to the platform threads of the list. */
+/* Stores references to the platform threads of the list. */
 static void find_threads(struct search *l)
 {
     jthread *all = NULL;
@@ -163,7 +163,7 @@ static void find_threads(struct search *l)
     vm_free(all);
 }
 
-/* A synchronizer's current owner. The thread's parkBlocker identifies the synchronizer. */
+/* Returns the current owner of the synchronizer that is a thread's parkBlocker, or 0. */
 static uint64_t owner_of_blocker(JNIEnv *jni, jthread thread)
 {
     jobject blocker =
@@ -196,8 +196,9 @@ static bool holds(JNIEnv *jni, jthread thread, const struct stuck *s)
 }
 
 /*
- * The VM does not know the owner of a monitor that a virtual thread acquired without contention and
- * kept while unmounted.
+ * Returns the id of the listed thread that holds the monitor for which s waits, or 0. The VM does
+ * not know the owner of a monitor that a virtual thread acquired without contention and kept while
+ * unmounted.
  */
 static uint64_t holder(const struct search *l, const struct stuck *s)
 {
@@ -233,8 +234,8 @@ static const struct stuck *same_wait(const struct search *l, const struct stuck 
 }
 
 /*
- * Returns true once for each deadlock: when every thread of the cycle is still waiting and it has
- * not been reported.
+ * Returns true once for each deadlock: if every thread of the cycle is still waiting and the cycle
+ * has not been reported.
  */
 static bool cycle_is_new(const struct search *l, uint32_t first, const struct search *again)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a thread was runnable without getting a processor. Linux counts that for each thread in
- * a file that takes seven microseconds to read; a thread's CPU time and context switches take a
- * third of a microsecond. The latter are therefore read when a thread begins to run, at most once
- * per 2 ms of running. If the CPU time of a long run is shorter than the run, the difference is the
- * delay, unless the thread gave up its processor voluntarily more often than the waits that were
- * seen explain. The file is then used for such a thread for a while.
+ * Measures how long a thread was runnable without getting a processor. Linux counts that for each
+ * thread in a file that takes seven microseconds to read; reading a thread's CPU time and context
+ * switches takes a third of a microsecond. The latter are therefore read when a thread begins to
+ * run, at most once per 2 ms of running. If the CPU time of a long run is shorter than the run, the
+ * difference is the delay, unless the thread gave up its processor voluntarily more often than the
+ * waits that were seen explain. The file is then used for such a thread for a while.
  */
 
 #include "agent/capture/threads/delays.h"
@@ -32,7 +32,7 @@
 enum { STALE = 5, WATCHED = 16 };
 
 /*
- * Sets *ret to the calling thread's run delay in ns since it began. Returns false where Linux does
+ * Sets *ret to the calling thread's run delay since its start, in ns. Returns false if Linux does
  * not provide it.
  */
 static bool run_delay(uint64_t *ret)
@@ -51,7 +51,10 @@ static bool run_delay(uint64_t *ret)
     return true;
 }
 
-/* CPU time of the calling thread in ns, and how often it gave up its processor voluntarily. */
+/*
+ * Reads the CPU time of the calling thread in ns, and how often it gave up its processor
+ * voluntarily.
+ */
 static void usage(uint64_t *ret_cpu, uint64_t *ret_switches)
 {
     struct rusage u = {0};
@@ -61,12 +64,12 @@ static void usage(uint64_t *ret_cpu, uint64_t *ret_switches)
     *ret_switches = (uint64_t)u.ru_nvcsw;
 }
 
-/* The carrier that is the calling thread, once it has run a virtual thread. */
+/* The calling thread's own entry if it is a carrier that has run a virtual thread. */
 static __thread struct waiter *carrier;
 
 /*
  * Returns the waiter whose processor time w uses when it runs on the calling thread: w itself or
- * its carrier. NULL: unknown.
+ * its carrier. Returns NULL if that is unknown.
  */
 static struct waiter *runner(struct waiter *w)
 {
@@ -77,7 +80,7 @@ void delays_mount(struct waiter *of_carrier, uint64_t was, uint64_t now)
 {
     carrier = of_carrier;
     /*
-     * What the VM itself does on a carrier gives up the processor unseen, so Linux's count is used.
+     * On a carrier the VM itself gives up the processor without an event, so Linux's count is used.
      */
     carrier->run.watched = WATCHED;
     if (carrier->run.since)
@@ -118,8 +121,8 @@ void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
     r->waited += waited;
     r->slept += waited >= SLEPT_LEAST;
     /*
-     * CPU time and waits are running totals, so only delays in runs that were too short to be
-     * examined can be missed.
+     * A reading covers all runs since the one before, because CPU time and waits are running
+     * totals. A new one is needed only if more than RUN_LEAST has passed outside of waits.
      */
     uint64_t unseen = now - r->read;
     if (!r->watched && !r->counted)
@@ -134,7 +137,10 @@ void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
         usage(&r->cpu, &r->switches);
 }
 
-/* Uses Linux's count since the previous reading. False when that is too old. */
+/*
+ * Computes the delay from Linux's count since the previous reading. Returns false if that reading
+ * is too old.
+ */
 static bool counted_delay(struct running *r, uint64_t since, uint64_t ran, uint64_t *ret)
 {
     uint64_t before = r->delay;
@@ -145,8 +151,8 @@ static bool counted_delay(struct running *r, uint64_t since, uint64_t ran, uint6
 }
 
 /*
- * Compares the time since the previous reading with CPU time plus waits. False when the thread may
- * have waited unseen.
+ * Computes the delay by comparing the time since the previous reading with CPU time plus waits.
+ * Returns false if the thread may have waited without an event.
  */
 static bool missing_time(struct running *r, uint64_t *ret)
 {

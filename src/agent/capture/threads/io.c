@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits for files and sockets: the JDK's natives that read, accept, poll and force are bound to
- * functions of ours. The VM binds natives by name at their first call, so the original addresses
- * are looked up beforehand. Natives of loaded classes are rebound; the others are replaced when the
- * VM reports that it is binding them. Calls shorter than 100 us do not count as waits and are not
- * recorded. The stack is walked after the call, and only if it was longer.
+ * Records waits for files and sockets: the JDK's natives that read, accept, poll and force are
+ * bound to functions of ours. The VM binds natives by name at their first call, so the original
+ * addresses are looked up beforehand. Natives of loaded classes are rebound; the others are
+ * replaced when the VM reports that it is binding them. Calls shorter than 100 us do not count as
+ * waits and are not recorded. The stack is walked after the call, and only if it was longer.
  */
 
 #include "agent/capture/threads/io.h"
@@ -118,10 +118,7 @@ static void put_path(struct jfr_event *e, int fd)
     jfr_put_string_n(e, n > 0 ? path : NULL, n > 0 ? (size_t)n : 0);
 }
 
-/*
- * The peer of the calling thread's last socket. Each socket has a FileDescriptor of its own, by
- * which it is recognized.
- */
+/* The peer of the calling thread's last socket. A socket is recognized by its FileDescriptor. */
 static __thread struct peer {
     uint32_t descriptor;
     int fd, port;
@@ -162,7 +159,10 @@ static void put_peer(struct jfr_event *e, int fd, uint32_t descriptor)
     jfr_put_long(e, 0);
 }
 
-/* descriptor: the java.io.FileDescriptor, NULL when the native was not passed one. */
+/*
+ * Writes the event of an operation. descriptor: the java.io.FileDescriptor, or NULL if the native
+ * has no such argument.
+ */
 static void put_io(struct waiter *w, const struct wait *was, uint64_t ns, enum operation operation,
                    int fd, jobject descriptor, int64_t result)
 {
@@ -322,7 +322,7 @@ static void JNICALL our_plain_accept(JNIEnv *jni, jobject self, jobject to)
         class, name, signature, (void *)our_##id, (void **)&real_##id, NULL \
     }
 
-/* In any order. `real` is NULL where this JDK has no such native. */
+/* The natives, in any order. `real` is NULL if this JDK has no such native. */
 static struct io_native {
     const char *class, *name, *signature;
     void *ours, **real;
@@ -381,7 +381,7 @@ bool io_waits_in(const char *class_name, const char *name)
     return false;
 }
 
-/* The library's function for a native method: Java_ and its name with _ for /. */
+/* Returns the library's function for a native method: Java_ and the method's name with _ for /. */
 static void *find_address(void *const *libraries, size_t n, const struct io_native *row)
 {
     char symbol[160];

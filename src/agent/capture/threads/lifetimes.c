@@ -44,7 +44,7 @@ void threads_put_existing_thread(JNIEnv *jni, uint64_t id, jthread thread, uint6
     put_thread_object(jni, id, thread, since, NULL, 0);
 }
 
-/* java_id: of a platform thread, whose starter is looked up by it; otherwise 0. */
+/* java_id: the Java id of a platform thread, by which its starter is found; otherwise 0. */
 static void put_thread_start(uint64_t id, uint64_t java_id, uint64_t now)
 {
     struct jfr_event e;
@@ -60,7 +60,7 @@ static void put_thread_start(uint64_t id, uint64_t java_id, uint64_t now)
     jfr_commit(&e);
 }
 
-/* on: the thread itself, or its carrier. */
+/* on: the thread on which the event occurs, which is the thread itself or its carrier. */
 static void put_thread_end(uint64_t id, uint64_t on)
 {
     struct jfr_event e;
@@ -129,7 +129,10 @@ static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     jfr_forget_thread(thread_capture.jfr, id);
 }
 
-/* Pauses: no Java thread runs between these two events. JNI and JVM TI must not be used here. */
+/*
+ * The pause in progress. No Java thread runs between the two events below, which may use neither
+ * JNI nor JVM TI.
+ */
 static _Atomic uint64_t gc_start;
 static atomic_uint gc_number;
 
@@ -179,7 +182,7 @@ void lifetimes_off(void)
 
 uint64_t lifetimes_put_existing(JNIEnv *jni, uint32_t most)
 {
-    static uint32_t next; /* each chunk continues where the one before ended */
+    static uint32_t next; /* each chunk continues where the previous one ended */
     uint64_t now = now_ns();
     jthread *list = NULL;
     jint n = 0;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * locks=: when each thread held each monitor of some classes, contended or not. Probes are inserted
- * after monitorenter, before monitorexit, and at the beginning and the ends of synchronized
- * methods; locks_jni.c handles native code. The class of the object decides, so all methods that
- * lock have probes; JvmscopeLocks filters the requested classes without leaving Java.
+ * locks= records when each thread held each monitor of some classes, contended or not. Probes are
+ * inserted after monitorenter, before monitorexit, and at the beginning and the ends of
+ * synchronized methods; locks_jni.c handles native code. The class of the object decides, so all
+ * methods that lock have probes; JvmscopeLocks filters the requested classes without leaving Java.
  *
- * When a thread gets a monitor while it is spinning, the VM does not consider that a wait and posts
- * no event. A probe in front of monitorenter therefore records the time as well, and if another
- * thread has released the monitor since then, we write a jdk.JavaMonitorEnter event of our own. The
- * VM's events start at the same point; it posts them when spinning has failed. (Synchronized
- * methods have no place for such a probe.)
+ * * When a thread gets a monitor while it is spinning, the VM does not consider that a wait and
+ * posts no event. A probe in front of monitorenter therefore records the time as well, and if
+ * another thread has released the monitor since then, we write a jdk.JavaMonitorEnter event of our
+ * own. The VM's events start at the same point; it posts them when spinning has failed.
+ * (Synchronized methods have no place for such a probe.)
  *
- * A method is not instrumented when a probe is not covered by a handler for all exceptions. Without
- * one the VM could not prove that the monitor is released, and would never compile the method.
+ * * A method is not instrumented when a probe is not covered by a handler for all exceptions.
+ * Without one the VM could not prove that the monitor is released, and would never compile the
+ * method.
  */
 #include "agent/capture/threads/locks.h"
 
@@ -34,8 +35,8 @@
 #define PROBE "java/lang/JvmscopeLocks"
 
 /*
- * Limits of holds of a thread at a time, of holds of a thread in a second, and of places in the
- * program.
+ * HELD_MAX: holds of a thread at a time. RATE_MAX: holds of a thread in a second. SITES_MAX: places
+ * in the program.
  */
 enum { HELD_MAX = 64, RATE_MAX = 2000000, SITES_MAX = 1 << 20 };
 
@@ -129,8 +130,8 @@ static void note_released(const struct waiter *w, uint32_t object, uint64_t now)
 }
 
 /*
- * Called by a thread that has acquired a monitor. Returns the thread that released the monitor
- * since a given time, while the caller waited, or 0 if none is known.
+ * Called by a thread that has acquired a monitor. Returns the thread that released it after a given
+ * time, while the caller waited, or 0 if none is known.
  */
 static uint64_t released_since(const struct waiter *w, uint32_t object, uint64_t since)
 {
@@ -200,8 +201,8 @@ void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t no
 }
 
 /*
- * The place of a probe as a stack of one frame. It is walked once per place, because the monitor is
- * held meanwhile.
+ * Returns the place of a probe as a stack of one frame. The stack is walked only once per place,
+ * because the monitor is held meanwhile.
  */
 static uint64_t site_trace(uint32_t site)
 {
@@ -222,7 +223,7 @@ static uint64_t site_trace(uint32_t site)
     return trace;
 }
 
-/* A trace of 0 stands for that of the site. */
+/* Notes the beginning of a hold. A trace of 0 stands for that of the site. */
 static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace,
                         uint32_t site, uint64_t now)
 {
@@ -327,7 +328,7 @@ uint64_t locks_class(JNIEnv *jni, jclass class)
         constant = choice_matches_class(patterns, name) ? class_record(jni, class) : 0;
         vm_free(signature);
         if (constant)
-            jfr_class_stays(thread_capture.jfr, constant); /* the probes keep it */
+            jfr_class_stays(thread_capture.jfr, constant); /* the probes keep the constant */
     }
     return constant;
 }
@@ -354,7 +355,10 @@ static int call_entered(struct edit *e, struct buf *code)
     return r;
 }
 
-/* Monitor instructions pop their object, so it is kept in a local for use after them. */
+/*
+ * Creates the local variable that keeps the object of a monitor instruction, which the instruction
+ * itself pops.
+ */
 static int object_local(struct edit *e, int *object)
 {
     if (*object >= 0)
@@ -367,7 +371,7 @@ static int object_local(struct edit *e, int *object)
     return edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1);
 }
 
-/* In front of monitorenter. */
+/* Inserts a probe in front of monitorenter. */
 static int edit_arrival(struct edit *e, uint32_t pc)
 {
     _cleanup_(buf_release) struct buf code = BUF(16);
@@ -427,7 +431,7 @@ static int edit_blocks(struct edit *e, int leaving)
     return r;
 }
 
-/* A constant for the class itself, which class files can have since Java 5. */
+/* Pushes a constant for the class itself, which class files can have since Java 5. */
 static int push_class(const struct instrument_class *c, struct edit *e, struct buf *code)
 {
     enum { JAVA_5 = 49 };
@@ -477,7 +481,10 @@ static int locks_edit(const struct instrument_class *c, struct edit *e)
     return r < 0 ? r : 1;
 }
 
-/* In java.lang.ref the VM's own threads hold locks for which garbage collectors wait. */
+/*
+ * Returns whether a class gets probes. Those of java.lang.ref do not, because in them the VM's own
+ * threads hold locks for which garbage collectors wait.
+ */
 static bool locks_wants(struct str class_name)
 {
     static const char ref[] = "java/lang/ref/";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Monitors that native code acquires and releases: JNI's MonitorEnter and MonitorExit are replaced
- * (JVM TI, SetJNIFunctionTable) while holds are recorded. The stack, a single frame, is that of the
- * native method and is taken before the monitor is held.
+ * Records monitors that native code acquires and releases: JNI's MonitorEnter and MonitorExit are
+ * replaced (JVM TI, SetJNIFunctionTable) while holds are recorded. The stack, a single frame, is
+ * that of the native method and is taken before the monitor is held.
  */
 
 #include "agent/capture/threads/locks.h"
@@ -19,7 +19,7 @@ typedef jint(JNICALL *on_monitor)(JNIEnv *, jobject);
 
 static on_monitor real_enter, real_exit;
 
-/* Returns the constant of a class whose monitors are recorded, and 0 for other classes. */
+/* By class: its constant if its monitors are recorded, otherwise 0. */
 static struct class_map recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t recorded_class(JNIEnv *jni, jobject object)
@@ -68,7 +68,7 @@ static jint JNICALL our_enter(JNIEnv *jni, jobject object)
 }
 
 /*
- * An exception may be pending, and then JNI does not allow asking for the class. The hold is
+ * An exception may be pending, in which case JNI does not permit asking for the class. The hold is
  * therefore found by its object.
  */
 static jint JNICALL our_exit(JNIEnv *jni, jobject object)

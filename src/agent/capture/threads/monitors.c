@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monContendedEnter, monContendedEntered, monWait, monWaited: JVM TI's monitor events. */
+/* Records JVM TI's monitor events. */
 #include "agent/capture/threads/monitors.h"
 
 #include "agent/capture/budget/budget.h"

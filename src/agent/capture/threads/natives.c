@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * callNotify, callStart, callInterrupt, sleep, park, unpark and the wait of the thread that handles
- * references: native methods that are bound to functions of ours (agent/instrument/rebind.h).
+ * Records notify, start, interrupt, sleep, park, unpark and the wait of the thread that handles
+ * references. These are native methods, which are bound to functions of ours
+ * (agent/instrument/rebind.h).
  */
 #include "agent/capture/threads/natives.h"
 
@@ -211,7 +212,10 @@ void threads_put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool
     jfr_commit(&e);
 }
 
-/* A thread usually parks on the same object as the last time. */
+/*
+ * Returns the class of the object on which a thread parks; usually it is the same object as the
+ * last time.
+ */
 static uint64_t class_of_blocker(JNIEnv *jni, struct waiter *w, jobject blocker, uint32_t identity)
 {
     if (!blocker)
@@ -247,10 +251,13 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
     wait_begin(w, WAIT_PARK, &how);
 }
 
-/* The most by which the coarse clock may lag, in ns. */
+/* The largest delay of the coarse clock, in ns. */
 static uint64_t tick_ns;
 
-/* Returns false, and does nothing, when the park has to be timed. */
+/*
+ * Parks without measuring the exact time. Returns false, and does nothing, if the park has to be
+ * timed.
+ */
 static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong time)
 {
     uint64_t cost = budget_begin();
@@ -259,7 +266,7 @@ static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong t
         return false;
     uint64_t start = clock_ns(CLOCK_MONOTONIC_COARSE), ns;
     struct wait was, how = {.start = start + tick_ns, .plain = true};
-    w->run.since = 0; /* for how long the thread ran before is unknown too */
+    w->run.since = 0; /* it is also unknown for how long the thread ran before */
     wait_begin(w, WAIT_PARK, &how);
     budget_end(COST_WAITS, cost);
     real.park(jni, unsafe, absolute, time);
@@ -372,7 +379,7 @@ static void JNICALL our_pending(JNIEnv *jni, jclass reference)
 
 /* ---- binding ---- */
 
-enum { INSTRUMENT_ROWS = 2 }; /* index of the first of those that need contanalysis=y */
+enum { INSTRUMENT_ROWS = 2 }; /* index of the first row that needs contanalysis=y */
 
 static const struct rebind_row rows[] = {
     {"start0", (void *)our_start, (void **)&real.start},
@@ -384,10 +391,7 @@ static const struct rebind_row rows[] = {
     {"unpark", (void *)our_unpark, (void **)&real.unpark},
 };
 
-/*
- * Binds the natives of a boot class and returns how many these are, or 0 if the class lacks one of
- * them.
- */
+/* Binds the natives of a boot class. Returns their number, or 0 if the class lacks one of them. */
 static int bind_class(JNIEnv *jni, const char *name, const JNINativeMethod *methods, int n)
 {
     jclass c = (*jni)->FindClass(jni, name);
@@ -425,7 +429,7 @@ static int bind(JNIEnv *jni, bool ours)
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why)
 {
     if (!vm.hotspot)
-        return 0; /* only JVM TI's own events */
+        return 0; /* record only JVM TI's own events */
     forget_starts();
     struct timespec tick = {0};
     clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
@@ -449,7 +453,7 @@ void natives_unbind(JNIEnv *jni)
         return;
     real.bound = false;
     /*
-     * When the VM ends they need not be unbound, because our functions then only call the
+     * When the VM ends, the natives remain bound, because our functions then only call the
      * originals.
      */
     if (!vm.dying)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects and classes as the recording knows them: identity hashes and constants. */
+/* Converts objects and classes to what the recording contains: identity hashes and constants. */
 
 #include "agent/capture/threads/objects.h"
 

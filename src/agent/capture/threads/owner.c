@@ -44,7 +44,7 @@ static void *libjvm_symbol(const char *name)
     return libjvm ? dlsym(libjvm, name) : NULL;
 }
 
-/* Reads one row of gHotSpotVMStructs: the offset of TYPE::FIELD, or -1. */
+/* Returns the offset of TYPE::FIELD from gHotSpotVMStructs, or -1. */
 static int64_t field_offset(const char *type, const char *field)
 {
     char *const *table = libjvm_symbol("gHotSpotVMStructs");

@@ -29,8 +29,8 @@ struct last_stack {
 };
 
 struct last_stacks {
-    uint32_t next;     /* to be replaced next */
-    uint64_t sp[LAST]; /* the stack pointers where they left Java, which usually differ */
+    uint32_t next;     /* index of the entry that is replaced next */
+    uint64_t sp[LAST]; /* their stack pointers when they left Java, which usually differ */
     struct last_stack stacks[LAST];
 };
 
@@ -51,7 +51,10 @@ static uint64_t word_at(uint64_t address)
     return *(const volatile uint64_t *)(uintptr_t)address;
 }
 
-/* Returns false for the stack of a virtual thread, or when there is none. */
+/*
+ * Finds where a walk of the calling thread's stack starts. Returns false for a virtual thread, or
+ * if there is no Java stack.
+ */
 static bool find_start(JNIEnv *jni, struct walk_start *ret)
 {
     uint64_t thread = owner_vm_thread(jni);

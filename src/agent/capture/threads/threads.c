@@ -33,8 +33,8 @@
 struct thread_capture thread_capture;
 
 /*
- * ---- calls of our natives in progress, by thread: a shared counter would move between processors'
- * caches ----
+ * ---- calls of our natives in progress; they are counted by thread, because a shared counter would
+ * move between the caches of processors ----
  */
 
 enum { INSIDE = 64, INSIDE_MAX_MS = 5000 };
@@ -193,7 +193,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
-/* The probes, which did nothing so far, record from now on, and so do the VM's events. */
+/* Makes the probes, which have done nothing so far, and the VM's events record from now on. */
 static int begin(struct session *s, JNIEnv *jni, struct buf *why)
 {
     atomic_store(&natives_do, NATIVES_RECORD);
@@ -236,8 +236,8 @@ static void flush(struct session *s, JNIEnv *jni)
 }
 
 /*
- * Writes again which threads exist and what they wait for: of each as many as fill about a quarter
- * of the chunk. Otherwise a chunk might consist of nothing else.
+ * Writes again which threads exist and what they wait for. Each of the two lists is limited to
+ * about a quarter of the chunk, because otherwise a chunk might contain nothing else.
  */
 static void restate(struct session *s, JNIEnv *jni)
 {
@@ -254,7 +254,7 @@ static void restate(struct session *s, JNIEnv *jni)
     waiting_report_again(most);
 }
 
-/* Waits in progress refer to their stacks by id. */
+/* Keeps the stacks of waits in progress, which refer to them by id. */
 static void keep_stacks(struct session *s, JNIEnv *jni)
 {
     waiting_keep_stacks();

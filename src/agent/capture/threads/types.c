@@ -4,7 +4,7 @@
 
 #define CATEGORY "jvmscope|Threads"
 
-/* In the order of enum threads_type; doc/format.md. */
+/* In the order of enum threads_type; doc/format.md describes them. */
 const struct jfr_type thread_types[TYPES] = {
     {.name = "jvmscope.ThreadAnalysis",
      .label = "Thread Analysis",

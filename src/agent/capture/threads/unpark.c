@@ -51,9 +51,9 @@ static bool unpark_wants(struct str class_name)
 }
 
 /*
- * The methods of VirtualThread that give it to the scheduler have names of one kind on all
- * versions: submitRunContinuation, lazySubmit..., externalSubmit... They may call each other; the
- * first one counts.
+ * Instruments the methods of VirtualThread that give it to the scheduler. Their names are similar
+ * in all versions: submitRunContinuation, lazySubmit..., externalSubmit... They may call each
+ * other; only the outermost call counts.
  */
 static int submit_edit(const struct instrument_class *c, struct edit *e)
 {
@@ -70,8 +70,8 @@ static int submit_edit(const struct instrument_class *c, struct edit *e)
 }
 
 /*
- * In unpark(Thread) a virtual thread is passed to another method with this descriptor, whose class
- * depends on the version.
+ * Instruments LockSupport.unpark(Thread), in which a virtual thread is passed to another method
+ * with this descriptor, whose class depends on the version.
  */
 static int unpark_edit(const struct instrument_class *c, struct edit *e)
 {

@@ -36,8 +36,7 @@ static __thread struct {
     struct thread *thread;
     uint32_t serial;
     /*
-     * ThreadEnd has been posted: what the VM does on the thread from now on is not the thread's
-     * work
+     * ThreadEnd has been posted; what the VM does on the thread after that is not the thread's work
      */
     bool ended;
 } self;
@@ -347,7 +346,7 @@ void waiters_remove_virtual(JNIEnv *jni, uint64_t java_id)
 {
     struct shard *s = &shards[java_id % SHARDS];
     if (!patience_lock(&s->lock))
-        return; /* it stays until the end of the recording */
+        return; /* the waiter remains until the end of the recording */
     const uint64_t *slot = map_get(&s->waiters, java_id);
     struct waiter *w = slot ? (struct waiter *)(uintptr_t)*slot : NULL;
     map_remove(&s->waiters, java_id);
@@ -370,6 +369,6 @@ void waiters_release(void)
         stack_forget_last(platform[i].last);
     }
     if (platform)
-        /* all are zero again */
+        /* makes all entries zero again */
         (void)madvise(platform, sizeof(*platform) * THREADS_MAX, MADV_DONTNEED);
 }

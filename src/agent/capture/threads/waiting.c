@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits that have not ended: jvmscope.Waiting. */
+/* Writes waits that have not ended as jvmscope.Waiting. */
 
 #include "agent/capture/threads/waiting.h"
 
@@ -42,7 +42,7 @@ bool threads_put_waiting(uint64_t thread, enum wait_kind kind, const struct wait
 }
 
 /*
- * A virtual thread that has been ready for so long that an event will follow when it gets a
+ * Reports a virtual thread that has been ready for so long that an event will follow when it gets a
  * carrier.
  */
 static void report_ready(const struct waiter *w)
@@ -59,7 +59,7 @@ enum { AGAIN_MAX = 10000 };
 
 struct waits_report {
     uint64_t before; /* waits that began then or earlier */
-    bool again;      /* including waits that were already reported, but at most so many: */
+    bool again;      /* waits that were already reported are included, but at most so many: */
     uint32_t most, reported;
     uint64_t left; /* not reported because there were too many */
 };

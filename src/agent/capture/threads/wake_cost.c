@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures how long a thread takes to wake another one that sleeps in the kernel, in the way the VM
- * does it. This is part of the time of an unlock for which another thread waits. what-if must know
- * it in order to simulate an unlock for which no thread waits.
+ * Measures how long a thread takes to wake another one that sleeps in the kernel, using the method
+ * of the VM. This is part of the time of an unlock for which another thread waits. what-if must
+ * know it in order to simulate an unlock for which no thread waits.
  */
 
 #include "agent/capture/threads/wake_cost.h"
@@ -21,7 +21,8 @@ enum { ROUNDS = 15, ASLEEP_NS = 100000 };
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    int woken, waits; /* number of rounds */
+    /* woken: rounds that have been started; waits: the round for which the other thread waits */
+    int woken, waits;
 } pair = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
 
 static void *sleeper(void *arg)

@@ -15,9 +15,10 @@ struct search {
     JNIEnv *jni;
     struct str type; /* pkg/Class */
     const char *constant;
-    unsigned n; /* how many constants there are */
+    unsigned n; /* number of constants */
     bool found;
-    bool plain;       /* no value is known by which an object of the class could be compared */
+    /* objects of the class have no known value with which they could be compared */
+    bool plain;
     struct buf names; /* of the first constants */
 };
 
@@ -77,8 +78,8 @@ static bool see_class(void *context, jclass c, struct str name)
 }
 
 /*
- * The constant's own name: the condition may have it as results show it, shop.Shop$Color.RED, or as
- * Java writes it, shop.Shop.Color.RED.
+ * Returns the constant's own name. The condition may write it as results show it,
+ * shop.Shop$Color.RED, or as Java writes it, shop.Shop.Color.RED.
  */
 static const char *constant_name(const char *text, struct str type)
 {

@@ -45,12 +45,12 @@ static struct {
     jclass probe;
     /* active: the rings are used; follows: virtual threads are tracked, for their names */
     bool active, follows;
-    /* no calls begin any more because the recording is ending; the number of rings at that time */
+    /* shut: the recording is ending, so no calls begin; shut_rings: number of rings at that time */
     atomic_bool shut;
     _Atomic unsigned shut_rings;
     uint64_t without_ring;
     _Atomic uint64_t round_records; /* the number of records that the last finished round read */
-    uint64_t late_ns; /* no records are written after it, at the end of the VM; 0: not set */
+    uint64_t late_ns; /* at the end of the VM, records are written until then; 0: not set */
     bool late;
     _Atomic uint64_t since; /* when the recording began; UINT64_MAX: it has not */
     struct map names;       /* java thread id -> char *, for threads that have or had a ring */
@@ -71,7 +71,7 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
-/* An empty ring without an owner, or a new one. */
+/* Returns the index of an empty ring without an owner, or of a new one, or -ENOSPC or -ENOMEM. */
 static int free_ring(void)
 {
     for (unsigned i = 0; i < drain.n_rings; i++) {
@@ -202,7 +202,7 @@ NATIVE(jlongArray, ready)
     return shape;
 }
 
-/* A thread has ended: another thread may use its slot and, once it is empty, its ring. */
+/* Lets another thread use the slot of a thread that has ended and, once it is empty, its ring. */
 static void thread_ended(struct thread *t, JNIEnv *jni)
 {
     pthread_mutex_lock(&drain.lock);
@@ -221,7 +221,7 @@ static const struct thread_listener listener = {.ended = thread_ended};
 
 bool drain_is_used(struct str name)
 {
-    /* Returns whether the probes call a class themselves, or call it indirectly. */
+    /* classes that the probes call themselves, or indirectly */
     static const char *const never[] = {
         "java/lang/String", "java/lang/System",         "java/lang/Float",
         "java/lang/Double", "java/lang/StringLatin1",   "java/lang/StringUTF16",
@@ -261,7 +261,7 @@ jclass drain_probe(void)
     return drain.probe;
 }
 
-/* With the lock. The record names a platform thread, which has a ring with its name. */
+/* Stores the name that a record gives to a platform thread. Requires the lock. */
 static void rename_thread(const struct trace_record *r)
 {
     uint32_t count[2] = {0}; /* the length and the characters that follow */
@@ -283,8 +283,8 @@ static void rename_thread(const struct trace_record *r)
 }
 
 /*
- * With the lock. Methods that toString() calls on the agent's own thread do not belong to the
- * program.
+ * Passes a record to its reader, except for methods that toString() calls on the agent's own
+ * thread, which do not belong to the program. Requires the lock.
  */
 static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
 {
@@ -306,7 +306,7 @@ struct place {
 
 struct round {
     struct jfr_writer *w;
-    const struct session *s; /* its duration may end meanwhile; NULL: it has ended */
+    const struct session *s; /* whose duration may end meanwhile; NULL: it has ended */
     uint64_t up_to;          /* records that are later than this are left for the next round */
     uint64_t records;
     struct place *places; /* a heap; the ring with the earliest record comes first */
@@ -319,7 +319,7 @@ static void give_up(struct round *round)
         drain.readers[0]->unmatched(round->w);
 }
 
-/* Returns whether the end of the VM has waited long enough for the rings. Other threads run on. */
+/* Returns whether the end of the VM has waited long enough: other threads may still fill rings. */
 static bool is_late(uint64_t records)
 {
     enum { LATE_MS = 2000 };
@@ -350,7 +350,7 @@ static struct trace_ring_lost lost_of(const struct trace_ring *r)
 /*
  * Reports to the recording what was lost because the rings had no room; each ring's counts are read
  * together with its records. Calls that begin after the end of the recording are not part of it.
- * With the lock.
+ * Requires the lock.
  */
 static void report_lost(struct jfr_writer *w)
 {
@@ -410,7 +410,7 @@ static void sift_down(struct round *round, unsigned i)
  */
 static void drain_rings(struct jfr_writer *w, const struct session *s)
 {
-    static struct place places[RINGS_MAX]; /* under the lock */
+    static struct place places[RINGS_MAX]; /* protected by the lock */
     struct round round = {.w = w, .s = s, .up_to = now_ns(), .places = places};
     for (unsigned i = 0; i < drain.n_rings; i++) {
         trace_cursor_begin(&places[round.n].cursor, drain.rings[i]);
@@ -493,7 +493,7 @@ void drain_round(struct session *s, JNIEnv *jni)
     pthread_mutex_unlock(&drain.lock);
 }
 
-/* For the first user: finds field offsets, creates the slots and empties the rings. */
+/* Called for the first user: finds field offsets, creates the slots and empties the rings. */
 static int begin(JNIEnv *jni, struct buf *why)
 {
     drain.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
@@ -536,7 +536,7 @@ static int begin(JNIEnv *jni, struct buf *why)
         drain.reported[i] = lost_of(r);
     }
     pthread_mutex_unlock(&drain.lock);
-    drain.follows = virtual_threads_on(jni); /* these are still needed for names */
+    drain.follows = virtual_threads_on(jni); /* virtual_threads.h is still needed for names */
     int r = probe_define(jni, TRACE_PROBE, &drain.probe, why);
     return r < 0 ? r : threads_listen(&listener);
 }
@@ -551,7 +551,7 @@ static void forget(JNIEnv *jni)
     vm_clear_exception(jni);
 }
 
-/* After the last user, and after a failed start of the first: undoes what was done. */
+/* Undoes begin(), after the last user and after a failed start of the first one. */
 static void end(JNIEnv *jni)
 {
     drain.active = false;

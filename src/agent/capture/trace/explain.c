@@ -52,7 +52,10 @@ static uint64_t key_of(struct str class_name, struct str method, struct str desc
            hash_bytes(descriptor.data, descriptor.len);
 }
 
-/* A native method may be traced nevertheless, by its code. */
+/*
+ * Counts a method that is left unchanged as lost, except for native methods, whose calls may be
+ * traced nevertheless.
+ */
 static void lose(struct str class_name, struct str method, enum instrument_reason why)
 {
     struct session *s = session_now;
@@ -136,7 +139,10 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
     return "its class could not be changed";
 }
 
-/* named: the class name that a pattern must use. It may be the shortened name that results show. */
+/*
+ * Checks one method of a class. named: the class name that a pattern must use, which may be the
+ * shortened name that results show.
+ */
 static void see_method(struct search *s, jclass class, struct str class_name, struct str named,
                        jmethodID m)
 {
@@ -250,8 +256,8 @@ static bool say_lambda(JNIEnv *jni, const char *pattern, struct buf *why)
 }
 
 /*
- * What can be traced instead of an abstract method. No class that implements an interface by a
- * lambda can be changed, but the lambda's code can.
+ * Writes what can be traced instead of an abstract method. The class of a lambda that implements an
+ * interface cannot be changed, but the lambda's code can.
  */
 static void put_implementations(JNIEnv *jni, const char *type, struct buf *why)
 {
@@ -367,7 +373,8 @@ struct field_search {
     JNIEnv *jni;
     const char *class, *field;
     bool loaded;
-    char above[256]; /* the superclass that declares the field; empty: none, or the class does */
+    /* the superclass that declares the field; empty: none does, or the class itself does */
+    char above[256];
 };
 
 static void find_above(struct field_search *s, jclass c)

@@ -84,7 +84,7 @@ void trace_hidden_put_hint(const struct trace_hidden *h, struct buf *why)
                    *h->lambda ? ", and" : ";", *h->lambda ? "" : " is traced", h->reference);
 }
 
-/* The patterns without the parameters of the methods; NULL: out of memory. */
+/* Returns the patterns without the parameters of the methods, or NULL if memory is exhausted. */
 static char *without_parameters(const char *patterns)
 {
     char *names = strdup(patterns), *to = names;
@@ -125,7 +125,7 @@ static bool matches_method(const char *patterns, const char *exclude, struct str
         return false;
     (*vm.ti)->GetMethodModifiers(vm.ti, m, &modifiers);
     struct str method = {name, strlen(name)}, types = {descriptor, strlen(descriptor)};
-    /* The VM alone calls the constructors and the factories of a lambda's class. */
+    /* Only the VM calls the constructors and the factories of a lambda's class. */
     bool is_made = is_lambda && (modifiers & IS_STATIC || str_is(method, "<init>"));
     bool matches = !(modifiers & IS_ABSTRACT) && !is_made &&
                    choice_matches(patterns, class_name, method, types) &&

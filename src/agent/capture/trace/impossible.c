@@ -55,7 +55,7 @@ static const char *primitive(char type)
     }
 }
 
-/* Length of a text in UTF-16 units. */
+/* Returns the length of a text in UTF-16 units. */
 static size_t utf16_length(const char *text)
 {
     size_t n = 0;
@@ -64,7 +64,7 @@ static size_t utf16_length(const char *text)
     return n;
 }
 
-/* Writes how messages name what a test examines: "arg2 of com.shop.Cart.add". */
+/* Writes what a test examines, such as "arg2 of com.shop.Cart.add". */
 static bool say(struct fit *f, const struct cond_test *t, const char *what)
 {
     const char *end = f->method->descriptor;
@@ -116,7 +116,10 @@ static char boxed(struct str type)
     return 0;
 }
 
-/* Handles a value of a primitive type, or of its wrapper class, which can be null. */
+/*
+ * Returns whether no value of a primitive type, or of its wrapper class, passes the test. A value
+ * of a wrapper class can be null.
+ */
 static bool never_number(const struct cond_test *t, char type, bool nullable, char what[WHAT_MAX])
 {
     const char *number = primitive(type);
@@ -193,7 +196,7 @@ static bool no_constant(struct fit *f, const struct cond_test *t, struct str typ
            say(f, t, buf_str(&what));
 }
 
-/* Handles a value of a declared type. */
+/* Returns whether no value of a declared type passes the test. */
 static bool never_of_type(struct fit *f, const struct cond_test *t, struct str type)
 {
     const char *number = primitive(type.data[0]);
@@ -252,7 +255,7 @@ static bool never(void *context, const struct cond_test *t)
     }
 }
 
-/* Explains only the first test. */
+/* Returns whether a test can never pass. Only the first such test is explained. */
 static bool test_is_unsatisfiable(void *context, const struct cond_test *t)
 {
     struct fit *f = context;

@@ -88,7 +88,7 @@ void known_put_big_integer(struct buf *b, const struct value *v)
         buf_printf(b, "~2^%" PRId64, bits - 1);
 }
 
-/* Like BigDecimal.toString(): with an exponent where there would be many zeros. */
+/* Writes a number as BigDecimal.toString() does, with an exponent if there would be many zeros. */
 static void put_scaled(struct buf *b, const char *digits, int64_t scale)
 {
     int64_t n = (int64_t)strlen(digits), adjusted = n - 1 - scale;
@@ -252,7 +252,7 @@ void known_put_calendar(struct buf *b, const struct value *v)
         known_put_java_date(b, v);
 }
 
-/* A Timestamp, whose milliseconds are those of the whole second. */
+/* Writes a Timestamp, whose milliseconds are those of the whole second. */
 void known_put_timestamp(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
@@ -322,7 +322,7 @@ void known_put_joined(struct buf *b, const struct value *v)
             value_text(b, &parts[i]);
 }
 
-/* Language, region, variant and script, followed by extensions if there are any. */
+/* Writes language, region, variant and script, followed by extensions if there are any. */
 static void put_locale(struct buf *b, const struct value *base, const struct value *extensions)
 {
     struct value p[SHOWN_FIELDS_MAX], id[SHOWN_FIELDS_MAX];
@@ -356,7 +356,7 @@ void known_put_base_locale(struct buf *b, const struct value *v)
     put_locale(b, v, NULL);
 }
 
-/* Like Locale.toString(). */
+/* Writes a value as Locale.toString() does. */
 void known_put_locale(struct buf *b, const struct value *v)
 {
     struct value p[SHOWN_FIELDS_MAX];
@@ -364,7 +364,7 @@ void known_put_locale(struct buf *b, const struct value *v)
         put_locale(b, &p[0], is_null(&p[1]) ? NULL : &p[1]);
 }
 
-/* Like InetAddress.toString(): "name/1.2.3.4", without the name when it is not known. */
+/* Writes "name/1.2.3.4" as InetAddress.toString() does, without the name if it is not known. */
 void known_put_inet4(struct buf *b, const struct value *v)
 {
     struct value p[SHOWN_FIELDS_MAX];
@@ -376,7 +376,7 @@ void known_put_inet4(struct buf *b, const struct value *v)
     buf_printf(b, "/%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
 }
 
-/* Like Inet6Address.getHostAddress(): eight groups, and the scope if there is one. */
+/* Writes eight groups and an optional scope, as Inet6Address.getHostAddress() does. */
 void known_put_inet6_number(struct buf *b, const struct value *v)
 {
     enum { ADDRESS, SCOPE_ID, SCOPE_IS_SET, INTERFACE, N };
@@ -394,7 +394,7 @@ void known_put_inet6_number(struct buf *b, const struct value *v)
     }
 }
 
-/* Like InetAddress.toString(), from the holder of the name and that of the address. */
+/* Writes what InetAddress.toString() does, from the holders of the name and of the address. */
 void known_put_inet6(struct buf *b, const struct value *v)
 {
     struct value p[SHOWN_FIELDS_MAX], named[SHOWN_FIELDS_MAX];
@@ -406,7 +406,7 @@ void known_put_inet6(struct buf *b, const struct value *v)
     known_put_inet6_number(b, &p[1]);
 }
 
-/* Like InetSocketAddress.toString(), which JDK 14 changed. */
+/* Writes an address as InetSocketAddress.toString() does, which JDK 14 changed. */
 void known_put_socket_address(struct buf *b, const struct value *v)
 {
     enum { HOST, ADDRESS, PORT, N };
@@ -430,7 +430,7 @@ void known_put_socket_address(struct buf *b, const struct value *v)
                in_brackets ? "]" : "", p[PORT].number);
 }
 
-/* The bytes of a path are those of the file system, in most of them UTF-8. */
+/* Writes a path. Its bytes are those of the file system, which are usually UTF-8. */
 void known_put_path(struct buf *b, const struct value *v)
 {
     char bytes[RING_TEXT_MAX];
@@ -460,7 +460,9 @@ static void put_after(struct buf *b, const char *before, const struct value *v)
     value_text(b, v);
 }
 
-/* Joins the parts as URI.toString() does. For a parsed URI this gives the text that was parsed. */
+/*
+ * Joins the parts as URI.toString() does. For a parsed URI the result is the text that was parsed.
+ */
 void known_put_uri(struct buf *b, const struct value *v)
 {
     enum { SCHEME, SPECIFIC, USER, HOST, PORT, AUTHORITY, PATH, QUERY, FRAGMENT, N };
@@ -540,7 +542,7 @@ void known_put_frame(struct buf *b, const struct value *v)
         buf_printf(b, ":%" PRId64, p[2].number);
 }
 
-/* Compilers write the names of parameters only on request; otherwise there is a number. */
+/* Writes a parameter's name, or its number: compilers store the names only on request. */
 void known_put_parameter(struct buf *b, const struct value *v)
 {
     enum { NAME, EXECUTABLE, INDEX, N };
@@ -577,7 +579,7 @@ void known_put_future(struct buf *b, const struct value *v)
         trace_put_parts(b, v);
 }
 
-/* The state's numbers are those of java.util.concurrent.FutureTask, the same in all JDKs. */
+/* Writes a task's state. Its numbers in FutureTask are the same in all JDKs. */
 void known_put_task(struct buf *b, const struct value *v)
 {
     enum { NORMAL = 2, EXCEPTIONAL, CANCELLED };

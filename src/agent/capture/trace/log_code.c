@@ -17,8 +17,8 @@ static char stack_type(char c)
 }
 
 /*
- * Emits calls to probes that write the value on top of the stack (above the place in the record, a
- * long).
+ * Emits calls to probes that write the value on top of the stack. Below the value is the place in
+ * the record, a long.
  */
 static int log_value(struct edit *e, struct buf *code, char type)
 {
@@ -30,7 +30,7 @@ static int log_value(struct edit *e, struct buf *code, char type)
 
 /* How a value of a logpoint is loaded. */
 struct found {
-    char type;     /* 0: it is not available */
+    char type;     /* 0: the value is not available */
     unsigned slot; /* of a local */
     bool field, is_static;
     struct str name, descriptor;

@@ -20,7 +20,7 @@ bool log_file_is(const char *place, struct str name, struct str source)
     const char *slash = strrchr(place, '/');
     if (!str_is(source, slash ? slash + 1 : place))
         return false;
-    /* The spec's path must end with the package's folder: com/shop/Cart.java. */
+    /* The path in the spec must have the package's folder at its end, as in com/shop/Cart.java. */
     size_t folder = slash ? (size_t)(slash - place) : 0;
     size_t package = name.len;
     while (package && name.data[package - 1] != '/')

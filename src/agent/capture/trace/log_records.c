@@ -99,9 +99,9 @@ static void put_length(struct buf *text, const struct value *v)
 }
 
 /*
- * By site, a bit for each value in the order of the text: whether some record had the field to
- * which the path leads, and whether some record lacked it. Classes differ in their fields, so only
- * a field that no record had is likely to be misspelt.
+ * By site, one bit for each value in the order of the text. had: some record had the field to which
+ * the path leads; had_not: some record lacked it. Classes differ in their fields, so only a field
+ * that no record had is likely to be misspelt.
  */
 static struct {
     uint32_t had, had_not;
@@ -140,8 +140,8 @@ static bool put_logged(struct buf *text, const struct trace_record *r, const uin
 }
 
 /*
- * An object has no such field. This is reported for the first object, and at the end if none had
- * it.
+ * Reports that an object has no such field. This is done for the first object, and at the end if
+ * none had it.
  */
 static void say_missing_field(const struct log_site *site, unsigned number, uint32_t bit,
                               struct str value)
@@ -198,7 +198,9 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
     budget_spend(&log_budget, room);
 }
 
-/* JSON of a field's value; a char is written as in results, so that it does not look like a String.
+/*
+ * Writes a field's value as JSON. A char is written as in results, so that it does not look like a
+ * String.
  */
 static void put_field(struct buf *b, const struct value *v)
 {
@@ -255,7 +257,8 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r,
 static bool read_site(struct jfr_writer *w, const struct trace_record *r)
 {
     const struct log_site *site = log_site_at((unsigned)r->kind - RECORD_SITE);
-    open_calls_read(&method_trace.open, r); /* traced calls around it do not count that time */
+    /* traced calls that enclose it do not count that time */
+    open_calls_read(&method_trace.open, r);
     if (r->time_ns < drain_since() || !budget_allows(&log_budget, r->time_ns))
         return true;
     if (site && site->kind == SITE_LOG)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log= and watch=: values at lines, and reads and writes of fields. The probes write through the
- * rings of drain.h; the kind of a record identifies the site. The class of a logpoint is changed
- * only after it has been loaded: if its table of locals is wrong, the verifier rejects the changed
- * code, and the class keeps its original code.
+ * log= records values at lines, and watch= records reads and writes of fields. The probes write
+ * through the rings of drain.h; the kind of a record identifies the site. The class of a logpoint
+ * is changed only after it has been loaded: if its table of locals is wrong, the verifier rejects
+ * the changed code, and the class keeps its original code.
  */
 #include "agent/capture/trace/logpoints.h"
 
@@ -54,7 +54,10 @@ static bool log_wants(struct str name)
     return false;
 }
 
-/* The lines of a class, in the class's own numbering, to which a spec refers. */
+/*
+ * Finds the lines of a class, in the class's own numbering, to which a spec refers. Returns their
+ * number.
+ */
 static int lines_of(const struct log_spec *s, const struct instrument_class *c, struct str method,
                     unsigned *lines)
 {
@@ -138,7 +141,7 @@ static bool log_wanted(const struct options *o)
     return o->v[OPT_LOG].text || o->v[OPT_WATCH].text;
 }
 
-/* Unless this is requested, the VM discards source maps when it loads classes. */
+/* Requests the capability without which the VM discards source maps when it loads classes. */
 static int need_source_maps(struct session *s)
 {
     static const jvmtiCapabilities maps = {.can_get_source_debug_extension = 1};
@@ -166,7 +169,10 @@ static int log_load(struct session *s, struct buf *why)
     return r < 0 ? r : log_records_begin(s);
 }
 
-/* Unless there is a class of a similar name, the place may also name a method. */
+/*
+ * Returns whether the place of a spec names a loaded class or, unless there is a class of a similar
+ * name, a method of one.
+ */
 static bool place_is_loaded(JNIEnv *jni, const struct log_spec *spec)
 {
     return trace_class_is_loaded(jni, spec->place) ||
@@ -211,7 +217,10 @@ static void say_not_found(struct session *s, JNIEnv *jni)
                         partly ? "not all is watched" : "nothing is watched so far", buf_str(&why));
 }
 
-/* Names with dots may be static fields, whose classes must be known before any line is logged. */
+/*
+ * Finds the static fields. Names with dots may be such fields, whose classes must be known before
+ * any line is logged.
+ */
 static int find_statics(JNIEnv *jni, struct buf *why)
 {
     int r = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace=PATTERN: calls with their arguments and results. Threads write into rings (ring.h); ten
- * times per second the agent's thread pairs entries with exits, applies the condition, and writes
- * each call as one jvmscope.Call event (doc/format.md).
+ * trace=PATTERN records calls with their arguments and results. Threads write into rings (ring.h);
+ * ten times per second the agent's thread pairs entries with exits, applies the condition, and
+ * writes each call as one jvmscope.Call event (doc/format.md).
  */
 #include "agent/capture/trace/method_trace.h"
 
@@ -77,8 +77,8 @@ static int trace_load(struct session *s, struct buf *why)
 }
 
 /*
- * Requests the static fields of the conditions before any class is searched. Returns 1 when there
- * are some, because their classes may be loaded later.
+ * Requests the static fields of the conditions before any class is searched. Returns 1 if there are
+ * any, because their classes may be loaded later.
  */
 static int name_statics(void)
 {
@@ -115,8 +115,8 @@ static int apply_types(JNIEnv *jni, bool wanted, struct buf *why)
 }
 
 /*
- * Inserts probes into everything that the patterns match now. again: the patterns were replaced,
- * and methods that were traced before and still are lose no call.
+ * Inserts probes into everything that the patterns match now. again: the patterns were replaced; no
+ * call is lost of methods that were traced before and still are.
  */
 static int apply(JNIEnv *jni, bool again, struct buf *why)
 {
@@ -192,7 +192,7 @@ static int trace_begin(struct session *s, JNIEnv *jni, struct buf *why)
 
 struct unmatched {
     struct json *json;
-    enum trace_result traced; /* only such patterns */
+    enum trace_result traced; /* only patterns with this result */
 };
 
 static void put_unmatched(void *context, const char *pattern, enum trace_result traced,
@@ -208,7 +208,7 @@ static void put_unmatched(void *context, const char *pattern, enum trace_result 
     json_end_object(j);
 }
 
-/* Returns whether a method is traced now. With the lock. */
+/* Returns whether a method is traced now. Requires the lock. */
 static bool is_traced_now(size_t i)
 {
     const struct traced_method *m = &method_trace.methods.methods.data[i];
@@ -260,7 +260,7 @@ static void put_change(struct json *j, const struct change *c)
     json_end_array(j);
 }
 
-/* The patterns, each with its condition if it has one. With the lock. */
+/* Writes the patterns, each with its condition if it has one. Requires the lock. */
 static void put_patterns(struct json *j, bool conditions)
 {
     const struct trace_patterns *patterns = &method_trace.rules.patterns;
@@ -299,7 +299,7 @@ static void put_state(JNIEnv *jni, const struct change *change, struct buf *out)
     put_patterns(&j, false);
     json_key(&j, "conditions");
     put_patterns(&j, true);
-    json_key_array(&j, "methods"); /* those that match now */
+    json_key_array(&j, "methods"); /* the methods that match now */
     for (size_t i = 0; i < method_trace.methods.methods.len; i++)
         if (is_traced_now(i))
             json_string(&j, method_trace.methods.methods.data[i].text);
@@ -496,8 +496,9 @@ static void report_unmet(struct session *s, JNIEnv *jni)
 }
 
 /*
- * Reports a condition that can never hold while the program runs: soon after the method's class was
- * loaded, and then at growing intervals, because it may depend on classes that are loaded later.
+ * Reports conditions that can never hold, while the program runs. They are checked soon after the
+ * method's class was loaded, and then at growing intervals, because they may depend on classes that
+ * are loaded later.
  */
 static void report_never(struct session *s, JNIEnv *jni)
 {

@@ -92,7 +92,10 @@ int trace_method_add(struct traced_methods *t, struct str class_name, struct str
     return (int)*at;
 }
 
-/* The type on the JVM's stack for the first character of a descriptor: I J F D A, or V for void. */
+/*
+ * Returns the type on the JVM's stack for the first character of a descriptor: I J F D A, or V for
+ * void.
+ */
 static char stack_type(char c)
 {
     return strchr("ZBCSI", c) ? 'I' : strchr("JFDV", c) ? c : 'A';
@@ -127,7 +130,7 @@ static unsigned arguments(struct str descriptor, bool is_static, struct argument
     return n;
 }
 
-/* The number with which the probe compares, as a long or as the bits of a double. */
+/* Returns the number with which the probe compares, as a long or as the bits of a double. */
 static int64_t limit_of(char type, const struct cond_test *t, enum logic_op *op)
 {
     double real = type == 'F' ? t->number.single : t->number.real;
@@ -138,7 +141,7 @@ static int64_t limit_of(char type, const struct cond_test *t, enum logic_op *op)
     return bits;
 }
 
-/* Inserts code that pushes 1, or 0 when a required test on a number fails. */
+/* Inserts code that pushes 1, or 0 if a required test on a number fails. */
 static int insert_tests(struct edit *e, struct buf *code, const struct argument *args, unsigned n,
                         const struct condition *c)
 {

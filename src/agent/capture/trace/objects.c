@@ -23,7 +23,9 @@
 
 enum { CLASSES_MAX = (1 << 14) + 2, FAILED_MAX = 64, HELPERS_MAX = 4 };
 
-/* How long a class is not asked after its toString() did not end in time: doubled each time. */
+/*
+ * For how long toString() of a class is not called after it did not end in time; doubled each time.
+ */
 #define REST_NS     (1000 * NS_PER_MS)
 #define REST_MAX_NS (64 * REST_NS)
 
@@ -38,17 +40,17 @@ static struct {
         atomic_bool runs;
     } helpers[HELPERS_MAX]; /* the threads that call toString() */
 
-    int helper;             /* the one that does now; -1: none */
-    atomic_bool is_stuck;   /* another one is to replace it */
-    bool none_left;         /* this was reported */
-    int64_t helper_ids[64]; /* of those started last */
-    unsigned n_ids;         /* started in this recording */
+    int helper;             /* index of the one that is used now; -1: none */
+    atomic_bool is_stuck;   /* another thread must replace it */
+    bool none_left;         /* it was reported that no helper is left */
+    int64_t helper_ids[64]; /* Java ids of the threads that were started last */
+    unsigned n_ids;         /* threads started in this recording */
 
     struct {
         jclass class; /* global reference */
         bool reported;
-        unsigned times;    /* that toString() did not end in time; 0: it threw */
-        uint64_t until_ns; /* it is not called before */
+        unsigned times;    /* how often toString() did not end in time; 0: it threw */
+        uint64_t until_ns; /* toString() is not called before this time */
         uint64_t rest_ns;
         char name[256], thrown[128];
     } failed[FAILED_MAX];
@@ -71,7 +73,7 @@ bool trace_objects_is_own(int64_t java_id)
     return false;
 }
 
-/* The class's name with dots. */
+/* Writes the class's name with dots. */
 static void name_of(jclass c, char *to, size_t size)
 {
     _cleanup_free_ char *signature = class_signature(c);
@@ -96,7 +98,7 @@ static bool is_listed(const char *list, const char *word, size_t n)
     return false;
 }
 
-/* Returns whether one of the classes or patterns in a list means a class. */
+/* Returns whether a list contains a class, or a pattern that matches it. */
 static bool is_meant(const char *list, const char *class_name)
 {
     if (is_listed(list, class_name, strlen(class_name)))
@@ -154,8 +156,8 @@ static void shown_free(struct shown_class *s)
 }
 
 /*
- * Returns what show= and tostring= request for objects of a class, with the fields of superclasses
- * last. The result is the number of longs; 0: nothing.
+ * Finds what show= and tostring= request for objects of a class, with the fields of superclasses
+ * last. Returns the number of longs in `out`; 0: nothing.
  */
 static int find_requested(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
 {
@@ -179,7 +181,7 @@ static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_
     char name[512], below[512] = "";
     for (jclass k = c; k; k = (*jni)->GetSuperclass(jni, k)) {
         name_of(k, name, sizeof(name));
-        if (strcmp(name, "java.lang.Record") == 0) { /* its fields are its contents */
+        if (strcmp(name, "java.lang.Record") == 0) { /* the fields of a record are its contents */
             add_fields(jni, c, below, true, s, out + 1);
             out[0] = s->kind = SHAPE_FIELDS;
             return s->n ? 1 + (int)s->n : 0;
@@ -256,7 +258,7 @@ jlongArray trace_objects_shape(JNIEnv *jni, jclass c, jint number)
     return (*jni)->PopLocalFrame(jni, array);
 }
 
-/* Returns the place of a class among those that failed, or their number. */
+/* Returns the index of a class among those that failed, or their number. */
 static unsigned failed_place(JNIEnv *jni, jclass c)
 {
     unsigned n = __atomic_load_n(&objects.n_failed, __ATOMIC_ACQUIRE), i = 0;
@@ -270,7 +272,7 @@ void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jcl
 {
     if (!c)
         return;
-    /* Room is left for classes that hold up the program. */
+    /* Half of the entries are reserved for classes that do not end in time. */
     const unsigned most = thrown ? FAILED_MAX / 2 : FAILED_MAX;
     pthread_mutex_lock(&objects.lock);
     unsigned at = failed_place(jni, c);
@@ -342,7 +344,10 @@ static void JNICALL serve(jvmtiEnv *ti, JNIEnv *jni, void *runs)
     atomic_store((atomic_bool *)runs, false);
 }
 
-/* Starts a thread that calls toString(). -EAGAIN: too many are stuck. */
+/*
+ * Starts a thread that calls toString(). Returns 0 or a negative errno; -EAGAIN means that too many
+ * such threads are stuck.
+ */
 static int start_helper(JNIEnv *jni)
 {
     int at = 0;
@@ -385,7 +390,7 @@ static void forget_helper(JNIEnv *jni)
 }
 
 /*
- * A thread that hangs in toString() receives an exception: a loop ends, and a wait for a lock ends
+ * Throws an exception in a thread that hangs in toString(): a loop ends, and a wait for a lock ends
  * once the lock has been acquired.
  */
 static void stop_helper(JNIEnv *jni)
@@ -403,7 +408,7 @@ static void stop_helper(JNIEnv *jni)
     forget_helper(jni);
 }
 
-/* Calls leave() of the probe: the program's threads do not wait for a helper. */
+/* Calls leave() of the probe, after which the program's threads no longer wait for a helper. */
 static void leave(JNIEnv *jni)
 {
     jmethodID m =

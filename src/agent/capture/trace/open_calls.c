@@ -29,7 +29,7 @@ static void free_calls(struct open_calls *o)
     free(o);
 }
 
-/* Makes room for a record in entry n of a list. Returns false without memory. */
+/* Makes room for a record in entry n of a list. Returns false if memory is exhausted. */
 static bool make_room(struct open_calls *o, uint32_t size)
 {
     if (o->n == o->cap) {

@@ -191,7 +191,10 @@ static jobject rest_of(JNIEnv *jni, const char *rest)
     return array;
 }
 
-/* The class is stored last: once the probe sees it, the rest is present. */
+/*
+ * Stores a class that has been found. The class itself is stored last, so that the rest is present
+ * once the probe sees it.
+ */
 static void found_class(JNIEnv *jni, jclass class, int number, const char *field)
 {
     size_t n = strcspn(field, ".");
@@ -244,12 +247,12 @@ struct search {
     JNIEnv *jni;
     const struct cond_test *test;
     struct str type;  /* pkg/Class */
-    const char *name; /* the field and what follows it; before it the class if it is static */
+    const char *name; /* the class if the field is static, the field, and what follows it */
     size_t len;
-    jclass top;       /* the type of the object; a global reference */
+    jclass top;       /* a global reference to the type of the object */
     char *signature;  /* of the field */
     bool unready;     /* the class of a static field has no fields yet, because it is not linked */
-    struct buf never; /* why the field, which ends the path, cannot pass the test */
+    struct buf never; /* why no value of the field at the end of the path passes the test */
 };
 
 static bool find_type(void *context, jclass c, struct str name)
@@ -274,8 +277,8 @@ static bool never_of_field(struct search *s, const char *name, struct str type)
 }
 
 /*
- * Stores the signature of a field. Returns true to end the search. It goes on as long as the field
- * cannot pass the test.
+ * Stores the signature of a field. Returns true to end the search, which continues as long as no
+ * value of the field passes the test.
  */
 static bool take_field(struct search *s, const char *name, char *signature)
 {

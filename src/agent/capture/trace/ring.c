@@ -46,8 +46,8 @@ uint32_t trace_ring_used(struct trace_ring *r)
 }
 
 /*
- * Returns to the system the memory of records that have been read and whose room the writer does
- * not have yet: the whole pages of data[from, to).
+ * Returns the whole pages of data[from, to) to the system. Their records have been read, and the
+ * writer does not use this room yet.
  */
 static void give_back(struct trace_ring *r, int64_t from, int64_t to)
 {

@@ -155,7 +155,8 @@ static const struct shape_row rows[] = {
     {"java.util.PriorityQueue", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "queue" OBJECTS}},
     {"java.util.concurrent.PriorityBlockingQueue", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "queue" OBJECTS}},
     {"java.util.StringJoiner", SHAPE_ARRAY, STYLE_SIZED, SHAPE_LATE, 2, {"size:I", "elts:[Ljava/lang/String;"}},
-    {"java.util.StringJoiner", SHAPE_FIXED, STYLE_OBJECT, SHAPE_LATE | SHAPE_SKIP_NULL, 1, {"value:Ljava/lang/StringBuilder;"}}, /* JDK 8's */
+    /* the one of JDK 8 */
+    {"java.util.StringJoiner", SHAPE_FIXED, STYLE_OBJECT, SHAPE_LATE | SHAPE_SKIP_NULL, 1, {"value:Ljava/lang/StringBuilder;"}},
     {"java.util.concurrent.CopyOnWriteArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "array" OBJECTS}},
     {"java.util.ImmutableCollections$ListN", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "elements" OBJECTS}},
     {"java.util.ImmutableCollections$SetN", SHAPE_ARRAY, STYLE_SIZED, SHAPE_SKIP_NULL, 2, {"size:I", "elements" OBJECTS}},
@@ -245,7 +246,7 @@ static const struct shape_row rows[] = {
     {"java.util.Collections$CheckedCollection", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"c:Ljava/util/Collection;"}},
     {"java.util.Collections$CheckedMap", SHAPE_WRAP, STYLE_SIZED, 0, 1, {"m:Ljava/util/Map;"}},
 
-    /* the keys, values and entries of a map, which hold the map */
+    /* views of a map's keys, values and entries, which refer to the map */
     {"java.util.LinkedHashMap$LinkedKeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_KEYS, 2, {"this$0:Ljava/util/LinkedHashMap;", "reversed:Z|"}},
     {"java.util.LinkedHashMap$LinkedValues", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE | SHAPE_VALUES, 2, {"this$0:Ljava/util/LinkedHashMap;", "reversed:Z|"}},
     {"java.util.LinkedHashMap$LinkedEntrySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_LATE, 2, {"this$0:Ljava/util/LinkedHashMap;", "reversed:Z|"}},
@@ -290,8 +291,8 @@ static struct learnt {
 
 /*
  * Returns the offset of a row's field, which belongs to the given class unless the row names
- * another one. *ret_type receives the first character of its descriptor. Negative when this JDK has
- * no such field.
+ * another one, or a negative number if this JDK has no such field. *ret_type receives the first
+ * character of its descriptor.
  */
 static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, jclass at_hand,
                          const char *field, char *ret_type)
@@ -316,8 +317,8 @@ static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, jclass at_han
 }
 
 /*
- * The object by which the JDK's immutable collections mark empty places, if they do not use null
- * (since JDK 12).
+ * Finds the object by which the JDK's immutable collections mark empty places since JDK 12, instead
+ * of null.
  */
 static void learn_nothing(JNIEnv *jni, jclass contents)
 {

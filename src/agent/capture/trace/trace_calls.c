@@ -42,11 +42,12 @@ struct ended {
     const struct traced_method *method;
     const struct trace_record *entry, *exit;
     unsigned depth;
-    uint64_t reading_ns; /* of it: in which values of this call and within it were read */
+    /* the part of its time in which values of this call and of calls within it were read */
+    uint64_t reading_ns;
     char text[1024];
 };
 
-/* How long a call took, with the time in which values were read, in ns. */
+/* Returns how long a call took, in ns, including the time in which values were read. */
 static int64_t duration(const struct ended *c)
 {
     return (int64_t)(c->exit->time_ns - c->entry->time_ns);
@@ -57,7 +58,7 @@ static char return_type(const struct traced_method *m)
     return strchr(m->descriptor, ')')[1];
 }
 
-/* Argument number nth, from 1; 0 is `this`. */
+/* Finds argument number nth, counted from 1; 0 is `this`. */
 static bool argument(const struct ended *c, unsigned nth, struct value *ret)
 {
     const uint8_t *at = c->entry->values, *end = (const uint8_t *)c->entry + c->entry->size;
@@ -312,8 +313,8 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
 }
 
 /*
- * Ends the innermost call, which is still open although the call around it has ended. If an
- * exception left a constructor inside this() or super(), where the verifier allows no handler, the
+ * Ends the innermost call, which is still open although the call that encloses it has ended. If an
+ * exception left a constructor inside this() or super(), where the verifier permits no handler, the
  * call has thrown an unknown exception. For any other call the exit was lost.
  */
 static void end_without_exit(struct jfr_writer *w, struct open_calls *o, uint32_t at,

@@ -12,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rules of the patterns that match a method by name or annotation, as a set. With the lock. */
+/*
+ * Returns the rules of the patterns that match a method by name or annotation, as a set. Requires
+ * the lock.
+ */
 static uint64_t matched_rules(const struct instrument_class *c, const struct class_method *m,
                               struct str name, struct str descriptor)
 {
@@ -28,7 +31,7 @@ static uint64_t matched_rules(const struct instrument_class *c, const struct cla
     return rules;
 }
 
-/* Checks whether a method can meet the conditions of a set of rules. With the lock. */
+/* Checks whether a method can meet the conditions of a set of rules. Requires the lock. */
 static void fit(const struct traced_method *m, uint64_t set)
 {
     for (unsigned i = 1; i < method_trace.rules.n; i++) {
@@ -43,8 +46,8 @@ static void fit(const struct traced_method *m, uint64_t set)
 }
 
 /*
- * Returns the number of a method that the patterns of these rules match, or -ENOMEM. With the lock.
- * Rules of patterns that have been removed are dropped from the method.
+ * Returns the number of a method that the patterns of these rules match, or -ENOMEM. Rules of
+ * patterns that have been removed are dropped from the method. Requires the lock.
  */
 static int add_method(struct str class_name, struct str name, struct str descriptor, bool has_this,
                       uint64_t rules)
@@ -83,8 +86,8 @@ static bool no_constant(void *context, struct str type, const struct cond_test *
 
 /*
  * Returns whether no method found so far for rule i can meet its condition, given the loaded
- * classes; if pattern is not NULL, only its methods count. If so, *why receives the reason for one
- * of the methods. Without the lock.
+ * classes; if pattern is not NULL, only its methods count. In that case *why receives the reason
+ * for one of the methods. The lock must not be held.
  */
 static bool fits_no_class(JNIEnv *jni, unsigned i, const char *pattern, enum fit_when when,
                           struct buf *why)
@@ -156,8 +159,8 @@ void trace_report_rule(unsigned i, const char *why, trace_report *f, void *conte
 }
 
 /*
- * The same for each pattern separately, because the condition may suit only the methods of the
- * others.
+ * The same for each pattern separately, because perhaps only methods of the other patterns can meet
+ * the condition.
  */
 static void each_unsatisfiable_pattern(JNIEnv *jni, unsigned i, enum fit_when when, bool unreported,
                                        trace_report *f, void *context)
@@ -213,12 +216,12 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
     if (rules)
         number = add_method(instrument_shown_name(c, &room), name, descriptor, has_this, rules);
     /*
-     * The class may later turn out to be a subtype of a type, and its calls are then recorded for
-     * that as well.
+     * The class may later turn out to be below a type of a pattern; its calls are then recorded for
+     * that pattern as well.
      */
     uint64_t probed =
         by_type || !method_trace.types.n_names ? rules : trace_rules_used(&method_trace.rules) | 1;
-    if (rules) /* these remain valid while others are added */
+    if (rules) /* the rules remain valid while others are added */
         known = method_trace.rules;
     pthread_mutex_unlock(&method_trace.lock);
     if (!rules || number < 0 || (by_type && matched))

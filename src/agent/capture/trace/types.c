@@ -31,7 +31,7 @@ static void copy_loaded(const struct trace_types *t, struct loaded_types *ret)
     pthread_mutex_unlock(&lock);
 }
 
-/* The rules of the types with this name, as a set. */
+/* Returns the rules of the types with this name, as a set. */
 static uint64_t rules_of(const struct trace_types *t, struct str name)
 {
     uint64_t rules = 0;
@@ -82,7 +82,7 @@ static void find_loaded(struct trace_types *t, JNIEnv *jni)
     }
 }
 
-/* Gives a type the rule of its pattern. With the lock. */
+/* Gives a type the rule of its pattern. Requires the lock. */
 static int add_name(struct trace_types *t, const char *name, size_t n, uint64_t rule)
 {
     unsigned i = 0;

@@ -17,7 +17,7 @@ static bool is_among(const char *list, const char *pattern)
 
 /*
  * Returns how much of a pattern is traced so far. If that is not all, the reason is appended to
- * why. Without the lock.
+ * why. The lock must not be held.
  */
 static enum trace_result traced_of(JNIEnv *jni, const char *pattern, struct buf *why)
 {

@@ -306,8 +306,8 @@ void trace_put_parts(struct buf *text, const struct value *v)
 }
 
 /*
- * Writes the class: of an array with its length in the first brackets, as int[3][]; of a collection
- * with its size, as ArrayList(3).
+ * Writes the class: that of an array with its length in the first brackets, as in int[3][]; that of
+ * a collection with its size, as in ArrayList(3).
  */
 static void put_class_sized(struct buf *text, const struct value *v)
 {
@@ -331,7 +331,7 @@ static bool has_content(const struct value *v)
     return v->shown && v->chars && v->length >= 0;
 }
 
-/* Writes what `put` writes, or nothing when the parts are missing. */
+/* Writes what the class's `put` writes, quoted like a string if the style requires that. */
 static void put_known(struct buf *text, const struct value *v)
 {
     enum shape_style style = v->shown->style;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch=: probes in front of the instructions that read and write a field. They pass on the object,
- * the place and the new value; the probe reads the old value by the field's offset. JVM TI's own
+ * watch= inserts probes in front of the instructions that read and write a field. They receive the
+ * object, the place and the new value, and read the old value by the field's offset. JVM TI's own
  * field watches would make the whole program run interpreted. Accesses by reflection, VarHandle,
  * Unsafe and native code, and those of a constructor before super(), are not seen.
  */
@@ -46,7 +46,7 @@ int watches_set(const char *fields)
 {
     for (const char *p = fields; *p && n_watches < WATCHES_MAX;) {
         size_t n = strcspn(p, ":");
-        if (!option_is_field(p, n)) { /* the part between two separators is empty */
+        if (!option_is_field(p, n)) { /* nothing between two separators */
             p += n + (p[n] == ':');
             continue;
         }
@@ -330,7 +330,10 @@ static int64_t offset_of(JNIEnv *jni, jclass c, jfieldID f, bool is_static)
     return vm_clear_exception(jni) || offset <= 0 ? -1 : offset;
 }
 
-/* Returns -1 if it is not the watched field, or if that cannot be determined. */
+/*
+ * Returns the offset of a site's field, or -1 if it is not the watched field or if that cannot be
+ * determined.
+ */
 static int64_t find_offset(JNIEnv *jni, const struct log_site *s, jobject o)
 {
     bool is_static = s->types[1] == 's', seen_owner = false;
