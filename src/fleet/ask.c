@@ -128,7 +128,7 @@ static int read_param(struct question *q, struct arena *arena, const struct ask_
                    : 0;
     }
     if (strcmp(p->key, "base") == 0)
-        return 0; /* read later, when the label in which the base differs is known */
+        return 0; /* it is read later, when the label in which the base differs is known */
     buf_printf(why, "%s: no such parameter", p->key);
     return -EINVAL;
 }
@@ -371,7 +371,7 @@ static int answer_flame(struct asker *a)
 static const struct ask_verb {
     const char *name;
     enum ask_about about;
-    /* Writes members of the open object, and sets `found`. */
+    /* writes members of the open object, and sets `found` */
     int (*answer)(struct asker *a);
 } verbs[] = {{"services", ASK_ABOUT_SERVICES, ask_services},
              {"top", ASK_ABOUT_METRIC, answer_top},

@@ -22,7 +22,8 @@ struct reading_causes {
 };
 
 /*
- * The stack consists of the cause, "[lock]", perhaps what it was about, "[Stock]", and the method.
+ * Reads a stack that consists of the cause, "[lock]", perhaps of what it was about, "[Stock]", and
+ * of the method.
  */
 static int read_place(struct reading_causes *x, uint64_t stack, struct cause_place *ret)
 {
@@ -145,7 +146,7 @@ struct chosen {
     uint64_t ns[FLEET_GROUPS], count[FLEET_GROUPS];
 };
 
-/* The first row of a service and request, if there is one. */
+/* Returns the index of the first row of a service and request. */
 static size_t first_row(const struct cause_sums *c, uint32_t service, uint32_t request)
 {
     size_t low = 0, high = c->list.len;
@@ -211,7 +212,7 @@ static void put_place(struct asker *a, const struct cause_sums *c, const struct 
     json_end_object(a->j);
 }
 
-/* The times of a group are means over its requests. */
+/* Returns a group's mean time per request. */
 static uint64_t mean_of(const struct chosen *c, const uint64_t *ns, enum fleet_group g)
 {
     return c->count[g] ? ns[g] / c->count[g] : 0;

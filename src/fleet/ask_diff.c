@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The differences between two selections, and whether they are more than chance. */
+/* Answers what differs between two selections, and whether the differences exceed chance. */
 #include "fleet/ask.h"
 #include "fleet/compare.h"
 

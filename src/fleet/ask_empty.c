@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a query found nothing: because of the first filter that leaves nothing of what the filters
- * before it leave.
+ * Explains why a query found nothing: it names the first filter that leaves nothing of what the
+ * previous filters leave.
  */
 #include "fleet/ask.h"
 
@@ -36,7 +36,7 @@ static int names_add(struct strpool *n, const char *text)
     return at < 0 ? (int)at : 0;
 }
 
-/* If there is a label, each name is a value of that label. */
+/* Writes names; if there is a label, each of them is a value of that label. */
 static void put_names(struct buf *to, const struct strpool *n, const char *label)
 {
     for (size_t i = 0; i < n->strings.len && i < SHOWN; i++) {
@@ -58,7 +58,7 @@ static void add_filter(struct explaining *x, const char *key, const char *wanted
         x->filters[x->n++] = (struct filter){key, wanted, is_label};
 }
 
-/* NULL where a series has no such label. */
+/* Returns the value to which a filter applies, or NULL if the series has no such label. */
 static const char *value_of(const struct store_series *s, const struct filter *f)
 {
     const char *const values[][2] = {{"tenant", s->tenant},
@@ -183,7 +183,8 @@ static int check_range(struct explaining *x, bool in_range, bool requests)
 }
 
 /*
- * Blocks of whole hours say the hour of the first and the last profile; finer blocks give the time.
+ * Determines the times of the first and the last profile. Blocks of whole hours give only their
+ * hours; finer blocks give the times.
  */
 static int refine_times(struct explaining *x, bool requests)
 {
@@ -303,7 +304,7 @@ const char *ask_metric(const char *name)
     return strcmp(name, "samples") == 0 ? "cpu" : name;
 }
 
-/* Other programs send types with names of their own. */
+/* Checks that a metric exists. Other programs may send types with other names. */
 int ask_check_metric(struct asker *a)
 {
     struct fleet_choice all = {.tenant = a->tenant};

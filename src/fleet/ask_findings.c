@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store finds by itself: methods that take a larger share since a new version of their
- * service, and what recordings reported.
+ * Answers what a store finds by itself: methods that take a larger share since a new version of
+ * their service, and findings that recordings reported.
  */
 #include "base/hash.h"
 #include "fleet/ask.h"
@@ -93,8 +93,8 @@ static int on_first_block(void *context, const struct store_block *b)
 }
 
 /*
- * Roll-ups show the hour in which a version appeared; data that is still kept in detail shows it
- * more precisely.
+ * Determines when a version appeared. Roll-ups show only the hour; data that is still kept in
+ * detail shows it more precisely.
  */
 static int refine(struct searching *x, struct version_span *v)
 {
@@ -136,7 +136,7 @@ static bool has_siblings(const struct searching *x, size_t i)
            (i + 1 < x->versions.len && strcmp(v[i + 1].service, v[i].service) == 0);
 }
 
-/* New versions in the range, each with the one before it. */
+/* Finds the new versions in the range, each with the one before it. */
 static int find_pairs(struct searching *x, struct pairs *pairs)
 {
     int e = 0;
@@ -153,8 +153,8 @@ static int find_pairs(struct searching *x, struct pairs *pairs)
 }
 
 /*
- * Reads the new version since it appeared; for the other one the same time, and as much time before
- * that.
+ * Reads the profiles of both versions: those of the new one since it appeared; those of the other
+ * one in the same time, and in as much time before that.
  */
 static int read_pair(struct searching *x, const struct pair *p, struct comparison *c)
 {
@@ -273,7 +273,7 @@ static int on_reported(void *context, const struct store_finding *f)
     struct all_reported *all = context;
     bool added = false;
     if (strcmp(f->kind, FLEET_SLOW_REQUEST) == 0)
-        return 0; /* of a single VM: `requests` lists them */
+        return 0; /* findings of a single VM are listed by `requests` */
     uint64_t key = hash_of(
         hash_of(hash_of(hash_of(0, f->series->service), f->series->version), f->kind), f->text);
     uint64_t *at = map_at(&all->at, key, all->list.len, &added);

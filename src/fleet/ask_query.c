@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where methods with a name run, which methods call them, and at what cost. */
+/* Answers where methods with a name run, which methods call them, and at what cost. */
 #include "fleet/ask.h"
 
 #include <errno.h>
@@ -131,7 +131,7 @@ static int add_entry(struct querying *q, uint32_t service, const struct fleet_en
     return e;
 }
 
-/* Series come sorted by service and version. */
+/* Called for each series; they are sorted by service and version. */
 static int on_series(void *context, const struct store_series *s)
 {
     struct querying *q = context;
@@ -158,7 +158,7 @@ static int on_block(void *context, const struct store_block *b)
     return e;
 }
 
-/* Rows whose cost is not known come last. */
+/* Orders rows by cost; those whose cost is not known come last. */
 static int compare_rows(const void *left, const void *right, void *least)
 {
     const struct query_row *a = left, *b = right;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests: how many there were, how long they took, and where the slowest were recorded. */
+/* Answers how many requests there were, how long they took, and where the slowest were recorded. */
 #include "base/latency.h"
 #include "fleet/ask.h"
 #include "fleet/ask_causes.h"
@@ -120,7 +120,7 @@ static void slow_requests_release(struct slow_requests *s)
     vec_release(&s->list);
 }
 
-/* Cuts off the next word. NULL if there is none. */
+/* Cuts off the next word and returns it, or NULL if there is none. */
 static char *next_word(char **rest)
 {
     char *word = *rest;
@@ -168,7 +168,7 @@ static int on_finding(void *context, const struct store_finding *f)
     return 0;
 }
 
-/* A recording that was removed is written as null. */
+/* Writes a slow request. If its recording was removed, null stands for it. */
 static void put_slow(struct asker *a, const struct slow_request *s)
 {
     const struct ask_kept *kept = a->kept;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Services and their versions: when they sent, and what they cost. */
+/* Answers which services and versions there are, when they sent profiles, and what they cost. */
 #include "fleet/ask.h"
 
 #include <errno.h>
@@ -95,7 +95,8 @@ static int read_hour(struct asker *a, struct service_sums *s, struct map *done, 
 }
 
 /*
- * Roll-ups have the hour in which the first and the last profile came; finer blocks have the time.
+ * Determines the times of the first and the last profile. Roll-ups have only their hours; finer
+ * blocks have the times.
  */
 static int refine_times(struct asker *a, struct service_sums *s)
 {

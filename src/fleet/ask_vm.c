@@ -67,7 +67,10 @@ static int by_name(const void *left, const void *right)
     return c ? c : strcmp(a->version, b->version);
 }
 
-/* Durations add up; for a size or a number the mean is shown instead. */
+/*
+ * Writes the sum of a figure. For a size or a number it writes the mean instead, because only
+ * durations add up.
+ */
 static void put_figure(struct json *j, int figure, const struct figure_sum *f)
 {
     static const char *const units[] = {

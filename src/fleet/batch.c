@@ -70,8 +70,8 @@ int64_t batch_frame(struct batch *b, enum fleet_kind kind, const char *label, si
 }
 
 /*
- * Computes the hash of a stack. The hashes of the callers that it shares with the last stack are
- * known.
+ * Computes the hash of a stack, reusing the hashes of the callers that it shares with the last
+ * stack.
  */
 static int name_stack(struct batch *b, const uint32_t *frames, size_t depth, struct fleet_hash *ret)
 {

@@ -43,7 +43,7 @@ void fleet_entries_release(struct fleet_entries *e)
     vec_release(&e->list);
 }
 
-/* The weight of one sample when it is the same for all; 0 when it is not. */
+/* Returns the weight of one sample if it is the same for all samples, otherwise 0. */
 static uint64_t common_weight(const struct fleet_entries *e)
 {
     const struct fleet_entry *first = e->list.data;

@@ -13,9 +13,8 @@
 enum { STATEMENT_MS = 120000, NAME_LEN_MAX = 64 };
 
 /*
- * A table of one server. All rows of one upload have the same sharding key. They are therefore one
- * insert on one server, and when they are sent again they get to the server that has the first
- * ones.
+ * The tables of one server. All rows of one upload have the same sharding key. They are therefore
+ * inserted together into one server, and if they are sent again, into the same server.
  */
 static const struct {
     const char *name, *columns, *engine, *shard;
@@ -95,7 +94,7 @@ static const struct {
 /* 2: requests have a kind. 3: samples are in blocks, and those of 5 min and 1 h are merged. */
 enum { SCHEMA_VERSION = 3 };
 
-/* The names of the tables that extend over the whole cluster. */
+/* The names of the distributed tables, which cover the whole cluster. */
 static const char *const all_tables[CH_TABLES] = {
     "all_type",       "all_request",     "all_frame",      "all_stack",      "all_series",
     "all_block_10s",  "all_block_new",   "all_block_5m",   "all_block_1h",   "all_program_5m",
@@ -243,7 +242,7 @@ int clickhouse_drop_partitions(struct clickhouse_store *s, const char *select, c
 
 /* ---- tables */
 
-/* Reads one number. */
+/* Runs a query whose answer is one number. */
 static int ask_number(struct clickhouse_store *s, const char *host, const char *sql, uint64_t *ret,
                       struct buf *why)
 {
@@ -283,7 +282,10 @@ static int add_kind(struct clickhouse_store *s, const char *host, struct buf *wh
     return r;
 }
 
-/* old: the version of the existing tables; 0: there are none. */
+/*
+ * Makes or upgrades the tables on a server. old: the version of the existing tables; 0: there are
+ * none.
+ */
 static int make_on(struct clickhouse_store *s, const char *host, uint64_t old, struct buf *why)
 {
     _cleanup_(buf_release) struct buf sql = BUF(1 << 16);
@@ -330,7 +332,7 @@ static int prepare_server(struct clickhouse_store *s, const char *host, bool cre
     int r = run_on(s, host, NULL, "SELECT 1", NULL, NULL, why);
     if (r == 0) {
         char *database = s->database;
-        s->database = NULL; /* it may not be there yet */
+        s->database = NULL; /* the database may not exist yet */
         r = ask_number(s, host, sql, &version, why);
         snprintf(sql, sizeof(sql),
                  "SELECT count() FROM system.tables WHERE database = '%s' AND name = 'upload'",
@@ -389,7 +391,7 @@ static int add_host(struct clickhouse_store *s, const char *text, size_t len)
     return r;
 }
 
-/* "HOST:PORT,HOST:PORT/DATABASE?cluster=NAME" */
+/* Parses "HOST:PORT,HOST:PORT/DATABASE?cluster=NAME". */
 static int parse_address(struct clickhouse_store *s, const char *address)
 {
     static const char key[] = "?cluster=";

@@ -2,8 +2,8 @@
 /*
  * Reads blocks of samples from ClickHouse. In steps of 5 min and 1 h, a block has up to two
  * sources: a merged row, which lists its uploads, and rows of uploads that are not merged yet. The
- * latter are read first: what is merged and deleted meanwhile is then read twice, which the list
- * reveals, and never missed.
+ * latter are read first, so that rows that are merged and deleted meanwhile are read twice, which
+ * the list reveals, and are never missed.
  */
 #include "fleet/clickhouse_read.h"
 
@@ -11,9 +11,8 @@
 #include <inttypes.h>
 
 /*
- * ENTRIES_AT_ONCE: how many one statement asks for, unless one bucket of time alone has more.
- * FIRST_STEPS: how many steps the first statement asks for when sums are read; it is small because
- * a visit may stop early.
+ * ENTRIES_AT_ONCE: entries that one statement reads, unless one bucket of time alone has more.
+ * FIRST_STEPS: steps that the first statement reads for sums; few, because a visit may stop early.
  */
 enum { ENTRIES_AT_ONCE = 4 << 20, FIRST_STEPS = 64 };
 
@@ -35,8 +34,8 @@ struct block_visits {
     struct store_block b;
     int (*visit)(void *, const struct store_block *);
     void *context;
-    bool entries;          /* the visit wants them */
-    bool data;             /* they are read */
+    bool entries;          /* the visit needs entries */
+    bool data;             /* the blocks' data is read */
     bool programs;         /* blocks are those of programs, not of series */
     struct map program_of; /* by hash: the number of a series of it; only those that are chosen */
     /* The block that is being filled. Its entries have hashes of stacks. */
@@ -205,7 +204,7 @@ static int take_fresh(struct block_visits *v)
         f.weight = cursor_le64(&c);
         f.data = take_text(&c);
         const struct fresh *last = v->fresh.len ? vec_end(&v->fresh) - 1 : NULL;
-        /* A row that was inserted twice and not replaced yet. */
+        /* This row was inserted twice and has not been replaced yet. */
         if (last && series == series_before && last->start_s == f.start_s &&
             last->upload == f.upload)
             continue;
@@ -310,7 +309,7 @@ static int on_merged_row(void *context, struct cursor *c)
     return e < 0 ? e : add_part(v, row.of, row.start_s, row.samples, row.weight, row.data);
 }
 
-/* uploads: whether something of that time is not merged yet. */
+/* Reads merged rows. uploads: some rows of that time are not merged yet. */
 static int read_merged(struct block_visits *v, enum clickhouse_table table, int64_t from_s,
                        int64_t to_s, bool uploads)
 {
@@ -363,7 +362,7 @@ static int64_t part_until(const struct block_visits *v, size_t *i, int64_t to_s)
     return to_s;
 }
 
-/* Returns up to when from from_s on everything is merged, or nothing is: then sets *ret_fresh. */
+/* Returns until when from from_s on everything is merged, or nothing (sets *ret_fresh). */
 static int64_t same_until(const struct block_visits *v, int64_t from_s, int64_t to_s,
                           bool *ret_fresh)
 {

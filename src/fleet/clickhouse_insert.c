@@ -64,7 +64,8 @@ void clickhouse_remember(struct clickhouse_store *s, struct store_adding *a)
         struct map *m = &s->known[a->keys.data[i].table];
         if (m->len >= REMEMBERED)
             map_release(m);
-        (void)!map_put(m, a->keys.data[i].hash, a->day); /* without memory it is inserted again */
+        /* if memory is exhausted, the row is inserted again later */
+        (void)!map_put(m, a->keys.data[i].hash, a->day);
     }
     pthread_mutex_unlock(&s->lock);
     vec_clear(&a->keys);
@@ -220,8 +221,9 @@ static struct store_adding *take_group(struct clickhouse_store *s)
 }
 
 /*
- * Stores the result. A group fails as a whole, even if only one of its uploads needed the server
- * that is down, or has rows that the server refuses. Each upload is therefore tried alone then.
+ * Stores the result. A group fails as a whole, even if only one of its uploads needs a server that
+ * is down, or has rows that the server refuses. After a failure each upload is therefore tried
+ * alone.
  */
 static void settle(struct clickhouse_store *s, struct store_adding *list, int error,
                    const struct buf *why)

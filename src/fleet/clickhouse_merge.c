@@ -4,12 +4,12 @@
  * CH_BLOCK_NEW, in steps of 5 min. From time to time each collector adds these to the rows of the
  * merged tables, which have one row for each type, series or program, and bucket, and deletes them.
  *
- * A merged row lists its uploads. A row of an upload that a merged row lists does not count,
- * whether it is yet to be deleted or was inserted again, so a process may end at any moment. Of
- * several rows of one bucket, ClickHouse keeps the one with the most uploads (ReplacingMergeTree).
- * That is right when two collectors merge at the same time: each reads what is new before what is
- * merged, on one server, and the rows of a server become visible one after the other, so one of the
- * two rows lists all uploads of the other one.
+ * * A merged row lists its uploads. A row of an upload that a merged row lists is ignored, whether
+ * it has not been deleted yet or was inserted again, so a process may end at any moment. Of several
+ * rows of one bucket, ClickHouse keeps the one with the most uploads (ReplacingMergeTree). That is
+ * right when two collectors merge at the same time: each reads what is new before what is merged,
+ * on one server, and the rows of a server become visible one after the other, so one of the two
+ * rows lists all uploads of the other one.
  */
 #include "fleet/clickhouse.h"
 
@@ -33,7 +33,7 @@ static int on_share(struct cursor *c, struct clickhouse_share *ret)
     return c->failed ? -EBADMSG : 0;
 }
 
-/* list: of one hour. */
+/* Visits a part of an hour. list: the shares of that hour. */
 static int visit_part(const struct clickhouse_share *list, size_t n, clickhouse_part *visit,
                       void *context, struct buf *why)
 {
@@ -120,7 +120,7 @@ static int compare_text(struct str a, struct str b)
     return order ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-/* As ClickHouse sorts. */
+/* Orders rows as ClickHouse does. */
 static int compare_rows(const void *left, const void *right)
 {
     const struct block_row *a = left, *b = right;
@@ -163,7 +163,7 @@ static int read_fresh(struct merging *m, const struct clickhouse_share *list, si
         row.data = take_text(&c);
         if (c.failed)
             r = -EBADMSG;
-        /* A row that was inserted twice and not replaced yet. */
+        /* This row was inserted twice and has not been replaced yet. */
         else if (!m->fresh.len || !is_same_row(vec_end(&m->fresh) - 1, &row))
             r = vec_push(&m->fresh, row);
     }
@@ -339,7 +339,7 @@ int clickhouse_merge_on(struct clickhouse_store *s, const char *host, struct buf
     return r;
 }
 
-/* Servers that are down do not prevent merging on the others. */
+/* Merges on all servers. Servers that are down do not prevent merging on the others. */
 int clickhouse_merge(struct store *store, struct buf *why)
 {
     struct clickhouse_store *s = (struct clickhouse_store *)store;

@@ -375,7 +375,7 @@ static int on_stack_row(void *context, struct cursor *c)
         if (e == 0 && added)
             e = vec_push(&r->frames, ((struct store_frame){"[unknown]", FLEET_MARK}));
     }
-    /* A stack whose rows have not been merged yet comes more than once. */
+    /* A stack whose rows have not been merged yet is returned more than once. */
     if (e == 0 && at && !r->stacks.data[*at].known) {
         struct fetched_stack *s = &r->stacks.data[*at];
         *s = (struct fetched_stack){s->hash, first, (uint32_t)n, true};

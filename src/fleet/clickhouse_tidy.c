@@ -43,8 +43,8 @@ static int drop_partitions(struct clickhouse_store *s, enum clickhouse_table tab
 }
 
 /*
- * Stacks, series and uploads. As in SQLite, stacks are kept for one more day, for uploads on their
- * way.
+ * Deletes stacks, series and uploads. As in SQLite, stacks are kept for one more day, because
+ * uploads may be on their way.
  */
 static int delete_rows(struct clickhouse_store *s, int64_t oldest_s, int64_t now_s, struct buf *why)
 {
@@ -65,7 +65,10 @@ static int delete_rows(struct clickhouse_store *s, int64_t oldest_s, int64_t now
     return r;
 }
 
-/* What has not been merged yet is kept as long as the longest roll-up. */
+/*
+ * The tables with their resolutions. Rows that have not been merged yet are kept as long as the
+ * longest roll-up.
+ */
 static const struct {
     enum clickhouse_table table;
     int resolution;

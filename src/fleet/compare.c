@@ -37,7 +37,7 @@ static int64_t method_of(struct comparison *c, uint32_t frame)
     return e < 0 ? e : at;
 }
 
-/* The methods of a stack, each once, the running one first. */
+/* Finds the methods of a stack, each once, the running one first. */
 static int methods_of_stack(struct comparison *c, uint64_t stack, struct compare_list *ret)
 {
     struct store_stack path;
@@ -127,7 +127,7 @@ static int end_block(struct comparison *c, uint64_t series, double n, bool is_re
     return e;
 }
 
-/* Each instance counts as a cluster too, because its peculiarities do not average out over time. */
+/* Makes each instance a cluster as well, because its peculiarities do not average out over time. */
 static void end_instances(struct comparison *c)
 {
     for (size_t i = 0; i < c->instance_n.len; i++)
@@ -140,7 +140,7 @@ static void end_instances(struct comparison *c)
     }
 }
 
-/* A block is a cluster: the samples of one series in one stretch of time. */
+/* Adds a block, which is a cluster: the samples of one series in one bucket of time. */
 static int on_block(void *context, const struct store_block *b)
 {
     struct comparison *c = context;
@@ -245,7 +245,7 @@ double compare_evidence(const struct compared *m, int part)
     return m->few[part] ? 0 : x->low > 0 ? x->low : x->high < 0 ? -x->high : 0;
 }
 
-/* Differences that are certain come first, sorted by their least amount. */
+/* Orders differences: those that are certain come first, by their smallest possible amount. */
 static int compare_rows(const void *left, const void *right)
 {
     const struct compared *a = left, *b = right;

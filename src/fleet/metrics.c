@@ -38,8 +38,8 @@ static bool is_same(const struct store_series *a, const struct store_series *b)
 }
 
 /*
- * Series that differ only in other labels would have the same name in the output, so they count as
- * one VM.
+ * Returns the number of a series' VM. Series that differ only in other labels would have the same
+ * name in the output, so they count as one VM.
  */
 static int64_t add_vm(struct collecting *c, const struct store_series *s)
 {

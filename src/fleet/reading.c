@@ -89,7 +89,10 @@ static int64_t stack_in_batch(struct translation *t, uint32_t node)
     return at;
 }
 
-/* The names of metrics are those of the command. CPU samples are named after what they measure. */
+/*
+ * Returns the name of a metric, which is that of the command. CPU samples are named after what they
+ * measure.
+ */
 static const char *name_of(enum profile_metric metric)
 {
     return metric == PROFILE_CPU ? "cpu" : profile_metrics[metric].name;
@@ -265,7 +268,7 @@ static int take_layer(const struct file_map *map, uint64_t limit, int *ret_fd, s
     return r;
 }
 
-/* *ret_fd holds what is in the file at path, or stays -1 when it is not compressed. */
+/* Unpacks a compressed file into *ret_fd, which stays -1 if the file is not compressed. */
 static int unpack_file(const char *path, uint64_t limit, int *ret_fd, struct buf *why)
 {
     _cleanup_close_ int at = -1;
@@ -317,8 +320,8 @@ static int read_packed(struct fleet_batches *to, const char *path, const struct 
 }
 
 /*
- * Names a form by its parts, because the boundary between them is different each time it is sent.
- * What follows a damaged part is left out.
+ * Returns the hash of a form's parts, because the boundary between them is different each time the
+ * form is sent. Parts after a damaged one are left out.
  */
 static struct fleet_hash hash_parts(struct multipart form)
 {
@@ -432,8 +435,8 @@ static uint64_t inherited_bytes(void)
 }
 
 /*
- * Writes 0 or the errno in the first byte. Then follow the hash of the parts and the batches, or
- * the reason.
+ * Reads the profiles and writes the result: 0 or the errno in the first byte, followed by the hash
+ * of the parts and the batches, or by the reason.
  */
 _Noreturn static void read_in_child(int to, const struct fleet_reading *how)
 {
@@ -500,9 +503,9 @@ static int result_of(struct fleet_batches *ret, const uint8_t *bytes, size_t len
 }
 
 /*
- * The process that reads, and the pipe from it. While this process has the write end of the pipe,
- * no other reader may be forked: it would inherit that end, and the pipe would stay open until it
- * exits.
+ * Starts the process that reads, with a pipe from it. While this process has the write end of the
+ * pipe, no other reader may be forked, because it would inherit that end, and the pipe would stay
+ * open until it exits.
  */
 static int start_child(const struct fleet_reading *how, pid_t *ret, int *ret_from)
 {

@@ -22,9 +22,9 @@
 enum { TYPICAL_LEAST = 10, CAUSES = 3, NAME_MAX_LEN = 1000 };
 
 /*
- * How much a request counts in each group: its weight divided by the mean weight of its name in the
- * group. The sum of all, divided by their number, is then the mean that the recording itself shows.
- * 0: it is not in the group.
+ * The share of a request in each group: its weight divided by the mean weight of its name in the
+ * group, so that the sum over all requests, divided by their number, is the mean that the recording
+ * itself shows; 0 if it is not in the group.
  */
 struct shares {
     double of[FLEET_GROUPS];
@@ -39,7 +39,10 @@ struct causes {
     struct shares *shares; /* of each request of the list */
 };
 
-/* "[lock]", "[shop.Stock]": a mark for something that is not code. */
+/*
+ * Returns the frame of a mark such as "[lock]" or "[shop.Stock]", which stands for something that
+ * is not code.
+ */
 static int64_t mark_of(struct batch *b, const char *text)
 {
     char name[NAME_MAX_LEN + 8];
@@ -52,8 +55,8 @@ static int64_t mark_of(struct batch *b, const char *text)
 }
 
 /*
- * Peers and files have too many names, and a cause for which request_cause_is_one is true needs no
- * name.
+ * Returns whether the object of a cause is named. Peers and files have too many names, and a cause
+ * for which request_cause_is_one is true needs no name.
  */
 static bool is_named(const struct request_part *p)
 {
@@ -61,7 +64,8 @@ static bool is_named(const struct request_part *p)
 }
 
 /*
- * A stack consists of the cause, what it was about, and the program's method in which it occurred.
+ * Returns a stack that consists of the cause, what it was about, and the program's method in which
+ * it occurred.
  */
 static int64_t stack_of(struct causes *c, const struct request_part *p, const char *method)
 {
@@ -116,7 +120,7 @@ static int add_part(struct causes *c, const struct request *q, const struct requ
     return r == 0 && left ? add(c, q, p, method, left, first) : r;
 }
 
-/* How much a request counts in its group before scaling. equal: all count the same. */
+/* Returns the weight of a request in its group before scaling. equal: all have the same weight. */
 static double weight_of(const struct causes *c, const struct request *q, bool equal)
 {
     return !fleet_reading_includes(c->s->how, q->end_ns) ? 0 : equal ? 1 : (double)q->weight;

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A trace id of W3C's trace context: 32 hexadecimal digits. */
+/* Reads a trace id of W3C's trace context: 32 hexadecimal digits. */
 static bool read_trace(const char *text, struct fleet_hash *ret)
 {
     return hex_read(text, strlen(text), ret->bytes, FLEET_HASH_BYTES);
@@ -249,7 +249,8 @@ void sample_requests_find(const struct sample_requests *s, uint64_t thread, int6
         }
         if (w->end_ns <= time_ns && requests_work_at(q, thread, time_ns + 1) - i > 64)
             /*
-             * after so many pieces of work that had ended, an enclosing one is assumed not to exist
+             * after this many pieces of work that had ended, it is assumed that none encloses this
+             * time
              */
             return;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of the VM in a recording, in the form of a batch. */
+/* Adds the figures of the VM in a recording to a batch. */
 #include "base/file.h"
 #include "base/latency.h"
 #include "fleet/figures.h"
@@ -65,7 +65,7 @@ static void add_activity(struct values *to, const struct vm_activity *v)
         const struct vm_pause *p = &v->pauses.data[i];
         add(to, FIGURE_PAUSES, p->start_ns + (int64_t)p->duration_ns, p->duration_ns);
     }
-    /* Another event has the end of a safepoint; a recording may be cut between the two. */
+    /* The end of a safepoint is in another event; a recording may be cut between the two. */
     for (size_t i = 0; i < v->safepoints.len; i++) {
         const struct vm_safepoint *s = &v->safepoints.data[i];
         add(to, FIGURE_SAFEPOINTS, s->start_ns + (int64_t)s->sync_ns, s->total_ns);

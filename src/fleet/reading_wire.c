@@ -223,7 +223,7 @@ static struct readings readings_of(const struct wire_batch *w, const struct wire
     return r;
 }
 
-/* The profiles of one resource become one batch. */
+/* Makes one batch of the profiles of one resource. */
 static int cross(struct fleet_batches *to, const struct wire_batch *w, uint32_t resource,
                  const struct fleet_reading *how)
 {

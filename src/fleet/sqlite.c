@@ -143,7 +143,7 @@ int sqlite_migrate(sqlite3 *db, int version, struct buf *why)
     r = sqlite_run(db, "BEGIN IMMEDIATE", why);
     if (r < 0)
         return r;
-    /* Another process may have done this meanwhile. */
+    /* Another process may have made the tables meanwhile. */
     r = read_version(db, &at, why);
     if (r == 0 && at == 0)
         r = check_is_ours(db, why);

@@ -9,7 +9,7 @@
 
 enum { DAY_S = 86400, DAY_BITS = 20 };
 
-/* How many numbers the writer remembers of each kind: some 32 bytes each. */
+/* The largest number of ids of each kind that the writer remembers; each takes some 32 bytes. */
 enum { REMEMBERED = 1 << 18 };
 
 /* An upload on its way into the tables, with the numbers that its contents have in the store. */
@@ -40,7 +40,7 @@ static void remember(struct map *m, uint64_t key, int64_t id)
 {
     if (m->len >= REMEMBERED)
         map_release(m);
-    (void)!map_put(m, key, (uint64_t)id); /* without memory it is looked up again */
+    (void)!map_put(m, key, (uint64_t)id); /* if memory is exhausted, it is looked up again */
 }
 
 /*
@@ -215,7 +215,7 @@ static int64_t insert_stack(struct adding *a, const struct fleet_stack *st, sqli
     return sqlite3_last_insert_rowid(a->s->db);
 }
 
-/* A stack that is in use is marked with the current day, once a day. */
+/* Adds the stacks. A stack that is in use is marked with the current day, once a day. */
 static void add_stacks(struct adding *a)
 {
     _cleanup_(pair_release) struct pair p = {0}, frames = {0};
@@ -255,7 +255,7 @@ static void add_stacks(struct adding *a)
     }
 }
 
-/* The statement that finds a row also marks it as used today. */
+/* Adds the requests. The statement that finds a row also marks it as used today. */
 static void add_requests(struct adding *a)
 {
     _cleanup_(pair_release) struct pair p = {0};
@@ -468,7 +468,7 @@ static void add_findings(struct adding *a)
     }
 }
 
-/* Returns whether the upload is new. From now on it is known. */
+/* Adds an upload to the known ones. Returns whether it is new. */
 static bool add_upload(struct adding *a, const struct fleet_hash *upload, int64_t now_s)
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *s =
@@ -482,7 +482,7 @@ static bool add_upload(struct adding *a, const struct fleet_hash *upload, int64_
     return step_done(a, s) && sqlite3_changes(a->s->db) == 1;
 }
 
-/* Another process may have removed old stacks whose numbers are remembered here. */
+/* Forgets the remembered ids if another process has removed old stacks. */
 static void check_memory(struct adding *a)
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *s =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a store in SQLite: one consistent view, on a connection of its own. */
+/* Reads a store in SQLite: one consistent view, on a separate connection. */
 #include "fleet/sqlite.h"
 
 #include "base/cursor.h"
@@ -298,7 +298,7 @@ int sqlite_read_blocks(struct store_read *r, bool entries,
 int sqlite_read_ends(struct store_read *r, int (*visit)(void *, const struct store_block *),
                      void *context)
 {
-    /* An index has these columns. The sums are in the pages of the blocks, which are not read. */
+    /* An index has these columns, so the pages of the blocks, which have the sums, are not read. */
     static const char *const ends[] = {
         "SELECT start, 0, 0" OF_A_SPAN " AND samples > 0 ORDER BY start LIMIT 1",
         "SELECT start, 0, 0" OF_A_SPAN " AND samples > 0 ORDER BY start DESC LIMIT 1"};

@@ -71,7 +71,10 @@ static int remove_others(struct sqlite_store *s, const struct map *used, struct 
     return r == 0 && step != SQLITE_DONE ? sqlite_failed(s->db, why) : r;
 }
 
-/* A stack names its frames in a column of numbers, which no index knows. */
+/*
+ * Removes unused frames. A stack lists its frames in one column of numbers, for which there is no
+ * index.
+ */
 static int tidy_frames(struct sqlite_store *s, struct buf *why)
 {
     struct map used = {0};

@@ -22,7 +22,7 @@ double stat_normal_quantile(double p)
     return p < 0.5 ? -x : x;
 }
 
-/* The expansion in powers of 1 / freedom, Abramowitz and Stegun, 26.7.5; exact for 1 and 2. */
+/* Uses the expansion in powers of 1 / freedom, Abramowitz and Stegun, 26.7.5; exact for 1 and 2. */
 double stat_t_quantile(double p, double freedom)
 {
     if (freedom <= 1)

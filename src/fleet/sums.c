@@ -83,7 +83,7 @@ struct ranking {
     struct store *s;
     struct store_read *r;
     struct map of_frame;      /* frame: its method's number */
-    struct strpool labels;    /* methods of one label and several kinds are one */
+    struct strpool labels;    /* methods of one label but several kinds are combined */
     VEC(uint32_t) seen_stack; /* method -> the last stack for which it was counted, + 1 */
 };
 

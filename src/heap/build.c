@@ -118,7 +118,7 @@ static int find_roots(struct build *b)
         return -ENOMEM;
     uint64_t last = HEAP_NONE;
     for (size_t i = 0; i < b->d->roots.len; i++) {
-        uint64_t number = heap_ids_find(&b->ids, b->d->roots.data[i].id); /* sorted by id */
+        uint64_t number = heap_ids_find(&b->ids, b->d->roots.data[i].id); /* the ids are sorted */
         if (number != HEAP_NONE && number != last)
             b->roots[b->roots_n++] = last = number;
     }
@@ -285,7 +285,10 @@ static void *find_paths_thread(void *argument)
     return (void *)(intptr_t)find_paths(argument);
 }
 
-/* The depth-first search cannot be split. Meanwhile another thread finds the shortest paths. */
+/*
+ * Runs the depth-first search, which cannot be split. Meanwhile another thread finds the shortest
+ * paths.
+ */
 static int search(struct build *b)
 {
     pthread_t thread;
@@ -309,7 +312,7 @@ static int size_slice(void *ctx, unsigned thread, uint64_t slice)
     struct build *b = ctx;
     struct heap view = heap_index_view(b->f, b->d);
     const void *number = heap_index_at(b->f, HEAP_IDOM);
-    const uint32_t *shallow = heap_index_at(b->f, HEAP_RETAINED); /* unless sizes_wide */
+    const uint32_t *shallow = heap_index_at(b->f, HEAP_RETAINED); /* not used if sizes_wide */
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
         uint64_t v = dominators_get(number, i, b->wide);

@@ -9,7 +9,8 @@ enum { SLICE = 1 << 18, PREFETCH = 16 };
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /*
- * A child and its sort key, the complement of its retained size, because the largest comes first.
+ * A child and its sort key, which is the complement of its retained size, so that the largest comes
+ * first.
  */
 struct weighed {
     uint32_t key, child;

@@ -142,7 +142,10 @@ static int read_records(struct heap_dump *d, int which)
     return 0;
 }
 
-/* Strings may follow the classes that they name. */
+/*
+ * Finds the agent's classes. This is done at the end, because strings may follow the classes that
+ * they name.
+ */
 static int find_agents(struct heap_dump *d)
 {
     uint64_t class, name;
@@ -386,8 +389,8 @@ int heap_dump_made_up_class(struct heap_dump *d, uint64_t id)
 }
 
 /*
- * Arrays of primitives refer to no class. Finds the class by name, or creates it when the dump has
- * none.
+ * Finds the classes of arrays of primitives, which refer to no class, by name; creates those that
+ * the dump lacks.
  */
 static int find_primitive_arrays(struct heap_dump *d)
 {

@@ -40,7 +40,7 @@ void edges_release(struct edges *e)
     *e = (struct edges){0};
 }
 
-/* Records the block that the writer leaves. */
+/* Records the block to which the writer will add nothing more. */
 static int leave_block(struct edge_writer *w)
 {
     if (!w->start)

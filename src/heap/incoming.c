@@ -116,8 +116,8 @@ static int fill_chunk(void *ctx, unsigned thread, uint64_t i)
 }
 
 /*
- * The first pass counts the references to each object. The second one stores the sources, and moves
- * the beginning of each group until it is the end.
+ * Makes the table in two passes. The first one counts the references to each object. The second one
+ * stores the sources; while it does, it moves the beginning of each group to its end.
  */
 static int make_table(struct heap_incoming *in)
 {

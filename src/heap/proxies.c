@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of the classes that java.lang.reflect.Proxy made. A dump does not have their interfaces,
- * but each such class has a static field m3, m4, ... for each of its methods, with the Method, and
- * thereby the interface that declares it.
+ * Names the classes that java.lang.reflect.Proxy made. A dump does not have their interfaces, but
+ * each such class has static fields m3, m4, ..., one for each of its methods, which refer to the
+ * Method and thereby to the interface that declares it.
  */
 #include "heap/proxies.h"
 
@@ -79,7 +79,7 @@ static void add_interface(const struct heap_dump *d, int32_t class, struct gener
                                        : (struct str){name, strlen(name)});
 }
 
-/* "jdk.proxy2.$Proxy14" becomes "jdk.proxy.$Proxy[Greeter]". */
+/* Changes the name "jdk.proxy2.$Proxy14" to "jdk.proxy.$Proxy[Greeter]". */
 static int rename_proxy(struct heap_dump *d, struct heap_class *proxy, struct generated_target *t)
 {
     _cleanup_free_ char *name = strdup(proxy->name);

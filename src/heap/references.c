@@ -20,7 +20,7 @@ struct batch {
     } objects[BATCH];
 };
 
-/* What a thread needs. Most objects belong to a few classes, whose numbers it remembers. */
+/* The state of a thread. Most objects belong to a few classes, whose numbers it remembers. */
 struct worker {
     struct edge_writer writer;
     struct batch batch;

@@ -4,8 +4,8 @@
 enum { CLASS_LINKS = 4 }; /* super class, loader, signers, protection domain */
 
 /*
- * An object keeps its class alive. This reference is reported only for classes that nothing else
- * keeps.
+ * Adds the reference from an object to its class, but only for classes that nothing else keeps
+ * alive.
  */
 static void add_class_link(struct heap_refs *r, const struct heap_class *class)
 {

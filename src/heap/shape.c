@@ -202,8 +202,8 @@ struct layout {
 };
 
 /*
- * JDK 15 and later: each field goes into the smallest hole into which it fits, including those of
- * super classes, or else to the end.
+ * Places a field as JDK 15 and later do: into the smallest hole into which it fits, including those
+ * of super classes, or else at the end.
  */
 static void place(struct layout *l, uint32_t size)
 {
@@ -277,8 +277,8 @@ static void add_new(struct layout *l, const struct declared *n, uint32_t referen
 }
 
 /*
- * JDK 8 to 14: a class begins where its super class ends, aligned to a reference. The widest fields
- * come first, and one gap before them is filled.
+ * Lays out a class as JDK 8 to 14 do: it begins where its super class ends, aligned to a reference;
+ * the widest fields come first, and one gap before them is filled.
  */
 static void add_old(struct layout *l, const struct declared *n, uint32_t reference)
 {
@@ -304,7 +304,7 @@ static void add_old(struct layout *l, const struct declared *n, uint32_t referen
         l->end = align_up(l->end, 8) + n->padding;
 }
 
-/* JDK 8 to 14: lays out the classes in refs_first. */
+/* Lays out the classes in refs_first as JDK 8 to 14 do. */
 static void add_refs_first(struct layout *l, const struct declared *n, uint32_t reference)
 {
     l->end = align_up(l->end, reference) + n->refs * reference;
@@ -351,8 +351,8 @@ static int by_id(const void *a, const void *b)
 }
 
 /*
- * Class objects have fields that only the VM knows. Infers their size from the distance of
- * neighbouring class objects, minus their static fields.
+ * Infers the size of class objects, which have fields that only the VM knows, from the distances of
+ * neighbouring class objects minus their static fields.
  */
 static int infer_mirror(struct heap_dump *d)
 {

@@ -9,7 +9,8 @@
 enum {
     CHUNK = 4 << 20,
     SAMPLE = 16 << 20,
-    ARRAY_READ = 4 << 10, /* of an array, at most this counts as read: the page with its header */
+    /* at most this many bytes of an array count as read: the page with its header */
+    ARRAY_READ = 4 << 10,
     MAX_GAPS = 300000,
     MAX_GAP = 1 << 20,
     MAX_THREADS = 16
@@ -95,7 +96,7 @@ static int take_other(struct survey *s, struct finder *f, const struct hprof_ite
     if (item->tag >= 0x80 && item->tag != HPROF_ROOT_UNKNOWN &&
         item->tag != HPROF_ANDROID_INTERNED_STRING && item->tag != HPROF_ANDROID_VM_INTERNAL &&
         item->tag != HPROF_ANDROID_JNI_MONITOR && item->tag != HPROF_ANDROID_DEBUGGER)
-        return 0; /* Android's record; not a root */
+        return 0; /* a record of Android; not a root */
     if (map_get(&s->dump->agents, item->id))
         return 0;
     struct heap_root root = {item->id, item->tag, item->thread, item->frame};
@@ -317,7 +318,7 @@ static int add_tally(struct heap_dump *d, const struct tally *t, int32_t class)
     return 0;
 }
 
-/* A local variable of a frame that is left out becomes one of its caller. */
+/* Removes the frames that are left out. Their local variables become those of their callers. */
 static int leave_out_frames(struct heap_dump *d)
 {
     struct map stacks = {0}; /* the frames of threads, by the threads' serial numbers */
@@ -416,7 +417,7 @@ static int count_all(struct survey *s)
     return 0;
 }
 
-/* The found methods by their ids. */
+/* The methods that were found, by their ids. */
 struct methods {
     const struct heap_dump *dump;
     struct map at;

@@ -74,7 +74,7 @@ static bool names_agents(const struct heap_text *t)
     return generated_name_is_agents(name, n);
 }
 
-/* Returns the characters of such a string. */
+/* Returns whether an array of characters is such a name. */
 static bool array_names_agents(const struct heap *h, uint64_t i)
 {
     struct hprof_item item;

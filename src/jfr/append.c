@@ -71,7 +71,7 @@ static bool copy_fields(struct appending *a, const struct rec_chunk *k, const st
 {
     uint32_t n = t->n_fields;
     while (n && !is_ticks(&t->fields[n - 1]))
-        n--; /* these bytes stay as they are */
+        n--; /* these bytes are copied unchanged */
     for (uint32_t i = 0; i < n; i++) {
         const struct rec_field *f = &t->fields[i];
         const uint8_t *from = c->at;
@@ -90,7 +90,7 @@ static bool copy_fields(struct appending *a, const struct rec_chunk *k, const st
     return true;
 }
 
-/* A checkpoint contains the distance to the previous one. */
+/* Copies a checkpoint, which contains the distance to the previous one. */
 static bool copy_checkpoint(struct appending *a, const struct rec_chunk *k, uint64_t offset,
                             struct cursor *c)
 {
@@ -106,7 +106,7 @@ static bool copy_checkpoint(struct appending *a, const struct rec_chunk *k, uint
     return true;
 }
 
-/* Returns 0, -EBADMSG when the event is damaged, or another negative errno. */
+/* Appends an event. Returns 0, -EBADMSG if the event is damaged, or another negative errno. */
 static int append_event(struct appending *a, const struct rec_chunk *k, const uint8_t **at)
 {
     const uint8_t *begin = *at;
@@ -177,7 +177,7 @@ static int append_chunk(struct appending *a, struct rec_chunk *k)
     return write_all(a->to, k->start, (size_t)(k->end - k->start));
 }
 
-/* The clock of a recording's first chunk. Its ticks are nanoseconds. */
+/* Reads the clock of a recording's first chunk, whose ticks are nanoseconds. */
 static int read_clock(int fd, int64_t *ret_epoch_ns)
 {
     uint8_t head[JFR_CHUNK_HEAD];

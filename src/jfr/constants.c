@@ -135,7 +135,7 @@ struct checkpoint {
     struct chunk *chunk;
     struct buf out;
     uint32_t sections, type, count;
-    size_t count_at; /* where the count of the open section is, which takes four bytes */
+    size_t count_at; /* position of the open section's count, which takes four bytes */
 };
 
 #define CHECKPOINT(c) ((struct checkpoint){.chunk = (c), .out = BUF(UINT32_C(1) << 27)})
@@ -158,7 +158,7 @@ static bool leaves_losses(struct region *r, size_t room)
     return next + room / JFR_BLOCK + 1 + r->reserve / JFR_LOSSES_SHARE <= r->ready;
 }
 
-/* Begins an event of the worker, for which room is made if the chunk may still grow. */
+/* Begins an event of the worker, and makes room for it if the chunk may still grow. */
 static bool begin_own(struct jfr_writer *w, struct chunk *c, size_t room, struct jfr_event *ret)
 {
     bool newest = c == &w->chunk && c->region == atomic_load(&w->region);

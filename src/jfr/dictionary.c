@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types and the contents of their pools. */
+/* Stores types and the contents of their pools. */
 #include "base/buf.h"
 #include "base/cursor.h"
 #include "base/json.h"
@@ -261,7 +261,7 @@ uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method 
     return dictionary_intern(w, JFR_POOL_METHOD, &b);
 }
 
-/* Sets the entry that has an id of the owner's. Requires the dict lock. */
+/* Sets the entry of an id that the writer's owner has chosen. Requires the dict lock. */
 static int define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct buf *contents,
                         bool stays)
 {
@@ -289,7 +289,7 @@ static void append_thread(struct jfr_writer *w, uint64_t id, const struct buf *c
     event_end_constant(&e);
 }
 
-/* at_once: it is written before the worker's next round as well. */
+/* Defines a thread. at_once: it is also written immediately, before the worker's next round. */
 static int define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t, bool stays,
                          bool at_once)
 {

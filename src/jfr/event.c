@@ -169,7 +169,7 @@ at_each_sample bool event_begin(struct jfr_writer *w, uint32_t type, size_t room
 bool event_begin_constant(struct jfr_writer *w, uint32_t pool, uint64_t id, size_t room,
                           struct jfr_event *ret)
 {
-    enum { BEFORE = 40 }; /* the most bytes of what precedes the constant */
+    enum { BEFORE = 40 }; /* upper bound of the bytes before the constant */
 
     enum lost_reason reason;
     if (atomic_load_explicit(&w->closed, memory_order_relaxed) ||

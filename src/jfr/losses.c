@@ -128,7 +128,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_CONSTANT] = {"recording", "names", "there was no room for more in the chunk"},
 };
 
-/* Their reason is that of the events: the file had no room. */
+/* Things that lost events contained. They have the reason of the events: the file had no room. */
 static const struct jfr_loss_row held_rows[JFR_HELDS] = {
     [HELD_OBJECTS] = {"alloc", "objects", .of = "sites"},
     [HELD_BYTES] = {"alloc", "bytes", .of = "sites"},

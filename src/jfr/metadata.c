@@ -36,7 +36,8 @@ enum annotation {
 
 static const struct {
     const char *name;
-    bool value, array; /* it has a member `value`, which is a string or an array of strings */
+    /* the annotation has a member `value`, which is a string or an array of strings */
+    bool value, array;
 } annotations[N_ANNOTATIONS] = {
     [A_LABEL] = {"jdk.jfr.Label", true},
     [A_DESCRIPTION] = {"jdk.jfr.Description", true},
@@ -111,7 +112,10 @@ static void children(struct tree *t, unsigned n)
     buf_jfr_long(t->out, n);
 }
 
-/* value may be NULL. For an annotation with an array, "A|B" becomes value-0 and value-1. */
+/*
+ * Writes an annotation. value may be NULL. For an annotation with an array, "A|B" becomes value-0
+ * and value-1.
+ */
 static void put_annotation(struct tree *t, enum annotation a, const char *value)
 {
     unsigned parts = value ? 1 : 0;
@@ -170,7 +174,7 @@ static unsigned count_fields(const struct jfr_type *row)
     return n;
 }
 
-/* True for a pool with a single string, which readers show as that string. */
+/* Returns whether a type is a pool with a single string, which readers show as that string. */
 static bool is_simple(const struct jfr_type *row)
 {
     return row->kind == JFR_POOL && count_fields(row) == 1 &&
@@ -267,7 +271,7 @@ static void put_strings(struct metadata *m)
     }
 }
 
-/* Adds the new types to those that are kept, and puts the parts before and after all types. */
+/* Adds the new types to those that are kept, and writes the parts before and after all types. */
 static int put_tree(struct jfr_writer *w, struct buf *beginning, struct buf *ending)
 {
     struct metadata *m = &w->metadata;

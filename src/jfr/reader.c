@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recording: its chunks, iteration, and chronological order. */
+/* Opens a recording, and iterates over its chunks and events, also in chronological order. */
 #include "jfr/reader.h"
 
 #include "base/pages.h"
@@ -206,7 +206,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
     const uint8_t *kept = r->data;
     for (const uint8_t *at = r->data; at < r->data + r->len;) {
         struct rec_chunk *k;
-        /* Around each header the kernel maps further pages, which may be all of the file. */
+        /* The kernel maps further pages around each header, together possibly the whole file. */
         if (r->mapped && at - kept >= FORGET_BYTES) {
             pages_forget(kept, (size_t)(at - kept));
             kept = at;
@@ -423,7 +423,7 @@ void recording_forget_strings(struct recording *r)
         arena_release(&r->strings);
 }
 
-/* Events that are skipped need no memory: their pages may be most of a large recording. */
+/* Releases the pages of events that were skipped, which may be most of a large recording. */
 static void forget_until(struct recording *r, const uint8_t *at)
 {
     if (!r->kept || r->kept > at)

@@ -10,7 +10,7 @@ static void keep_string(struct recording *r, struct rec_value *ret, const char *
     ret->string.len = copy ? len : 0;
 }
 
-/* Returns ASCII bytes as they are, and anything else as valid UTF-8. */
+/* Stores ASCII bytes as they are, and anything else as valid UTF-8. */
 static void set_string(struct recording *r, struct rec_value *ret, const char *s, size_t len)
 {
     bool ascii = true;
@@ -261,7 +261,8 @@ bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint
     }
     for (; *i - t->constants.len < t->far.len; ++*i) {
         const struct far_constant *c = &t->far.data[*i - t->constants.len];
-        if (c->of.placed != t->round || c->id < t->constants.len) /* it is in the array by now */
+        /* it has been moved to the array */
+        if (c->of.placed != t->round || c->id < t->constants.len)
             continue;
         *ret_id = c->id;
         *ret_place = c->of.place;

@@ -94,7 +94,7 @@ static void plan_sampling(const struct wanted *w, struct plan *p)
     const int8_t *slot = p->pub.slot;
     for (size_t i = 0; i < w->n_samplings; i++) {
         const struct rec_sampling *s = &w->samplings[i];
-        /* If an event has both thread fields, the second one is used when the first is null. */
+        /* If an event has both thread fields, the second one is used if the first is null. */
         int8_t first = slot[s->thread];
         int8_t second = slot[s->or_thread];
         int8_t thread = first == REC_ABSENT ? second : first;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads millions of events. The positions of a type's fields are determined once for each chunk.
- * Threads read ahead and hand over batches in the order of the file.
+ * Reads the events of large recordings quickly. The positions of a type's fields are determined
+ * once for each chunk. Threads read ahead and hand over batches in the order of the file.
  */
 #include "jfr/reader_rows.h"
 
@@ -30,7 +30,7 @@ enum {
 
 struct batch {
     struct rec_row *rows;
-    struct rec_sample *samples; /* NULL: the caller takes none */
+    struct rec_sample *samples; /* NULL: the caller needs none */
     size_t n, n_samples;
     struct rec_chunk *chunk;
     bool last;    /* the last batch of its chunk */
@@ -322,7 +322,7 @@ static int prepare_until(struct rec_rows *rows, size_t n)
     return 0;
 }
 
-/* Stores which types the events of a chunk have that has been read. */
+/* Stores which types the events of a chunk have, after it has been read. */
 static int note_seen(struct recording *r, const struct rec_chunk *k)
 {
     for (size_t i = 0; i < k->types.list.len; i++) {

@@ -84,7 +84,10 @@ static void read_fields(struct rec_chunk *k, const struct type *t, struct cursor
     }
 }
 
-/* The same where all fields are compressed numbers and enough bytes follow for any of them. */
+/*
+ * The same for frames whose fields are all compressed numbers, if enough bytes follow for any of
+ * them.
+ */
 static void read_longs(const struct type *t, struct cursor *c, struct raw_frame *ret)
 {
     for (uint32_t i = 0; i < t->n_longs; i++)
@@ -129,7 +132,7 @@ static int read_frames(struct rec_chunk *k, const struct type *t, struct cursor 
     for (uint32_t i = 0; i < t->pub.n_fields; i++) {
         if (is_read(t, i))
             raw.field[t->roles[i]] = &t->fields[i];
-        /* Two fields with one role, or a field that is not read, require the thorough way. */
+        /* Two fields with one role, or a field that is not read, require read_fields. */
         else if (t->roles[i] != ROLE_NONE)
             longs = false;
     }
@@ -172,7 +175,7 @@ static bool has_frames(const struct rec_chunk *k, const struct rec_field *f)
            chunk_type_named(k, TYPE_OF_METHODS);
 }
 
-/* Returns 0, -ENOENT when the object is not a stack, -EBADMSG or -ENOMEM. */
+/* Decodes a stack. Returns 0, -ENOENT if the object is not a stack, -EBADMSG or -ENOMEM. */
 static int decode_stack(const struct rec_object *o, uint64_t id, bool raw,
                         struct rec_stack_room *room)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decodes each thread, class and method once and finds it by its id afterwards. What is equal in
- * several chunks is recognized by the numbers of its texts, because each chunk has ids of its own.
+ * Decodes each thread, class and method once and finds it by its id afterwards. The same thread,
+ * class or method in several chunks is recognized by the numbers of its texts, because the ids of
+ * each chunk are different.
  */
 #include "jfr/reader_usual.h"
 
@@ -319,7 +320,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || ((!a || !*a) && (!b || !*b));
 }
 
-/* `before` is the class that the constant probably stands for, or NULL. */
+/* Decodes a class. `before` is the class for which the constant probably stands, or NULL. */
 static const struct rec_class *decode_class(const struct rec_object *o,
                                             const struct rec_class *before)
 {

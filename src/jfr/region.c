@@ -149,7 +149,7 @@ static int extend(struct jfr_writer *w, uint64_t end, uint32_t n)
         chunk_touch(w, &w->chunk);
         store_size(last, JFR_BLOCK);
     } else if (w->ring.head) {
-        region_cover(r, n); /* an earlier chunk is there */
+        region_cover(r, n); /* an earlier chunk precedes it */
     }
     if (!w->ring.head && ftruncate(w->fd, (off_t)end) < 0)
         return -errno;
@@ -197,7 +197,7 @@ int region_grow(struct jfr_writer *w, uint32_t least)
         return 0;
     uint32_t step = MIN(MAX(margin, least + r->reserve), r->max_blocks - r->ready);
     if (!step)
-        return -EAGAIN; /* possible again after the next rotation */
+        return -EAGAIN; /* it is possible again after the next rotation */
     uint64_t end;
     int ret;
     for (;; step /= 2) {
@@ -226,7 +226,7 @@ void region_prefault(struct jfr_writer *w)
     struct region *r = w->chunk.region;
     uint32_t next = (uint32_t)atomic_load_explicit(&r->bump, memory_order_relaxed),
              end = MIN(next + PREFAULT, r->ready);
-    /* Pages that are there need it again only when the system has written them to the disk. */
+    /* Pages that are present need this again only after the system has written them to the disk. */
     uint64_t now = now_ns(), places = next;
     for (unsigned i = 0; i < w->n_slots; i++)
         places =

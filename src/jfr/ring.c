@@ -21,7 +21,7 @@
 
 _Static_assert(JFR_RING_HEAD % JFR_BLOCK == 0, "segments begin at a block");
 
-/* What a fresh chunk gets at once; metadata and constants must fit. */
+/* The blocks that a new chunk gets immediately; metadata and constants must fit into them. */
 #define FIRST_BLOCKS 64u
 
 static uint64_t segment_offset(const struct ring *g, uint32_t i)
@@ -166,7 +166,7 @@ static int make_chunk(struct jfr_writer *w, uint32_t segment, uint32_t number, s
     return 0;
 }
 
-/* From now on readers find the chunk. */
+/* Lets readers find the chunk from now on. */
 static void publish(struct jfr_writer *w, uint32_t segment, const struct chunk *c)
 {
     w->ring.segment[segment] = (struct ring_segment){.start_ns = c->start_ns};

@@ -107,7 +107,7 @@ uint64_t ring_last_end(const struct ring_taking *t, const uint8_t *bytes, size_t
 
 enum choice { DROP, KEEP, MOVE /* to the beginning of the part */ };
 
-/* begins: the chunk began before the part. */
+/* Decides what to do with an event. begins: the chunk began before the part. */
 static inline enum choice choose(const struct ring_taking *t, const struct ring_event *e,
                                  bool begins)
 {
@@ -178,7 +178,7 @@ int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
         enum choice choice;
         struct ring_checkpoint raw;
         if (e.type == 1) {
-            /* Stacks and threads that are not in the chain yet. */
+            /* It has stacks and threads that are not in the chain yet. */
             choice = ring_read_checkpoint(t, at, end, &raw) && raw.flags & JFR_OUTSIDE_CHAIN ? KEEP
                                                                                              : DROP;
         } else {

@@ -130,7 +130,7 @@ static bool is_overwritten(const struct ring_taking *t, const struct ring_chunk 
 static int load_chunk(struct ring_taking *t, const struct ring_chunk *s)
 {
     int r = ring_read_at(t->fd, t->bytes, s->size, ring_offset_of(t, s->index));
-    /* The size that was read first is the one that counts. */
+    /* Uses the size that was read first, because the recorder may have changed it since. */
     if (r == 0)
         put_big_endian(t->bytes + HEAD_SIZE, s->size);
     if (r == 0)
@@ -159,8 +159,9 @@ static int find_limits(struct ring_taking *t, const char **ret_why)
     if (!t->cut->flushed)
         end = MAX(end, ring_last_end(t, t->bytes, newest->size));
     /*
-     * While the chunk is read again, the recorder may fill blocks after the place that is being
-     * read, but none before it. What it writes from now on is left out, so that there is no gap.
+     * While the chunk is read again, the recorder may fill blocks after the position that is being
+     * read, but none before it. Events that it writes from now on are left out, so that there is no
+     * gap.
      */
     t->until = end;
     uint64_t oldest = t->segments.data[0].ticks;

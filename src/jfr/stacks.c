@@ -16,8 +16,8 @@
 #define FIRST_PROBES 16
 
 /*
- * The number of parts of an arena whose memory is reused; how many are retired at once; and how few
- * are free then.
+ * PARTS: into how many parts an arena whose memory is reused is divided. PARTS_RETIRED: how many
+ * are retired at a time. PARTS_FREE: this is done when fewer parts are free.
  */
 enum { PARTS = 16, PARTS_RETIRED = 2, PARTS_FREE = 4 };
 
@@ -89,7 +89,7 @@ void traces_work(struct traces *t, uint64_t now)
         atomic_store(&t->due, true);
 }
 
-/* Retires the oldest part. By the worker. */
+/* Retires the oldest parts. Called by the worker. */
 static void retire_oldest(struct traces *t, uint64_t now)
 {
     uint64_t oldest = atomic_load(&t->oldest) + PARTS_RETIRED * t->part;
@@ -269,7 +269,7 @@ static uint32_t hash_frames(const struct jfr_frame *frames, uint32_t n, bool tru
     return (uint32_t)hash_u64(a + hash_u64(b));
 }
 
-/* Sets *ret_added if the stack is new. */
+/* Returns the id of a stack. Sets *ret_added if the stack is new. */
 at_each_sample static uint64_t trace_id(struct jfr_writer *w, const struct jfr_frame *frames,
                                         uint32_t n, bool truncated, bool *ret_added)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a recording: open, the worker's rounds, rotation, close. */
+/* Opens a recording, does the worker's rounds, rotates chunks, and closes the recording. */
 #include "jfr/writer.h"
 
 #include "jfr/internal.h"
@@ -109,9 +109,9 @@ static int first_chunk(struct jfr_writer *w)
 /* ---- open and release ---- */
 
 /*
- * Removing a large file takes the system many milliseconds, for which the program would wait when
- * it starts. The blocks remain while the file is open, so it is closed in the worker's first round;
- * or at once, if the new recording may need the room.
+ * Keeps a file that is replaced open until the worker's first round: removing a large file takes
+ * the system many milliseconds, which would delay the start of the program, and its blocks are
+ * freed only when it is closed. If the new recording may need the room, the file is closed at once.
  */
 static void keep_replaced(struct jfr_writer *w, const char *path, const struct stat *st)
 {
@@ -305,7 +305,7 @@ int jfr_writer_flush(struct jfr_writer *w)
     int ret = do_work(w);
     if (ret != -EBADF) {
         for (unsigned i = 0; i < w->n_slots; i++) {
-            /* Once we have the slot, its previous writer has committed. */
+            /* When we have the slot, its previous writer has committed. */
             slot_acquire(&w->slots[i]);
             slot_release(&w->slots[i]);
         }

@@ -33,7 +33,7 @@ static void report_nested(JNIEnv *env, jobject array, int depth)
         for (jsize i = 0; i < n; i++) {
             jobject element = (*env)->GetObjectArrayElement(env, array, i);
             if (!element)
-                break; /* the requested dimensions end here */
+                break; /* there are no further dimensions */
             report_nested(env, element, depth - 1);
             (*env)->DeleteLocalRef(env, element);
         }
@@ -67,7 +67,7 @@ static jobjectArray JNICALL new_object_array(JNIEnv *env, jsize n, jclass class,
     return o;
 }
 
-/* The VM also allocates a string's characters. */
+/* Reports a string and the array of its characters, which the VM allocates as well. */
 static jstring string(JNIEnv *env, jstring s)
 {
     static jfieldID value;

@@ -37,10 +37,10 @@ static bool make(JNIEnv *env, jint bytes, struct place *ret)
 
 /*
  * If the next object follows the reported one, the reported one is in the buffer, and the VM sets
- * the buffer's sampling point once the event has been handled. Otherwise the rest of the buffer is
- * filled with garbage. An object that does not fit then gets a new buffer with a sampling point, or
- * is allocated outside as well if the rest is too large for the VM to give up. The rest is smaller
- * than the object that did not fit into it.
+ * the buffer's sampling point once the event has been handled. Otherwise the rest of the buffer,
+ * which is smaller than the reported object, is filled with garbage. The next object that does not
+ * fit then gets a new buffer with a sampling point, or is allocated outside of the buffer as well
+ * if the rest is too large for the VM to give up.
  */
 static void close_gap(JNIEnv *env, struct place object)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps what CLASS_LOAD reports until the class is unloaded, so that it can be requested until
+ * Keeps what CLASS_LOAD reports until the class is unloaded, because an agent may request it until
  * then.
  */
 #include "jvmpi/classes.h"
@@ -24,15 +24,15 @@
 #include <string.h>
 
 struct class_entry {
-    JVMPI_Event event; /* of CLASS_LOAD, with memory of its own */
+    JVMPI_Event event; /* CLASS_LOAD; the entry owns its memory */
     jweak class;
     atomic_bool reported; /* it was sent to the agent */
     /*
-     * users that found it by id and have no reference to the class; protected by `classes`, as is
-     * `ended`
+     * users that found the entry by id and have no reference to the class; protected by `classes`,
+     * as is `ended`
      */
     int users;
-    bool ended; /* freed by its last user */
+    bool ended; /* the last user frees the entry */
 };
 
 static pthread_mutex_t classes = PTHREAD_MUTEX_INITIALIZER;
@@ -188,8 +188,8 @@ static struct class_entry *known_entry(jlong id)
 }
 
 /*
- * For callers without a reference to the class, which may be unloaded meanwhile. Release it with
- * leave_entry.
+ * Returns the entry of a class for callers without a reference to the class, which may be unloaded
+ * meanwhile. They release it with leave_entry.
  */
 static struct class_entry *use_entry(jlong id)
 {
@@ -260,7 +260,7 @@ static struct class_entry *class_entry(JNIEnv *env, jclass class)
     layer_lock(&classes);
     uint64_t *known = map_at(&by_id, (uintptr_t)id, (uintptr_t)entry, NULL);
     if (!known || *known != (uintptr_t)entry) {
-        free_entry(entry); /* another thread has added it meanwhile */
+        free_entry(entry); /* another thread has added an entry meanwhile */
         entry = known ? (struct class_entry *)(uintptr_t)*known : NULL;
     } else {
         entry->class = layer_weak(env, class);
@@ -379,8 +379,8 @@ jint layer_request_class_load(JNIEnv *env, jobjectID id)
         return JVMPI_FAIL;
     flight_requested((uintptr_t)entry, &entry->reported);
     /*
-     * When a class is found in a trace, its class object may not have been reported yet. NULL: it
-     * is being unloaded.
+     * When a class is found in a trace, its class object may not have been reported yet. There is
+     * no class object while the class is being unloaded.
      */
     jclass class = class_of_entry(env, entry);
     if (class) {
@@ -493,7 +493,7 @@ void classes_owed(JNIEnv *env)
 
 static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass class)
 {
-    vm_expect_references(env); /* as for allocations (objects.c) */
+    vm_expect_references(env); /* as in objects.c for allocations */
     if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_LOAD) &&
         class_may_be_reported(env))
         (void)layer_report_class(env, class);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MONITOR_CONTENDED_EXIT, which JVM TI does not have. A probe before each monitor exit checks
- * whether any thread contends for a monitor, and if so, whether it is this monitor and whether this
- * exit is the outermost one. The event is sent just before the monitor is released. A thread counts
- * from the end of its MONITOR_CONTENDED_ENTER to the beginning of its MONITOR_CONTENDED_ENTERED;
- * threads that the agent does not know, such as one whose end was reported, do not count.
+ * Sends MONITOR_CONTENDED_EXIT, for which JVM TI has no event. A probe before each monitor exit
+ * checks whether any thread contends for a monitor, and if so, whether it is this monitor and
+ * whether this exit is the outermost one. The event is sent just before the monitor is released. A
+ * thread contends from the end of its MONITOR_CONTENDED_ENTER to the beginning of its
+ * MONITOR_CONTENDED_ENTERED; threads that the agent does not know, such as one whose end was
+ * reported, are ignored.
  */
 #include "base/map.h"
 #include "jvmpi/ids.h"
@@ -102,7 +103,7 @@ PROBE_NATIVE(void, exiting)(JNIEnv *env, jclass class, jobject object, jint numb
         (*env)->DeleteLocalRef(env, declaring);
 }
 
-/* Waiting releases the monitor too, however often it was entered. */
+/* Reports the exit by Object.wait, which releases the monitor however often it was entered. */
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                             jlong timeout)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading, the interface, the switching of events, start and end. */
+/*
+ * Loads the agent, provides the interface, enables and disables events, and handles start and end.
+ */
 #include "base/macro.h"
 #include "jvmpi/boot_classes.h"
 #include "jvmpi/classes.h"
@@ -172,7 +174,7 @@ static jint follow_up(jint type)
     if (type == JVMPI_EVENT_OBJECT_ALLOC && layer_enable_allocations(event_enabled(type)))
         return JVMPI_NOT_AVAILABLE;
     if (frees != watching_frees)
-        /* stays on, because objects with existing ids may still end */
+        /* remains enabled, because objects with existing ids may still end */
         ret = frees ? vm_events_on(&free_events) : 0;
     watching_frees |= frees;
     if (!ret && gc && !watching_gc)
@@ -204,7 +206,7 @@ static bool are_on(const struct vm_callbacks *callbacks)
     return are;
 }
 
-/* Requires the switching lock. What was once on stays on: see layer_disable_event. */
+/* Requires the switching lock. What has been enabled once remains so: see layer_disable_event. */
 static jint switch_on(jint type)
 {
     const struct event_row *row = &events[type];
@@ -245,8 +247,8 @@ jint layer_disable_event(jint type, void *arg)
         return JVMPI_NOT_AVAILABLE;
     pthread_mutex_lock(&switching);
     /*
-     * JVM TI goes on sending, but the events are dropped. Switching it off would wait for running
-     * callbacks, possibly the caller's own.
+     * JVM TI continues to send the events, and the layer drops them. Disabling them would wait for
+     * running callbacks, possibly the caller's own.
      */
     atomic_fetch_and(&layer.enabled, ~(UINT64_C(1) << type));
     if (type == JVMPI_EVENT_OBJECT_ALLOC)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Heap dumps (specification, section 4.2). Numbers are big-endian; ids and pointers have the
+ * Makes heap dumps (specification, section 4.2). Numbers are big-endian; ids and pointers have the
  * machine's byte order. Levels 1 and 2 are made in one walk of all reachable objects. When an
  * object is first visited its record is written with zero values. Each reference and each primitive
  * value that the VM reports is then stored in its place.
@@ -28,9 +28,9 @@
 enum {
     POINTER = sizeof(void *),
     /*
-     * The number of tries. A try fails when the program has made objects of a class that was linked
-     * after the classes were read. From the second try on, a thread that has linked a class waits
-     * for the dump, so that then only objects of known classes are made.
+     * The number of attempts. An attempt fails if the program has created objects of a class that
+     * was linked after the classes were read. From the second attempt on, a thread that has linked
+     * a class waits for the dump, so that only objects of known classes are created.
      */
     RETRIES = 50
 };
@@ -185,8 +185,8 @@ static void put_zeros(struct buf *b, size_t n)
 }
 
 /*
- * True for classes that the agent knows as such. Other class objects are recorded like any object,
- * with zeros.
+ * Returns whether the agent knows a class as such. Other class objects are recorded like any
+ * object, with zeros.
  */
 static bool is_class_record(const struct walk *w, jlong id)
 {
@@ -618,7 +618,7 @@ jint layer_request_heap_dump(JNIEnv *env, jint level)
     bool ok = take_dump(env, level, &traces, &out, keep ? &dumped.objects : NULL);
     if (ok)
         layer_report_unreported(env); /* ids that answers to other threads have assigned since */
-    layer_reports_settle();           /* other threads may just be reporting what the dump names */
+    layer_reports_settle();           /* other threads may still be reporting what the dump names */
     /* While the dump is handled the VM unloads no class, because the agent requests many then. */
     ok = ok && loaded_classes(vm.ti, env, &living) == 0;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,

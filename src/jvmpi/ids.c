@@ -69,8 +69,8 @@ static bool take_unreported(jlong id, struct flight *f)
 }
 
 /*
- * Requires the lock. Returns the object's id, which is given now if it has none, or 0 when the VM
- * refuses. An id to be reported is entered in f, or added to the unreported ids when f is NULL.
+ * Requires the lock. Returns the object's id, assigning one if it has none, or 0 if the VM refuses.
+ * An id that has to be reported is entered in f, or added to the unreported ids if f is NULL.
  */
 static jlong give(jobject object, bool may_have_weak_id, bool unshared, struct flight *f,
                   bool *ret_unreported)

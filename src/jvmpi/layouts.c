@@ -111,13 +111,13 @@ static void row_release(struct layout *row)
     free(row->fields);
 }
 
-/* True when everything of the class is linked, so that its row can no longer change. */
+/* Returns whether everything of the class is linked, so that its row can no longer change. */
 static bool is_complete(const struct layout *row)
 {
     return row->defined && (row->kind != JVMPI_CLASS || row->element);
 }
 
-/* Adds a row or replaces the one of the same class. Takes over the row's memory. */
+/* Adds a row, or replaces the one of the same class. Takes ownership of the row's memory. */
 static bool put_row(struct layouts *l, struct layout row)
 {
     struct layout *known = layout_of(l, row.id);
@@ -208,7 +208,9 @@ static bool add_up(struct layouts *l)
     return ok;
 }
 
-/* int.class and its like are not among the loaded classes. */
+/*
+ * Adds the classes of primitive types, such as int.class, which are not among the loaded classes.
+ */
 static bool read_primitives(JNIEnv *env, struct layouts *l)
 {
     static const char *const holders[] = {"Boolean", "Byte",  "Character", "Short", "Integer",
@@ -341,8 +343,8 @@ static jlong own_end(JNIEnv *env, const struct unsafe *u, jclass class)
 }
 
 /*
- * HotSpot rounds the end of the last field up to 8 bytes. A superclass's field may be after those
- * of the class.
+ * Computes the size of an instance from its fields. HotSpot rounds the end of the last field up to
+ * 8 bytes. A superclass's field may be after those of the class.
  */
 static jlong size_by_fields(JNIEnv *env, const struct unsafe *u, jclass class)
 {

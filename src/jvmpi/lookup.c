@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds objects by id. JVM TI finds the object of a tag by examining all tags, so n lookups take
- * time n * n. After some lookups a table of all reachable objects is built, to which each new tag
- * is then added. It consists of weak references, about 50 bytes per object, up to 4 million of
- * them.
+ * Finds objects by id. JVM TI finds the object of a tag by examining all tags, so the time of n
+ * lookups grows with n * n. After some lookups a table of all reachable objects is built, to which
+ * each new tag is then added. It consists of weak references, about 50 bytes per object, up to 4
+ * million of them.
  */
 #include "jvmpi/lookup.h"
 #include "base/map.h"
@@ -132,7 +132,10 @@ static bool put_portion(JNIEnv *env, jvmtiEnv *ti, jlong number)
     return ok;
 }
 
-/* Objects in weak_ids.c have references of their own. They are added when they get tags. */
+/*
+ * Makes the table. It lacks the objects in weak_ids.c, which has references to them; they are added
+ * when they get tags.
+ */
 static void make_table(JNIEnv *env)
 {
     jvmtiEnv *ti = NULL;
@@ -167,7 +170,7 @@ static void make_table(JNIEnv *env)
 
 /* ---- questions ---- */
 
-/* *ret_known is set if the tables contain all that is known of objects with tags. */
+/* Sets *ret_known if the tables contain all that is known of objects with tags. */
 static jobject find_in_tables(JNIEnv *env, jlong id, bool *ret_known)
 {
     layer_lock(&mutex);
@@ -180,7 +183,7 @@ static jobject find_in_tables(JNIEnv *env, jlong id, bool *ret_known)
     return found;
 }
 
-/* *ret_known is set if nothing else needs to be searched. */
+/* Sets *ret_known if nothing else needs to be searched. */
 static jobject search_heap(JNIEnv *env, jlong id, bool *ret_known)
 {
     jobject found = find_in_tables(env, id, ret_known);
@@ -194,8 +197,8 @@ static jobject search_heap(JNIEnv *env, jlong id, bool *ret_known)
 }
 
 /*
- * An object that is missing from the table has ended, or JVM TI's walk did not reach it when the
- * table was made, which is rare.
+ * Returns whether the heap may be searched for an object that the table lacks. It has ended, or,
+ * which is rare, JVM TI's walk did not reach it when the table was made.
  */
 static bool may_scan(void)
 {

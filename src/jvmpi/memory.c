@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of objects, and collections. HotSpot reports freed tags during or after a collection, on
- * its own threads, which must not call anything. They are queued, and one thread of the layer sends
- * GC_START, OBJECT_FREE and CLASS_UNLOAD, GC_FINISH, so that an agent can hold a lock in between.
+ * Reports the ends of objects and collections. HotSpot reports freed tags during or after a
+ * collection, on its own threads, whose callbacks must not call the VM. They are queued, and one
+ * thread of the layer sends GC_START, OBJECT_FREE and CLASS_UNLOAD, and GC_FINISH, so that an agent
+ * can hold a lock in between.
  */
 #include "jvmpi/memory.h"
 #include "base/clock.h"
@@ -25,7 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Held during no call of the VM: a suspended thread, which stops in such a call, never holds it. */
+/*
+ * Not held during calls of the VM, so a suspended thread, which stops in such a call, never holds
+ * it.
+ */
 static pthread_mutex_t queue_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_changed = PTHREAD_COND_INITIALIZER;
 
@@ -54,20 +58,21 @@ static atomic_int forced; /* unfinished collections started by layer_run_gc */
  * Nearly always that is its own mark, immediately. A collection between the two environments can
  * bring the mark too early; then an object that nobody holds supplies another mark.
  *
- * SetEventNotificationMode would make HotSpot report at once what has ended, but since JDK 16 the
+ * * SetEventNotificationMode would make HotSpot report at once what has ended, but since JDK 16 the
  * VM can hang in it: the caller reports and stops for a collection, while the service thread waits
  * for it and cannot stop.
  *
- * A walk of the heap reports what it finds dead on the walking thread (memory_walk_begin), and does
- * so for all environments to the one that walks. A mark that comes there says nothing about the
- * service thread, so another one is requested.
+ * * A walk of the heap reports what it finds dead on the walking thread (memory_walk_begin), and
+ * does so for all environments to the one that walks. A mark that is reported in that way says
+ * nothing about the service thread, so another one is requested.
  */
 static jvmtiEnv *marks;
 
 static _Atomic uint64_t n_sent; /* ends of objects, in brackets */
 
 /*
- * How far the delivering thread was when a thread began to wait for it. All zero: the wait begins.
+ * How far the delivering thread was when another thread began to wait for it. Before the wait all
+ * members are zero.
  */
 struct progress {
     uint64_t n_sent;
@@ -304,8 +309,8 @@ static void ask_for_mark(JNIEnv *env)
 }
 
 /*
- * Takes one step, releasing the mutex meanwhile. Returns false when only delivering or waiting
- * remains. Requires the mutex.
+ * Takes the next step of preparing the bracket, and releases the mutex meanwhile. Returns false if
+ * only delivering or waiting remains. Requires the mutex.
  */
 static bool prepare(JNIEnv *env, struct taken *t)
 {
@@ -545,8 +550,9 @@ void memory_walk_end(void)
 }
 
 /*
- * Where a count keeps classes alive, the brackets are held back until the collection has ended, so
- * that no count comes in the middle of it, and its GC_FINISH has the count at its end.
+ * Runs a collection. If a count keeps classes alive, the brackets are held back until the
+ * collection has ended, so that no count is made in the middle of it, and its GC_FINISH has the
+ * count at its end.
  */
 static void collect(void)
 {

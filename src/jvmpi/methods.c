@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of methods and instructions, from inserted probes (probes.c) or bound native methods
- * (natives.h), and of compiled methods.
+ * Sends the events of methods and instructions, from inserted probes (probes.c) or bound native
+ * methods (natives.h), and those of compiled methods.
  */
 #include "base/map.h"
 #include "jvmpi/classes.h"
@@ -79,14 +79,14 @@ PROBE_NATIVE(void, exited)(JNIEnv *env, jclass class, jint number)
 /* ---- native methods ---- */
 
 /*
- * What is known of a call at the entry of a native method: nothing, because no event was enabled;
- * that it is not reported; that it is reported.
+ * What is known about a call at the entry of a native method: nothing, because no event was
+ * enabled; that it is not reported; or that it is reported.
  */
 enum { NATIVE_UNASKED, NATIVE_SILENT, NATIVE_REPORTED };
 
 static jobject(JNICALL *current_thread)(JNIEnv *, jclass);
 
-/* Virtual threads send no method events. */
+/* Returns whether this is a platform thread. Virtual threads send no method events. */
 static bool on_platform_thread(JNIEnv *env)
 {
     jobject thread = vm.version >= 21 && current_thread ? current_thread(env, NULL) : NULL;
@@ -129,7 +129,7 @@ static void exit_native(JNIEnv *env, jmethodID method, int entered)
         (*env)->Throw(env, thrown);
 }
 
-/* As for instrumented methods, see probe_method. */
+/* Reports the class of a bound native method, as probe_method does for instrumented methods. */
 static void bound_native(JNIEnv *env, jclass class)
 {
     my.probe_inside++;
@@ -213,7 +213,9 @@ static bool is_compiled(jmethodID method)
            !event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD);
 }
 
-/* Not an object's id: since JDK 26 ids of methods are small numbers too. */
+/*
+ * Returns a key that is not the id of an object; since JDK 26 ids of methods are small numbers too.
+ */
 static uintptr_t flight_key(jmethodID method)
 {
     return ~(uintptr_t)method;
@@ -242,7 +244,7 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
         !thread_ready(my_own(), env))
         return;
     jmethodID reported_method = layer_current_method(method);
-    jclass class = NULL; /* it lives while the handler runs */
+    jclass class = NULL; /* keeps the class alive while the handler runs */
     if (!(*ti)->GetMethodDeclaringClass(ti, method, &class))
         (void)layer_report_class(env, class);
     pthread_mutex_lock(&compiled_mutex);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monitor dump (specification, section 4.4): all threads with their traces and status, and all
- * monitors in use.
+ * Makes the monitor dump (specification, section 4.4), which has all threads with their traces and
+ * status, and all monitors in use.
  */
 #include "agent/vm/monitor_usage.h"
 #include "base/buf.h"
@@ -28,7 +28,7 @@ enum { TRACE_DEPTH = 256 };
 struct party {
     JNIEnv *env;
     size_t monitor; /* index in the list */
-    bool notify;    /* in Object.wait; otherwise it waits to enter */
+    bool notify;    /* the thread is in Object.wait; otherwise it waits to enter */
 };
 
 struct monitor {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Raw monitors, with events when they are contended, and the events of Java monitors. */
+/*
+ * Implements raw monitors, with events when they are contended, and sends the events of Java
+ * monitors.
+ */
 #include "jvmpi/monitors.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -16,8 +19,8 @@
 /* ---- raw monitors: our own, so that they work in every phase, thread and callback ---- */
 
 /*
- * A thread that wants to enter, or waits. It is on that thread's stack and is linked under the
- * monitor's mutex.
+ * A thread that wants to enter a raw monitor, or waits. The structure is on that thread's stack and
+ * is linked under the monitor's mutex.
  */
 struct party {
     JNIEnv *env;
@@ -317,7 +320,8 @@ static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread
     bool may = may_report(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, thread);
     if (may)
         report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, object);
-    entering_reported = may; /* only now, because its handler may enter monitors as well */
+    /* set only now, because the event's handler may enter monitors as well */
+    entering_reported = may;
     if (atomic_load(&layer.live) && thread_ready(my_own(), env))
         layer_contention_began(object);
 }
@@ -349,7 +353,7 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject o
 }
 
 /*
- * Is called before every wait, even if only MONITOR_WAITED is enabled, because that event has the
+ * Called before every wait, even if only MONITOR_WAITED is enabled, because that event has the
  * duration of the wait.
  */
 static void JNICALL on_wait_began(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
@@ -359,8 +363,8 @@ static void JNICALL on_wait_began(jvmtiEnv *ti, JNIEnv *env, jthread thread, job
 }
 
 /*
- * A thread that waits for another one to initialize a class ends a wait whose beginning JVM TI does
- * not report.
+ * Called at the end of every wait. JVM TI does not report the beginning of a wait for another
+ * thread that initializes a class, but it does report its end.
  */
 static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                               jboolean timed_out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dump of one object (specification, section 4.3), read through JNI. The record is the same as
- * in heap dumps of level 2.
+ * Dumps one object (specification, section 4.3), which is read through JNI. The record is the same
+ * as in heap dumps of level 2.
  */
 #include "base/buf.h"
 #include "jvmpi/boot_classes.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OBJECT_ALLOC. Since JDK 11 allocations are seen by SampledObjectAlloc with an interval of 0,
- * before that by probes (allocations.c). What they miss (objects that existed at the start, and
- * allocations of the JIT or the VM) is reported when an event is about to name it, so that an agent
- * with OBJECT_ALLOC enabled knows every object that is reported to it.
+ * Sends OBJECT_ALLOC. Since JDK 11 allocations are reported by SampledObjectAlloc with an interval
+ * of 0, before that by probes (allocations.c). The objects that these miss (those that existed at
+ * the start, and allocations of the JIT or the VM) are reported when an event is about to name
+ * them, so that an agent with OBJECT_ALLOC enabled knows every object that is reported to it.
  */
 #include "jvmpi/objects.h"
 #include "agent/vm/loaded_classes.h"
@@ -139,9 +139,7 @@ static struct kind kind_of(struct my *own, JNIEnv *env, jclass class)
     if (known->is_array == JVMPI_NORMAL_OBJECT && !atomic_load(&known->reported)) {
         (void)layer_report_class(
             env,
-            /*
-             * now that its kind is known, because java.lang.Class is its own class
-             */
+            /* reported only when its kind is known, because java.lang.Class is its own class */
             class);
         if (flight_may_wait() && atomic_load(&layer.stage) == STAGE_OPEN)
             /*
@@ -233,7 +231,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobje
 
 enum { NO_GAPS_SINCE = 17 };
 
-/* If both are sent, this comes before VMObjectAlloc. */
+/* If both are sent, this event precedes VMObjectAlloc. */
 static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                                jclass class, jlong size)
 {
@@ -284,7 +282,7 @@ jobjectID layer_report_new_object(JNIEnv *env, jobject object)
     return report_as(env, object, true);
 }
 
-/* Before JDK 11. */
+/* These events are used before JDK 11. */
 static const struct vm_callbacks vm_alloc_events = {.ti = {.VMObjectAlloc = on_vm_alloc}};
 static const struct vm_callbacks alloc_events = {
     .ti = {.SampledObjectAlloc = on_sampled, .VMObjectAlloc = on_vm_alloc}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instrumentation. In a constructor the entry is reported after this() or super(), because
- * before that `this` is not initialized and the verifier allows no handler around it. Native
+ * Instruments classes. In a constructor the entry is reported after this() or super(), because
+ * before that `this` is not initialized and the verifier permits no handler around it. Native
  * methods have no code to instrument; see methods.c.
  */
 #include "jvmpi/probes.h"
@@ -99,8 +99,8 @@ static _Atomic(jmethodID) *place_of(uint32_t number)
 }
 
 /*
- * Finds the method that has called the probe. A separate function, because most calls need no
- * frame.
+ * Finds the method that has called the probe. This is a separate function, because most calls need
+ * no frame.
  */
 static __attribute__((noinline)) jmethodID find_method(uint32_t number)
 {
@@ -346,7 +346,10 @@ static int put_monitor_exit(struct insertion_site *at, int receiver)
     return r ? r : put_call(at, "exitMonitor", "(Ljava/lang/Object;I)V");
 }
 
-/* For a synchronized method the exit of its monitor follows the method's end. */
+/*
+ * Inserts the probes at the ends of a method. In a synchronized method the exit of its monitor
+ * follows the method's end.
+ */
 static int add_ends(struct insertion_site *at, bool exits, int local, bool monitor)
 {
     struct edit *e = at->e;
@@ -562,7 +565,8 @@ jint probes_enable(JNIEnv *env, unsigned features)
         while (r == 0 && atomic_load(&applied) != atomic_load(&wanted))
             r = apply(env);
         pthread_mutex_unlock(&once);
-        features = atomic_load(&wanted); /* what was left to this thread just before the unlock */
+        /* features that were left to this thread just before the unlock */
+        features = atomic_load(&wanted);
     }
     probes_flags();
     return r < 0 ? JVMPI_FAIL : JVMPI_SUCCESS;

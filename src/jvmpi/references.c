@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of JNI global references, from the VM's table of JNI functions. The layer's own references
- * bypass it.
+ * Sends the events of JNI global references, by replacing functions in the VM's table of JNI
+ * functions. The layer's own references bypass it.
  */
 #include "jvmpi/references.h"
 #include "base/map.h"

@@ -40,8 +40,9 @@ static bool must_go_on(void)
 }
 
 /*
- * A dump waits for reports in progress, so the threads that make them must not wait for the dump.
- * Nor must those for which a VM that ends waits (layer_vm_ends).
+ * Returns whether a change must not wait for a dump. A dump waits for reports in progress, so the
+ * threads that make them must not wait for it, and neither must those for which a VM that ends
+ * waits (layer_vm_ends).
  */
 static bool must_change(void)
 {
@@ -122,7 +123,7 @@ void layer_classes_thaw(void)
 /* requests in progress: those that began before layer_requests_close, and the others */
 static int requests[2];
 static bool closing, held_back;
-static __thread int own_period; /* in which the calling thread's request is counted */
+static __thread int own_period; /* the period in which the calling thread's request is counted */
 
 void layer_request_begin(void)
 {
@@ -179,14 +180,14 @@ enum {
     SLEEP_MS = 200,
     SLEEP_AT_END_MS = 1000, /* at the end of the VM, where events would otherwise be left out */
     LIMIT_MS = 10000,
-    CHAIN = 8 /* the longest chain of threads that wait for each other */
+    CHAIN = 8 /* the length of the longest chain of threads that wait for each other */
 };
 
 struct report {
     struct thread_entry *of;
     unsigned number;
     uint64_t slept;    /* for kernel_thread_slept */
-    uint64_t since_ns; /* when it was last not known to be asleep */
+    uint64_t since_ns; /* when it was last seen awake */
 };
 
 typedef VEC(struct report) report_vec;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sizes of objects. For an object of java.lang.Class, GetObjectSize of JDK 8 returns the size of
- * the VM's description of the class, not the size of the object, which VMObjectAlloc and heap walks
- * report. The object holds the class's static variables after the fields that all objects of
- * java.lang.Class have, so its size can be computed from these. This is checked once with the
- * loaded classes. Where it does not hold, and for classes that are not linked, a walk over the
- * objects of java.lang.Class reads the size. GetObjectSize is right where there is no description:
- * for primitive types, and for the second object that a redefinition creates, which belongs to no
- * class afterwards and looks like that of void.
+ * Determines the sizes of objects. For an object of java.lang.Class, GetObjectSize of JDK 8 returns
+ * the size of the VM's description of the class instead of the size of the object, which
+ * VMObjectAlloc and heap walks report. The object holds the class's static variables after the
+ * fields that all objects of java.lang.Class have, so its size can be computed from these. This is
+ * checked once with the loaded classes. Where it does not hold, and for classes that are not
+ * linked, a walk over the objects of java.lang.Class reads the size. GetObjectSize is right where
+ * there is no description: for primitive types, and for the second object that a redefinition
+ * creates, which belongs to no class afterwards and looks like that of void.
  */
 #include "jvmpi/sizes.h"
 #include "agent/vm/loaded_classes.h"
@@ -124,7 +124,10 @@ static jlong align_8(jlong n)
     return (n + 7) & ~(jlong)7;
 }
 
-/* References come first, then the others by their sizes, the largest first. */
+/*
+ * Computes a size by the rule that references come first, then the others by their sizes, the
+ * largest first.
+ */
 static jlong size_by_rule(const struct statics *s, jlong base, jlong reference)
 {
     jlong at = s->references * reference;
@@ -186,7 +189,7 @@ static void try_rule(JNIEnv *env, jclass of_classes)
     free(found);
 }
 
-/* Returns 0 when the rule does not give it. */
+/* Returns the size of a class object by the rule, or 0 if the rule does not apply. */
 static jlong size_from_statics(JNIEnv *env, jclass class, jclass of_classes)
 {
     struct statics s;

@@ -116,7 +116,9 @@ static jint suspend(JNIEnv *env)
     atomic_store(&t->suspender, my_entry);
     jvmtiError error = suspend_clean(t, thread);
     if (!error && (atomic_load(&t->env) != env || t->id != id)) {
-        /* The thread ended while this waited for it. Nobody would find it to resume it. */
+        /*
+         * The thread ended while this function waited for it, so nobody would find it to resume it.
+         */
         (void)(*vm.ti)->ResumeThread(vm.ti, thread);
         error = JVMTI_ERROR_THREAD_NOT_ALIVE;
     }
@@ -260,7 +262,7 @@ jint layer_create_system_thread(char *name, jint priority, void (*f)(void *))
     return error ? JNI_ERR : JNI_OK;
 }
 
-/* Runs the program's shutdown hooks as System.exit does, which would then end the VM. */
+/* Runs the program's shutdown hooks as System.exit does, which itself would then end the VM. */
 static void run_shutdown_hooks(JNIEnv *env)
 {
     jclass class = boot_class(env, "java/lang/Shutdown");

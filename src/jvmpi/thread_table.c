@@ -49,9 +49,9 @@ static pthread_mutex_t resumption = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t resumed = PTHREAD_COND_INITIALIZER;
 
 /*
- * A suspended thread still runs in native code. It sleeps here until it is resumed, without waking
- * up in between: it must use no CPU time, and other threads must see that it does not continue
- * (settle.c).
+ * Blocks a suspended thread, which still runs in native code, until it is resumed. It does not wake
+ * up in between, because it must use no CPU time, and other threads must see that it does not
+ * continue (settle.c).
  */
 static void wait_while_suspended(const struct thread_entry *t)
 {
@@ -112,7 +112,7 @@ bool thread_known(JNIEnv *env)
     return known;
 }
 
-/* The thread is not known yet, so the VM is not called under the lock. */
+/* Calls the VM without the lock, because the thread is not known yet. */
 struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, bool *ret_new)
 {
     jweak weak = layer_weak(self, object);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The start and the end of threads, and which of them the agent knows. */
+/* Reports the start and the end of threads, and keeps track of which threads the agent knows. */
 #include "jvmpi/threads.h"
 #include "base/map.h"
 #include "jvmpi/boot_classes.h"
@@ -176,7 +176,10 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     classes_owed(env);
 }
 
-/* JVM TI must not be called: the VM may not have begun to make the object. */
+/*
+ * Returns whether a Thread object has no name. JVM TI must not be called, because the VM may not
+ * have initialized the object yet.
+ */
 static bool is_without_name(JNIEnv *env, jthread thread)
 {
     jclass class = boot_class(env, "java/lang/Thread");
@@ -259,9 +262,9 @@ static bool has_shut_down(JNIEnv *env)
 }
 
 /*
- * Returns true for the thread that ends the VM, whose end the VM reports before its own. It is the
- * thread of the program that called System.exit and therefore has frames, or the thread that main
- * became in order to wait for all others.
+ * Returns whether a thread ends the VM; the VM reports the end of this thread before its own. It is
+ * the thread of the program that called System.exit, which therefore has frames, or the main thread
+ * after main has returned, when it waits for all others.
  */
 static bool ends_vm(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
@@ -282,7 +285,7 @@ static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     if (atomic_load(&layer.live) && ends_vm(ti, env, thread)) {
         layer_vm_ends(env);
         heap_walks_hold();
-        return; /* JVM_SHUT_DOWN comes from it */
+        return; /* this thread sends JVM_SHUT_DOWN */
     }
     end(env, env, thread);
     gone = id_of(thread);

@@ -46,8 +46,8 @@ struct chunk {
     struct chunk *_Atomic next;
     jlong first; /* the id of refs[0] */
     _Atomic uint32_t n;
-    uint32_t settled; /* number settled, of n */
-    uint64_t born;    /* number of settlings before */
+    uint32_t settled; /* number of the n references that are settled */
+    uint64_t born;    /* how often chunks had been settled when it was created */
     jweak refs[CHUNK];
 };
 
@@ -323,7 +323,8 @@ void weak_ids_settle(JNIEnv *env, jlong up_to, bool may_tag)
 static uint64_t compared; /* comparisons since all chunks were last settled */
 
 /*
- * Compares with up to `most` objects of a chunk, the newest first. Returns 0 when it is not there.
+ * Compares an object with up to `most` objects of a chunk, the newest first. Returns its id, or 0
+ * if it is not among them.
  */
 static jlong find_in(JNIEnv *env, struct chunk *c, jobject object, uint32_t most, bool tag)
 {
@@ -353,8 +354,8 @@ jlong weak_ids_find(jobject object)
         return (*vm.ti)->GetTag(vm.ti, object, &id) ? 0 : id;
     }
     /*
-     * First compare with what each thread allocated last, because new threads, for example, are
-     * requested.
+     * First compare with what each thread allocated last, because agents request new objects, such
+     * as new threads.
      */
     for (struct weak_buffer *n = atomic_load(&buffers); n && !id; n = n->next)
         id = find_in(env, atomic_load(&n->tail), object, CHUNK, true);

@@ -60,7 +60,10 @@ static const char *const waits[] = {
     "sun.misc.Unsafe.",
 };
 
-/* The JDK, and the queues that pools of threads use between their own code and the JDK's. */
+/*
+ * Classes of the JDK, and of the queues that pools of threads use between their own code and the
+ * JDK's.
+ */
 static const char *const jdk[] = {"java.",
                                   "javax.",
                                   "jdk.",
@@ -75,8 +78,9 @@ static bool begins(const char *text, const char *with)
 }
 
 /*
- * Matches the whole name, or its beginning where the pattern ends within it. A longer method name
- * ("0" or "Nanos" appended) is a different method.
+ * Returns whether a method is in a list. A pattern matches the whole name, or, if it ends in a dot
+ * or dollar sign, the beginning of the name. A longer method name ("0" or "Nanos" appended) is a
+ * different method.
  */
 static bool is_one_of(const char *method, const char *const *list, size_t n, bool open)
 {

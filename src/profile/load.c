@@ -43,7 +43,7 @@ static bool is_wire(const struct load *l)
             l->data[4] == 0x10);
 }
 
-/* The first line must end in a blank and a number. */
+/* Recognizes collapsed stacks by the first line, which must end in a blank and a number. */
 static bool is_collapsed(const struct load *l)
 {
     const uint8_t *end = memchr(l->data, '\n', l->len);
@@ -106,8 +106,8 @@ int load_unlisted(struct profile *p, enum profile_metric metric, uint64_t weight
 }
 
 /*
- * Counted calls make a profile even if none of them has a time. A sample without weight
- * distinguishes such a profile from one that was not recorded.
+ * Adds a sample without weight if calls were counted but none of them has a time. It distinguishes
+ * such a profile from one that was not recorded.
  */
 static int show_calls(struct profile *p)
 {

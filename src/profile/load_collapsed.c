@@ -52,8 +52,8 @@ static bool read_metric(struct profile *p, const char *line, size_t len, enum pr
 }
 
 /*
- * The same for the lines that state what is known of the numbers. Returns 1, 0 when it is not such
- * a line, or -ENOMEM.
+ * Reads a line that describes the accuracy of the numbers. Returns 1, or 0 if it is not such a
+ * line, or -ENOMEM.
  */
 static int read_note(struct profile *p, enum profile_metric metric, const char *line, size_t len)
 {

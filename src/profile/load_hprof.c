@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HPROF's binary format: CPU SAMPLES and ALLOC SITES with the traces, frames, classes and threads
- * that they refer to.
+ * Reads HPROF's binary format: CPU SAMPLES and ALLOC SITES with the traces, frames, classes and
+ * threads that they refer to.
  */
 #include "profile/load.h"
 
@@ -72,7 +72,7 @@ static int64_t add_frame(struct reading *r, uint64_t id)
     int64_t method =
         profile_method(p, class_name ? (uint32_t)*class_name : 0, string_of(r, f->name),
                        string_of(r, f->signature), string_of(r, f->source));
-    /* A mark in place of a frame, as convert writes it. */
+    /* Instead of a frame there may be a mark, as convert writes it. */
     bool mark = (!class_name || !profile_text(p, (uint32_t)*class_name).len) &&
                 profile_text(p, string_of(r, f->name)).data[0] == '[';
     enum frame_kind kind = f->line == HPROF_LINE_NATIVE ? FRAME_NATIVE
@@ -134,9 +134,10 @@ static int read_samples(struct reading *r, struct cursor *c)
 }
 
 /*
- * Returns how many of all allocated bytes, of which the table's head has the number, are missing
- * from its sites: those of sites below the cutoff, which usually have no live objects, and those
- * that exceed a site's 32 bits. Estimates are rounded site by site.
+ * Returns how many of all allocated bytes, which the table's head gives, are missing from its
+ * sites: those of sites below the cutoff, which usually have no live objects, and those that exceed
+ * a site's 32 bits. A difference of one byte per site is ignored, because estimates are rounded
+ * site by site.
  */
 static uint64_t unlisted_sites(uint64_t all, uint64_t listed, uint32_t sites)
 {

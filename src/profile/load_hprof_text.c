@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HPROF's text output. Samples and times start from zero at each dump, so dumps are added up. Sites
- * are cumulative, so the last table counts.
+ * Reads HPROF's text output. Samples and times start from zero at each dump, so dumps are added up.
+ * Sites are cumulative, so only the last table is used.
  */
 #include "profile/load.h"
 
@@ -18,7 +18,7 @@ struct reading {
     double accumulated; /* the accumulated percentage in its last row */
 };
 
-/* The method of a frame is "pkg.Class.name". */
+/* Adds a frame, whose method is "pkg.Class.name". */
 static int64_t add_frame(struct profile *p, const struct hprof_item_frame *f)
 {
     /* "[truncated]" and the like are marks in place of a frame, as convert writes them. */
@@ -67,7 +67,9 @@ static int add_calls(struct reading *r, uint32_t thread, uint32_t node, uint64_t
     return e < 0 || !self_ns ? e : profile_sample(p, PROFILE_EXACT, s);
 }
 
-/* The tables of times give percentages of a total in milliseconds. */
+/*
+ * Returns the time of a row in ns. The tables of times give percentages of a total in milliseconds.
+ */
 static uint64_t share_ns(const struct reading *r, double percent)
 {
     return percent > 0 ? (uint64_t)(percent / 100 * (double)r->total * 1e6 + 0.5) : 0;

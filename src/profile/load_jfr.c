@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flight recordings of any JDK or of jvmscope: execution, wall-clock and allocation samples, and
- * contended monitors.
+ * Reads flight recordings of any JDK or of jvmscope: execution, wall-clock and allocation samples,
+ * and contended monitors.
  */
 #include "profile/load_jfr.h"
 
@@ -106,7 +106,7 @@ int64_t load_thread_of_row(struct reading *r, const struct rec_row *row)
 {
     const struct rec_plan *p = row->plan;
     enum column column = p->slot[SAMPLED_THREAD] == REC_ABSENT ? EVENT_THREAD : SAMPLED_THREAD;
-    /* Where an event has both fields, the second one is used when the first is null. */
+    /* If an event has both fields, the second one is used when the first is null. */
     bool sole = column == EVENT_THREAD || p->slot[EVENT_THREAD] == REC_ABSENT;
     uint64_t id;
     struct rec_event e;
@@ -162,8 +162,8 @@ static enum kind kind_of(enum tag tag)
 }
 
 /*
- * Returns whether a sample is only a weight to be added to its stack: it is in no sum of squares,
- * and its time does not matter.
+ * Returns whether of a sample only the weight matters: neither sums of squares nor its time are
+ * needed.
  */
 static bool is_tallied(const struct reading *r, enum kind kind)
 {
@@ -236,9 +236,10 @@ static int64_t unattributed_node(struct reading *r, const struct rec_row *row)
 }
 
 /*
- * Before JDK 25, when the VM decides what to sample for us, it counts as allocated what is left of
- * a thread's allocation buffer at a collection. Recordings with jvmscope.AllocatedBytes have
- * weights that allow for that. JDK 8, whose HotSpot has version 25, has no such events.
+ * Reads the VM's version. Before JDK 25, if the VM decides what to sample, it counts the unused
+ * rest of a thread's allocation buffer at a collection as allocated. Recordings with
+ * jvmscope.AllocatedBytes have weights that allow for that. JDK 8, whose HotSpot has version 25,
+ * has no such events.
  */
 static void read_vm(struct reading *r, const struct rec_event *e)
 {
@@ -247,8 +248,8 @@ static void read_vm(struct reading *r, const struct rec_event *e)
 }
 
 /*
- * Each event has the sum since its recording began, and the first one has 0. A part of a ring lacks
- * that first event, so its sums say nothing about the part.
+ * Reads the bytes that the VM counted. Each event has the sum since its recording began, and the
+ * first one has 0. A part of a ring lacks that first event, so its sums cannot be used.
  */
 static void read_allocated(struct allocated *a, const struct rec_event *e)
 {
@@ -268,7 +269,10 @@ static void read_allocated(struct allocated *a, const struct rec_event *e)
     a->last_ns = a->events++ ? MAX(a->last_ns, e->start_ns) : e->start_ns;
 }
 
-/* "10 ms" in the period of jdk.ExecutionSample, "10" in our own interval. */
+/*
+ * Reads the sampling interval: "10 ms" in the period of jdk.ExecutionSample, "10" in our own
+ * setting.
+ */
 static void read_setting(struct reading *r, const struct rec_event *e)
 {
     const char *name = rec_string(&e->object, "name", "");
@@ -287,7 +291,10 @@ static void read_setting(struct reading *r, const struct rec_event *e)
         r->p->series[PROFILE_WALL].interval_ns = ns;
 }
 
-/* Each event has the sums since the recording's start, so the latest one counts. */
+/*
+ * Reads the sampler's counters. Each event has the sums since the recording's start, so the latest
+ * one is used.
+ */
 static void read_sampler(struct reading *r, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;

@@ -4,9 +4,9 @@
 #include <errno.h>
 
 /*
- * Adds a change of a site's bytes, which events report as differences. A view has no negative
- * weights. If a sum decreases because a better figure became known, the difference is subtracted
- * from later changes, and the remainder from earlier ones (load_pay_owed).
+ * Adds a change of a site's bytes, which events report as differences. If a sum decreases because a
+ * better figure became known, the difference is subtracted from later changes, and the remainder
+ * from earlier ones (load_pay_owed), because a view has no negative weights.
  */
 static int add_change(struct reading *r, const struct rec_row *row, int64_t node, int64_t change)
 {

@@ -50,7 +50,7 @@ static int answers_put(struct answers *all, uint64_t id, uint32_t number)
 
 /* ---- methods and frames ---- */
 
-/* A text in brackets in place of a method is a mark, as in the other formats. */
+/* Returns whether a method is a mark: a text in brackets, as in the other formats. */
 static bool is_mark(const struct rec_method *m)
 {
     size_t len = strlen(m->name);
@@ -94,7 +94,10 @@ static enum frame_kind kind_named(const char *type)
     return FRAME_JAVA;
 }
 
-/* Each text is compared once, unless the recording has more texts than the table has places. */
+/*
+ * Returns the kind of a frame type. Each text is compared only once, unless the recording has more
+ * texts than the table has entries.
+ */
 static enum frame_kind kind_of_type(struct names *n, const char *type)
 {
     if (!type)
@@ -202,7 +205,10 @@ static int64_t add_frames(struct names *n, const struct rec_stack *s)
     return node;
 }
 
-/* Each chunk repeats the stacks that it needs; most of these have a node from an earlier chunk. */
+/*
+ * Returns the node of a stack. Each chunk repeats the stacks that it needs, so most of them have a
+ * node from an earlier chunk.
+ */
 static int64_t node_of_frames(struct names *n, const struct rec_stack *s)
 {
     int r = collect_frames(n, s);

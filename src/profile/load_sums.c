@@ -13,7 +13,7 @@ static uint64_t hash_of(const struct profile_sample *key)
                     key->time_ns * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* The time in a key is that of a cell, or 0. */
+/* Returns whether a slot has the row of a key, whose time is that of a cell, or 0. */
 static bool is_row_of(const struct sum_table *t, uint64_t slot, uint64_t hash,
                       const struct profile_sample *key)
 {
@@ -25,8 +25,8 @@ static bool is_row_of(const struct sum_table *t, uint64_t slot, uint64_t hash,
 }
 
 /*
- * Returns the slot at which the search for a hash begins: the one that its upper bits give. The
- * slots contain these bits, so the table grows without the rows, from its beginning to its end.
+ * Returns the slot at which the search for a hash begins, which is given by its upper bits. The
+ * slots contain these bits, so the table can grow without reading the rows.
  */
 static size_t home_of(const struct sum_table *t, uint64_t hash)
 {
@@ -87,7 +87,7 @@ static void add_to(struct sum_table *t, size_t row, uint64_t weight,
     }
 }
 
-/* Adds a sample whose time is that of its cell. Where times do not matter, it may be any time. */
+/* Adds a sample whose time is that of its cell. If times do not matter, it may be any time. */
 static int add(struct sum_table *t, const struct profile_sample *s, uint64_t hash,
                const struct profile_spread *spread)
 {
@@ -203,7 +203,7 @@ static int push(struct sums *s, const struct profile_sample *sample,
                : r;
 }
 
-/* LOAD_SUMS: the place of a node's row, which is found without a hash. */
+/* Adds a sample to the row of its node, which is found without a hash (LOAD_SUMS). */
 static int add_to_node(struct sums *s, const struct sum_pending *pending)
 {
     uint32_t *known = &s->of_node.data[pending->sample.node];
@@ -312,7 +312,7 @@ static int append(struct profile_samples *to, const struct profile_samples *from
     return 0;
 }
 
-/* The threads of the series are merged from now on: its samples are those with merged threads. */
+/* Merges the threads of a series: from now on its samples are those with merged threads. */
 static void merge_threads(struct profile_series *to)
 {
     if (to->threads_merged)

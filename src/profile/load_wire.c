@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles as programs send them to each other, compressed or not: pprof and OTLP, as written by
- * export/pprof.c and export/otlp.c, and by other profilers.
+ * Reads profiles as programs send them to each other, compressed or not: pprof and OTLP, as written
+ * by export/pprof.c and export/otlp.c, and by other profilers.
  */
 #include "profile/load.h"
 

@@ -146,7 +146,7 @@ static int add_left_out(struct losses *l, const char *type, uint64_t events)
     return -ENOMEM;
 }
 
-/* Events need not be in chronological order. */
+/* Adds an event of a reduction by the budget. Events need not be in chronological order. */
 static int add_reduced(struct losses *l, const struct rec_event *e)
 {
     int64_t one_of = rec_long(&e->object, "oneOf", 1);
@@ -274,8 +274,8 @@ int losses_merge(struct losses *to, const struct losses *from)
 }
 
 /*
- * An agent that ends a recording may still lose events until its captures have stopped, and reports
- * them in the recording's last events. No loss is shown with a time after the recording's end.
+ * Limits the times of losses to the recording. An agent that ends a recording may still lose events
+ * until its captures have stopped, and reports them in the recording's last events.
  */
 static void keep_within(struct losses *l, int64_t end_ns)
 {
@@ -294,7 +294,7 @@ static void keep_within(struct losses *l, int64_t end_ns)
     }
 }
 
-/* The span and the end, according to the recording itself. */
+/* Reads the span and the end that the recording itself states. */
 static void read_info(struct losses *l, const struct recording *r)
 {
     struct rec_info info;
@@ -354,7 +354,7 @@ bool loss_is_held(const struct losses *l, const struct loss *loss)
     return false;
 }
 
-/* Returns how many things these captures lost; all captures for NULL. */
+/* Returns how many things these captures lost; NULL stands for all captures. */
 static uint64_t losses_sum(const struct losses *l, const char *const *captures)
 {
     uint64_t sum = 0;
@@ -444,8 +444,9 @@ void reduced_sentence(const struct losses *l, const struct reduced *r, struct bu
 }
 
 /*
- * "; the counts of alloc and times are those of 7.50 s, of requests those of 6.02 s". If the
- * recording contains more requests than were counted, views show these (requests_order.c).
+ * Appends "; the counts of alloc and times are those of 7.50 s, of requests those of 6.02 s". If
+ * the recording contains more requests than were counted, views show the recorded ones instead
+ * (requests_order.c).
  */
 static void counted_sentence(const struct losses *l, struct buf *out)
 {
@@ -458,7 +459,7 @@ static void counted_sentence(const struct losses *l, struct buf *out)
         while (l->counted.data[first].until_ns != until_ns)
             first++;
         if (first < i)
-            continue; /* written with those of the same moment */
+            continue; /* this row was written together with others of the same moment */
         for (size_t k = i; k < l->counted.len; k++)
             left += l->counted.data[k].until_ns == until_ns;
         for (size_t k = i; k < l->counted.len; k++) {

@@ -211,7 +211,9 @@ static uint32_t *find_node(const struct profile *p, uint32_t parent, uint32_t fr
     return &p->node_index[i];
 }
 
-/* Only nodes that have siblings are in the index; an only child is found without it. */
+/*
+ * Adds a node to the index, which has only nodes with siblings; an only child is found without it.
+ */
 static int index_node(struct profile *p, uint32_t node)
 {
     if (p->nodes_indexed >= p->node_cap / 4 * 3) {
@@ -381,7 +383,7 @@ int profile_view_each_merged(const struct profile_view *v,
                : r;
 }
 
-/* The sum that a sample is, or NULL for a single sample. */
+/* Returns the sum that a row stands for, or NULL for a single sample. */
 static const struct profile_spread *spread_of(const struct profile_view *v,
                                               const struct profile_sample *s)
 {
@@ -508,7 +510,7 @@ static int leave_idle_out(struct profile_view *v)
             (uint8_t)frame_role(profile_text(p, p->methods.data[i].label).data);
     for (size_t i = 0; r == 0 && i < p->threads.len; i++)
         idling.threads[i] = is_vm_thread(profile_text(p, p->threads.data[i].name).data);
-    /* Meanwhile `self` marks the nodes that are idle. */
+    /* `self` temporarily marks the nodes that are idle. */
     for (size_t i = 1; r == 0 && i < p->nodes.len; i++)
         v->self[i] = node_is_idle(p, roles, (uint32_t)i);
     if (r == 0)

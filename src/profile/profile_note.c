@@ -18,14 +18,15 @@ uint64_t profile_allocated(const struct profile_view *v)
 }
 
 /*
- * The number of readings or samples follows. In formats that have neither calls nor single samples,
- * this note keeps the number. Earlier versions wrote COUNTED_NOTE before it, even without counts.
+ * Texts before the number of readings or samples. In formats that have neither calls nor single
+ * samples, only this note has the number. Earlier versions wrote COUNTED_NOTE before it, even
+ * without counts.
  */
 #define READINGS_BEFORE "times rest on "
 #define SAMPLES_BEFORE  "estimated from "
 #define COUNTED_NOTE    "all calls are counted, and "
 
-/* A note that came with its file, without the text that earlier versions wrote before it. */
+/* Returns a note of a file without the text that earlier versions wrote before it. */
 static struct str without_counted(struct str note)
 {
     static const struct str counted = {COUNTED_NOTE, sizeof(COUNTED_NOTE) - 1};
@@ -85,7 +86,7 @@ uint64_t profile_least_weight(const struct profile_view *v)
 
 bool profile_may_share_places(const struct profile *p)
 {
-    /* The stacks of the first objects of a place are all known (agent/capture/alloc/strata.c). */
+    /* All stacks of the first objects of a place are known (agent/capture/alloc/strata.c). */
     enum { ALL_KNOWN = 16 };
 
     for (size_t i = 0; i < p->sites.len && !p->every_stack; i++) {
@@ -130,7 +131,9 @@ static void note_allocated(const struct profile_view *v, struct note *n)
     }
 }
 
-/* The estimated bytes of the sites that a view shows; sites do not distinguish threads and times.
+/*
+ * Returns the estimated bytes of the sites that a view shows; sites do not distinguish threads and
+ * times.
  */
 static uint64_t estimated_bytes(const struct profile_view *v)
 {
@@ -144,7 +147,7 @@ static uint64_t estimated_bytes(const struct profile_view *v)
     return MIN(bytes, v->weight);
 }
 
-/* What exact counts of allocations leave to estimates, and what they leave out. */
+/* States what exact counts of allocations leave to estimates, and what they leave out. */
 static void note_sites(const struct profile_view *v, struct note *n)
 {
     static const char uncounted[] = "what the VM itself and code that cannot be changed allocate";

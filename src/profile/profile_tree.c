@@ -212,7 +212,9 @@ static uint32_t *find_child(const struct merging *m, uint32_t parent, uint32_t l
     return &m->index[i];
 }
 
-/* Only nodes that have siblings are in the index; an only child is found without it. */
+/*
+ * Adds a node to the index, which has only nodes with siblings; an only child is found without it.
+ */
 static int index_child(struct merging *m, uint32_t node)
 {
     if (m->indexed >= m->cap / 4 * 3) {

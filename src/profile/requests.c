@@ -340,7 +340,7 @@ static void on_totals(struct reading *r)
     r->error = read_buckets(n, rec_string(o, "buckets", ""));
 }
 
-/* Counts the requests without details that ended in the time that the filter wants, or near it. */
+/* Counts the requests without details that ended within the filter's time, or near it. */
 static void on_lost(struct reading *r)
 {
     const struct rec_object *o = &r->e->object;
@@ -381,7 +381,7 @@ static void on_sample_context(struct reading *r)
         r->error = vec_push(&r->out->contexts, c);
 }
 
-/* The weight of a sample is what was allocated since the last one. */
+/* Reads an allocation sample, whose weight is what was allocated since the last one. */
 static void on_allocation(struct reading *r)
 {
     int64_t bytes = rec_long(&r->e->object, "weight", 0);
@@ -425,7 +425,7 @@ static void on_class_load(struct reading *r)
     add_span(r, SPAN_CLASS_LOAD, thread_field(r, "eventThread"), text_of(r, c ? c->name : NULL));
 }
 
-/* Our agent's own settings have plain names. */
+/* Reads a setting; those of our agent have plain names. */
 static void on_setting(struct reading *r)
 {
     uint64_t ns;
@@ -434,7 +434,7 @@ static void on_setting(struct reading *r)
         r->out->sample_ns = ns;
 }
 
-/* From then on the agent kept one of n samples, to stay within its budget. */
+/* Reads that the agent kept one of n samples from then on, to stay within its budget. */
 static void on_budget(struct reading *r)
 {
     if (strcmp(rec_string(&r->e->object, "what", ""), "CPU samples") == 0)

@@ -96,8 +96,8 @@ static void assign_children(struct requests *r)
 }
 
 /*
- * Totals are saved every few seconds. Those of a program that was killed may be older than its last
- * requests; they are dropped then, and the requests are what is known.
+ * Drops totals that are older than the last requests. Totals are saved every few seconds, so those
+ * of a program that was killed may be too old; its requests are then used instead.
  */
 static void drop_old_totals(struct requests *r)
 {
@@ -170,15 +170,16 @@ enum { SAMPLED_LEAST = 30 };
 /* Requests of about the same latency. */
 struct stratum {
     uint32_t first, end; /* in by_name */
-    uint32_t sampled;    /* how many belong to the random sample */
-    uint64_t all;        /* how many the histogram has */
-    uint32_t bucket;     /* the first one */
+    uint32_t sampled;    /* number of requests that belong to the random sample */
+    uint64_t all;        /* number of requests in the histogram */
+    uint32_t bucket;     /* its first bucket */
     uint32_t number;     /* from 0, for each name */
 };
 
 /*
- * The weights add up to the number in the histogram. A request that was chosen with certainty
- * stands only for itself; those that were chosen by chance stand for the rest.
+ * Gives weights to the requests of a stratum, which add up to the number in the histogram. A
+ * request that was chosen with certainty stands only for itself; those that were chosen by chance
+ * stand for the rest.
  */
 static void weigh_stratum(struct requests *r, const struct stratum *s)
 {
@@ -276,7 +277,7 @@ static void assign_traces(struct requests *r)
         const struct request_context *c = NULL;
         if (q->trace != REQUEST_NONE)
             continue;
-        if (!q->works) /* of another recorder */
+        if (!q->works) /* a request of another recorder */
             c = find_trace(r, q->thread, q->start_ns, q->end_ns);
         for (uint32_t k = 0; k < q->works && !c; k++) {
             const struct request_work *w = &r->works.data[q->first_work + k];

@@ -84,10 +84,10 @@ static void add_readings(struct activity_reading *r)
 #define READING_SLACK_NS INT64_C(10000000)
 
 /*
- * The VM's own count between the first and the last reading. A recording that was cut out of a
- * longer one begins before the first reading and ends after the last one, and has events in these
- * times. If no event is missing between the readings, the sum of all events is exact, and the count
- * is not needed.
+ * Computes the totals from the VM's own count between the first and the last reading. A recording
+ * that was extracted from a longer one begins before the first reading and ends after the last one,
+ * and has events in these times. If no event is missing between the readings, the sum of all events
+ * is exact, and the count is not needed.
  */
 static void add_totals(struct activity_reading *r)
 {
@@ -150,7 +150,7 @@ static void put_together(struct activity_reading *r)
 
 /* ---- which thread was late ---- */
 
-/* Returns the safepoint that threads were being stopped for at a time, if that took long. */
+/* Returns the safepoint for which threads were being stopped at a time, if that took long. */
 static struct vm_safepoint *on_the_way(struct vm_activity *v, int64_t ns)
 {
     size_t low = 0, high = v->safepoints.len;
@@ -174,8 +174,8 @@ static bool any_late(const struct vm_activity *v)
 }
 
 /*
- * All threads but the late ones stop at once. The thread that was seen running last before the
- * safepoint was reached is therefore the one for which the others waited.
+ * Finds the threads for which others waited. All threads but the late ones stop at once, so the
+ * thread that was seen running last before the safepoint was reached is the one.
  */
 static void find_late(struct activity_reading *r, struct recording *recording)
 {

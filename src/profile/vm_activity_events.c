@@ -306,7 +306,7 @@ static void put_reading(struct activity_reading *r, enum vm_figure_kind kind, in
         r->error = -ENOMEM;
 }
 
-/* Sorts by time. */
+/* Reads the figures of an event. */
 static void on_figures(struct activity_reading *r)
 {
     const struct rec_object *o = &r->e->object;
@@ -344,7 +344,7 @@ static void on_container(struct activity_reading *r)
     r->out->cpu_period_us = period > 0 ? (uint64_t)period / 1000 : 0;
 }
 
-/* The VM's recorder leaves out events that are shorter than a threshold. */
+/* Reads thresholds: the VM's recorder leaves out events that are shorter. */
 static void on_setting(struct activity_reading *r)
 {
     uint64_t ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of the VM's memory, and class loaders, of our recordings and of the JDK's. */
+/* Reads the parts of the VM's memory, and class loaders, from our recordings and the JDK's. */
 #include "jfr/reader.h"
 #include "profile/vm_activity.h"
 
@@ -31,7 +31,7 @@ static int add_pool(struct vm_activity *v, const char *name, int64_t ns,
     struct vm_pool new = {(uint32_t)text, ns, ns, (uint64_t)now->used, 0, 0, 0, 0};
     if (i == v->pools.len && vec_push(&v->pools, new) < 0)
         return -ENOMEM;
-    /* The file is not in the order of time. */
+    /* The events are not in chronological order. */
     struct vm_pool *p = &v->pools.data[i];
     p->used_most = MAX(p->used_most, (uint64_t)now->used);
     if (ns < p->first_ns) {
@@ -75,7 +75,7 @@ int vm_add_metaspace(struct vm_activity *v, const struct rec_event *e)
                                               rec_long(o, "metaspace.committed", -1), -1});
 }
 
-/* The class of a loader, or "bootstrap" for the VM's own loader, which has no class. */
+/* Returns the class of a loader, or "bootstrap" for the VM's own loader, which has no class. */
 static const char *loader_name(const struct rec_object *o)
 {
     const char *ours = rec_string(o, "loader", NULL);

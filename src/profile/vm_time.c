@@ -116,7 +116,8 @@ static int64_t node_of(struct profile *p, const struct profile_cpu_time *t)
 }
 
 /*
- * When the time since `before` was used is unknown, so its samples are placed at equal distances.
+ * Adds the samples of the time since `before`. When it was used is unknown, so the samples are
+ * placed at equal distances.
  */
 static int spread(struct profile *p, const struct profile_sample *all, uint64_t before)
 {

@@ -303,7 +303,8 @@ static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t 
                           uint32_t other, uint32_t timeout_ms)
 {
     struct tl_context c = {object, stack, other, timeout_ms};
-    bool none = (object & stack & other) == TL_NONE && timeout_ms == 0; /* half of all */
+    /* true for half of all events */
+    bool none = (object & stack & other) == TL_NONE && timeout_ms == 0;
     if (none && b->no_context)
         return b->no_context - 1;
     if (b->likely < b->contexts.len && memcmp(&b->contexts.data[b->likely], &c, sizeof(c)) == 0)
@@ -453,7 +454,7 @@ static int by_start(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Converts pauses to the timeline's clock, sorted and without overlap. */
+/* Converts pauses to the timeline's clock, sorts them, and removes overlaps. */
 static void pauses_settle(struct timeline_builder *b)
 {
     struct tl_pause *p = b->pauses.data;
@@ -521,7 +522,10 @@ static uint32_t throttled_of(const struct timeline_builder *b, const struct tl_d
     return (uint32_t)MIN(MIN(ns, d->ns) / 1000, (uint64_t)UINT32_MAX);
 }
 
-/* The same for the delays of each thread. */
+/*
+ * Converts delays to the timeline's clock, finds what throttling explains of each, and sorts them
+ * by thread.
+ */
 static void delays_settle(struct timeline_builder *b)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cycles of threads that wait for each other when the recording ends. */
+/* Finds cycles of threads that wait for each other when the recording ends. */
 #include "timeline/private.h"
 
 #include <errno.h>
@@ -47,7 +47,10 @@ static int move_back(struct timeline_builder *b, uint32_t n)
             shift(&b->threads.data[i].last, place, n);
         shift(&b->threads.data[i].first, place, n);
     }
-    /* each is changed when it is moved, because a node's previous one must always precede it */
+    /*
+     * each node is changed when it is moved, because the node before it must always have a smaller
+     * number
+     */
     for (uint32_t i = all; i-- > place + n;) {
         const struct tl_node one = shifted(timeline_node(b, i - n), place, n);
         *timeline_node_edit(b, i) = one;

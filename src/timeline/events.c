@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events in chronological order: how threads begin and end, and which thread calls which. */
+/*
+ * Handles events in chronological order: how threads begin and end, and which thread calls which.
+ */
 #include "timeline/private.h"
 
 #include <errno.h>
@@ -25,8 +27,8 @@ static uint32_t starter_of_virtual(const struct timeline_builder *b, const struc
 }
 
 /*
- * The parent is recorded but not its call of start() (plain JFR): assumes that it made the call at
- * this time, or where it blocked.
+ * Finds the node in which a parent called start(). Plain JFR records the parent but not the call,
+ * so this assumes that it made the call at this time, or when it blocked.
  */
 static int infer_starter(struct timeline_builder *b, const struct tl_event *e, bool *ret_inferred)
 {
@@ -58,9 +60,9 @@ static int infer_starter(struct timeline_builder *b, const struct tl_event *e, b
 }
 
 /*
- * DestroyJavaVM is the name that main's native thread has after main has ended. It continues when
- * the last non-daemon thread has ended. The VM does not record this wait, so it is assumed to last
- * until the thread does something else.
+ * Adds the wait of DestroyJavaVM, which is the name of main's native thread after main has ended.
+ * It continues when the last non-daemon thread has ended. The VM does not record this wait, so it
+ * is assumed to last until the thread does something else.
  */
 static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
 {

@@ -86,7 +86,7 @@ static int slot_of(const struct loader *l, enum field f)
     return slot >= 0 && l->row->damaged ? REC_BY_NAME : slot;
 }
 
-/* Returns a whole number, or 0 when there is none. */
+/* Returns a whole number, or 0 if there is none. */
 int64_t field_number(const struct loader *l, enum field f)
 {
     int slot = slot_of(l, f);
@@ -184,9 +184,9 @@ static uint32_t find_class(struct loader *l, enum field f, int slot)
 }
 
 /*
- * java.util.concurrent uses the same classes of conditions in all queues, pools and other classes;
- * the owner of a condition is the class whose method awaits it. Returns a text that names a
- * condition by its owner, or `class` for other objects.
+ * Returns a text that names a condition by its owner, which is the class whose method awaits it;
+ * for other objects returns `class`. java.util.concurrent uses the same classes of conditions in
+ * all queues, pools and other classes.
  */
 static uint32_t class_of_condition(struct loader *l, enum field f, uint64_t address, uint32_t class)
 {

@@ -37,7 +37,7 @@ struct index_header {
 
     struct {
         uint64_t offset, n;
-        /* kept: offset 0 means that it has not been requested yet */
+        /* kept: an offset of 0 means that the array has not been computed yet */
     } arrays[ARRAYS], kept[TL_KEPT_ARRAYS];
 };
 
@@ -90,7 +90,7 @@ size_t timeline_packed_offset(void)
     return sizeof(struct index_header);
 }
 
-/* Half of an array, of which one thread computes the sum. */
+/* Half of an array; one thread computes its sum. */
 struct half {
     const uint8_t *bytes;
     size_t n;
@@ -189,7 +189,7 @@ static int write_index(const struct timeline *t, uint64_t key, struct out_file *
 static void *write_file(void *arg)
 {
     struct tl_index *x = arg;
-    /* It is only a cache: if it cannot be written, there is none. */
+    /* The file is only a cache, so a failure is ignored. */
     (void)!write_index(x->t, x->key, &x->file);
     return NULL;
 }
@@ -333,7 +333,7 @@ void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n)
 void timeline_keep_copy(struct timeline *t, enum tl_kept which, const void *rows, size_t n,
                         size_t size)
 {
-    /* not NULL but without rows: it is known that there are none */
+    /* with n = 0 it is not NULL, which says that there are no rows */
     void *copy = malloc((n + 1) * size);
     if (!copy)
         return;

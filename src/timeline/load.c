@@ -22,8 +22,9 @@
 enum { EVENT_BYTES = 16, SLICE = 512, STREAMED_BYTES = 32 << 20 };
 
 /*
- * A wait that was reported while it continued, and ended later, is recorded twice or more often.
- * All records have the same beginning. The record of the whole wait is kept, or else the first one.
+ * Returns whether an event repeats a wait. A wait that was reported while it continued, and ended
+ * later, is recorded several times, always with the same beginning. The record of the whole wait is
+ * kept, or else the first one.
  */
 static bool is_double(const struct tl_event *events, size_t n, size_t i)
 {

@@ -64,7 +64,7 @@ const struct rec_select loader_events[] = {
     {0},
 };
 
-/* Returns NULL for an event after the end of the recording, and after an error. */
+/* Adds an event. Returns NULL for an event after the end of the recording, and after an error. */
 static struct tl_event *add(struct loader *l, int64_t ns, enum tl_event_kind kind, uint32_t thread)
 {
     if (thread == TL_NONE || ns > l->ceiling_ns)
@@ -93,8 +93,8 @@ static uint32_t millis(int64_t ns)
 }
 
 /*
- * The current event is a wait of a thread. Counts the wait if it began before the recording. A
- * thread has at most one such wait, which may be reported both while it lasts and when it ends.
+ * Counts the wait of the current event if it began before the recording. A thread has at most one
+ * such wait, which may be reported both while it lasts and when it ends.
  */
 static void note_before(struct loader *l, uint32_t thread)
 {
@@ -178,9 +178,9 @@ static void on_park(struct loader *l)
 }
 
 /*
- * Returns whether a method unmounts virtual threads for reasons of its own. A thread that is
- * unmounted in any other method waits there for a class that another thread initializes (JDK 26 and
- * later): waits for monitors have events of their own.
+ * Returns whether a method unmounts virtual threads by itself. A thread that is unmounted in any
+ * other method waits there for a class that another thread initializes (JDK 26 and later), because
+ * waits for monitors have separate events.
  */
 static bool is_unmounting(const char *method)
 {
@@ -258,8 +258,8 @@ static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
 }
 
 /*
- * The thread existed already, unless an earlier event says otherwise. That event may be read later;
- * the builder sees them in order.
+ * Adds a thread that exists already, unless an earlier event says otherwise. That event may be read
+ * later, but the builder receives all events in order.
  */
 static void on_thread_object(struct loader *l)
 {
@@ -358,7 +358,7 @@ static void on_throttled(struct loader *l)
 static void on_loss(struct loader *l)
 {
     uint64_t amount = losses_amount(l->e);
-    l->lost_any += MAX(amount, UINT64_C(1)); /* also what is reported and is no loss */
+    l->lost_any += MAX(amount, UINT64_C(1)); /* including what is reported although it is no loss */
     if (losses_is_of(losses_of_threads, rec_string(&l->e->object, "capture", "")))
         l->lost += amount;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that wait for a monitor, and the thread that released it to each of them. */
+/* Handles threads that wait for a monitor, and the thread that released it to each of them. */
 #include "timeline/private.h"
 
 #include <errno.h>
 #include <string.h>
 
 /*
- * A thread is seen as the owner of the monitor for which, according to its own records, it still
- * waits: it has acquired the monitor but not reported that yet. This shows which thread released
- * the monitor, for instance the observer itself.
+ * Called when a thread is seen as the owner of the monitor for which, according to its own records,
+ * it still waits: it has acquired the monitor but has not reported that yet. This shows which
+ * thread released the monitor, for instance the observer itself.
  */
 static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t object)
 {
@@ -28,9 +28,9 @@ static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t o
 }
 
 /*
- * A thread that enters the monitor from within Object.wait (JDK 27 and later) was awake when the VM
- * reported the end of its wait, but did not have the monitor. Threads that seemed to get the
- * monitor from this thread since then got it from the previous owner.
+ * Called for a thread that enters the monitor from within Object.wait (JDK 27 and later): it was
+ * awake when the VM reported the end of its wait, but did not have the monitor. Threads that seemed
+ * to get the monitor from this thread since then got it from the previous owner.
  */
 static void never_had(struct timeline_builder *b, const struct tl_event *e)
 {
@@ -80,8 +80,9 @@ static uint32_t root_of(const struct timeline_builder *b, uint32_t stack)
 
 /*
  * Returns whether the last thread that is known to have got a monitor can still have it. Releases
- * without contention are not recorded. But a dead thread has nothing, and a thread that has since
- * waited, or called another one, outside of the method in which it got the monitor has left it.
+ * without contention are not recorded, but a dead thread holds no monitor, and a thread that has
+ * since waited, or affected another one, outside of the method in which it got the monitor has
+ * released it.
  */
 static bool can_have(const struct timeline_builder *b, const struct monitor *m)
 {
@@ -98,7 +99,7 @@ static bool can_have(const struct timeline_builder *b, const struct monitor *m)
     uint32_t n = b->threads.data[m->owner].last;
     for (int i = 0; i < BACK && n != TL_NONE && n > m->got; i++, n = timeline_node(b, n).prev) {
         uint32_t stack = b->contexts.data[timeline_node(b, n).context].stack;
-        /* A stack that was cut has another root and does not show the outermost methods. */
+        /* A truncated stack has another root and does not show the outermost methods. */
         if (stack != TL_NONE && root_of(b, stack) == root_of(b, in) &&
             !has_method(b, stack, method))
             return false;
@@ -164,8 +165,8 @@ static int entered_cause(struct timeline_builder *b, const struct tl_event *e,
     int64_t release = m && m->owner == from && m->release != TL_NONE ? m->release : TL_NONE;
     int r = timeline_thread_seen(b, from);
     /*
-     * It had called wait() but not yet released the monitor when this thread saw it as the owner,
-     * and has released it since.
+     * The owner had called wait() but had not released the monitor yet when this thread saw it as
+     * the owner, and it has released the monitor since.
      */
     bool late = release != TL_NONE && m->owner_exact &&
                 b->contexts.data[block_context(b, e->thread)].other == from &&

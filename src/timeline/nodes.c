@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nodes of a timeline while it is built. New nodes refer to recent ones and change them, so the
- * latest nodes are kept unpacked. Older ones are packed; a block in which something changes after
- * all is unpacked again.
+ * Stores the nodes of a timeline while it is built. New nodes refer to recent ones and change them,
+ * so the latest nodes are kept unpacked. Older ones are packed; a block is unpacked again if
+ * something in it has to change.
  */
 #include "timeline/private.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parks and who ended them; virtual threads, whose waits are parks of their own. */
+/* Handles parks and what ended them, and virtual threads, whose waits are a kind of park. */
 #include "timeline/private.h"
 
 #include <errno.h>
@@ -53,9 +53,9 @@ int timeline_on_park(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * A thread unparks the thread `to`, which is parked for a lock. It does so when it releases the
- * lock. It has had the lock since the first of the waiting threads parked, because each release
- * unparks the first thread in the queue. This shows who owned a lock that was free when it was
+ * Handles a thread that unparks the thread `to`, which is parked for a lock, by releasing the lock.
+ * It has had the lock since the first of the waiting threads parked, because each release unparks
+ * the first thread in the queue. This shows which thread owned a lock that was free when it was
  * taken, for which there is no event. A thread that gives up waiting also unparks the next one in
  * the queue, but it never had the lock. Returns 0 or -ENOMEM.
  */
@@ -138,8 +138,8 @@ int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * A virtual thread is joined through a latch that its carrier opens after the thread's end. The end
- * then woke the joining thread. Returns the virtual thread's last node, or TL_NONE.
+ * Returns the last node of the virtual thread whose end woke a joining thread, or TL_NONE. A
+ * virtual thread is joined through a latch that its carrier opens after the thread's end.
  */
 static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl_event *e)
 {
@@ -197,7 +197,7 @@ static uint32_t waited_on(const struct timeline_builder *b, uint32_t thread)
         if (kind == TL_WAIT_OBJECT)
             return b->contexts.data[timeline_node(b, n).context].object;
         if (kind == TL_UNMOUNTED) {
-            woken = false; /* it had no carrier, so it has done nothing since */
+            woken = false; /* the thread had no carrier, so it has done nothing since */
             continue;
         }
         if (kind == TL_RUN ? woken
@@ -209,8 +209,9 @@ static uint32_t waited_on(const struct timeline_builder *b, uint32_t thread)
 }
 
 /*
- * A virtual thread that leaves its carrier in Object.wait, after the VM has reported the end of its
- * wait, waits for the monitor (JDK 24 and later), for which there is no separate event.
+ * Handles a virtual thread that leaves its carrier. If it does so in Object.wait, after the VM has
+ * reported the end of its wait, it waits for the monitor (JDK 24 and later), for which there is no
+ * separate event.
  */
 int timeline_on_unmount(struct timeline_builder *b, const struct tl_event *e)
 {
@@ -239,8 +240,8 @@ int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e)
 }
 
 /*
- * A virtual thread was given to the scheduler and waits for a carrier. Whatever it waited for
- * before has ended; if the recording ends before the thread is mounted, that end is not recorded.
+ * Handles a virtual thread that was given to the scheduler and waits for a carrier. The wait before
+ * that has ended; if the recording ends before the thread is mounted, that end is not recorded.
  */
 int timeline_on_ready(struct timeline_builder *b, const struct tl_event *e)
 {

@@ -6,9 +6,9 @@
 #include <errno.h>
 
 /*
- * How many bytes are prefaulted at a time; how far prefaulting stays ahead of what is filled, up to
- * which amount it may be in vain; and the size up to which no thread is started, because the
- * filling thread can take the faults itself.
+ * STEP_BYTES: how many bytes are prefaulted at a time. LEAD_BYTES: how far prefaulting is ahead of
+ * filling; at most this many bytes are prefaulted in vain. ALONE_BYTES: up to this size no thread
+ * is started, because the filling thread can take the faults itself.
  */
 enum { STEP_BYTES = 2 << 20, LEAD_BYTES = 8 << 20, ALONE_BYTES = 64 << 20 };
 

@@ -24,7 +24,7 @@ static void insertion_sort(struct tl_event *e, size_t n)
     }
 }
 
-/* A stable sort; room must hold n events. */
+/* Sorts events stably; room must hold n events. */
 static void merge_sort(struct tl_event *e, size_t n, struct tl_event *room)
 {
     if (n <= SHORT) {

@@ -23,7 +23,7 @@ enum {
 struct spool_block {
     struct spool_block *next;
     size_t n;
-    uint64_t spare[2]; /* this size makes it 8 KiB */
+    uint64_t spare[2]; /* makes the block 8 KiB large */
     struct tl_event events[BLOCK_EVENTS];
 };
 
@@ -109,7 +109,10 @@ static int add_block(struct tl_spool *s, struct spool_bucket *to)
     return 0;
 }
 
-/* Most events belong to the same bucket as the previous one, and this needs no division. */
+/*
+ * Returns the number of a time's bucket. Most events belong to the same bucket as the previous one,
+ * for which no division is needed.
+ */
 static size_t bucket_of(struct tl_spool *s, uint64_t time)
 {
     if (time - s->recent_from >= s->span) {

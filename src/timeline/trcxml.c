@@ -230,8 +230,8 @@ static void element_ends(void *ctx, const XML_Char *name)
 }
 
 /*
- * The file of a program that was killed ends inside an element, and what it has is used. Therefore
- * Expat never learns that the text is complete.
+ * Parses the text. The file of a program that was killed ends inside an element, and the elements
+ * before it are used; therefore Expat never learns that the text is complete.
  */
 static int read_elements(struct parser *p, const char *at, size_t len)
 {

@@ -106,7 +106,7 @@ static void add_each(const struct timeline_view *v, uint32_t thread, uint64_t i,
         sum[v->column[kind_of(v->states.at[i])]] += end_of(v, thread, i) - time_of(v->states.at[i]);
 }
 
-/* Adds the same by marks, as far as these reach. */
+/* Does the same, using marks as far as possible. */
 static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j,
                        uint64_t sum[STATES])
 {
@@ -178,7 +178,8 @@ static bool end_run(const struct timeline_view *v, uint32_t thread, const struct
         r->j = r->i + 1;
         r->end = end_of(v, thread, r->i);
         if (kind_of(l->at[r->i]) == TL_DEAD && r->end <= r->begin) {
-            r->end = r->begin; /* a thread's end lasts; here it is a state without a length */
+            /* the end of a thread lasts until the end of the recording; here it has no length */
+            r->end = r->begin;
             return time_of(l->at[r->i]) >= range->from;
         }
         if (r->end > r->begin)
@@ -296,8 +297,8 @@ static size_t first_arrow(const struct timeline_view *v, uint64_t time)
 }
 
 /*
- * Arrows lo to hi - 1, `stride` apart: a selection from a level of samples where the stride allows
- * that.
+ * A selection of the arrows lo to hi - 1, `stride` apart, taken from a level of samples if the
+ * stride permits that.
  */
 struct looking {
     const struct timeline_view *v;

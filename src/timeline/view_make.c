@@ -16,7 +16,7 @@ static_assert(STATES < 16, "the number of kinds has four bits");
 
 enum { VIEW_MAGIC = 0x6a766d76, VIEW_VERSION = 1 }; /* "vmvj" */
 
-/* In the machine's own byte order: this is a cache, not a format. */
+/* In the machine's own byte order, because the file is a cache and not a format. */
 struct view_header {
     uint32_t magic, version;
     uint64_t key, file_len;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Object.wait and what ended it: the binding rules of the TPTP thread profiler, and its maps. */
+/*
+ * Handles Object.wait and what ended it, by the binding rules of the TPTP thread profiler and with
+ * its maps.
+ */
 #include "timeline/private.h"
 
 #include <errno.h>
@@ -52,7 +55,7 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
     uint8_t outer = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
     if ((outer == kind && kind == TL_PARK) ||
         (d->depth && (kind == TL_UNMOUNTED || kind == TL_CLASS_INIT))) {
-        d->states[d->depth++].kind = TL_KINDS; /* the inner record of the same park */
+        d->states[d->depth++].kind = TL_KINDS; /* this is the inner record of the same park */
         return TL_NONE;
     }
     int64_t n = timeline_node_of(b, e, kind);
@@ -132,8 +135,8 @@ void timeline_wait_set_remove(struct timeline_builder *b, uint32_t thread)
 }
 
 /*
- * Node n notifies the head of the wait set, which waits for the monitor from now on. HotSpot's wait
- * set is a queue.
+ * Lets node n notify the head of the wait set, which waits for the monitor from now on. HotSpot's
+ * wait set is a queue.
  */
 static int notify_first(struct timeline_builder *b, uint32_t object, uint32_t n, enum tl_edge edge)
 {
@@ -312,8 +315,8 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e,
 }
 
 /*
- * The wait ended by its timeout, so what seemed to be its notification was meant for another
- * thread.
+ * Handles a wait that ended by its timeout, so what seemed to be its notification was meant for
+ * another thread.
  */
 static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e,
                           struct timeline_cause *ret)
@@ -331,8 +334,8 @@ static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e,
     int r = notification_passes_on(b, e->thread, e->object);
     b->activity.data[e->thread].notified = TL_NONE;
     /*
-     * It ended much later than the timeout, so it waited for the monitor, which the owner then
-     * released.
+     * The wait ended much later than its timeout, so the thread waited for the monitor, which the
+     * owner then released.
      */
     uint64_t waited = b->now - timeline_node(b, b->activity.data[e->thread].blocked_since).time;
     struct monitor *m = timeline_monitor_of(b, e->object);

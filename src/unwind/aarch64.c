@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of compiled code: x29 and x30 saved in the two words below the caller's stack pointer, the
- * body below them.
+ * The code for AArch64. A frame of compiled code has the saved x29 and x30 in the two words below
+ * the caller's stack pointer, and its body below them.
  */
 #include "unwind/arch.h"
 

@@ -153,8 +153,8 @@ static void restore_rule(struct program *p, uint64_t reg)
 }
 
 /*
- * An offset in units of the data alignment factor. A damaged table may hold any value, so the
- * product may wrap.
+ * Converts an offset in units of the data alignment factor. A damaged table may hold any value, so
+ * the product may wrap.
  */
 static int64_t factored(const struct program *p, int64_t offset)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of a virtual thread that are in the heap. A chunk has the same layout as the stack had.
- * The word below a frame's stack pointer is the return address into it, and the word below that is
- * the frame pointer of an interpreted frame. In interpreted frames, the frame pointer and the
- * sender's stack pointer are stored as distances in words.
+ * Walks frames of a virtual thread that are in the heap. A chunk has the same layout as the stack
+ * had. The word below a frame's stack pointer is the return address into it, and the word below
+ * that is the frame pointer of an interpreted frame. In interpreted frames, the frame pointer and
+ * the sender's stack pointer are stored as distances in words.
  */
 #include "unwind/internal.h"
 

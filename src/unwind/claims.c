@@ -9,8 +9,8 @@ static void fetch(uint64_t address)
 }
 
 /*
- * Prefetches what a method is checked against, if the method is known. A torn entry only makes this
- * prefetch something useless.
+ * Prefetches what a method is checked against, if the method is known. If its entry is being
+ * written, this may prefetch something useless.
  */
 static bool fetch_known(const struct walk *k, uint64_t method)
 {
@@ -87,7 +87,7 @@ static bool settle_method(struct walk *k, const struct method_claim *claim)
     f->kind = known.code_size ? WALK_INTERPRETED : WALK_NATIVE_METHOD;
     f->bci = known.code_size ? known_method_bci(&known, &w->layout, claim->bcp) : BCI_NATIVE;
     if (k->later && f->bci == -1)
-        f->id = walk_id_of_method(0, 0); /* another method has taken its place */
+        f->id = walk_id_of_method(0, 0); /* another method has replaced it */
     if (k->words)
         walk_note_method(k, f->id);
     return true;

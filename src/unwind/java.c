@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One step out of generated code: the interpreter, compiled methods, adapters, stubs, and the
+ * Takes one step out of generated code: the interpreter, compiled methods, adapters, stubs, and the
  * entries from native code into Java.
  */
 #include "base/seqlock.h"
@@ -25,8 +25,8 @@ static uint64_t slot(uint64_t fp, int words)
 #define ENTRY_BARRIER_COOKIE UINT64_MAX
 
 /*
- * Leaves a frame whose return address is where the call has put it: on top of the stack, or in the
- * link register.
+ * Leaves a function without a frame: its return address is where the call has put it, on top of the
+ * stack or in the link register.
  */
 at_each_sample static bool leave_frameless(struct walk *k)
 {
@@ -235,7 +235,9 @@ static uint64_t site_key(const struct walk *k)
     return k->top ? walk_top_key(k->r.pc) : k->r.pc;
 }
 
-/* A frame whose return address, or whose interrupted address, is known from an earlier walk. */
+/*
+ * Leaves a frame whose return address, or whose interrupted address, is known from an earlier walk.
+ */
 static bool step_site(struct walk *k)
 {
     int32_t frame_bytes;
@@ -295,7 +297,8 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
 }
 
 /*
- * Adapters move the arguments, so for some instructions the return address may not be on the stack.
+ * Leaves an adapter. Adapters move the arguments, so for some instructions the return address may
+ * not be on the stack.
  */
 static bool step_adapter(struct walk *k, const struct code_blob *blob)
 {
@@ -316,7 +319,10 @@ static bool step_adapter(struct walk *k, const struct code_blob *blob)
     return walk_leave(k, pc, pc == r.link && near ? sp : r.sp + 8, r.fp);
 }
 
-/* Where VM code called Java, the call's wrapper contains the previous Java frame. */
+/*
+ * Leaves the stub through which VM code called Java. The call's wrapper contains the previous Java
+ * frame.
+ */
 static bool step_call_stub(struct walk *k)
 {
     const struct walker *w = k->w;
@@ -337,8 +343,8 @@ static bool step_call_stub(struct walk *k)
 }
 
 /*
- * The frame through which a virtual thread was entered, found in the thread's record of it (JDK 22
- * and later).
+ * Leaves to the frame through which a virtual thread was entered, which is found in the thread's
+ * record of it (JDK 22 and later).
  */
 static bool leave_to_continuation_entry(struct walk *k)
 {
@@ -387,7 +393,10 @@ static bool chunk_is_settled(const struct walk *k)
            (!k->in_runtime && (first == k->count || k->frames[first].kind != WALK_NATIVE_METHOD));
 }
 
-/* The lowest thawed frame of a virtual thread returns to a barrier; its caller is in the heap. */
+/*
+ * Handles the barrier to which the lowest thawed frame of a virtual thread returns; its caller is
+ * in the heap.
+ */
 static bool step_return_barrier(struct walk *k)
 {
     if (k->flags & WALK_TO_HEAP) {
@@ -449,9 +458,9 @@ static bool leave_routine(struct walk *k)
 }
 
 /*
- * The stubs that thaw frames, and the stub that leaves a continuation which a monitor has stopped.
- * There are no valid frames between the stack pointer and the entry of the continuation: that
- * memory contains remains of earlier calls, or the thawed frames that have been copied so far.
+ * Handles the stubs that thaw frames, and the stub that leaves a continuation which a monitor has
+ * stopped. There are no valid frames between the stack pointer and the entry of the continuation:
+ * that memory contains remains of earlier calls, or the thawed frames that have been copied so far.
  */
 static bool step_continuation_stub(struct walk *k)
 {

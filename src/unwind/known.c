@@ -24,7 +24,10 @@ static struct parts parts_of(const struct known_stack *k)
     return p;
 }
 
-/* The return address of the call that left Java may be just below the stack pointer. */
+/*
+ * Returns the lowest address that is read: the return address of the call that left Java may be
+ * just below the stack pointer.
+ */
 static uint64_t lowest(const struct walk_start *start)
 {
     return start->sp - 8;

@@ -69,8 +69,8 @@ static int collect(struct dl_phdr_info *info, size_t size, void *context)
 }
 
 /*
- * Repeats until there is room for everything that is loaded. Returns false if nothing is new, or
- * without memory.
+ * Collects what is loaded, and repeats this until there is room for everything. Returns false if
+ * nothing is new, or if memory is exhausted.
  */
 static bool collect_all(struct collection *c)
 {
@@ -115,7 +115,7 @@ static bool keep_paths(struct modules *m, const struct modules *old)
     return true;
 }
 
-/* NULL: out of memory. */
+/* Makes a table of what was collected. Returns NULL if memory is exhausted. */
 static struct modules *table_of(const struct collection *c, const struct modules *old)
 {
     struct modules *m = malloc(sizeof(*m) + c->n * sizeof(m->modules[0]));

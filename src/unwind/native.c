@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One step out of native code: by the library's call frame information, or by the frame pointer
- * where the library has none.
+ * Takes one step out of native code: by the library's call frame information, or by the frame
+ * pointer if the library has none.
  */
 #include "unwind/cfi.h"
 #include "unwind/internal.h"

@@ -32,7 +32,7 @@ void known_methods_free(struct known_method *known)
     mapped_free(known, KNOWN_BYTES);
 }
 
-/* Notes that it was valid at another epoch, if it is still the same entry. */
+/* Notes that a method was valid at another epoch, if the entry is still the same. */
 static void renew(struct known_method *k, uint32_t version, uint32_t epoch)
 {
     if (seqlock_begin_at(&k->version, version)) {

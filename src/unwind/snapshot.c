@@ -49,8 +49,8 @@ static bool chunk_bounds(const struct walker *w, uint64_t chunk, uint64_t *ret_l
 }
 
 /*
- * Returns whether no object can move now: no garbage collection has stopped the threads. *ret_count
- * is the number of collections that have begun.
+ * Returns whether no garbage collection has stopped the threads, so that no object can move.
+ * *ret_count is the number of collections that have begun.
  */
 static bool heap_rests(const struct walker *w, uint32_t *ret_count)
 {
@@ -64,9 +64,9 @@ static bool heap_rests(const struct walker *w, uint32_t *ret_count)
 }
 
 /*
- * While the thread runs Java, no object moves. In native code, no object has moved when no
- * collection is in progress before and after the chunk is read, and none began in between. In the
- * VM, the thread itself may be about to change the chunk.
+ * Returns whether the chunk may be read now. While the thread runs Java, no object moves. In native
+ * code, no object has moved if no collection is in progress before and after the chunk is read, and
+ * none began in between. In the VM, the thread itself may be about to change the chunk.
  */
 static bool heap_readable(const struct walker *w, struct snapshot *s)
 {

@@ -36,7 +36,7 @@ struct symbol {
 struct part {
     uint64_t offset;
     size_t len;
-    uint8_t *copy; /* NULL: it is read from the file */
+    uint8_t *copy; /* NULL: the section is read from the file */
 };
 
 /*
@@ -54,7 +54,7 @@ struct library {
     struct symbol *symbols;
     /* the first symbol of each group, and after the last group the number of symbols */
     uint32_t *groups;
-    size_t count;     /* of groups; 0: no symbols */
+    size_t count;     /* number of groups; 0: no symbols */
     uint64_t low;     /* the lowest address */
     unsigned shift;   /* an address's distance from `low` >> shift is the number of its group */
     struct map names; /* offset in the strings -> text */
@@ -221,7 +221,7 @@ static bool open_elf(const char *path, int *ret_fd, struct file_map *ret_file, s
     return *ret_fd >= 0 && file_map_fd(ret_file, *ret_fd) == 0 && elf_open(ret, ret_file);
 }
 
-/* The file remains open if it is read again. */
+/* Keeps the file open if it will be read again. */
 static void keep_file(struct library *l, int *fd)
 {
     struct stat st;
@@ -310,7 +310,10 @@ void symbols_free(struct symbols *s)
     free(s);
 }
 
-/* A program may have closed our descriptor and opened another file with the same number. */
+/*
+ * Reads a part of a file. The program may have closed our descriptor and opened another file with
+ * the same number, which is detected.
+ */
 static bool part_read(const struct library *l, const struct part *p, uint64_t at, void *to,
                       size_t n)
 {
@@ -368,7 +371,7 @@ static bool search(const struct library *l, uint64_t address, ElfW(Sym) * ret)
            (ret->st_size == 0 || address - ret->st_value < ret->st_size);
 }
 
-/* NULL when it cannot be read. */
+/* Returns a name from the library's strings, or NULL if it cannot be read. */
 static const char *name_of(struct library *l, uint32_t offset)
 {
     char text[NAME_LEN_MAX];

@@ -143,7 +143,10 @@ static bool scan(struct walk *k)
     return false;
 }
 
-/* Frames whose form is uncertain: the top frame, stubs and adapters. */
+/*
+ * Returns whether the form of a frame is uncertain: that of the top frame, of stubs and of
+ * adapters.
+ */
 static bool is_irregular(const struct walk *k)
 {
     struct code_blob blob;
@@ -270,8 +273,8 @@ static bool set_up_stack(struct walk *k)
 }
 
 /*
- * Sets up what makes a walk of this process's memory fast; without it the walk gives the same
- * result.
+ * Sets up caches and prefetching for a walk of this process's memory; without them the walk gives
+ * the same result.
  */
 static void set_up_speed(struct walk *k, struct claims *claims, struct notes *notes)
 {
@@ -428,7 +431,7 @@ int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java
     if (w && (w->native_cache = calloc(NATIVE_CACHE_SIZE, sizeof(*w->native_cache)))) {
         w->memory = process_memory;
         w->arch = &ARCH_HERE;
-        w->sites = sites_new(); /* without them walks are only slower */
+        w->sites = sites_new(); /* without these, walks are only slower */
         w->known = known_methods_new();
         r = prepare(w, libjvm, env, java_thread, why, size);
     }

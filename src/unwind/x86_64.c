@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of compiled code consist of the return address, the saved rbp and the body. HotSpot's
- * compilers build and remove them in a few ways only.
+ * The code for x86-64. A frame of compiled code consists of the return address, the saved rbp and
+ * the body. HotSpot's compilers build and remove frames in only a few ways.
  */
 #include "unwind/arch.h"
 
@@ -126,8 +126,8 @@ static bool is_removed(const uint8_t *code, size_t len, int32_t frame_bytes)
 }
 
 /*
- * The slow path of a return poll (JDK 16 and later), after the method's code: lea r10, [poll]; mov
- * [r15 + pc], r10; jmp handler.
+ * Returns whether this is the slow path of a return poll (JDK 16 and later), after the method's
+ * code: lea r10, [poll]; mov [r15 + pc], r10; jmp handler.
  */
 static bool is_poll_stub(const uint8_t *code, size_t len)
 {
@@ -182,7 +182,7 @@ static enum frame_state stub_state(const struct memory *m, uint64_t pc, uint64_t
     return code[0] == 0x5d && at[0] == 0xff && (at[1] & 0xf8) == 0xe0 ? FRAME_NONE : FRAME_FULL;
 }
 
-/* Depends on the version of the VM alone (hotspot/layout.c). */
+/* On x86-64 this depends only on the version of the VM (hotspot/layout.c), so no code is read. */
 static unsigned interpreter_bcp(const struct memory *m, uint64_t begin, uint64_t end)
 {
     return 0;
@@ -222,7 +222,7 @@ static bool interpreter_return(const struct memory *m, const struct registers *r
     return true;
 }
 
-/* These have call frame information. */
+/* On x86-64 these entries have call frame information. */
 static bool linkage_entry(const struct memory *m, uint64_t pc)
 {
     return false;
