@@ -53,6 +53,7 @@ struct alloc_counter {
 struct alloc_sampling {
     uint32_t point;
     int64_t site;            /* of the last sample; -1: none */
+    double weight;           /* the objects of that sample's stratum; 0: none in this session */
     bool several;            /* samples have found more than one site */
     uint64_t objects, bytes; /* added to sites so far */
     uint64_t failed;         /* counted, but never created */
@@ -179,6 +180,8 @@ void alloc_start_again(void);
  * ended. Returns true when the stack should be sampled now.
  */
 bool alloc_sample_due(struct alloc_sampling *l, struct alloc_counter *c);
+/* Returns the size in bytes of a point's objects, on average if they are arrays. Under the lock. */
+uint64_t alloc_size_of(uint32_t point, const struct alloc_counter *c);
 /* Returns a random number in 0 .. n - 1. Any thread, no lock. */
 uint64_t alloc_random_below(uint64_t n);
 

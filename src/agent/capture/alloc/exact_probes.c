@@ -277,8 +277,14 @@ static bool take_pick(uint32_t point, const struct alloc_counter *c, struct pick
 static void take_sample(struct alloc_sampling *l, uint32_t point, struct alloc_counter *c,
                         int64_t site)
 {
+    double size = (double)alloc_size_of(point, c);
+    if (l->weight > 0 && site != l->site) {
+        sites_divide(l->site, l->weight, size);
+        sites_divide(site, (double)l->gap, size);
+    }
     l->several = l->several || (l->site >= 0 && site != l->site);
     l->site = site;
+    l->weight = (double)l->gap;
     bool once = sites_depth() <= 1 && alloc_follow == FOLLOW_ALL;
     __atomic_store_n(&c->next, once ? NEVER : l->end, __ATOMIC_RELAXED);
     if (alloc_follow == FOLLOW_STACKS && alloc_point(point)->offered)

@@ -495,6 +495,15 @@ void sites_expect(int64_t site, double weight, uint32_t size, bool expected)
                 expected ? 1 : -1);
 }
 
+void sites_divide(int64_t number, double weight, double size)
+{
+    struct site *s = sites_at(number);
+    if (!s || weight <= 1)
+        return;
+    s->division.objects += weight * weight / 2;
+    s->division.bytes += weight * weight * size * size / 2;
+}
+
 void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size)
 {
     struct followed f = {object, (uint32_t)site, (float)weight, (uint64_t)size, false};
@@ -539,14 +548,19 @@ void sites_flush(JNIEnv *jni, struct jfr_writer *w)
 }
 
 /*
- * Returns the variance of a sum of live objects, given the sums of the squared weights of all
- * tracked objects and of those alive. A stratum always has one tracked object, and only whether it
- * is alive is random: with the share p of those alive, the variance is at most p (1 - p) of the
- * squares. The VM samples each object independently, so that the number of samples varies as well.
+ * Returns the variance of a sum of live objects of a site, given the sums of the squared weights of
+ * all tracked objects and of those alive, and the variance of the site's count. A stratum always
+ * has one tracked object; which site it belongs to and whether it is alive are random. With the
+ * share p of those alive, the variance is at most p (1 - p) of the squares, and p^2 of the count's
+ * variance. That is estimated from successive strata, because half of the squared difference
+ * between two of them has their variance as its mean; so a count that is divided by time or by
+ * thread has no variance. The VM samples each object independently, so that the number of samples
+ * varies as well.
  */
-static double variance_of(double live_squares, double squares)
+static double variance_of(double live_squares, double squares, double division)
 {
-    return squares > 0 ? live_squares * MAX(1 - live_squares / squares, 0) : 0;
+    double p = squares > 0 ? MIN(live_squares / squares, 1) : 0;
+    return live_squares * (1 - p) + p * p * division;
 }
 
 void sites_count_live(JNIEnv *jni)
@@ -566,26 +580,10 @@ void sites_count_live(JNIEnv *jni)
     counting = false;
     for (size_t i = 0; i < site_table.sites.len && site_table.exact; i++) {
         struct site *s = &site_table.sites.data[i];
-        s->variance.objects = variance_of(s->variance.objects, s->squares.objects);
-        s->variance.bytes = variance_of(s->variance.bytes, s->squares.bytes);
+        s->variance.objects =
+            variance_of(s->variance.objects, s->squares.objects, s->division.objects);
+        s->variance.bytes = variance_of(s->variance.bytes, s->squares.bytes, s->division.bytes);
     }
-}
-
-double sites_chance(jlong size, uint64_t interval)
-{
-    /* 1 - exp(-x) without libm: a series near 0, extended by 1 - (1 - p)^2. */
-    if (!interval)
-        return 1;
-    double x = (double)size / (double)interval;
-    int doublings = 0;
-    while (x > 0.01) {
-        x /= 2;
-        doublings++;
-    }
-    double p = x * (1 - x / 2 * (1 - x / 3 * (1 - x / 4)));
-    while (doublings--)
-        p = p * (2 - p);
-    return p;
 }
 
 void sites_status(struct buf *out)

@@ -34,6 +34,8 @@ struct site {
      * themselves are left out.
      */
     struct estimate squares;
+    /* The variance of `allocated` that comes from dividing a place's count among stacks. */
+    struct estimate division;
     double followed; /* objects that are, or were until they died, tracked individually */
     uint32_t held;   /* while objects are thinned out: how many of this site are tracked */
     uint32_t seen;   /* how many of these have been handled so far */
@@ -121,6 +123,11 @@ void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong 
  * sites_follow adds it. Under the lock.
  */
 void sites_expect(int64_t site, double weight, uint32_t size, bool expected);
+/*
+ * Of two successive strata of a counter, one was attributed to this site and the other one to
+ * another. It has `weight` objects of about `size` bytes. Under the lock.
+ */
+void sites_divide(int64_t site, double weight, double size);
 /* The same as sites_follow, for an object that the VM has sampled, in addition to exact counts. */
 void sites_follow_sample(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 

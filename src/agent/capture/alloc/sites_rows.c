@@ -23,6 +23,23 @@ double sites_square_root(double x)
     return r;
 }
 
+double sites_chance(jlong size, uint64_t interval)
+{
+    /* 1 - exp(-x) without libm: a series near 0, extended by 1 - (1 - p)^2. */
+    if (!interval)
+        return 1;
+    double x = (double)size / (double)interval;
+    int doublings = 0;
+    while (x > 0.01) {
+        x /= 2;
+        doublings++;
+    }
+    double p = x * (1 - x / 2 * (1 - x / 3 * (1 - x / 4)));
+    while (doublings--)
+        p = p * (2 - p);
+    return p;
+}
+
 uint64_t sites_rounded(double x)
 {
     return x > 0 ? (uint64_t)(x + 0.5) : 0;

@@ -67,6 +67,7 @@ void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l)
     settle_sampling(l, c);
     l->begin = c->count;
     l->end = 0;
+    l->weight = 0;
     __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
 }
 
@@ -95,14 +96,19 @@ uint64_t alloc_random_below(uint64_t n)
     return budget_random() % n;
 }
 
+uint64_t alloc_size_of(uint32_t point, const struct alloc_counter *c)
+{
+    const struct alloc_point *p = alloc_point(point);
+    return p->kind == ALLOC_NEW ? p->size : c[1].count / MAX(c->count, 1);
+}
+
 /*
  * Returns the length of the next stratum in objects: a share of the count so far, but no more than
  * a number of bytes or a small share of the count.
  */
 static uint64_t stratum(const struct alloc_sampling *l, const struct alloc_counter *c)
 {
-    const struct alloc_point *p = alloc_point(l->point);
-    uint64_t each = p->kind == ALLOC_NEW ? p->size : c[1].count / MAX(c->count, 1);
+    uint64_t each = alloc_size_of(l->point, c);
     uint64_t count = c->count - l->begin;
     uint64_t share = l->several ? SEVERAL_SHARE : STRATUM_SHARE;
     uint64_t later = l->several ? SEVERAL_LATER : STRATUM_LATER;
