@@ -12,7 +12,7 @@ enum { AREAS = 64 };
 static struct area {
     _Atomic uintptr_t from; /* 0: free; 1: being filled in */
     uintptr_t end;
-    uintptr_t replaced; /* the file is replaced from here on; protected by `busy` */
+    uintptr_t replaced; /* from this address on the file has been replaced; protected by `busy` */
     atomic_bool *lost;
     atomic_flag busy;
 } areas[AREAS];

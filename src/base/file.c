@@ -130,7 +130,7 @@ int write_all(int fd, const void *bytes, size_t len)
     return 0;
 }
 
-/* Opens one part of the path after the other. Each must be a folder and must not be a link. */
+/* Opens one component of the path after the other. Each must be a folder and must not be a link. */
 int open_in_root_by_steps(int root, const char *path, int flags, mode_t mode)
 {
     char part[NAME_MAX + 1];
@@ -179,9 +179,9 @@ int open_in_root(int root, const char *path, int flags, mode_t mode)
 }
 
 /*
- * Fallback where O_TMPFILE is unknown, or where /proc, by which such a file gets its name, is not
- * mounted: creates a temporary file with a name of its own next to `path`. Such a file stays behind
- * when the process is killed.
+ * Creates a temporary file with a unique name next to `path`. This is the fallback if O_TMPFILE is
+ * unknown, or if /proc, by which such a file gets its name, is not mounted. The file is left behind
+ * if the process is killed.
  */
 static int open_temporary(struct out_file *f, mode_t mode)
 {
@@ -306,8 +306,8 @@ static int give_name(struct out_file *f)
 }
 
 /*
- * Some file systems report that they ran out of space only when a descriptor is closed. Closing a
- * copy shows such an error before the file gets its name.
+ * Closes a copy of a descriptor. Some file systems report that they ran out of space only when a
+ * descriptor is closed; this shows such an error before the file gets its name.
  */
 static int close_copy(int fd)
 {

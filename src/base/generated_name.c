@@ -25,8 +25,8 @@ static size_t digits(const char *at, const char *end, bool hex)
 }
 
 /*
- * The name ends here: at the end of the text, at a descriptor's semicolon, or before an array's
- * brackets.
+ * Returns whether the name ends here: at the end of the text, at a descriptor's semicolon, or
+ * before an array's brackets.
  */
 static bool is_end(const char *at, const char *end)
 {
@@ -128,7 +128,10 @@ bool generated_name_is_agents_library(const char *name, size_t len)
     return false;
 }
 
-/* True for calls by which a lambda's class boxes or unboxes a value; they are not the target. */
+/*
+ * Returns whether a lambda's class calls a method only to box or unbox a value; it is then not the
+ * target.
+ */
 static bool is_boxing(struct str class, struct str method)
 {
     static const char *const boxes[] = {"Boolean", "Byte",  "Character", "Short", "Integer",
@@ -171,7 +174,7 @@ void generated_target_consider(struct generated_target *t, struct str host, stru
 
 static const char proxy[] = "$Proxy";
 
-/* Where the number of a proxy's class begins; NULL for other classes. */
+/* Returns where the number of a proxy's class begins, or NULL for other classes. */
 static const char *proxy_number(const char *name, size_t len)
 {
     const char *at = find(name, len, proxy), *end = name + len;
@@ -198,7 +201,8 @@ void generated_target_implements(struct generated_target *t, struct str interfac
 
 size_t generated_name_normalize_known(char *name, size_t len, const struct generated_target *t)
 {
-    static const char package[] = "jdk/proxy"; /* of which each class loader has one, numbered */
+    /* each class loader has such a package, with a number */
+    static const char package[] = "jdk/proxy";
     len = generated_name_normalize(name, len);
     const char *at = t->text[0] ? proxy_number(name, len) : NULL;
     if (!at)

@@ -181,7 +181,7 @@ int logic_parse(struct logic_parser *p, const char *text)
 
 /* ---- what never holds, and what always does ---- */
 
-/* The double next to a finite one. The agent has no libm, and so no nextafter. */
+/* Returns the double next to a finite one. The agent has no libm, so it cannot use nextafter. */
 static double next_to(double of, bool up)
 {
     uint64_t bits;
@@ -210,7 +210,7 @@ struct search {
     unsigned steps;
 };
 
-/* The value of a node. If it is LOGIC_OPEN, *ret_open is a test on which it depends. */
+/* Returns the value of a node. If it is LOGIC_OPEN, *ret_open is a test on which it depends. */
 static enum logic_truth truth_at(const struct search *s, int at, int *ret_open)
 {
     const struct logic_node *n = &s->logic->nodes[at];

@@ -74,12 +74,13 @@ void mapped_free(void *memory, size_t bytes)
     munmap(memory, bytes);
 }
 
-#define PAGE_IS_OWN (UINT64_C(1) << 56) /* of an entry of /proc/self/pagemap, from Linux 4.2 on */
+/* a bit of an entry of /proc/self/pagemap, from Linux 4.2 on */
+#define PAGE_IS_OWN (UINT64_C(1) << 56)
 
 /*
- * Counts the pages of n bytes that have memory of their own. mincore() would also count pages that
- * were only read; all of these share one page of zeros, and the table of threads by number has
- * thousands of them.
+ * Counts the pages of n bytes that occupy memory. mincore() would also count pages that were only
+ * read; all of these share one page of zeros, and the table of threads by number has thousands of
+ * them.
  */
 static uint64_t written_pages(int fd, const void *from, size_t n, size_t page)
 {
@@ -94,7 +95,7 @@ static uint64_t written_pages(int fd, const void *from, size_t n, size_t page)
     return pages;
 }
 
-/* The same for kernels whose pagemap does not show this. */
+/* Counts the pages for kernels whose pagemap does not show this. */
 static uint64_t touched_pages(const struct noted *n, size_t page)
 {
     unsigned char in[PAGES_AT_ONCE];

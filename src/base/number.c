@@ -16,7 +16,7 @@ struct literal number_literal(int64_t n)
     return (struct literal){.real = (double)n, .single = (double)(float)n, .floor = n};
 }
 
-/* The floor of a double, which is exact. */
+/* Computes the floor of a double, which is exact. */
 static void set_floor(struct literal *l)
 {
     if (!(l->real >= -0x1p63 && l->real < 0x1p63)) {
@@ -131,7 +131,7 @@ bool number_excludes(enum logic_op op, const struct literal *l, int64_t low, int
     }
 }
 
-/* The float next to a finite one; the agent has no libm, and so no nextafterf. */
+/* Returns the float next to a finite one. The agent has no libm, so it cannot use nextafterf. */
 static double next_float(double of, bool up)
 {
     float f = (float)of;

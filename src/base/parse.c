@@ -97,7 +97,7 @@ char *format_limit(char text[24], uint64_t ns)
     return text;
 }
 
-/* Three digits, also after rounding up: 9.996 is 10.0. */
+/* Formats a value with three digits, also after rounding up: 9.996 becomes 10.0. */
 static char *format_scaled(char text[24], double v, const char *const *units, size_t n, double step)
 {
     size_t i = 0;

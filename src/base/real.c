@@ -7,7 +7,7 @@
 
 /*
  * Writes the digits of %g as a reader expects them: 100.0 rather than 1e+02, and an exponent only
- * where there would be more than three zeros in front or more than 16 digits before the point.
+ * if there would be more than three zeros in front or more than 16 digits before the point.
  */
 static void put_decimal(struct buf *b, const char *text)
 {
@@ -21,7 +21,7 @@ static void put_decimal(struct buf *b, const char *text)
             buf_string(b, ".0");
         return;
     }
-    /* Whole numbers with more trailing zeros than %g writes. */
+    /* A whole number with more trailing zeros than %g writes. */
     buf_printf(b, "%.*s", text[0] == '-', text);
     int zeros = exponent;
     for (const char *p = text + (text[0] == '-'); p < e; p++) {

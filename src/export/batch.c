@@ -131,7 +131,7 @@ static int begin_profile(struct filling *f, const char *type, const char *unit)
     return n < 0 ? (int)n : 0;
 }
 
-/* The names of the metrics in profiles that are sent, which other programs use too. */
+/* The names of the metrics in profiles that are sent; other programs use the same names. */
 static const struct {
     const char *type, *unit, *period; /* period: the type of the sampling interval */
 } names[PROFILE_METRICS] = {
@@ -169,7 +169,7 @@ static int add_metric(struct filling *f, enum profile_metric metric)
     int r = profile_view_init(&v, f->p, metric, &f->source->filter);
     if (r == -ENODATA)
         return 0;
-    /* Without an interval only the name shows that the samples are not of CPU time. */
+    /* If there is no interval, only the name shows that the samples do not measure CPU time. */
     f->timed = profile_is_timed(f->p, metric);
     bool nameless = metric == PROFILE_WALL && !f->p->series[metric].interval_ns;
     if (r == 0)

@@ -24,7 +24,10 @@ static struct wire_link link_of(const struct requests *r, uint32_t trace_text, u
     return both ? link : (struct wire_link){0};
 }
 
-/* Requests of other recorders have no works: their thread works for them all the time. */
+/*
+ * Collects the works of requests. Requests of other recorders have none: their thread works for
+ * them all the time.
+ */
 static int collect(struct batch_requests *q)
 {
     const struct requests *r = &q->r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome's trace event format (JSON): a slice for each state, flow events for interactions. Times
- * are in microseconds.
+ * Writes Chrome's trace event format (JSON): a slice for each state, and flow events for
+ * interactions. Times are in microseconds.
  */
 #include "analysis/holds.h"
 #include "base/json.h"
@@ -21,7 +21,7 @@ struct chrome {
 };
 
 /*
- * Writes an event up to its own keys. The number of a thread in the file is its index in the
+ * Writes the keys that all events have. The number of a thread in the file is its index in the
  * timeline + 1.
  */
 static void begin(struct chrome *c, const char *phase, const char *name, const char *category,

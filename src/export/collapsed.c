@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines such as "a.B.run;a.C.work 12", with the outermost frame first, which flamegraph.pl,
+ * Writes lines such as "a.B.run;a.C.work 12", with the outermost frame first, which flamegraph.pl,
  * speedscope and others read.
  */
 #include "export/export.h"

@@ -170,8 +170,8 @@ static int compare_packages(const char *a, const char *b)
 }
 
 /*
- * Sorts classes by package and then by name. By name alone "a.b.c.D" would come between "a.b.C" and
- * "a.b.d".
+ * Orders classes by package and then by name. By name alone "a.b.c.D" would come between "a.b.C"
+ * and "a.b.d".
  */
 static int by_package(const void *a, const void *b)
 {
@@ -281,8 +281,8 @@ static void html_row(const struct cover_class *class, size_t i, const struct cov
 }
 
 /*
- * Marks a line as run completely, in part, or not at all. Its branches are described in words too,
- * for readers who do not see colours.
+ * Writes a line that is marked as run completely, in part, or not at all. Its branches are also
+ * described in words, for readers who do not see colours.
  */
 static void html_line(uint32_t number, const char *text, int len, const struct cover_line *l,
                       FILE *out)

@@ -11,7 +11,8 @@ enum { LEVEL_BYTES = 1 << 24, FAST = 1, GZIP = 16, WINDOW_BITS = 15, MEMORY_LEVE
 struct gzip_out {
     FILE *out;
     z_stream z;
-    struct buf handed; /* what the thread compresses; the caller's while it is not busy */
+    /* what the thread compresses; it belongs to the caller while the thread is not busy */
+    struct buf handed;
     uint64_t bytes;
     bool fast, busy, ended, threaded;
     int error;
@@ -86,7 +87,7 @@ struct gzip_out *gzip_out_new(FILE *out)
     return g;
 }
 
-/* Exchanges an empty buffer for one with bytes. */
+/* Passes a buffer to the thread, and returns an empty one in its place. */
 static void hand_over(struct gzip_out *g, struct buf *data)
 {
     struct buf empty = g->handed;

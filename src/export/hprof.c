@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HPROF's text and binary outputs: threads, traces, and CPU SAMPLES (or CPU TIME from exact times).
- * A trace is a node of the profile. Numbers begin at the same value as those of the original agent.
+ * Writes HPROF's text and binary outputs: threads, traces, and CPU SAMPLES (or CPU TIME from exact
+ * times). A trace is a node of the profile. Numbers begin at the same value as those of the
+ * original agent.
  */
 #include "base/parse.h"
 #include "export/export.h"
@@ -28,7 +29,7 @@ static uint32_t trace_of(uint32_t node)
 }
 
 struct ranked {
-    uint64_t weight, count; /* the count: calls for exact times, otherwise the weight */
+    uint64_t weight, count; /* count: the number of calls for exact times, otherwise the weight */
     uint32_t node;
 };
 
@@ -41,14 +42,14 @@ static int compare_ranked(const void *a, const void *b)
                                 : (x->node > y->node) - (x->node < y->node);
 }
 
-/* Nodes whose time is left out because it rests on too few readings. The time is in ns. */
+/* Nodes whose time, in ns, is left out because it is based on too few readings. */
 struct left_out {
     uint64_t weight, nodes;
 };
 
 /*
- * Lists the nodes that have weight of their own, heaviest first; the caller frees *ret. Times that
- * rest on too few readings are unknown and count as none, as in the agent's own output.
+ * Lists the nodes with a weight of their own, heaviest first; the caller frees *ret. Times that are
+ * based on too few readings are unknown and treated as 0, as in the agent's own output.
  */
 static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t *ret_n,
                       struct left_out *ret_left)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A single, self-contained HTML file (page/page.h). */
+/* Writes a single, self-contained HTML file (page/page.h). */
 #include "export/export.h"
 #include "page/page.h"
 

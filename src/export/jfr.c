@@ -21,9 +21,10 @@
 
 enum { HEADER = JFR_CHUNK_HEAD, AT_STATE = 64, METADATA = 0, CHECKPOINT = 1 };
 
-enum { FINAL = 2 }; /* of the features: the recording ended with this chunk */
+enum { FINAL = 2 }; /* a bit of the features: the recording ended with this chunk */
 
-enum { OF_THE_WRITER = 0x40 }; /* of checkpoints: constants that only our reader understands */
+/* a flag of checkpoints: constants that only our reader understands */
+enum { OF_THE_WRITER = 0x40 };
 
 /* How an event of a type becomes part of a selection. */
 enum belongs {
@@ -32,7 +33,7 @@ enum belongs {
     TO_ITS_TIME,   /* it concerns all threads for as long as it lasted */
     TO_ITS_THREAD, /* a wait, which belongs to its thread for as long as it lasted */
     UNTIL_IT_ENDS, /* a wait that lasts until another event of the same wait has an end */
-    /* it counts from the beginning of the recording, and so has no part in a span of time */
+    /* it has a sum from the beginning of the recording, so it belongs to no shorter span */
     TO_ALL_TIME,
 };
 
@@ -93,12 +94,13 @@ struct selecting {
     struct recording *recording;
     int64_t start_ns, end_ns;    /* of the recording */
     VEC(uint64_t) kept;          /* offsets of the selected events, ascending */
-    VEC(struct open_wait) open;  /* those that began before the part */
+    VEC(struct open_wait) open;  /* waits that began before the part */
     struct map over;             /* keys of waits that were over before the part */
     const struct rec_type *type; /* of the last event, with its kind */
     enum belongs belongs;
-    unsigned kind, there, chosen; /* HOLDS_...: what the recording has, and what was chosen */
-    bool any;                     /* selected events that do not belong to every part */
+    /* HOLDS_...: there: what the recording has; chosen: what was chosen */
+    unsigned kind, there, chosen;
+    bool any; /* selected events that do not belong to every part */
 };
 
 static bool stack_matches(const struct rec_stack *s, const char *pattern)
@@ -139,7 +141,7 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
     return !f->class_name || stack_matches(rec_stack(&e->object, "stackTrace"), f->class_name);
 }
 
-/* Events of the same wait have the same thread and the same beginning. */
+/* Returns a key for the events of a wait, which have the same thread and the same beginning. */
 static uint64_t key_of_wait(const struct rec_event *e)
 {
     const struct rec_thread *t = rec_thread(&e->object, "eventThread");
@@ -201,7 +203,7 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
             s->type = e.object.type;
             s->belongs = belongs_to(s->type->name);
             s->kind = s->belongs == ALWAYS ? 0 : export_kind_of(s->type->name);
-            /* These repeat the counts of sites for other readers. */
+            /* These events repeat the counts of sites for other readers. */
             if (s->source->profile && s->source->profile->sites.len &&
                 strcmp(s->type->name, "jdk.ObjectAllocationSample") == 0)
                 s->belongs = TO_ALL_TIME;
@@ -272,8 +274,8 @@ static void put_checkpoint(struct chunk *c, struct cursor event)
 }
 
 /*
- * Collects the checkpoints of a chunk whose end, where the chain begins, is missing: all that
- * belong in a chain.
+ * Collects all checkpoints of a chunk that belong to a chain, because its end, where the chain
+ * begins, is missing.
  */
 static int find_checkpoints(struct map *ret, const uint8_t *file, uint64_t begin, uint64_t end)
 {
@@ -360,8 +362,8 @@ static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uin
 }
 
 /*
- * In a part of the time, the span of a chunk is its intersection with that part, which may be
- * empty.
+ * Sets the span of a chunk. If a part of the time is selected, it is the intersection with that
+ * part, which may be empty.
  */
 static void set_span(const struct selecting *s, uint8_t *head)
 {

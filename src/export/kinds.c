@@ -8,7 +8,10 @@
 
 enum { TYPES_MAX = 8 };
 
-/* A message ends with the command that shows what only recordings contain. */
+/*
+ * The kinds of contents. A message about a kind that only recordings contain ends with the command
+ * that shows it.
+ */
 static const struct kind {
     enum export_kind kind;
     const char *name, *command, *types[TYPES_MAX];
@@ -70,7 +73,10 @@ void export_kind_names(struct buf *to, unsigned of)
     }
 }
 
-/* A type that belongs to several kinds counts for the last one that is asked for. */
+/*
+ * Returns which of the kinds a profile has. A type that belongs to several kinds counts for the
+ * last one of those that are requested.
+ */
 static unsigned kinds_known(const struct profile *p, unsigned of)
 {
     unsigned found = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenTelemetry's profiles (wire/otlp.h): one per metric, with the time, the thread and the trace
- * of each sample.
+ * Writes OpenTelemetry's profiles (wire/otlp.h): one per metric, with the time, the thread and the
+ * trace of each sample.
  */
 #include "wire/otlp.h"
 #include "export/batch.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto's trace in protobuf, with its published field numbers (tests/data/perfetto.proto has
- * those used here): a track for each thread with its states as slices, a track for each lock with
- * its holders as slices, and flows for interactions.
+ * Writes Perfetto's trace in protobuf, with its published field numbers (tests/data/perfetto.proto
+ * has those used here): a track for each thread with its states as slices, a track for each lock
+ * with its holders as slices, and flows for interactions.
  */
 #include "analysis/holds.h"
 #include "base/json.h"
@@ -25,7 +25,7 @@ struct perfetto {
     struct buf packet, part, inner;
 };
 
-/* Strings must be UTF-8 in protobuf. */
+/* Writes a string, which must be UTF-8 in protobuf. */
 static void put_string(struct perfetto *p, struct buf *b, unsigned field, const char *s)
 {
     struct buf text = BUF(1 << 20);
@@ -170,8 +170,8 @@ static int put_hold(struct perfetto *p, uint32_t thread, const struct tl_hold *o
 }
 
 /*
- * A lock has at most one holder at a time, so its track has a slice for each holder, named after
- * the thread.
+ * Writes the tracks of locks. A lock has at most one holder at a time, so its track has a slice for
+ * each holder, named after the thread.
  */
 static int put_locks(struct perfetto *p)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's profile.proto, compressed with gzip. A sample is a stack of one thread (label "thread"),
- * a location is a frame with its line, and a function is a method. Field numbers are from
- * https://github.com/google/pprof/blob/main/proto/profile.proto
+ * Writes pprof's profile.proto, compressed with gzip. A sample is a stack of one thread (label
+ * "thread"), a location is a frame with its line, and a function is a method. Field numbers are
+ * from https://github.com/google/pprof/blob/main/proto/profile.proto
  */
 #include "export/export.h"
 
@@ -62,7 +62,7 @@ static void put_piece(struct writing *w, unsigned field)
         gzip_out_put(w->gzip, &w->pending);
 }
 
-/* Strings of pprof must be UTF-8; those of a JVM may not be. */
+/* Returns the number of a string, which must be UTF-8 in pprof; those of a JVM may not be. */
 static uint64_t string_of(struct writing *w, const char *data, size_t len)
 {
     _cleanup_(buf_release) struct buf text = BUF(LIMIT_PIECE);
@@ -87,7 +87,10 @@ static void put_value_type(struct writing *w, unsigned field, const char *type, 
     put_piece(w, field);
 }
 
-/* The values of a sample are its weight and, where the interval is known, its CPU or wall time. */
+/*
+ * Returns the interval in ns, or 0. The values of a sample are its weight and, if the interval is
+ * known, its CPU or wall time.
+ */
 static uint64_t interval_of(const struct writing *w)
 {
     bool counts = profile_metrics[w->source->metric].unit == UNIT_SAMPLES;
@@ -118,7 +121,7 @@ struct sampling {
     size_t *begin;       /* by node: where its samples begin, and finally where they end */
     uint64_t *weight;    /* by thread, for one node */
     bool *has_some;      /* by thread, likewise, because a weight may be 0 */
-    uint64_t key, *name; /* numbers of strings, the name by thread; 0 if not known yet */
+    uint64_t key, *name; /* numbers of strings (name: by thread); 0 if not known yet */
     struct buf stack;
 };
 
@@ -129,7 +132,10 @@ static int count_node(void *context, const struct profile_sample *s)
     return 0;
 }
 
-/* Moves begin[node] on to the node's end. */
+/*
+ * Stores a sample at begin[node], which is advanced, so that it is finally the end of the node's
+ * samples.
+ */
 static int place_by_node(void *context, const struct profile_sample *s)
 {
     struct sampling *g = context;
@@ -188,7 +194,7 @@ static void put_stack(struct sampling *g, uint32_t node, size_t from, size_t to)
     }
 }
 
-/* pprof prints comments by `pprof -comments`. */
+/* Writes a note as a comment, which `pprof -comments` prints. */
 static void put_note(struct writing *w, const struct profile_view *v)
 {
     _cleanup_(buf_release) struct buf note = BUF(4096);
@@ -200,8 +206,8 @@ static void put_note(struct writing *w, const struct profile_view *v)
 }
 
 /*
- * Samples are written stack by stack, because what consecutive samples have in common takes next to
- * no room after compression.
+ * Writes the samples stack by stack, because what consecutive samples have in common takes hardly
+ * any room after compression.
  */
 static int put_samples(struct writing *w)
 {

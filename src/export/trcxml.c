@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread profiler's XML (TPTP thread profiling, "Extension for TPTP (Profiler) events set";
- * doc/trcxml.dtd). Sleeping is written as a monWait on object -1. The design has no event for a
- * park, which is written as a monWait with an annotation that says so. Times are seconds since
+ * Writes the thread profiler's XML (TPTP thread profiling, "Extension for TPTP (Profiler) events
+ * set"; doc/trcxml.dtd). A sleep is written as a monWait on object -1. The format has no event for
+ * a park, which is written as a monWait with an annotation that says so. Times are seconds since
  * 1970; ids of threads and objects are numbers from 1.
  */
 #include "base/json.h"
@@ -56,8 +56,8 @@ static void attribute_time(struct trcxml *x, uint64_t ns)
 }
 
 /*
- * Ends the element. What no attribute can express becomes annotations: the class of the object, a
- * kind, the stack.
+ * Ends the element. What no attribute can express is written as annotations: the class of the
+ * object, a kind, the stack.
  */
 static void put_annotations(struct trcxml *x, const char *element, uint32_t object, uint32_t stack,
                             const char *kind)

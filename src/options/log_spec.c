@@ -57,10 +57,10 @@ static int add_part(struct log_spec *s, int kind, const char *text, size_t len, 
     return 0;
 }
 
-/* One name, or several joined by dots. */
+/* Returns whether a text is one name, or several joined by dots. */
 static bool is_name(const char *s)
 {
-    /* Java allows any letter; every non-ASCII character is accepted as one. */
+    /* Java permits any letter; every non-ASCII character is accepted as one. */
     if (!*s || *s == '.' || (*s >= '0' && *s <= '9'))
         return false;
     for (; *s; s++)
@@ -130,8 +130,8 @@ static bool begins_place(const char *text)
 }
 
 /*
- * Length of the first logpoint of a list: up to a semicolon, or up to a comma that a place follows.
- * Other commas are part of the text.
+ * Returns the length of the first logpoint of a list: up to a semicolon, or up to a comma that is
+ * followed by a place. Other commas are part of the text.
  */
 static size_t spec_length(const char *text)
 {

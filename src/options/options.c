@@ -25,7 +25,7 @@ static int join(struct options *o, enum option which, const char *text, struct b
     return option_names_check(which, all, message);
 }
 
-/* The combination of two values of one option; NULL when they are incompatible. */
+/* Returns the combination of two values of one option, or NULL if they are incompatible. */
 static const char *both(enum option which, const char *a, const char *b)
 {
     static const struct {
@@ -43,7 +43,7 @@ static const char *both(enum option which, const char *a, const char *b)
     return NULL;
 }
 
-/* Begins a trace= with patterns of its own. The options' storage owns the text. */
+/* Begins a new trace= with its patterns. The options' storage owns the text. */
 static int begin_trace(struct options *o, char *patterns, struct buf *message)
 {
     if (o->n_traces == TRACES_MAX) {
@@ -56,7 +56,10 @@ static int begin_trace(struct options *o, char *patterns, struct buf *message)
     return 0;
 }
 
-/* Reports an option that may be given once, or once `where`, and was given before as `first`. */
+/*
+ * Reports that an option was given before as `first`, although it may be given only once, or only
+ * once `where`.
+ */
 static void say_twice(struct buf *message, enum option which, const char *text, const char *first,
                       const char *where)
 {
@@ -70,7 +73,7 @@ static void say_twice(struct buf *message, enum option which, const char *text, 
         buf_string(message, ": samples, wall and old exclude each other");
 }
 
-/* A condition belongs to the preceding trace=. */
+/* Adds a condition to the preceding trace=. */
 static int give_condition(struct options *o, const char *text, struct buf *message)
 {
     struct option_value *v = &o->v[OPT_IF];
@@ -190,7 +193,10 @@ static char *refused_part(const struct options *o, enum option which)
     return NULL;
 }
 
-/* Data that is counted from the beginning of a recording cannot be limited to the last minutes. */
+/*
+ * Checks that an always-on recording has only options that --always permits: data that is counted
+ * from the beginning of a recording cannot be limited to the last minutes.
+ */
 static int check_always(const struct options *o, struct buf *message)
 {
     bool always = option_always(o);
@@ -267,7 +273,7 @@ static int comes_first(enum option which, const char *text, enum option to, stru
     return -EINVAL;
 }
 
-/* An option that would change nothing is refused as a mistake. */
+/* Refuses options that would change nothing, because they are mistakes. */
 static int check_company(const struct options *o, struct buf *message)
 {
     for (int i = 0; i < OPTION_COUNT; i++) {
@@ -371,8 +377,8 @@ static void choose_always(struct options *o)
 }
 
 /*
- * The specification's default, heap=all, applies where no capture is requested, and only to HPROF's
- * outputs; a recording needs none.
+ * Applies the specification's default, heap=all, if no capture is requested, and only to HPROF's
+ * outputs; a recording needs no default.
  */
 static void choose_heap(struct options *o)
 {
@@ -380,7 +386,10 @@ static void choose_heap(struct options *o)
         o->v[OPT_HEAP] = (struct option_value){.text = "all", .given = true};
 }
 
-/* The timeline shows what a request waited for, and the samples what it computed. */
+/*
+ * Turns on what shows the causes of requests: the timeline shows what a request waited for, and the
+ * samples what it computed.
+ */
 static void choose_for_requests(struct options *o)
 {
     if (!o->v[OPT_REQUESTS].text || !option_format(o)->events)

@@ -27,7 +27,7 @@ const char *signature_put_type(struct buf *b, const char *p, const char *end)
     return last + 1;
 }
 
-/* Appends the types before the parenthesis that closes. Returns its place, or NULL. */
+/* Appends the types up to the closing parenthesis. Returns a pointer to it, or NULL. */
 static const char *put_types(struct buf *b, const char *p, const char *end)
 {
     if (p == end || *p++ != '(')
@@ -66,7 +66,7 @@ static bool is_type(const char *type, size_t len)
     return len > 0;
 }
 
-/* The length of the parameter at p: up to a comma, or to the end of the list. */
+/* Returns the length of the parameter at p: up to a comma, or to the end of the list. */
 static size_t parameter_length(const char *p, const char *end)
 {
     const char *comma = memchr(p, ',', (size_t)(end - p));
@@ -90,7 +90,10 @@ const char *signature_fault(const char *text, size_t len)
                  "result, as in (I[Ljava/lang/String;)V";
 }
 
-/* Java separates a nested class from the class around it by a dot, and the VM by a dollar sign. */
+/*
+ * Returns a character with '.' for '$': Java separates a nested class from its enclosing class by a
+ * dot, and the VM by a dollar sign.
+ */
 static char joined(char c)
 {
     return c == '$' ? '.' : c;

@@ -16,7 +16,7 @@
 
 /* clang-format off */
 const struct option_row option_table[OPTION_COUNT] = {
-    /* HPROF's, in the order of its help. */
+    /* options of HPROF, in the order of its help */
     [OPT_HEAP] = {"heap", "--heap", 0, OPTION_WORD, "dump|sites|all", "heap profiling; all means sites,dump",
                   .default_value = NULL, .bare = "all",
                   .gives = GIVES_STACKS | GIVES_HPROF, .always_refuses = "*"},
@@ -45,7 +45,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_VERBOSE] = {"verbose", NULL, 0, OPTION_YES_NO, "y|n", "print messages about dumps", .default_value = "y",
                      .default_record = "n"},
     [OPT_GC_OKAY] = {"gc_okay", NULL, 0, OPTION_YES_NO, "y|n", "obsolete, no effect", .default_value = "n", .hidden = true},
-    /* Ours. */
+    /* options that HPROF does not have */
     [OPT_CLOCK] = {"clock", "--clock", 0, OPTION_WORD, "cpu|elapsed", "what exact times measure: CPU time or elapsed time", .default_value = "cpu", .goes_with = "cpu=times|cpu=old"},
     [OPT_NATIVE] = {"native", "--native", 0, OPTION_YES_NO, "y|n", "native frames in samples",
                     .default_value = "n", .bare = "y", .goes_with = "cpu=samples|cpu=wall"},

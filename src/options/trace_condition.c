@@ -96,7 +96,7 @@ static bool in_name(char c)
                : (c >= '0' && c <= '9') || c == '_' || c == '$' || c & 0x80;
 }
 
-/* Length of an identifier path: names with dots between them. */
+/* Returns the length of an identifier path: names with dots between them. */
 static size_t names_length(const char *at)
 {
     size_t n = 0;
@@ -283,8 +283,8 @@ static bool test_holds(const struct cond_test *t, const struct cond_value *v)
 /* ---- what never holds, and what always does ---- */
 
 /*
- * Returns whether the tests of a value can have these results for it. A value may be a number to
- * some tests and a text to others; `is` is what it is to a test without a comparison.
+ * Returns whether the tests of a value can have these results for it. Some tests see the value as a
+ * number, others as a text; a test without a comparison sees `is`.
  */
 static bool all_agree(const struct condition *c, const enum logic_truth *of, int test,
                       const struct cond_value *number, const struct cond_value *text,
@@ -302,9 +302,7 @@ static bool all_agree(const struct condition *c, const enum logic_truth *of, int
     return true;
 }
 
-/*
- * Tries the number without a text, with each text that a test compares with, and with another text.
- */
+/* Tries the number alone, with each text with which a test compares, and with another text. */
 static bool is_possible_as(const struct condition *c, const enum logic_truth *of, int test,
                            struct cond_value number)
 {
@@ -328,7 +326,7 @@ static bool is_possible_as(const struct condition *c, const enum logic_truth *of
     return false;
 }
 
-/* 0 and 1 may also stand for false and true. */
+/* Tries a value; 0 and 1 may also stand for false and true. */
 static bool is_possible_at(const struct condition *c, const enum logic_truth *of, int test,
                            struct cond_value v)
 {
@@ -343,8 +341,8 @@ static bool is_possible_at(const struct condition *c, const enum logic_truth *of
 }
 
 /*
- * For numbers: comparisons change only at their limits, so the limits and the numbers next to them
- * represent all numbers.
+ * Tries numbers. The results of comparisons change only at their limits, so the limits and the
+ * numbers next to them represent all numbers.
  */
 static bool is_number_possible(const struct condition *c, const enum logic_truth *of, int test)
 {
@@ -382,7 +380,7 @@ static bool is_value_possible(const struct condition *c, const enum logic_truth 
                               (!t->length && is_possible_at(c, of, test, null))));
 }
 
-/* A call returns or throws. */
+/* Returns whether tests can have these results; a call either returns or throws. */
 static bool are_possible(const void *context, const enum logic_truth *of, int changed)
 {
     const struct condition *c = context;

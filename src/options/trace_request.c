@@ -18,7 +18,7 @@ char *trace_request_split(char *patterns)
     return condition;
 }
 
-/* "PATTERN,PATTERN" or "PATTERN,PATTERN if CONDITION" */
+/* Returns what is wrong with "PATTERN,PATTERN" or "PATTERN,PATTERN if CONDITION", or NULL. */
 static const char *add_fault(const char *text)
 {
     _cleanup_free_ char *patterns = strdup(text);

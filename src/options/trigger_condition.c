@@ -83,7 +83,7 @@ bool trigger_is_momentary(const struct trigger_test *t)
     return measure_is_momentary(t->measure) && !(t->measure == MEASURE_EXCEPTION && t->unit_ns);
 }
 
-/* "p99", "p99.9": takes the number after the letter. */
+/* Takes the number in "p99" or "p99.9". */
 static bool take_percentile(struct logic_parser *p, struct trigger_test *t)
 {
     const char *before = p->at;
@@ -112,7 +112,7 @@ static bool take_measure(struct logic_parser *p, const struct row *row, struct t
     return logic_take_word(p, row->word);
 }
 
-/* "(GET /cart)": up to the parenthesis that matches the first one. */
+/* Takes "(GET /cart)", up to the parenthesis that matches the first one. */
 static int take_name(struct logic_parser *p, struct trigger_test *t)
 {
     if (!logic_take(p, "("))
@@ -148,7 +148,7 @@ static int take_class(struct logic_parser *p, struct trigger_test *t)
     return 0;
 }
 
-/* Cuts "/s", "/min", "/m" or "/h" off a value. */
+/* Removes "/s", "/min", "/m" or "/h" from the end of a value. */
 static bool cut_unit(char *value, uint64_t *ret_ns)
 {
     static const struct {
@@ -214,7 +214,7 @@ static bool read_value(struct trigger_test *t, unsigned form, char *value)
     return is || (form & FORM_NUMBER && parse_number(value, &t->limit));
 }
 
-/* The first number of a file of /proc; 0 when it cannot be read. */
+/* Returns the first number of a file of /proc, or 0 if it cannot be read. */
 static double number_in(const char *path)
 {
     _cleanup_free_ uint8_t *text = NULL;
@@ -222,7 +222,10 @@ static double number_in(const char *path)
     return read_file(path, 256, &text, &len) == 0 ? strtod((const char *)text, NULL) : 0;
 }
 
-/* The most that a process on this machine can have of a measure; 0 when there is no such limit. */
+/*
+ * Returns the highest value that a measure of a process can have on this machine, or 0 if there is
+ * no limit.
+ */
 static double most_on_machine(enum measure m)
 {
     switch (m) {
@@ -239,10 +242,7 @@ static double most_on_machine(enum measure m)
     }
 }
 
-/*
- * Reports that the machine has less than a limit, if that is so. The sentence is appended to
- * `text`.
- */
+/* Returns a sentence in `text` if the machine has less than the limit of a test, otherwise NULL. */
 static const char *why_above(char text[128], const struct trigger_test *t)
 {
     double most = t->share ? 0 : most_on_machine(t->measure);
@@ -308,7 +308,7 @@ static int take_limit(struct logic_parser *p, struct trigger_test *t, unsigned f
     return never ? logic_fail(p, never) : 0;
 }
 
-/* A time without a comparison, after `every` and `for`. */
+/* Takes a time without a comparison, as after `every` and `for`. */
 static int take_time(struct logic_parser *p, uint64_t *ret)
 {
     char value[64];
@@ -462,8 +462,8 @@ static bool durations_are_possible(const struct trigger_condition *c, const enum
 }
 
 /*
- * Comparisons of a measure change only at their limits, so the limits and the values next to them
- * represent all values.
+ * Returns whether tests can have these results. Comparisons of a measure change only at their
+ * limits, so the limits and the values next to them represent all values.
  */
 static bool are_possible(const void *context, const enum logic_truth *of, int changed)
 {

@@ -16,7 +16,7 @@
 
 #define MS UINT64_C(1000000)
 
-#define LEAST_SHARE 0.0001 /* of OPTION_SHARE */
+#define LEAST_SHARE 0.0001 /* the smallest value of an OPTION_SHARE */
 
 /* The number of bytes of a value that messages show. */
 #define SHOWN_MAX ((size_t)200)
@@ -96,7 +96,7 @@ static int set_value(struct option_value *v, const struct option_row *row, const
     return r;
 }
 
-/* A limit of an option's range, in the option's unit. */
+/* Formats a limit of an option's range, in the option's unit. */
 static const char *format_bound(char text[24], const struct option_row *row, uint64_t bound)
 {
     if (row->kind == OPTION_DURATION)
@@ -112,7 +112,7 @@ bool option_is_settings_file(const char *text)
     return strchr(text, '/') || file_name_ends_in(text, ".jfc");
 }
 
-/* Values that have a grammar of their own are checked before anything is changed. */
+/* Checks values that have their own grammar, before anything is changed. */
 static int check_text(enum option which, const char *text, struct buf *message)
 {
     struct trigger_condition *c = NULL;
@@ -158,7 +158,7 @@ static const char *const placeholders[] = {[OPTION_NUMBER] = "a whole number",
                                            [OPTION_SHARE] = "a share, 0.01% to 100%",
                                            [OPTION_TEXT] = "any text but the empty one"};
 
-/* "0 to 16384" */
+/* Writes "0 to 16384". */
 static void put_range(struct buf *to, const struct option_row *row)
 {
     char low[24], high[24];

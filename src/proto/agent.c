@@ -144,7 +144,7 @@ static int read_reply(const struct vm *vm, int reply, uint64_t limit_ns, struct 
     struct attach_wait wait = {now_ns(), limit_ns, 0};
     for (int ms = 1; is_working(reply); ms = MIN(2 * ms, WAIT_MOST_MS)) {
         bool ended = vm_has_ended(vm);
-        if (ended && is_working(reply)) /* it may have answered before it ended */
+        if (ended && is_working(reply)) /* the VM may have answered before it ended */
             return say(why, -ESRCH, "the VM ended");
         int r = ended ? 0 : attach_wait_on(vm, &wait, why);
         if (r < 0)
@@ -160,7 +160,7 @@ static int read_reply(const struct vm *vm, int reply, uint64_t limit_ns, struct 
     return 0;
 }
 
-/* Sends one message to the library of the given name, which is a mapped one's or a path. */
+/* Sends one message to a library. The name is that of a mapped library, or a path. */
 static int exchange(const struct vm *vm, const char *library, const char *options,
                     struct buf *answer, struct buf *why)
 {
@@ -193,9 +193,9 @@ static int exchange(const struct vm *vm, const char *library, const char *option
 }
 
 /*
- * When the VM has not loaded the library yet, the first message only asks for the status. The VM
- * looks up native methods only in agents whose Agent_OnAttach has returned, and the probes of a
- * recording have native methods.
+ * Loads the library with a message that only asks for the status, and then sends the message
+ * itself. The VM looks up native methods only in agents whose Agent_OnAttach has returned, and the
+ * probes of a recording have native methods.
  */
 static int load_then_exchange(const struct vm *vm, const char *library, const char *options,
                               struct buf *answer, struct buf *why)
@@ -205,7 +205,10 @@ static int load_then_exchange(const struct vm *vm, const char *library, const ch
     return r < 0 ? r : exchange(vm, library, options, answer, why);
 }
 
-/* Libraries cannot be loaded from a file system that is mounted with noexec. */
+/*
+ * Returns whether the VM can load a library from a path; it cannot from a file system that is
+ * mounted with noexec.
+ */
 static bool vm_can_load(const struct vm *vm, const char *path)
 {
     struct statvfs fs;
@@ -214,7 +217,7 @@ static bool vm_can_load(const struct vm *vm, const char *path)
 }
 
 /*
- * Our library as the VM sees it: itself, or a copy that is locked until it is taken away, or the
+ * Our library as the VM sees it: the file itself, a copy that is locked until it is removed, or the
  * memory of a process.
  */
 struct placed {
@@ -246,7 +249,7 @@ static int place(struct placed *ret, const struct vm *vm, struct buf *why)
         return 0;
     r = lend_library(vm, hash, data, len, ret->path, sizeof(ret->path), &ret->lender, why);
     if (r == 0)
-        buf_clear(why); /* it says why no folder can hold the copy */
+        buf_clear(why); /* `why` says why no folder can hold the copy */
     return r;
 }
 
@@ -283,7 +286,7 @@ int agent_placeable(const struct vm *vm, struct buf *why)
     char **mapped;
     int r = scratch_make(&reply, vm, why);
     if (r == 0 && vm_mapped_files(vm, is_agent, &mapped) == 0) {
-        free_names(mapped); /* it has a library of ours already */
+        free_names(mapped); /* the VM has loaded a library of ours already */
         return 0;
     }
     struct placed library;

@@ -15,7 +15,10 @@
 
 enum { PROC_MAX = 16 << 20, FILE_MAX = 1 << 20, WORDS_MAX = 64 << 20 };
 
-/* The words of a buffer, each of which ends with NUL. It is emptied if an append failed. */
+/*
+ * Returns the words of a buffer, each of which ends with NUL. The buffer is emptied if an append
+ * failed.
+ */
 static const char *words_of(struct buf *b)
 {
     if (buf_error(b))
@@ -60,8 +63,9 @@ void arguments_split(struct buf *to, const char *text, bool comments)
 }
 
 /*
- * The folder in which the VM runs, by its name in the VM's root: the longest end of the name that
- * we see, because for a VM in a chroot that begins with the chroot's folder.
+ * Finds the VM's working directory, by its name in the VM's root: the longest suffix of the name
+ * that we see that exists there, because the name of a VM in a chroot begins with the chroot's
+ * folder.
  */
 static bool working_folder(const struct vm *vm, char name[PATH_MAX])
 {
@@ -178,7 +182,10 @@ static void add_text(struct arguments *a, const struct vm *vm, const char *text)
     add_options(a, vm, all, words.len);
 }
 
-/* The file of -XX:Flags=FILE has flags without "-XX:", which hold before all others. */
+/*
+ * Adds the flags of the file of -XX:Flags=FILE. They are written without "-XX:", and precede all
+ * others.
+ */
 static void add_flags_file(struct arguments *a, const struct vm *vm, const char *words, size_t len)
 {
     static const char flags[] = "-XX:Flags=";
@@ -205,7 +212,7 @@ static void add_flags_file(struct arguments *a, const struct vm *vm, const char 
 }
 
 /*
- * Puts the program and what the launcher starts it with into `words`: with the words of
+ * Puts the words with which the launcher starts the program into `words`, including those of
  * JDK_JAVA_OPTIONS and of argument files, which only `java` reads, and only from JDK 9 on.
  */
 static void launch(struct arguments *a, const struct vm *vm, const char *line, size_t len,
@@ -253,7 +260,7 @@ void arguments_read(struct arguments *ret, const struct vm *vm)
     size_t line_to = ret->options.len;
     add_text(ret, vm, variable(environment, len, "_JAVA_OPTIONS"));
     const char *all = words_of(&ret->options);
-    /* JDK 8 takes the name of the file from the command line only. */
+    /* JDK 8 takes the name of the file only from the command line. */
     if (is_java_8(vm) && ret->options.len)
         add_flags_file(ret, vm, all + line_from, line_to - line_from);
     else

@@ -39,7 +39,7 @@ static bool peer_is(int fd, const struct vm *vm)
 }
 
 /*
- * Returns a socket connected to the VM's listener, or -ENOENT or -ECONNREFUSED when nobody listens.
+ * Returns a socket connected to the VM's listener, or -ENOENT or -ECONNREFUSED if nobody listens.
  * tmp is the VM's /tmp.
  */
 static int connect_listener(const struct vm *vm, int tmp)
@@ -218,7 +218,7 @@ int attach_wait_on(const struct vm *vm, struct attach_wait *w, struct buf *why)
     return -ETIMEDOUT;
 }
 
-/* Reads the answer to its end. Gives up when the VM is stopped meanwhile or silent for too long. */
+/* Reads the answer to its end. Gives up if the VM is stopped meanwhile or silent for too long. */
 static int read_answer(const struct vm *vm, int fd, uint64_t limit_ns,
                        const struct attach_waiting *waiting, struct buf *ret, struct buf *why)
 {
@@ -245,8 +245,8 @@ static int read_answer(const struct vm *vm, int fd, uint64_t limit_ns,
 }
 
 /*
- * The VM closed the connection. When a process ends, it closes its files before it is visible that
- * it has ended.
+ * Reports that the VM closed the connection. A process that ends closes its files before it is
+ * visible that it has ended, so this waits for a moment.
  */
 static int hung_up(const struct vm *vm, struct buf *why)
 {

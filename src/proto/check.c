@@ -24,7 +24,7 @@
 
 enum { PROC_MAX = 16 << 20, CAP_SYS_ADMIN_BIT = 21, CAP_PERFMON_BIT = 38 };
 
-/* The number after "Name:" in /proc/PID/status; `base` as for strtoull. */
+/* Reads the number after "Name:" in /proc/PID/status; `base` is as for strtoull. */
 static bool status_number(const struct vm *vm, const char *name, int base, uint64_t *ret)
 {
     char path[64];
@@ -68,7 +68,7 @@ static int java_release(const struct vm *vm)
     return strncmp(vm->version, "1.", 2) == 0 ? atoi(vm->version + 2) : atoi(vm->version);
 }
 
-/* Says how little room there is where the VM writes what is fetched from it. */
+/* Reports how little room there is where the VM writes the files that are fetched from it. */
 static void put_room(const struct scratch *s, const char *what, struct buf *why)
 {
     char size[24];
@@ -145,7 +145,7 @@ static enum check_verdict check_heap(const struct vm *vm, struct buf *why)
     return CHECK_PERHAPS;
 }
 
-/* What perf_event_open requires of a user who wants to see the kernel's side of a thread. */
+/* Checks what perf_event_open requires of a user who wants kernel frames. */
 static enum check_verdict check_kernel(const struct vm *vm, struct buf *why)
 {
     _cleanup_free_ uint8_t *text = NULL;

@@ -24,7 +24,8 @@ static size_t hexadecimal_digits(const char *text)
 }
 
 /*
- * The last run of exactly 64 digits, because the path names a nested container after the outer one.
+ * Finds the last run of exactly 64 digits, because the path names a nested container after the
+ * outer one.
  */
 static bool find_id(const char *text, char ret[CONTAINER_ID_MAX])
 {
@@ -80,7 +81,7 @@ bool container_of_groups(const char *text, char ret[CONTAINER_ID_MAX])
            find_name(text, "/machine.slice/machine-", "/\n", ret);
 }
 
-/* The first line of a file of the VM's root. */
+/* Reads the first line of a file of the VM's root. */
 static void read_line(const struct vm *vm, const char *path, char ret[CONTAINER_ID_MAX])
 {
     char text[CONTAINER_ID_MAX];
@@ -114,8 +115,8 @@ static bool is_our_name(const char *name)
 }
 
 /*
- * The name that the VM's processes see, if it is of another namespace than ours. Only a process in
- * that namespace can ask for it.
+ * Reads the name that the VM's processes see, if it is of another namespace than ours. Only a
+ * process in that namespace can read it.
  */
 static bool read_uts_name(const struct vm *vm, char ret[CONTAINER_ID_MAX])
 {

@@ -63,7 +63,7 @@ static int set_capabilities(bool all)
 /*
  * Becomes the VM's user, with no capability that the VM lacks: to open this process's files through
  * /proc, the VM must have its user, its user namespace and all of its capabilities. as_root: the
- * command runs as root; within the VM's user namespace, the user id does not tell.
+ * command runs as root, which the user id within the VM's user namespace does not show.
  */
 static int become(const struct vm *vm, bool as_root)
 {

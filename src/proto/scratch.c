@@ -70,9 +70,9 @@ static bool is_kept(const char *extension, const struct stat *st)
 }
 
 /*
- * For the name of a file that is another file's name with an extension, which is in use as long as
- * that file is: locks that file. Returns a descriptor, -ENOENT when it does not exist, or another
- * negative errno when it is in use.
+ * Locks the file whose name is `name` without its extension; a file with the extension is in use as
+ * long as that file is. Returns a descriptor, -ENOENT if it does not exist, or another negative
+ * errno if it is in use.
  */
 static int lock_base(int folder, const char *name, const char *extension)
 {
@@ -99,8 +99,8 @@ static void remove_scratch(const struct vm *vm, int folder, const char *name)
 }
 
 /*
- * True when a name ends in a process id that no process has. Ids of another pid namespace cannot be
- * checked.
+ * Returns whether a name ends in a process id that no process has. Ids of another pid namespace
+ * cannot be checked.
  */
 static bool process_is_gone(const struct vm *vm, const char *number)
 {
@@ -111,8 +111,8 @@ static bool process_is_gone(const struct vm *vm, const char *number)
 }
 
 /*
- * A VM listens on its socket before it renames it to this name, so when nobody listens, the VM is
- * gone.
+ * Returns whether the VM of a socket is gone. A VM listens on its socket before it renames it to
+ * this name, so nobody listens if it is gone.
  */
 static bool nobody_listens(int folder, const char *name)
 {
@@ -189,8 +189,8 @@ bool scratch_find_recording(const struct vm *vm, char *path, size_t size)
 /* ---- creation ---- */
 
 /*
- * Creates and locks a new file. Returns -EAGAIN when another command took it for a leftover before
- * it was locked.
+ * Creates and locks a new file. Returns -EAGAIN if another command took it for a leftover before it
+ * was locked.
  */
 static int make_locked(int folder, const char *name, mode_t mode)
 {
@@ -232,7 +232,10 @@ static uint64_t room_in(int folder)
                                                      : UINT64_MAX;
 }
 
-/* Sorts the folders: first those with room, as they are, then the others by what they have. */
+/*
+ * Sorts the folders: first those with enough room, in their order, then the others by the room that
+ * they have.
+ */
 static void order_folders(const struct vm *vm, uint64_t room, size_t order[ARRAY_SIZE(folders)])
 {
     uint64_t has[ARRAY_SIZE(folders)];
@@ -333,7 +336,7 @@ bool scratch_is_sibling(const char *path)
     return false;
 }
 
-/* Runs as the VM's user. */
+/* Makes a copy of the library. Runs as the VM's user. */
 static int make_library(int folder, const char *name, const void *data, size_t len)
 {
     int fd = -EAGAIN;

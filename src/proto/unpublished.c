@@ -12,7 +12,7 @@
 
 enum { RELEASE_MAX = 1 << 16, LIBRARY_MAX = 64 << 20, FOLDERS_UP = 5 };
 
-/* Options of the java launcher whose value is the next word. */
+/* Returns whether a word is an option of the java launcher whose value is the next word. */
 static bool has_value(const char *word)
 {
     static const char *const names[] = {
@@ -59,7 +59,7 @@ static bool is_vm(const char *base_name)
     return strcmp(base_name, "libjvm.so") == 0;
 }
 
-/* The value of JAVA_VERSION="..." in the text of such a file. */
+/* Returns the value of JAVA_VERSION="..." in the text of a `release` file. */
 static char *find_version(const char *text)
 {
     static const char key[] = "JAVA_VERSION=\"";
@@ -70,7 +70,10 @@ static char *find_version(const char *text)
     return strndup(at, strcspn(at, "\"\n"));
 }
 
-/* `library` is JDK/lib/server/libjvm.so, and up to JDK 8 JDK/jre/lib/ARCH/server/libjvm.so. */
+/*
+ * Returns the version in the `release` file of an installation. `library` is
+ * JDK/lib/server/libjvm.so, and up to JDK 8 JDK/jre/lib/ARCH/server/libjvm.so.
+ */
 static char *version_of_installation(const struct vm *vm, const char *library)
 {
     char path[PATH_MAX + 16], folder[PATH_MAX];
@@ -88,8 +91,8 @@ static char *version_of_installation(const struct vm *vm, const char *library)
 }
 
 /*
- * The version in the sentence by which the library presents itself: "OpenJDK 64-Bit Server VM
- * (25.504-b01) for linux-amd64 JRE (1.8.0_504-8u504-b01), built on ...".
+ * Returns the version in the sentence with which the library describes itself: "OpenJDK 64-Bit
+ * Server VM (25.504-b01) for linux-amd64 JRE (1.8.0_504-8u504-b01), built on ...".
  */
 static char *version_of_library(const struct vm *vm, const char *library)
 {

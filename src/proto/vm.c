@@ -78,7 +78,7 @@ static int read_status(struct vm *vm)
     return 0;
 }
 
-/* The letter of the process's state, or 0. */
+/* Returns the letter of the process's state, or 0. */
 static char state_of(const struct vm *vm, int *ret_error)
 {
     _cleanup_free_ char *status = NULL;
@@ -166,7 +166,10 @@ bool vm_has_socket(const struct vm *vm, int tmp)
            st.st_uid == vm->uid;
 }
 
-/* Even if a VM ignores SIGQUIT, requests can be sent to it when its listener exists already. */
+/*
+ * Returns whether a VM's listener exists already. Requests can then be sent to it even if it
+ * ignores SIGQUIT.
+ */
 static bool listens(const struct vm *vm)
 {
     _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
@@ -249,7 +252,7 @@ static bool read_counters(struct vm *vm)
     return true;
 }
 
-/* The same of a VM that publishes nothing. */
+/* Reads the same for a VM that publishes nothing. */
 static void read_unpublished(struct vm *vm)
 {
     struct vm_flags flags;
@@ -334,7 +337,7 @@ static int compare_vms(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* User and system time, and time since the start, from /proc/PID/stat (proc(5)). */
+/* Reads user and system time, and the time since the start, from /proc/PID/stat (proc(5)). */
 static void read_times(struct vm *vm)
 {
     _cleanup_free_ char *stat = NULL;
@@ -354,7 +357,7 @@ static void read_times(struct vm *vm)
     vm->uptime_s = MAX((double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)start / ticks, 0);
 }
 
-/* Reads what only lists show. If memory runs out, it is left out. */
+/* Reads what only lists show. It is left out if memory is exhausted. */
 static void read_for_list(struct vm *vm)
 {
     char id[CONTAINER_ID_MAX], name[CONTAINER_ID_MAX];

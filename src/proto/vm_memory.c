@@ -67,7 +67,10 @@ static int find_library(struct vm_memory *m, pid_t pid)
                : -ENOENT;
 }
 
-/* glibc stores addresses in the table while it loads a library, and musl leaves the offsets. */
+/*
+ * Returns the address of a value of the dynamic table: glibc stores addresses there while it loads
+ * a library, and musl leaves the offsets.
+ */
 static uint64_t address_of(const struct vm_memory *m, uint64_t value)
 {
     return value < m->base ? m->base + value : value;
