@@ -95,6 +95,33 @@ def test_perf_event_refused(jdk, tmp_path):
     assert (missing["capture"], missing["what"]) == ("cpu", "no kernel frames"), missing
 
 
+@pytest.mark.jdks(8, 25)
+def test_wall_clock_samples_have_no_kernel_frames_and_say_so(jdk, tmp_path):
+    """Whether or not perf_event is permitted."""
+    line = "no kernel frames: perf_event, which supplies them, cannot sample threads that wait"
+    out = tmp_path / "wall.jfr"
+    for native in (True, False):
+        done = jdk.run(
+            lab.BUILD / "jvmscope",
+            "run",
+            "--cpu=wall",
+            *(["--native"] if native else []),
+            "-o",
+            out,
+            "--",
+            "java",
+            "-cp",
+            lab.compiled("Sleepers"),
+            "Sleepers",
+            2,
+        )
+        said = lab.jvmscope("report", out).stderr
+        missing = lab.read_json("report", "--json", out)["missing"]
+        assert (line in done.stderr) == native, done.stderr
+        assert said.count(f"cpu: {line}") == native, said
+        assert [m["what"] for m in missing] == ["no kernel frames"] * native, missing
+
+
 @pytest.mark.jdks(17)
 def test_no_resonance(jdk, tmp_path):
     """A program that repeats itself exactly with the interval, a quarter in one method and the rest

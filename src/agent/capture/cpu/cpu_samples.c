@@ -95,12 +95,16 @@ static int choose_walker(struct session *s, JNIEnv *jni, stack_walk_fn **ret, st
 #define NO_KERNEL_FRAMES "no kernel frames"
 #define PERF_REFUSED     "perf_event_open is refused (%s; `jvmscope check` says what it takes)"
 
+#define PERF_NOT_OF_WALL "perf_event, which supplies them, cannot sample threads that wait"
+
 static void report_missing(struct session *s)
 {
-    char why[256];
-    if (!cpu.perf_error || !s->out.format->events)
+    char why[256] = PERF_NOT_OF_WALL;
+    bool of_wall = cpu.wall && option_on(&s->options, OPT_NATIVE);
+    if (!(cpu.perf_error || of_wall) || !s->out.format->events)
         return;
-    snprintf(why, sizeof(why), PERF_REFUSED, strerror(-cpu.perf_error));
+    if (!of_wall)
+        snprintf(why, sizeof(why), PERF_REFUSED, strerror(-cpu.perf_error));
     cpu_events_report_missing(s->out.jfr, NO_KERNEL_FRAMES, why);
 }
 
@@ -119,6 +123,10 @@ static bool choose_perf(struct session *s)
     const struct options *o = &s->options;
     bool asked = option_is(o, OPT_TIMER, "perf");
     cpu.perf_error = 0;
+    if (cpu.wall && option_on(o, OPT_NATIVE)) {
+        session_message(s, "cpu: " NO_KERNEL_FRAMES ": " PERF_NOT_OF_WALL);
+        report_missing(s);
+    }
     if (cpu.wall || !(asked || (option_is(o, OPT_TIMER, "auto") && option_on(o, OPT_NATIVE))))
         return false;
     int r = perf_clock_check();
