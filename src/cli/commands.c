@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
-#include "cli/heap/heap.h"
 #include "cli/nearest.h"
 
 #include <stdio.h>
@@ -104,7 +103,9 @@ static int no_such(const struct command *const *table, const char *word)
     return 2;
 }
 
-int command_dispatch(const struct command *const *table, int argc, char **argv)
+/* group: the command whose verbs the table has; NULL: it has the commands themselves. */
+static int dispatch(const struct command *group, const struct command *const *table, int argc,
+                    char **argv)
 {
     if (argc < 1) {
         usage(table, stderr);
@@ -119,8 +120,13 @@ int command_dispatch(const struct command *const *table, int argc, char **argv)
             continue;
         bool verb = c->verbs && (!c->run || names_verb(c->verbs, argc, argv));
         if (verb)
-            return command_dispatch(c->verbs, argc - 1, argv + 1);
-        return c->run ? c->run(c, argc, argv) : heap_run_verb(c, argc, argv);
+            return dispatch(c, c->verbs, argc - 1, argv + 1);
+        return c->run ? c->run(c, argc, argv) : group->run_verb(c, argc, argv);
     }
     return no_such(table, argv[0]);
+}
+
+int command_dispatch(const struct command *const *table, int argc, char **argv)
+{
+    return dispatch(NULL, table, argc, argv);
 }

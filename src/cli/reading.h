@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cli/commands.h"
-#include "cli/requests/only.h"
+#include "cli/only_requests.h"
 #include "profile/load.h"
 
 struct selection {

@@ -67,6 +67,8 @@ struct command {
     int (*run)(const struct command *self, int argc, char **argv);
     /* ends with NULL */
     const struct command *const *verbs;
+    /* runs those of its verbs whose `run` is NULL; NULL: none is */
+    int (*run_verb)(const struct command *verb, int argc, char **argv);
     /* "FILE", "[PID]", for the usage line */
     const char *operands;
     int min_operands, max_operands; /* max -1: any number */

@@ -133,7 +133,8 @@ static int run_verb(const struct command *self, const struct heap_options *o,
     return status ? status : heap_show(&a, o);
 }
 
-int heap_run_verb(const struct command *self, int argc, char **argv)
+/* Runs a verb whose row has `heap_answer`: opens the dump, asks, and shows the answer. */
+static int answer_verb(const struct command *self, int argc, char **argv)
 {
     struct heap_options o = {0};
     struct operands operands;
@@ -161,6 +162,7 @@ static const struct command *const verbs[] = {
 const struct command command_heap = {
     .name = "heap",
     .verbs = verbs,
+    .run_verb = answer_verb,
     .summary = "show what a heap dump contains, and what holds it in memory",
     .related = "inspect serve report",
     .description =

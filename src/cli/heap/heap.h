@@ -14,5 +14,3 @@ extern const struct command heap_verb_dump, heap_verb_diff;
 int heap_open_index(struct heap **ret, const char *path, const struct heap_options *o);
 /* Shows the answer as the options request. Returns the exit status. */
 int heap_show(const struct answer *a, const struct heap_options *o);
-/* Runs a verb whose row has `heap_answer`: opens the dump, asks, and shows the answer. */
-int heap_run_verb(const struct command *self, int argc, char **argv);

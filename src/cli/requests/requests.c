@@ -5,8 +5,8 @@
 #include "base/parse.h"
 #include "cli/capture.h"
 #include "cli/commands.h"
-#include "cli/contents.h"
 #include "cli/losses.h"
+#include "cli/only_requests.h"
 #include "cli/selected.h"
 #include "cli/threads/threads.h"
 #include "options/options.h"
@@ -50,26 +50,12 @@ const struct arg_set request_now_set = {"What is shown", now_args};
 static const struct arg_set table_set = {"What is shown", table_args};
 static const struct arg_set *const requests_sets[] = {&table_set, NULL};
 
-static struct str name_at(const void *context, size_t i)
-{
-    const struct requests *r = context;
-    const char *s = requests_text(r, r->names.data[i].name);
-    return (struct str){s, strlen(s)};
-}
-
 /* The thread on which a request began. */
 static struct str thread_at(const void *context, size_t i)
 {
     const struct requests *r = context;
     const char *s = requests_thread(r, r->list.data[i].thread);
     return (struct str){s, strlen(s)};
-}
-
-int request_names_check(const struct requests *r, const char *path, const char *pattern, bool part)
-{
-    return selected_by_name(
-        path, part ? "no request that is selected has this name" : "no request has this name",
-        pattern, name_at, r, r->names.len);
 }
 
 #define NO_THREAD "no request began on a thread of this name"
@@ -79,7 +65,7 @@ static int check_names(const struct request_view *v)
 {
     const struct request_options *o = v->options;
     bool by_time = o->from_ns || o->to_ns;
-    int status = request_names_check(&v->r, v->path, o->name, o->thread || by_time);
+    int status = only_requests_check_names(&v->r, v->path, o->name, o->thread || by_time);
     return status
                ? status
                : selected_by_name(v->path,
@@ -87,13 +73,6 @@ static int check_names(const struct request_view *v)
                                       ? "no request that is selected began on a thread of this name"
                                       : NO_THREAD,
                                   o->thread, thread_at, &v->r, v->r.list.len);
-}
-
-int requests_missing(const char *path)
-{
-    return contents_requested(path, OPT_REQUESTS)
-               ? complain(path, CONTENTS_NO_REQUESTS, NULL)
-               : complain(path, "holds no requests", "record with --requests");
 }
 
 /*
@@ -110,11 +89,11 @@ static int nothing_selected(const struct request_options *o, const char *path, b
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", e);
     if (!r.names.len)
-        return reported ? 1 : requests_missing(path);
+        return reported ? 1 : only_requests_missing(path);
     int status = selected_by_time(path, o->from_ns, o->to_ns,
                                   (uint64_t)MAX(r.end_ns - r.start_ns, INT64_C(0)));
     if (!status)
-        status = request_names_check(&r, path, o->name, false);
+        status = only_requests_check_names(&r, path, o->name, false);
     if (!status)
         status = selected_by_name(path, NO_THREAD, o->thread, thread_at, &r, r.list.len);
     if (status)
@@ -139,7 +118,7 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
     if (e == -ENODATA)
         return filtered   ? nothing_selected(o, path, reported)
                : reported ? 1
-                          : requests_missing(path);
+                          : only_requests_missing(path);
     if (e < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", e);

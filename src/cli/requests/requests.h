@@ -8,16 +8,6 @@
 extern const struct arg_set request_now_set; /* of `jvmscope slow`; fills a request_options */
 
 /*
- * Checks that each alternative of a pattern is a name of requests. part: requests were excluded by
- * other options. Returns 0, or the exit status after a complaint.
- */
-int request_names_check(const struct requests *r, const char *path, const char *pattern, bool part);
-/*
- * Complains that a recording holds no requests, and says how to record some. Returns the exit
- * status.
- */
-int requests_missing(const char *path);
-/*
  * Loads the file that an operand names. reported: it was reported at the end of the recording that
  * it contains no requests. Returns 0, or the exit status after a complaint.
  */

@@ -9,7 +9,7 @@
 #include "analysis/unknown_owners.h"
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/requests/only.h"
+#include "cli/only_requests.h"
 #include "timeline/timeline.h"
 
 struct thread_options {

@@ -9,7 +9,7 @@
 #include "cli/commands.h"
 #include "cli/contents.h"
 #include "cli/losses.h"
-#include "cli/requests/only.h"
+#include "cli/only_requests.h"
 #include "cli/selected.h"
 #include "cli/target.h"
 #include "cli/trace/exceptions.h"

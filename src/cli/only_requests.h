@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options --request and --slowest, with which other commands limit what they show to certain
- * requests.
+ * requests, and what is said when a recording has no such requests.
  */
 #pragma once
 
@@ -42,3 +42,15 @@ int only_requests_times(const struct only_requests *o, const char *path, struct 
  * after a complaint.
  */
 int only_requests_keep(const struct only_requests *o, const char *path, struct profile *p);
+
+/*
+ * Checks that each alternative of a pattern is a name of requests. part: requests were excluded by
+ * other options. Returns 0, or the exit status after a complaint.
+ */
+int only_requests_check_names(const struct requests *r, const char *path, const char *pattern,
+                              bool part);
+/*
+ * Complains that a recording holds no requests, and says how to record some. Returns the exit
+ * status.
+ */
+int only_requests_missing(const char *path);

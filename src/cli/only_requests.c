@@ -1,13 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/requests/only.h"
+#include "cli/only_requests.h"
 
 #include "base/file.h"
-#include "cli/requests/requests.h"
+#include "cli/contents.h"
+#include "cli/selected.h"
 #include "jfr/ring_read.h"
+#include "options/options.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+
+static struct str name_at(const void *context, size_t i)
+{
+    const struct requests *r = context;
+    const char *s = requests_text(r, r->names.data[i].name);
+    return (struct str){s, strlen(s)};
+}
+
+int only_requests_check_names(const struct requests *r, const char *path, const char *pattern,
+                              bool part)
+{
+    return selected_by_name(
+        path, part ? "no request that is selected has this name" : "no request has this name",
+        pattern, name_at, r, r->names.len);
+}
+
+int only_requests_missing(const char *path)
+{
+    return contents_requested(path, OPT_REQUESTS)
+               ? complain(path, CONTENTS_NO_REQUESTS, NULL)
+               : complain(path, "holds no requests", "record with --requests");
+}
 
 /* Other formats distinguish samples, but do not say when each request ran. */
 static bool is_recording(const char *path)
@@ -39,8 +63,8 @@ int only_requests_times(const struct only_requests *o, const char *path, struct 
                        : complain_errno(path, "cannot read", e);
     if (!r.list.len)
         return o->name && has_requests(path) ? complain(path, "no request has this name", o->name)
-                                             : requests_missing(path);
-    if (request_names_check(&r, path, o->name, false))
+                                             : only_requests_missing(path);
+    if (only_requests_check_names(&r, path, o->name, false))
         return 1;
     e = request_times(&r, o->slowest > 0 ? &slow : NULL, ret);
     return e < 0 ? complain_errno(path, "cannot answer", e) : 0;
