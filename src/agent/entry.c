@@ -3,7 +3,7 @@
  * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"). In the static
  * library their names end in _hprof (JVM TI, "Statically Linked Agents").
  */
-#include "agent/session/message.h"
+#include "agent/message.h"
 #include "agent/session/outcome.h"
 #include "agent/session/session.h"
 #include "agent/vm/other_agent.h"

@@ -7,8 +7,8 @@
  * out=FILE,interval=US,mode=cpu|wall|busy,compare=0|1,native=0|1,later=0|1,depth=N,tops=N,dump=N,
  * stacks=N,retransform=MS (how often classes whose name begins with WalkStress are redefined).
  */
-#include "agent/sampler/chunks.h"
 #include "agent/sampler/ring.h"
+#include "agent/stacks/chunks.h"
 #include "base/clock.h"
 #include "hotspot/layout.h"
 #include "hotspot/memory.h"

@@ -7,8 +7,8 @@
  * appended, and counted in jvmscope.LeftOut. All of this calls the classes of jdk.jfr, whose
  * interface is the same from JDK 8u262 to 27.
  */
-#include "agent/capture.h"
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
+#include "agent/session/capture.h"
 #include "agent/session/rows.h"
 #include "agent/session/session.h"
 #include "agent/vm/flags.h"

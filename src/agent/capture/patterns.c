@@ -4,7 +4,7 @@
  * pattern would otherwise leave a recording silently empty. The report is made when a recording of
  * a running VM begins, and in the recording at its end.
  */
-#include "agent/capture.h"
+#include "agent/session/capture.h"
 
 #include "agent/instrument/choice.h"
 #include "agent/session/session.h"

@@ -5,9 +5,9 @@
  * are tagged in a separate environment, so that their unloading can be reported by name. Thread
  * names are compared once per second.
  */
-#include "agent/capture.h"
 #include "agent/capture/vm/vm.h"
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
+#include "agent/session/capture.h"
 #include "agent/session/pace.h"
 #include "agent/session/session.h"
 #include "agent/vm/lambda.h"

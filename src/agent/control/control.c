@@ -2,10 +2,10 @@
 /* The capture allow-control=y, the table of verbs, the list of halted threads, and the log. */
 #include "agent/control/control.h"
 
-#include "agent/capture.h"
+#include "agent/session/capture.h"
 #include "agent/session/session.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/error_words.h"
-#include "agent/vm/names.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "jfr/writer.h"

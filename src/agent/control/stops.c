@@ -6,8 +6,8 @@
  */
 #include "agent/control/control.h"
 
+#include "agent/stacks/names.h"
 #include "agent/vm/loaded_classes.h"
-#include "agent/vm/names.h"
 #include "agent/vm/shown_thread.h"
 #include "options/names.h"
 #include "options/signature.h"

@@ -2,7 +2,7 @@
 /* The verbs suspend, resume, interrupt, stop, pop, return and set. */
 #include "agent/control/control.h"
 
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/shown_thread.h"
 #include "agent/vm/thread_table.h"
 #include "base/parse.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/inspect/inspect.h"
 
-#include "agent/session/fault.h"
-#include "agent/vm/names.h"
+#include "agent/common/fault.h"
+#include "agent/stacks/names.h"
 
 #include "base/vec.h"
 

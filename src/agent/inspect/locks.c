@@ -5,7 +5,7 @@
  * are held are not requested, because the VM would have to walk the heap for them.
  */
 #include "agent/inspect/inspect.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/shown_thread.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The questions instances and object: live objects and their contents. */
 #include "agent/inspect/inspect.h"
-#include "agent/session/ending.h"
+#include "agent/vm/collect.h"
 #include "agent/vm/error_words.h"
 #include "agent/vm/monitor_usage.h"
 

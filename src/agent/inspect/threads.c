@@ -4,8 +4,8 @@
  * local variables.
  */
 #include "agent/inspect/inspect.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/error_words.h"
-#include "agent/vm/names.h"
 #include "agent/vm/os_thread.h"
 #include "agent/vm/shown_thread.h"
 #include "agent/vm/virtual_list.h"

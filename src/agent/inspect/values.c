@@ -3,7 +3,7 @@
 #include "agent/inspect/inspect.h"
 #include "agent/vm/lambda.h"
 
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "base/generated_name.h"
 #include "base/real.h"
 #include "options/signature.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/guards.h"
 
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/vm.h"
 #include "base/hash.h"
 #include "base/map.h"

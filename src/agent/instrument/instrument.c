@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/instrument.h"
 
+#include "agent/common/fault.h"
 #include "agent/instrument/batches.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/clients.h"
 #include "agent/instrument/loaded.h"
 #include "agent/instrument/transform.h"
-#include "agent/session/fault.h"
 #include "agent/vm/vm.h"
 #include "base/hash.h"
 #include "base/map.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/probe_class.h"
 
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 #include "agent/vm/vm.h"
 #include "classfile/classfile.h"
 #include "classfile/rename.h"

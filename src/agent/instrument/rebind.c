@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/rebind.h"
 
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "agent/instrument/running.h"
 
 #include "agent/instrument/instrument.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/thread_table.h"
 #include "base/buf.h"
 #include "base/dotted.h"

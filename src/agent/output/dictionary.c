@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/output/dictionary.h"
 
-#include "agent/vm/class_watch.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/class_watch.h"
+#include "agent/stacks/names.h"
 #include "base/arena.h"
 #include "base/generated_name.h"
 #include "base/hash.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/output/recording.h"
 
-#include "agent/session/session.h"
+#include "agent/common/rounds.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/flags.h"
-#include "agent/vm/names.h"
 #include "agent/vm/process.h"
 #include "agent/vm/thread_table.h"
 #include "agent/vm/virtual_threads.h"
@@ -162,7 +162,7 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
     struct jfr_writer_options options = {
         .resolver = {.method = resolve_method, .thread = resolve_thread},
         .chunk_bytes = o->v[OPT_CHUNK].number,
-        .waker = &session_waker,
+        .waker = &rounds_waker,
         .begins_small = !vm.live,
     };
     if (option_always(o)) {

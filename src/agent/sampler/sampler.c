@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sampler/sampler.h"
 
+#include "agent/common/fault.h"
+#include "agent/common/rounds.h"
 #include "agent/sampler/jvmti.h"
 #include "agent/sampler/ring.h"
 #include "agent/sampler/slots.h"
-#include "agent/session/fault.h"
-#include "agent/session/session.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -343,7 +343,7 @@ at_each_sample static void on_signal(int number, siginfo_t *info, void *ucontext
         if (!sampler.options.later || tick.slot->perf.fd)
             slot_shift(tick.slot, tick.weight);
         count_cost(start);
-        session_round_due();
+        rounds_due();
     }
     atomic_fetch_sub(&sampler.inside, 1);
     errno = saved;

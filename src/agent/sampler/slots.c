@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sampler/slots.h"
 
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

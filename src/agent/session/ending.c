@@ -5,8 +5,6 @@
 #include "agent/session/session.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 
 #define PROBE "java/lang/JvmscopeEnding"
 
@@ -15,9 +13,6 @@
  * files.
  */
 enum { SLOT_FIRST_FREE = 3, SLOT_LAST = 9 };
-
-static pthread_mutex_t collecting = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool over;
 
 EXPORT void JNICALL Java_java_lang_JvmscopeEnding_ending(JNIEnv *jni, jclass class, jboolean now);
 
@@ -62,63 +57,4 @@ int ending_watch(JNIEnv *jni)
         (*jni)->DeleteLocalRef(jni, hook);
     watched = r == 0;
     return r;
-}
-
-void ending_stop_collections(bool wait)
-{
-    over = true;
-    if (wait) {
-        pthread_mutex_lock(&collecting);
-        pthread_mutex_unlock(&collecting);
-    }
-}
-
-jweak collect_make_garbage(JNIEnv *jni)
-{
-    jbyteArray garbage = (*jni)->NewByteArray(jni, 8);
-    jweak weak = garbage ? (*jni)->NewWeakGlobalRef(jni, garbage) : NULL;
-    if (garbage)
-        (*jni)->DeleteLocalRef(jni, garbage);
-    vm_clear_exception(jni);
-    return weak;
-}
-
-int collect_and(JNIEnv *jni, int (*f)(JNIEnv *jni, bool collect, void *context), void *context,
-                bool *ret_collected)
-{
-    jweak garbage = ret_collected ? collect_make_garbage(jni) : NULL;
-    bool may = !over;
-    if (may) {
-        pthread_mutex_lock(&collecting);
-        may = !over;
-        if (!may)
-            pthread_mutex_unlock(&collecting);
-    }
-    int r = f(jni, may, context);
-    if (may)
-        pthread_mutex_unlock(&collecting);
-    if (ret_collected)
-        *ret_collected = garbage && (*jni)->IsSameObject(jni, garbage, NULL);
-    if (garbage)
-        (*jni)->DeleteWeakGlobalRef(jni, garbage);
-    return r;
-}
-
-static int force(JNIEnv *jni, bool collect, void *unused)
-{
-    if (collect)
-        (*vm.ti)->ForceGarbageCollection(vm.ti);
-    return 0;
-}
-
-void collect_if_possible(JNIEnv *jni)
-{
-    collect_and(jni, force, NULL, NULL);
-}
-
-bool collect_garbage(JNIEnv *jni)
-{
-    bool collected;
-    collect_and(jni, force, NULL, &collected);
-    return collected;
 }

@@ -3,7 +3,7 @@
 
 #include "agent/output/dictionary.h"
 #include "agent/output/net.h"
-#include "agent/session/ending.h"
+#include "agent/vm/collect.h"
 #include "agent/vm/thread_table.h"
 
 #include <errno.h>

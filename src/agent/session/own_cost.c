@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session/own_cost.h"
 
-#include "agent/capture/budget/budget.h"
 #include "agent/sampler/sampler.h"
+#include "agent/session/budget.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "base/mapped.h"

@@ -9,7 +9,7 @@
 enum own_cost_part {
     OWN_THREADS, /* threads of the agent, apart from what the next two count */
     OWN_SAMPLES, /* signal handlers, and walking the stacks that they copy */
-    OWN_WAITS,   /* callbacks on threads of the program (agent/capture/budget/budget.h) */
+    OWN_WAITS,   /* callbacks on threads of the program (agent/session/budget.h) */
     OWN_ALLOCATIONS,
     OWN_REQUESTS,
     OWN_PARTS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session/pace.h"
 
-#include "agent/session/session.h"
+#include "agent/common/rounds.h"
 #include "base/clock.h"
 
 #include <time.h>
@@ -17,5 +17,5 @@ bool pace_begins(struct pace *p)
 void pace_ends(struct pace *p)
 {
     uint64_t took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - p->began_ns;
-    p->due_ns = now_ns() + MIN(took * PACE_SHARE * session_rounds_of(), PACE_MOST_NS);
+    p->due_ns = now_ns() + MIN(took * PACE_SHARE * rounds_one_of(), PACE_MOST_NS);
 }

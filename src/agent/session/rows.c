@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session/rows.h"
 
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 #include "agent/vm/flags.h"
 #include "base/clock.h"
 #include "jfr/writer.h"

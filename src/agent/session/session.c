@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session/private.h"
 
+#include "agent/common/fault.h"
 #include "agent/instrument/batches.h"
 #include "agent/instrument/instrument.h"
-#include "agent/output/thread_notes.h"
 #include "agent/session/ending.h"
-#include "agent/session/fault.h"
 #include "agent/session/front.h"
 #include "agent/session/outcome.h"
 #include "agent/session/own_cost.h"
 #include "agent/session/rows.h"
+#include "agent/session/thread_notes.h"
+#include "agent/stacks/class_watch.h"
+#include "agent/stacks/names.h"
 #include "agent/stacks/own_stack.h"
-#include "agent/vm/class_watch.h"
-#include "agent/vm/names.h"
+#include "agent/vm/collect.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
@@ -164,30 +165,6 @@ static void drain_now(JNIEnv *jni)
         session_drain(s, jni);
     if (s && s->out.jfr)
         jfr_writer_work(s->out.jfr);
-}
-
-int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *context)
-{
-    int r;
-    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
-    jmethodID make =
-        class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/String;)V") : NULL;
-    jstring name = make ? (*jni)->NewStringUTF(jni, text) : NULL;
-    jthread thread = name ? (*jni)->NewObject(jni, class, make, name) : NULL;
-    r = thread && !fault_here() ? threads_own(jni, thread) : -ENOMEM;
-    if (r == 0 && (*vm.ti)->RunAgentThread(vm.ti, thread, run, context,
-                                           JVMTI_THREAD_NORM_PRIORITY) != JVMTI_ERROR_NONE) {
-        threads_disown(jni, thread);
-        r = -ENOMEM;
-    }
-    vm_clear_exception(jni);
-    if (thread)
-        (*jni)->DeleteLocalRef(jni, thread);
-    if (name)
-        (*jni)->DeleteLocalRef(jni, name);
-    if (class)
-        (*jni)->DeleteLocalRef(jni, class);
-    return r;
 }
 
 void session_time_is_over(struct session *s, JNIEnv *jni)
@@ -411,14 +388,14 @@ void session_vm_ending(JNIEnv *jni)
     for (int i = 0; i < captures_count && writes; i++)
         if (captures[i]->ending && session_row_reachable(s, i))
             captures[i]->ending(s, jni);
-    ending_stop_collections(true);
+    collect_stop(true);
     pthread_mutex_unlock(&session_lock);
 }
 
 void session_vm_death(JNIEnv *jni)
 {
     session_shut_overloaded(); /* threads of the program continue, and may call what is traced */
-    ending_stop_collections(false);
+    collect_stop(false);
     batches_end();
     if (!lock_at_end()) {
         fprintf(stderr,

@@ -5,37 +5,17 @@
  */
 #pragma once
 
-#include "agent/capture.h"
 #include "agent/output/out.h"
+#include "agent/session/capture.h"
 #include "options/options.h"
 
 #include <stdatomic.h>
-
-/*
- * Notes that something waits for the next round of the agent's thread. That thread sleeps longer
- * while the program is idle, and now resumes its usual rounds. Async-signal-safe.
- */
-void session_round_due(void);
-/* Declares that the recording needs ten rounds a second even while the program is idle. */
-void session_need_rounds(void);
-/*
- * Makes rounds one_of times as long, to stay within the budget: a flush every 100 ms times one_of,
- * and a drain every 50 ms times one_of but at least every 200 ms, for which buffers have room. In a
- * recording that needs its rounds they become at most twice as long.
- */
-void session_keep_rounds(unsigned one_of);
-unsigned session_rounds_of(void);
-/* Wakes the agent's thread at once, instead of within 50 ms, for the captures' flush and drain. */
-void session_drain_soon(void);
 
 /*
  * True while the thread that ends the VM waits for the session's lock. Long work in the agent's
  * thread then stops at a point from which that other thread can continue it.
  */
 extern atomic_bool session_end_waits;
-
-/* Wakes the agent's thread when the recording's file has to grow. */
-extern struct waker session_waker;
 
 struct session {
     struct options options;

@@ -2,10 +2,10 @@
 /* The work of the captures of a session, in turn: draining, flushing, saving and dumping. */
 #include "agent/output/dictionary.h"
 #include "agent/output/recording.h"
-#include "agent/output/thread_notes.h"
 #include "agent/session/private.h"
 #include "agent/session/rows.h"
-#include "agent/vm/names.h"
+#include "agent/session/thread_notes.h"
+#include "agent/stacks/names.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "jfr/writer.h"

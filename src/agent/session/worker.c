@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/common/fault.h"
+#include "agent/common/rounds.h"
 #include "agent/instrument/instrument.h"
 #include "agent/session/private.h"
 #include "agent/session/rows.h"
+#include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -12,7 +16,6 @@
 enum {
     WORK_MS = 100,
     DRAIN_MOST_MS = 200,
-    NEEDED_ROUNDS_OF = 2,
     DRAIN_MS = SESSION_DRAIN_MS,
     SOON_MS = 1,
     DISMISS_MS = 20,
@@ -24,38 +27,6 @@ enum {
 static pthread_cond_t worker_due;
 static bool worker_exists, worker_stop;
 static atomic_bool vm_ends, worker_left; /* the worker leaves without the lock once the VM ends */
-static atomic_bool drain_soon;           /* the worker's next round is due at once */
-static atomic_bool rests, needs_rounds;
-static atomic_uint rounds_of = 1;
-
-struct waker session_waker;
-
-void session_drain_soon(void)
-{
-    atomic_store(&drain_soon, true);
-}
-
-void session_round_due(void)
-{
-    if (atomic_load_explicit(&rests, memory_order_relaxed))
-        waker_wake(&session_waker);
-}
-
-void session_need_rounds(void)
-{
-    atomic_store(&needs_rounds, true);
-}
-
-void session_keep_rounds(unsigned one_of)
-{
-    atomic_store(&rounds_of, one_of);
-}
-
-unsigned session_rounds_of(void)
-{
-    unsigned of = atomic_load(&rounds_of);
-    return atomic_load(&needs_rounds) ? MIN(of, (unsigned)NEEDED_ROUNDS_OF) : of;
-}
 
 /*
  * Returns whether a recording that is always on may leave out rounds, because a program that uses
@@ -70,7 +41,7 @@ static bool is_idle(const struct session *s)
      * Rounds that the budget has slowed down are rare enough, and reading the CPU time is
      * expensive, because the kernel visits each thread.
      */
-    if (!option_always(&s->options) || atomic_load(&needs_rounds) || session_rounds_of() > 1)
+    if (!option_always(&s->options) || rounds_needed() || rounds_one_of() > 1)
         return false;
     if (now - at_ns >= NS_PER_SECOND) {
         uint64_t used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -95,7 +66,7 @@ static bool wait_for_work(long ms, bool can_grow, bool *ret_grow)
         return true;
     }
     pthread_mutex_unlock(&session_lock);
-    *ret_grow = waker_wait(&session_waker, (uint64_t)ms * NS_PER_MS);
+    *ret_grow = waker_wait(&rounds_waker, (uint64_t)ms * NS_PER_MS);
     if (atomic_load(&vm_ends))
         return false;
     pthread_mutex_lock(&session_lock);
@@ -105,7 +76,7 @@ static bool wait_for_work(long ms, bool can_grow, bool *ret_grow)
 /* With the lock held: makes the worker check worker_stop and vm.dying. */
 static void call_worker(void)
 {
-    waker_wake(&session_waker);
+    waker_wake(&rounds_waker);
     pthread_cond_broadcast(&worker_due);
 }
 
@@ -121,10 +92,10 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
     if (!worker_stop && !vm.dying && session_now && !vm.late)
         rows_start_later(session_now, jni);
     while (!worker_stop && !vm.dying && session_now) {
-        bool at_once = atomic_exchange(&drain_soon, false);
+        bool at_once = rounds_at_once();
         bool rest = !at_once && can_grow && is_idle(session_now);
-        atomic_store(&rests, rest);
-        unsigned of = session_rounds_of();
+        rounds_rest(rest);
+        unsigned of = rounds_one_of();
         long drain_ms = MIN((long)DRAIN_MS * of, (long)DRAIN_MOST_MS), work_ms = (long)WORK_MS * of;
         bool low;
         if (!wait_for_work(at_once ? SOON_MS : rest ? IDLE_MS : drain_ms, can_grow, &low)) {
@@ -132,7 +103,7 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
             instrument_restore(jni);
             return;
         }
-        atomic_store(&rests, false);
+        rounds_rest(false);
         struct session *s = session_now;
         if (worker_stop || vm.dying || !s)
             break;
@@ -156,6 +127,30 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
     instrument_restore(jni);
 }
 
+int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *context)
+{
+    int r;
+    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    jmethodID make =
+        class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/String;)V") : NULL;
+    jstring name = make ? (*jni)->NewStringUTF(jni, text) : NULL;
+    jthread thread = name ? (*jni)->NewObject(jni, class, make, name) : NULL;
+    r = thread && !fault_here() ? threads_own(jni, thread) : -ENOMEM;
+    if (r == 0 && (*vm.ti)->RunAgentThread(vm.ti, thread, run, context,
+                                           JVMTI_THREAD_NORM_PRIORITY) != JVMTI_ERROR_NONE) {
+        threads_disown(jni, thread);
+        r = -ENOMEM;
+    }
+    vm_clear_exception(jni);
+    if (thread)
+        (*jni)->DeleteLocalRef(jni, thread);
+    if (name)
+        (*jni)->DeleteLocalRef(jni, name);
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+    return r;
+}
+
 int session_worker_start(JNIEnv *jni)
 {
     static bool once;
@@ -168,7 +163,7 @@ int session_worker_start(JNIEnv *jni)
         once = true;
     }
     worker_stop = false;
-    atomic_store(&needs_rounds, false);
+    rounds_begin();
     worker_exists = true;
     int r = session_thread(jni, "jvmscope", work, NULL);
     worker_exists = r == 0;
@@ -186,7 +181,7 @@ void session_worker_stop(void)
 void session_worker_ends(void)
 {
     atomic_store(&vm_ends, true);
-    waker_wake(&session_waker);
+    waker_wake(&rounds_waker);
 }
 
 void session_worker_dismiss(void)

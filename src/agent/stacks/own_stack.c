@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/stacks/own_stack.h"
 
+#include "agent/stacks/names.h"
 #include "agent/stacks/stack.h"
-#include "agent/vm/names.h"
 #include "base/clock.h"
 
 #include <stdatomic.h>

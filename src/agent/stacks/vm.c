@@ -5,7 +5,7 @@
  */
 #include "agent/stacks/stack.h"
 
-#include "agent/sampler/chunks.h"
+#include "agent/stacks/chunks.h"
 #include "base/buf.h"
 #include "hotspot/layout.h"
 #include "hotspot/memory.h"

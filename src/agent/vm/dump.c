@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm/dump.h"
 
-#include "agent/session/ending.h"
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
+#include "agent/vm/collect.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/management.h"
 #include "base/hash.h"

@@ -16,7 +16,7 @@ const struct hprof_shapes *vm_shapes(void);
 /*
  * Collects, then writes all remaining objects to a file, which must not exist. name is the same
  * path as a Java string that was created beforehand, in case memory is exhausted, or NULL.
- * *ret_collected: false when the dump may contain garbage (ending.h).
+ * *ret_collected: false when the dump may contain garbage (collect.h).
  */
 int vm_dump(JNIEnv *jni, const char *path, jstring name, bool *ret_collected) must_check;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm/thread_table.h"
 
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 #include "agent/vm/os_thread.h"
 #include "agent/vm/patience.h"
 

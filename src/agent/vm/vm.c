@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm/vm.h"
 
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -63,7 +63,7 @@ def src(tmp_path_factory):
     before(src / "options/options.h", "    OPT_MONITOR,", block("c", "    OPT_HEARTBEAT,\n"))
     before(src / "options/table.c", "    [OPT_MONITOR]", block("c", "[OPT_HEARTBEAT] ="))
     (src / "agent/capture/heartbeat.c").write_text(block("c", "heartbeat_type = {"))
-    after(src / "agent/capture_list.h", "CAPTURE(vm_events)\n", "CAPTURE(heartbeat)\n")
+    after(src / "agent/session/capture_list.h", "CAPTURE(vm_events)\n", "CAPTURE(heartbeat)\n")
 
     before(src / "jfr/types.h", "    JFR_LOST,\n", block("c", "    JFR_REMARK,\n"))
     before(src / "jfr/types.c", "    EVENT(JFR_LOST,", block("c", "EVENT(JFR_REMARK,"))
@@ -113,7 +113,7 @@ def src(tmp_path_factory):
         "cli/pids.c",
         "cli/commands.c",
         "options/table.c",
-        "agent/capture.c",
+        "agent/session/capture.c",
         "agent/capture/heartbeat.c",
         "export/methods.c",
         "jfr/types.c",

@@ -15,8 +15,8 @@
 #include "agent/capture/alloc/vm_sampler.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/instrument/running.h"
-#include "agent/session/ending.h"
 #include "agent/session/session.h"
+#include "agent/vm/collect.h"
 #include "agent/vm/dump.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/alloc/alloc.h"
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 #include "base/hash.h"
 #include "base/strpool.h"
 #include "base/vec.h"

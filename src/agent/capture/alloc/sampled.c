@@ -20,7 +20,7 @@
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
 #include "agent/capture/alloc/vm_sampler.h"
-#include "agent/capture/budget/budget.h"
+#include "agent/session/budget.h"
 #include "agent/session/pace.h"
 #include "agent/vm/lambda.h"
 #include "base/clock.h"

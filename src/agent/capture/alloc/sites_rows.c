@@ -5,8 +5,8 @@
 #include "agent/capture/alloc/sites_rows.h"
 
 #include "agent/output/dictionary.h"
-#include "agent/session/ending.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
+#include "agent/vm/collect.h"
 #include "base/hash.h"
 
 #include <pthread.h>

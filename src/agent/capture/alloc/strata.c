@@ -7,7 +7,7 @@
  * several paths thus divides its exact count among them without bias, whatever their order.
  */
 #include "agent/capture/alloc/alloc.h"
-#include "agent/capture/budget/budget.h"
+#include "agent/session/budget.h"
 
 /*
  * Limits of a stratum: its bytes, its share of the count so far, and the share that it may have

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/alloc/vm_sampler.h"
 
-#include "agent/capture/budget/budget.h"
+#include "agent/session/budget.h"
 #include "agent/vm/flags.h"
 #include "agent/vm/image.h"
 #include "hotspot/memory.h"

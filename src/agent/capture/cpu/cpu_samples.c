@@ -3,7 +3,7 @@
 
 #include "agent/output/dictionary.h"
 #include "agent/sampler/perf.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/virtual_lives.h"
 #include "agent/vm/virtual_threads.h"
 #include "base/clock.h"

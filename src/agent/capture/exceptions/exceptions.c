@@ -5,16 +5,16 @@
  * well, and everything comes from JVM TI's Exception event, for which the VM deoptimizes at each
  * throw and searches for the handler twice.
  */
-#include "agent/capture.h"
 #include "agent/capture/exceptions/hidden.h"
 #include "agent/capture/exceptions/probes.h"
 #include "agent/capture/exceptions/rows.h"
 #include "agent/instrument/guards.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/session/capture.h"
 #include "agent/session/session.h"
+#include "agent/stacks/names.h"
 #include "agent/stacks/own_stack.h"
-#include "agent/vm/names.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "base/dotted.h"

@@ -4,7 +4,7 @@
 #include "agent/capture/exceptions/probes.h"
 #include "agent/instrument/hidden_class.h"
 #include "agent/session/session.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/vm.h"
 #include "jfr/losses.h"
 

@@ -4,7 +4,7 @@
 #include "agent/capture/exceptions/rows.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/vm.h"
 #include "base/arena.h"
 #include "base/hash.h"

@@ -2,9 +2,9 @@
 #include "agent/capture/monitors/monitors.h"
 
 #include "agent/output/dictionary.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/monitor_usage.h"
-#include "agent/vm/names.h"
 #include "base/vec.h"
 
 #include <pthread.h>

@@ -8,9 +8,9 @@
 
 #include "agent/output/dictionary.h"
 #include "agent/session/session.h"
+#include "agent/stacks/names.h"
 #include "agent/stacks/own_stack.h"
 #include "agent/vm/lambda.h"
-#include "agent/vm/names.h"
 #include "base/clock.h"
 #include "base/strpool.h"
 #include "base/vec.h"

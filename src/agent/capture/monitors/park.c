@@ -7,8 +7,8 @@
  */
 #include "agent/capture/monitors/monitors.h"
 #include "agent/instrument/rebind.h"
+#include "agent/stacks/names.h"
 #include "agent/stacks/own_stack.h"
-#include "agent/vm/names.h"
 #include "base/clock.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* The beginnings and ends of requests, at which the probes call the agent, and those of threads. */
 #include "agent/capture/requests/follow.h"
 
-#include "agent/capture/triggers/alarms.h"
+#include "agent/capture/alarms/alarms.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/virtual_threads.h"
 #include "agent/vm/vm.h"
 #include "base/seqlock.h"

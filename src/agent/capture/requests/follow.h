@@ -15,7 +15,7 @@
 
 #include "agent/capture/requests/requests.h"
 #include "agent/capture/requests/tables.h"
-#include "agent/inside.h"
+#include "agent/common/inside.h"
 #include "base/clock.h"
 
 enum {

@@ -7,7 +7,7 @@
  */
 #include "agent/capture/requests/follow.h"
 
-#include "agent/capture/budget/budget.h"
+#include "agent/session/budget.h"
 #include "base/hash.h"
 #include "base/seqlock.h"
 

@@ -2,9 +2,9 @@
 /* The native methods of the probe class. */
 #include "agent/capture/requests/follow.h"
 
-#include "agent/capture/budget/budget.h"
 #include "agent/capture/requests/sql.h"
-#include "agent/vm/names.h"
+#include "agent/session/budget.h"
+#include "agent/stacks/names.h"
 #include "base/map.h"
 
 #include <pthread.h>

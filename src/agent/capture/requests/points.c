@@ -7,7 +7,7 @@
 #include "agent/capture/requests/points.h"
 
 #include "agent/instrument/choice.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "base/dotted.h"
 #include "classfile/debug.h"
 #include "options/names.h"

@@ -5,7 +5,7 @@
  */
 #include "agent/capture/requests/follow.h"
 
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 #include "base/mapped.h"
 
 #include <errno.h>

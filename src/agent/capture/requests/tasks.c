@@ -2,7 +2,7 @@
 /* Scheduled tasks as requests: each is named after the class of what the program scheduled. */
 #include "agent/capture/requests/requests.h"
 
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/vm.h"
 
 #include <stdatomic.h>

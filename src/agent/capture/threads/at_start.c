@@ -19,7 +19,7 @@
 #include "agent/capture/threads/threads.h"
 #include "agent/capture/threads/waiters.h"
 #include "agent/capture/threads/waiting.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/virtual_list.h"
 #include "base/clock.h"
 #include "base/dotted.h"

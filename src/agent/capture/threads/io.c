@@ -9,12 +9,12 @@
 
 #include "agent/capture/threads/io.h"
 
-#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/natives.h"
 #include "agent/capture/threads/objects.h"
 #include "agent/capture/threads/stack.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/capture/threads/waiters.h"
+#include "agent/session/budget.h"
 #include "agent/vm/loaded_classes.h"
 #include "base/clock.h"
 

@@ -2,7 +2,6 @@
 /* Records JVM TI's monitor events. */
 #include "agent/capture/threads/monitors.h"
 
-#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/at_start.h"
 #include "agent/capture/threads/io.h"
 #include "agent/capture/threads/locks.h"
@@ -13,6 +12,7 @@
 #include "agent/capture/threads/stack.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/capture/threads/waiters.h"
+#include "agent/session/budget.h"
 
 #include "base/clock.h"
 

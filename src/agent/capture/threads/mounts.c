@@ -6,7 +6,6 @@
 
 #include "agent/capture/threads/mounts.h"
 
-#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/carriers.h"
 #include "agent/capture/threads/deadlocks.h"
 #include "agent/capture/threads/delays.h"
@@ -14,6 +13,7 @@
 #include "agent/capture/threads/stack.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/capture/threads/waiters.h"
+#include "agent/session/budget.h"
 #include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 

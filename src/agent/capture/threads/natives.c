@@ -6,7 +6,6 @@
  */
 #include "agent/capture/threads/natives.h"
 
-#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/deadlocks.h"
 #include "agent/capture/threads/io.h"
 #include "agent/capture/threads/monitors.h"
@@ -16,6 +15,7 @@
 #include "agent/capture/threads/unpark.h"
 #include "agent/capture/threads/waiters.h"
 #include "agent/instrument/rebind.h"
+#include "agent/session/budget.h"
 
 #include "base/buf.h"
 #include "base/clock.h"

@@ -4,9 +4,9 @@
 #include "agent/capture/threads/objects.h"
 
 #include "agent/capture/threads/threads.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/class_map.h"
 #include "agent/vm/lambda.h"
-#include "agent/vm/names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,10 +7,10 @@
 
 #include "agent/capture/threads/stack.h"
 
-#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/owner.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/capture/threads/waiters.h"
+#include "agent/session/budget.h"
 #include "agent/stacks/own_stack.h"
 #include "agent/stacks/stack.h"
 #include "hotspot/layout.h"

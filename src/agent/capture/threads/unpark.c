@@ -6,12 +6,12 @@
  */
 #include "agent/capture/threads/unpark.h"
 
-#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/natives.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/capture/threads/waiters.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/session/budget.h"
 
 #define PROBE  "java/lang/JvmscopeThreads"
 #define UNPARK "(Ljava/lang/Thread;)V"

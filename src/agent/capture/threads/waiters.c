@@ -2,12 +2,12 @@
 
 #include "agent/capture/threads/waiters.h"
 
-#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/at_start.h"
 #include "agent/capture/threads/carriers.h"
 #include "agent/capture/threads/delays.h"
 #include "agent/capture/threads/stack.h"
 #include "agent/capture/threads/threads.h"
+#include "agent/session/budget.h"
 #include "agent/vm/patience.h"
 #include "agent/vm/virtual_list.h"
 #include "agent/vm/vm.h"

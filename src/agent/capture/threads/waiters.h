@@ -76,7 +76,7 @@ struct waiter {
     atomic_bool posted;
     bool is_virtual;
     struct running run; /* of a platform thread, also while it carries a virtual one */
-    bool was_short;     /* the last wait; see agent/capture/budget/budget.h */
+    bool was_short;     /* the last wait; see agent/session/budget.h */
     uint64_t entered;   /* in ns: when the last contended monitor was acquired */
     /*
      * locks=, in ns: when the thread began to wait for the monitor of arrived_object; 0: it holds

@@ -6,13 +6,13 @@
  * subtracted (report.c). doc/cpu-times.md describes the alternatives that were measured and why
  * these two were chosen.
  */
-#include "agent/capture.h"
 #include "agent/capture/times/methods.h"
 #include "agent/capture/times/report.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/instrument/running.h"
 #include "agent/instrument/shown_name.h"
+#include "agent/session/capture.h"
 #include "agent/session/session.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"

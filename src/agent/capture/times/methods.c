@@ -2,7 +2,7 @@
 #include "agent/capture/times/methods.h"
 
 #include "agent/capture/times/tree.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "base/hash.h"
 #include "base/map.h"
 

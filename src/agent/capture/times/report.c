@@ -4,7 +4,7 @@
 #include "agent/capture/times/methods.h"
 #include "agent/output/dictionary.h"
 #include "agent/session/session.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "base/clock.h"
 #include "base/map.h"
 

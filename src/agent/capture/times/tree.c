@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/times/tree.h"
 
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 
 #include "base/map.h"
 

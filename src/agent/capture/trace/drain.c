@@ -3,6 +3,7 @@
 
 #include "agent/capture/trace/objects.h"
 #include "agent/capture/trace/values.h"
+#include "agent/common/rounds.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/thread_table.h"
@@ -10,7 +11,6 @@
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "base/map.h"
-#include "classfile/classfile.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -489,7 +489,7 @@ void drain_round(struct session *s, JNIEnv *jni)
         drain.since = MAX(drain.since, s->started_ns);
     drain_rings(w, s);
     if (is_busy())
-        session_drain_soon();
+        rounds_soon();
     pthread_mutex_unlock(&drain.lock);
 }
 

@@ -5,7 +5,7 @@
 #include "agent/instrument/choice.h"
 #include "agent/instrument/hidden_class.h"
 #include "agent/session/session.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "agent/vm/vm.h"
 #include "base/parse.h"
 #include "jfr/losses.h"

@@ -7,7 +7,6 @@
  */
 #include "agent/capture/trace/logpoints.h"
 
-#include "agent/capture.h"
 #include "agent/capture/trace/explain.h"
 #include "agent/capture/trace/log_code.h"
 #include "agent/capture/trace/log_hidden.h"
@@ -16,7 +15,8 @@
 #include "agent/capture/trace/paths.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/running.h"
-#include "agent/vm/names.h"
+#include "agent/session/capture.h"
+#include "agent/stacks/names.h"
 #include "classfile/debug.h"
 
 #include <errno.h>

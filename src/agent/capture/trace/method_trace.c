@@ -15,7 +15,7 @@
 #include "agent/instrument/choice.h"
 #include "agent/instrument/running.h"
 #include "agent/session/session.h"
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "jfr/writer.h"

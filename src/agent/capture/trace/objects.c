@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/objects.h"
 
+#include "agent/common/fault.h"
+#include "agent/common/rounds.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/session/fault.h"
 #include "agent/vm/lambda.h"
 
 #include "base/clock.h"
@@ -297,7 +298,7 @@ void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jcl
     pthread_mutex_unlock(&objects.lock);
     if (!thrown) {
         objects.is_stuck = true;
-        session_drain_soon();
+        rounds_soon();
     }
 }
 

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the values that the tests of triggers compare. */
+#include "agent/capture/alarms/alarms.h"
 #include "agent/capture/requests/names.h"
 #include "agent/capture/requests/requests.h"
 #include "agent/capture/threads/deadlocks.h"
-#include "agent/capture/triggers/alarms.h"
 #include "agent/capture/triggers/machine.h"
 #include "agent/capture/triggers/triggers.h"
 #include "agent/vm/counters.h"
 #include "agent/vm/exhaustion.h"
 #include "base/clock.h"
-#include "base/pattern.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +18,8 @@
 /* RARELY: counting the entries of folders of /proc takes at most 1/RARELY of the time. */
 enum { SEARCHES = 10, RARELY = 200, LATENCY_SLOTS = 5, LATENCY_LEAST = 10 };
 
-#define EACH_SECOND   NS_PER_SECOND
-#define LATENCY_SLOT  (2 * NS_PER_SECOND)
-#define NO_LIMIT_HERE UINT64_MAX
+#define EACH_SECOND  NS_PER_SECOND
+#define LATENCY_SLOT (2 * NS_PER_SECOND)
 
 struct latency_window {
     uint64_t next_ns;
@@ -31,86 +28,7 @@ struct latency_window {
     double last;                                     /* 0: there were too few */
 };
 
-_Atomic uint64_t alarm_request_ns = NO_LIMIT_HERE;
-
-/* Guards the names of the longest requests. */
-static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
-
 /* ---- what callbacks report ---- */
-
-static void longest(struct measured *m, uint64_t ns)
-{
-    uint64_t before = atomic_load_explicit(&m->longest_ns, memory_order_relaxed);
-    while (ns > before && !atomic_compare_exchange_weak(&m->longest_ns, &before, ns))
-        ;
-}
-
-/* Calls f for each test of a measure in the triggers that are active. */
-static void each_test(enum measure measure,
-                      void (*f)(const struct trigger_test *t, struct measured *m, void *context),
-                      void *context)
-{
-    struct trigger *t;
-    triggers_enter();
-    for (unsigned i = 0; (t = trigger_at(i)); i++) {
-        if (!atomic_load(&t->active))
-            continue;
-        for (int k = 0; k < t->condition->logic.count; k++)
-            if (t->condition->logic.nodes[k].kind == LOGIC_TEST &&
-                t->condition->tests[k].measure == measure)
-                f(&t->condition->tests[k], &t->tests[k], context);
-    }
-    triggers_leave();
-}
-
-static bool is_named(const struct trigger_test *t, const char *name)
-{
-    if (!t->name[0])
-        return true;
-    return strpbrk(t->name, "*?") ? pattern_match(t->name, name, strlen(name))
-                                  : strcmp(t->name, name) == 0;
-}
-
-struct event {
-    const char *name;
-    uint64_t ns, reported_ns;
-    bool ongoing;
-};
-
-static void see_event(const struct trigger_test *t, struct measured *m, void *context)
-{
-    const struct event *r = context;
-    if (!is_named(t, r->name) || r->ns <= atomic_load(&m->longest_ns))
-        return;
-    /* The request already satisfied the test when it was last reported. */
-    if (r->reported_ns && logic_compare(t->op, (double)r->reported_ns, t->limit))
-        return;
-    pthread_mutex_lock(&names_lock);
-    snprintf(m->name, sizeof(m->name), "%s%s", r->name, r->ongoing ? ", which goes on" : "");
-    longest(m, r->ns);
-    pthread_mutex_unlock(&names_lock);
-}
-
-void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool ongoing)
-{
-    each_test(MEASURE_REQUEST, see_event, &(struct event){name, ns, reported_ns, ongoing});
-}
-
-void alarm_safepoint(const char *operation, uint64_t ns)
-{
-    each_test(MEASURE_SAFEPOINT, see_event,
-              &(struct event){operation ? operation : "", ns, 0, false});
-}
-
-static void see_time(const struct trigger_test *t, struct measured *m, void *context)
-{
-    longest(m, *(uint64_t *)context);
-}
-
-void alarm_pause(uint64_t ns)
-{
-    each_test(MEASURE_PAUSE, see_time, &ns);
-}
 
 static _Atomic uint64_t collection_began;
 
@@ -124,7 +42,7 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 {
     uint64_t began = atomic_exchange(&collection_began, 0), lasted = now_ns() - began;
     if (began)
-        each_test(MEASURE_PAUSE, see_time, &lasted);
+        alarm_time(MEASURE_PAUSE, lasted);
 }
 
 static _Atomic uint64_t exhausted; /* how often memory was exhausted */
@@ -209,7 +127,7 @@ static void measure_safepoints(void)
         return;
     /* Only the mean of several safepoints is known; the longest took at least that long. */
     uint64_t each = (uint64_t)(all / MAX(n, INT64_C(1)));
-    each_test(MEASURE_SAFEPOINT, see_time, &each);
+    alarm_time(MEASURE_SAFEPOINT, each);
     machine.stopped_before = stopped;
     machine.stops_before = stops;
 }
@@ -274,7 +192,7 @@ static uint64_t sum_latencies(const struct trigger_test *t, uint64_t *counts)
     memset(counts, 0, LATENCY_BUCKETS * sizeof(*counts));
     for (unsigned i = 0; i < request_names_count(); i++) {
         struct request_name *n = request_name_at(i);
-        if (!n || !is_named(t, n->text) || !atomic_load(&n->count))
+        if (!n || !alarm_is_named(t, n->text) || !atomic_load(&n->count))
             continue;
         uint32_t last = latency_bucket(atomic_load(&n->max_ns));
         for (uint32_t b = 0; b <= last; b++)
@@ -425,10 +343,9 @@ void measures_report(struct trigger *t)
             continue;
         if (!t->reason[0])
             put_reason(test, t->reason, sizeof(t->reason));
-        pthread_mutex_lock(&names_lock);
-        snprintf(name, sizeof(name), "%s", m->name[0] ? m->name : test->name);
-        m->name[0] = 0;
-        pthread_mutex_unlock(&names_lock);
+        alarm_take_name(m, name);
+        if (!name[0])
+            snprintf(name, sizeof(name), "%s", test->name);
         if (test->measure == MEASURE_DEADLOCK || test->measure == MEASURE_OOM)
             snprintf(text, sizeof(text), "%s", measure_reason(test->measure));
         else
@@ -454,9 +371,9 @@ static void least_limit(const struct trigger_test *t, struct measured *m, void *
 
 static void set_request_limit(void)
 {
-    uint64_t least = NO_LIMIT_HERE;
-    each_test(MEASURE_REQUEST, least_limit, &least);
-    atomic_store(&alarm_request_ns, least == NO_LIMIT_HERE || !least ? least : least - 1);
+    uint64_t least = UINT64_MAX;
+    alarm_each_test(MEASURE_REQUEST, least_limit, &least);
+    atomic_store(&alarm_request_ns, least == UINT64_MAX || !least ? least : least - 1);
 }
 
 /* Finds what the active triggers have to measure. */
@@ -464,7 +381,7 @@ static void find_wanted(void)
 {
     memset(machine.wanted, 0, sizeof(machine.wanted));
     for (int i = 0; i < MEASURES; i++)
-        each_test((enum measure)i, want, &machine.wanted[i]);
+        alarm_each_test((enum measure)i, want, &machine.wanted[i]);
     set_request_limit();
 }
 
@@ -564,7 +481,7 @@ void measures_end(struct trigger *t, JNIEnv *jni)
 
 void measures_stop(JNIEnv *jni)
 {
-    atomic_store(&alarm_request_ns, NO_LIMIT_HERE);
+    atomic_store(&alarm_request_ns, UINT64_MAX);
     if (pauses_on)
         vm_events_off(&pause_events);
     if (oom_on)

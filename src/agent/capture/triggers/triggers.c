@@ -5,6 +5,7 @@
 #include "agent/capture/triggers/triggers.h"
 
 #include "agent/capture/triggers/machine.h"
+#include "agent/common/rounds.h"
 
 #include "base/clock.h"
 #include "base/parse.h"
@@ -35,28 +36,10 @@ static const struct jfr_type trigger_type = {
 };
 
 static struct {
-    struct trigger *_Atomic of[TRIGGERS_AT_ONCE];
-    _Atomic unsigned n;
-    _Atomic unsigned readers;
     struct trigger *retired; /* removed from the list, but a reader may still use them */
     uint64_t serial;
     uint32_t type;
 } triggers;
-
-struct trigger *trigger_at(unsigned i)
-{
-    return i < atomic_load(&triggers.n) ? atomic_load(&triggers.of[i]) : NULL;
-}
-
-void triggers_enter(void)
-{
-    atomic_fetch_add(&triggers.readers, 1);
-}
-
-void triggers_leave(void)
-{
-    atomic_fetch_sub(&triggers.readers, 1);
-}
 
 /* ---- firing ---- */
 
@@ -202,7 +185,7 @@ failed:
 /* Frees the triggers that are no longer in the list, once no callback can still use them. */
 static void free_retired(void)
 {
-    while (triggers.retired && !atomic_load(&triggers.readers)) {
+    while (triggers.retired && !triggers_are_read()) {
         struct trigger *t = triggers.retired;
         triggers.retired = t->retired;
         trigger_free(t);
@@ -215,7 +198,7 @@ static void free_retired(void)
  */
 static int free_place(void)
 {
-    unsigned n = atomic_load(&triggers.n);
+    unsigned n = triggers_count();
     for (unsigned i = 0; i < n; i++) {
         struct trigger *t = trigger_at(i);
         if (!atomic_load(&t->active) && !atomic_load(&t->busy))
@@ -346,15 +329,13 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
         trigger_free(t);
         return r;
     }
-    session_need_rounds();
+    rounds_need();
     t->number = (unsigned)place + 1;
     t->serial = ++triggers.serial;
-    struct trigger *before = atomic_exchange(&triggers.of[place], t);
+    struct trigger *before = trigger_put((unsigned)place, t);
     if (before) {
         before->retired = triggers.retired;
         triggers.retired = before;
-    } else {
-        atomic_store(&triggers.n, t->number);
     }
     free_retired();
     r = measures_begin(t, s, jni, why);
@@ -456,10 +437,8 @@ static void triggers_stop(struct session *s, JNIEnv *jni)
 
 static void triggers_release(struct session *s)
 {
-    unsigned n = atomic_exchange(&triggers.n, 0);
     /* While the VM ends, the thread of firings.c may still use the triggers. */
-    for (unsigned i = 0; i < n && !vm.dying; i++)
-        trigger_free(atomic_exchange(&triggers.of[i], NULL));
+    triggers_clear(vm.dying ? NULL : trigger_free);
     if (!vm.dying)
         free_retired();
 }

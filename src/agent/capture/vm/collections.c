@@ -4,7 +4,7 @@
  * number; a line with the tag gc alone usually ends it. Concurrent collectors interleave the lines
  * of several collections.
  */
-#include "agent/capture/triggers/alarms.h"
+#include "agent/capture/alarms/alarms.h"
 #include "agent/capture/vm/vm.h"
 #include "agent/vm/counters.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/triggers/alarms.h"
+#include "agent/capture/alarms/alarms.h"
 #include "agent/capture/vm/vm.h"
 
 #include "agent/vm/counters.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/session/fault.h"
+#include "agent/common/fault.h"
 
 #include <stdlib.h>
 #include <string.h>

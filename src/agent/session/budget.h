@@ -4,7 +4,7 @@
  * program, and what the captures leave out to cost less. Callbacks enclose their work in
  * budget_begin and budget_end, which also enclose the steps by which a callback enters and leaves.
  * On average one call in BUDGET_MEASURED_OF is measured, and stands for all of them. The capture
- * (budget.c) reads these costs once a second and decides what is left out.
+ * capture/budget.c reads these costs once a second and decides what is left out.
  */
 #pragma once
 
@@ -20,6 +20,8 @@ enum { BUDGET_MEASURED_OF = 61 };
 
 /* CPU time in ns that callbacks have used since the process began, by kind of callback. */
 extern _Atomic uint64_t budget_costs[COST_CALLBACKS];
+/* The number of calls from which budget_costs is estimated. */
+extern _Atomic uint64_t budget_calls_measured[COST_CALLBACKS];
 /*
  * How many calls of this thread remain until one is measured; 0: the thread has made no call yet.
  */
@@ -45,6 +47,18 @@ static inline void budget_end(enum budget_cost cost, uint64_t start)
     if (unlikely(start))
         budget_count(cost, start);
 }
+
+/* The rate of the clock that measures calls is computed over at least this time. */
+#define BUDGET_RATE_NS UINT64_C(2000000)
+
+/*
+ * Computes the rate over the time since the last call of either function, if that is at least
+ * BUDGET_RATE_NS. Calls that are measured before the first rate is known count as no time. The
+ * second function also measures how long reading the clock takes. One thread at a time.
+ */
+void budget_measure_rate(void);
+void budget_measure_clock(void);
+bool budget_rate_is_known(void);
 
 /* Waits shorter than this are the first to be left out. */
 #define BUDGET_SHORT_NS UINT64_C(1000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/vm/class_watch.h"
+#include "agent/stacks/class_watch.h"
 
 #include "agent/stacks/stack.h"
 #include "agent/vm/loaded_classes.h"

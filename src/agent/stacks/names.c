@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/vm/names.h"
+#include "agent/stacks/names.h"
 
+#include "agent/stacks/class_watch.h"
 #include "agent/stacks/stack.h"
-#include "agent/vm/class_watch.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/output/thread_notes.h"
+#include "agent/session/thread_notes.h"
 
 #include "agent/output/dictionary.h"
 #include "base/vec.h"

@@ -148,7 +148,7 @@ _Static_assert(OPTION_COUNT <= 64, "a set of options has a bit for each");
 
 /* The rows in the order of capture_list.h. */
 #define CAPTURE(name) extern const struct capture capture_##name;
-#include "agent/capture_list.h"
+#include "agent/session/capture_list.h"
 #undef CAPTURE
 
 #define CAPTURE(name) +1
@@ -156,7 +156,7 @@ _Static_assert(OPTION_COUNT <= 64, "a set of options has a bit for each");
 enum {
     captures_count =
 
-#include "agent/capture_list.h"
+#include "agent/session/capture_list.h"
 };
 #undef CAPTURE
 extern const struct capture *const captures[captures_count];

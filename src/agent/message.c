@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/session/message.h"
+#include "agent/message.h"
 
 #include "agent/capture/trace/method_trace.h"
 #include "agent/capture/triggers/triggers.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/sampler/chunks.h"
+#include "agent/stacks/chunks.h"
 
 #include "hotspot/layout.h"
 #include "hotspot/memory.h"

@@ -2,6 +2,8 @@
 /* How other captures report to the triggers what happens. Any thread; no lock is taken. */
 #pragma once
 
+#include "agent/capture/alarms/trigger.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,3 +22,15 @@ void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool ong
  */
 void alarm_pause(uint64_t ns);
 void alarm_safepoint(const char *operation, uint64_t ns);
+
+/* ---- for the triggers ---- */
+/* Reports a time, without a name, to each test of a measure. */
+void alarm_time(enum measure measure, uint64_t ns);
+/* Calls f for each test of a measure in the triggers that are active. */
+void alarm_each_test(enum measure measure,
+                     void (*f)(const struct trigger_test *t, struct measured *m, void *context),
+                     void *context);
+/* Returns whether a test is about requests or operations of this name. */
+bool alarm_is_named(const struct trigger_test *t, const char *name);
+/* Moves the name of the longest request or operation out of m; "": it has none. */
+void alarm_take_name(struct measured *m, char ret[TRIGGER_NAME_SIZE]);
