@@ -55,17 +55,53 @@ def test_the_command_runs_where_its_libraries_are_not_installed(jdk, tmp_path):
     assert server.wait(timeout=30) == 0
 
 
-def included_rooms(source):
-    """Returns, by room, the rooms whose headers each room of `source` includes."""
-    rooms = {folder.name: set() for folder in source.iterdir() if folder.is_dir()}
+def includes(source):
+    """Yields each file below `source` with each header below it that it includes, as paths relative
+    to `source`.
+    """
     for path in sorted(source.rglob("*.[ch]")):
-        room = path.relative_to(source).parts[0]
         for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):
             beside = (path.parent / name).resolve()
             target = beside if beside.exists() else source / name
             if target.exists():
-                rooms[room].add(target.resolve().relative_to(source).parts[0])
+                yield path.relative_to(source), target.resolve().relative_to(source)
+
+
+def included_rooms(source):
+    """Returns, by room, the rooms whose headers each room of `source` includes."""
+    rooms = {folder.name: set() for folder in source.iterdir() if folder.is_dir()}
+    for path, target in includes(source):
+        rooms[path.parts[0]].add(target.parts[0])
     return {room: used - {room} for room, used in rooms.items()}
+
+
+def included_folders(source, depth=None):
+    """Returns, by folder, the folders of the same room whose headers each folder includes; of
+    folders that are deeper than `depth`, the one around them at this depth.
+    """
+
+    def folder(path):
+        return "/".join(path.parent.parts[:depth])
+
+    folders = {folder(path.relative_to(source)): set() for path in source.rglob("*.[ch]")}
+    for path, target in includes(source):
+        if path.parts[0] == target.parts[0]:
+            folders[folder(path)].add(folder(target))
+    return {name: used - {name} for name, used in folders.items()}
+
+
+def in_cycles(used):
+    """Returns the keys that lead back to themselves."""
+
+    def reached(start):
+        found, left = set(), list(used[start])
+        while left:
+            if (name := left.pop()) not in found:
+                found.add(name)
+                left += used[name]
+        return found
+
+    return {name for name in used if name in reached(name)}
 
 
 def documented_rooms(text):
@@ -74,6 +110,17 @@ def documented_rooms(text):
     """
     rows = re.findall(r"^\| `(\w+)` \| ([\w, ]*)\|", text, re.M)
     return {room: {name.strip() for name in used.split(",") if name.strip()} for room, used in rows}
+
+
+def documented_folders(text):
+    """Returns the table of a room's folders, in the same form."""
+    rows = re.findall(r"^\| `(\w+/\w*)` \| ([\w, ]*)\|", text, re.M)
+    return {
+        folder.rstrip("/"): {
+            f"{folder.partition('/')[0]}/{name.strip()}" for name in used.split(",") if name.strip()
+        }
+        for folder, used in rows
+    }
 
 
 def test_what_make_install_installs(tmp_path):
@@ -101,19 +148,35 @@ def test_what_make_install_installs(tmp_path):
         assert script.read_text() == lab.output("completion", shell)
 
 
+def downward(documented):
+    """Returns what the rows of a table include that no row before them describes."""
+    order = list(documented)
+    upward = {name: used - set(order[:n]) for n, (name, used) in enumerate(documented.items())}
+    return {name: used for name, used in upward.items() if used}
+
+
 def test_rooms_include_only_what_the_architecture_allows():
     """The table has every room and exactly the arrows that the code has, and no room includes one
     that is below it.
     """
     documented = documented_rooms((lab.ROOT / "doc" / "architecture.md").read_text())
-    order = list(documented)
-    upward = {
-        room: used - set(order[:place]) for place, (room, used) in enumerate(documented.items())
-    }
-    assert {
-        room: used for room, used in upward.items() if used
-    } == {}, "these arrows lead down the table, or to no room"
+    assert downward(documented) == {}, "these arrows lead down the table, or to no room"
     assert documented == included_rooms((lab.ROOT / "src").resolve())
+
+
+def test_the_agent_s_folders_include_only_what_the_architecture_allows():
+    """The same for the folders of the largest room."""
+    documented = documented_folders((lab.ROOT / "doc" / "architecture.md").read_text())
+    assert downward(documented) == {}, "these arrows lead down the table, or to no folder"
+    folders = included_folders((lab.ROOT / "src").resolve(), 2)
+    assert documented == {
+        name: used for name, used in folders.items() if name.partition("/")[0] == "agent"
+    }
+
+
+def test_no_folder_is_included_by_those_that_it_includes():
+    """At any depth, in every room."""
+    assert in_cycles(included_folders((lab.ROOT / "src").resolve())) == set()
 
 
 def picture_of_rooms(text):
@@ -177,10 +240,19 @@ def test_the_includes_of_a_room_are_found(tmp_path):
         '#include "../own.h"\n  # include "base/buf.h"\n#include "jvmti.h"\n'
     )
     assert included_rooms(tmp_path) == {"base": set(), "upper": {"base"}}
+    assert included_folders(tmp_path) == {"base": set(), "upper": set(), "upper/inner": {"upper"}}
+    assert included_folders(tmp_path, 1) == {"base": set(), "upper": set()}
+    assert in_cycles(included_folders(tmp_path)) == set()
+    (tmp_path / "upper" / "own.h").write_text('#include "upper/inner/deep.h"\n')
+    (tmp_path / "upper" / "inner" / "deep.h").write_text("")
+    assert in_cycles(included_folders(tmp_path)) == {"upper", "upper/inner"}
     assert documented_rooms("| `base` | | x |\n| `upper` | base, other | x |\n") == {
         "base": set(),
         "upper": {"base", "other"},
     }
+    folders = documented_folders("| `upper/inner` | | x |\n| `upper/` | inner, other | x |\n")
+    assert folders == {"upper/inner": set(), "upper": {"upper/inner", "upper/other"}}
+    assert downward(folders) == {"upper": {"upper/other"}}
 
 
 def test_measured_figures_are_in_the_order_of_the_topics(tmp_path):
