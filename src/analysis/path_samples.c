@@ -256,7 +256,7 @@ static int join(struct joining *j)
     for (size_t i = 0; r == 0 && i < j->t->n_threads; i++)
         r = map_put(&j->threads, j->t->threads[i].id, i);
     while (r == 0 && (more = recording_next(j->out->recording, &e)) > 0) {
-        j->out->there = true;
+        j->out->exists = true;
         enum cpu_sample_use use = cpu_sample_use(&timed, e.tag == CPU_TIME);
         if (use == CPU_SAMPLE_TAKE_ALONE)
             forget_hits(j);

@@ -30,7 +30,7 @@ struct path_samples {
     uint64_t idle_ns;          /* the total of these segments */
     uint64_t samples;          /* the number of samples on the path */
     uint64_t run_ns, known_ns; /* time of the path in runs, and in runs that have samples */
-    bool there;                /* whether the recording holds CPU samples */
+    bool exists;               /* whether the recording holds CPU samples */
     bool too_large;            /* the recording was not read a second time because of its size */
 };
 

@@ -217,14 +217,14 @@ static int open_with_mode(struct out_file *ret, const char *path, mode_t mode)
 {
     struct out_file f = OUT_FILE;
     struct stat st;
-    bool there = stat(path, &st) == 0;
+    bool exists = stat(path, &st) == 0;
     int r = 0;
     if (strcmp(path, "-") == 0) {
         f.fd = dup(STDOUT_FILENO);
         r = f.fd < 0 ? -errno : 0;
-    } else if (there && S_ISDIR(st.st_mode)) {
+    } else if (exists && S_ISDIR(st.st_mode)) {
         r = -EISDIR;
-    } else if (there && !S_ISREG(st.st_mode)) {
+    } else if (exists && !S_ISREG(st.st_mode)) {
         f.fd = open(path, O_WRONLY | O_CLOEXEC);
         r = f.fd < 0 ? -errno : 0;
     } else {

@@ -259,18 +259,18 @@ static int insert_edge(struct edit *e, uint32_t pc, unsigned edge, const struct 
     struct detour d = {.pc = pc, .edge = edge, .island = e->code_len};
     d.target = is_switch ? switch_target(e, pc, edge) : branch_target(e, pc);
     for (size_t i = p->detours.len; i-- > 0;) {
-        struct detour *there = &p->detours.data[i];
-        if (there->pc != pc || there->edge != edge)
+        struct detour *existing = &p->detours.data[i];
+        if (existing->pc != pc || existing->edge != edge)
             continue;
-        uint32_t at = (uint32_t)p->inserted.len, len = there->len;
+        uint32_t at = (uint32_t)p->inserted.len, len = existing->len;
         uint8_t *copy = buf_add(&p->inserted, len);
         if (copy)
-            memcpy(copy, p->inserted.data + there->at, len);
+            memcpy(copy, p->inserted.data + existing->at, len);
         int r = keep_code(e, code, stack, &d.at);
         if (r < 0)
             return r;
-        there->at = at;
-        there->len = len + (uint32_t)code->len;
+        existing->at = at;
+        existing->len = len + (uint32_t)code->len;
         return 0;
     }
     int r = keep_code(e, code, stack, &d.at);

@@ -85,8 +85,8 @@ static int constant(struct rewrite *w, const uint8_t *bytes, size_t len)
     }
     size_t mask = w->index.len - 1;
     for (size_t i = hash_bytes(bytes, len) & mask; w->index.data[i]; i = (i + 1) & mask) {
-        const uint8_t *there = constant_bytes(w, w->index.data[i] - 1);
-        if (constant_len(there) == len && memcmp(there, bytes, len) == 0)
+        const uint8_t *existing = constant_bytes(w, w->index.data[i] - 1);
+        if (constant_len(existing) == len && memcmp(existing, bytes, len) == 0)
             return (int)w->index.data[i] - 1;
     }
     bool wide = bytes[0] == CONSTANT_LONG || bytes[0] == CONSTANT_DOUBLE;

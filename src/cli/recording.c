@@ -277,11 +277,11 @@ void recording_announce_dumps(const char *recording, const struct timespec *sinc
         char size[24];
         struct stat st;
         put_dump_name(&path, recording, i);
-        bool is_there = !buf_error(&path) && stat(buf_str(&path), &st) == 0;
-        if (is_there && written_since(&st, since))
+        bool exists = !buf_error(&path) && stat(buf_str(&path), &st) == 0;
+        if (exists && written_since(&st, since))
             fprintf(stderr, "jvmscope: wrote %s (%s)%s; see it with: jvmscope heap leaks %s\n",
                     buf_str(&path), format_size(size, (uint64_t)st.st_size),
                     i < 64 && older_dumps >> i & 1 ? REPLACED : "", buf_str(&path));
-        more = i == 0 || is_there;
+        more = i == 0 || exists;
     }
 }

@@ -173,20 +173,20 @@ static int answer_names(struct querying *x)
 
 static int mark_type(void *context, const struct store_block *b)
 {
-    bool *there = context;
+    bool *found = context;
     for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-        there[i] = there[i] || strcmp(types[i].type, b->type) == 0;
+        found[i] = found[i] || strcmp(types[i].type, b->type) == 0;
     return 0;
 }
 
 static int answer_types(struct querying *x)
 {
-    bool there[ARRAY_SIZE(types)] = {false};
+    bool found[ARRAY_SIZE(types)] = {false};
     struct pyroscope_profile_type list[ARRAY_SIZE(types)];
     size_t n = 0;
-    int e = store_each_block(x->c->store, x->r, false, mark_type, there);
+    int e = store_each_block(x->c->store, x->r, false, mark_type, found);
     for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-        if (there[i])
+        if (found[i])
             list[n++] = (struct pyroscope_profile_type){types[i].id};
     return e < 0 ? e : pyroscope_put_profile_types(list, n, x->json, x->to);
 }

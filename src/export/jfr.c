@@ -99,7 +99,7 @@ struct selecting {
     const struct rec_type *type; /* of the last event, with its kind */
     enum belongs belongs;
     /* HOLDS_...: there: what the recording has; chosen: what was chosen */
-    unsigned kind, there, chosen;
+    unsigned kind, present, chosen;
     bool any; /* selected events that do not belong to every part */
 };
 
@@ -208,7 +208,7 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
                 strcmp(s->type->name, "jdk.ObjectAllocationSample") == 0)
                 s->belongs = TO_ALL_TIME;
         }
-        s->there |= s->kind;
+        s->present |= s->kind;
         if (!is_selected(s, &e)) {
             if (s->belongs == TO_ITS_THREAD)
                 r = note_wait(s, &e);
@@ -439,7 +439,7 @@ static int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
         r = select_events(&selecting, &map, why);
     if (r == 0)
         r = copy_chunks(&selecting, &map, out, why);
-    unsigned left_out = selecting.there & ~selecting.chosen;
+    unsigned left_out = selecting.present & ~selecting.chosen;
     if (r == 0 && left_out && s->note) {
         buf_string(s->note, "the selection leaves out all of: ");
         export_kind_names(s->note, left_out);

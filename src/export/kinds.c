@@ -133,12 +133,12 @@ void export_each_left_out(const struct export_format *format, const char *path,
                           void (*f)(void *context, const char *sentence), void *context)
 {
     unsigned left = HOLDS_ALL & ~(unsigned)format->holds;
-    unsigned there = export_kinds_in(path, profile, left);
+    unsigned present = export_kinds_in(path, profile, left);
     if (profile && profile->calls.len)
-        there |= HOLDS_CALLS & left;
+        present |= HOLDS_CALLS & left;
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         _cleanup_(buf_release) struct buf text = BUF(4096);
-        if (!(there & kinds[i].kind))
+        if (!(present & kinds[i].kind))
             continue;
         put_sentence(&text, &kinds[i]);
         f(context, buf_str(&text));

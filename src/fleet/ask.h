@@ -28,7 +28,7 @@ struct question {
 
 /* Checks whether an upload's recording still exists. If that is unknown, it counts as existing. */
 struct ask_kept {
-    bool (*is_there)(void *context, const char *tenant, const char *upload);
+    bool (*exists)(void *context, const char *tenant, const char *upload);
     void *context;
 };
 

@@ -172,7 +172,7 @@ static int on_finding(void *context, const struct store_finding *f)
 static void put_slow(struct asker *a, const struct slow_request *s)
 {
     const struct ask_kept *kept = a->kept;
-    bool is_there = !kept || kept->is_there(kept->context, s->tenant, s->text);
+    bool exists = !kept || kept->exists(kept->context, s->tenant, s->text);
     struct json *j = a->j;
     json_begin_object(j);
     json_key_string(j, "service", s->service);
@@ -185,7 +185,7 @@ static void put_slow(struct asker *a, const struct slow_request *s)
         json_key_string(j, "trace", s->trace);
     json_key_i64(j, "at", s->at_s);
     json_key_u64(j, "duration_ns", s->duration_ns);
-    json_key_string(j, "recording", is_there ? s->text : NULL);
+    json_key_string(j, "recording", exists ? s->text : NULL);
     json_end_object(j);
 }
 

@@ -72,7 +72,7 @@ struct store_adding {
     uint32_t now_s, day;
     struct buf rows[CH_TABLES];
     VEC(struct clickhouse_key) keys; /* of the rows that no later upload needs to insert */
-    bool there;                      /* the store has the upload already */
+    bool stored;                     /* the store has the upload already */
     bool tried; /* the store did not have it, and this process has inserted it */
     bool alone; /* inserting it together with others failed */
     bool done;  /* with the result in error and why */
@@ -138,7 +138,7 @@ int clickhouse_insert(struct clickhouse_store *s, const char *host, enum clickho
                       const struct buf *rows, struct buf *why) must_check;
 /* Records that the rows of an upload's keys have been inserted, and clears its keys. */
 void clickhouse_remember(struct clickhouse_store *s, struct store_adding *a);
-/* Sets `there` of each upload of a list. */
+/* Sets `stored` of each upload of a list. */
 int clickhouse_find_uploads(struct clickhouse_store *s, struct store_adding *list,
                             struct buf *why) must_check;
 /* Between these calls no other thread inserts. */

@@ -424,16 +424,16 @@ static struct store_adding *new_adding(const struct fleet_hash *upload, size_t r
  */
 static int add_large(struct making *m, const struct fleet_origin *origin, bool *ret_new)
 {
-    bool there = false;
+    bool stored = false;
     m->at_once = true;
     clickhouse_begin_inserting(m->s);
     int r = clickhouse_find_uploads(m->s, m->to, m->why);
-    there = m->to->there;
-    if (r == 0 && !there)
+    stored = m->to->stored;
+    if (r == 0 && !stored)
         r = add_all(m, origin);
     clickhouse_end_inserting(m->s);
     if (r == 0)
-        *ret_new = !there;
+        *ret_new = !stored;
     return r;
 }
 

@@ -105,7 +105,7 @@ int clickhouse_find_uploads(struct clickhouse_store *s, struct store_adding *lis
     for (struct store_adding *a = list; a && r == 0; a = a->next) {
         buf_clear(&id);
         put_id(&id, &a->upload);
-        a->there = strstr(buf_str(&answer), buf_str(&id)) != NULL;
+        a->stored = strstr(buf_str(&answer), buf_str(&id)) != NULL;
     }
     return r;
 }
@@ -116,7 +116,7 @@ static int insert_rows(struct clickhouse_store *s, enum clickhouse_table table,
 {
     _cleanup_(buf_release) struct buf all = BUF(TOGETHER_MAX);
     for (const struct store_adding *a = list; a; a = a->next)
-        if (!a->there)
+        if (!a->stored)
             buf_bytes(&all, a->rows[table].data, a->rows[table].len);
     if (buf_error(&all))
         return buf_error(&all);
@@ -131,7 +131,7 @@ static int insert_group(struct clickhouse_store *s, struct store_adding *list, s
 {
     int r = clickhouse_find_uploads(s, list, why);
     for (struct store_adding *a = list; a && r == 0; a = a->next)
-        a->tried = a->tried || !a->there;
+        a->tried = a->tried || !a->stored;
     for (int table = 0; table < CH_TABLES && r == 0; table++)
         r = insert_rows(s, (enum clickhouse_table)table, list, why);
     for (struct store_adding *a = list; a && r == 0; a = a->next)

@@ -99,7 +99,7 @@ struct merging {
     struct clickhouse_store *s;
     const char *host;
     VEC(struct block_row) fresh;
-    VEC(struct block_row) there;
+    VEC(struct block_row) existing;
     struct map covered, added; /* uploads */
     struct fleet_entries e;
     struct buf rows;
@@ -171,7 +171,7 @@ static int read_fresh(struct merging *m, const struct clickhouse_share *list, si
 }
 
 /* Reads the rows that a table has in the buckets of the new rows, and perhaps others. */
-static int read_there(struct merging *m, size_t target, struct buf *answer, struct buf *why)
+static int read_existing(struct merging *m, size_t target, struct buf *answer, struct buf *why)
 {
     _cleanup_(buf_release) struct buf sql = BUF(PART_BYTES);
     const char *of = targets[target].programs ? "program" : "series";
@@ -197,7 +197,7 @@ static int read_there(struct merging *m, size_t target, struct buf *answer, stru
     if (r == 0)
         r = clickhouse_run_on(m->s, m->host, buf_str(&sql), NULL, answer, why);
     struct cursor c = cursor_of(answer->data, answer->len);
-    vec_clear(&m->there);
+    vec_clear(&m->existing);
     while (r == 0 && cursor_left(&c)) {
         struct block_row row = {.type = take_text(&c), .unit = take_text(&c)};
         row.of = cursor_le64(&c);
@@ -207,7 +207,7 @@ static int read_there(struct merging *m, size_t target, struct buf *answer, stru
             return -EBADMSG;
         row.uploads = cursor_sub(&c, row.n_uploads * sizeof(uint64_t));
         row.data = take_text(&c);
-        r = c.failed ? -EBADMSG : vec_push(&m->there, row);
+        r = c.failed ? -EBADMSG : vec_push(&m->existing, row);
     }
     return r;
 }
@@ -215,18 +215,18 @@ static int read_there(struct merging *m, size_t target, struct buf *answer, stru
 /*
  * Appends the row of a bucket, which contains the existing row, if there is one, and the new rows.
  */
-static int merge_bucket(struct merging *m, const struct block_row *there,
+static int merge_bucket(struct merging *m, const struct block_row *existing,
                         const struct block_row *fresh, size_t n)
 {
-    struct cursor uploads = there ? there->uploads : (struct cursor){0};
-    uint64_t n_there = there ? there->n_uploads : 0;
+    struct cursor uploads = existing ? existing->uploads : (struct cursor){0};
+    uint64_t n_existing = existing ? existing->n_uploads : 0;
     uint64_t upload, unused;
     size_t parts = 0;
     int r = 0;
     map_clear(&m->covered);
     map_clear(&m->added);
     vec_clear(&m->e.list);
-    for (uint64_t i = 0; i < n_there && r == 0; i++)
+    for (uint64_t i = 0; i < n_existing && r == 0; i++)
         r = map_put(&m->covered, cursor_le64(&uploads), 0);
     for (size_t i = 0; i < n && r == 0; i++) {
         if (map_get(&m->covered, fresh[i].upload))
@@ -236,8 +236,8 @@ static int merge_bucket(struct merging *m, const struct block_row *there,
         if (r == 0)
             r = fleet_block_read(&m->e, fresh[i].data.data, fresh[i].data.len);
     }
-    if (r == 0 && parts && there)
-        r = fleet_block_read(&m->e, there->data.data, there->data.len);
+    if (r == 0 && parts && existing)
+        r = fleet_block_read(&m->e, existing->data.data, existing->data.len);
     if (r < 0 || !parts)
         return r;
     fleet_entries_settle(&m->e);
@@ -245,10 +245,10 @@ static int merge_bucket(struct merging *m, const struct block_row *there,
     row_text(&m->rows, fresh->unit.data, fresh->unit.len);
     row_u64(&m->rows, fresh->of);
     row_u32(&m->rows, (uint32_t)fresh->start_s);
-    row_u32(&m->rows, (uint32_t)(n_there + m->added.len));
-    buf_varint(&m->rows, n_there + m->added.len);
-    if (n_there)
-        buf_bytes(&m->rows, there->uploads.at, n_there * sizeof(uint64_t));
+    row_u32(&m->rows, (uint32_t)(n_existing + m->added.len));
+    buf_varint(&m->rows, n_existing + m->added.len);
+    if (n_existing)
+        buf_bytes(&m->rows, existing->uploads.at, n_existing * sizeof(uint64_t));
     for (size_t i = 0; map_next(&m->added, &i, &upload, &unused);)
         row_u64(&m->rows, upload);
     clickhouse_row_block(&m->rows, &m->e);
@@ -265,16 +265,16 @@ static int merge_into(struct merging *m, size_t target, struct buf *why)
     }
     vec_sort(&m->fresh, compare_rows);
     buf_clear(&m->rows);
-    int r = read_there(m, target, &answer, why);
+    int r = read_existing(m, target, &answer, why);
     size_t at = 0;
     for (size_t i = 0, end; i < m->fresh.len && r == 0; i = end) {
         const struct block_row *row = &m->fresh.data[i];
         for (end = i + 1; end < m->fresh.len && !compare_rows(row, &m->fresh.data[end]);)
             end++;
-        while (at < m->there.len && compare_rows(&m->there.data[at], row) < 0)
+        while (at < m->existing.len && compare_rows(&m->existing.data[at], row) < 0)
             at++;
-        bool is_there = at < m->there.len && !compare_rows(&m->there.data[at], row);
-        r = merge_bucket(m, is_there ? &m->there.data[at] : NULL, row, end - i);
+        bool exists = at < m->existing.len && !compare_rows(&m->existing.data[at], row);
+        r = merge_bucket(m, exists ? &m->existing.data[at] : NULL, row, end - i);
     }
     if (r == 0 && m->rows.len)
         r = clickhouse_insert(m->s, m->host, targets[target].table, &m->rows, why);
@@ -331,7 +331,7 @@ int clickhouse_merge_on(struct clickhouse_store *s, const char *host, struct buf
              HOUR_S, clickhouse_local_table(CH_BLOCK_NEW));
     int r = clickhouse_each_part(s, host, sql, merge_part, &m, why);
     vec_release(&m.fresh);
-    vec_release(&m.there);
+    vec_release(&m.existing);
     map_release(&m.covered);
     map_release(&m.added);
     fleet_entries_release(&m.e);

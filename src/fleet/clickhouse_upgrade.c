@@ -206,9 +206,9 @@ static int copy_all(struct upgrade *u, struct buf *why)
          * A process that was killed while it dropped the tables has dropped the last ones; it drops
          * them from the last one to the first one.
          */
-        bool there;
-        r = has_table(u, steps[i].from, &there, why);
-        if (r == 0 && there)
+        bool exists;
+        r = has_table(u, steps[i].from, &exists, why);
+        if (r == 0 && exists)
             r = copy(u, steps[i].from, steps[i].to, steps[i].where, why);
     }
     if (r == 0)

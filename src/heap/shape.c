@@ -118,7 +118,7 @@ static const char *const refs_first[] = {"java.lang.ClassLoader", "java.lang.ref
  */
 static const char stack_chunk[] = "jdk.internal.vm.StackChunk";
 
-static bool there(const struct heap_dump *d, const char *name)
+static bool has_class(const struct heap_dump *d, const char *name)
 {
     int32_t class = heap_dump_class_named(d, name);
     return class != HEAP_NO_CLASS && d->classes.data[class].record;
@@ -130,7 +130,7 @@ void heap_shape_mark_injected(struct heap_dump *d)
         const struct injected *row = &injected[k];
         int32_t class = heap_dump_class_named(d, row->class);
         if (class == HEAP_NO_CLASS || d->classes.data[class].loader_id ||
-            (row->with && !there(d, row->with)) || (row->without && there(d, row->without)))
+            (row->with && !has_class(d, row->with)) || (row->without && has_class(d, row->without)))
             continue;
         d->classes.data[class].injected[row->layout == NEW_LAYOUT] = (uint8_t)(k + 1);
         if (row->layout == ANY_LAYOUT)

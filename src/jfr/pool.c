@@ -105,8 +105,8 @@ struct constant *pool_put(struct pool *p, uint64_t id, const void *bytes, size_t
 struct constant *pool_get(const struct pool *p, uint64_t id)
 {
     if (p->keyed.len) {
-        const uint64_t *there = map_get(&p->keyed, id);
-        return there ? (struct constant *)(uintptr_t)*there : NULL;
+        const uint64_t *found = map_get(&p->keyed, id);
+        return found ? (struct constant *)(uintptr_t)*found : NULL;
     }
     uint64_t slot = (id & SLOTS_MAX) - 1;
     struct constant *c = slot < p->slots.len ? p->slots.data[slot] : NULL;

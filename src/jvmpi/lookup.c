@@ -77,8 +77,8 @@ void lookup_add(jlong id, jobject object)
     layer_lock(&mutex);
     if (table.len >= sweep_at)
         sweep(env);
-    bool there = map_get(&table, (uint64_t)id);
-    if (!there && (table.len >= MOST || !map_at(&table, (uint64_t)id, (uintptr_t)ref, &added))) {
+    bool listed = map_get(&table, (uint64_t)id);
+    if (!listed && (table.len >= MOST || !map_at(&table, (uint64_t)id, (uintptr_t)ref, &added))) {
         room = false;
         complete_to = 0;
     }

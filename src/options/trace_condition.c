@@ -267,7 +267,7 @@ static bool is_same_value(const struct cond_test *a, const struct cond_test *b)
 
 static bool test_holds(const struct cond_test *t, const struct cond_value *v)
 {
-    if (!v->there)
+    if (!v->present)
         return false;
     if (t->op == LOGIC_IS)
         return v->text || (!v->null && number_compare(LOGIC_NE, &v->number, &(struct literal){0}));
@@ -309,10 +309,10 @@ static bool is_possible_as(const struct condition *c, const enum logic_truth *of
     enum cond_what what = c->tests[test].what;
     bool counts =
         what == COND_TIME || what == COND_DEPTH || what == COND_THROWN || c->tests[test].length;
-    struct cond_value text = {.there = true, .number = number_whole(1), .text = "\1"};
+    struct cond_value text = {.present = true, .number = number_whole(1), .text = "\1"};
     if (all_agree(c, of, test, &number, &number, &number))
         return true;
-    if (counts || !number.there || number.null)
+    if (counts || !number.present || number.null)
         return false;
     for (int i = -1; i < c->logic.count; i++) {
         if (i >= 0 && c->tests[i].kind != COND_TEXT)
@@ -332,7 +332,7 @@ static bool is_possible_at(const struct condition *c, const enum logic_truth *of
 {
     enum cond_what what = c->tests[test].what;
     bool can_be_boolean = what != COND_TIME && what != COND_DEPTH && !c->tests[test].length &&
-                          v.there && !v.null && v.number.kind == NUMBER_WHOLE &&
+                          v.present && !v.null && v.number.kind == NUMBER_WHOLE &&
                           (v.number.whole == 0 || v.number.whole == 1);
     if (is_possible_as(c, of, test, v))
         return true;
@@ -355,7 +355,8 @@ static bool is_number_possible(const struct condition *c, const enum logic_truth
         unsigned n = 2 + number_near(&c->tests[i].number, whole, near + 2);
         for (unsigned k = 0; k < n; k++)
             if ((!whole || near[k].whole >= 0) &&
-                is_possible_at(c, of, test, (struct cond_value){.there = true, .number = near[k]}))
+                is_possible_at(c, of, test,
+                               (struct cond_value){.present = true, .number = near[k]}))
                 return true;
     }
     return false;
@@ -365,19 +366,19 @@ static bool is_value_possible(const struct condition *c, const enum logic_truth 
                               bool thrown)
 {
     const struct cond_test *t = &c->tests[test];
-    const struct cond_value absent = {0}, null = {.there = true, .null = true};
+    const struct cond_value absent = {0}, null = {.present = true, .null = true};
     if (t->what == COND_THROWN)
         return is_possible_as(
             c, of, test,
-            (struct cond_value){.there = true, .number = number_whole(thrown), .boolean = true});
+            (struct cond_value){.present = true, .number = number_whole(thrown), .boolean = true});
     if (t->what == COND_RETURN && thrown)
         return is_possible_at(c, of, test, absent);
     if (t->what == COND_THREAD)
-        return is_possible_at(c, of, test, (struct cond_value){.there = true});
-    bool always_there = t->what == COND_TIME || t->what == COND_DEPTH;
+        return is_possible_at(c, of, test, (struct cond_value){.present = true});
+    bool always_present = t->what == COND_TIME || t->what == COND_DEPTH;
     return is_number_possible(c, of, test) ||
-           (!always_there && (is_possible_at(c, of, test, absent) ||
-                              (!t->length && is_possible_at(c, of, test, null))));
+           (!always_present && (is_possible_at(c, of, test, absent) ||
+                                (!t->length && is_possible_at(c, of, test, null))));
 }
 
 /* Returns whether tests can have these results; a call either returns or throws. */

@@ -80,7 +80,7 @@ bool condition_tests_depth(const struct condition *c);
 
 /* A value as seen by a test. */
 struct cond_value {
-    bool there, null;
+    bool present, null;
     bool boolean; /* the number is that of true or false */
     bool object;  /* neither a number nor a text: only null compares with it */
     struct number number;

@@ -291,10 +291,10 @@ static void on_deoptimization(struct activity_reading *r, bool discarded)
     }
     if (added)
         return;
-    struct vm_deoptimization *there = &r->out->deoptimizations.data[*at - 1];
-    there->count += d.count;
-    there->first_ns = MIN(there->first_ns, d.first_ns);
-    there->last_ns = MAX(there->last_ns, d.last_ns);
+    struct vm_deoptimization *existing = &r->out->deoptimizations.data[*at - 1];
+    existing->count += d.count;
+    existing->first_ns = MIN(existing->first_ns, d.first_ns);
+    existing->last_ns = MAX(existing->last_ns, d.last_ns);
 }
 
 /* ---- figures ---- */

@@ -158,7 +158,7 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
  * Returns whether the library is visible in the VM's /proc, which it is not when that /proc belongs
  * to another pid namespace.
  */
-static bool is_there(const struct vm *vm, const struct lent *lent)
+static bool is_visible(const struct vm *vm, const struct lent *lent)
 {
     char name[32];
     struct statfs fs;
@@ -186,7 +186,7 @@ int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t le
     if (l.process > 0 && read(l.end, &lent, sizeof(lent)) != sizeof(lent))
         lent.error = -EIO;
     int r = l.process < 0 ? -EAGAIN : lent.error;
-    if (r == 0 && !is_there(vm, &lent))
+    if (r == 0 && !is_visible(vm, &lent))
         r = -ENOENT;
     if (r < 0) {
         lender_release(&l);

@@ -148,7 +148,8 @@ static uint64_t sum_of(const struct timeline *t)
 }
 
 /* Writes all arrays except those that are already in the file. */
-static int write_arrays(const struct timeline *t, struct index_header *h, int fd, bool nodes_there)
+static int write_arrays(const struct timeline *t, struct index_header *h, int fd,
+                        bool nodes_written)
 {
     static const char zeros[8];
     const void *data[ARRAYS];
@@ -165,8 +166,8 @@ static int write_arrays(const struct timeline *t, struct index_header *h, int fd
 #undef SAVE_
     h->file_len = at;
     h->sum = sum_of(t);
-    int r = nodes_there && lseek(fd, (off_t)h->arrays[1].offset, SEEK_SET) < 0 ? -errno : 0;
-    for (i = nodes_there; r == 0 && i < ARRAYS; i++) {
+    int r = nodes_written && lseek(fd, (off_t)h->arrays[1].offset, SEEK_SET) < 0 ? -errno : 0;
+    for (i = nodes_written; r == 0 && i < ARRAYS; i++) {
         r = write_all(fd, data[i], bytes[i]);
         if (r == 0)
             r = write_all(fd, zeros, -bytes[i] & 7);

@@ -185,9 +185,9 @@ static bool read_name(JNIEnv *jni, jthread thread, char *ret, size_t size)
         return false;
     if (info.name)
         snprintf(ret, size, "%s", info.name);
-    bool there = info.name;
+    bool found = info.name;
     vm_free_thread_info(jni, &info);
-    return there;
+    return found;
 }
 
 static void report_renamed(JNIEnv *jni)

@@ -230,17 +230,17 @@ static const struct verb *find_verb(const char *name, struct buf *why)
 static void wait_for(struct control_call *c)
 {
     char place[512];
-    bool there = false;
-    for (int ms = 0; c->waits && !there && ms < STEP_WAIT_MS; ms++) {
+    bool stopped = false;
+    for (int ms = 0; c->waits && !stopped && ms < STEP_WAIT_MS; ms++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         control_lock();
         jint state = 0;
-        there = halted_find(c->i->jni, c->waits) != NULL &&
-                (*c->i->ti)->GetThreadState(c->i->ti, c->waits, &state) == JVMTI_ERROR_NONE &&
-                state & JVMTI_THREAD_STATE_SUSPENDED;
+        stopped = halted_find(c->i->jni, c->waits) != NULL &&
+                  (*c->i->ti)->GetThreadState(c->i->ti, c->waits, &state) == JVMTI_ERROR_NONE &&
+                  state & JVMTI_THREAD_STATE_SUSPENDED;
         control_unlock();
     }
-    if (there) {
+    if (stopped) {
         control_where(c->i, c->waits, place, sizeof(place));
         buf_printf(c->done, "now at %s", place);
     } else if (c->waits) {

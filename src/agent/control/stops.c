@@ -104,10 +104,10 @@ static void JNICALL on_step(jvmtiEnv *ti, JNIEnv *jni, jthread t, jmethodID m, j
         return;
     }
     bool other_line = m != step.method || line_of(jni, m, at) != step.line;
-    bool there = frames < step.frames ||
-                 (step.how == STEP_INTO && (frames > step.frames || other_line)) ||
-                 (step.how == STEP_OVER && frames == step.frames && other_line);
-    if (there) {
+    bool reached = frames < step.frames ||
+                   (step.how == STEP_INTO && (frames > step.frames || other_line)) ||
+                   (step.how == STEP_OVER && frames == step.frames && other_line);
+    if (reached) {
         halt(ti, jni, t, m, at, "step");
         return;
     }

@@ -290,9 +290,9 @@ int instrument_change(const struct instrument_client *c, JNIEnv *jni)
     uint64_t slot = 0;
     int others = 0;
     for (int i = 0; i < CLIENTS_MAX; i++) {
-        const struct instrument_client *there = atomic_load(&instrument_clients[i]);
-        slot |= there == c ? UINT64_C(1) << i : 0;
-        others += there && there != c;
+        const struct instrument_client *present = atomic_load(&instrument_clients[i]);
+        slot |= present == c ? UINT64_C(1) << i : 0;
+        others += present && present != c;
     }
     if (!slot)
         return -ENOENT;

@@ -23,7 +23,7 @@ static struct {
     struct sampler_jvmti options;
     struct seen *seen; /* THREADS_MAX elements */
     pthread_t thread;
-    atomic_bool there, stop;
+    atomic_bool exists, stop;
     bool first_round;
     _Atomic uint64_t threads;
 } jvmti;
@@ -146,13 +146,13 @@ int sampler_jvmti_start(const struct sampler_jvmti *o)
     jvmti.first_round = true;
     atomic_store(&jvmti.stop, false);
     r = -pthread_create(&jvmti.thread, NULL, run, NULL);
-    atomic_store(&jvmti.there, r == 0);
+    atomic_store(&jvmti.exists, r == 0);
     return r;
 }
 
 void sampler_jvmti_stop(void)
 {
-    if (!atomic_exchange(&jvmti.there, false))
+    if (!atomic_exchange(&jvmti.exists, false))
         return;
     atomic_store(&jvmti.stop, true);
     pthread_join(jvmti.thread, NULL);

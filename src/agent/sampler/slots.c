@@ -35,7 +35,7 @@ static _Atomic uint64_t uncovered;
 static uint64_t java_ns; /* CPU time of slots that have been removed; protected by lock */
 
 static pthread_t visitor;
-static atomic_bool visitor_there, visitor_stop;
+static atomic_bool visitor_exists, visitor_stop;
 
 /* ---- in the signal handler ---- */
 
@@ -568,7 +568,7 @@ static int start_visitor(void)
     int r = -pthread_create(&visitor, &attributes, visit, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attributes);
-    atomic_store(&visitor_there, r == 0);
+    atomic_store(&visitor_exists, r == 0);
     return r;
 }
 
@@ -605,7 +605,7 @@ void slots_stop(void)
     active = false;
     pthread_mutex_unlock(&lock);
     threads_unlisten(&listener);
-    if (atomic_exchange(&visitor_there, false)) {
+    if (atomic_exchange(&visitor_exists, false)) {
         atomic_store(&visitor_stop, true);
         pthread_join(visitor, NULL);
     }
@@ -651,10 +651,10 @@ void slots_work(void)
         else if (options.wall)
             report_idle(s);
     }
-    bool need_visitor = active && atomic_load(&uncovered) > 0 && !atomic_load(&visitor_there);
+    bool need_visitor = active && atomic_load(&uncovered) > 0 && !atomic_load(&visitor_exists);
     pthread_mutex_unlock(&lock);
     if (need_visitor && start_visitor() < 0)
-        atomic_store(&visitor_there, false);
+        atomic_store(&visitor_exists, false);
 }
 
 void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered)

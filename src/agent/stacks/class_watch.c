@@ -207,10 +207,10 @@ uint32_t class_watch_find(const char *name, uint64_t address)
     uint64_t hash = name_hash(name, strlen(name));
     uint32_t serial = 0;
     pthread_mutex_lock(&lock);
-    const uint64_t *there = map_get(&watch.by_address, address);
+    const uint64_t *known = map_get(&watch.by_address, address);
     const struct named *n = find_name(hash);
-    if (there && watch.classes.data[*there - 1].name == hash)
-        serial = (uint32_t)*there;
+    if (known && watch.classes.data[*known - 1].name == hash)
+        serial = (uint32_t)*known;
     else if (n && n->loaded == 1 && !watch.classes.data[n->latest - 1].gone)
         serial = n->latest;
     pthread_mutex_unlock(&lock);

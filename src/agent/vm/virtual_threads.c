@@ -150,7 +150,7 @@ static bool switch_events(jvmtiEventMode mode)
 
 /* ---- threads that are already mounted ---- */
 
-struct there {
+struct mounts {
     JNIEnv *jni;
     uint32_t carriers[THREADS_MAX / 64]; /* by thread_index */
     jobject threads[THREADS_MAX / 64];
@@ -160,18 +160,18 @@ struct there {
 
 static void on_mounted(const struct existing_virtual *v, void *arg)
 {
-    struct there *there = arg;
+    struct mounts *found = arg;
     uint64_t none = 0;
-    if (!v->carrier || there->n == ARRAY_SIZE(there->ids))
+    if (!v->carrier || found->n == ARRAY_SIZE(found->ids))
         return;
     if (atomic_load(&names[v->id % NAMES].id) != v->id)
-        learn_name(there->jni, v->thread, v->id);
+        learn_name(found->jni, v->thread, v->id);
     if (!atomic_compare_exchange_strong(&mounted[thread_index(v->carrier)], &none, v->id))
         return;
     atomic_store(&mounted_since[thread_index(v->carrier)], now_ns());
-    there->carriers[there->n] = thread_index(v->carrier);
-    there->threads[there->n] = (*there->jni)->NewLocalRef(there->jni, v->thread);
-    there->ids[there->n++] = v->id;
+    found->carriers[found->n] = thread_index(v->carrier);
+    found->threads[found->n] = (*found->jni)->NewLocalRef(found->jni, v->thread);
+    found->ids[found->n++] = v->id;
 }
 
 /*
@@ -181,36 +181,36 @@ static void on_mounted(const struct existing_virtual *v, void *arg)
 static void find_mounted(JNIEnv *jni)
 {
     uint64_t left;
-    struct there *there = calloc(1, sizeof(*there));
-    if (!there || (*jni)->PushLocalFrame(jni, ARRAY_SIZE(there->ids) + 64) != 0) {
+    struct mounts *found = calloc(1, sizeof(*found));
+    if (!found || (*jni)->PushLocalFrame(jni, ARRAY_SIZE(found->ids) + 64) != 0) {
         vm_clear_exception(jni);
-        free(there);
+        free(found);
         return;
     }
-    there->jni = jni;
-    (void)!virtual_threads_visit(jni, on_mounted, there, &left);
-    for (uint32_t i = 0; i < there->n; i++) {
-        const struct thread *on = virtual_thread_carrier(jni, there->threads[i]);
-        if (on && thread_index(on) == there->carriers[i])
+    found->jni = jni;
+    (void)!virtual_threads_visit(jni, on_mounted, found, &left);
+    for (uint32_t i = 0; i < found->n; i++) {
+        const struct thread *on = virtual_thread_carrier(jni, found->threads[i]);
+        if (on && thread_index(on) == found->carriers[i])
             continue;
-        atomic_store(&mounted_since[there->carriers[i]], 0);
-        atomic_compare_exchange_strong(&mounted[there->carriers[i]], &there->ids[i], 0);
+        atomic_store(&mounted_since[found->carriers[i]], 0);
+        atomic_compare_exchange_strong(&mounted[found->carriers[i]], &found->ids[i], 0);
     }
     (*jni)->PopLocalFrame(jni, NULL);
-    free(there);
+    free(found);
 }
 
 bool virtual_threads_on(JNIEnv *jni)
 {
-    static bool tried, there;
+    static bool tried, available;
     if (vm.version < 21)
         return false;
     if (!tried)
-        there = prepare(jni);
+        available = prepare(jni);
     tried = true;
     if (users == 0)
         atomic_store(&mounted_ns, 0);
-    if (!there || (users == 0 && !switch_events(JVMTI_ENABLE)))
+    if (!available || (users == 0 && !switch_events(JVMTI_ENABLE)))
         return false;
     if (users++ == 0 && vm.late)
         find_mounted(jni);

@@ -332,7 +332,7 @@ static void update_vm(struct host *h, const struct vm *vm)
      */
     w = find(h, vm->pid, one.start);
     if (w)
-        w->is_there = true;
+        w->is_listed = true;
     if (vm->dies_of_quit || vm_is_stopped(vm))
         return;
     if (!w) {
@@ -344,7 +344,7 @@ static void update_vm(struct host *h, const struct vm *vm)
          * is killed before it ends.
          */
         one.query = query_of(h, vm);
-        one.is_there = true;
+        one.is_listed = true;
         if (one.query)
             watched_save(&one, &h->spool);
         if (!one.query || vec_push(&h->list.vms, one) < 0) {
@@ -373,7 +373,7 @@ static void see_off(struct host *h)
     size_t kept = 0;
     for (size_t i = 0; i < h->list.vms.len; i++) {
         struct watched w = h->list.vms.data[i];
-        if (w.is_there) {
+        if (w.is_listed) {
             h->list.vms.data[kept++] = w;
             continue;
         }
@@ -445,7 +445,7 @@ static void round_of(struct host *h)
         return;
     }
     for (size_t i = 0; i < h->list.vms.len; i++)
-        h->list.vms.data[i].is_there = false;
+        h->list.vms.data[i].is_listed = false;
     forget_left_out(h, &list);
     for (size_t i = 0; i < list.vms.len; i++)
         update_vm(h, &list.vms.data[i]);

@@ -24,7 +24,7 @@ struct watched {
     int64_t after;     /* the position up to which the ring has been copied */
     bool attached;     /* the agent is known to record */
     bool from_disk;    /* an earlier run of the command found it */
-    bool is_there;     /* in the list of this round */
+    bool is_listed;    /* in the list of this round */
     bool is_saved;     /* the file contains the current state */
     unsigned failures; /* how often in a row no profile could be taken */
     uint64_t taken_ns; /* when a profile was last taken, by CLOCK_MONOTONIC; 0: never */

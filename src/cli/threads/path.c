@@ -127,7 +127,7 @@ static void path_method_rows(const struct critical_path *p, const struct path_sa
         printf(" time on a processor counts for the methods that were on the stack both before and "
                "after it: %s\n",
                samples->too_large ? "CPU samples of a recording above 1 GiB are not read"
-               : samples->there   ? "no CPU sample is on the path"
+               : samples->exists  ? "no CPU sample is on the path"
                                   : "record with --cpu as well to see what it did");
 }
 

@@ -56,7 +56,7 @@ static uint64_t span_of(const struct thread_view *v)
 }
 
 /* Returns whether a thread has events and existed in the selected part. */
-static bool is_there(const struct thread_view *v, size_t thread)
+static bool was_alive(const struct thread_view *v, size_t thread)
 {
     const struct tl_thread *t = &v->t->threads[thread];
     return t->first != TL_NONE && t->end_ns >= v->options->from_ns && t->start_ns <= end_of(v);
@@ -81,7 +81,7 @@ static uint64_t threads_in_part(const struct thread_view *v)
     if (!v->options->from_ns && end_of(v) == v->t->end_ns)
         return v->t->n_threads;
     for (size_t i = 0; i < v->t->n_threads; i++)
-        n += is_there(v, i);
+        n += was_alive(v, i);
     return n;
 }
 
@@ -91,7 +91,7 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
     for (size_t i = 0; i < s->threads.len; i++) {
         const struct thread_stats *row = &s->threads.data[i];
         const struct tl_thread *t = &v->t->threads[i];
-        if (!v->threads[i] || !is_there(v, i))
+        if (!v->threads[i] || !was_alive(v, i))
             continue;
         json_begin_object(j);
         json_key_u64(j, "id", t->id);
@@ -200,7 +200,7 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
            ready ? "     ready        time" : "");
     for (size_t i = 0; i < s->threads.len; i++) {
         const struct thread_stats *row = &s->threads.data[i];
-        if (!v->threads[row->thread] || !is_there(v, row->thread))
+        if (!v->threads[row->thread] || !was_alive(v, row->thread))
             continue;
         bool hidden = !v->options->idle && is_idle(v, row);
         idle += hidden;

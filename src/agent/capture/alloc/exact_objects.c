@@ -100,9 +100,9 @@ static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint poi
 
     for (int i = 0; i < PROBES; i++) {
         jint at = (from + i) & (tables.size - 1);
-        jlong there = 0;
-        (*jni)->GetLongArrayRegion(jni, tables.places, at, 1, &there);
-        if (there)
+        jlong found = 0;
+        (*jni)->GetLongArrayRegion(jni, tables.places, at, 1, &found);
+        if (found)
             continue;
         int64_t number = alloc_point_new(signature[0] == '[' ? ALLOC_ARRAY : ALLOC_NEW, signature);
         if (number < 0)

@@ -119,9 +119,9 @@ void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass clas
                  enum alloc_class_state state)
 {
     uint32_t objects = state == ALLOC_CLASS_BEGINS;
-    struct begun *there = find_begun(b, point);
-    if (there) {
-        there->objects += objects;
+    struct begun *found = find_begun(b, point);
+    if (found) {
+        found->objects += objects;
         return;
     }
     struct begun n = {b, point, objects, (*jni)->NewWeakGlobalRef(jni, class)};
@@ -157,14 +157,14 @@ static bool settle(JNIEnv *jni, const struct alloc_block *own, const struct begu
     jweak class = NULL;
     if (!lock_for(own))
         return false;
-    struct begun *there = find_begun(n->block, n->point);
-    if (there) {
+    struct begun *found = find_begun(n->block, n->point);
+    if (found) {
         struct alloc_sampling *l =
-            s == ALLOC_CLASS_FAILED ? alloc_sampling_of(there->block, there->point) : NULL;
+            s == ALLOC_CLASS_FAILED ? alloc_sampling_of(found->block, found->point) : NULL;
         if (l)
-            l->failed += there->objects;
-        class = there->class;
-        *there = all_begun.data[--all_begun.len];
+            l->failed += found->objects;
+        class = found->class;
+        *found = all_begun.data[--all_begun.len];
     }
     sites_unlock();
     if (class)

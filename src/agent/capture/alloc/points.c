@@ -147,8 +147,8 @@ struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ALLOC_SLOT_BITS);
     for (int probes = 0; probes < 64; probes++, at = (at + 1) & (ALLOC_SLOTS - 1)) {
         struct alloc_slot *s = &alloc_slots[at];
-        uint64_t there = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
-        if (there != ALLOC_FREE && there != ALLOC_GONE)
+        uint64_t present = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
+        if (present != ALLOC_FREE && present != ALLOC_GONE)
             continue;
         s->counters = b->counters;
         s->expected = 0;

@@ -168,11 +168,11 @@ static int site(const struct instrument_class *c, const struct edit *e, uint32_t
     snprintf(text, sizeof(text), line ? "%s.%.*s:%u" : "%s.%.*s", class_name, (int)name.len,
              name.data, line);
     pthread_mutex_lock(&thrown.lock);
-    const uint64_t *there = map_get(&thrown.index, thrown_mix(key, hash_bytes(text, strlen(text))));
-    int number = there ? (int)*there : 0;
-    if (!there && thrown.sites.len == 0)
+    const uint64_t *known = map_get(&thrown.index, thrown_mix(key, hash_bytes(text, strlen(text))));
+    int number = known ? (int)*known : 0;
+    if (!known && thrown.sites.len == 0)
         (void)!vec_push(&thrown.sites, NULL);
-    if (!there && thrown.sites.len > 0 && thrown.sites.len < SITES_MAX) {
+    if (!known && thrown.sites.len > 0 && thrown.sites.len < SITES_MAX) {
         const char *copy = arena_copy(&thrown.arena, text, strlen(text));
         if (copy && vec_push(&thrown.sites, copy) == 0)
             number = (int)thrown.sites.len - 1;

@@ -20,8 +20,8 @@ static struct {
 struct thrown_row *thrown_row(uint64_t key)
 {
     pthread_mutex_lock(&table.lock);
-    const uint64_t *there = map_get(&table.index, key);
-    struct thrown_row *row = there ? &table.rows[*there] : NULL;
+    const uint64_t *known = map_get(&table.index, key);
+    struct thrown_row *row = known ? &table.rows[*known] : NULL;
     pthread_mutex_unlock(&table.lock);
     return row;
 }

@@ -183,9 +183,9 @@ unsigned request_name_find(int kind, const char *text)
     pthread_mutex_lock(&names.lock);
     if (names.n == 0)
         (void)add(kind, REQUEST_OTHER);
-    const uint64_t *there = map_get(&names.index, key);
-    unsigned number = there ? (unsigned)*there : 0;
-    if (!there && names.n > 0 && names.n <= REQUEST_NAMES_MAX) {
+    const uint64_t *known = map_get(&names.index, key);
+    unsigned number = known ? (unsigned)*known : 0;
+    if (!known && names.n > 0 && names.n <= REQUEST_NAMES_MAX) {
         number = add(kind, text);
         if (number && map_put(&names.index, key, number) < 0)
             number = 0;

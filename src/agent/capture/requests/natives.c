@@ -24,9 +24,9 @@ static struct {
 static int text_number(uint64_t constant)
 {
     pthread_mutex_lock(&numbered.lock);
-    const uint64_t *there = map_get(&numbered.number, constant);
-    unsigned n = there ? (unsigned)*there : 0;
-    if (!there && numbered.n + 1 < ARRAY_SIZE(numbered.constant)) {
+    const uint64_t *known = map_get(&numbered.number, constant);
+    unsigned n = known ? (unsigned)*known : 0;
+    if (!known && numbered.n + 1 < ARRAY_SIZE(numbered.constant)) {
         n = numbered.n + 1;
         if (map_put(&numbered.number, constant, n) < 0)
             n = 0;

@@ -200,13 +200,13 @@ uint64_t request_text(const char *text)
 {
     uint64_t key = hash_bytes(text, strlen(text));
     pthread_mutex_lock(&texts.lock);
-    const uint64_t *there = map_get(&texts.of, key);
-    uint64_t id = there ? *there : 0;
-    if (!there && texts.of.len < TEXTS_MAX) {
+    const uint64_t *known = map_get(&texts.of, key);
+    uint64_t id = known ? *known : 0;
+    if (!known && texts.of.len < TEXTS_MAX) {
         id = jfr_define_string(requests_jfr, text);
         if (map_put(&texts.of, key, id) < 0)
             id = 0;
-    } else if (!there) {
+    } else if (!known) {
         texts.other = texts.other ? texts.other : jfr_define_string(requests_jfr, "[others]");
         id = texts.other;
     }

@@ -41,9 +41,9 @@ static int64_t find_or_add(struct row row)
             int r = vec_push(&methods, row);
             return r < 0 ? r : (int64_t)methods.len - 1;
         }
-        const struct row *there = &methods.data[*at];
-        if (there->class_name == row.class_name && there->name == row.name &&
-            there->descriptor == row.descriptor)
+        const struct row *existing = &methods.data[*at];
+        if (existing->class_name == row.class_name && existing->name == row.name &&
+            existing->descriptor == row.descriptor)
             return (int64_t)*at;
     }
 }

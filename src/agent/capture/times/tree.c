@@ -217,8 +217,8 @@ struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct tim
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TIMES_SLOT_BITS);
     for (int probes = 0; probes < 64; probes++, at = (at + 1) & (TIMES_SLOTS - 1)) {
         struct times_slot *s = &t->slots[at];
-        uint64_t there = atomic_load(&s->key);
-        if (there != TIMES_FREE && there != TIMES_GONE)
+        uint64_t present = atomic_load(&s->key);
+        if (present != TIMES_FREE && present != TIMES_GONE)
             continue;
         s->own = own;
         s->owner = owner;

@@ -170,13 +170,13 @@ NATIVE(jint, enroll)
     jint number = n + 1;
     pthread_mutex_lock(&tables);
     for (int i = 0; i < PLACES && number > n; i++, at = (at + 1) & (n - 1)) {
-        jobject there = (*jni)->GetObjectArrayElement(jni, classes, at);
-        if (!there)
+        jobject current = (*jni)->GetObjectArrayElement(jni, classes, at);
+        if (!current)
             enter_class(jni, c, at, classes, shown);
-        if (!there || (*jni)->IsSameObject(jni, there, c))
+        if (!current || (*jni)->IsSameObject(jni, current, c))
             number = at + 1;
-        if (there)
-            (*jni)->DeleteLocalRef(jni, there);
+        if (current)
+            (*jni)->DeleteLocalRef(jni, current);
     }
     pthread_mutex_unlock(&tables);
     return number;

@@ -58,10 +58,10 @@ static void give_back(struct trace_ring *r, int64_t from, int64_t to)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* Returns whether a record can have this length, of which `there` bytes have been written. */
-static bool is_size(uint32_t size, int64_t there)
+/* Returns whether a record can have this length, of which `available` bytes have been written. */
+static bool is_size(uint32_t size, int64_t available)
 {
-    return size >= sizeof(struct trace_record) && size % 8 == 0 && size <= there;
+    return size >= sizeof(struct trace_record) && size % 8 == 0 && size <= available;
 }
 
 void trace_cursor_begin(struct trace_cursor *c, struct trace_ring *r)

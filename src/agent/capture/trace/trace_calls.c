@@ -91,15 +91,15 @@ static bool path_value(const struct ended *c, unsigned id, struct value *ret)
     struct str d = {c->method->descriptor, strlen(c->method->descriptor)};
     unsigned slots;
     uint32_t tag[2]; /* id, type */
-    bool there = !c->method->has_this || value_take(&at, end, 'L', ret);
-    for (size_t p = 1, len; there && (len = descriptor_next(d, p, &slots)); p += len)
-        there = value_take(&at, end, d.data[p], ret);
-    while (there && end - at >= (ptrdiff_t)sizeof(tag)) {
+    bool present = !c->method->has_this || value_take(&at, end, 'L', ret);
+    for (size_t p = 1, len; present && (len = descriptor_next(d, p, &slots)); p += len)
+        present = value_take(&at, end, d.data[p], ret);
+    while (present && end - at >= (ptrdiff_t)sizeof(tag)) {
         memcpy(tag, at, sizeof(tag));
         at += sizeof(tag);
-        there = tag[1] <= PATH_NONE || value_take(&at, end, (char)tag[1], ret);
+        present = tag[1] <= PATH_NONE || value_take(&at, end, (char)tag[1], ret);
         if (tag[0] == id)
-            return there && tag[1] > PATH_NONE;
+            return present && tag[1] > PATH_NONE;
     }
     return false;
 }
@@ -115,7 +115,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
 {
     struct ended *c = context;
     struct value v;
-    ret->there = true;
+    ret->present = true;
     switch (t->what) {
     case COND_TIME:
         ret->number = number_whole(duration(c) - (int64_t)c->reading_ns);
@@ -131,19 +131,19 @@ static void condition_value(void *context, const struct cond_test *t, struct con
         ret->text = drain_thread_name(c->entry->thread);
         return;
     case COND_RETURN:
-        ret->there = c->exit->kind == RECORD_EXIT && result(c, &v);
+        ret->present = c->exit->kind == RECORD_EXIT && result(c, &v);
         break;
     case COND_THIS:
     case COND_ARG:
     case COND_STATIC:
-        ret->there = t->path ? path_value(c, t->id, &v) : argument(c, t->arg, &v);
+        ret->present = t->path ? path_value(c, t->id, &v) : argument(c, t->arg, &v);
         break;
     }
-    if (ret->there && t->length) {
-        ret->there = value_has_length(&v);
+    if (ret->present && t->length) {
+        ret->present = value_has_length(&v);
         ret->number = number_whole(v.length);
     }
-    if (t->length || !ret->there)
+    if (t->length || !ret->present)
         return;
     ret->null = v.type == 'L' && v.class == 0;
     v = value_held(&v);
@@ -204,9 +204,9 @@ static const struct known_method *known_method(struct jfr_writer *w, int32_t num
     size_t at = (size_t)number;
     if (at >= method_trace.known.len) {
         pthread_mutex_lock(&method_trace.lock);
-        bool there = at < method_trace.methods.methods.len;
+        bool present = at < method_trace.methods.methods.len;
         pthread_mutex_unlock(&method_trace.lock);
-        if (!there || vec_extend(&method_trace.known, at + 1 - method_trace.known.len) < 0)
+        if (!present || vec_extend(&method_trace.known, at + 1 - method_trace.known.len) < 0)
             return NULL;
     }
     struct known_method *k = &method_trace.known.data[at];

@@ -43,15 +43,15 @@ static uint64_t rules_of(const struct trace_types *t, struct str name)
 static void keep_type(struct trace_types *t, JNIEnv *jni, jclass class, uint64_t rules)
 {
     jclass global = (*jni)->NewGlobalRef(jni, class);
-    struct loaded_types there = {0};
+    struct loaded_types loaded = {0};
     for (bool again = global != NULL; again;) {
-        copy_loaded(t, &there);
+        copy_loaded(t, &loaded);
         unsigned at = 0;
-        while (at < there.n && !(*jni)->IsSameObject(jni, there.classes[at], class))
+        while (at < loaded.n && !(*jni)->IsSameObject(jni, loaded.classes[at], class))
             at++;
         pthread_mutex_lock(&lock);
-        again = at == there.n && t->n_classes != there.n;
-        if (at < there.n) {
+        again = at == loaded.n && t->n_classes != loaded.n;
+        if (at < loaded.n) {
             t->class_rules[at] = rules;
         } else if (!again && at < TRACE_TYPES_MAX) {
             t->class_rules[t->n_classes] = rules;

@@ -168,8 +168,8 @@ bool exception_is_unsatisfiable(JNIEnv *jni, int counter, const char *tense, str
         (*jni)->DeleteLocalRef(jni, c);
     (*jni)->DeleteLocalRef(jni, throwable);
     _cleanup_free_ char *name = strdup(alarms.names[counter]);
-    bool was_there = !c && exception_class_seen(counter);
-    if (!name || was_there || is_thrown)
+    bool was_loaded = !c && exception_class_seen(counter);
+    if (!name || was_loaded || is_thrown)
         return false;
     dotted_in_place(name, strlen(name));
     if (c)

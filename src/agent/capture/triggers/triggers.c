@@ -414,14 +414,14 @@ static void report_triggers(struct session *s, JNIEnv *jni)
         _cleanup_(buf_release) struct buf note = BUF(4096);
         if (!atomic_load(&t->active))
             continue;
-        bool is_there = firings_last(t, file, error);
+        bool exists = firings_last(t, file, error);
         say_unsatisfiable(jni, &note, t, "was loaded");
         if (note.len)
             session_report(s, "%s", buf_str(&note));
         if (file[0])
             session_report(s, "on=%s: wrote %s, the last is %s%s", t->text,
                            COUNT_TEXT(atomic_load(&t->written), "files"), file,
-                           is_there ? "" : ", which has been removed");
+                           exists ? "" : ", which has been removed");
         if (error[0])
             session_report(s, "on=%s: %llu failed, the last: %s", t->text,
                            (unsigned long long)atomic_load(&t->failed), error);
@@ -464,7 +464,7 @@ static void triggers_status(struct session *s, struct buf *out)
         char file[PATH_MAX], error[256];
         if (!atomic_load(&t->active))
             continue;
-        bool is_there = firings_last(t, file, error);
+        bool exists = firings_last(t, file, error);
         buf_printf(out, "trigger.%u.condition %s\ntrigger.%u.then ", t->number, t->text, t->number);
         for (unsigned k = 0; k < t->n_actions; k++)
             buf_printf(out, "%s%s", k ? "; " : "", t->actions[k]);
@@ -490,7 +490,7 @@ static void triggers_status(struct session *s, struct buf *out)
             buf_printf(out, "trigger.%u.measured %s\n", t->number, t->measured);
         if (file[0])
             buf_printf(out, "trigger.%u.file %s\n", t->number, file);
-        if (file[0] && !is_there)
+        if (file[0] && !exists)
             buf_printf(out, "trigger.%u.file_removed 1\n", t->number);
         if (error[0])
             buf_printf(out, "trigger.%u.error %s\n", t->number, error);
