@@ -113,13 +113,13 @@ jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
     }
     options_release(&o);
     /* A recording that is always on must not prevent the program from starting. */
-    bool goes_on = output && always;
+    bool continues = output && always;
     if (r < 0)
-        outcome_refused(outcome, r, goes_on ? "; nothing is recorded, and the program goes on" : "",
-                        &why);
+        outcome_refused(outcome, r,
+                        continues ? "; nothing is recorded, and the program goes on" : "", &why);
     if (r < 0 && why.len)
         print(&why);
-    if (r < 0 && !goes_on)
+    if (r < 0 && !continues)
         _exit(output ? EXIT_OUTPUT : EXIT_OPTION);
     buf_release(&why);
     return JNI_OK;

@@ -291,7 +291,7 @@ static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)
  * result, 0 if the thread is still working, or -ENOMEM if no thread could be started, in which case
  * nothing was done.
  */
-static int carry_out_apart(struct message *m, JNIEnv *jni)
+static int carry_out_in_thread(struct message *m, JNIEnv *jni)
 {
     static bool once; /* there is one listener */
     struct timespec until;
@@ -368,7 +368,7 @@ int message_receive(const char *text, int error, const struct buf *why, bool *re
     } else {
         if (apart)
             begin_progress(m);
-        r = apart ? carry_out_apart(m, jni) : -ENOMEM;
+        r = apart ? carry_out_in_thread(m, jni) : -ENOMEM;
         if (r == -ENOMEM && !m->done) {
             carry_out(m, jni);
             r = m->result;

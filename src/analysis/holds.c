@@ -39,7 +39,7 @@ struct holder {
 struct held {
     uint32_t hold, thread;
     uint32_t waiters; /* how many threads wait for it */
-    bool doubt;       /* the owner has left it since, but may have taken it again */
+    bool uncertain;   /* the owner has left it since, but may have taken it again */
     uint64_t proven;  /* the time from which a waiter proves the open hold */
 };
 
@@ -367,7 +367,7 @@ static int scan_stack(struct collector *c, uint32_t i, const struct tl_node *n)
         return 0;
     }
     not_after(c, p->current - 1, n->time);
-    c->open[p->object].doubt |= c->open[p->object].hold == p->current;
+    c->open[p->object].uncertain |= c->open[p->object].hold == p->current;
     leave(c, p);
     return 0;
 }
@@ -417,7 +417,7 @@ static int wait_begins(struct collector *c, uint32_t i, const struct tl_node *n,
     if (!queue)
         c->open[x.object].proven = n->time;
     if (x.other == TL_NONE || x.other == n->thread ||
-        (is_owner(c, x.object, x.other) && (queue || !c->open[x.object].doubt)))
+        (is_owner(c, x.object, x.other) && (queue || !c->open[x.object].uncertain)))
         return 0;
     hold_forget(c, x.object, n->time);
     return hold_open(c, x.other, x.object, TL_NONE, n->time, i, wake_of(c, i, n),
@@ -438,7 +438,7 @@ static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
         set_waiting(c, n->thread, x.object, false);
         if (wanted && !is_exact(c, x.object) && n->kind != TL_REACQUIRE &&
             is_owner(c, x.object, n->thread)) {
-            if (c->open[x.object].doubt)
+            if (c->open[x.object].uncertain)
                 hold_forget(c, x.object, n->time);
             else
                 hold_close(c, x.object, n->time, i);

@@ -61,7 +61,7 @@ struct simulation {
     uint32_t *wakers;  /* per node: the first thread that waits for it + 1 */
     uint8_t *over;     /* per hold: whether it has been released */
     VEC(struct pending) heap;
-    uint32_t lets_go; /* the thread of the current event, which may release locks */
+    uint32_t releaser; /* the thread of the current event, which may release locks */
     size_t done;
     int result;
 };
@@ -156,7 +156,7 @@ static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint
         wake_up = replay_wake_up(s->r, &node, waker.time, &s->r->saved[waker.thread], then, now);
     } else {
         double sleeps = replay_sleeps(s->r, now);
-        s->r->saved[s->lets_go] -= (int64_t)(sleeps * (double)s->r->t->wake_ns);
+        s->r->saved[s->releaser] -= (int64_t)(sleeps * (double)s->r->t->wake_ns);
         wake_up = (uint64_t)(sleeps * (double)s->r->usual);
     }
     s->owner[tl_hold_object(h)] = (uint32_t)(h - s->holds->slots) + 1;
@@ -222,7 +222,7 @@ static int happen(struct simulation *s, uint32_t n)
 {
     const struct tl_node node = tl_node(s->t, n);
     s->last[node.thread] = n;
-    s->lets_go = node.thread;
+    s->releaser = node.thread;
     int r = 0;
     for (uint32_t k = s->recorded->releases[n]; r == 0 && k; k = s->recorded->release_next[k - 1]) {
         uint64_t end = s->holds->slots[k - 1].end;
@@ -271,7 +271,7 @@ static int simulate(struct simulation *s)
     while (r == 0 && s->heap.len) {
         struct pending p = heap_pop(s);
         if (p.hold) {
-            s->lets_go = tl_node(s->t, p.node).thread;
+            s->releaser = tl_node(s->t, p.node).thread;
             r = release_hold(s, p.hold - 1, p.time);
             continue;
         }

@@ -113,8 +113,8 @@ int request_part_stacks(struct request_ledger *l, const struct request_part *p,
 }
 
 /* Adds what a thread did from start to end, leaving out times when it had nothing to do. */
-static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
-                         struct thread_activities *ret)
+static int add_span_of_thread(struct request_ledger *l, uint32_t thread, uint64_t start,
+                              uint64_t end, struct thread_activities *ret)
 {
     struct request_parts *p = &l->scratch;
     int e = 0;
@@ -168,13 +168,13 @@ static int add_owners(struct request_ledger *l, const struct request_part *p, ui
         if (n.thread == p->thread)
             continue;
         uint32_t holder = owner != TL_NONE ? owner : waker_of(t, l->taken[low]);
-        e = add_meanwhile(l, holder, at, n.time, ret);
+        e = add_span_of_thread(l, holder, at, n.time, ret);
         owner = n.thread;
         at = n.time;
     }
     if (owner == TL_NONE)
         owner = waker_of(t, p->ends);
-    return e ? e : owner == p->thread ? 0 : add_meanwhile(l, owner, at, p->end, ret);
+    return e ? e : owner == p->thread ? 0 : add_span_of_thread(l, owner, at, p->end, ret);
 }
 
 int request_part_culprits(struct request_ledger *l, const struct request_part *p,
@@ -182,10 +182,10 @@ int request_part_culprits(struct request_ledger *l, const struct request_part *p
 {
     const struct timeline *t = l->t;
     if (p->behind)
-        return add_meanwhile(l, p->behind - 1, p->start, p->end, ret);
+        return add_span_of_thread(l, p->behind - 1, p->start, p->end, ret);
     switch (p->cause) {
     case CAUSE_QUEUE:
-        return add_meanwhile(l, p->thread, p->start, p->end, ret);
+        return add_span_of_thread(l, p->thread, p->start, p->end, ret);
     case CAUSE_LOCK:
     case CAUSE_PARK:
     case CAUSE_POOL:
@@ -203,5 +203,5 @@ int request_part_culprits(struct request_ledger *l, const struct request_part *p
     if (lock && object != TL_NONE)
         return add_owners(l, p, object, ret);
     uint32_t waker = waker_of(t, p->ends);
-    return waker == p->thread ? 0 : add_meanwhile(l, waker, p->start, p->end, ret);
+    return waker == p->thread ? 0 : add_span_of_thread(l, waker, p->start, p->end, ret);
 }

@@ -75,7 +75,7 @@ bool capture_adds_triggers(const struct capture *c)
 
 bool capture_always(const struct capture *c)
 {
-    return c->given >> OPT_ALWAYS & 1 && !c->never;
+    return c->given >> OPT_ALWAYS & 1 && !c->always_off;
 }
 
 void capture_release(struct capture *c)
@@ -106,7 +106,7 @@ void capture_add(struct capture *c, enum option which, const char *value)
 }
 
 /* True for options that may be repeated, because the agent's parser knows how to combine them. */
-static bool may_come_again(size_t which)
+static bool may_repeat(size_t which)
 {
     return option_table[which].separator || which == OPT_CPU || which == OPT_HEAP ||
            which == OPT_IF;
@@ -154,7 +154,7 @@ static int take_settings(struct capture *c, const struct option_row *row, const 
  * Reports that a duration lacks its unit, with the units that would make it a value of the option.
  * Returns false if there are none.
  */
-static bool say_unit(struct buf *why, const struct option_row *row, const char *value)
+static bool suggest_unit(struct buf *why, const struct option_row *row, const char *value)
 {
     static const char *const units[] = {"s", "ms", "us"};
     bool any = false;
@@ -191,11 +191,11 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
     size_t which = (size_t)(row - option_table);
     _cleanup_(buf_release) struct buf why = BUF(4096);
     bool no_unit = row->kind == OPTION_DURATION && *value && !value[strspn(value, "0123456789.")];
-    if (no_unit && say_unit(&why, row, value)) {
+    if (no_unit && suggest_unit(&why, row, value)) {
         /* refused below */
     } else if (row->kind == OPTION_SHARE && lacks_percent((enum option)which, value)) {
         buf_printf(&why, "%s needs a percent sign: %s%%", value, value);
-    } else if (c->given >> which & 1 && !may_come_again(which)) {
+    } else if (c->given >> which & 1 && !may_repeat(which)) {
         buf_string(&why, "given twice");
     } else {
         c->given |= UINT64_C(1) << which;
@@ -203,7 +203,7 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
             if (which == OPT_FILE)
                 c->output = value;
             else if (which == OPT_ALWAYS && strcmp(value, "n") == 0)
-                c->never = true;
+                c->always_off = true;
             else if (which == OPT_ON_FILE && value[0] != '/' && add_absolute(c, row, value) < 0)
                 return complain_errno(value, "cannot write", -ENAMETOOLONG), -EINVAL;
             else if (which == OPT_ON_FILE && value[0] != '/')

@@ -15,7 +15,7 @@ struct capture {
     uint64_t given;     /* the options that were given, by enum option, as bits */
     const char *output; /* -o; not part of `options` */
     uint64_t time_ns;   /* -t, in ns; not part of `options`; 0: none */
-    bool never;         /* --always=n */
+    bool always_off;    /* --always=n */
 };
 
 extern const struct arg_set capture_set; /* its struct is struct capture */

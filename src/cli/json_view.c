@@ -48,10 +48,10 @@ static void put_others(struct buf *b, json_object *o)
 }
 
 /* Appends a string of the program, quoted and escaped; one that goes on ends in dots. */
-static void put_string(struct buf *b, json_object *text, bool goes_on)
+static void put_string(struct buf *b, json_object *text, bool continues)
 {
     buf_string(b, json_object_to_json_string_ext(text, JSON_C_TO_STRING_NOSLASHESCAPE));
-    buf_string(b, goes_on ? "..." : "");
+    buf_string(b, continues ? "..." : "");
 }
 
 /* Appends an object in one line: its value, or its class and number, then its other members. */

@@ -283,7 +283,7 @@ static const char *archive_flag(const struct run *run)
 }
 
 /* Complains that no VM has recorded anything. */
-static int say_no_recording(const struct run *run)
+static int print_no_recording(const struct run *run)
 {
     enum { VARIABLE_MAX = 1023 }; /* JDK 8 ignores the variable when it is longer */
 
@@ -322,7 +322,7 @@ static int finish(struct run *run)
     if (capture_always(&run->capture) && any)
         return status;
     if (!recording_written(run->file, &run->started))
-        return say_no_recording(run);
+        return print_no_recording(run);
     if (!recording_is_direct(run->output)) {
         complain_as(run->file, run->output);
         int converted = convert_file(&(struct selection){0}, run->file, run->output);

@@ -142,7 +142,7 @@ int collector_admit(void *context, const struct intake_request *q, struct intake
                            "the request comes from another site, or names another host");
     struct tenant *t = find_tenant(c, q);
     if (!t) {
-        reply->ask_who = true;
+        reply->ask_password = true;
         return intake_line(reply, 401, "a token is needed (Authorization: Bearer TOKEN)");
     }
     bool sends = (strcmp(q->method, "POST") == 0 || strcmp(q->method, "PUT") == 0) &&

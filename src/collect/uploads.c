@@ -413,7 +413,7 @@ static int read_upload(struct collector *c, struct fleet_batches *ret,
     how.limits = &share;
     *ret_shares = 1;
     enter_room(&c->room, 1);
-    int r = fleet_read_apart(ret, &how, why);
+    int r = fleet_read_in_process(ret, &how, why);
     if (r != -E2BIG)
         return r;
     leave_room(&c->room, 1);
@@ -422,7 +422,7 @@ static int read_upload(struct collector *c, struct fleet_batches *ret,
     enter_room(&c->room, COLLECTOR_SHARES);
     how = *upload;
     how.alone = true;
-    return fleet_read_apart(ret, &how, why);
+    return fleet_read_in_process(ret, &how, why);
 }
 
 static bool points_to_recording(const struct batch *b, size_t finding)
@@ -473,8 +473,8 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct fleet_batches b = {0};
     struct fleet_hash id = *content;
-    bool says_itself = from->format != FLEET_FILE && from->format != FLEET_INGEST;
-    int status = says_itself ? 0 : check_origin(c, from, reply);
+    bool has_origin = from->format != FLEET_FILE && from->format != FLEET_INGEST;
+    int status = has_origin ? 0 : check_origin(c, from, reply);
     if (status)
         return status;
     if (from->id) {

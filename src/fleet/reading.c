@@ -528,7 +528,8 @@ static int start_child(const struct fleet_reading *how, pid_t *ret, int *ret_fro
     return r;
 }
 
-int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how, struct buf *why)
+int fleet_read_in_process(struct fleet_batches *ret, const struct fleet_reading *how,
+                          struct buf *why)
 {
     pid_t child = -1;
     int from = -1, started = start_child(how, &child, &from);

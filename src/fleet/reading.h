@@ -83,8 +83,8 @@ int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how,
  * makes the reader take too much of either, or crash, is refused (-E2BIG, -EPROTO), and nothing
  * else happens. Safe while other threads run.
  */
-int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how,
-                     struct buf *why) must_check;
+int fleet_read_in_process(struct fleet_batches *ret, const struct fleet_reading *how,
+                          struct buf *why) must_check;
 
 /*
  * Converts profiles of other programs into batches, one for each program. Defined in

@@ -54,7 +54,7 @@ static uint64_t thread_key(uint64_t thread)
     return (thread + 1) * UINT64_C(0xbf58476d1ce4e5b9);
 }
 
-enum { GOES_ON = 1, ENDED = 2 };
+enum { CONTINUES = 1, ENDED = 2 };
 
 static void end_of(struct ring_taking *t, uint64_t key)
 {
@@ -76,9 +76,9 @@ int ring_learn_ends(struct ring_taking *t, const uint8_t *bytes, size_t len)
     for (; ring_read_event(t, at, bytes + len, &e); at = e.end) {
         int r = 0;
         if (e.kind->what == WAITING)
-            r = map_put(&t->states, wait_key(&e), GOES_ON);
+            r = map_put(&t->states, wait_key(&e), CONTINUES);
         else if (e.kind->what == STATE && e.kind->has_thread)
-            r = map_put(&t->states, thread_key(e.thread), GOES_ON);
+            r = map_put(&t->states, thread_key(e.thread), CONTINUES);
         if (r)
             return r;
     }

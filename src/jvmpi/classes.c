@@ -484,7 +484,7 @@ static bool class_may_be_reported(JNIEnv *env)
     return thread_ready(my_own(), env);
 }
 
-void classes_owed(JNIEnv *env)
+void classes_report_pending(JNIEnv *env)
 {
     if (owes_classes)
         classes_replay(env);

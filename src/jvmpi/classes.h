@@ -33,7 +33,7 @@ void layer_report_class_of(JNIEnv *env, jmethodID method);
 jmethodID layer_current_method(jmethodID method);
 jint layer_request_class_load(JNIEnv *env, jobjectID id);
 /* Sends CLASS_LOAD for classes that were loaded while the calling thread's events were left out. */
-void classes_owed(JNIEnv *env);
+void classes_report_pending(JNIEnv *env);
 bool layer_is_class(jlong id);
 /*
  * Returns true when the id was that of a class, which is then forgotten. Sends CLASS_UNLOAD if that

@@ -60,13 +60,13 @@ void natives_intrinsic(struct str class_name, struct str method)
 
 static bool is_wanted(struct str class_name, struct str method, struct str descriptor)
 {
-    static const char *const never[] = {
+    static const char *const excluded[] = {
         "java/lang/invoke/MethodHandle",       "java/lang/invoke/VarHandle",
         "java/lang/ClassLoader$NativeLibrary", "jdk/internal/loader/NativeLibraries",
         "jdk/internal/loader/NativeLibrary",   "jdk/internal/loader/RawNativeLibraries"};
     bool thread = str_is(class_name, "java/lang/Thread");
-    for (size_t i = 0; i < ARRAY_SIZE(never); i++)
-        if (str_is(class_name, never[i]))
+    for (size_t i = 0; i < ARRAY_SIZE(excluded); i++)
+        if (str_is(class_name, excluded[i]))
             return false;
     if (thread && vm.version >= 21 && choice_thread_changes(method))
         return false;

@@ -173,7 +173,7 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     if (!atomic_load(&layer.live) || (atomic_load(&layer.replaying) && !my.replayer))
         return; /* VMInit reports it */
     thread_begin(env, thread);
-    classes_owed(env);
+    classes_report_pending(env);
 }
 
 /*

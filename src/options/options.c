@@ -60,8 +60,8 @@ static int begin_trace(struct options *o, char *patterns, struct buf *message)
  * Reports that an option was given before as `first`, although it may be given only once, or only
  * once `where`.
  */
-static void say_twice(struct buf *message, enum option which, const char *text, const char *first,
-                      const char *where)
+static void report_twice(struct buf *message, enum option which, const char *text,
+                         const char *first, const char *where)
 {
     option_put(message, which, text);
     buf_printf(message, ": given twice%s", where);
@@ -80,7 +80,7 @@ static int give_condition(struct options *o, const char *text, struct buf *messa
     struct option_trace *t = o->n_traces ? &o->traces[o->n_traces - 1] : NULL;
     const char *before = t ? t->condition : v->text;
     if (before) {
-        say_twice(message, OPT_IF, text, before, t ? " for one trace" : "");
+        report_twice(message, OPT_IF, text, before, t ? " for one trace" : "");
         return -EINVAL;
     }
     if (t)
@@ -137,7 +137,7 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
     else if (r == 0 && v->given && !(new.text = both(which, v->text, text)))
         r = -EEXIST;
     if (r == -EEXIST)
-        say_twice(message, which, text, v->text, "");
+        report_twice(message, which, text, v->text, "");
     else if (r == 0 && !row->separator)
         *v = new;
     v->given = true;

@@ -461,26 +461,28 @@ bool condition_holds(const struct condition *c,
 }
 
 static bool cannot_hold(const struct condition *c, int at,
-                        bool (*never)(void *, const struct cond_test *), void *context)
+                        bool (*is_impossible)(void *, const struct cond_test *), void *context)
 {
     const struct logic_node *n = &c->logic.nodes[at];
     switch (n->kind) {
     case LOGIC_AND:
-        return cannot_hold(c, n->left, never, context) || cannot_hold(c, n->right, never, context);
+        return cannot_hold(c, n->left, is_impossible, context) ||
+               cannot_hold(c, n->right, is_impossible, context);
     case LOGIC_OR:
-        return cannot_hold(c, n->left, never, context) && cannot_hold(c, n->right, never, context);
+        return cannot_hold(c, n->left, is_impossible, context) &&
+               cannot_hold(c, n->right, is_impossible, context);
     case LOGIC_NOT:
         return false;
     default:
-        return never(context, &c->tests[at]);
+        return is_impossible(context, &c->tests[at]);
     }
 }
 
 bool condition_is_unsatisfiable(const struct condition *c,
-                                bool (*never)(void *context, const struct cond_test *t),
+                                bool (*is_impossible)(void *context, const struct cond_test *t),
                                 void *context)
 {
-    return c && cannot_hold(c, c->logic.root, never, context);
+    return c && cannot_hold(c, c->logic.root, is_impossible, context);
 }
 
 static const struct cond_test *required(const struct condition *c, int at, unsigned *i)

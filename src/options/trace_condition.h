@@ -101,7 +101,7 @@ bool condition_holds(const struct condition *c,
  * hold. A negated test is assumed to be satisfiable.
  */
 bool condition_is_unsatisfiable(const struct condition *c,
-                                bool (*never)(void *context, const struct cond_test *t),
+                                bool (*is_impossible)(void *context, const struct cond_test *t),
                                 void *context);
 
 /*

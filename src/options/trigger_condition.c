@@ -260,7 +260,7 @@ static const char *why_above(char text[128], const struct trigger_test *t)
 }
 
 /* Returns why a comparison with a limit can never change, or NULL if it can. */
-static const char *why_never(char text[128], const struct trigger_test *t)
+static const char *why_constant(char text[128], const struct trigger_test *t)
 {
     bool greater = t->op == LOGIC_GT, less = t->op == LOGIC_LT;
     bool always_some =
@@ -302,10 +302,10 @@ static int take_limit(struct logic_parser *p, struct trigger_test *t, unsigned f
         return logic_fail(p, form_text(form));
     }
     char text[128];
-    const char *never = why_never(text, t);
-    if (never)
+    const char *why = why_constant(text, t);
+    if (why)
         p->at = before;
-    return never ? logic_fail(p, never) : 0;
+    return why ? logic_fail(p, why) : 0;
 }
 
 /* Takes a time without a comparison, as after `every` and `for`. */

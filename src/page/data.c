@@ -172,7 +172,7 @@ struct cells {
  * Returns true for a sample that `report` does not show by default: of a thread of the VM, or of
  * one that is idle.
  */
-static bool is_aside(const struct profile_view *plain, const struct profile_sample *s)
+static bool is_hidden(const struct profile_view *plain, const struct profile_sample *s)
 {
     return plain->profile->threads.data[s->thread].id & VM_TIME_THREAD ||
            !profile_view_passes(plain, s);
@@ -238,7 +238,7 @@ static int add_cell(void *context, const struct profile_sample *s)
     struct cell cell = {(uint32_t)((s->time_ns - c->from_ns) / c->bucket_ns),
                         c->is_merged ? 0 : s->thread, c->tree->of_node[s->node], s->weight};
     if (c->plain)
-        cell.node = cell.node << 1 | (uint32_t)is_aside(c->plain, s);
+        cell.node = cell.node << 1 | (uint32_t)is_hidden(c->plain, s);
     int r = c->list.len >= 2 * (size_t)PAGE_CELLS ? merge_cells(c) : 0;
     return r < 0 ? r : vec_push(&c->list, cell);
 }
@@ -279,8 +279,8 @@ static int cells_json(struct json *j, const struct profile_view *v,
                       struct buf *blob)
 {
     uint64_t span = profile_span(v->profile, &v->filter) + 1;
-    uint64_t aside = plain->profile ? v->weight - plain->weight : 0;
-    struct cells c = {.tree = tree, .plain = aside ? plain : NULL, .from_ns = v->filter.from_ns};
+    uint64_t hidden = plain->profile ? v->weight - plain->weight : 0;
+    struct cells c = {.tree = tree, .plain = hidden ? plain : NULL, .from_ns = v->filter.from_ns};
     c.is_merged = v->profile->series[v->metric].threads_merged;
     int r = fill_cells(&c, v, span);
     if (r == -E2BIG && !c.is_merged) {
@@ -300,7 +300,7 @@ static int cells_json(struct json *j, const struct profile_view *v,
     json_key_u64(j, "bucket_ns", c.bucket_ns);
     json_key_u64(j, "from_ns", c.from_ns);
     json_key_bool(j, "threads_merged", c.is_merged);
-    json_key_u64(j, "aside", aside);
+    json_key_u64(j, "aside", hidden);
     json_key_u64(j, "n_cells", c.list.len);
     json_key(j, "cells");
     put_bytes(j, &bytes, blob);

@@ -24,7 +24,7 @@ enum { WAIT_MOST_MS = 100 };
 #define LIBRARY   "libhprof.so"
 #define COPY_NAME SCRATCH_PREFIX "%016" PRIx64 ".so"
 
-static int say(struct buf *why, int error, const char *text)
+static int fail(struct buf *why, int error, const char *text)
 {
     buf_string(why, text);
     return error;
@@ -74,7 +74,7 @@ static void free_names(char **names)
 static int check_load(int status, const char *text, struct buf *why)
 {
     if (strstr(text, "ynamic agent loading is not enabled"))
-        return say(why, -EOPNOTSUPP, AGENTS_REFUSED);
+        return fail(why, -EOPNOTSUPP, AGENTS_REFUSED);
     if (status == 0 || strstr(text, "return code: "))
         return 0;
     const char *end = strchr(text, '\n');
@@ -93,9 +93,9 @@ static int check_answer(struct buf *answer, struct buf *why)
     if (strncmp(text, "ok\n", 3) == 0)
         return 0;
     if (!*text)
-        return say(why, -EIO, "the agent did not answer (a library of another version?)");
+        return fail(why, -EIO, "the agent did not answer (a library of another version?)");
     if (sscanf(text, "error %d %n", &error, &at) < 1 || error <= 0)
-        return say(why, -EIO, "the agent's answer is not understood");
+        return fail(why, -EIO, "the agent's answer is not understood");
     buf_printf(why, "%.*s", (int)strcspn(text + at, "\n"), text + at);
     return -error;
 }
@@ -145,7 +145,7 @@ static int read_reply(const struct vm *vm, int reply, uint64_t limit_ns, struct 
     for (int ms = 1; is_working(reply); ms = MIN(2 * ms, WAIT_MOST_MS)) {
         bool ended = vm_has_ended(vm);
         if (ended && is_working(reply)) /* the VM may have answered before it ended */
-            return say(why, -ESRCH, "the VM ended");
+            return fail(why, -ESRCH, "the VM ended");
         int r = ended ? 0 : attach_wait_on(vm, &wait, why);
         if (r < 0)
             return r;
@@ -155,7 +155,7 @@ static int read_reply(const struct vm *vm, int reply, uint64_t limit_ns, struct 
     size_t len;
     int r = read_all(reply, CONTROL_ANSWER_MAX, &data, &len);
     if (r < 0)
-        return say(why, r, "cannot read the agent's answer");
+        return fail(why, r, "cannot read the agent's answer");
     buf_bytes(answer, data, len);
     return 0;
 }
@@ -230,7 +230,7 @@ static int place(struct placed *ret, const struct vm *vm, struct buf *why)
 {
     char ours[PATH_MAX], name[64];
     if (agent_find_library(ours, sizeof(ours)) < 0)
-        return say(why, -ENOENT, LIBRARY " does not lie next to the command");
+        return fail(why, -ENOENT, LIBRARY " does not lie next to the command");
     ret->copy = -1;
     ret->lender = LENDER;
     if (vm_sees(vm, ours) && vm_can_load(vm, ours)) {
@@ -241,7 +241,7 @@ static int place(struct placed *ret, const struct vm *vm, struct buf *why)
     size_t len;
     int r = read_file(ours, 1 << 28, &data, &len);
     if (r < 0)
-        return say(why, r, "cannot read the agent's library");
+        return fail(why, r, "cannot read the agent's library");
     uint64_t hash = hash_bytes(data, len);
     snprintf(name, sizeof(name), COPY_NAME, hash);
     r = scratch_library(vm, name, data, len, ret->path, sizeof(ret->path), &ret->copy, why);
@@ -316,13 +316,13 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
 {
     char **mapped;
     if (vm_refusal(vm))
-        return say(why, -EOPNOTSUPP, vm_refusal(vm));
+        return fail(why, -EOPNOTSUPP, vm_refusal(vm));
     int r = vm_mapped_files(vm, is_agent, &mapped);
     if (r == -ENOENT)
         return load ? load_and_exchange(vm, options, answer, why)
-                    : say(why, -ESRCH, "nothing is being recorded in it");
+                    : fail(why, -ESRCH, "nothing is being recorded in it");
     if (r < 0)
-        return say(why, r, "cannot read which libraries it has loaded");
+        return fail(why, r, "cannot read which libraries it has loaded");
     /*
      * A VM keeps the agent that it loaded first, even if the command is of another build, because
      * two agents in one VM would disturb each other. Up to JDK 8 the VM's own HPROF agent has a

@@ -25,7 +25,7 @@
 
 enum { POLL_MS = 100 };
 
-static int say(struct buf *why, int error, const char *text)
+static int fail(struct buf *why, int error, const char *text)
 {
     buf_string(why, text);
     return error;
@@ -109,17 +109,17 @@ static void remove_trigger(const struct vm *vm, int tmp)
     vm_user_leave();
 }
 
-static int say_stopped(struct buf *why)
+static int fail_stopped(struct buf *why)
 {
-    return say(why, -EAGAIN,
-               "the process is stopped (SIGSTOP or a debugger) and will answer when it continues");
+    return fail(why, -EAGAIN,
+                "the process is stopped (SIGSTOP or a debugger) and will answer when it continues");
 }
 
 /* Wakes the VM's attach listener and waits for its socket. */
 static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
 {
     if (vm_refusal_to_wake(vm))
-        return say(why, -EOPNOTSUPP, vm_refusal_to_wake(vm));
+        return fail(why, -EOPNOTSUPP, vm_refusal_to_wake(vm));
     int r = make_trigger(vm, tmp);
     if (r < 0) {
         buf_printf(why, "cannot make a file in its /tmp: %s", strerror(-r));
@@ -138,13 +138,13 @@ static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
     }
     remove_trigger(vm, tmp);
     if (r == -ETIMEDOUT && vm_is_stopped(vm))
-        return say_stopped(why);
+        return fail_stopped(why);
     if (r == -ETIMEDOUT)
-        say(why, r, "the VM does not answer (attach disabled, or it is too busy)");
+        fail(why, r, "the VM does not answer (attach disabled, or it is too busy)");
     else if (r == -ESRCH)
-        say(why, r, "the VM ended");
+        fail(why, r, "the VM ended");
     else if (r == -EPERM)
-        say(why, r, VM_NOT_SIGNALLED);
+        fail(why, r, VM_NOT_SIGNALLED);
     return r;
 }
 
@@ -153,9 +153,9 @@ int attach_check_tmp(const struct vm *vm, struct buf *why)
     char name[64];
     _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
     if (tmp == -ENOENT)
-        return say(why, tmp, "it has no /tmp, where the attach socket lies: mount one");
+        return fail(why, tmp, "it has no /tmp, where the attach socket lies: mount one");
     if (tmp == -EPERM)
-        return say(why, tmp, VM_USER_REFUSED);
+        return fail(why, tmp, VM_USER_REFUSED);
     if (tmp < 0) {
         buf_printf(why, "its /tmp cannot be opened: %s", strerror(-tmp));
         return tmp;
@@ -164,17 +164,17 @@ int attach_check_tmp(const struct vm *vm, struct buf *why)
         return 0;
     int r = vm_user_enter(vm);
     if (r < 0)
-        return say(why, r, VM_USER_REFUSED);
+        return fail(why, r, VM_USER_REFUSED);
     snprintf(name, sizeof(name), "/proc/self/fd/%d", tmp);
     r = faccessat(AT_FDCWD, name, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
     vm_user_leave();
     if (r == -EROFS)
-        return say(why, r,
-                   "its /tmp is read-only, and the attach socket must lie there: mount a "
-                   "writable one");
-    return r < 0 ? say(why, r,
-                       "its user may not write to its /tmp, where the attach socket must lie: "
-                       "give it the mode 1777")
+        return fail(why, r,
+                    "its /tmp is read-only, and the attach socket must lie there: mount a "
+                    "writable one");
+    return r < 0 ? fail(why, r,
+                        "its user may not write to its /tmp, where the attach socket must lie: "
+                        "give it the mode 1777")
                  : 0;
 }
 
@@ -199,8 +199,8 @@ static int send_request(int fd, const char *command, const char *const args[ATTA
     for (int i = 0; i < ATTACH_ARGS; i++) {
         const char *arg = args[i] ? args[i] : "";
         if (strlen(arg) > ATTACH_ARG_MAX)
-            return say(why, -E2BIG,
-                       "the options are longer than the 1,024 bytes that attach can carry");
+            return fail(why, -E2BIG,
+                        "the options are longer than the 1,024 bytes that attach can carry");
         buf_bytes(&request, arg, strlen(arg) + 1);
     }
     return buf_error(&request) ? buf_error(&request) : write_all(fd, request.data, request.len);
@@ -211,7 +211,7 @@ int attach_wait_on(const struct vm *vm, struct attach_wait *w, struct buf *why)
     uint64_t now = now_ns();
     w->stopped_ns = !vm_is_stopped(vm) ? 0 : w->stopped_ns ? w->stopped_ns : now;
     if (w->stopped_ns && now - w->stopped_ns > STOPPED_NS)
-        return say_stopped(why);
+        return fail_stopped(why);
     if (now - w->start_ns <= w->limit_ns)
         return 0;
     buf_printf(why, "the VM gave no answer within %u s", (unsigned)(w->limit_ns / NS_PER_SECOND));
@@ -248,15 +248,15 @@ static int read_answer(const struct vm *vm, int fd, uint64_t limit_ns,
  * Reports that the VM closed the connection. A process that ends closes its files before it is
  * visible that it has ended, so this waits for a moment.
  */
-static int hung_up(const struct vm *vm, struct buf *why)
+static int connection_closed(const struct vm *vm, struct buf *why)
 {
     uint64_t start = now_ns();
     while (!vm_has_ended(vm)) {
         if (now_ns() - start > EXIT_NS)
-            return say(why, -ECONNRESET, "the VM hung up");
+            return fail(why, -ECONNRESET, "the VM hung up");
         poll(NULL, 0, POLL_MS / 10);
     }
-    return say(why, -ESRCH, "the VM ended");
+    return fail(why, -ESRCH, "the VM ended");
 }
 
 int attach_command(const struct vm *vm, const char *command, const char *const args[ATTACH_ARGS],
@@ -264,10 +264,10 @@ int attach_command(const struct vm *vm, const char *command, const char *const a
                    int *ret_status, struct buf *why)
 {
     if (vm_refusal(vm))
-        return say(why, -EOPNOTSUPP, vm_refusal(vm));
+        return fail(why, -EOPNOTSUPP, vm_refusal(vm));
     /* A stopped VM would carry the command out when it continues, at a time that nobody expects. */
     if (vm_is_stopped(vm))
-        return say_stopped(why);
+        return fail_stopped(why);
     _cleanup_close_ int fd = open_listener(vm, why);
     if (fd < 0)
         return fd;
@@ -279,7 +279,7 @@ int attach_command(const struct vm *vm, const char *command, const char *const a
     if (r == 0)
         r = read_answer(vm, fd, limit_ns, waiting, &read, why);
     if (r == -EPIPE || r == -ECONNRESET || (r == 0 && !read.len))
-        return hung_up(vm, why);
+        return connection_closed(vm, why);
     if (r != 0)
         return r;
     const char *text = buf_str(&read), *newline = strchr(text, '\n');

@@ -22,7 +22,7 @@ enum { TRIES = 100, ROOM = 4096, DAY_S = 24 * 3600 };
 
 static const char *const folders[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
-static int say(struct buf *why, int error, const char *text)
+static int fail(struct buf *why, int error, const char *text)
 {
     buf_string(why, text);
     return error;
@@ -285,14 +285,14 @@ int scratch_make_roomy(struct scratch *ret, const struct vm *vm, uint64_t room, 
         s.vm = vm;
     }
     if (r == -EROFS)
-        return say(why, r,
-                   "its /tmp, /var/tmp and /dev/shm are read-only: no place for the agent's "
-                   "answer; start it with -agentpath");
+        return fail(why, r,
+                    "its /tmp, /var/tmp and /dev/shm are read-only: no place for the agent's "
+                    "answer; start it with -agentpath");
     if (r == -ENOSPC || r == -EDQUOT)
-        return say(why, r,
-                   "no space left in its /tmp, /var/tmp and /dev/shm for the agent's answer");
+        return fail(why, r,
+                    "no space left in its /tmp, /var/tmp and /dev/shm for the agent's answer");
     if (r == -EPERM)
-        return say(why, r, VM_USER_REFUSED);
+        return fail(why, r, VM_USER_REFUSED);
     buf_printf(why, "no folder of the VM can take the agent's answer: %s", strerror(-r));
     return r;
 }
@@ -379,8 +379,8 @@ int scratch_library(const struct vm *vm, const char *name, const void *data, siz
             return 0;
         }
     }
-    return say(why, r,
-               r == -ENOSPC || r == -EDQUOT ? "no space for the agent in the VM's /tmp"
-                                            : "no folder of the VM can take the agent (read-only "
-                                              "or noexec)");
+    return fail(why, r,
+                r == -ENOSPC || r == -EDQUOT ? "no space for the agent in the VM's /tmp"
+                                             : "no folder of the VM can take the agent (read-only "
+                                               "or noexec)");
 }

@@ -99,7 +99,8 @@ static enum MHD_Result respond(struct MHD_Connection *c, int status, struct inta
             {MHD_HTTP_HEADER_CONTENT_TYPE, reply->type ? reply->type : "text/plain; charset=utf-8"},
             {"Content-Security-Policy", reply->policy ? reply->policy : "default-src 'none'"},
             {MHD_HTTP_HEADER_RETRY_AFTER, reply->retry_after_s ? retry_after : NULL},
-            {MHD_HTTP_HEADER_WWW_AUTHENTICATE, reply->ask_who ? "Basic realm=\"jvmscope\"" : NULL},
+            {MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+             reply->ask_password ? "Basic realm=\"jvmscope\"" : NULL},
             {NULL}});
 }
 
@@ -176,8 +177,8 @@ static enum MHD_Result on_headers(struct intake *in, struct MHD_Connection *c, c
      * A client that asks first (Expect) is refused at once. Others send the whole body before they
      * read an answer, so a body that is a little too large is read and thrown away.
      */
-    bool asks_first = intake_header(&request, MHD_HTTP_HEADER_EXPECT) != NULL;
-    if (length > in->options.body_max * (asks_first ? 1 : 1 + DISCARDED_MAX))
+    bool expects_continue = intake_header(&request, MHD_HTTP_HEADER_EXPECT) != NULL;
+    if (length > in->options.body_max * (expects_continue ? 1 : 1 + DISCARDED_MAX))
         return refuse_size(in, c);
     struct upload *u = calloc(1, sizeof(*u));
     if (!u)

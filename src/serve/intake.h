@@ -36,7 +36,7 @@ struct intake_reply {
     const char *type;       /* NULL: plain text */
     const char *policy;     /* Content-Security-Policy; NULL: everything is forbidden */
     unsigned retry_after_s; /* 0: none */
-    bool ask_who;           /* 401: the browser asks its user for a password */
+    bool ask_password;      /* 401: the browser asks its user for a password */
 };
 
 /* Replaces the body by a line of text, and returns the status. */

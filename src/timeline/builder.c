@@ -481,7 +481,7 @@ static int by_thread(const void *a, const void *b)
 }
 
 /* If readings are further apart, they do not show when it was; the JDK takes one in 30 s. */
-#define THROTTLED_APART (5 * NS_PER_SECOND)
+#define THROTTLED_GAP (5 * NS_PER_SECOND)
 
 static int by_time(const void *a, const void *b)
 {
@@ -515,7 +515,7 @@ static uint32_t throttled_of(const struct timeline_builder *b, const struct tl_d
         const struct throttled *from = &b->throttled.data[i - 1], *to = from + 1;
         if (from->time_ns >= d->end_ns)
             break;
-        if (to->total_ns > from->total_ns && to->time_ns - from->time_ns <= THROTTLED_APART)
+        if (to->total_ns > from->total_ns && to->time_ns - from->time_ns <= THROTTLED_GAP)
             ns += MIN(to->total_ns - from->total_ns,
                       MIN(to->time_ns, d->end_ns) - MAX(from->time_ns, d->start_ns));
     }

@@ -273,18 +273,19 @@ uint32_t field_stack(struct loader *l)
     return constant_field(l, STACK_TRACE, find_stack);
 }
 
-uint32_t field_stack_says(struct loader *l, enum stack_question question,
-                          uint32_t (*say)(const struct rec_stack *))
+uint32_t field_stack_answer(struct loader *l, enum stack_question question,
+                            uint32_t (*decide)(const struct rec_stack *))
 {
     int slot = slot_of(l, STACK_TRACE);
     if (slot < 0)
-        return say(stack_constant(l, STACK_TRACE, slot));
+        return decide(stack_constant(l, STACK_TRACE, slot));
     const struct rec_field *f = l->row->plan->field[STACK_TRACE];
     const void *of = (const char *)f->type + question;
     uint64_t id = (uint64_t)l->row->values[slot];
     bool known;
     struct answer *a = answer(l, of, id, l->e->object.chunk, &known);
     if (unlikely(!known))
-        *a = (struct answer){of, l->e->object.chunk, id, say(stack_constant(l, STACK_TRACE, slot))};
+        *a = (struct answer){of, l->e->object.chunk, id,
+                             decide(stack_constant(l, STACK_TRACE, slot))};
     return a->number;
 }

@@ -40,7 +40,7 @@ enum field {
 /* Their names. */
 extern const struct rec_column loader_columns[FIELDS];
 
-/* Questions about stacks (field_stack_says); a type is longer than their numbers. */
+/* Questions about stacks (field_stack_answer); a type is longer than their numbers. */
 enum stack_question { STACK_IS_PINNED_SLEEP = 1, STACK_UNMOUNTS };
 
 /*
@@ -106,5 +106,5 @@ uint32_t field_stack(struct loader *l);
  * Returns the result of a function for the row's stack; it is called once for each stack.
  * `question` identifies the function.
  */
-uint32_t field_stack_says(struct loader *l, enum stack_question question,
-                          uint32_t (*say)(const struct rec_stack *));
+uint32_t field_stack_answer(struct loader *l, enum stack_question question,
+                            uint32_t (*decide)(const struct rec_stack *));

@@ -169,7 +169,7 @@ static void on_park(struct loader *l)
     int64_t timeout = field_number(l, TIMEOUT), until = field_number(l, UNTIL);
     if (timeout <= 0 && until > 0)
         timeout = MAX(until * 1000000 - l->e->start_ns, 1);
-    if (l->ours && field_stack_says(l, STACK_IS_PINNED_SLEEP, is_pinned_sleep)) {
+    if (l->ours && field_stack_answer(l, STACK_IS_PINNED_SLEEP, is_pinned_sleep)) {
         add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(timeout), true);
         return;
     }
@@ -215,7 +215,7 @@ static uint32_t why_on_stack(const struct rec_stack *s)
 
 static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
 {
-    uint32_t why = field_stack_says(l, STACK_UNMOUNTS, why_on_stack);
+    uint32_t why = field_stack_answer(l, STACK_UNMOUNTS, why_on_stack);
     *ret_timed = why & TIMED;
     return (enum tl_event_kind)(why & ~(uint32_t)TIMED);
 }

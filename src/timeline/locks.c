@@ -32,7 +32,7 @@ static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t o
  * awake when the VM reported the end of its wait, but did not have the monitor. Threads that seemed
  * to get the monitor from this thread since then got it from the previous owner.
  */
-static void never_had(struct timeline_builder *b, const struct tl_event *e)
+static void restore_owner(struct timeline_builder *b, const struct tl_event *e)
 {
     if (e->stack == TL_NONE || !b->stacks_in_wait.data[e->stack])
         return;
@@ -111,7 +111,7 @@ int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e)
 {
     struct monitor *m = timeline_monitor_of(b, e->object);
     struct tl_event enter = *e;
-    never_had(b, e);
+    restore_owner(b, e);
     if (m && e->other != TL_NONE) {
         int r = handed_over(b, e->other, e->object);
         if (r < 0)

@@ -37,7 +37,7 @@ struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n)
     bool added = false;
     if (vec_reserve(&b->thawed, b->thawed.len + 1) < 0) {
         b->error = -ENOMEM;
-        return &b->nowhere;
+        return &b->discarded;
     }
     uint64_t *at = map_at(&b->thawed_of, block, b->thawed.len, &added);
     if (at && !added)
@@ -46,7 +46,7 @@ struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n)
     if (!t) {
         map_remove(&b->thawed_of, block);
         b->error = -ENOMEM;
-        return &b->nowhere;
+        return &b->discarded;
     }
     b->thawed.data[b->thawed.len++] = t;
     t->block = block;

@@ -84,9 +84,9 @@ struct timeline_builder {
     size_t n_nodes, packed;
     struct tl_packer packer;
     VEC(struct thawed *) thawed;
-    struct map thawed_of;   /* by block: its place in thawed */
-    struct tl_node nowhere; /* receives changes of a node that cannot be thawed */
-    int error;              /* -ENOMEM after such a change */
+    struct map thawed_of;     /* by block: its place in thawed */
+    struct tl_node discarded; /* receives changes of a node that cannot be thawed */
+    int error;                /* -ENOMEM after such a change */
     VEC(struct tl_context) contexts;
     VEC(struct tl_thread) threads;
     VEC(struct tl_object) objects;

@@ -59,7 +59,7 @@ at_each_sample bool walk_method(struct walk *k, uint64_t method, struct known_me
      * If it is uncertain whether classes were unloaded, what is found now may belong to a dead
      * class whose memory has not been freed yet, which nothing reports. It must not be kept.
      */
-    if (k->doubt)
+    if (k->uncertain)
         return known_method_recall(w->known, method, k->epoch, ret) ||
                known_method_find(w->known, &w->layout, &w->memory, method, 0, ret);
     if (known_method_find(w->known, &w->layout, &w->memory, method, k->epoch, ret))
@@ -68,8 +68,8 @@ at_each_sample bool walk_method(struct walk *k, uint64_t method, struct known_me
     if (!known_method_read(&w->layout, &w->memory, method, ret))
         return k->later && known_method_recall(w->known, method, k->epoch, ret);
     /* Nothing that was read while the class could be freed is trusted. */
-    k->doubt = k->later && unloads_epoch(&w->unloads, &w->memory) != k->epoch;
-    if (k->doubt)
+    k->uncertain = k->later && unloads_epoch(&w->unloads, &w->memory) != k->epoch;
+    if (k->uncertain)
         return known_method_recall(w->known, method, k->epoch, ret);
     known_method_note(w->known, k->epoch, ret);
     return true;
@@ -180,8 +180,8 @@ static bool has_checks(const struct walk_frame *frames, unsigned n)
  */
 at_each_sample static bool may_keep_notes(const struct walk *k)
 {
-    return k->notes &&
-           (!k->later || (!k->doubt && unloads_epoch(&k->w->unloads, &k->w->memory) == k->epoch));
+    return k->notes && (!k->later || (!k->uncertain &&
+                                      unloads_epoch(&k->w->unloads, &k->w->memory) == k->epoch));
 }
 
 at_each_sample void walk_finish(struct walk *k)

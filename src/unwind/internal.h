@@ -120,7 +120,7 @@ struct walk {
      * not be a call
      */
     bool stopped;
-    bool doubt; /* later: classes were unloaded meanwhile */
+    bool uncertain; /* later: classes were unloaded meanwhile */
     bool in_chunk, chunk_left;
     bool chunk_more; /* there are more frames than those of the chunk */
     /* the thread was in native code when the snapshot was taken, so nothing changed its chunk */

@@ -222,11 +222,11 @@ unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, uns
         .flags = flags,
         .top = true,
         .later = true,
-        .doubt = of->epoch != unloads_epoch(&s->walker->unloads, &s->walker->memory),
+        .uncertain = of->epoch != unloads_epoch(&s->walker->unloads, &s->walker->memory),
     };
     s->of = of;
     claims.sites = claims.methods = notes.count = 0;
-    k.claims = k.doubt ? NULL : &claims;
+    k.claims = k.uncertain ? NULL : &claims;
     /* There is no pc: the call that left Java has pushed it. */
     if (k.anchor.sp && !k.anchor.pc && !walk_stack_word(&k, k.anchor.sp - 8, &k.anchor.pc))
         k.anchor = (struct anchor){0};

@@ -209,7 +209,7 @@ static bool is_needless(void)
     return budget.part_means[r->part] * (1 << r->bits) < r->least * budget.allowed_mean;
 }
 
-static void come_back(uint64_t now)
+static void undo_reduction(uint64_t now)
 {
     if (!budget.reduced || ++budget.calm < budget.patience)
         return;
@@ -270,7 +270,7 @@ static void check(uint64_t now)
             return;
     }
     if (is_needless() || (!is_over && budget.cost_ns < budget.allowed_ns / 2))
-        come_back(now);
+        undo_reduction(now);
     else
         budget.calm = 0;
 }

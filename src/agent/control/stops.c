@@ -323,7 +323,7 @@ static int place_in_class(struct control_call *c, jclass class, uint32_t line, c
 }
 
 /* Writes why no breakpoint was set. */
-static void say_why(struct control_call *c, const struct seen *seen, uint32_t line)
+static void explain(struct control_call *c, const struct seen *seen, uint32_t line)
 {
     const char *text = c->operands[0];
     struct buf *why = c->i->why;
@@ -398,7 +398,7 @@ static int place(struct control_call *c, bool set)
     if (e != JVMTI_ERROR_NONE)
         return control_error(c, text, e);
     if (set || !seen.classes)
-        say_why(c, &seen, line);
+        explain(c, &seen, line);
     else
         buf_printf(c->i->why, "%s: no breakpoint there", text);
     return -ESRCH;

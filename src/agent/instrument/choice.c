@@ -119,7 +119,7 @@ static bool listed(const char *const *list, struct str s)
 
 bool choice_is_excluded(struct str class_name)
 {
-    static const char *const never[] = {
+    static const char *const excluded[] = {
         "java/lang/Jvmscope*", "java/lang/Object",          "java/lang/Thread",
         "java/lang/Thread$*",  "java/lang/VirtualThread*",  "java/lang/BaseVirtualThread",
         "jdk/internal/vm/*",   "jdk/internal/misc/Unsafe*", NULL,
@@ -128,8 +128,8 @@ bool choice_is_excluded(struct str class_name)
      * On JDK 8 the probes use this Unsafe. From JDK 9 on they use the one above, and this one is an
      * ordinary class.
      */
-    static const char *const never_8[] = {"sun/misc/Unsafe*", NULL};
-    return listed(never, class_name) || (vm.version < 9 && listed(never_8, class_name));
+    static const char *const excluded_8[] = {"sun/misc/Unsafe*", NULL};
+    return listed(excluded, class_name) || (vm.version < 9 && listed(excluded_8, class_name));
 }
 
 bool choice_thread_changes(struct str method)

@@ -23,7 +23,7 @@ void (*instrument_progress)(int done, int of);
 const char *const instrument_reasons[LEFT_REASONS] = {
     [LEFT_MALFORMED] = "malformed",   [LEFT_TOO_LONG] = "too_long",
     [LEFT_HUGE] = "too_long_for_jit", [LEFT_POOL] = "constant_pool_full",
-    [LEFT_TABLE] = "table_full",      [LEFT_DOUBT] = "unclear",
+    [LEFT_TABLE] = "table_full",      [LEFT_UNKNOWN_CODE] = "unclear",
     [LEFT_MEMORY] = "out_of_memory",  [LEFT_INTRINSIC] = "intrinsic",
     [LEFT_NATIVE] = "native",
 };

@@ -36,7 +36,7 @@ enum instrument_reason {
     LEFT_HUGE,     /* the JIT's 8,000 bytes */
     LEFT_POOL,     /* constant pool full */
     LEFT_TABLE,    /* a client's table is full: -ENOBUFS */
-    LEFT_DOUBT,
+    LEFT_UNKNOWN_CODE,
     LEFT_MEMORY,
     LEFT_INTRINSIC,
     LEFT_NATIVE, /* it has no bytecode */

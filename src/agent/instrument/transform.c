@@ -71,7 +71,7 @@ static enum instrument_reason reason_of(int error)
            : error == -ENOSPC  ? LEFT_POOL
            : error == -ENOBUFS ? LEFT_TABLE
            : error == -ENOMEM  ? LEFT_MEMORY
-                               : LEFT_DOUBT;
+                               : LEFT_UNKNOWN_CODE;
 }
 
 /*

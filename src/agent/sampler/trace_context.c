@@ -23,7 +23,7 @@
 
 #define VARIABLE "otel_thread_ctx_v1"
 
-enum { NOWHERE, AT_DISTANCE, IN_BLOCK };
+enum { NOT_FOUND, AT_DISTANCE, IN_BLOCK };
 
 /* The distance from the thread pointer to the address of the vector. */
 #if defined(__x86_64__)
@@ -103,7 +103,8 @@ static int kind_of(const struct view *a, const struct view *b)
     if (a->address - (uintptr_t)a->thread == b->address - (uintptr_t)b->thread)
         return AT_DISTANCE;
     uintptr_t offset = (uintptr_t)place.offset;
-    return a->block + offset == a->address && b->block + offset == b->address ? IN_BLOCK : NOWHERE;
+    return a->block + offset == a->address && b->block + offset == b->address ? IN_BLOCK
+                                                                              : NOT_FOUND;
 }
 
 void trace_context_find(void)
@@ -119,7 +120,7 @@ void trace_context_find(void)
     pthread_t second;
     place.glibc = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
     void *address = dlsym(place.library, VARIABLE);
-    int kind = NOWHERE;
+    int kind = NOT_FOUND;
     if (dl_iterate_phdr(find_owner, address) && memory_guard_init() == 0 &&
         pthread_create(&second, NULL, view_here, &other) == 0) {
         pthread_join(second, NULL);
@@ -133,7 +134,7 @@ void trace_context_find(void)
 
 void trace_context_release(void)
 {
-    atomic_store(&place.kind, NOWHERE);
+    atomic_store(&place.kind, NOT_FOUND);
     if (place.library)
         dlclose(place.library);
     place.library = NULL;
@@ -150,8 +151,8 @@ void trace_context_read(struct trace_context *ret)
 
     static const uint8_t none[TRACE_ID_BYTES];
     int kind = atomic_load_explicit(&place.kind, memory_order_acquire);
-    *ret = (struct trace_context){.known = kind != NOWHERE};
-    if (likely(kind == NOWHERE))
+    *ret = (struct trace_context){.known = kind != NOT_FOUND};
+    if (likely(kind == NOT_FOUND))
         return;
     const char *thread = __builtin_thread_pointer();
     uintptr_t from = kind == AT_DISTANCE ? (uintptr_t)thread : block_of(thread, place.module);

@@ -27,9 +27,9 @@ static void keep_sum(void)
         return;
     tried = true;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGURG};
-    struct itimerspec never = {.it_value.tv_sec = NEVER_S};
+    struct itimerspec distant = {.it_value.tv_sec = NEVER_S};
     if (timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer) == 0)
-        (void)timer_settime(timer, 0, &never, NULL);
+        (void)timer_settime(timer, 0, &distant, NULL);
 }
 
 /* Returns the CPU time of the agent's live threads. */

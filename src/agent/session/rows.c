@@ -179,8 +179,8 @@ static int start_row(struct session *s, JNIEnv *jni, int i, struct buf *why)
 }
 
 /* Writes that a row failed, if the row itself has not said why. */
-static void say_failed(const struct session *s, const struct capture *row, int error,
-                       struct buf *why)
+static void describe_failure(const struct session *s, const struct capture *row, int error,
+                             struct buf *why)
 {
     if (why->len)
         return;
@@ -199,7 +199,7 @@ static int each_row(struct session *s, JNIEnv *jni, bool load, struct buf *why)
         fault_steps_of(captures[i]->name);
         r = load ? load_row(s, i, why) : start_row(s, jni, i, why);
         if (r < 0)
-            say_failed(s, captures[i], r, why);
+            describe_failure(s, captures[i], r, why);
     }
     fault_steps_of("session");
     return r;
@@ -235,7 +235,7 @@ static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
                 continue;
             r = row->begin(s, jni, why);
             if (r < 0)
-                say_failed(s, row, r, why);
+                describe_failure(s, row, r, why);
         }
     }
     return r;

@@ -60,7 +60,7 @@ void sender_release(struct sender *s)
 }
 
 /* What the message adds when the server answers 401. */
-static const char *who_asks(const struct sender *s)
+static const char *missing_token(const struct sender *s)
 {
     return s->authorization ? "this token is not known there (--token TOKEN, or @FILE)"
                             : "a token is needed (--token TOKEN, or @FILE)";
@@ -102,8 +102,8 @@ static int send_one(struct sender *s, const struct spool *spool, uint64_t number
     if (r < 0)
         return -EAGAIN;
     /* 401 and 403 may go away when the collector's operator corrects its tokens. */
-    bool never = answer.status == 400 || answer.status == 413 || answer.status == 404;
-    return answer.status == 200 ? 0 : never ? -EBADMSG : answer.status == 401 ? -EACCES : -EAGAIN;
+    bool refused = answer.status == 400 || answer.status == 413 || answer.status == 404;
+    return answer.status == 200 ? 0 : refused ? -EBADMSG : answer.status == 401 ? -EACCES : -EAGAIN;
 }
 
 void sender_send(struct sender *s, struct spool *spool)
@@ -117,7 +117,7 @@ void sender_send(struct sender *s, struct spool *spool)
         const char *text = send_first_line(&why);
         if (r == -EAGAIN || r == -EACCES) {
             if (!s->complained && r == -EACCES)
-                complain(s->url, "profiles wait", who_asks(s));
+                complain(s->url, "profiles wait", missing_token(s));
             else if (!s->complained)
                 complain(s->url, "cannot be reached; profiles wait", text);
             s->complained = true;
@@ -147,7 +147,7 @@ int sender_get(const struct sender *s, const char *path, struct buf *answer)
     } else if (got.status != 200) {
         const char *text = send_first_line(&got.body);
         text = *text ? text : http_reason(got.status);
-        status = got.status == 401 ? complain(s->url, who_asks(s), NULL)
+        status = got.status == 401 ? complain(s->url, missing_token(s), NULL)
                                    : complain(s->url, "does not answer", text);
     } else {
         buf_bytes(answer, got.body.data, got.body.len);

@@ -160,7 +160,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
                              : "");
     }
     thread_view_left_out(locks->rows.len - MIN(locks->rows.len, limit), "locks");
-    thread_view_say_unknown(v, unknown);
+    thread_view_print_unknown(v, unknown);
     path_method_rows(p, samples, limit);
     printf("\n   START (s)        time  state      thread, and what woke it\n");
     size_t shown = 0, left = 0;

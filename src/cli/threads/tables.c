@@ -504,7 +504,7 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(`threads what-if --lock` shows how much that matters, `run --locks` records it)");
     thread_view_left_out(s->classes.len - MIN(s->classes.len, limit), "classes");
-    thread_view_say_unknown(v, &g->unknown);
+    thread_view_print_unknown(v, &g->unknown);
     print_sites(v, s, true, limit);
     print_sites(v, s, false, limit);
     print_idle(v, s);

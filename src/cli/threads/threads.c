@@ -225,7 +225,7 @@ bool thread_view_is_unknown(const struct thread_view *v, const struct tl_unowned
     return row && row->lock && row->ns >= v->t->end_ns / 1000;
 }
 
-void thread_view_say_unknown(const struct thread_view *v, const struct unknown_table *u)
+void thread_view_print_unknown(const struct thread_view *v, const struct unknown_table *u)
 {
     char d[24];
     for (size_t i = 0; i < u->rows.len; i++) {

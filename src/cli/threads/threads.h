@@ -61,7 +61,7 @@ int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table
  */
 bool thread_view_is_unknown(const struct thread_view *v, const struct tl_unowned *row);
 /* Prints a line about each such class below a table of locks. */
-void thread_view_say_unknown(const struct thread_view *v, const struct unknown_table *u);
+void thread_view_print_unknown(const struct thread_view *v, const struct unknown_table *u);
 /* Writes the same about one class as two members of the open object; row may be NULL. */
 void json_unknown_owners(struct json *j, const struct tl_unowned *row);
 

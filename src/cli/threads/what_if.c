@@ -156,7 +156,7 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(--lock shows how much that matters, `run --locks` records it)");
     if (!v->options->json)
-        thread_view_say_unknown(v, unknown);
+        thread_view_print_unknown(v, unknown);
     if (!n && !v->options->json)
         puts("no lock is on the critical path: --method PATTERN answers for methods");
 }
@@ -262,7 +262,7 @@ int threads_what_if(struct thread_view *v)
             print_ends(&a);
     }
     if (r == 0 && !o->json)
-        thread_view_say_unknown(v, &unknown);
+        thread_view_print_unknown(v, &unknown);
     vec_release(&unknown.rows);
     json_end_array(&j);
     if (r == -EPROTO && v->unchecked)

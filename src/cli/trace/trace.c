@@ -342,7 +342,7 @@ static int print_all(struct recording *r, const char *path, const struct trace_o
 }
 
 /* The recording has nothing to show: says why, judging by its options. */
-static int say_nothing(const char *path)
+static int print_empty(const char *path)
 {
     static const char *const options[] = {"trace", "log", "watch"};
     const char *why = NULL;
@@ -386,7 +386,7 @@ static int show_file(const char *path, struct trace_options *o)
     if (e == 0)
         e = recording_next(r, &first);
     if (e == 0 && !timings.rows.len)
-        return say_nothing(path);
+        return print_empty(path);
     if (e >= 0) {
         recording_rewind(r);
         e = print_all(r, path, o, &l, &timings);

@@ -30,7 +30,7 @@ static double seconds_at(const struct vm_view *w, int64_t ns)
  * Formats the time for which threads stood still, or "-" where the recording has only the time to
  * reach the safepoint.
  */
-static const char *stood(const struct vm_view *w, char text[24], uint64_t ns)
+static const char *stopped_time(const struct vm_view *w, char text[24], uint64_t ns)
 {
     return vm_stops_known(w) ? format_duration(text, ns) : "-";
 }
@@ -147,8 +147,8 @@ static void operations_text(const struct vm_view *w)
     for (size_t i = 0; i < MIN(w->operations.len, w->limit); i++) {
         const struct vm_group *g = &w->operations.data[i];
         char total[24], sync[24], longest[24], way[24];
-        printf("%8" PRIu64 " %10s %10s %10s %13s  %s\n", g->n, stood(w, total, g->total_ns),
-               format_duration(sync, g->sync_ns), stood(w, longest, g->longest_ns),
+        printf("%8" PRIu64 " %10s %10s %10s %13s  %s\n", g->n, stopped_time(w, total, g->total_ns),
+               format_duration(sync, g->sync_ns), stopped_time(w, longest, g->longest_ns),
                format_duration(way, g->longest_sync_ns), shown(w, g->name));
     }
     more(w->operations.len, w->limit, "operations");
@@ -162,8 +162,9 @@ static void longest_text(const struct vm_view *w)
     for (size_t i = 0; i < MIN(w->longest.len, w->limit); i++) {
         const struct vm_safepoint *s = &w->v.safepoints.data[w->longest.data[i]];
         char total[24], sync[24];
-        printf("%8.3f s %10s %10s  %s\n", seconds_at(w, s->start_ns), stood(w, total, s->total_ns),
-               format_duration(sync, s->sync_ns), shown(w, s->operation));
+        printf("%8.3f s %10s %10s  %s\n", seconds_at(w, s->start_ns),
+               stopped_time(w, total, s->total_ns), format_duration(sync, s->sync_ns),
+               shown(w, s->operation));
     }
 }
 

@@ -128,15 +128,15 @@ static struct alloc_slot *own_slot(JNIEnv *jni)
  * Counters whose contents are discarded, for threads beyond the limit and for objects for which the
  * lock could not be acquired.
  */
-static struct alloc_slot nowhere;
+static struct alloc_slot discarded;
 
 int alloc_exact_reserve(void)
 {
-    if (!nowhere.counters) {
+    if (!discarded.counters) {
         struct alloc_block *b = alloc_block_take();
-        nowhere.counters = b ? b->counters : NULL;
+        discarded.counters = b ? b->counters : NULL;
     }
-    return nowhere.counters ? 0 : -ENOMEM;
+    return discarded.counters ? 0 : -ENOMEM;
 }
 
 /*
@@ -148,7 +148,7 @@ static struct alloc_slot *slot_for_probe(JNIEnv *jni)
     settle_pending(jni, false);
     struct alloc_slot *s = own_slot(jni);
     alloc_no_room += !s;
-    return s ? s : &nowhere;
+    return s ? s : &discarded;
 }
 
 /* Returns the size in bytes of the object that a probe is about to count. */
@@ -163,7 +163,7 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
     if (!eetop)
         return 0;
     if (!sites_lock_patiently(SITES_SIZE_UNKNOWN))
-        return (jlong)(uintptr_t)&nowhere;
+        return (jlong)(uintptr_t)&discarded;
     struct alloc_slot *s = slot_for_probe(jni);
     sites_unlock();
     return (jlong)(uintptr_t)s;
@@ -174,7 +174,7 @@ NATIVE(jlong, own)(JNIEnv *jni, jclass class, jint point, jlong eetop)
     if (!eetop)
         return 0;
     if (!sites_lock_patiently(bytes_of_point(point)))
-        return (jlong)(uintptr_t)&nowhere.counters[point];
+        return (jlong)(uintptr_t)&discarded.counters[point];
     struct alloc_slot *s = slot_for_probe(jni);
     struct alloc_counter *c = &s->counters[point];
     if (mine.slot) {

@@ -55,7 +55,7 @@ static _Atomic uint64_t waits_begun, waits_over;
  * after 5 ms. Code that handles millions of objects under the lock calls this regularly, because a
  * thread that waits in vain for PATIENCE_NS does not count its objects.
  */
-static void give_way(void)
+static void yield_lock(void)
 {
     enum { STEP_NS = 100 * 1000, STEPS = 50 };
 
@@ -404,7 +404,7 @@ static void sweep_in_parts(JNIEnv *jni, bool count)
             count_live(f);
         }
         if (n % AT_ONCE == 0)
-            give_way();
+            yield_lock();
         i = MIN(i, site_table.live.len);
     }
 }

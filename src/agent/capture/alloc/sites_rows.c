@@ -216,13 +216,14 @@ static int give_samples(JNIEnv *jni, struct site_rows *r)
     }
     for (size_t i = 0; i < r->rows.len && !error; i++) {
         const struct site *s = &site_table.sites.data[rows[i].site];
-        bool nowhere = s->allocated.objects <= 0 && !map_get(&counted, place_of(jni, rows[i].site));
-        if (s->sampled.objects <= 0 || !(nowhere || (s->allocated.objects > 0 && !s->tracked)))
+        bool uncounted =
+            s->allocated.objects <= 0 && !map_get(&counted, place_of(jni, rows[i].site));
+        if (s->sampled.objects <= 0 || !(uncounted || (s->allocated.objects > 0 && !s->tracked)))
             continue;
         rows[i].sampled = true;
         rows[i].live = s->sampled_live;
         rows[i].variance = s->sampled_variance;
-        if (nowhere) {
+        if (uncounted) {
             rows[i].allocated = s->sampled;
             rows[i].estimated = true;
             add(&r->estimated, &s->sampled);

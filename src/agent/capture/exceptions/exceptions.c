@@ -136,7 +136,7 @@ struct throw
     bool native;          /* native code may catch it, so its handler is not known */
 };
 
-static __thread struct throw on_its_way;
+static __thread struct throw current_throw;
 
 /*
  * Returns the number of frames, at most n, that are unwound to reach a handler in a method. Sets
@@ -240,7 +240,7 @@ static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmet
 {
     struct thread *self = threads_self(jni);
     jclass c = self && !self->own && !is_of_agent(jni, m) ? (*jni)->GetObjectClass(jni, e) : NULL;
-    struct throw *t = &on_its_way;
+    struct throw *t = &current_throw;
     jint object = 0;
     if (!c || (*ti)->GetObjectHashCode(ti, e, &object) != JVMTI_ERROR_NONE)
         return;

@@ -38,7 +38,7 @@ enum {
 
 #define READ_NS NS_PER_SECOND /* time for reading virtual threads */
 
-enum progress { GOES_ON, OVER };
+enum progress { WAITS, OVER };
 
 struct early_wait {
     uint64_t id; /* the thread's id in the recording */
@@ -71,7 +71,7 @@ void at_start_timed_out(bool timed_out)
 /* Ends a wait, and reports it. Of several callers only the first one reports it. */
 static void ended(struct early_wait *e, uint64_t now, bool timed_out)
 {
-    int expected = GOES_ON;
+    int expected = WAITS;
     if (!atomic_compare_exchange_strong(&e->progress, &expected, OVER))
         return;
     atomic_fetch_sub(&early.open, 1);
@@ -400,11 +400,11 @@ static void publish(struct existing *l)
     atomic_store(&early.list, list);
     atomic_store(&early.n, n);
     for (uint32_t i = 0; i < n; i++) {
-        int expected = GOES_ON;
+        int expected = WAITS;
         if (waiter_has_posted(list[i].id) &&
             atomic_compare_exchange_strong(&list[i].progress, &expected, OVER))
             atomic_fetch_sub(&early.open, 1);
-        else if (atomic_load(&list[i].progress) == GOES_ON)
+        else if (atomic_load(&list[i].progress) == WAITS)
             threads_put_waiting(list[i].id, list[i].kind, &list[i].how);
     }
 }
@@ -449,7 +449,7 @@ void at_start_flush(JNIEnv *jni)
     struct early_wait *list = atomic_load(&early.list);
     for (uint32_t looked = 0, i = 0; atomic_load(&early.open) && i < n && looked < LOOKED_AT; i++) {
         struct early_wait *e = &list[early.next++ % n];
-        if (!e->watched || atomic_load(&e->progress) != GOES_ON)
+        if (!e->watched || atomic_load(&e->progress) != WAITS)
             continue;
         jthread thread = (*jni)->NewLocalRef(jni, e->thread);
         looked++;
@@ -465,7 +465,7 @@ void at_start_restate(void)
     uint32_t n = atomic_load(&early.n);
     struct early_wait *list = atomic_load(&early.list);
     for (uint32_t i = 0; i < n; i++)
-        if (atomic_load(&list[i].progress) == GOES_ON)
+        if (atomic_load(&list[i].progress) == WAITS)
             threads_put_waiting(list[i].id, list[i].kind, &list[i].how);
 }
 
@@ -474,7 +474,7 @@ void at_start_keep_stacks(void)
     uint32_t n = atomic_load(&early.n);
     struct early_wait *list = atomic_load(&early.list);
     for (uint32_t i = 0; i < n; i++)
-        if (atomic_load(&list[i].progress) == GOES_ON)
+        if (atomic_load(&list[i].progress) == WAITS)
             wait_keep_stack(&list[i].how);
 }
 

@@ -167,7 +167,7 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
  * that of a thread that is about to park or to yield, although it is reported as mounted again. The
  * wait that follows is recorded as a wait of its carrier.
  */
-static bool never_left(JNIEnv *jni, jthread thread)
+static bool is_pinned(JNIEnv *jni, jthread thread)
 {
     return state_of(jni, thread, fields.running) != fields.running;
 }
@@ -177,7 +177,7 @@ static void mounted(JNIEnv *jni, struct waiter *w, jthread thread)
 {
     struct wait was = {0};
     uint64_t ns;
-    if (never_left(jni, thread)) {
+    if (is_pinned(jni, thread)) {
         atomic_store(&w->ready, 0);
         atomic_store(&w->deadline, 0);
         (void)!wait_end(w, WAIT_UNMOUNTED, &was, &ns);

@@ -222,12 +222,12 @@ static const struct thread_listener listener = {.ended = thread_ended};
 bool drain_is_used(struct str name)
 {
     /* classes that the probes call themselves, or indirectly */
-    static const char *const never[] = {
+    static const char *const excluded[] = {
         "java/lang/String", "java/lang/System",         "java/lang/Float",
         "java/lang/Double", "java/lang/StringLatin1",   "java/lang/StringUTF16",
         "sun/misc/Unsafe",  "jdk/internal/misc/Unsafe", "jdk/internal/util/Preconditions"};
-    for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
-        if (str_is(name, never[i]))
+    for (size_t i = 0; i < ARRAY_SIZE(excluded); i++) {
+        if (str_is(name, excluded[i]))
             return true;
     }
     return false;

@@ -33,7 +33,7 @@ static const char *const left_reasons[LEFT_REASONS] = {
     [LEFT_HUGE] = "its code would be too long for the JIT",
     [LEFT_POOL] = "the constant pool of its class is full",
     [LEFT_TABLE] = "the table of methods is full",
-    [LEFT_DOUBT] = "its code is not understood",
+    [LEFT_UNKNOWN_CODE] = "its code is not understood",
     [LEFT_MEMORY] = "memory was short",
     [LEFT_INTRINSIC] = "the JIT replaces it as a whole, so that its code does not run",
     [LEFT_NATIVE] = "it is native, and its code was not found",
@@ -194,7 +194,7 @@ static bool names_class(const struct search *s, struct str name)
     return strchr(class, '*') ? choice_matches_class(class, name) : choice_is_class(name, class);
 }
 
-static void say_not_loaded(struct buf *why, const struct choice_guess *guess)
+static void explain_not_loaded(struct buf *why, const struct choice_guess *guess)
 {
     buf_string(why, "no class of this name is loaded");
     if (guess->rank)
@@ -235,7 +235,7 @@ static bool on_loaded(void *context, jclass c, struct str name)
  * X$$Lambda[Class::method], which arrives here with a dot instead of the colons. Reports under
  * which name the method can be traced. Returns false, without a report, for other patterns.
  */
-static bool say_lambda(JNIEnv *jni, const char *pattern, struct buf *why)
+static bool explain_lambda(JNIEnv *jni, const char *pattern, struct buf *why)
 {
     const char *lambda = strstr(pattern, "$$Lambda[");
     const char *end = lambda ? strchr(lambda, ']') : NULL;
@@ -279,7 +279,7 @@ enum trace_result trace_explain_type(JNIEnv *jni, const char *type, struct buf *
     struct trace_below below;
     trace_below_find(jni, type, &below);
     if (!below.loaded)
-        say_not_loaded(why, &below.guess);
+        explain_not_loaded(why, &below.guess);
     else if (below.hidden.n)
         buf_printf(why, "%s below this type %s", COUNT_TEXT(below.hidden.n, "classes"),
                    cannot_be_changed);
@@ -318,10 +318,10 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     s.class[generated_name_normalize(s.class, strlen(s.class))] = 0;
     dotted_in_place(s.class, strlen(s.class));
     dotted_in_place(s.method, strlen(s.method));
-    if (!s.classes && say_lambda(jni, pattern, why))
+    if (!s.classes && explain_lambda(jni, pattern, why))
         return;
     if (!s.classes)
-        say_not_loaded(why, &s.guess);
+        explain_not_loaded(why, &s.guess);
     else if (!s.methods && s.classes == 1)
         buf_printf(why, "%s is loaded and has no such method", s.class);
     else if (!s.methods)
@@ -366,7 +366,7 @@ void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why)
 {
     struct choice_guess guess;
     (void)is_loaded(jni, name, &guess);
-    say_not_loaded(why, &guess);
+    explain_not_loaded(why, &guess);
 }
 
 struct field_search {

@@ -65,7 +65,7 @@ static size_t utf16_length(const char *text)
 }
 
 /* Writes what a test examines, such as "arg2 of com.shop.Cart.add". */
-static bool say(struct fit *f, const struct cond_test *t, const char *what)
+static bool explain(struct fit *f, const struct cond_test *t, const char *what)
 {
     const char *end = f->method->descriptor;
     if (t->what == COND_ARG)
@@ -120,7 +120,8 @@ static char boxed(struct str type)
  * Returns whether no value of a primitive type, or of its wrapper class, passes the test. A value
  * of a wrapper class can be null.
  */
-static bool never_number(const struct cond_test *t, char type, bool nullable, char what[WHAT_MAX])
+static bool impossible_number(const struct cond_test *t, char type, bool nullable,
+                              char what[WHAT_MAX])
 {
     const char *number = primitive(type);
     if (t->length)
@@ -154,11 +155,11 @@ static bool is_class_text(const char *text)
  * Returns whether no value of a type passes the test, which must not refer to its fields. The
  * object may be of a subclass.
  */
-static bool never_of_value(const struct cond_test *t, struct str type, char what[WHAT_MAX])
+static bool impossible_value(const struct cond_test *t, struct str type, char what[WHAT_MAX])
 {
     char held = boxed(type);
     if (held || primitive(type.data[0]))
-        return never_number(t, held ? held : type.data[0], held, what);
+        return impossible_number(t, held ? held : type.data[0], held, what);
     bool text = str_is(type, "Ljava/lang/String;"), array = type.data[0] == '[';
     if ((text || array) && !t->length && t->op != LOGIC_IS && t->op != LOGIC_NE &&
         t->kind == COND_NUMBER)
@@ -178,10 +179,10 @@ bool trace_is_impossible_of_field(const struct cond_test *t, const char *name, s
                                   struct buf *why)
 {
     char what[WHAT_MAX];
-    bool never = never_of_value(t, type, what);
-    if (never)
+    bool is_impossible = impossible_value(t, type, what);
+    if (is_impossible)
         buf_printf(why, "the field %s %s", name, what);
-    return never;
+    return is_impossible;
 }
 
 static bool no_field(const struct fit *f, struct str type, const struct cond_test *t)
@@ -193,11 +194,11 @@ static bool no_constant(struct fit *f, const struct cond_test *t, struct str typ
 {
     _cleanup_(buf_release) struct buf what = BUF(8192);
     return f->classes && f->classes->no_constant(f->classes->context, type, t, &what) &&
-           say(f, t, buf_str(&what));
+           explain(f, t, buf_str(&what));
 }
 
 /* Returns whether no value of a declared type passes the test. */
-static bool never_of_type(struct fit *f, const struct cond_test *t, struct str type)
+static bool impossible_type(struct fit *f, const struct cond_test *t, struct str type)
 {
     const char *number = primitive(type.data[0]);
     char what[WHAT_MAX];
@@ -205,15 +206,15 @@ static bool never_of_type(struct fit *f, const struct cond_test *t, struct str t
         return no_field(f, type, t);
     if (t->path)
         snprintf(what, sizeof(what), "is %s, which has no fields", number ? number : "an array");
-    else if (!never_of_value(t, type, what))
+    else if (!impossible_value(t, type, what))
         return no_constant(f, t, type);
-    return say(f, t, what);
+    return explain(f, t, what);
 }
 
-static bool never_of_this(struct fit *f, const struct cond_test *t)
+static bool impossible_this(struct fit *f, const struct cond_test *t)
 {
     if (!t->path && t->op == LOGIC_EQ && t->kind == COND_NULL)
-        return say(f, t, "is never null");
+        return explain(f, t, "is never null");
     const char *end = f->method->descriptor;
     while (end > f->method->text && *end != '.')
         end--;
@@ -222,10 +223,10 @@ static bool never_of_this(struct fit *f, const struct cond_test *t)
     if (!buf_error(&type))
         slashed_in_place((char *)type.data);
     return !buf_error(&type) &&
-           never_of_type(f, t, (struct str){buf_str(&type), strlen(buf_str(&type))});
+           impossible_type(f, t, (struct str){buf_str(&type), strlen(buf_str(&type))});
 }
 
-static bool never(void *context, const struct cond_test *t)
+static bool is_impossible(void *context, const struct cond_test *t)
 {
     struct fit *f = context;
     const char *descriptor = f->method->descriptor, *back = strchr(descriptor, ')');
@@ -235,21 +236,21 @@ static bool never(void *context, const struct cond_test *t)
     case COND_ARG:
         type = argument(descriptor, t->arg, &count);
         if (type.len)
-            return never_of_type(f, t, type);
+            return impossible_type(f, t, type);
         buf_printf(f->why, "%.*s has %u argument%s and no arg%u",
                    (int)(descriptor - f->method->text), f->method->text, count,
                    count == 1 ? "" : "s", t->arg);
         return true;
     case COND_THIS:
         return f->method->has_this
-                   ? never_of_this(f, t)
-                   : say(f, t, "is not there: the method is static, or a constructor");
+                   ? impossible_this(f, t)
+                   : explain(f, t, "is not there: the method is static, or a constructor");
     case COND_STATIC:
         return no_field(f, (struct str){"", 0}, t);
     case COND_RETURN:
         if (back && back[1] == 'V')
-            return say(f, t, "is not there: the method returns nothing");
-        return back && never_of_type(f, t, (struct str){back + 1, strlen(back + 1)});
+            return explain(f, t, "is not there: the method returns nothing");
+        return back && impossible_type(f, t, (struct str){back + 1, strlen(back + 1)});
     default:
         return false;
     }
@@ -260,7 +261,7 @@ static bool test_is_unsatisfiable(void *context, const struct cond_test *t)
 {
     struct fit *f = context;
     size_t before = f->why->len;
-    bool r = never(context, t);
+    bool r = is_impossible(context, t);
     if (before)
         f->why->len = before;
     return r;

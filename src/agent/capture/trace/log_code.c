@@ -215,7 +215,7 @@ int log_insert(const struct instrument_class *c, struct edit *e, const struct lo
         if (p->kind != LOG_TEXT)
             f = find_value(e, pc, p, &why);
         if (p->kind != LOG_TEXT && !f.type)
-            log_say(place, p->text, why);
+            log_report(place, p->text, why);
         if (f.type) {
             *type++ = f.type == '[' ? 'L' : f.type;
             r = load_value(e, &load, &f);

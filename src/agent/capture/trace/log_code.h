@@ -22,7 +22,7 @@ enum { LOG_TEXT_MAX = 8 << 10 };
 
 /*
  * Inserts the logpoint before the instruction at pc. Returns 1, or a negative errno. A value that
- * cannot be loaded there stays in the text as it was written, and log_say() says why.
+ * cannot be loaded there stays in the text as it was written, and log_report() says why.
  */
 int log_insert(const struct instrument_class *c, struct edit *e, const struct log_spec *spec,
                uint32_t pc) must_check;

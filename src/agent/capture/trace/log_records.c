@@ -75,7 +75,7 @@ void log_note(struct session *s, const char *place, const char *text)
     jfr_commit(&e);
 }
 
-void log_say(const char *place, const char *what, const char *why)
+void log_report(const char *place, const char *what, const char *why)
 {
     struct session *s = session_now;
     char text[512];
@@ -143,8 +143,8 @@ static bool put_logged(struct buf *text, const struct trace_record *r, const uin
  * Reports that an object has no such field. This is done for the first object, and at the end if
  * none had it.
  */
-static void say_missing_field(const struct log_site *site, unsigned number, uint32_t bit,
-                              struct str value)
+static void report_missing_field(const struct log_site *site, unsigned number, uint32_t bit,
+                                 struct str value)
 {
     bool first = !((fields_of[number].had | fields_of[number].had_not) & bit);
     fields_of[number].had_not |= bit;
@@ -175,7 +175,7 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
         if (put_logged(&text, r, &at, *type++))
             fields_of[number].had |= bit;
         else
-            say_missing_field(site, number, bit, (struct str){value, (size_t)(p - value)});
+            report_missing_field(site, number, bit, (struct str){value, (size_t)(p - value)});
     }
     if (buf_error(&text)) {
         buf_clear(&text);

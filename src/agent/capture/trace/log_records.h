@@ -25,4 +25,4 @@ void log_note(struct session *s, const char *place, const char *text);
  * Writes such a line about `what` and the reason `why`, up to a limit of lines; status shows it as
  * well. Any thread may call it.
  */
-void log_say(const char *place, const char *what, const char *why);
+void log_report(const char *place, const char *what, const char *why);

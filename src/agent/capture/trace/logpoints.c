@@ -123,8 +123,9 @@ static void log_refused(struct str name)
 {
     char text[256];
     snprintf(text, sizeof(text), "%.*s", (int)name.len, name.data);
-    log_say(text, "the VM does not take the class with its logpoints:",
-            "a slot is not of the type named, or its table of locals is wrong; it stays as it was");
+    log_report(
+        text, "the VM does not take the class with its logpoints:",
+        "a slot is not of the type named, or its table of locals is wrong; it stays as it was");
 }
 
 static const struct instrument_client log_client = {.name = "log",
@@ -196,7 +197,7 @@ static void why_not_found(JNIEnv *jni, const struct log_spec *spec, struct buf *
  * Reports specs that match nothing, or not all that they mean, in the classes loaded so far.
  * Classes that are loaded later may match.
  */
-static void say_not_found(struct session *s, JNIEnv *jni)
+static void report_not_found(struct session *s, JNIEnv *jni)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     char field[512];
@@ -259,7 +260,7 @@ static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r >= 0)
         r = log_hidden_on(jni, points.specs);
     if (r >= 0 && points.live) {
-        say_not_found(s, jni);
+        report_not_found(s, jni);
         instrument_lose_running(s->out.jfr, jni, LOSS_LOG_RUNNING, is_wanted);
     }
     return r;

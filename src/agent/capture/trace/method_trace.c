@@ -44,12 +44,12 @@ struct method_trace method_trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool any_is_unsatisfiable(JNIEnv *jni, struct buf *why)
 {
-    bool never = false;
-    for (unsigned i = 1; i < method_trace.rules.n && !never; i++) {
+    bool impossible = false;
+    for (unsigned i = 1; i < method_trace.rules.n && !impossible; i++) {
         trace_fit_classes(jni, i, FIT_NOW);
-        never = trace_is_unsatisfiable(i, why);
+        impossible = trace_is_unsatisfiable(i, why);
     }
-    return never;
+    return impossible;
 }
 
 static bool trace_wanted(const struct options *o)
@@ -154,8 +154,8 @@ static bool is_traced(const struct method *m)
         (struct str){m->name, strlen(m->name)}, (struct str){m->descriptor, strlen(m->descriptor)});
 }
 
-static void say_unmatched(void *context, const char *pattern, enum trace_result traced,
-                          const char *why)
+static void report_unmatched(void *context, const char *pattern, enum trace_result traced,
+                             const char *why)
 {
     session_message(context, "trace %s: %s: %s", pattern,
                     traced == TRACED_PARTLY ? "does not trace all that it matches"
@@ -163,9 +163,9 @@ static void say_unmatched(void *context, const char *pattern, enum trace_result 
                     why);
 }
 
-static void say_unsatisfiable(void *context, const char *patterns, const char *why)
+static void report_unsatisfiable(void *context, const char *patterns, const char *why)
 {
-    say_unmatched(context, patterns, TRACED_NOTHING, why);
+    report_unmatched(context, patterns, TRACED_NOTHING, why);
 }
 
 static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
@@ -177,8 +177,8 @@ static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r >= 0 && method_trace.live && any_is_unsatisfiable(jni, why))
         return -EINVAL;
     if (r >= 0 && method_trace.live) {
-        trace_each_unmatched(jni, NULL, say_unmatched, s);
-        trace_each_unsatisfiable(jni, FIT_NOW, true, say_unsatisfiable, s);
+        trace_each_unmatched(jni, NULL, report_unmatched, s);
+        trace_each_unsatisfiable(jni, FIT_NOW, true, report_unsatisfiable, s);
         instrument_lose_running(s->out.jfr, jni, LOSS_TRACE_RUNNING, is_traced);
     }
     return r;
@@ -367,7 +367,7 @@ static const char *condition_of(const struct trace_patterns *patterns, unsigned 
 }
 
 /* Reports the patterns that were added again with another condition. */
-static void say_replaced(struct session *s, const struct trace_patterns *before)
+static void report_replaced(struct session *s, const struct trace_patterns *before)
 {
     const struct trace_patterns *now = &method_trace.rules.patterns;
     const char *p = before->list;
@@ -408,8 +408,8 @@ static int add_patterns(struct session *s, JNIEnv *jni, const char *list, const 
     method_trace.trying = false;
     if (r >= 0) {
         trace_hidden_count(jni);
-        say_replaced(s, &before);
-        trace_each_unsatisfiable(jni, FIT_NOW, true, say_unsatisfiable, s);
+        report_replaced(s, &before);
+        trace_each_unsatisfiable(jni, FIT_NOW, true, report_unsatisfiable, s);
     }
     trace_patterns_release(&before);
     return r;
@@ -474,7 +474,7 @@ static void trace_release(struct session *s)
     buf_release(&method_trace.message);
 }
 
-static void report_unmatched(void *context, const char *pattern, const char *why)
+static void report_unsatisfied(void *context, const char *pattern, const char *why)
 {
     session_report(context, "trace %s: traces nothing so far: %s", pattern, why);
 }
@@ -491,7 +491,7 @@ static void report_unmet(struct session *s, JNIEnv *jni)
         _cleanup_(buf_release) struct buf why = BUF(16384);
         bool due = fresh >> i & 1 && !method_trace.rules.of[i].reported;
         if (due && trace_fits_nothing_loaded(jni, i, &why))
-            trace_report_rule(i, buf_str(&why), report_unmatched, s);
+            trace_report_rule(i, buf_str(&why), report_unsatisfied, s);
     }
 }
 
@@ -500,7 +500,7 @@ static void report_unmet(struct session *s, JNIEnv *jni)
  * method's class was loaded, and then at growing intervals, because they may depend on classes that
  * are loaded later.
  */
-static void report_never(struct session *s, JNIEnv *jni)
+static void report_impossible(struct session *s, JNIEnv *jni)
 {
     unsigned changed = atomic_load(&method_trace.methods_changed);
     uint64_t now = now_ns();
@@ -515,7 +515,7 @@ static void report_never(struct session *s, JNIEnv *jni)
         method_trace.fit_wait_ns *= 2;
     }
     method_trace.fit_due_ns = now + method_trace.fit_wait_ns;
-    trace_each_unsatisfiable(jni, FIT_EARLY, true, report_unmatched, s);
+    trace_each_unsatisfiable(jni, FIT_EARLY, true, report_unsatisfied, s);
 }
 
 static void trace_drain(struct session *s, JNIEnv *jni)
@@ -523,7 +523,7 @@ static void trace_drain(struct session *s, JNIEnv *jni)
     drain_round(s, jni);
     open_calls_forget_idle(&method_trace.open);
     if (!method_trace.trying) {
-        report_never(s, jni);
+        report_impossible(s, jni);
         report_unmet(s, jni);
     }
     budget_lose(&method_trace.budget, s->out.jfr, LOSS_TRACE_LIMIT, LOSS_TRACE_RATE,

@@ -249,10 +249,10 @@ struct search {
     struct str type;  /* pkg/Class */
     const char *name; /* the class if the field is static, the field, and what follows it */
     size_t len;
-    jclass top;       /* a global reference to the type of the object */
-    char *signature;  /* of the field */
-    bool unready;     /* the class of a static field has no fields yet, because it is not linked */
-    struct buf never; /* why no value of the field at the end of the path passes the test */
+    jclass top;      /* a global reference to the type of the object */
+    char *signature; /* of the field */
+    bool unready;    /* the class of a static field has no fields yet, because it is not linked */
+    struct buf impossible; /* why no value of the field at the end of the path passes the test */
 };
 
 static bool find_type(void *context, jclass c, struct str name)
@@ -265,15 +265,15 @@ static bool find_type(void *context, jclass c, struct str name)
 }
 
 /* Returns whether no value of the field that ends the path passes the test. */
-static bool never_of_field(struct search *s, const char *name, struct str type)
+static bool impossible_field(struct search *s, const char *name, struct str type)
 {
-    if (trace_is_impossible_of_field(s->test, name, type, &s->never))
+    if (trace_is_impossible_of_field(s->test, name, type, &s->impossible))
         return true;
     _cleanup_(buf_release) struct buf what = BUF(8192);
-    bool never = trace_no_constant(s->jni, s->test, type, &what);
-    if (never)
-        buf_printf(&s->never, "the field %s %s", name, buf_str(&what));
-    return never;
+    bool impossible = trace_no_constant(s->jni, s->test, type, &what);
+    if (impossible)
+        buf_printf(&s->impossible, "the field %s %s", name, buf_str(&what));
+    return impossible;
 }
 
 /*
@@ -286,9 +286,9 @@ static bool take_field(struct search *s, const char *name, char *signature)
         return false;
     free(s->signature);
     s->signature = signature;
-    buf_clear(&s->never);
+    buf_clear(&s->impossible);
     return strchr(name, '.') ||
-           !never_of_field(s, name, (struct str){signature, strlen(signature)});
+           !impossible_field(s, name, (struct str){signature, strlen(signature)});
 }
 
 static bool is_ready(jclass c)
@@ -318,18 +318,18 @@ static bool find_static(void *context, jclass c, struct str name)
     return take_field(s, field, declared(s->jni, c, field, strcspn(field, "."), true).signature);
 }
 
-static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
+static bool missing_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
                           struct buf *why);
 
 /* The same for the rest of the path after its first field, which has been found. */
-static bool nowhere_after(const struct search *s, const char *path, struct buf *why)
+static bool missing_after(const struct search *s, const char *path, struct buf *why)
 {
     const char *rest = strchr(path, '.'), *type = s->signature;
-    buf_bytes(why, s->never.data, s->never.len);
+    buf_bytes(why, s->impossible.data, s->impossible.len);
     if (!rest)
-        return s->never.len > 0;
+        return s->impossible.len > 0;
     if (*type == 'L')
-        return nowhere_below(s->jni, (struct str){type, strlen(type)}, s->test, rest + 1, why);
+        return missing_below(s->jni, (struct str){type, strlen(type)}, s->test, rest + 1, why);
     buf_printf(why, "the field %.*s is %s, which has no fields", (int)(rest - path), path,
                *type == '[' ? "an array" : "a number");
     return true;
@@ -338,10 +338,10 @@ static bool nowhere_after(const struct search *s, const char *path, struct buf *
 static void search_release(struct search *s)
 {
     free(s->signature);
-    buf_release(&s->never);
+    buf_release(&s->impossible);
 }
 
-static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
+static bool missing_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
                           struct buf *why)
 {
     _cleanup_(search_release) struct search s = {.jni = jni,
@@ -349,26 +349,26 @@ static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *
                                                  .type = {type.data + 1, type.len - 2},
                                                  .name = path,
                                                  .len = strcspn(path, "."),
-                                                 .never = BUF(16384)};
+                                                 .impossible = BUF(16384)};
     if (loaded_classes_each(vm.ti, jni, find_type, &s) <= 0)
         return false;
     loaded_classes_each(vm.ti, jni, find_field, &s);
     (*jni)->DeleteGlobalRef(jni, s.top);
     if (s.signature)
-        return nowhere_after(&s, path, why);
+        return missing_after(&s, path, why);
     buf_dotted(why, s.type.data, s.type.len);
     buf_printf(why, " has no field %.*s", (int)s.len, path);
     return true;
 }
 
-static bool static_nowhere(JNIEnv *jni, bool late, const struct cond_test *t, struct buf *why)
+static bool static_missing(JNIEnv *jni, bool late, const struct cond_test *t, struct buf *why)
 {
     _cleanup_(search_release) struct search s = {
-        .jni = jni, .test = t, .name = t->path, .never = BUF(16384)};
+        .jni = jni, .test = t, .name = t->path, .impossible = BUF(16384)};
     const char *path = t->path;
     loaded_classes_each(vm.ti, jni, find_static, &s);
     if (s.signature)
-        return nowhere_after(&s, path + s.len, why);
+        return missing_after(&s, path + s.len, why);
     if (s.unready)
         return false;
     if (s.len)
@@ -379,16 +379,16 @@ static bool static_nowhere(JNIEnv *jni, bool late, const struct cond_test *t, st
     return s.len || late;
 }
 
-bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const struct cond_test *t,
-                              struct buf *why)
+bool trace_path_is_missing(JNIEnv *jni, bool late, struct str type, const struct cond_test *t,
+                           struct buf *why)
 {
     if ((*jni)->PushLocalFrame(jni, 128) < 0) {
         vm_clear_exception(jni);
         return false;
     }
-    bool nowhere =
-        type.len ? nowhere_below(jni, type, t, t->path, why) : static_nowhere(jni, late, t, why);
+    bool missing =
+        type.len ? missing_below(jni, type, t, t->path, why) : static_missing(jni, late, t, why);
     vm_clear_exception(jni);
     (*jni)->PopLocalFrame(jni, NULL);
-    return nowhere;
+    return missing;
 }

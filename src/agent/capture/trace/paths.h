@@ -46,5 +46,5 @@ void trace_paths_forget(void);
  * may have any field. late: classes that may still be loaded are not considered; otherwise only
  * what they cannot change counts.
  */
-bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const struct cond_test *t,
-                              struct buf *why);
+bool trace_path_is_missing(JNIEnv *jni, bool late, struct str type, const struct cond_test *t,
+                           struct buf *why);

@@ -124,7 +124,7 @@ void trace_rules_release(struct trace_rules *r)
     for (unsigned i = 1; i < r->n; i++) {
         condition_free(r->of[i].condition);
         free(r->of[i].text);
-        free(r->of[i].never);
+        free(r->of[i].impossible);
     }
     trace_patterns_release(&r->patterns);
     *r = (struct trace_rules){0};

@@ -17,9 +17,9 @@ enum { TRACE_RULES_MAX = 1 + TRACES_MAX };
 struct trace_rule {
     char *text; /* the condition as given */
     struct condition *condition;
-    bool fits;     /* a method was found whose calls may meet the condition */
-    char *never;   /* why calls of the first method found cannot meet it; NULL: none was found */
-    bool reported; /* the user knows that it can never hold */
+    bool fits;        /* a method was found whose calls may meet the condition */
+    char *impossible; /* why calls of the first method found cannot meet it; NULL: none was found */
+    bool reported;    /* the user knows that it can never hold */
 };
 
 /* Patterns separated by ':', and the rule of each. All zeros is empty. */

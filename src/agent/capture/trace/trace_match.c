@@ -40,8 +40,8 @@ static void fit(const struct traced_method *m, uint64_t set)
         if (!(set >> i & 1) || rule->fits)
             continue;
         rule->fits = !trace_is_impossible(rule->condition, m, NULL, &why);
-        if (!rule->fits && !rule->never)
-            rule->never = strdup(buf_str(&why));
+        if (!rule->fits && !rule->impossible)
+            rule->impossible = strdup(buf_str(&why));
     }
 }
 
@@ -75,7 +75,7 @@ static bool no_field(void *context, struct str type, const struct cond_test *t, 
     const struct classes *c = context;
     bool below = type.len; /* a class that is loaded later may have the field */
     return !(below && c->when == FIT_EARLY) &&
-           trace_path_leads_nowhere(c->jni, c->when == FIT_END, type, t, why);
+           trace_path_is_missing(c->jni, c->when == FIT_END, type, t, why);
 }
 
 static bool no_constant(void *context, struct str type, const struct cond_test *t, struct buf *why)
@@ -117,11 +117,11 @@ void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when)
     _cleanup_(buf_release) struct buf why = BUF(16384);
     if (!rule->fits || !fits_no_class(jni, i, NULL, when, &why))
         return;
-    char *never = strdup(buf_str(&why));
+    char *impossible = strdup(buf_str(&why));
     pthread_mutex_lock(&method_trace.lock);
-    free(rule->never);
-    rule->never = never;
-    rule->fits = !never;
+    free(rule->impossible);
+    rule->impossible = impossible;
+    rule->fits = !impossible;
     pthread_mutex_unlock(&method_trace.lock);
 }
 
@@ -139,11 +139,11 @@ bool trace_is_unsatisfiable(unsigned i, struct buf *why)
     pthread_mutex_lock(&method_trace.lock);
     const struct trace_rule *rule = &method_trace.rules.of[i];
     bool used = trace_rules_used(&method_trace.rules) >> i & 1,
-         never = used && !rule->fits && rule->never;
-    if (never)
-        buf_printf(why, "the condition can never hold: %s", rule->never);
+         impossible = used && !rule->fits && rule->impossible;
+    if (impossible)
+        buf_printf(why, "the condition can never hold: %s", rule->impossible);
     pthread_mutex_unlock(&method_trace.lock);
-    return never;
+    return impossible;
 }
 
 void trace_report_rule(unsigned i, const char *why, trace_report *f, void *context)

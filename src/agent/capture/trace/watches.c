@@ -156,11 +156,11 @@ static char stack_type(char c)
 }
 
 /* The new locals in which a long or double is saved; -1: not allocated yet. */
-struct aside {
+struct saved {
     int local[2];
 };
 
-static int keep_aside(struct edit *e, struct aside *a, char type)
+static int save_value(struct edit *e, struct saved *a, char type)
 {
     int which = type == 'D';
     if (a->local[which] >= 0)
@@ -180,7 +180,7 @@ static int keep_aside(struct edit *e, struct aside *a, char type)
  * field the object is its class.
  */
 static int probe(struct edit *e, const struct insn *i, const struct class_member *m, int site,
-                 struct aside *a)
+                 struct saved *a)
 {
     _cleanup_(buf_release) struct buf code = BUF(256);
     bool write = i->op == OP_PUTFIELD || i->op == OP_PUTSTATIC,
@@ -198,7 +198,7 @@ static int probe(struct edit *e, const struct insn *i, const struct class_member
         return class;
     if (is_static) {
         if (write && wide) {
-            if ((local = keep_aside(e, a, type)) < 0)
+            if ((local = save_value(e, a, type)) < 0)
                 return local;
             code_store(&code, type, (unsigned)local);
             code_ref(&code, OP_LDC_W, class);
@@ -211,7 +211,7 @@ static int probe(struct edit *e, const struct insn *i, const struct class_member
             code_ref(&code, OP_LDC_W, class);
         }
     } else if (write && wide) {
-        if ((local = keep_aside(e, a, type)) < 0)
+        if ((local = save_value(e, a, type)) < 0)
             return local;
         code_store(&code, type, (unsigned)local);
         code_op(&code, OP_DUP);
@@ -234,7 +234,7 @@ static int probe(struct edit *e, const struct insn *i, const struct class_member
 }
 
 static int insert(const struct instrument_class *c, struct edit *e, const struct insn *i,
-                  const struct class_member *m, struct watch *w, struct aside *a)
+                  const struct class_member *m, struct watch *w, struct saved *a)
 {
     char place[1024], field[512],
         types[3] = {m->descriptor.data[0] == '[' ? 'L' : m->descriptor.data[0]};
@@ -267,14 +267,14 @@ static int insert(const struct instrument_class *c, struct edit *e, const struct
 static int watch_edit(const struct instrument_class *c, struct edit *e)
 {
     int done = 0;
-    struct aside aside = {{-1, -1}};
+    struct saved saved = {{-1, -1}};
     for (struct insn i = {0}; edit_next(e, &i);) {
         struct class_member m;
         if (i.op < OP_GETSTATIC || i.op > OP_PUTFIELD ||
             !class_member(c->file, insn_constant(&i), &m) || !m.descriptor.len)
             continue;
         struct watch *w = find_watch(&m);
-        int r = w ? insert(c, e, &i, &m, w, &aside) : 0;
+        int r = w ? insert(c, e, &i, &m, w, &saved) : 0;
         if (r < 0)
             return r;
         done |= r;

@@ -231,7 +231,8 @@ static bool exception_is_reported(const struct trigger *t)
  * no class of this name is loaded, such as "was loaded" at the end of a recording. Returns whether
  * the class is loaded and is not an exception.
  */
-static bool say_unsatisfiable(JNIEnv *jni, struct buf *ret, struct trigger *t, const char *tense)
+static bool describe_unsatisfiable(JNIEnv *jni, struct buf *ret, struct trigger *t,
+                                   const char *tense)
 {
     for (int i = 0; i < t->condition->logic.count; i++) {
         _cleanup_(buf_release) struct buf why = BUF(4096);
@@ -299,7 +300,7 @@ static void report_others(struct session *s, JNIEnv *jni, struct trigger *t)
         if (t->condition->logic.nodes[i].kind == LOGIC_TEST && !t->tests[i].is_other_reported &&
             t->condition->tests[i].measure == MEASURE_EXCEPTION &&
             exception_is_other(t->tests[i].counter) &&
-            say_unsatisfiable(jni, &note, t, "is loaded"))
+            describe_unsatisfiable(jni, &note, t, "is loaded"))
             session_report(s, "%s", buf_str(&note));
 }
 
@@ -341,7 +342,7 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
     r = measures_begin(t, s, jni, why);
     _cleanup_(buf_release) struct buf note = BUF(4096);
     bool later = vm.late || s->running;
-    bool other = r == 0 && say_unsatisfiable(jni, &note, t, "is loaded so far");
+    bool other = r == 0 && describe_unsatisfiable(jni, &note, t, "is loaded so far");
     if (other && later) {
         buf_bytes(why, note.data, note.len);
         measures_end(t, jni);
@@ -415,7 +416,7 @@ static void report_triggers(struct session *s, JNIEnv *jni)
         if (!atomic_load(&t->active))
             continue;
         bool exists = firings_last(t, file, error);
-        say_unsatisfiable(jni, &note, t, "was loaded");
+        describe_unsatisfiable(jni, &note, t, "was loaded");
         if (note.len)
             session_report(s, "%s", buf_str(&note));
         if (file[0])
