@@ -133,7 +133,11 @@ static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64
                                (uint32_t)node};
     struct profile_spread spread = {1, (double)weight * (double)weight};
     r->names.of_thread.data[thread].kinds |= 1u << kind;
-    return sums_add(&r->sums[kind], &s, &r->names.of_thread.data[thread], &spread);
+    struct sums *to = &r->sums[kind];
+    const struct sum_thread *of = &r->names.of_thread.data[thread];
+    return to->how->detail == LOAD_THREADS || to->how->detail == LOAD_CELLS
+               ? load_queue_add(&r->queue, to, &s, of, &spread)
+               : sums_add(to, &s, of, &spread);
 }
 
 static int add(struct reading *r, enum kind kind, const struct rec_row *row, int64_t node,
@@ -481,6 +485,8 @@ static int read_all_events(struct reading *r, struct recording *recording)
     r->p->only_samples = r->p->types_known = more == 0;
     if (more == 0)
         more = recording_rows_each_type(rows, add_type, r->p);
+    int queued = load_queue_end(&r->queue);
+    more = more < 0 ? more : queued;
     return more < 0 ? more : settle(r);
 }
 

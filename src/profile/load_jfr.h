@@ -11,6 +11,7 @@
 #include "jfr/reader_rows.h"
 #include "profile/load.h"
 #include "profile/load_jfr_names.h"
+#include "profile/load_queue.h"
 #include "profile/load_tally.h"
 
 /* The fields that are read from events of which there may be millions. */
@@ -76,6 +77,7 @@ struct reading {
      */
     struct sum_options apart;
     struct sums sums[KINDS];
+    struct load_queue queue; /* of samples of the sums of threads and cells */
     struct tally tallies[KINDS];
     struct allocated allocated;
     bool ours, rests_count; /* a recording of ours with sampled allocation; see read_vm() */
