@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-enum { LEVEL_BYTES = 1 << 24, FAST = 1, GZIP = 16, WINDOW_BITS = 15, MEMORY_LEVEL = 8 };
+enum { LEVEL_BYTES = 1 << 22, FAST = 1, GZIP = 16, WINDOW_BITS = 15, MEMORY_LEVEL = 8 };
 
 struct gzip_out {
     FILE *out;

@@ -9,6 +9,7 @@
 #include "base/generated_name.h"
 #include "base/json.h"
 #include "base/protobuf.h"
+#include "base/varint.h"
 #include "export/gzip_out.h"
 #include "wire/pprof.h"
 
@@ -54,12 +55,17 @@ struct writing {
     int error;
 };
 
+static void compress_pending(struct writing *w)
+{
+    if (w->pending.len >= PENDING_BYTES)
+        gzip_out_put(w->gzip, &w->pending);
+}
+
 /* Appends the contents of `piece` as a field of the profile. */
 static void put_piece(struct writing *w, unsigned field)
 {
     proto_put_part(&w->pending, field, &w->piece);
-    if (w->pending.len >= PENDING_BYTES)
-        gzip_out_put(w->gzip, &w->pending);
+    compress_pending(w);
 }
 
 /* Returns the number of a string, which must be UTF-8 in pprof; those of a JVM may not be. */
@@ -113,6 +119,11 @@ static void put_types(struct writing *w)
     proto_put_number(&w->pending, PROFILE_DEFAULT_SAMPLE_TYPE, string_of_c(w, clock));
 }
 
+/* Where the label of a thread lies; len = 0 if it has none or it is not known yet. */
+struct label {
+    size_t begin, len;
+};
+
 /* What is computed before the samples of stacks and threads are written. */
 struct sampling {
     struct writing *w;
@@ -121,8 +132,10 @@ struct sampling {
     size_t *begin;       /* by node: where its samples begin, and finally where they end */
     uint64_t *weight;    /* by thread, for one node */
     bool *has_some;      /* by thread, likewise, because a weight may be 0 */
-    uint64_t key, *name; /* numbers of strings (name: by thread); 0 if not known yet */
-    struct buf stack;
+    uint64_t key;        /* number of the string "thread", or 0 */
+    struct buf stack;    /* the field of one node's locations */
+    struct buf labels;   /* the fields of threads' labels */
+    struct label *label; /* by thread, in `labels` */
 };
 
 static int count_node(void *context, const struct profile_sample *s)
@@ -143,33 +156,42 @@ static int place_by_node(void *context, const struct profile_sample *s)
     return 0;
 }
 
-static void put_label(struct sampling *g, uint32_t thread)
+static struct label label_of(struct sampling *g, uint32_t thread)
 {
     struct writing *w = g->w;
     const struct profile *p = w->source->profile;
+    struct label *known = &g->label[thread];
     struct str name =
         thread < p->threads.len ? profile_text(p, p->threads.data[thread].name) : (struct str){0};
-    if (!name.len)
-        return;
+    if (known->len || !name.len)
+        return *known;
     if (!g->key)
         g->key = string_of_c(w, "thread");
-    if (!g->name[thread])
-        g->name[thread] = string_of(w, name.data, name.len);
+    known->begin = g->labels.len;
     proto_put_number(&w->nested, LABEL_KEY, g->key);
-    proto_put_number(&w->nested, LABEL_STR, g->name[thread]);
-    proto_put_part(&w->piece, SAMPLE_LABEL, &w->nested);
+    proto_put_number(&w->nested, LABEL_STR, string_of(w, name.data, name.len));
+    proto_put_part(&g->labels, SAMPLE_LABEL, &w->nested);
+    known->len = g->labels.len - known->begin;
+    return *known;
 }
 
+/* There may be millions of samples, so each is written at once, from parts that many have. */
 static void put_sample(struct sampling *g, uint32_t thread, uint64_t weight)
 {
-    struct writing *w = g->w;
-    proto_put_bytes(&w->piece, SAMPLE_LOCATION, g->stack.data, g->stack.len);
-    buf_varint(&w->nested, weight);
+    enum { VALUE_HEAD = 2 }; /* bytes before the values */
+
+    struct buf *to = &g->w->pending;
+    struct label label = label_of(g, thread);
+    uint8_t values[2 * VARINT_MAX], *end = varint_put(values, weight);
     if (g->interval_ns)
-        buf_varint(&w->nested, weight * g->interval_ns);
-    proto_put_part(&w->piece, SAMPLE_VALUE, &w->nested);
-    put_label(g, thread);
-    put_piece(w, PROFILE_SAMPLE);
+        end = varint_put(end, weight * g->interval_ns);
+    size_t n = (size_t)(end - values);
+    proto_put_head(to, PROFILE_SAMPLE, g->stack.len + VALUE_HEAD + n + label.len);
+    buf_bytes(to, g->stack.data, g->stack.len);
+    proto_put_bytes(to, SAMPLE_VALUE, values, n);
+    if (label.len)
+        buf_bytes(to, g->labels.data + label.begin, label.len);
+    compress_pending(g->w);
 }
 
 /*
@@ -178,9 +200,13 @@ static void put_sample(struct sampling *g, uint32_t thread, uint64_t weight)
 static void put_stack(struct sampling *g, uint32_t node, size_t from, size_t to)
 {
     const struct profile *p = g->w->source->profile;
-    buf_clear(&g->stack);
+    struct buf *locations = &g->w->nested;
     for (uint32_t n = node; n; n = p->nodes.data[n].parent)
-        buf_varint(&g->stack, (uint64_t)p->nodes.data[n].frame + 1);
+        buf_varint(locations, (uint64_t)p->nodes.data[n].frame + 1);
+    buf_clear(&g->stack);
+    proto_put_part(&g->stack, SAMPLE_LOCATION, locations);
+    if (buf_error(&g->stack))
+        g->w->error = buf_error(&g->stack);
     for (size_t i = from; i < to; i++) {
         g->weight[g->samples[i]->thread] += g->samples[i]->weight;
         g->has_some[g->samples[i]->thread] = true;
@@ -213,14 +239,17 @@ static int put_samples(struct writing *w)
 {
     const struct profile *p = w->source->profile;
     _cleanup_(profile_view_release) struct profile_view v = {0};
-    struct sampling g = {.w = w, .interval_ns = interval_of(w), .stack = BUF(LIMIT_PIECE)};
+    struct sampling g = {.w = w,
+                         .interval_ns = interval_of(w),
+                         .stack = BUF(LIMIT_PIECE),
+                         .labels = BUF(LIMIT_PIECE)};
     int r = profile_view_init(&v, p, w->source->metric, &w->source->filter);
     g.begin = r == 0 ? calloc(p->nodes.len + 1, sizeof(*g.begin)) : NULL;
     g.samples = r == 0 ? malloc((v.samples + 1) * sizeof(const struct profile_sample *)) : NULL;
     g.weight = calloc(p->threads.len + 1, sizeof(*g.weight));
     g.has_some = calloc(p->threads.len + 1, sizeof(*g.has_some));
-    g.name = calloc(p->threads.len + 1, sizeof(*g.name));
-    if (r == 0 && (!g.begin || !g.samples || !g.weight || !g.has_some || !g.name))
+    g.label = calloc(p->threads.len + 1, sizeof(*g.label));
+    if (r == 0 && (!g.begin || !g.samples || !g.weight || !g.has_some || !g.label))
         r = -ENOMEM;
     if (r == 0)
         put_note(w, &v);
@@ -234,13 +263,14 @@ static int put_samples(struct writing *w)
         if (from < g.begin[i])
             put_stack(&g, (uint32_t)i, from, g.begin[i]);
     if (r == 0)
-        r = buf_error(&g.stack);
+        r = buf_error(&g.labels);
     buf_release(&g.stack);
+    buf_release(&g.labels);
     free(g.begin);
     free(g.samples);
     free(g.weight);
     free(g.has_some);
-    free(g.name);
+    free(g.label);
     return r;
 }
 
