@@ -5,8 +5,11 @@
 
 #include "tests.h"
 
+#include <limits.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { SIZE = 1 << 16, WRITERS = 4, RECORDS = 4000 };
 
@@ -136,14 +139,35 @@ static bool read_trace(struct trace_ring *r, unsigned *size)
     return !broken;
 }
 
-/* Writes n records that claim this size and may be invalid. */
+/* Begins a chunk of the stream as JvmscopeTrace.newChunk() does. */
+static void begin_chunk(struct trace_ring *r)
+{
+    uint32_t read = (uint32_t)(r->tail / RING_CHUNK), number = (uint32_t)(r->head / RING_CHUNK) + 1;
+    int32_t i = 0;
+    while (r->chunks[i] > read && r->chunks[i] != number)
+        assert_true(++i < r->n_chunks);
+    r->chunks[i] = number;
+    r->base = (int64_t)(uintptr_t)r->data + (int64_t)i * RING_CHUNK_MEMORY - r->head;
+}
+
+/* Writes a record that claims a size, as JvmscopeTrace.begin() and end() do. */
+static void write_record(struct trace_ring *r, uint32_t claimed, uint32_t size, uint64_t call)
+{
+    struct trace_record one = {.size = claimed, .kind = 1, .call = call};
+    if (r->head % RING_CHUNK == 0)
+        begin_chunk(r);
+    uint8_t *p = (uint8_t *)(uintptr_t)(r->base + r->head);
+    memset(p, (int)(call & 0xff), size);
+    memcpy(p, &one, sizeof(one));
+    int64_t next = r->head + size;
+    r->head = (next ^ r->head) < RING_CHUNK ? next : next & -RING_CHUNK;
+}
+
+/* Writes n records without values that claim this size, which may be invalid. */
 static void write_trace(struct trace_ring *r, unsigned n, uint32_t size)
 {
-    for (; n; n--) {
-        struct trace_record one = {.size = size, .kind = 1};
-        memcpy(r->data + r->head, &one, sizeof(one));
-        r->head += sizeof(one);
-    }
+    for (; n; n--)
+        write_record(r, size, sizeof(struct trace_record), 0);
 }
 
 static void what_is_no_record_is_skipped(void **state)
@@ -166,6 +190,95 @@ static void what_is_no_record_is_skipped(void **state)
     }
 }
 
+/* A size of records that depends on the number of the call; some extend beyond their chunk. */
+static uint32_t size_of(uint64_t call)
+{
+    return call % 50 == 49 ? RING_RECORD_MAX : sizeof(struct trace_record) + 8 * (call % 13);
+}
+
+static void write_next(struct trace_ring *r, uint64_t *call)
+{
+    write_record(r, size_of(*call), size_of(*call), *call);
+    ++*call;
+}
+
+/* Reads up to n records, which must be calls from `call` on. Returns the next call. */
+static uint64_t read_calls(struct trace_ring *r, uint64_t call, unsigned n)
+{
+    struct trace_cursor c;
+    const struct trace_record *one;
+    bool broken = false;
+    trace_cursor_begin(&c, r);
+    for (; n && (one = trace_cursor_record(&c, &broken)); n--, call++) {
+        assert_int_equal(one->call, call);
+        assert_int_equal(one->size, size_of(call));
+        bool same = true;
+        for (const uint8_t *v = one->values; v < (const uint8_t *)one + one->size; v++)
+            same = same && *v == (call & 0xff);
+        assert_true(same);
+        trace_cursor_next(&c);
+    }
+    assert_false(broken);
+    trace_cursor_end(&c);
+    return call;
+}
+
+static void a_full_trace_ring_is_read_in_order(void **state)
+{
+    struct trace_ring *r = trace_ring_new(RING_ROOM_MIN, 0);
+    uint64_t written = 0, read = 0;
+    assert_non_null(r);
+    srand(1);
+    for (unsigned round = 0; round < 300; round++) {
+        for (unsigned n = (unsigned)rand() % 4000; n; n--) {
+            if (trace_ring_used(r) > (uint32_t)r->size - sizeof(struct trace_record))
+                break;
+            write_next(r, &written);
+        }
+        read = read_calls(r, read, (unsigned)rand() % 4000);
+    }
+    assert_true(read > 10000);
+    assert_int_equal(read_calls(r, read, UINT_MAX), written);
+    assert_int_equal(trace_ring_used(r), 0);
+}
+
+/* Returns how many pages of a ring's chunks are in memory. */
+static size_t resident(struct trace_ring *r)
+{
+    static unsigned char pages[(size_t)RING_CHUNKS_MAX * RING_CHUNK_MEMORY / 4096];
+    size_t all = (size_t)r->n_chunks * RING_CHUNK_MEMORY, n = 0;
+    assert_int_equal(mincore(r->data, all, pages), 0);
+    for (size_t i = 0; i < all / 4096; i++)
+        n += pages[i] & 1;
+    return n;
+}
+
+static void a_trace_ring_writes_into_memory_that_it_used_before(void **state)
+{
+    enum { BURST = 400 << 10, CHUNK_PAGES = RING_CHUNK_MEMORY / 4096 };
+
+    struct trace_ring *r = trace_ring_new(RING_ROOM_MAX, 0);
+    uint64_t call = 0;
+    size_t after_one = 0;
+    assert_non_null(r);
+    for (unsigned round = 0; round < 100; round++) {
+        uint64_t first = call;
+        while (trace_ring_used(r) < BURST)
+            write_next(r, &call);
+        assert_int_equal(read_calls(r, first, UINT_MAX), call);
+        if (round == 1)
+            after_one = resident(r);
+    }
+    assert_in_range(resident(r), 1, after_one + CHUNK_PAGES);
+    /* The memory of a flood is returned to the system. */
+    uint64_t first = call;
+    while (trace_ring_used(r) < RING_ROOM_MAX - RING_CHUNK)
+        write_next(r, &call);
+    assert_in_range(resident(r), RING_ROOM_MAX / 4096 / 2, SIZE_MAX);
+    assert_int_equal(read_calls(r, first, UINT_MAX), call);
+    assert_in_range(resident(r), 1, (RING_CHUNKS_MAX / 16 + 2) * CHUNK_PAGES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +287,8 @@ int main(void)
         cmocka_unit_test(the_reader_waits_for_what_is_being_written),
         cmocka_unit_test(many_write_and_one_reads),
         cmocka_unit_test(what_is_no_record_is_skipped),
+        cmocka_unit_test(a_full_trace_ring_is_read_in_order),
+        cmocka_unit_test(a_trace_ring_writes_into_memory_that_it_used_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

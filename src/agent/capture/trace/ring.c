@@ -2,7 +2,6 @@
 #include "agent/capture/trace/ring.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 struct trace_slot *trace_slot_find(struct trace_slot *slots, uint64_t eetop)
 {
@@ -22,12 +21,15 @@ struct trace_slot *trace_slot_find(struct trace_slot *slots, uint64_t eetop)
 
 struct trace_ring *trace_ring_new(uint32_t size, uint64_t calls)
 {
-    struct trace_ring *r = mmap(NULL, sizeof(*r) + size + RING_RECORD_MAX, PROT_READ | PROT_WRITE,
+    /* Unread bytes may begin and end within a chunk, and the writer needs one that is free. */
+    size_t n = (size + RING_CHUNK - 1) / RING_CHUNK + 2;
+    struct trace_ring *r = mmap(NULL, sizeof(*r) + n * RING_CHUNK_MEMORY, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (r == MAP_FAILED)
         return NULL;
     r->calls = calls;
     r->size = (int32_t)size;
+    r->n_chunks = (int32_t)n;
     atomic_store(&r->room, (int32_t)size);
     return r;
 }
@@ -40,22 +42,32 @@ uint32_t trace_ring_share(unsigned n)
 
 uint32_t trace_ring_used(struct trace_ring *r)
 {
-    int64_t used = atomic_load_explicit(&r->head, memory_order_relaxed) -
-                   atomic_load_explicit(&r->tail, memory_order_relaxed);
-    return (uint32_t)(used < 0 ? used + r->size : used);
+    return (uint32_t)(atomic_load_explicit(&r->head, memory_order_relaxed) -
+                      atomic_load_explicit(&r->tail, memory_order_relaxed));
+}
+
+/* Returns the memory of a chunk of the stream, or NULL if there is none. */
+static uint8_t *find_chunk(struct trace_ring *r, int64_t at)
+{
+    uint32_t wanted = (uint32_t)(at / RING_CHUNK) + 1;
+    for (int32_t i = 0; i < r->n_chunks; i++) {
+        if (atomic_load_explicit(&r->chunks[i], memory_order_relaxed) == wanted)
+            return r->data + (size_t)i * RING_CHUNK_MEMORY;
+    }
+    return NULL;
 }
 
 /*
- * Returns the whole pages of data[from, to) to the system. Their records have been read, and the
- * writer does not use this room yet.
+ * Returns the memory of a chunk that has been read to the system, unless it is one of the first,
+ * which the writer will use again soon.
  */
-static void give_back(struct trace_ring *r, int64_t from, int64_t to)
+static void give_back(struct trace_ring *r, uint8_t *chunk)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE),
-              begin = ((uintptr_t)r->data + (uintptr_t)from + page - 1) & ~(page - 1);
-    uintptr_t end = ((uintptr_t)r->data + (uintptr_t)to) & ~(page - 1);
-    if (begin < end)
-        (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+    enum { KEPT_PART = 16, KEPT_MIN = 2 };
+
+    size_t kept = (size_t)MAX(r->n_chunks / KEPT_PART, KEPT_MIN);
+    if (chunk >= r->data + kept * RING_CHUNK_MEMORY)
+        (void)madvise(chunk, RING_CHUNK_MEMORY, MADV_DONTNEED);
 }
 
 /* Returns whether a record can have this length, of which `available` bytes have been written. */
@@ -66,40 +78,44 @@ static bool is_size(uint32_t size, int64_t available)
 
 void trace_cursor_begin(struct trace_cursor *c, struct trace_ring *r)
 {
-    int64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
     *c = (struct trace_cursor){.ring = r,
-                               .at = tail,
-                               .until = atomic_load_explicit(&r->head, memory_order_acquire),
-                               .from = tail};
+                               .at = atomic_load_explicit(&r->tail, memory_order_relaxed),
+                               .until = atomic_load_explicit(&r->head, memory_order_acquire)};
+}
+
+static const struct trace_record *current(const struct trace_cursor *c)
+{
+    return (const struct trace_record *)(const void *)(c->chunk + c->at % RING_CHUNK);
 }
 
 const struct trace_record *trace_cursor_record(struct trace_cursor *c, bool *ret_broken)
 {
-    struct trace_ring *r = c->ring;
     if (c->at == c->until)
         return NULL;
-    const struct trace_record *one = (const struct trace_record *)(r->data + c->at);
-    int64_t room = c->at < c->until ? c->until - c->at : r->size + RING_RECORD_MAX - c->at;
-    if (is_size(one->size, room))
-        return one;
+    if (!c->chunk)
+        c->chunk = find_chunk(c->ring, c->at);
+    int64_t written = c->at / RING_CHUNK == c->until / RING_CHUNK
+                        ? c->until - c->at
+                        : RING_CHUNK_MEMORY - c->at % RING_CHUNK;
+    if (c->chunk && is_size(current(c)->size, written))
+        return current(c);
     *ret_broken = true;
-    c->at = c->from = c->until;
+    c->at = c->until;
+    c->chunk = NULL;
     return NULL;
 }
 
 void trace_cursor_next(struct trace_cursor *c)
 {
-    /* number of bytes that are read before their room is given back to the writer */
-    enum { PART = 256 << 10 };
-
-    struct trace_ring *r = c->ring;
-    int64_t end = c->at + ((const struct trace_record *)(r->data + c->at))->size;
-    c->at = end >= r->size ? 0 : end;
-    if (end - c->from < PART && c->at != 0)
+    int64_t next = c->at + current(c)->size;
+    if (next / RING_CHUNK == c->at / RING_CHUNK) {
+        c->at = next;
         return;
-    give_back(r, c->from, end);
-    atomic_store_explicit(&r->tail, c->at, memory_order_release);
-    c->from = c->at;
+    }
+    give_back(c->ring, c->chunk);
+    c->at = next / RING_CHUNK * RING_CHUNK;
+    c->chunk = NULL;
+    trace_cursor_end(c);
 }
 
 void trace_cursor_end(struct trace_cursor *c)

@@ -2,11 +2,16 @@
 /*
  * Rings into which threads write traced calls (probe/java/lang/JvmscopeTrace.java) and from which
  * the agent's thread reads. A ring has one writer, which advances head after writing a whole
- * record, and one reader, which advances tail. A record that begins before `size` may extend beyond
- * it; the next one then begins at 0. A call is recorded only when there will be room for its exit
- * too, so that calls are lost as a whole. While there are few threads, a ring holds most of a
- * second at a million calls per second; memory that has been read is returned to the system, so
- * that a thread with few calls needs little. Knows no JVM.
+ * record, and one reader, which advances tail. A call is recorded only when there will be room for
+ * its exit too, so that calls are lost as a whole. While there are few threads, a ring holds most
+ * of a second at a million calls per second.
+ *
+ * head and tail count the bytes of a stream that is divided into chunks. The writer places each
+ * chunk of the stream in the first chunk of memory whose records have all been read, so that it
+ * writes again and again into memory that it has already touched: a page that is new costs as much
+ * as dozens of calls. The reader returns the memory of the other chunks to the system. A record
+ * that begins before the end of a chunk may extend beyond it; the next one then begins a new chunk.
+ * Knows no JVM.
  */
 #pragma once
 
@@ -14,6 +19,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define TRACE_PROBE "java/lang/JvmscopeTrace" /* the class that writes into the rings */
@@ -23,30 +29,51 @@ enum { RINGS_ROOM = 1 << 28, RING_ROOM_MAX = 1 << 26, RING_ROOM_MIN = 1 << 20 };
 
 enum { RING_RECORD_MAX = 48 << 10, RING_SLOT_BITS = 16, RING_TEXT_MAX = 64 };
 
+/* The bytes of the stream in a chunk, the memory of a chunk, and the most chunks of a ring. */
+enum {
+    RING_CHUNK = 1 << 17,
+    RING_CHUNK_MEMORY = RING_CHUNK + RING_RECORD_MAX,
+    RING_CHUNKS_MAX = RING_ROOM_MAX / RING_CHUNK + 2
+};
+
 /* RECORD_NAME: what follows was written under this name of its thread: length, characters */
 enum { RECORD_EXIT = -1, RECORD_THROWN = -2, RECORD_NAME = -3 };
 
 struct trace_ring {
-    _Atomic int64_t head;  /* offset in data; written by the writer */
-    _Atomic uint64_t lost; /* number of calls for which there was no room */
+    _Atomic int64_t head; /* written by the writer */
+    /*
+     * The next record is at the address base + head, unless head is at the beginning of a chunk:
+     * then the writer first looks for memory.
+     */
+    int64_t base;
     /*
      * number of the last call; starts at a different value in each ring, so that numbers are unique
      */
     uint64_t calls;
-    int64_t open; /* calls in progress; room for their exits is always reserved */
-    /* records of sites, and results, for which there was no room */
-    _Atomic uint64_t lost_sites, lost_results;
-    int32_t size;         /* of data; constant */
+    int64_t open;         /* calls in progress; room for their exits is always reserved */
+    int32_t size;         /* the most bytes between tail and head; constant */
     _Atomic int32_t room; /* number of bytes that may be unread; at most size */
     /* not 0 while a probe of the thread runs code of the agent's that may run Java code */
     int32_t inside;
-    int32_t index;        /* among the rings; constant */
+    int32_t asked;         /* not 0: such code has run for the record that is being written */
+    int32_t index;         /* among the rings; constant */
+    int32_t n_chunks;      /* of memory; constant */
+    _Atomic uint64_t lost; /* number of calls for which there was no room */
+    /* records of sites, and results, for which there was no room */
+    _Atomic uint64_t lost_sites, lost_results;
+    char pad[48];
     _Atomic int64_t tail; /* written by the reader */
     char pad2[56];
-    uint8_t data[]; /* size + RING_RECORD_MAX */
+    /* by chunk of memory: 1 + the number of the chunk of the stream that is there; 0: none yet */
+    _Atomic uint32_t chunks[RING_CHUNKS_MAX];
+    _Alignas(4096) uint8_t data[]; /* n_chunks * RING_CHUNK_MEMORY */
 };
 
-_Static_assert(offsetof(struct trace_ring, tail) == 64 && offsetof(struct trace_ring, data) == 128,
+_Static_assert(offsetof(struct trace_ring, asked) == 44 &&
+                   offsetof(struct trace_ring, lost) == 56 &&
+                   offsetof(struct trace_ring, tail) == 128 &&
+                   offsetof(struct trace_ring, chunks) == 192 &&
+                   offsetof(struct trace_ring, data) == 4096,
                "as the probe has it");
 
 struct trace_record {
@@ -90,7 +117,7 @@ uint32_t trace_ring_used(struct trace_ring *r);
 struct trace_cursor {
     struct trace_ring *ring;
     int64_t at, until;
-    int64_t from; /* what lies before was returned to the writer */
+    uint8_t *chunk; /* the memory of the chunk in which `at` is; NULL: not looked up yet */
 };
 
 void trace_cursor_begin(struct trace_cursor *c, struct trace_ring *r);
@@ -100,8 +127,8 @@ void trace_cursor_begin(struct trace_cursor *c, struct trace_ring *r);
  */
 const struct trace_record *trace_cursor_record(struct trace_cursor *c, bool *ret_broken);
 /*
- * Moves past the record at the cursor, and now and then returns what was read to the writer and its
- * memory to the system. The second does that at the end.
+ * Moves past the record at the cursor, and returns each chunk that was read to the writer. The
+ * second returns what was read of the last chunk.
  */
 void trace_cursor_next(struct trace_cursor *c);
 void trace_cursor_end(struct trace_cursor *c);

@@ -18,9 +18,11 @@ public final class JvmscopeTrace {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // The layout is that of capture/trace/ring.h.
-    private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48,
-            ROOM = 52, INSIDE = 56, INDEX = 60;
-    private static final int TAIL = 64, DATA = 128;
+    private static final int HEAD = 0, BASE = 8, CALLS = 16, OPEN = 24, SIZE = 32, ROOM = 36, INSIDE = 40, ASKED = 44,
+            INDEX = 48, N_CHUNKS = 52, LOST = 56, LOST_SITES = 64, LOST_RESULTS = 72;
+    private static final int TAIL = 128, CHUNKS = 192, DATA = 4096;
+    private static final int CHUNK_BITS = 17;
+    private static final long CHUNK = 1 << CHUNK_BITS, CHUNK_MEMORY = CHUNK + (48 << 10);
     private static final int RECORD = 40, READING = 32; // the size of a record without values, and a part of it
     /** The size of a record whose values took so long that it is worth reading the clock again. */
     private static final int MANY_VALUES = 128;
@@ -179,7 +181,7 @@ public final class JvmscopeTrace {
     private static void asProgram(long ring) {
         if (ring != 0) {
             U.putInt(ring + INSIDE, 0);
-            U.putLong(ring + DATA + U.getLong(ring + HEAD) + READING, 1);
+            U.putInt(ring + ASKED, 1);
         }
     }
 
@@ -369,12 +371,13 @@ public final class JvmscopeTrace {
             if (name != names[U.getInt(ring + INDEX)])
                 renamed(ring, name);
         }
-        long head = U.getLong(ring + HEAD), used = head - U.getLongVolatile(null, ring + TAIL);
-        if (used < 0)
-            used += U.getInt(ring + SIZE);
-        if (used > allowed)
+        long head = U.getLong(ring + HEAD);
+        if (head - U.getLongVolatile(null, ring + TAIL) > allowed)
             return 0;
-        long p = ring + DATA + head;
+        if ((head & CHUNK - 1) == 0 && !newChunk(ring, head))
+            return 0;
+        long p = U.getLong(ring + BASE) + head;
+        U.putInt(ring + ASKED, 0);
         U.putInt(p + 4, kind);
         U.putLong(p + 8, System.nanoTime());
         U.putLong(p + 16, U.getLong(thread, TID));
@@ -383,16 +386,41 @@ public final class JvmscopeTrace {
         return p + RECORD;
     }
 
+    /**
+     * Finds memory for the chunk of the stream that begins at head. If the stack overflows here, the
+     * next record begins with another call of this, which finds the same chunk or one before it.
+     */
+    private static boolean newChunk(long ring, long head) {
+        int number = (int) (head >> CHUNK_BITS) + 1, n = U.getInt(ring + N_CHUNKS);
+        int read = (int) (U.getLongVolatile(null, ring + TAIL) >> CHUNK_BITS);
+        for (int i = 0; i < n; i++) {
+            long at = ring + CHUNKS + 4 * i;
+            int there = U.getInt(at);
+            if (there <= read || there == number) {
+                U.putInt(at, number);
+                U.putLong(ring + BASE, ring + DATA + i * CHUNK_MEMORY - head);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Returns where the record that has begun is. */
+    @ForceInline
+    private static long start(long ring) {
+        return U.getLong(ring + BASE) + U.getLong(ring + HEAD);
+    }
+
     @ForceInline
     private static void end(long ring, long p) {
-        long head = U.getLong(ring + HEAD), start = ring + DATA + head;
+        long head = U.getLong(ring + HEAD), start = U.getLong(ring + BASE) + head;
         if (p - start < RECORD || p - start > WITH_VALUES)
             return; // it belongs to another ring
-        if (p - start > MANY_VALUES || U.getLong(start + READING) != 0)
+        if (p - start > MANY_VALUES || U.getInt(ring + ASKED) != 0)
             U.putLong(start + READING, System.nanoTime() - U.getLong(start + 8));
         U.putInt(start, (int) (p - start));
-        head += p - start;
-        U.putOrderedLong(null, ring + HEAD, head >= U.getInt(ring + SIZE) ? 0 : head);
+        long next = head + (p - start);
+        U.putOrderedLong(null, ring + HEAD, (next ^ head) < CHUNK ? next : next & -CHUNK);
     }
 
     /**
@@ -489,7 +517,7 @@ public final class JvmscopeTrace {
     public static long entered(long p) {
         if (p == 0)
             return 0;
-        long ring = ring(), start = ring + DATA + U.getLong(ring + HEAD);
+        long ring = ring(), start = start(ring);
         long call = U.getLong(start + 24);
         if (call != U.getLong(ring + CALLS)) { // another record was written in between
             count(ring + LOST);
@@ -580,7 +608,7 @@ public final class JvmscopeTrace {
 
     private static boolean hasRoom(long p, int bytes) {
         long ring = ring();
-        return p - (ring + DATA + U.getLong(ring + HEAD)) < bytes;
+        return p - start(ring) < bytes;
     }
 
     private static long array(long p, Object a, int length, int most) {
