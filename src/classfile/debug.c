@@ -2,6 +2,7 @@
 #include "classfile/debug.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 struct cursor class_attribute(const struct class_file *c, uint32_t at, const char *name)
 {
@@ -15,7 +16,12 @@ struct cursor class_attribute(const struct class_file *c, uint32_t at, const cha
     return (struct cursor){c->bytes, c->bytes, true};
 }
 
-int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct class_local *ret)
+/*
+ * Calls f with each local that is live at pc until f returns true. Returns 1 if it did, 0 if it
+ * never did, or -ENODATA when there is no table of locals.
+ */
+static int locals_each(const struct edit *e, uint32_t pc,
+                       bool (*f)(void *context, const struct class_local *l), void *context)
 {
     const struct class_file *c = e->rewrite->class;
     /* The exception table and the attributes follow the code (JVMS 4.7.3). */
@@ -32,19 +38,45 @@ int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct 
         struct class_local l = {.name = class_utf8(c, cursor_be16(&in))};
         l.descriptor = class_utf8(c, cursor_be16(&in));
         l.slot = cursor_be16(&in);
-        if (in.failed || !str_is(l.name, name) || pc < start || pc >= start + len ||
-            l.descriptor.len == 0)
-            continue;
-        if (l.slot >= e->max_locals)
-            return -ENOENT;
-        *ret = l;
-        return 0;
+        if (!in.failed && pc >= start && pc < start + len && l.descriptor.len && f(context, &l))
+            return 1;
     }
-    return -ENOENT;
+    return 0;
 }
 
-bool class_find_field(const struct class_file *c, const char *name, struct str *ret_descriptor,
-                      uint16_t *ret_access)
+struct local_search {
+    const char *name;
+    struct class_local *ret;
+};
+
+static bool is_local(void *context, const struct class_local *l)
+{
+    struct local_search *s = context;
+    bool is = str_is(l->name, s->name);
+    if (is)
+        *s->ret = *l;
+    return is;
+}
+
+int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct class_local *ret)
+{
+    struct class_local found;
+    struct local_search s = {name, &found};
+    int r = locals_each(e, pc, is_local, &s);
+    if (r < 0 || r == 0 || found.slot >= e->max_locals)
+        return r < 0 ? r : -ENOENT;
+    *ret = found;
+    return 0;
+}
+
+/*
+ * Calls f with each field that the class itself declares until f returns true. Returns whether it
+ * did.
+ */
+static bool fields_each(const struct class_file *c,
+                        bool (*f)(void *context, struct str name, struct str descriptor,
+                                  uint16_t access),
+                        void *context)
 {
     /*
      * The pool is followed by access_flags, this_class and super_class, then the interfaces, then
@@ -60,13 +92,70 @@ bool class_find_field(const struct class_file *c, const char *name, struct str *
             cursor_skip(&in, 2);
             cursor_skip(&in, cursor_be32(&in));
         }
-        if (!in.failed && str_is(field, name) && descriptor.len) {
-            *ret_descriptor = descriptor;
-            *ret_access = access;
+        if (!in.failed && descriptor.len && f(context, field, descriptor, access))
             return true;
-        }
     }
     return false;
+}
+
+struct field_search {
+    const char *name;
+    struct str *ret_descriptor;
+    uint16_t *ret_access;
+};
+
+static bool is_field(void *context, struct str name, struct str descriptor, uint16_t access)
+{
+    struct field_search *s = context;
+    bool is = str_is(name, s->name);
+    if (is) {
+        *s->ret_descriptor = descriptor;
+        *s->ret_access = access;
+    }
+    return is;
+}
+
+bool class_find_field(const struct class_file *c, const char *name, struct str *ret_descriptor,
+                      uint16_t *ret_access)
+{
+    struct field_search s = {name, ret_descriptor, ret_access};
+    return fields_each(c, is_field, &s);
+}
+
+/* ---- similar names ---- */
+
+static void try_name(struct nearest *n, struct str name)
+{
+    char text[NEAREST_MAX + 1];
+    if (name.len < sizeof(text) && snprintf(text, sizeof(text), "%.*s", (int)name.len, name.data))
+        nearest_try(n, text);
+}
+
+static bool try_local(void *context, const struct class_local *l)
+{
+    try_name(context, l->name);
+    return false;
+}
+
+struct try_fields {
+    struct nearest *nearest;
+    bool statics;
+};
+
+static bool try_field(void *context, struct str name, struct str descriptor, uint16_t access)
+{
+    struct try_fields *t = context;
+    if (!t->statics || access & ACC_STATIC)
+        try_name(t->nearest, name);
+    return false;
+}
+
+void edit_nearest_name(const struct edit *e, uint32_t pc, bool locals, struct nearest *n)
+{
+    struct try_fields fields = {n, e->method->access & ACC_STATIC};
+    if (locals)
+        (void)locals_each(e, pc, try_local, n);
+    fields_each(e->rewrite->class, try_field, &fields);
 }
 
 /* ---- annotations (JVMS 4.7.16) ---- */
@@ -101,7 +190,8 @@ static void skip_annotation(struct cursor *in, int depth)
     }
 }
 
-bool class_annotated(const struct class_file *c, uint32_t at, const char *type)
+bool class_annotated(const struct class_file *c, uint32_t at,
+                     bool (*is_wanted)(const void *context, struct str type), const void *context)
 {
     static const char *const attributes[] = {"RuntimeVisibleAnnotations",
                                              "RuntimeInvisibleAnnotations"};
@@ -109,7 +199,7 @@ bool class_annotated(const struct class_file *c, uint32_t at, const char *type)
         struct cursor in = class_attribute(c, at, attributes[k]);
         for (unsigned n = in.failed ? 0 : cursor_be16(&in); n && !in.failed; n--) {
             struct cursor head = in;
-            if (str_is(class_utf8(c, cursor_be16(&head)), type))
+            if (is_wanted(context, class_utf8(c, cursor_be16(&head))))
                 return true;
             skip_annotation(&in, 0);
         }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/cursor.h"
+#include "base/nearest.h"
 #include "classfile/rewrite.h"
 
 /*
@@ -30,10 +31,17 @@ bool class_find_field(const struct class_file *c, const char *name, struct str *
                       uint16_t *ret_access);
 
 /*
- * Returns whether a class or method has an annotation of a type ("Ljavax/inject/Inject;"); `at` is
- * its table of attributes.
+ * Compares a misspelt name with those of the locals that are live at pc, if they are asked for, and
+ * of the fields of the class that the method can read without another object.
  */
-bool class_annotated(const struct class_file *c, uint32_t at, const char *type);
+void edit_nearest_name(const struct edit *e, uint32_t pc, bool locals, struct nearest *n);
+
+/*
+ * Returns whether a class or method has an annotation for whose type ("Ljavax/inject/Inject;")
+ * is_wanted returns true; `at` is its table of attributes.
+ */
+bool class_annotated(const struct class_file *c, uint32_t at,
+                     bool (*is_wanted)(const void *context, struct str type), const void *context);
 
 /*
  * Finds the lines in the class file's own numbering that stand for a line of a source file,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/args.h"
 
+#include "base/nearest.h"
 #include "base/parse.h"
 #include "cli/capture.h"
 #include "cli/commands.h"
-#include "cli/nearest.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -284,8 +284,8 @@ static void unknown_option(const struct command *c, const char *word)
     snprintf(name, sizeof(name), "%.*s", (int)MIN(strcspn(word, "="), sizeof(name) - 1), word);
     for (const struct arg_set *const *set = c->sets; set && *set; set++)
         for (size_t k = 0; arg_at(*set, k, &a); k++)
-            nearest_try(&n, a.name);
-    if (n.best)
+            (void)nearest_try(&n, a.name);
+    if (*n.best)
         snprintf(what, sizeof(what), "no such option; did you mean %s?", n.best);
     usage_error(c, word, what);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,8 +86,8 @@ static int no_such(const struct command *const *table, const char *word)
     bool top = table == commands;
     _cleanup_(buf_release) struct buf why = BUF(4096);
     COMMAND_EACH(c, table)
-        nearest_try(&n, command_word(c));
-    if (n.best)
+        (void)nearest_try(&n, command_word(c));
+    if (*n.best)
         buf_printf(&why, "did you mean %s?", n.best);
     else if (top)
         buf_string(&why, "jvmscope --help lists them");

@@ -272,7 +272,7 @@ int contents_report(const char *path, const char *shown)
             _cleanup_(buf_release) struct buf text = BUF(4096);
             buf_string(&text, subject);
             if (nested && *nested)
-                buf_printf(&text, ", but %s %s", nested, i == OPT_SHOW ? "has" : "was");
+                buf_printf(&text, i == OPT_SHOW ? ", but there is %s" : ", but %s was", nested);
             complain(i >= 0 && option_table[i].flag ? option_table[i].flag : option,
                      i == OPT_SHOW ? "no class that was loaded has this field"
                                    : "nothing that was loaded matches",

@@ -117,6 +117,14 @@ static bool is_same(const char *type, size_t len, const char *whole, size_t whol
     return same;
 }
 
+bool signature_is_type(const char *written, size_t len, struct str descriptor)
+{
+    _cleanup_(buf_release) struct buf type = BUF(1 << 17);
+    const char *end = descriptor.data + descriptor.len;
+    return len && descriptor.len && signature_put_type(&type, descriptor.data, end) == end &&
+           is_same(written, len, buf_str(&type), type.len);
+}
+
 /* Compares the parameters from p on with the types of a descriptor from d on. */
 static bool parameters_match(const char *p, const char *end, const char *d, const char *d_end)
 {

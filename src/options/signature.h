@@ -21,6 +21,12 @@ const char *signature_fault(const char *text, size_t len);
 bool signature_matches(const char *text, size_t len, struct str descriptor);
 
 /*
+ * Returns whether the name of a class, written as among parameters, stands for the class of a
+ * descriptor.
+ */
+bool signature_is_type(const char *written, size_t len, struct str descriptor);
+
+/*
  * Appends the type at p of a descriptor that ends at `end`, as Java writes it. Returns what follows
  * it, or NULL when there is none, with nothing appended.
  */

@@ -8,10 +8,12 @@
 
 #include "agent/instrument/choice.h"
 #include "agent/session/session.h"
+#include "agent/vm/field_guess.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "base/dotted.h"
+#include "base/nearest.h"
 #include "base/pattern.h"
 #include "jfr/writer.h"
 #include "options/names.h"
@@ -28,7 +30,7 @@ static const struct jfr_type unmatched_type = {
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"option", "Option", "java.lang.String"},
                          {"pattern", "Pattern", "java.lang.String"},
-                         {"nested", "Similar Class", "java.lang.String"}),
+                         {"nested", "Similar Name", "java.lang.String"}),
 };
 
 enum { PATTERNS_MAX = 256 };
@@ -42,10 +44,13 @@ struct pattern {
     bool matched;
     bool is_method; /* the pattern names a method of a loaded class */
     struct choice_guess guess;
+    struct field_guess field; /* of show= */
+    char method[400];         /* "pkg.Class.method", similar to the one that requests= names */
 };
 
 struct patterns {
-    struct pattern of[PATTERNS_MAX];
+    JNIEnv *jni;
+    struct pattern *of; /* room for PATTERNS_MAX */
     unsigned n;
 };
 
@@ -57,7 +62,8 @@ static void patterns_release(struct patterns *p)
 {
     for (unsigned i = 0; i < p->n; i++)
         free(p->of[i].text);
-    p->n = 0;
+    free(p->of);
+    *p = (struct patterns){0};
 }
 
 static void split(struct patterns *ret, enum option option, const char *list)
@@ -136,17 +142,32 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
     return choice_is_class(name, class_name) && class_declares_field(vm.ti, c, dot + 1);
 }
 
-/*
- * Returns whether the part of the pattern before its last dot is the name of the class, so that the
- * pattern names one of its methods.
- */
-static bool names_class(const struct pattern *p, struct str name)
+/* Considers a class that is named by the part of the pattern before its last dot. */
+static void see_member(struct pattern *p, JNIEnv *jni, jclass c, struct str name)
 {
     const char *dot = last_dot(p->text);
-    _cleanup_free_ char *class = dot && p->option != OPT_SHOW && p->option != OPT_TOSTRING
-                                     ? strndup(p->text, (size_t)(dot - p->text))
-                                     : NULL;
-    return class && choice_is_class(name, class);
+    _cleanup_free_ char *class =
+        dot && p->option != OPT_TOSTRING ? strndup(p->text, (size_t)(dot - p->text)) : NULL;
+    if (!class || !choice_is_class(name, class))
+        return;
+    if (p->option == OPT_SHOW) {
+        field_guess_see(&p->field, jni, c, dot + 1);
+        return;
+    }
+    _cleanup_free_ char *method = strndup(dot + 1, strcspn(dot + 1, "("));
+    struct nearest n = {.word = method ? method : ""};
+    p->is_method = true;
+    if (class_nearest_method(vm.ti, c, &n))
+        snprintf(p->method, sizeof(p->method), "%s.%s", class, n.best);
+}
+
+/* Appends what the pattern probably means, if anything, as it should be written. */
+static void put_guess(struct buf *b, const struct pattern *p)
+{
+    if (p->guess.rank && !p->field.is_inherited)
+        buf_printf(b, "%s%s", p->guess.name, p->option == OPT_SHOW ? strrchr(p->text, '.') : "");
+    else
+        buf_string(b, *p->field.name ? p->field.name : p->method);
 }
 
 struct other_name {
@@ -166,9 +187,10 @@ static bool match(void *context, jclass c, struct str name)
     for (unsigned i = 0; i < p->n; i++) {
         struct pattern *one = &p->of[i];
         one->matched = one->matched || is_meant(one, c, name);
-        one->is_method = one->is_method || names_class(one, name);
-        if (!one->matched)
-            choice_guess_see(&one->guess, name, means, &(struct other_name){one, c});
+        if (one->matched)
+            continue;
+        see_member(one, p->jni, c, name);
+        choice_guess_see(&one->guess, name, means, &(struct other_name){one, c});
     }
     return false;
 }
@@ -176,7 +198,9 @@ static bool match(void *context, jclass c, struct str name)
 /* Collects the patterns of a session, and finds which of them match a loaded class. */
 static void fill(struct patterns *ret, const struct session *s, JNIEnv *jni)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+    ret->jni = jni;
+    ret->of = calloc(PATTERNS_MAX, sizeof(*ret->of));
+    for (size_t i = 0; ret->of && i < ARRAY_SIZE(lists); i++)
         split(ret, lists[i], s->options.v[lists[i]].text);
     if (ret->n && loaded_classes_each(vm.ti, jni, match, ret) < 0)
         patterns_release(ret);
@@ -201,14 +225,18 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     _cleanup_(patterns_release) struct patterns p = {0};
     if (live)
         fill(&p, s, jni);
-    for (unsigned i = 0; i < p.n; i++)
-        if (!p.of[i].matched)
+    for (unsigned i = 0; i < p.n; i++) {
+        const struct pattern *one = &p.of[i];
+        _cleanup_(buf_release) struct buf guess = BUF(4096);
+        put_guess(&guess, one);
+        if (!one->matched)
             session_message(
-                s, "%s %s: %s%s%s", option_table[p.of[i].option].name, p.of[i].text,
-                p.of[i].is_method ? "nothing so far: the class is loaded and has no such method"
-                : p.of[i].option == OPT_SHOW ? "no class that is loaded so far has this field"
-                                             : "no class that is loaded so far matches",
-                p.of[i].guess.rank ? ", but there is " : "", p.of[i].guess.name);
+                s, "%s %s: %s%s%s", option_table[one->option].name, one->text,
+                one->is_method ? "nothing so far: the class is loaded and has no such method"
+                : one->option == OPT_SHOW ? "no class that is loaded so far has this field"
+                                          : "no class that is loaded so far matches",
+                guess.len ? ", but there is " : "", buf_str(&guess));
+    }
     return 0;
 }
 
@@ -220,14 +248,15 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
         fill(&p, s, jni);
     for (unsigned i = 0; i < p.n; i++) {
         const char *name = option_table[p.of[i].option].name;
+        _cleanup_(buf_release) struct buf guess = BUF(4096);
+        put_guess(&guess, &p.of[i]);
         if (p.of[i].matched ||
-            !jfr_begin(s->out.jfr, type,
-                       strlen(name) + strlen(p.of[i].text) + strlen(p.of[i].guess.name) + 64, &e))
+            !jfr_begin(s->out.jfr, type, strlen(name) + strlen(p.of[i].text) + guess.len + 64, &e))
             continue;
         jfr_put_time(&e, now_ns());
         jfr_put_string(&e, name);
         jfr_put_string(&e, p.of[i].text);
-        jfr_put_string(&e, p.of[i].guess.rank ? p.of[i].guess.name : NULL);
+        jfr_put_string(&e, guess.len ? buf_str(&guess) : NULL);
         jfr_commit(&e);
     }
 }

@@ -52,7 +52,7 @@ int control_redefine(struct control_call *c)
             definitions[found++] = (jvmtiClassDefinition){all.of[k], (jint)len, data};
     }
     if (!found) {
-        buf_printf(c->i->why, "%s: no loaded class of this name", wanted);
+        inspect_no_class(c->i, wanted, wanted);
         return -ESRCH;
     }
     buf_printf(c->done, "%s is redefined; it stays so", wanted);

@@ -271,13 +271,35 @@ struct seen {
     bool abstract, native; /* a method of the wanted name has no code */
     bool lines;            /* a method of the class has line numbers */
     struct buf others;     /* methods of the wanted name with other parameters */
-    char above[512];       /* the class, if the user wrote CLASS.METHOD:LINE */
+    struct nearest nearest;
+    struct buf similar; /* otherwise, methods of the most similar name */
+    char above[512];    /* the class, if the user wrote CLASS.METHOD:LINE */
     bool above_loaded;
 };
 
 static void seen_release(struct seen *seen)
 {
     buf_release(&seen->others);
+    buf_release(&seen->similar);
+}
+
+static void put_method(struct buf *list, const struct method *m)
+{
+    buf_printf(list, "%s%s", list->len ? ", " : "; there is ", m->name);
+    signature_put_parameters(list, m->descriptor);
+}
+
+static void see_other(struct seen *seen, const struct method *m, const char *wanted)
+{
+    size_t n = strcspn(wanted, "(");
+    if (strlen(m->name) == n && strncmp(m->name, wanted, n) == 0) {
+        put_method(&seen->others, m);
+        return;
+    }
+    if (nearest_try(&seen->nearest, m->name))
+        buf_clear(&seen->similar);
+    if (strcmp(m->name, seen->nearest.best) == 0)
+        put_method(&seen->similar, m);
 }
 
 /* Sets or clears breakpoints at all matching locations in one class. Returns their number. */
@@ -302,10 +324,8 @@ static int place_in_class(struct control_call *c, jclass class, uint32_t line, c
             seen->native |= meant && m->native;
         } else if (meant) {
             placed += place_one(c, class, methods[k], 0, set, ret_error);
-        } else if (method && strlen(m->name) == strcspn(method, "(") &&
-                   strncmp(m->name, method, strlen(m->name)) == 0) {
-            buf_printf(&seen->others, "%s%s", seen->others.len ? ", " : "; there is ", m->name);
-            signature_put_parameters(&seen->others, m->descriptor);
+        } else if (method) {
+            see_other(seen, m, method);
         }
         /*
          * Only the first instruction of a line, because a loop may return to its line several
@@ -322,16 +342,18 @@ static int place_in_class(struct control_call *c, jclass class, uint32_t line, c
     return placed;
 }
 
-/* Writes why no breakpoint was set. */
-static void explain(struct control_call *c, const struct seen *seen, uint32_t line)
+/* Writes why no breakpoint was set in the class that was wanted. */
+static void explain(struct control_call *c, const struct seen *seen, const char *wanted,
+                    uint32_t line)
 {
+    const struct buf *others = seen->others.len ? &seen->others : &seen->similar;
     const char *text = c->operands[0];
     struct buf *why = c->i->why;
     if (!seen->classes && seen->above_loaded)
         buf_printf(why, "%s: a line number follows the class, not a method: %s:%u", text,
                    seen->above, line);
     else if (!seen->classes)
-        buf_printf(why, "%s: no loaded class of this name", text);
+        inspect_no_class(c->i, text, wanted);
     else if (line && !seen->lines)
         buf_printf(why, "%s: the class was compiled without line numbers", text);
     else if (line)
@@ -343,7 +365,7 @@ static void explain(struct control_call *c, const struct seen *seen, uint32_t li
         buf_printf(why, "%s: the method is native and has no code where a thread could stop", text);
     else
         buf_printf(why, "%s: the class has no such method%s", text,
-                   buf_error(&seen->others) ? "" : buf_str(&seen->others));
+                   buf_error(others) ? "" : buf_str(others));
 }
 
 static int place(struct control_call *c, bool set)
@@ -351,7 +373,7 @@ static int place(struct control_call *c, bool set)
     char wanted[512];
     uint32_t line = 0;
     const char *method = NULL, *text = c->operands[0], *fault = NULL;
-    _cleanup_(seen_release) struct seen seen = {.others = BUF(1024)};
+    _cleanup_(seen_release) struct seen seen = {.others = BUF(1024), .similar = BUF(1024)};
     _cleanup_free_ char *written = strdup(text);
     if (!written)
         return -ENOMEM;
@@ -375,6 +397,8 @@ static int place(struct control_call *c, bool set)
     jvmtiError e = JVMTI_ERROR_NONE;
     if (loaded_classes(c->i->ti, c->i->jni, &all) < 0)
         return -ENOTSUP;
+    _cleanup_free_ char *word = method ? strndup(method, strcspn(method, "(")) : NULL;
+    seen.nearest.word = word ? word : "";
     const char *dot = line ? strrchr(wanted, '.') : NULL;
     snprintf(seen.above, sizeof(seen.above), "%.*s", dot ? (int)(dot - wanted) : 0, wanted);
     control_lock();
@@ -398,7 +422,7 @@ static int place(struct control_call *c, bool set)
     if (e != JVMTI_ERROR_NONE)
         return control_error(c, text, e);
     if (set || !seen.classes)
-        explain(c, &seen, line);
+        explain(c, &seen, wanted, line);
     else
         buf_printf(c->i->why, "%s: no breakpoint there", text);
     return -ESRCH;

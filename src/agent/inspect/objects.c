@@ -59,8 +59,7 @@ int inspect_instances(struct inspection *i)
 {
     jclass c = *i->operand ? inspect_class_by_name(i, i->operand) : NULL;
     if (!c) {
-        buf_printf(i->why, "%s: no loaded class of this name",
-                   *i->operand ? i->operand : "instances");
+        inspect_no_class(i, *i->operand ? i->operand : "instances", i->operand);
         return -ESRCH;
     }
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_instance};

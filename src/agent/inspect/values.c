@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and values, read only from fields: nothing here runs code of the program. */
 #include "agent/inspect/inspect.h"
+#include "agent/instrument/named_class.h"
 #include "agent/vm/lambda.h"
 
 #include "agent/stacks/names.h"
@@ -51,6 +52,16 @@ int inspect_loaded(struct inspection *i, struct loaded_classes *ret)
     }
     ret->n = n;
     return r;
+}
+
+void inspect_no_class(struct inspection *i, const char *shown, const char *name)
+{
+    struct choice_guess guess;
+    jclass c = named_class(i->jni, name, &guess);
+    if (c)
+        (*i->jni)->DeleteLocalRef(i->jni, c);
+    buf_printf(i->why, "%s: no loaded class of this name%s%s", shown,
+               guess.rank ? "; there is " : "", guess.name);
 }
 
 jclass inspect_class_by_name(struct inspection *i, const char *name)

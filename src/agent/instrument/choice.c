@@ -4,9 +4,11 @@
 #include "agent/vm/vm.h"
 
 #include "base/dotted.h"
+#include "base/nearest.h"
 #include "options/signature.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 static char at(struct str class_name, struct str method, size_t i)
@@ -229,7 +231,7 @@ bool choice_is_class(struct str class_name, const char *name)
     return true;
 }
 
-enum { RANK_LIBRARY = 1, RANK_UTIL, RANK_LANG, RANK_PROGRAM, RANK_NESTED, RANK_CASE };
+enum { RANK_SIMILAR = 1, RANK_LIBRARY, RANK_UTIL, RANK_LANG, RANK_PROGRAM, RANK_NESTED, RANK_CASE };
 
 static bool begins_with(struct str name, const char *prefix)
 {
@@ -279,15 +281,51 @@ void choice_guess_see(struct choice_guess *g, struct str class_name,
     }
 }
 
-void choice_guess_case(struct choice_guess *g, struct str class_name, const char *wanted)
+static bool is_case(struct str class_name, const char *wanted)
 {
-    size_t n = class_name.len;
-    if (strlen(wanted) != n || n >= sizeof(g->name) || g->rank == RANK_CASE)
+    bool same = strlen(wanted) == class_name.len;
+    for (size_t i = 0; i < class_name.len && same; i++)
+        same = tolower((unsigned char)dotted(class_name.data[i])) ==
+               tolower((unsigned char)dotted(wanted[i]));
+    return same;
+}
+
+/* Returns whether both names begin with the same package, or outer class, of n characters. */
+static bool same_beginning(struct str class_name, const char *wanted, size_t n)
+{
+    bool same = class_name.len > n;
+    for (size_t i = 0; i < n && same; i++)
+        same = dotted(class_name.data[i]) == dotted(wanted[i]);
+    return same && !memchr(class_name.data + n, '/', class_name.len - n);
+}
+
+static void guess_similar(struct choice_guess *g, struct str class_name, const char *wanted)
+{
+    const char *dot = strrchr(wanted, '.'), *dollar = strrchr(wanted, '$');
+    size_t package = dot ? (size_t)(dot + 1 - wanted) : 0;
+    size_t outer = dollar && dollar[1] && (size_t)(dollar - wanted) >= package
+                       ? (size_t)(dollar + 1 - wanted)
+                       : package;
+    size_t n = same_beginning(class_name, wanted, outer) ? outer : package;
+    char name[NEAREST_MAX + 1];
+    struct nearest nearest = {.word = wanted + n};
+    if (!same_beginning(class_name, wanted, n) || class_name.len - n >= sizeof(name) ||
+        memmem(class_name.data, class_name.len, "$$", 2))
         return;
-    for (size_t i = 0; i < n; i++)
-        if (tolower((unsigned char)dotted(class_name.data[i])) !=
-            tolower((unsigned char)dotted(wanted[i])))
-            return;
-    g->rank = RANK_CASE;
-    dotted_copy(g->name, sizeof(g->name), class_name);
+    snprintf(name, sizeof(name), "%.*s", (int)(class_name.len - n), class_name.data + n);
+    if (nearest_try(&nearest, name) && (!g->rank || nearest.distance < g->distance)) {
+        g->rank = RANK_SIMILAR;
+        g->distance = nearest.distance;
+        dotted_copy(g->name, sizeof(g->name), class_name);
+    }
+}
+
+void choice_guess_spelling(struct choice_guess *g, struct str class_name, const char *wanted)
+{
+    if (class_name.len < sizeof(g->name) && g->rank < RANK_CASE && is_case(class_name, wanted)) {
+        g->rank = RANK_CASE;
+        dotted_copy(g->name, sizeof(g->name), class_name);
+    } else if (g->rank <= RANK_SIMILAR) {
+        guess_similar(g, class_name, wanted);
+    }
 }

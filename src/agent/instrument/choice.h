@@ -40,12 +40,14 @@ bool choice_intrinsic_8(struct str class_name, struct str method, struct str des
 bool choice_is_class(struct str class_name, const char *name);
 
 /*
- * The class that a name which matches none probably means: one with $ where the name has dots, or
- * one whose package, or outer class, the name leaves out. All zeros is not a class.
+ * The class that a name which matches none probably means: one with $ where the name has dots, one
+ * whose package, or outer class, the name leaves out, or one of a similar name in the same package.
+ * All zeros is not a class.
  */
 struct choice_guess {
     char name[256]; /* with dots; "" for none */
     unsigned rank;
+    unsigned distance; /* of a similar name, as in struct nearest */
 };
 
 /*
@@ -54,5 +56,8 @@ struct choice_guess {
  */
 void choice_guess_see(struct choice_guess *g, struct str class_name,
                       bool (*means)(void *context, struct str name), void *context);
-/* Considers a class whose name differs from the wanted one only in upper and lower case. */
-void choice_guess_case(struct choice_guess *g, struct str class_name, const char *wanted);
+/*
+ * Considers a class whose name is spelt like the wanted one: it differs only in upper and lower
+ * case or, within the same package, in a few letters.
+ */
+void choice_guess_spelling(struct choice_guess *g, struct str class_name, const char *wanted);

@@ -26,7 +26,7 @@ static bool see(void *context, jclass c, struct str name)
         return true;
     }
     choice_guess_see(&s->guess, name, means, s);
-    choice_guess_case(&s->guess, name, s->name);
+    choice_guess_spelling(&s->guess, name, s->name);
     return false;
 }
 

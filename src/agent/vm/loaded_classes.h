@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/macro.h"
+#include "base/nearest.h"
 #include "base/strpool.h"
 
 #include <jvmti.h>
@@ -37,6 +38,15 @@ void loaded_classes_release(struct loaded_classes *l);
  * fields.
  */
 bool class_declares_field(jvmtiEnv *ti, jclass c, const char *field);
+
+enum field_kind { FIELD_ANY, FIELD_OF_OBJECT, FIELD_STATIC };
+
+/*
+ * Compares a misspelt name with those of the fields, or of the methods, that a class declares.
+ * Returns whether one of them is nearer than all before.
+ */
+bool class_nearest_field(jvmtiEnv *ti, jclass c, enum field_kind kind, struct nearest *n);
+bool class_nearest_method(jvmtiEnv *ti, jclass c, struct nearest *n);
 
 /*
  * Calls f with each loaded class that is not an array and its name (pkg/Class), both valid during

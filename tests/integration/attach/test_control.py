@@ -124,7 +124,7 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
     program.control("return", WORKER, '"forced"')
     for place, why in (
         ("Controlled.add(long)", "the class has no such method; there is add(int, int)"),
-        ("Controlled.ad", "the class has no such method"),
+        ("Controlled.ad", "the class has no such method; there is add(int, int)"),
         ("Controlled:1", "the class has no code for this line"),
         ("Controlled:99999", "the class has no code for this line"),
         ("Controlled$$Lambda[lambda$main$0]:1", "the class was compiled without line numbers"),

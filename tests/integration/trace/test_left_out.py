@@ -214,16 +214,3 @@ def test_methods_without_room_for_probes_are_told(jdk, jvmscope, tmp_path):
             ), lost
             assert lost[0]["sentence"] in jvmscope("trace", out).stderr
             assert lost[0]["sentence"] in done.stderr
-
-
-@pytest.mark.jdks(8, 25)
-def test_an_annotation_without_its_package_is_told_so(jdk, tmp_path):
-    def told(annotation):
-        return lab.jvmscope(
-            "run",
-            *("--trace", annotation, "-o", tmp_path / "a.jfr", "--"),
-            *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("WatchedMore"), "WatchedMore"),
-        ).stderr
-
-    hint = "has this annotation; an annotation is named with its package"
-    assert hint in told("@Deprecated") and hint not in told("@com.shop.Traced")

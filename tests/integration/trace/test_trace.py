@@ -1835,7 +1835,7 @@ UNMATCHED = {
     "tracedforever.one": "no class of this name is loaded, but TracedForever is",
     "Map.Entry.getKey": "no class of this name is loaded, but java.util.Map$Entry is",
     "no.such.Class.*": "no class of this name is loaded",
-    "TracedForever.on": "TracedForever is loaded and has no such method",
+    "TracedForever.on": "TracedForever is loaded and has no such method; there is one(int)",
     "TracedForever$$Lambda*.nosuch": "TracedForever$$Lambda is loaded and has no such method",
     "TracedForever$$Lambda.run": "TracedForever$$Lambda.run cannot be traced: the VM does not allow its class to be changed",
     "TracedForever$$Lambda[lambda$static$0].run": "the code of a lambda is traced as TracedForever.lambda$static$0",

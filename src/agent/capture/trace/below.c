@@ -36,7 +36,7 @@ static bool see_type(void *context, jclass c, struct str name)
         s->n += s->types[s->n] != NULL;
     } else if (!s->n) {
         choice_guess_see(&s->found->guess, name, is_type, s);
-        choice_guess_case(&s->found->guess, name, s->type);
+        choice_guess_spelling(&s->found->guess, name, s->type);
     }
     return s->n == LOADERS_MAX;
 }

@@ -11,6 +11,7 @@
 #include "agent/instrument/loaded.h"
 #include "agent/instrument/named_class.h"
 #include "agent/session/session.h"
+#include "agent/vm/field_guess.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
@@ -18,6 +19,7 @@
 #include "base/generated_name.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/nearest.h"
 #include "base/parse.h"
 #include "jfr/losses.h"
 #include "options/signature.h"
@@ -109,6 +111,8 @@ struct search {
     const char *why; /* reason for `method` */
     struct choice_guess guess;
     struct buf others; /* methods of this name with other parameters than the pattern's */
+    struct nearest nearest;
+    struct buf similar; /* otherwise, methods of the most similar name */
 };
 
 static const char is_abstract[] = "it is abstract";
@@ -139,6 +143,12 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
     return "its class could not be changed";
 }
 
+static void put_method(struct buf *list, const char *name, const char *descriptor)
+{
+    buf_printf(list, "%s%s", list->len ? ", " : "", name);
+    signature_put_parameters(list, descriptor);
+}
+
 /*
  * Checks one method of a class. named: the class name that a pattern must use, which may be the
  * shortened name that results show.
@@ -162,8 +172,12 @@ static void see_method(struct search *s, jclass class, struct str class_name, st
             memmove(s->method + shown, s->method + n, strlen(s->method + n) + 1);
         }
     } else if (choice_matches(s->names, named, method, types)) {
-        buf_printf(&s->others, "%s%s", s->others.len ? ", " : "", name);
-        signature_put_parameters(&s->others, descriptor);
+        put_method(&s->others, name, descriptor);
+    } else {
+        if (nearest_try(&s->nearest, name))
+            buf_clear(&s->similar);
+        if (strcmp(name, s->nearest.best) == 0)
+            put_method(&s->similar, name, descriptor);
     }
     vm_free(name);
     vm_free(descriptor);
@@ -225,7 +239,7 @@ static bool on_loaded(void *context, jclass c, struct str name)
         _cleanup_free_ char *class = strndup(s->names, dot ? (size_t)(dot - s->names) : 0);
         choice_guess_see(&s->guess, name, means, s);
         if (class)
-            choice_guess_case(&s->guess, name, class);
+            choice_guess_spelling(&s->guess, name, class);
     }
     return false;
 }
@@ -306,11 +320,15 @@ enum trace_result trace_explain_hidden(JNIEnv *jni, const char *pattern, const c
 void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why)
 {
     _cleanup_free_ char *names = strndup(pattern, strcspn(pattern, "("));
-    struct search s = {.pattern = pattern, .names = names, .exclude = exclude, .others = BUF(1024)};
+    const char *dot = names ? strrchr(names, '.') : NULL;
+    struct search s = {.pattern = pattern,
+                       .names = names,
+                       .exclude = exclude,
+                       .others = BUF(1024),
+                       .nearest.word = dot && !strchr(dot, '*') ? dot + 1 : "",
+                       .similar = BUF(1024)};
     if (*pattern == '@') {
         buf_string(why, "no method of a loaded class, and no such class, has this annotation");
-        if (!strchr(pattern, '.'))
-            buf_string(why, "; an annotation is named with its package, as @java.lang.Deprecated");
         return;
     }
     if (names)
@@ -332,14 +350,16 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     else
         buf_printf(why, "%llu methods match and cannot be traced, such as %s: %s",
                    (unsigned long long)s.methods, s.method, s.why);
-    if (s.classes && !s.methods && s.others.len && !buf_error(&s.others))
-        buf_printf(why, "; there is %s", buf_str(&s.others));
+    struct buf *others = s.others.len ? &s.others : &s.similar;
+    if (s.classes && !s.methods && others->len && !buf_error(others))
+        buf_printf(why, "; there is %s", buf_str(others));
     char *end = s.why == is_abstract ? strrchr(s.method, '.') : NULL;
     if (end) {
         *end = 0;
         put_implementations(jni, s.method, why);
     }
     buf_release(&s.others);
+    buf_release(&s.similar);
 }
 
 static bool is_loaded(JNIEnv *jni, const char *name, struct choice_guess *ret_guess)
@@ -373,25 +393,8 @@ struct field_search {
     JNIEnv *jni;
     const char *class, *field;
     bool loaded;
-    /* the superclass that declares the field; empty: none does, or the class itself does */
-    char above[256];
+    struct field_guess guess;
 };
-
-static void find_above(struct field_search *s, jclass c)
-{
-    for (jclass k = (*s->jni)->GetSuperclass(s->jni, c); k && !*s->above;) {
-        _cleanup_free_ char *signature =
-            class_declares_field(vm.ti, k, s->field) ? class_signature(k) : NULL;
-        if (signature && strlen(signature) > 2) {
-            snprintf(s->above, sizeof(s->above), "%.*s", (int)(strlen(signature) - 2),
-                     signature + 1);
-            dotted_in_place(s->above, strlen(s->above));
-        }
-        jclass next = (*s->jni)->GetSuperclass(s->jni, k);
-        (*s->jni)->DeleteLocalRef(s->jni, k);
-        k = next;
-    }
-}
 
 static bool has_field(void *context, jclass c, struct str name)
 {
@@ -401,7 +404,7 @@ static bool has_field(void *context, jclass c, struct str name)
     s->loaded = true;
     if (class_declares_field(vm.ti, c, s->field))
         return true;
-    find_above(s, c);
+    field_guess_see(&s->guess, s->jni, c, s->field);
     return false;
 }
 
@@ -418,10 +421,11 @@ void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field,
         buf_string(why,
                    "no loaded code has an instruction that reads or writes this field; reflection, "
                    "VarHandle, Unsafe and JNI are not seen");
-    else if (*s.above)
-        buf_printf(why, "the class inherits this field: --watch %s.%s names it", s.above, field);
+    else if (s.guess.is_inherited)
+        buf_printf(why, "the class inherits this field: --watch %s names it", s.guess.name);
     else if (s.loaded)
-        buf_string(why, "the class is loaded and declares no field of this name");
+        buf_printf(why, "the class is loaded and declares no field of this name%s%s",
+                   *s.guess.name ? "; there is " : "", s.guess.name);
     else
         trace_explain_class(jni, class_name, why);
 }

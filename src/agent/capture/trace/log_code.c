@@ -155,6 +155,24 @@ static struct found find_value(const struct edit *e, uint32_t pc, const struct l
     return f;
 }
 
+/* Reports a value that is not available, with a similar name that is. */
+static void report_unavailable(const struct edit *e, uint32_t pc, const char *place,
+                               const struct log_part *p, const char *why)
+{
+    char name[LOG_NAME_MAX], text[LOG_NAME_MAX + 256];
+    bool field = p->kind == LOG_FIELD;
+    const char *own = field ? p->text + strlen("this.") : p->text;
+    struct nearest n = {.word = name};
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(own, "."), own);
+    if (field || p->kind == LOG_NAME)
+        edit_nearest_name(e, pc, !field, &n);
+    /* A name that is the same is not available for the reason that is given. */
+    bool similar = *n.best && strcmp(n.best, name) != 0;
+    snprintf(text, sizeof(text), "%s%s%s", why, similar ? "; there is " : "",
+             similar ? n.best : "");
+    log_report(place, p->text, text);
+}
+
 /* Pushes the value, without its path, onto the stack. */
 static int load_base(struct edit *e, struct buf *code, const struct found *f, char type)
 {
@@ -215,7 +233,7 @@ int log_insert(const struct instrument_class *c, struct edit *e, const struct lo
         if (p->kind != LOG_TEXT)
             f = find_value(e, pc, p, &why);
         if (p->kind != LOG_TEXT && !f.type)
-            log_report(place, p->text, why);
+            report_unavailable(e, pc, place, p, why);
         if (f.type) {
             *type++ = f.type == '[' ? 'L' : f.type;
             r = load_value(e, &load, &f);

@@ -7,6 +7,7 @@
 #include "base/dotted.h"
 #include "base/hash.h"
 #include "classfile/debug.h"
+#include "options/signature.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,15 +22,17 @@ bool trace_has_annotations(const char *patterns)
     return false;
 }
 
+static bool is_annotation(const void *context, struct str type)
+{
+    const struct str *wanted = context;
+    return signature_is_type(wanted->data, wanted->len, type);
+}
+
 bool trace_annotated(const char *pattern, const struct class_file *c, const struct class_method *m)
 {
-    size_t n = strcspn(pattern, ":");
-    char type[512];
-    if (*pattern != '@' || n + 2 >= sizeof(type))
-        return false;
-    snprintf(type, sizeof(type), "L%.*s;", (int)n - 1, pattern + 1);
-    slashed_in_place(type);
-    return class_annotated(c, m->start + 6, type) || class_annotated(c, c->attributes_start, type);
+    const struct str wanted = {pattern + 1, strcspn(pattern, ":") - 1};
+    return *pattern == '@' && (class_annotated(c, m->start + 6, is_annotation, &wanted) ||
+                               class_annotated(c, c->attributes_start, is_annotation, &wanted));
 }
 
 const char *trace_pattern_type(const char *pattern)

@@ -252,7 +252,8 @@ struct search {
     jclass top;      /* a global reference to the type of the object */
     char *signature; /* of the field */
     bool unready;    /* the class of a static field has no fields yet, because it is not linked */
-    struct buf impossible; /* why no value of the field at the end of the path passes the test */
+    struct nearest nearest; /* otherwise, a field of a similar name */
+    struct buf impossible;  /* why no value of the field at the end of the path passes the test */
 };
 
 static bool find_type(void *context, jclass c, struct str name)
@@ -304,6 +305,8 @@ static bool find_field(void *context, jclass c, struct str name)
     JNIEnv *jni = s->jni;
     bool related =
         (*jni)->IsAssignableFrom(jni, c, s->top) || (*jni)->IsAssignableFrom(jni, s->top, c);
+    if (related)
+        class_nearest_field(vm.ti, c, FIELD_OF_OBJECT, &s->nearest);
     return related && take_field(s, s->name, declared(jni, c, s->name, s->len, false).signature);
 }
 
@@ -313,8 +316,12 @@ static bool find_static(void *context, jclass c, struct str name)
     const char *field = after_class(s->name, name);
     if (!field)
         return false;
+    _cleanup_free_ char *word = strndup(field, strcspn(field, "."));
     s->len = (size_t)(field - s->name);
     s->unready |= !is_ready(c);
+    s->nearest.word = word ? word : "";
+    class_nearest_field(vm.ti, c, FIELD_STATIC, &s->nearest);
+    s->nearest.word = NULL;
     return take_field(s, field, declared(s->jni, c, field, strcspn(field, "."), true).signature);
 }
 
@@ -341,14 +348,22 @@ static void search_release(struct search *s)
     buf_release(&s->impossible);
 }
 
+static void put_nearest(struct buf *why, const struct search *s)
+{
+    if (*s->nearest.best)
+        buf_printf(why, "; there is %s", s->nearest.best);
+}
+
 static bool missing_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
                           struct buf *why)
 {
+    _cleanup_free_ char *word = strndup(path, strcspn(path, "."));
     _cleanup_(search_release) struct search s = {.jni = jni,
                                                  .test = t,
                                                  .type = {type.data + 1, type.len - 2},
                                                  .name = path,
                                                  .len = strcspn(path, "."),
+                                                 .nearest.word = word ? word : "",
                                                  .impossible = BUF(16384)};
     if (loaded_classes_each(vm.ti, jni, find_type, &s) <= 0)
         return false;
@@ -358,6 +373,7 @@ static bool missing_below(JNIEnv *jni, struct str type, const struct cond_test *
         return missing_after(&s, path, why);
     buf_dotted(why, s.type.data, s.type.len);
     buf_printf(why, " has no field %.*s", (int)s.len, path);
+    put_nearest(why, &s);
     return true;
 }
 
@@ -371,11 +387,13 @@ static bool static_missing(JNIEnv *jni, bool late, const struct cond_test *t, st
         return missing_after(&s, path + s.len, why);
     if (s.unready)
         return false;
-    if (s.len)
+    if (s.len) {
         buf_printf(why, "%.*s has no static field %.*s", (int)s.len - 1, path,
                    (int)strcspn(path + s.len, "."), path + s.len);
-    else if (late)
+        put_nearest(why, &s);
+    } else if (late) {
         buf_printf(why, "no class was loaded that has a static field %s", path);
+    }
     return s.len || late;
 }
 

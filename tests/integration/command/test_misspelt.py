@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A name of a class, a method, a field or a local that is nearly right is answered with the right
+one, by every option and verb that takes such names."""
+import pathlib
+import subprocess
+
+import lab
+import pytest
+
+SOURCE = pathlib.Path(__file__).parents[2] / "java" / "Misspelt.java"
+LOGGED = 1 + next(i for i, l in enumerate(SOURCE.read_text().splitlines()) if "// logged" in l)
+
+NO_METHOD = "Misspelt is loaded and has no such method; there is "
+NO_CLASS = "no class of this name is loaded, but Misspelt is"
+NO_FIELD = "no class that is loaded so far has this field, but there is "
+UNDECLARED = "the class is loaded and declares no field of this name; there is "
+PRICE = "price(int)"
+
+# The words of attach, and how one of its lines ends. A method, a field or a class has another case,
+# or lacks letters, or has them in another order.
+NOTES = (
+    (["--trace", "Misspelt.F"], NO_METHOD + "f(Misspelt$Child)"),
+    (["--trace", "Misspelt.prise(int)"], NO_METHOD + PRICE),
+    (["--trace", "Misspelt.getPrices"], "Misspelt is loaded and has no such method"),
+    (["--trace", "Mispelt.price"], NO_CLASS),
+    (["--trace", "Mispelt$Child.shown"], "no class of this name is loaded, but Misspelt$Child is"),
+    (["--trace", "Misspelt$Chidl.shown"], "no class of this name is loaded, but Misspelt$Child is"),
+    (["--trace", "Misspelt$Nosuch.shown"], "no class of this name is loaded"),
+    (
+        ["--trace", "@Deprecate"],
+        "no method of a loaded class, and no such class, has this annotation",
+    ),
+    (
+        ["--requests", "Misspelt.Price(..)"],
+        "nothing so far: the class is loaded and has no such method, but there is Misspelt.price",
+    ),
+    (
+        ["--trace", "Misspelt.f", "--show", "Misspelt$Child.hidden"],
+        NO_FIELD + "Misspelt$Parent.hidden",
+    ),
+    (
+        ["--trace", "Misspelt.f", "--show", "Misspelt$Child.wieght"],
+        NO_FIELD + "Misspelt$Child.weight",
+    ),
+    (
+        ["--trace", "Misspelt.f", "--show", "Misspelt.Child.weight"],
+        NO_FIELD + "Misspelt$Child.weight",
+    ),
+    (["--watch", "Misspelt.Total"], UNDECLARED + "Misspelt.total"),
+    (
+        ["--watch", "Misspelt$Child.hidden"],
+        "the class inherits this field: --watch Misspelt$Parent.hidden names it",
+    ),
+    (["--watch", "Misspel.total"], NO_CLASS),
+    (["--log", f"Mispelt:{LOGGED} x"], NO_CLASS),
+    (
+        ["--log", f"Misspelt:{LOGGED} {{dobled}}"],
+        "nor a field of the class itself; there is doubled",
+    ),
+)
+REFUSED = (
+    ("Misspelt.price(int)", "this.cuont > 0", "Misspelt has no field cuont; there is count"),
+    ("Misspelt.f", "arg1.Weight > 0", "Misspelt$Child has no field Weight; there is weight"),
+    ("Misspelt.f", "Misspelt.totl > 0", "Misspelt has no static field totl; there is total"),
+    ("Misspelt.f", "Misspelt.count > 0", "Misspelt has no static field count"),
+)
+
+
+@pytest.fixture
+def misspelt(jdk):
+    process = jdk.start_java(
+        "Misspelt",
+        jvm=("-Xmx64m",),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process.pid
+    finally:
+        out, err = process.communicate("x", timeout=60)
+        assert out == "done\n", err
+
+
+@pytest.mark.jdks(8, 25)
+def test_names_that_are_nearly_right_are_answered_with_the_right_ones(jdk, misspelt, tmp_path):
+    out = tmp_path / "a.jfr"
+
+    def attach(*words):
+        return lab.jvmscope("attach", "-t", "100ms", *words, "-o", out, misspelt)
+
+    for words, ending in NOTES:
+        done = attach(*words)
+        lines = done.stderr.splitlines()
+        assert any(l.endswith(ending) for l in lines), (words, done.stderr)
+    for pattern, condition, ending in REFUSED:
+        done = attach("--trace", pattern, "--if", condition)
+        first = done.stderr.splitlines()[0]
+        assert done.returncode == 1 and first.endswith(": " + ending), (condition, done.stderr)
+    # What the recording itself says at its end.
+    done = lab.jvmscope(
+        "run",
+        *("--trace", "Misspelt.f", "--show", "Misspelt$Child.hidden", "-o", out, "--"),
+        *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Misspelt"), "Misspelt"),
+        input="x",
+    )
+    assert (
+        "jvmscope: --show: no class that was loaded has this field: Misspelt$Child.hidden, but there"
+        " is Misspelt$Parent.hidden\n" in done.stderr
+    ), done.stderr
+
+
+@pytest.mark.jdks(8, 25)
+def test_verbs_answer_names_that_are_nearly_right(jdk, tmp_path):
+    process = jdk.start_java(
+        "Misspelt",
+        jvm=(
+            "-Xmx64m",
+            jdk.agent(f"format=r,allow-control=y,trace=Misspelt.f,file={tmp_path / 'a.jfr'}"),
+        ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        pid = process.pid
+        added = lab.read_json("trace", "--json", pid, "add", "Misspelt.Price")
+        assert added["unmatched"] == [{"pattern": "Misspelt.Price", "why": NO_METHOD + PRICE}]
+        for words, ending in (
+            (
+                ["control", pid, "break", "Misspelt.prcie"],
+                "the class has no such method; there is " + PRICE,
+            ),
+            (
+                ["control", pid, "break", "Mispelt:5"],
+                "no loaded class of this name; there is Misspelt",
+            ),
+            (
+                ["inspect", pid, "class", "mispelt"],
+                "no loaded class of this name; there is Misspelt",
+            ),
+            (
+                ["inspect", pid, "instances", "Misspelt.Child"],
+                "no loaded class of this name; there is Misspelt$Child",
+            ),
+        ):
+            done = lab.jvmscope(*words)
+            assert done.returncode == 1 and done.stderr.endswith(f": {ending}\n"), done.stderr
+    finally:
+        assert process.communicate("x", timeout=60)[0] == "done\n"
+
+
+@pytest.mark.jdks(8, 25)
+def test_an_annotation_is_named_with_or_without_its_package(jdk, misspelt, tmp_path):
+    for name in ("@Deprecated", "@java.lang.Deprecated", "@lang.Deprecated", "@*precated"):
+        out = tmp_path / "a.jfr"
+        done = lab.jvmscope("attach", "-t", "200ms", "--trace", name, "-o", out, misspelt)
+        assert done.returncode == 0 and "note" not in done.stderr, (name, done.stderr)
+        calls = lab.read_json("trace", "--json", out)["calls"]
+        assert {c["method"] for c in calls} == {"void Misspelt.old()"} or {
+            c["method"].split("(")[0] for c in calls
+        } == {"Misspelt.old"}, (name, calls)
