@@ -4,7 +4,7 @@
 /* Bits that are written one value after the other. */
 struct bit_writer {
     uint8_t *to;
-    uint64_t word; /* the last bits, which are not written yet; fewer than 8 between two values */
+    uint64_t word; /* the last bits, which are not written yet; fewer than 64 between two values */
     unsigned bits;
 };
 
@@ -14,39 +14,46 @@ static void put_word(const struct bit_writer *w)
     memcpy(w->to, &word, sizeof(word));
 }
 
-static void put_column(struct bit_writer *w, const uint64_t *values, size_t n, unsigned width)
+static void put_column(struct bit_writer *to, const uint64_t *values, size_t n, unsigned width)
 {
+    enum { WORD_BITS = 64 };
+
+    struct bit_writer w = *to; /* which values cannot overlap */
     for (size_t i = 0; width && i < n; i++) {
-        w->word |= values[i] << w->bits;
-        put_word(w);
-        w->bits += width;
-        w->to += w->bits >> 3;
-        w->word >>= w->bits & ~7u;
-        w->bits &= 7;
+        w.word |= values[i] << w.bits;
+        w.bits += width;
+        if (w.bits < WORD_BITS)
+            continue;
+        put_word(&w);
+        w.to += sizeof(w.word);
+        w.bits -= WORD_BITS;
+        w.word = w.bits ? values[i] >> (width - w.bits) : 0;
     }
+    *to = w;
 }
 
 static unsigned width_of(const uint64_t *values, size_t n)
 {
     uint64_t all = 0;
+#pragma GCC unroll 8
     for (size_t i = 0; i < n; i++)
         all |= values[i];
     return all ? 64 - (unsigned)__builtin_clzll(all) : 0;
 }
 
-size_t hold_block_put(const struct hold_values *values, uint8_t *to)
+size_t hold_block_put(const struct hold_values *values, int columns, uint8_t *to)
 {
     struct hold_block b = {
         .start = values->start, .latest = values->latest, .n = (uint8_t)values->n};
     struct bit_writer w = {.to = to + sizeof(b)};
-    for (int c = 0; c < HOLD_COLUMNS; c++) {
+    for (int c = 0; c < columns; c++) {
         unsigned width = width_of(values->of[c], values->n);
         b.width[c] = (uint8_t)width;
         put_column(&w, values->of[c], values->n, width);
     }
     memcpy(to, &b, sizeof(b));
     put_word(&w);
-    w.to += w.bits > 0;
+    w.to += (w.bits + 7) / 8;
     memset(w.to, 0, HOLD_PADDING);
     return (size_t)(w.to - to) + HOLD_PADDING;
 }

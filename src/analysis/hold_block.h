@@ -42,7 +42,7 @@ enum {
         sizeof(struct hold_block) + HOLD_COLUMNS * HOLD_BITS_MAX * HOLD_BLOCK / 8 + HOLD_PADDING
 };
 
-/* The holds of a block that is to be written; columns without values are 0. */
+/* The holds of a block that is to be written. */
 struct hold_values {
     uint64_t start, latest;
     size_t n;
@@ -57,9 +57,10 @@ struct hold_bits {
 };
 
 /*
- * Writes a block to memory that has room for HOLD_BLOCK_BYTES, and returns how many bytes it has.
+ * Writes the first columns of a block to memory that has room for HOLD_BLOCK_BYTES, and returns how
+ * many bytes it has.
  */
-size_t hold_block_put(const struct hold_values *values, uint8_t *to);
+size_t hold_block_put(const struct hold_values *values, int columns, uint8_t *to);
 /* Begins to read the next block. Returns false at the end, or when the block is damaged. */
 bool hold_block_next(struct cursor *from, struct hold_bits *ret);
 
@@ -74,9 +75,20 @@ static inline uint64_t hold_block_get(const struct hold_bits *b, enum hold_colum
 
 /* Reads a column of the whole block. */
 static inline void hold_block_column(const struct hold_bits *b, enum hold_column column,
-                                     uint64_t *ret)
+                                     uint64_t ret[HOLD_BLOCK])
 {
-    const struct hold_bits same = *b; /* which ret cannot overlap */
-    for (size_t i = 0; i < same.block.n; i++)
-        ret[i] = hold_block_get(&same, column, i);
+    const unsigned width = b->block.width[column];
+    const size_t n = b->block.n;
+    const uint64_t mask = (UINT64_C(1) << width) - 1;
+    const uint8_t *bits = b->bits;
+    if (!width) {
+        memset(ret, 0, n * sizeof(*ret));
+        return;
+    }
+    size_t bit = b->first[column];
+    for (size_t i = 0; i < n; i++, bit += width) {
+        uint64_t word;
+        memcpy(&word, bits + (bit >> 3), sizeof(word));
+        ret[i] = le64toh(word) >> (bit & 7) & mask;
+    }
 }

@@ -8,22 +8,39 @@
 enum { MEDIAN_SAMPLE = 500000 };
 
 /* The key of a kind of sections: the class and, where it is known, the place of entry. */
-static uint64_t section_key(const struct holds *h, const struct tl_hold *one, uint32_t stack)
+static uint64_t section_key(const struct holds *h, uint32_t object, uint32_t stack)
 {
-    return (uint64_t)h->t->objects[tl_hold_object(one)].class << 32 | stack;
+    return (uint64_t)h->t->objects[object].class << 32 | stack;
 }
 
-static int add_length(struct medians *m, const struct holds *h, const struct hold_read *one)
+/* The holds of a thread that have been passed, and the chunk of the last one that was read. */
+struct passing {
+    size_t n, chunk;
+    struct hold_bits bits;
+};
+
+/* Adds the length of a thread's i-th hold, unless it is inferred. */
+static int add_length(struct medians *m, const struct holds *h, uint32_t thread, size_t i,
+                      struct passing *p)
 {
-    int r = 0;
-    if (one->hold.flags & HOLD_INFERRED)
+    const struct hold_bits *b = &p->bits;
+    size_t chunk = i >> HOLD_CHUNK_BITS, k = i % HOLD_CHUNK;
+    struct hold_read one;
+    if (h->packed && (p->chunk != chunk || !b->bits)) {
+        p->bits = hold_bits_of(h, thread, chunk);
+        p->chunk = chunk;
+    }
+    if (h->packed && hold_block_get(b, HOLD_FLAGS, k) & HOLD_INFERRED)
         return 0;
-    if (one->side.stack != TL_NONE)
-        r = medians_add(m, section_key(h, &one->hold, one->side.stack),
-                        one->hold.end - one->hold.start);
-    if (r == 0)
-        r = medians_add(m, section_key(h, &one->hold, TL_NONE), one->hold.end - one->hold.start);
-    return r;
+    one = h->packed ? hold_unpack(b, k) : hold_collected(h, thread, i);
+    if (one.hold.flags & HOLD_INFERRED)
+        return 0;
+    uint32_t object = tl_hold_object(&one.hold);
+    uint64_t length = one.hold.end - one.hold.start;
+    int r = one.side.stack == TL_NONE
+                ? 0
+                : medians_add(m, section_key(h, object, one.side.stack), length);
+    return r == 0 ? medians_add(m, section_key(h, object, TL_NONE), length) : r;
 }
 
 /* The lengths are those of a sample of the sections when there are very many. */
@@ -31,17 +48,15 @@ static int find_medians(struct holds *h, const struct hold_order *order)
 {
     size_t n = order->bytes.len / order->width, step = 1 + n / MEDIAN_SAMPLE;
     struct medians m = {0};
-    /* per thread: how many of its holds have been passed */
-    size_t *passed = calloc(h->t->n_threads + 1, sizeof(*passed));
+    struct passing *passed = calloc(h->t->n_threads + 1, sizeof(*passed)); /* per thread */
     int r = passed ? 0 : -ENOMEM;
     for (size_t i = 0, next = 0; r == 0 && i < n; i++) {
         uint32_t thread = hold_order_get(order, i);
-        size_t number = passed[thread]++;
+        size_t number = passed[thread].n++;
         if (i != next)
             continue;
         next += step;
-        struct hold_read one = hold_collected(h, thread, number);
-        r = add_length(&m, h, &one);
+        r = add_length(&m, h, thread, number, &passed[thread]);
     }
     if (r == 0)
         r = medians_find(&m, &h->medians);
@@ -50,23 +65,29 @@ static int find_medians(struct holds *h, const struct hold_order *order)
     return r;
 }
 
+uint64_t hold_end_settled(const struct holds *h, uint32_t thread, uint64_t start, uint64_t end,
+                          uint32_t object, uint32_t stack, bool by_median)
+{
+    end = MIN(end, h->t->threads[thread].end_ns);
+    if (by_median) {
+        const uint64_t *median = map_get(&h->medians, section_key(h, object, stack));
+        if (!median)
+            median = map_get(&h->medians, section_key(h, object, TL_NONE));
+        end = MIN(end, start + (median ? *median : 0));
+    }
+    return MAX(end, start) & UINT64_C(0xffffffffffff);
+}
+
 void hold_settle(const struct holds *h, uint32_t thread, struct tl_hold *one,
                  struct hold_side *side)
 {
-    const uint64_t start = one->start, last = h->t->threads[thread].end_ns;
     if (!(one->flags & HOLD_END_INFERRED))
         return;
-    uint64_t end = MIN((uint64_t)one->end, last);
-    if (one->flags & HOLD_MEDIAN) {
-        const uint64_t *median = map_get(&h->medians, section_key(h, one, side->stack));
-        if (!median)
-            median = map_get(&h->medians, section_key(h, one, TL_NONE));
-        end = MIN(end, start + (median ? *median : 0));
-    }
-    one->end = MAX(end, start) & UINT64_C(0xffffffffffff);
+    one->end = hold_end_settled(h, thread, one->start, one->end, tl_hold_object(one), side->stack,
+                                one->flags & HOLD_MEDIAN) &
+               UINT64_C(0xffffffffffff);
     one->flags &= HOLD_MEDIAN - 1;
-    uint64_t us = (last - MIN(start, last) + 999) / 1000; /* rounded up: this is a bound */
-    side->unsure_us = (uint32_t)MIN((uint64_t)side->unsure_us, us);
+    side->unsure_us = hold_unsure_settled(h, thread, one->start, side->unsure_us);
 }
 
 int holds_settle(struct holds *h, const struct hold_order *order)

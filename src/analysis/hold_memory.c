@@ -86,7 +86,7 @@ const uint8_t *holds_pack(struct holds *h, size_t chunk, size_t n)
         v.of[HOLD_WAKE][i] = side[i].wake_ns;
         v.of[HOLD_FLAGS][i] = holds[i].flags;
     }
-    size_t len = hold_block_put(&v, bytes);
+    size_t len = hold_block_put(&v, HOLD_COLUMNS, bytes);
     uint8_t *packed = arena_alloc(&h->memory, len);
     if (packed)
         memcpy(packed, bytes, len);
@@ -107,13 +107,20 @@ static inline struct hold_read hold_from(uint64_t first, const uint64_t of[HOLD_
                                        .unsure_us = (uint32_t)of[HOLD_UNSURE] - 1}};
 }
 
-/* Begins to read a packed chunk of a thread. */
-static struct hold_bits bits_of(const struct holds *h, uint32_t thread, size_t chunk)
+struct hold_bits hold_bits_of(const struct holds *h, uint32_t thread, size_t chunk)
 {
     struct cursor c = cursor_of(h->packed[h->chunk_first[thread] + chunk], HOLD_BLOCK_BYTES);
     struct hold_bits b = {0};
     (void)hold_block_next(&c, &b);
     return b;
+}
+
+struct hold_read hold_unpack(const struct hold_bits *b, size_t i)
+{
+    uint64_t of[HOLD_COLUMNS];
+    for (int c = 0; c < HOLD_COLUMNS; c++)
+        of[c] = hold_block_get(b, (enum hold_column)c, i);
+    return hold_from(b->block.start, of);
 }
 
 struct hold_read hold_collected(const struct holds *h, uint32_t thread, size_t i)
@@ -122,11 +129,8 @@ struct hold_read hold_collected(const struct holds *h, uint32_t thread, size_t i
         size_t slot = hold_slot(h, thread, i);
         return (struct hold_read){h->slots[slot], h->side[slot]};
     }
-    struct hold_bits b = bits_of(h, thread, i >> HOLD_CHUNK_BITS);
-    uint64_t of[HOLD_COLUMNS];
-    for (int c = 0; c < HOLD_COLUMNS; c++)
-        of[c] = hold_block_get(&b, (enum hold_column)c, i % HOLD_CHUNK);
-    return hold_from(b.block.start, of);
+    struct hold_bits b = hold_bits_of(h, thread, i >> HOLD_CHUNK_BITS);
+    return hold_unpack(&b, i % HOLD_CHUNK);
 }
 
 struct hold_read hold_of(const struct holds *h, uint32_t thread, size_t i)
@@ -136,25 +140,48 @@ struct hold_read hold_of(const struct holds *h, uint32_t thread, size_t i)
     return one;
 }
 
-void holds_read(const struct holds *h, uint32_t thread, size_t chunk, struct hold_piece *ret)
+/* Finds the end of the i-th hold of a chunk, which was not observed. */
+static void settle_in(const struct holds *h, uint32_t thread, const struct hold_bits *b, size_t i,
+                      enum hold_side_field side, struct hold_piece *piece)
+{
+    const uint64_t start = piece->start[i];
+    bool by_median = piece->flags[i] & HOLD_MEDIAN;
+    uint32_t stack = by_median ? (uint32_t)hold_block_get(b, HOLD_STACK, i) - 1 : TL_NONE;
+    piece->end[i] = hold_end_settled(h, thread, start, piece->end[i], (uint32_t)piece->object[i],
+                                     stack, by_median);
+    piece->flags[i] &= HOLD_MEDIAN - 1;
+    if (side == HOLD_UNSURE_US)
+        piece->side[i] = hold_unsure_settled(h, thread, start, piece->side[i]);
+}
+
+void holds_read(const struct holds *h, uint32_t thread, size_t chunk, enum hold_side_field side,
+                struct hold_piece *ret)
 {
     size_t first = chunk << HOLD_CHUNK_BITS;
     ret->n = MIN(hold_count(h, thread) - first, (size_t)HOLD_CHUNK);
-    if (!h->packed) {
-        for (size_t i = 0; i < ret->n; i++)
-            ret->holds[i] = hold_collected(h, thread, first + i);
-        return;
+    for (size_t i = 0; !h->packed && i < ret->n; i++) {
+        struct hold_read one = hold_collected(h, thread, first + i);
+        ret->start[i] = one.hold.start;
+        ret->end[i] = one.hold.end;
+        ret->object[i] = tl_hold_object(&one.hold);
+        ret->flags[i] = one.hold.flags;
+        ret->side[i] = side == HOLD_UNSURE_US ? one.side.unsure_us : one.side.wake_ns;
     }
-    struct hold_bits b = bits_of(h, thread, chunk);
-    uint64_t columns[HOLD_COLUMNS][HOLD_BLOCK];
-    for (int c = 0; c < HOLD_COLUMNS; c++)
-        hold_block_column(&b, (enum hold_column)c, columns[c]);
+    if (!h->packed)
+        return;
+    const struct hold_bits b = hold_bits_of(h, thread, chunk);
+    hold_block_column(&b, HOLD_AT, ret->start);
+    hold_block_column(&b, HOLD_LENGTH, ret->end);
+    hold_block_column(&b, HOLD_OBJECT, ret->object);
+    hold_block_column(&b, HOLD_FLAGS, ret->flags);
+    hold_block_column(&b, side == HOLD_UNSURE_US ? HOLD_UNSURE : HOLD_WAKE, ret->side);
     for (size_t i = 0; i < ret->n; i++) {
-        uint64_t of[HOLD_COLUMNS];
-        for (int c = 0; c < HOLD_COLUMNS; c++)
-            of[c] = columns[c][i];
-        ret->holds[i] = hold_from(b.block.start, of);
-        hold_settle(h, thread, &ret->holds[i].hold, &ret->holds[i].side);
+        ret->start[i] += b.block.start;
+        ret->end[i] = end_of(ret->start[i], ret->end[i]) & UINT64_C(0xffffffffffff);
+        if (side == HOLD_UNSURE_US)
+            ret->side[i] = (uint32_t)(ret->side[i] - 1);
+        if (ret->flags[i] & HOLD_END_INFERRED)
+            settle_in(h, thread, &b, i, side, ret);
     }
 }
 

@@ -46,11 +46,27 @@ static inline uint32_t hold_order_get(const struct hold_order *o, size_t i)
  */
 int holds_settle(struct holds *h, const struct hold_order *order) must_check;
 /*
- * Sets the end of a thread's hold that was not observed: where the thread was last seen in the
- * method that took the lock; otherwise the median length of the sections of the same kind, or of
- * the same class, but not beyond its upper bound.
+ * Returns the end of a thread's hold that was not observed: where the thread was last seen in the
+ * method that took the lock; otherwise (by_median) the median length of the sections of the same
+ * kind, or of the same class, but not beyond its upper bound, which is `end`.
  */
+uint64_t hold_end_settled(const struct holds *h, uint32_t thread, uint64_t start, uint64_t end,
+                          uint32_t object, uint32_t stack, bool by_median);
+
+/* Returns unsure_us of such a hold, which cannot exceed the thread's end. */
+static inline uint32_t hold_unsure_settled(const struct holds *h, uint32_t thread, uint64_t start,
+                                           uint64_t unsure_us)
+{
+    const uint64_t last = h->t->threads[thread].end_ns;
+    uint64_t us = (last - MIN(start, last) + 999) / 1000; /* rounded up: this is a bound */
+    return (uint32_t)MIN(unsure_us, us);
+}
+
+/* Sets the end and unsure_us of a thread's hold, if its end was not observed. */
 void hold_settle(const struct holds *h, uint32_t thread, struct tl_hold *one,
                  struct hold_side *side);
+/* Begins to read a packed chunk of a thread; hold_unpack reads a hold of it as it was collected. */
+struct hold_bits hold_bits_of(const struct holds *h, uint32_t thread, size_t chunk);
+struct hold_read hold_unpack(const struct hold_bits *b, size_t i);
 /* Reads the i-th hold of a thread as it was collected. */
 struct hold_read hold_collected(const struct holds *h, uint32_t thread, size_t i);

@@ -104,11 +104,14 @@ struct hold_read {
     struct hold_side side;
 };
 
-/* A chunk that was read. */
+/* A chunk that was read, in columns: the fields of tl_hold, and one of hold_side. */
 struct hold_piece {
     size_t n;
-    struct hold_read holds[HOLD_CHUNK];
+    uint64_t start[HOLD_CHUNK], end[HOLD_CHUNK], object[HOLD_CHUNK], flags[HOLD_CHUNK];
+    uint64_t side[HOLD_CHUNK];
 };
+
+enum hold_side_field { HOLD_WAKE_NS, HOLD_UNSURE_US };
 
 static inline size_t hold_count(const struct holds *h, uint32_t thread)
 {
@@ -120,10 +123,11 @@ static inline uint64_t hold_number(uint32_t thread, size_t i)
     return (uint64_t)thread << 32 | i;
 }
 
-/* Reads the i-th hold of a thread; reads a chunk of a thread, given its number within the thread.
- */
+/* Reads the i-th hold of a thread. */
 struct hold_read hold_of(const struct holds *h, uint32_t thread, size_t i);
-void holds_read(const struct holds *h, uint32_t thread, size_t chunk, struct hold_piece *ret);
+/* Reads a chunk of a thread, given its number within the thread. */
+void holds_read(const struct holds *h, uint32_t thread, size_t chunk, enum hold_side_field side,
+                struct hold_piece *ret);
 
 /* Returns the slot of the i-th hold of a thread, with links. */
 static inline size_t hold_slot(const struct holds *h, uint32_t thread, size_t i)
@@ -132,13 +136,10 @@ static inline size_t hold_slot(const struct holds *h, uint32_t thread, size_t i)
     return chunk << HOLD_CHUNK_BITS | (i & (HOLD_CHUNK - 1));
 }
 
-/* Returns the latest time at which a hold may have ended. */
-static inline uint64_t hold_latest(const struct hold_read *h)
+/* Returns the latest time at which a hold may have ended that has HOLD_END_INFERRED. */
+static inline uint64_t hold_latest(uint64_t start, uint64_t end, uint64_t unsure_us)
 {
-    return h->hold.flags & HOLD_END_INFERRED
-               ? MAX((uint64_t)h->hold.end,
-                     (uint64_t)h->hold.start + h->side.unsure_us * UINT64_C(1000))
-               : (uint64_t)h->hold.end;
+    return MAX(end, start + unsure_us * 1000);
 }
 
 /* Selects the locks that count; NULL selects all. */

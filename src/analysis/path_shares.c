@@ -68,32 +68,37 @@ struct sharing {
     uint8_t *on_path;        /* per hold */
 };
 
-/* Returns the chunk of a thread's i-th hold, which has been reached. */
-static const struct read_chunk *chunk_of(struct sharing *c, uint32_t thread, size_t i)
+static void read_chunk(struct sharing *c, struct read_chunk *k, uint32_t thread, size_t number)
 {
-    size_t number = i >> HOLD_CHUNK_BITS;
-    struct read_chunk *k = &c->read[(thread * 61 + number) % READ_CHUNKS];
-    if (likely(k->thread == thread && k->number == number))
-        return k;
     uint64_t *reach = &c->reach[c->holds->chunk_first[thread] + number], latest = *reach;
-    holds_read(c->holds, thread, number, &k->piece);
+    holds_read(c->holds, thread, number, HOLD_WAKE_NS, &k->piece);
     for (size_t n = 0; n < k->piece.n; n++)
-        k->reach[n] = latest = MAX(latest, (uint64_t)k->piece.holds[n].hold.end);
-    if (i + HOLD_CHUNK < hold_count(c->holds, thread))
+        k->reach[n] = latest = MAX(latest, k->piece.end[n]);
+    if ((number + 1) << HOLD_CHUNK_BITS < hold_count(c->holds, thread))
         reach[1] = latest;
     k->thread = thread;
     k->number = number;
+}
+
+/* Returns the chunk of a thread's i-th hold, which has been reached. */
+static inline const struct read_chunk *chunk_of(struct sharing *c, uint32_t thread, size_t i)
+{
+    size_t number = i >> HOLD_CHUNK_BITS;
+    struct read_chunk *k = &c->read[(thread * 61 + number) % READ_CHUNKS];
+    if (unlikely(k->thread != thread || k->number != number))
+        read_chunk(c, k, thread, number);
     return k;
 }
 
 /* The wake-up of a hand-over belongs to the section to which it leads. */
-static uint64_t wake_up(const struct sharing *c, const struct hold_read *h, uint32_t thread,
+static uint64_t wake_up(const struct sharing *c, const struct hold_piece *piece, uint32_t thread,
                         size_t i)
 {
-    if (likely(h->side.wake_ns < UINT32_MAX))
-        return h->hold.start - h->side.wake_ns;
+    uint64_t start = piece->start[i % HOLD_CHUNK], wake_ns = piece->side[i % HOLD_CHUNK];
+    if (likely(wake_ns < UINT32_MAX))
+        return start - wake_ns;
     const uint64_t *at = map_get(&c->holds->long_wakes, hold_number(thread, i));
-    return at ? *at : h->hold.start;
+    return at ? *at : start;
 }
 
 /*
@@ -111,7 +116,7 @@ static size_t first_reaching(struct sharing *c, size_t low, const struct path_se
         const struct read_chunk *k = chunk_of(c, s->thread, i);
         if (k->reach[i % HOLD_CHUNK] <= s->start || over == STEPS_BACK)
             break;
-        if (k->piece.holds[i % HOLD_CHUNK].hold.end > s->start)
+        if (k->piece.end[i % HOLD_CHUNK] > s->start)
             first = i;
         else
             over++;
@@ -122,25 +127,24 @@ static size_t first_reaching(struct sharing *c, size_t low, const struct path_se
 /* Adds the part of a segment that lies in its thread's i-th hold to the lock's share. */
 static void share_hold(struct sharing *c, const struct path_segment *s, size_t i)
 {
-    const struct hold_read *h = &chunk_of(c, s->thread, i)->piece.holds[i % HOLD_CHUNK];
-    const struct tl_hold *one = &h->hold;
-    uint64_t start = MAX(s->start, wake_up(c, h, s->thread, i)),
-             end = MIN(s->end, (uint64_t)one->end);
+    const struct hold_piece *piece = &chunk_of(c, s->thread, i)->piece;
+    uint64_t start = MAX(s->start, wake_up(c, piece, s->thread, i)),
+             end = MIN(s->end, piece->end[i % HOLD_CHUNK]), flags = piece->flags[i % HOLD_CHUNK];
     if (end <= start || c->rows.rows.len == 0)
         return;
-    uint32_t of = c->row_of[tl_hold_object(one)] - 1;
+    uint32_t of = c->row_of[piece->object[i % HOLD_CHUNK]] - 1;
     struct tl_share *row = &c->rows.rows.data[of];
     start = MAX(start, c->shared_to[of]);
     if (end > start) {
         row->ns += end - start;
         c->shared_to[of] = end;
     }
-    row->inferred |= (one->flags & HOLD_INFERRED) != 0;
-    row->exact |= (one->flags & HOLD_EXACT) != 0;
+    row->inferred |= (flags & HOLD_INFERRED) != 0;
+    row->exact |= (flags & HOLD_EXACT) != 0;
     uint8_t *on_path = &c->on_path[c->holds->first[s->thread] + i];
     if (!*on_path) {
         row->holds_on_path++;
-        row->contended += (one->flags & HOLD_WOKEN) != 0;
+        row->contended += (flags & HOLD_WOKEN) != 0;
         *on_path = 1;
     }
 }
@@ -150,7 +154,7 @@ static void share_segment(struct sharing *c, const struct path_segment *s)
     size_t low = c->near[s->thread], end = hold_count(c->holds, s->thread);
     for (bool reached = true; reached && low < end; low += reached) {
         const struct read_chunk *k = chunk_of(c, s->thread, low);
-        reached = wake_up(c, &k->piece.holds[low % HOLD_CHUNK], s->thread, low) < s->end;
+        reached = wake_up(c, &k->piece, s->thread, low) < s->end;
     }
     c->near[s->thread] = low;
     for (size_t i = first_reaching(c, low, s); i < low; i++)

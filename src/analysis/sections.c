@@ -12,9 +12,9 @@
 enum { PARTS = 63 };
 
 /* Returns how much of a hold no waiter proves, in units of 1/PARTS of its length, rounded up. */
-static uint64_t uncertain_parts(const struct hold_side *side, uint64_t length)
+static uint64_t uncertain_parts(uint64_t unsure_us, uint64_t length)
 {
-    uint64_t uncertain = MIN(side->unsure_us * UINT64_C(1000), length);
+    uint64_t uncertain = MIN(unsure_us * 1000, length);
     return length ? (uncertain * PARTS + length - 1) / length : 0;
 }
 
@@ -33,11 +33,12 @@ static uint64_t add_up(uint64_t sum, uint64_t ns)
  * Returns how uncertain a hold is: twice how much longer it may be, in us, or twice its uncertain
  * parts plus 1.
  */
-static uint64_t unsure_of(const struct hold_read *h, uint64_t length)
+static uint64_t unsure_of(const struct hold_piece *piece, size_t i, uint64_t length)
 {
-    if (h->hold.flags & HOLD_END_INFERRED)
-        return (hold_latest(h) - h->hold.end + 999) / 1000 << 1;
-    return uncertain_parts(&h->side, length) << 1 | 1;
+    uint64_t unsure_us = piece->side[i], end = piece->end[i];
+    if (piece->flags[i] & HOLD_END_INFERRED)
+        return (hold_latest(piece->start[i], end, unsure_us) - end + 999) / 1000 << 1;
+    return uncertain_parts(unsure_us, length) << 1 | 1;
 }
 
 /* The inverse of unsure_of: by how much the hold can be longer, and shorter, in ns. */
@@ -56,31 +57,29 @@ static void unsure_read(uint64_t unsure, uint64_t length, uint64_t *ret_more, ui
 static size_t put_chunk(const struct hold_piece *piece, uint8_t *to, struct tl_unsure *unsure)
 {
     struct hold_values v;
-    uint64_t before = piece->holds[0].hold.start;
+    uint64_t before = piece->start[0];
     v.start = v.latest = before;
     v.n = piece->n;
-    memset(v.of[HOLD_SHORT_COLUMNS], 0,
-           (HOLD_COLUMNS - HOLD_SHORT_COLUMNS) * sizeof(v.of[HOLD_SHORT_COLUMNS]));
     for (size_t i = 0; i < piece->n; i++) {
-        const struct tl_hold *one = &piece->holds[i].hold;
+        const uint64_t start = piece->start[i], end = piece->end[i];
         /* no section remains if the release lies before an inferred acquisition */
-        uint64_t length = one->end > one->start ? one->end - one->start : 0;
+        uint64_t length = end > start ? end - start : 0;
         uint64_t more;
         uint64_t less;
-        v.of[HOLD_AT][i] = one->start - before;
-        before = one->start;
+        v.of[HOLD_AT][i] = start - before;
+        before = start;
         v.of[HOLD_LENGTH][i] = length;
-        v.of[HOLD_OBJECT][i] = tl_hold_object(one);
-        v.of[HOLD_UNSURE][i] = unsure_of(&piece->holds[i], length);
+        v.of[HOLD_OBJECT][i] = piece->object[i];
+        v.of[HOLD_UNSURE][i] = unsure_of(piece, i, length);
         unsure_read(v.of[HOLD_UNSURE][i], length, &more, &less);
-        v.latest = MAX(v.latest, one->start + length + more);
+        v.latest = MAX(v.latest, start + length + more);
         if (unsure) {
-            struct tl_unsure *sum = &unsure[tl_hold_object(one)];
+            struct tl_unsure *sum = &unsure[piece->object[i]];
             sum->less_ns = add_up(sum->less_ns, less);
             sum->more_ns = add_up(sum->more_ns, more);
         }
     }
-    return hold_block_put(&v, to);
+    return hold_block_put(&v, HOLD_SHORT_COLUMNS, to);
 }
 
 /*
@@ -96,7 +95,7 @@ static int put_all(const struct timeline *t, const struct holds *h, struct tl_un
     int r = 0;
     for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
         for (size_t i = 0, n = hold_count(h, thread); r == 0 && i << HOLD_CHUNK_BITS < n; i++) {
-            holds_read(h, thread, i, &piece);
+            holds_read(h, thread, i, HOLD_UNSURE_US, &piece);
             r = put(arg, thread, some, put_chunk(&piece, some, unsure));
         }
     }
