@@ -114,24 +114,32 @@ static void print_rest(char to[48], unsigned done, unsigned of, uint64_t now)
     }
 }
 
+static const char *advice;
+
+void target_advise(const char *sentence)
+{
+    advice = sentence;
+}
+
 /*
  * Shows progress: on a terminal in one line that is overwritten, elsewhere in a line from time to
  * time.
  */
 static void show_progress(unsigned done, unsigned of)
 {
-    static uint64_t next_ns;
+    static uint64_t began_ns, next_ns;
     static bool shown;
     uint64_t now = now_ns();
     bool terminal = isatty(STDERR_FILENO) == 1;
     if (of == 0) {
         fputs(shown && terminal ? "\r\033[K" : "", stderr);
         shown = false;
-        next_ns = 0;
+        began_ns = next_ns = 0;
         return;
     }
     char a[16], b[16], rest[48];
     print_rest(rest, done, of, now);
+    began_ns = began_ns ? began_ns : now;
     next_ns = next_ns ? next_ns : now + (terminal ? NS_PER_SECOND / 2 : PLAIN_NS);
     if (now < next_ns)
         return;
@@ -141,6 +149,10 @@ static void show_progress(unsigned done, unsigned of)
             terminal ? "\r\033[Kjvmscope: changing %s of %s classes%s"
                      : "jvmscope: changing %s of %s classes%s\n",
             a, b, rest);
+    if (advice && now - began_ns >= PLAIN_NS) {
+        fprintf(stderr, "%sjvmscope: note: %s\n", terminal ? "\r\033[K" : "", advice);
+        advice = NULL;
+    }
     fflush(stderr);
     shown = true;
     next_ns = now + (terminal ? NS_PER_SECOND / 10 : PLAIN_NS);

@@ -58,6 +58,8 @@ void target_put_text(struct buf *to, const char *text);
 void target_report_note(const char *text);
 /* Sets which options were typed, as bits by enum option (capture.given). */
 void target_typed(uint64_t options);
+/* Sets what a change of classes that takes long prints once below its progress; NULL: nothing. */
+void target_advise(const char *sentence);
 /* Prints on standard error those of the agent's messages that were not printed before. */
 void target_print_messages(const struct buf *answer);
 /*

@@ -273,12 +273,18 @@ static int comes_first(enum option which, const char *text, enum option to, stru
     return -EINVAL;
 }
 
+bool option_has_effect(const struct options *o, enum option which)
+{
+    const char *list = option_table[which].goes_with;
+    return !list || any_is_on(o, list);
+}
+
 /* Refuses options that would change nothing, because they are mistakes. */
 static int check_company(const struct options *o, struct buf *message)
 {
     for (int i = 0; i < OPTION_COUNT; i++) {
         const struct option_row *row = &option_table[i];
-        if (!o->v[i].given || !row->goes_with || any_is_on(o, row->goes_with))
+        if (!o->v[i].given || option_has_effect(o, (enum option)i))
             continue;
         option_put(message, (enum option)i, o->v[i].text);
         buf_string(message, ": has no effect without ");

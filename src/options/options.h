@@ -234,6 +234,9 @@ static inline bool option_always(const struct options *o)
     return o->v[OPT_ALWAYS].text && o->v[OPT_ALWAYS].text[0] != 'n';
 }
 
+/* Returns whether an option changes anything, given the others. */
+bool option_has_effect(const struct options *o, enum option which);
+
 static inline bool option_on(const struct options *o, enum option which)
 {
     return o->v[which].number != 0;

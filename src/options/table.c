@@ -116,7 +116,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_ON_FILE] = {"onfile", "--on-file", 0, OPTION_TEXT, "<file>", "where --on writes; %r is the reason, %t the time, %p the process id; by default next to the ring", .goes_with = "on"},
     [OPT_FILES] = {"files", "--files", 0, OPTION_NUMBER, "<files>", "how many files of --on to keep; the oldest are removed", .default_value = "10",
                    .min = 1, .max = 10000, .goes_with = "on"},
-    [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time, such as 30s or 5m",
+    [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time, such as 30s or 5m; attach counts it from when all classes are changed",
                       .min = MS, .max = UINT64_MAX, .always_refuses = "*"},
     [OPT_CHUNK] = {"chunk", "--chunk", 0, OPTION_SIZE, "<size>", "start a new chunk of a recording at this size",
                    .default_value = "64m", .min = 1 << 16, .max = UINT64_C(1) << 40},

@@ -173,14 +173,21 @@ class Changing:
 
     def read(self, until=None):
         """Waits until a text is shown, or the command ends."""
-        while until is None or until not in self.shown:
-            try:
-                more = os.read(self.terminal, 4096).decode()
-            except OSError:  # the other end of the terminal is closed
-                return
-            if not more:
-                return
-            self.shown += more
+        while (until is None or until not in self.shown) and self.read_more():
+            pass
+
+    def read_more(self):
+        """Returns whether there was more."""
+        try:
+            more = os.read(self.terminal, 4096).decode()
+        except OSError:  # the other end of the terminal is closed
+            return False
+        self.shown += more
+        return bool(more)
+
+    def read_steps(self, count):
+        while len(self.steps()) < count:
+            assert self.read_more(), self.shown
 
     def steps(self):
         return [
@@ -199,12 +206,46 @@ def test_changing_classes_is_done_in_parts_and_shown(jdk, tmp_path):
         assert len(set(steps)) > 3, "the program runs between the parts"
 
 
+ADVICE = (
+    "jvmscope: note: with --include 'com.shop.*' only the classes of this package would be "
+    "changed, which takes less time; the time of -t begins afterwards"
+)
+
+
+@pytest.mark.jdks(8)  # a few classes at a time, with pauses, so that this takes half a minute
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_long_change_of_classes_says_once_what_would_shorten_it(jdk, terminal, tmp_path):
+    with Changing(jdk, tmp_path, 2000, terminal=terminal) as changing:
+        changing.read(ADVICE)
+        assert ADVICE in changing.shown and changing.steps(), changing.shown
+        changing.read_steps(len(changing.steps()) + 2)
+        changing.program.communicate("end\n", timeout=120)
+        changing.read()
+        assert changing.command.wait() in (0, 1)
+        assert changing.shown.count("note: with") == 1, changing.shown
+
+
+@pytest.mark.jdks(8)
+@pytest.mark.parametrize(
+    "options", [("--cover", "--include", "ManyClasses"), ("--trace", "ManyClasses$M*")]
+)
+def test_no_advice_is_given_that_would_not_help(jdk, options, tmp_path):
+    """The user gave --include, or it has no effect on what is recorded."""
+    with Changing(jdk, tmp_path, 2000, options, terminal=False) as changing:
+        changing.read_steps(2)  # the advice follows the first line
+        assert "note: " not in changing.shown
+        changing.program.communicate("end\n", timeout=120)
+        changing.read()
+        assert changing.command.wait() in (0, 1)
+
+
 @pytest.mark.jdks(8)  # a few classes at a time, with pauses, so that this takes half a minute
 def test_the_progress_is_told_in_lines_where_there_is_no_terminal(jdk, tmp_path):
     """A line every five seconds, so that the log of a script shows that the command works and how
     far it has got.
     """
-    with Changing(jdk, tmp_path, 2000, terminal=False) as changing:
+    options = ("--cover", "--include", "ManyClasses")
+    with Changing(jdk, tmp_path, 2000, options, terminal=False) as changing:
         began = time.monotonic()
         changing.read("\n")
         assert time.monotonic() - began > 4.5
