@@ -200,7 +200,7 @@ def wait_for(condition, limit, what):
     deadline = time.monotonic() + limit
     while not (value := condition()):
         if time.monotonic() >= deadline:
-            tell_stacks()
+            print_stacks()
             raise AssertionError(f"not within {limit} s: {what}")
         time.sleep(0.05)
     return value
@@ -291,7 +291,7 @@ def jvmscope(*args, **kwargs):
             **kwargs,
         )
     except subprocess.TimeoutExpired:
-        tell_stacks()  # it may wait for a program
+        print_stacks()  # it may wait for a program
         raise
 
 
@@ -391,7 +391,7 @@ class Program(subprocess.Popen):
             return wait()
         except subprocess.TimeoutExpired:
             if timeout >= self.USUAL:
-                tell_stacks()
+                print_stacks()
             raise
 
     def wait(self, timeout=None):
@@ -401,7 +401,7 @@ class Program(subprocess.Popen):
         return self._in_time(lambda: super(Program, self).communicate(input, timeout), timeout)
 
 
-def tell_stacks():
+def print_stacks():
     """Prints what the threads of all programs do that Jdk.start began and that are still running,
     because something did not happen in time.
     """

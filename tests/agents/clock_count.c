@@ -15,7 +15,7 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
     return (int)syscall(SYS_clock_gettime, clock, t);
 }
 
-__attribute__((destructor)) static void tell(void)
+__attribute__((destructor)) static void print_count(void)
 {
     dprintf(STDERR_FILENO, "%lu readings of a thread's clock\n", atomic_load(&readings));
 }

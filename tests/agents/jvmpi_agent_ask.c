@@ -129,11 +129,11 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         r = jvmpi->RequestEvent((jint)number, o ? (void *)jvmpi->jobject2jobjectID(o) : NULL);
     else if (IS("request bad id"))
         r = jvmpi->RequestEvent((jint)number, (void *)0x7ffffff1);
-    else if (IS("told")) {
+    else if (IS("reported")) {
         jobject back = jvmpi->jobjectID2jobject(marker_reported(number));
         r = (*env)->IsSameObject(env, back, o) &&
             jvmpi->jobject2jobjectID(o) == marker_reported(number);
-    } else if (IS("heap level") || IS("heap told")) {
+    } else if (IS("heap level") || IS("heap reported")) {
         JVMPI_HeapDumpArg arg;
         arg.heap_dump_level = o ? (jint)number : JVMPI_DUMP_LEVEL_0;
         dump_wanted = o ? jvmpi->jobject2jobjectID(o) : marker_reported(number);
@@ -243,7 +243,7 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         r = slept;
     else if (IS("steps")) {
         r = n_steps * 1000 + plain_offsets;
-        printf("work told %s\n", steps);
+        printf("work reported %s\n", steps);
         fflush(stdout);
     } else if (IS("raw silent"))
         r = raw_monitors("_silent");

@@ -47,7 +47,7 @@ static void *load(void *unused)
     return NULL;
 }
 
-static int beside_a_load(struct dl_phdr_info *info, size_t size, void *context)
+static int during_a_load(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct visit *v = context;
     if (!v->began) {
@@ -63,7 +63,7 @@ __attribute__((visibility("default"))) int dl_iterate_phdr(visitor *f, void *con
     struct visit v = {.f = f, .context = context};
     if (!dladdr((void *)f, &info) || !strstr(info.dli_fname, "libhprof.so"))
         return real(f, context);
-    int r = real(beside_a_load, &v);
+    int r = real(during_a_load, &v);
     if (v.began)
         pthread_join(v.loads, NULL);
     visits++;

@@ -159,16 +159,16 @@ struct later {
 /* Copies the stack as the sampler does. Returns false when it must be walked immediately. */
 static int keep_for_later(uint32_t at, void *context, JNIEnv *env)
 {
-    struct snapshot look;
+    struct snapshot measured;
     uint64_t position, begin = now_ns();
-    if (!options.later || !snapshot_measure(names.walker, context, env, &look))
+    if (!options.later || !snapshot_measure(names.walker, context, env, &measured))
         return 0;
     struct later *l =
-        (struct later *)(void *)ring_take(&ring, sizeof(*l) + snapshot_bytes(&look), &position);
+        (struct later *)(void *)ring_take(&ring, sizeof(*l) + snapshot_bytes(&measured), &position);
     if (!l)
         return 0;
     l->at = at;
-    snapshot_take(names.walker, &look, &l->snapshot);
+    snapshot_take(names.walker, &measured, &l->snapshot);
     l->ns = now_ns() - begin;
     ring_put(&l->head, position);
     return 1;

@@ -250,7 +250,7 @@ public class JvmpiWork {
     static Object[] kept = new Object[1];
 
     /** Requests objects by the ids that OBJECT_ALLOC reported: at once, of another thread, in a dump, after a collection. */
-    static void told() throws Exception {
+    static void reported() throws Exception {
         int first = (int) ask("markers", null, 0), n = 3000;
         Object[] young = new Object[n];
         Runnable make = () -> {
@@ -264,19 +264,19 @@ public class JvmpiWork {
         maker.join();
         int known = 0;
         for (int i : new int[] {0, 1, n / 2 - 1, n / 2, n - 2, n - 1})
-            known += ask("told", young[i], first + i);
-        say("told_young", known);
-        say("told_in_dump", ask("heap told", null, first + 700));
+            known += ask("reported", young[i], first + i);
+        say("reported_young", known);
+        say("reported_in_dump", ask("heap reported", null, first + 700));
         Object between = new Marker();
         ask("gc", null, 0);
-        known = (int) ask("told", between, first + n);
+        known = (int) ask("reported", between, first + n);
         for (int i = 0; i < n; i++)
-            known += ask("told", young[i], first + i);
-        say("told_old", known);
+            known += ask("reported", young[i], first + i);
+        say("reported_old", known);
     }
 
     static void objects() throws Exception {
-        told();
+        reported();
         long before = ask("markers", null, 0);
         for (int i = 0; i < 20000; i++)
             kept[0] = new Marker();

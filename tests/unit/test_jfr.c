@@ -490,7 +490,7 @@ static void a_recording_can_be_read_while_it_is_written(void **state)
     recording_close(r);
 }
 
-static void what_is_no_recording_is_said_so(void **state)
+static void a_file_that_is_no_recording_is_reported(void **state)
 {
     static const char head[68] = {'F', 'L', 'R', 0, 0, 2, 0, 1};
     struct recording *r;
@@ -576,7 +576,8 @@ int main(void)
                                         open_writer, close_writer),
         cmocka_unit_test_setup_teardown(a_recording_can_be_read_while_it_is_written, open_writer,
                                         close_writer),
-        cmocka_unit_test_setup_teardown(what_is_no_recording_is_said_so, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(a_file_that_is_no_recording_is_reported, open_writer,
+                                        close_writer),
         cmocka_unit_test_setup_teardown(a_cut_recording_is_shorter_and_says_so, open_writer,
                                         close_writer),
     };

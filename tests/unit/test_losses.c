@@ -98,7 +98,7 @@ static void the_losses_of_the_jdk_are_reported(void **state)
     losses_release(&f.l);
 }
 
-static void what_the_system_did_not_permit_is_said_once(void **state)
+static void what_the_system_did_not_permit_is_reported_once(void **state)
 {
     struct fixture f;
     struct buf text = BUF(4096), json = BUF(1 << 16);
@@ -156,7 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_losses_of_the_jdk_are_reported),
-        cmocka_unit_test(what_the_system_did_not_permit_is_said_once),
+        cmocka_unit_test(what_the_system_did_not_permit_is_reported_once),
         cmocka_unit_test(what_was_left_out_is_one_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

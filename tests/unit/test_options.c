@@ -94,7 +94,7 @@ static void malformed_descriptors_match_nothing(void **state)
     }
 }
 
-static void wrong_parameters_are_told(void **state)
+static void wrong_parameters_are_reported(void **state)
 {
     static const char *const wrong[] = {"(",       "(int",      "(int,)", "(,int)",
                                         "(int x)", "(int)V",    "(I)",    "(Ljava/lang/String;)",
@@ -264,7 +264,7 @@ int main(void)
         cmocka_unit_test(lists_have_one_form),
         cmocka_unit_test(parameters_match_as_java_writes_them),
         cmocka_unit_test(malformed_descriptors_match_nothing),
-        cmocka_unit_test(wrong_parameters_are_told),
+        cmocka_unit_test(wrong_parameters_are_reported),
         cmocka_unit_test(methods_are_written_as_in_java),
         cmocka_unit_test(commas_between_types_end_no_option),
         cmocka_unit_test(always_records_what_is_chosen),

@@ -78,9 +78,9 @@ static int name_method(void *context, uint64_t method, uint32_t type, struct jfr
 }
 
 static struct jfr_event event;
-static const char *kept;                 /* why the next requests are in the recording */
-static int64_t one_of;                   /* and from how many they were chosen */
-static const char *came_by = "executor"; /* how the next works reached their threads */
+static const char *kept;                  /* why the next requests are in the recording */
+static int64_t one_of;                    /* and from how many they were chosen */
+static const char *work_way = "executor"; /* how the next works reached their threads */
 
 static void begin(uint32_t type, double ms)
 {
@@ -177,7 +177,7 @@ static void put_work(int64_t request, uint64_t thread, double ms, double length,
     jfr_put_long(&event, request);
     put_ms(queued);
     jfr_put_long(&event, (int64_t)submitter);
-    jfr_put_string(&event, came_by);
+    jfr_put_string(&event, work_way);
     jfr_commit(&event);
 }
 
@@ -268,7 +268,7 @@ static void takes(const struct read *f, enum request_cause cause, double ms)
     assert_int_equal(f->p.ns[cause], (uint64_t)(ms * (double)MS));
 }
 
-static void a_monitor_is_told_with_its_owner(void **state)
+static void a_monitor_is_reported_with_its_owner(void **state)
 {
     struct read f;
     open_file(true);
@@ -508,9 +508,9 @@ static void a_task_that_was_cancelled_was_waited_for_in_its_queue(void **state)
     put_park(HTTP, 70, 20);
     put_request(1, "GET /cancelled", HTTP, 0, 100, 503);
     put_work(1, HTTP, 0, 100, 0, 0);
-    came_by = "cancelled";
+    work_way = "cancelled";
     put_work(1, HTTP, 61, 0, 52, HTTP);
-    came_by = "executor";
+    work_way = "executor";
     read_file(&f, &(struct request_filter){0});
     divide(&f, 1);
     takes(&f, CAUSE_QUEUE, 50);
@@ -535,11 +535,11 @@ static void a_task_that_another_thread_cancelled_was_waited_for_too(void **state
     put_sleep(POOL, 80, 5, 3);
     put_request(1, "GET /cancelled", HTTP, 0, 90, 503);
     put_work(1, HTTP, 0, 10, 0, 0);
-    came_by = "cancelled";
+    work_way = "cancelled";
     put_work(1, POOL, 79, 0, 74, HTTP);
-    came_by = "async";
+    work_way = "async";
     put_work(1, POOL, 79, 11, 0, 0);
-    came_by = "executor";
+    work_way = "executor";
     read_file(&f, &(struct request_filter){0});
     divide(&f, 1);
     takes(&f, CAUSE_QUEUE, 79 - 10);
@@ -628,7 +628,7 @@ static void put_mixed(void)
     put_request(2000, "GET /other", HTTP, 2000, 5, 500);
 }
 
-static void the_slow_ones_are_told_from_the_typical_ones(void **state)
+static void the_slow_ones_are_distinguished_from_the_typical_ones(void **state)
 {
     struct read f;
     struct request_group g;
@@ -950,7 +950,7 @@ static int remove_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_monitor_is_told_with_its_owner, remove_file),
+        cmocka_unit_test_teardown(a_monitor_is_reported_with_its_owner, remove_file),
         cmocka_unit_test_teardown(a_task_that_was_waited_for_counts_with_its_queue, remove_file),
         cmocka_unit_test_teardown(the_end_of_an_answer_is_of_the_thread_that_ends_it, remove_file),
         cmocka_unit_test_teardown(a_task_may_wake_who_waits_for_it_when_it_is_over, remove_file),
@@ -965,7 +965,8 @@ int main(void)
         cmocka_unit_test_teardown(cpu_that_was_not_examined_is_stated, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
-        cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),
+        cmocka_unit_test_teardown(the_slow_ones_are_distinguished_from_the_typical_ones,
+                                  remove_file),
         cmocka_unit_test_teardown(exact_totals_count, remove_file),
         cmocka_unit_test_teardown(each_request_counts_for_those_of_its_latency, remove_file),
         cmocka_unit_test_teardown(a_request_counts_for_those_that_it_was_chosen_from, remove_file),

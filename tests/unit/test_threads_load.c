@@ -296,7 +296,7 @@ static void put(struct timeline_builder *b, uint64_t time, enum tl_event_kind ki
  * A carrier that nobody unparked, and on which no virtual thread ended, has no waker; in particular
  * not the first node.
  */
-static void a_carrier_that_nobody_woke_tells_of_nobody(void **state)
+static void a_carrier_that_nobody_woke_has_no_waker(void **state)
 {
     uint32_t latch;
     struct timeline *t;
@@ -361,7 +361,7 @@ int main(void)
         cmocka_unit_test(a_thread_is_there_since_its_first_event_wherever_that_is_read),
         cmocka_unit_test(each_wait_has_its_own_stack),
         cmocka_unit_test(samples_of_the_agents_classes_alone_are_no_methods_of_the_path),
-        cmocka_unit_test(a_carrier_that_nobody_woke_tells_of_nobody),
+        cmocka_unit_test(a_carrier_that_nobody_woke_has_no_waker),
         cmocka_unit_test(a_virtual_thread_in_the_queue_waits_for_the_carrier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

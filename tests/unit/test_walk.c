@@ -436,13 +436,13 @@ static void unloaded_classes_are_counted_by_the_vm(void **state)
 static struct snapshot *copy_of(struct scene *s)
 {
     uint64_t high = s->stack + STACK_BYTES;
-    struct snapshot look = {.registers = s->walk.r,
-                            .low = s->sp,
-                            .high = high,
-                            .epoch = unloads_epoch(&s->walker.unloads, &process_memory)},
-                    *copy = malloc(snapshot_bytes(&look));
+    struct snapshot measured = {.registers = s->walk.r,
+                                .low = s->sp,
+                                .high = high,
+                                .epoch = unloads_epoch(&s->walker.unloads, &process_memory)},
+                    *copy = malloc(snapshot_bytes(&measured));
     assert_non_null(copy);
-    snapshot_take(&s->walker, &look, copy);
+    snapshot_take(&s->walker, &measured, copy);
     memset(s->code.im.bytes + (s->stack - BASE), 0xee, STACK_BYTES);
     return copy;
 }

@@ -173,8 +173,8 @@ def end(jdk, collector, how, agent=None, words=None, out=None):
             process.send_signal(signal.SIGTERM)
         status, rest, err = ended(process, None if how == "killed" else "end\n")
         if attached:
-            said = attached.communicate(timeout=SECONDS)[1]
-            assert attached.returncode == 0, said
+            printed = attached.communicate(timeout=SECONDS)[1]
+            assert attached.returncode == 0, printed
     finally:
         process.kill()
         if attached:
@@ -322,7 +322,7 @@ def test_each_live_object_is_counted_at_the_end(version, collector, tmp_path):
 @pytest.mark.parametrize(
     "version,collector,mode,status", [(21, "ZGC", "halt", 8), (17, "Epsilon", "exit", 7)]
 )
-def test_without_a_collection_it_is_said(version, collector, mode, status, tmp_path):
+def test_without_a_collection_it_is_reported(version, collector, mode, status, tmp_path):
     """Runtime.halt runs no hooks, and Epsilon never collects. The figures then say what they count."""
     jdk = lab.Jdk(version)
     found, out, err = ended(

@@ -36,9 +36,13 @@ def exhausted(jdk, folder, options, *flags):
     flags = [f.replace("PATH", f"{folder}/vm.log") for f in flags]
     done = jdk.java("Exhausts", jvm=[*agent, *flags, "-XX:+UseSerialGC", "-Xmx48m"])
     assert done.returncode == 0, done
-    said = [x for x in done.stderr.splitlines() if not x.startswith("hprof: ")]
+    printed = [x for x in done.stderr.splitlines() if not x.startswith("hprof: ")]
     log = folder / "vm.log"
-    return re.sub(r"\d+(\.\d+)?", "N", done.stdout), said, log.read_text() if log.exists() else ""
+    return (
+        re.sub(r"\d+(\.\d+)?", "N", done.stdout),
+        printed,
+        log.read_text() if log.exists() else "",
+    )
 
 
 @pytest.mark.parametrize("waiting", WAITING)

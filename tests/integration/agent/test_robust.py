@@ -102,8 +102,8 @@ def test_full_disk(jdk, tmp_path):
     done = jdk.run("bash", "-c", f"ulimit -f {limit // 1024} && trap '' XFSZ && exec {java}")
     assert done.returncode == 0, done.stderr
     assert "cpu_ns" in done.stdout
-    said = f"hprof: {tmp_path}/out.jfr: File too large: \\d+ events were lost\n"
-    assert re.fullmatch(said, done.stderr) or (
+    printed = f"hprof: {tmp_path}/out.jfr: File too large: \\d+ events were lost\n"
+    assert re.fullmatch(printed, done.stderr) or (
         done.stderr == "" and (tmp_path / "out.jfr").stat().st_size < limit
     ), done
     events(tmp_path / "out.jfr")

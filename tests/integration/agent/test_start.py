@@ -205,7 +205,7 @@ def test_every_step_of_every_start_up_fails_in_turn(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_what_cannot_be_recorded_is_said_before_the_vm_is_touched(jdk, tmp_path):
+def test_what_cannot_be_recorded_is_reported_before_the_vm_is_touched(jdk, tmp_path):
     """The first two killed servers: sampling was on when the exceptions or the condition turned out
     to be impossible. What can be determined without a VM, the command itself refuses with status 2.
     """

@@ -45,7 +45,7 @@ def test_a_stopped_thread_does_not_stop_the_others(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, daily=1)
-def test_an_output_without_a_place_for_losses_has_them_told(jdk, tmp_path):
+def test_an_output_without_a_place_for_losses_has_them_reported(jdk, tmp_path):
     """Objects that the others allocated while they did not get the lock are missing from HPROF's
     text, which used to be called exact without a warning.
     """
@@ -142,15 +142,15 @@ def test_the_vm_waits_ten_seconds_for_a_stuck_thread_that_has_the_recordings_loc
         try:
             lab.wait_for((tmp_path / "held").exists, 60, "the dump")
             began = time.monotonic()
-            _, said = vm.communicate("\n\n", timeout=60)
+            _, printed = vm.communicate("\n\n", timeout=60)
             took = time.monotonic() - began
-            assert vm.returncode == 7, said
+            assert vm.returncode == 7, printed
             assert (
-                said.count(
+                printed.count(
                     "what the agent was doing did not end within 10 s of the VM's end; the output lacks its last part\n"
                 )
                 == 1
-            ), said
+            ), printed
             assert took >= 10, took
             assert dump.wait(20) == 1 and "ended" in dump.stderr.read()
         finally:

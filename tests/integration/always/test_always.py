@@ -404,7 +404,7 @@ def test_requests_of_the_last_seconds(jdk, folder):
 
 
 @pytest.mark.jdks(17)
-def test_run_tells_where_the_last_minutes_are(jdk, folder):
+def test_run_reports_where_the_last_minutes_are(jdk, folder):
     ring, part = folder / "r.ring", folder / "part.jfr"
     command = [
         lab.BUILD / "jvmscope",
@@ -679,12 +679,12 @@ def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps
     lab.read_until(program.stdout, "errors 1\n")
     os.truncate(ring, 0)
     assert cut in lab.read_until(program.stderr, cut)
-    out, said = program.communicate("x" * 200, timeout=120)
+    out, printed = program.communicate("x" * 200, timeout=120)
     assert program.returncode == 0 and int(re.search(r"^done (\d+)", out, re.M)[1]) > 100, (
         out,
-        said,
+        printed,
     )
-    assert "hprof: " not in said, said
+    assert "hprof: " not in printed, printed
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -697,9 +697,9 @@ def test_the_ring_of_a_vm_is_its_own(jdk, steps, folder):
     steps.wait(5)
     other = jdk.java("Always", 1, jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=4m,file={ring}")])
     assert other.returncode == 0 and other.stdout.startswith("step "), other
-    said = "another VM records to this file; %p in the name keeps them apart; nothing is recorded, and the program goes on"
+    printed = "another VM records to this file; %p in the name keeps them apart; nothing is recorded, and the program goes on"
     assert [line for line in other.stderr.splitlines() if "hprof" in line] == [
-        f"hprof: {ring}: {said}"
+        f"hprof: {ring}: {printed}"
     ], other.stderr
     take("-o", part, pid)
     assert assert_exact(part, steps.done, begun) >= 4
@@ -768,8 +768,8 @@ def test_a_ring_of_another_users_vm(jdk, folder):
         ring.unlink()
 
 
-def test_what_does_not_go_together_is_said(tmp_path):
-    for flags, said in (
+def test_what_does_not_go_together_is_reported(tmp_path):
+    for flags, printed in (
         (["--cpu=times"], "--cpu=times"),
         (["--cover"], ": --cover cannot be combined"),
         (["--heap=dump"], "--heap=dump"),
@@ -780,10 +780,12 @@ def test_what_does_not_go_together_is_said(tmp_path):
     ):
         done = lab.jvmscope("run", "--always", *flags, "--", "true")
         assert (
-            done.returncode == 2 and "keeps the last minutes" in done.stderr and said in done.stderr
+            done.returncode == 2
+            and "keeps the last minutes" in done.stderr
+            and printed in done.stderr
         ), done.stderr
         assert len(done.stderr.splitlines()) == 1
-    for flags, said in (
+    for flags, printed in (
         (["--keep", "1m"], "has no effect without --always=y"),
         (["--max-size", "8M"], "has no effect without --always=y"),
         (["--always", "--max-size", "1M"], "4.00 MiB"),
@@ -792,7 +794,7 @@ def test_what_does_not_go_together_is_said(tmp_path):
         (["--always=memory", "-o", "x.ring"], "writes no file: --output cannot be combined"),
     ):
         done = lab.jvmscope("run", *flags, "--", "true")
-        assert done.returncode == 2 and said in done.stderr, done.stderr
+        assert done.returncode == 2 and printed in done.stderr, done.stderr
     plain = tmp_path / "plain"
     plain.write_text("no ring")
     done = lab.jvmscope("dump", "-o", tmp_path / "x.jfr", plain)

@@ -173,12 +173,12 @@ def test_soak_always(jdk, tmp_path):
             for name, g in grown.items()
             if g is not None
         ]
-        said = (
+        printed = (
             f"JDK {jdk.version}: {last['rounds']} loaders, {THREADS * last['rounds']} threads and {last['attaches']} attaches in "
             f"{last['seconds']} s; flat: {', '.join(name for name, g in grown.items() if g is None)}; growing in an hour: {', '.join(steep) or 'none'}"
         )
-        print(said, file=log)
-    print(said)
+        print(printed, file=log)
+    print(printed)
     assert last["rounds"] > rows[len(rows) // 3]["rounds"] + 100
     assert 2 * MIB < last["own"] < 24 * MIB, last
     # Classes and their loaders are unloaded although the recorder has seen them, and so is their
@@ -191,4 +191,4 @@ def test_soak_always(jdk, tmp_path):
         "files",
         "threads",
         *(FLAT if seconds >= HOUR else ()),
-    }, said
+    }, printed

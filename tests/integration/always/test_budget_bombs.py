@@ -124,6 +124,6 @@ def test_the_account_is_what_perf_finds(jdk, tmp_path, mode, n):
         after = status(process.pid)
     used = {key: after[key] - before[key] for key in after if key.startswith("cost.")}
     whole = used.pop("cost.process_ns")
-    said, found = sum(used.values()) / whole, (own + callbacks) / all_
-    print(mode, f"said {said:.4f}, found {found:.4f}")
-    assert said == pytest.approx(found, rel=0.1, abs=0.002)
+    printed, found = sum(used.values()) / whole, (own + callbacks) / all_
+    print(mode, f"said {printed:.4f}, found {found:.4f}")
+    assert printed == pytest.approx(found, rel=0.1, abs=0.002)

@@ -80,10 +80,13 @@ def test_both_record_and_nothing_twice(jdk, tmp_path, others):
     assert bool(twice) == others and set(twice) <= set(
         counts(tmp_path / "own.jfr") if others else ()
     ), twice
-    said = lab.jvmscope("report", out).stderr
+    output_text = lab.jvmscope("report", out).stderr
     for kind, n in twice.items():
-        assert f"{n} {kind}" in said and " were left out: jvmscope recorded the same" in said, said
-    assert ("jdk.ThreadStart" in twice) == others and others or "left out" not in said
+        assert (
+            f"{n} {kind}" in output_text
+            and " were left out: jvmscope recorded the same" in output_text
+        ), output_text
+    assert ("jdk.ThreadStart" in twice) == others and others or "left out" not in output_text
     if jdk.version < 11:  # allocations come from the VM only
         report.pop("allocations", None)
     assert report == alone
@@ -111,7 +114,7 @@ def test_both_record_and_nothing_twice(jdk, tmp_path, others):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_samples_beside_another_recorder_are_the_cpu_time(jdk, tmp_path):
+def test_samples_next_to_another_recorder_are_the_cpu_time(jdk, tmp_path):
     """They were added to the VM's own samples, and all of them counted with that one's interval,
     which made 3.5 times the CPU time.
     """
@@ -227,8 +230,8 @@ def test_alone_and_attached(jdk, jvmscope, tmp_path):
         ), done.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
-        said = attached.communicate(timeout=60)[1]
-        assert attached.returncode == 0, said
+        output_text = attached.communicate(timeout=60)[1]
+        assert attached.returncode == 0, output_text
         assert "jdk.CPUInformation" in counts(parts(out)[1])
     finally:
         process.kill()

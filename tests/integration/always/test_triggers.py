@@ -53,7 +53,7 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        self.said, self.come, self.errors = [], threading.Condition(), []
+        self.printed, self.come, self.errors = [], threading.Condition(), []
         threading.Thread(target=self.read, daemon=True).start()
         threading.Thread(
             target=lambda: self.errors.extend(self.process.stderr), daemon=True
@@ -63,30 +63,34 @@ class Program:
     def read(self):
         for line in self.process.stdout:
             with self.come:
-                self.said.append(line.strip())
+                self.printed.append(line.strip())
                 self.come.notify_all()
         with self.come:
-            self.said.append("end")
+            self.printed.append("end")
             self.come.notify_all()
 
     def wait(self, word):
         with self.come:
             self.come.wait_for(
-                lambda: any(word in line or line == "end" for line in self.said), timeout=120
+                lambda: any(word in line or line == "end" for line in self.printed), timeout=120
             )
-            assert any(word in line for line in self.said), (word, self.said, "".join(self.errors))
+            assert any(word in line for line in self.printed), (
+                word,
+                self.printed,
+                "".join(self.errors),
+            )
 
     def do(self, line):
         """Makes the program do something. Returns when that began, in ms since 1970."""
         word = line.split()[0]
         with self.come:
-            self.said = [x for x in self.said if not x.startswith(f"done {word} ")]
+            self.printed = [x for x in self.printed if not x.startswith(f"done {word} ")]
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         if word == "deadlock" or word == "spin":
             return time.time_ns() // 10**6
         self.wait(f"done {word} ")
-        return int(next(x for x in self.said if x.startswith(f"done {word} ")).split()[2])
+        return int(next(x for x in self.printed if x.startswith(f"done {word} ")).split()[2])
 
 
 def triggers_of(pid):
@@ -173,7 +177,7 @@ def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
     program.do("steps")
     steps = [
         tuple(map(int, s.split("-")))
-        for s in next(x for x in program.said if x.startswith("steps ")).split()[1:]
+        for s in next(x for x in program.printed if x.startswith("steps ")).split()[1:]
     ]
     before = 0
     for cause, condition, reason in CAUSES:
@@ -468,7 +472,7 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     missing.rmdir()
     program.do("threads 300")
     lab.wait_for(out.exists, 60, "the command")
-    said = out.read_text()
+    printed = out.read_text()
     files = {path.suffix: path for path in folder.glob(f"threads-{pid}-*")}
     assert set(files) == {".jfr", ".hprof"}
     assert "java.lang.String" in lab.output("heap", "histogram", files[".hprof"])
@@ -480,11 +484,11 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
         ("PID", pid),
         ("FILE", files[".hprof"]),
     ):
-        assert re.search(rf"^JVMSCOPE_{name}={value}$", said, re.M), said
-    assert re.search(rf"^{os.geteuid()}$", said, re.M)
+        assert re.search(rf"^JVMSCOPE_{name}={value}$", printed, re.M), printed
+    assert re.search(rf"^{os.geteuid()}$", printed, re.M)
     left = [
         line
-        for line in said.splitlines()
+        for line in printed.splitlines()
         if line.startswith(("/", "pipe:", "socket:", "anon_inode:", "memfd:"))
         and not line.startswith(("/proc/", str(out)))
     ]
@@ -573,7 +577,7 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     [last] = folder.glob("last-request-*.jfr")
     assert len(events(last, "jvmscope.Trigger")) >= 1
     program.do("request 1")
-    os.kill(int(re.search(r"^pid=(\d+)$", said, re.M)[1]), signal.SIGKILL)
+    os.kill(int(re.search(r"^pid=(\d+)$", printed, re.M)[1]), signal.SIGKILL)
     program.process.kill()
 
 
@@ -640,7 +644,7 @@ def test_a_wrong_condition_gets_its_place():
         int(pathlib.Path(f"/proc/sys/kernel/{name}").read_text())
         for name in ("threads-max", "pid_max")
     ), int(pathlib.Path("/proc/sys/fs/nr_open").read_text())
-    for condition, said in (
+    for condition, printed in (
         ("cpu > 90", '"90" (character 7)'),
         ("foo > 3", "exception pkg.Class > 10/s"),
         ("request > 500", "as in 500ms"),
@@ -714,7 +718,7 @@ def test_a_wrong_condition_gets_its_place():
         ("!(pause > 9ms) || cpu > 90%", "while nothing happens"),
     ):
         done = lab.jvmscope("run", "--always", "--on", condition, "--", "true")
-        assert done.returncode == 2 and said in done.stderr.splitlines()[0], (
+        assert done.returncode == 2 and printed in done.stderr.splitlines()[0], (
             condition,
             done.stderr,
         )
@@ -740,7 +744,7 @@ def test_a_wrong_condition_gets_its_place():
             and done.stderr.count("\n") == 1
             and "the program started no VM" in done.stderr
         ), (condition, done.stderr)
-    for flags, said in (
+    for flags, printed in (
         (["--on", "oom", "--then", "exec:"], "dump, heap-dump, exec:COMMAND"),
         (["--then", "dump"], "has no effect without --on"),
         (["--then", "dump", "--on", "oom"], "must follow the --on"),
@@ -751,7 +755,7 @@ def test_a_wrong_condition_gets_its_place():
         (["--on", "oom", "--files", "0"], "1 to 10000"),
     ):
         done = lab.jvmscope("run", "--always", *flags, "--", "true")
-        assert done.returncode == 2 and said in done.stderr.splitlines()[0], (flags, done.stderr)
+        assert done.returncode == 2 and printed in done.stderr.splitlines()[0], (flags, done.stderr)
     done = lab.jvmscope("run", "--on", "oom", "--", "true")
     assert done.returncode == 2 and "has no effect without --always=y" in done.stderr
     done = lab.jvmscope("attach", "--on", "oom", "--cpu", "1")
@@ -842,10 +846,10 @@ def test_a_trigger_above_a_limit_of_the_process_is_reported_at_once(jdk, folder)
     )
     note = "jvmscope: note: --on=fd > 300: never holds while 300 is the limit of this process\n"
     often = "jvmscope: note: --on=every 59s: acts once a minute, not every 59.0 s, because no trigger acts more often\n"
-    said = lab.read_until(program.stderr, "more often")  # while the program runs
-    assert note in said and often in said and "every 1m:" not in said, said
-    out, said = program.communicate("", timeout=120)
-    assert program.returncode == 0 and "never holds" not in said, (out, said)
+    printed = lab.read_until(program.stderr, "more often")  # while the program runs
+    assert note in printed and often in printed and "every 1m:" not in printed, printed
+    out, printed = program.communicate("", timeout=120)
+    assert program.returncode == 0 and "never holds" not in printed, (out, printed)
 
 
 @pytest.mark.jdks(8, 25)
@@ -881,12 +885,12 @@ def test_run_says_what_its_triggers_wrote_and_which_never_can(jdk, folder):
         stderr=subprocess.PIPE,
         text=True,
     )
-    out, said = program.communicate("throw 40\n", timeout=120)
-    assert program.returncode == 0 and "done throw" in out, (out, said)
+    out, printed = program.communicate("throw 40\n", timeout=120)
+    assert program.returncode == 0 and "done throw" in out, (out, printed)
     (written,) = folder.glob("exception-*.jfr")
     notes = [
         line
-        for line in said.splitlines()
+        for line in printed.splitlines()
         if line.startswith("jvmscope: note: --on=") or line.startswith("hprof:")
     ]
     assert notes == [
@@ -894,7 +898,7 @@ def test_run_says_what_its_triggers_wrote_and_which_never_can(jdk, folder):
         f"jvmscope: note: --on=exception Triggers$Lost: wrote 1 file, the last is {written}",
         "jvmscope: note: --on=exception Triggers.Lost > 1/s: no class Triggers.Lost was loaded, but Triggers$Lost was",
         "jvmscope: note: --on=exception Triggers$Nosuch: no class Triggers$Nosuch was loaded",
-    ], said
+    ], printed
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -937,13 +941,13 @@ def test_a_command_that_fails_is_reported(jdk, folder):
         program.process.wait(60)
     finally:
         program.process.kill()
-    said = lab.wait_for(
+    printed = lab.wait_for(
         lambda: (text := "".join(program.errors)) and text.count(" failed, ") == 3 and text,
         60,
         "the notes at the end",
     )
     for condition, (_, why) in actions.items():
-        assert (f"on={condition}: 1 failed, the last: {why}" in said) == bool(why), said
+        assert (f"on={condition}: 1 failed, the last: {why}" in printed) == bool(why), printed
 
 
 @pytest.mark.jdks(8, 17)
@@ -974,7 +978,7 @@ def test_a_full_disk_is_the_reason_why_a_trigger_wrote_nothing(jdk, folder):
 
 
 @pytest.mark.jdks(8, 25)
-def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
+def test_a_trigger_for_a_class_that_is_not_loaded_is_reported_at_once(jdk, folder):
     """The trigger may be right if the class is loaded later, but a wrong name used to be silent
     until the end.
     """
@@ -1066,10 +1070,10 @@ def test_a_rate_of_exceptions_is_that_of_a_whole_second(jdk, folder):
             60,
             "both triggers to fire",
         )
-        said = {u: shown[f"exception Triggers$Lost > 10/{u}"]["measured"] for u in ("s", "min")}
-        rate = re.fullmatch(r"(\d+)/s: Triggers\$Lost", said["s"])
-        assert rate and 1200 <= int(rate[1]) <= 3000, said
-        assert re.fullmatch(r"at least \d+/min: Triggers\$Lost", said["min"]), said
+        printed = {u: shown[f"exception Triggers$Lost > 10/{u}"]["measured"] for u in ("s", "min")}
+        rate = re.fullmatch(r"(\d+)/s: Triggers\$Lost", printed["s"])
+        assert rate and 1200 <= int(rate[1]) <= 3000, printed
+        assert re.fullmatch(r"at least \d+/min: Triggers\$Lost", printed["min"]), printed
     finally:
         program.process.kill()
         program.process.communicate()

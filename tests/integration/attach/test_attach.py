@@ -139,8 +139,8 @@ def test_a_command_that_waits_for_a_vm_that_never_ends_is_ended_by_a_signal(jdk,
         program.stdin.flush()
         assert program.stdout.readline() == "hook\n"
         attached.send_signal(number)
-        said = attached.communicate(timeout=60)[1]
-        assert attached.returncode == 0, said
+        printed = attached.communicate(timeout=60)[1]
+        assert attached.returncode == 0, printed
         assert "EndsNever.main" in lab.output("report", tmp_path / "x.jfr")
         assert program.poll() is None
     finally:

@@ -67,10 +67,10 @@ def test_read_only_file_systems(vm):
 @pytest.mark.jdks(8, 25)
 def test_full_tmp_of_the_vm(vm, tmp_path):
     process = vm(FULL)
-    said = refused(
+    printed = refused(
         process, lab.BUILD / "jvmscope", "attach", "--cpu", "-o", tmp_path / "out.jfr", process.pid
     )
-    assert "No space left" in said or "no space" in said, said
+    assert "No space left" in printed or "no space" in printed, printed
     assert not (tmp_path / "out.jfr").exists()
     # A recording for which the command waits may be written to the VM's /var/tmp, and fetched.
     done = lab.jvmscope("attach", "--cpu", "-t", "1s", "-o", tmp_path / "out.jfr", process.pid)
@@ -84,22 +84,22 @@ def test_full_disk_of_the_output(vm, tmp_path):
         f"mount -t tmpfs -o size=32k none {tmp_path} && exec {lab.BUILD}/jvmscope attach --cpu -t 1s -o {tmp_path}/out.jfr "
         f"{process.pid}"
     )
-    said = refused(
+    printed = refused(
         process, "unshare", "--mount", "--propagation", "private", "sh", "-c", script, kept=True
     )
-    assert f"{tmp_path}/out.jfr" in said and "No space left" in said, said
+    assert f"{tmp_path}/out.jfr" in printed and "No space left" in printed, printed
 
 
 @pytest.mark.jdks(17)
 def test_output_and_vm_of_others(vm, tmp_path):
     process = vm()
-    said = refused(
+    printed = refused(
         process, lab.BUILD / "jvmscope", "attach", "-t", "1s", "-o", "/proc/no.jfr", process.pid
     )
-    assert "/proc/no.jfr" in said, said
+    assert "/proc/no.jfr" in printed, printed
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     library = tmp_path / "bin"
-    said = refused(
+    printed = refused(
         process,
         *command,
         lab.copy_for_all(library),
@@ -110,7 +110,7 @@ def test_output_and_vm_of_others(vm, tmp_path):
         "/tmp/no.jfr",
         process.pid,
     )
-    assert "another user" in said, said
+    assert "another user" in printed, printed
 
 
 PRIVATE_TMP = (
@@ -240,7 +240,7 @@ def test_no_advice_is_given_that_would_not_help(jdk, options, tmp_path):
 
 
 @pytest.mark.jdks(8)  # a few classes at a time, with pauses, so that this takes half a minute
-def test_the_progress_is_told_in_lines_where_there_is_no_terminal(jdk, tmp_path):
+def test_the_progress_is_reported_in_lines_where_there_is_no_terminal(jdk, tmp_path):
     """A line every five seconds, so that the log of a script shows that the command works and how
     far it has got.
     """
@@ -556,8 +556,10 @@ def test_the_end_of_the_vm_is_noticed_without_a_descriptor_of_it(vm, tmp_path, e
         )
         process.kill()
         process.wait()
-        said = attached.communicate(timeout=60)[1]
-        assert attached.returncode == 0 and "the VM ended before the time was over" in said, said
+        printed = attached.communicate(timeout=60)[1]
+        assert (
+            attached.returncode == 0 and "the VM ended before the time was over" in printed
+        ), printed
     finally:
         attached.kill()
         attached.communicate()

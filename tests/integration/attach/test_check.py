@@ -309,7 +309,7 @@ def test_missing_rights_are_named(start, tmp_path):
     ],
     ids=["root", "user"],
 )
-def test_what_is_left_out_of_lists_is_told(jdk, tmp_path, right, prefix):
+def test_what_is_left_out_of_lists_is_reported(jdk, tmp_path, right, prefix):
     """The programs of others that `java` runs are counted, and JSON has them. The list used to be
     empty without a word."""
     if os.geteuid() != 0:

@@ -232,9 +232,9 @@ def test_classes_are_redefined(jdk, start, tmp_path):
         lab.Jdk(17).run(
             "javac", "-nowarn", "-Xlint:-options", "-g", "--release", "8", "-d", tmp_path, source
         )
-        said = program.refused("redefine", tmp_path / "Controlled$Renamed.class")
-        assert said.startswith(f"jvmscope: {program.process.pid}: control: Controlled$Renamed: ")
-        assert why in said, said
+        printed = program.refused("redefine", tmp_path / "Controlled$Renamed.class")
+        assert printed.startswith(f"jvmscope: {program.process.pid}: control: Controlled$Renamed: ")
+        assert why in printed, printed
     assert "not a class file" in program.refused("redefine", source)
     assert "no such file" in program.refused("redefine", tmp_path / "none.class")
     assert program.end() == ""
@@ -288,8 +288,8 @@ def test_it_is_refused_without_leave_and_ends_with_the_recording(jdk, start, jvm
 def test_help_and_a_missing_operand_name_the_verbs_that_the_agent_knows(jdk, start, jvmscope):
     program = start("allow-control=y")
     for command, unknown in (("control", "fly"), ("inspect", "fly")):
-        said = jvmscope(command, program.process.pid, unknown).stderr
-        known = set(said.split("allowed: ")[1].split())
+        printed = jvmscope(command, program.process.pid, unknown).stderr
+        known = set(printed.split("allowed: ")[1].split())
         if command == "inspect":
             known.add("properties")  # which the command answers itself
         for words in ((command,), (command, program.process.pid)):

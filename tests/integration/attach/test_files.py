@@ -92,7 +92,7 @@ def hostile(secret):
 
 
 @pytest.mark.parametrize(
-    "attack, said",
+    "attack, printed",
     [
         ("link", "symbolic link"),
         ("pipe", "not a regular file"),
@@ -100,7 +100,7 @@ def hostile(secret):
         ("named", "Permission denied"),
     ],
 )
-def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, said, secret, tmp_path):
+def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, printed, secret, tmp_path):
     """Whatever root fetches from another user's VM is a file that this user owns; otherwise root
     fetches nothing.
     """
@@ -122,7 +122,7 @@ def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, said, sec
             assert not output.exists(), (command, name, done)
             assert SECRET not in done.stdout + done.stderr
             # `attach` with "named" asks for a file of its own name, which is not there.
-            expected = "No such file" if attack == "named" and command[0] == "attach" else said
+            expected = "No such file" if attack == "named" and command[0] == "attach" else printed
             assert done.stderr.startswith("jvmscope: ") and expected in done.stderr, done.stderr
     assert secret.read_bytes() == before and secret.stat().st_mode & 0o777 == 0o600
 

@@ -186,7 +186,7 @@ def test_a_trace_lasts_as_long_as_the_recording(jdk, tmp_path, record_property):
 
 
 @pytest.mark.jdks(17)
-def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
+def test_that_coverage_begins_before_is_reported_with_every_output(jdk, tmp_path):
     """This also holds for formats that have no place for coverage, and if only such a format is
     requested. Some hundred classes are changed each time, so that it takes long enough to be
     reported before the recording begins.
@@ -195,7 +195,7 @@ def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
     include = ("--include", "Ticks*,java.lang.*,java.util.*")
     sentence = ": coverage: some was recorded up to "
 
-    def said(stderr):
+    def printed(stderr):
         """An output that has no place for coverage names its losses among those of other
         captures.
         """
@@ -223,7 +223,7 @@ def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
     ], others
     for name in ("c.html", "c.collapsed", "c.pb.gz", "c.otlp", "c.hprof.txt", "d.jfr"):
         done = lab.jvmscope("convert", "-o", tmp_path / name, out)
-        assert done.returncode == 0 and said(done.stderr), (name, done.stderr)
+        assert done.returncode == 0 and printed(done.stderr), (name, done.stderr)
     for name in ("a.pb.gz", "a.collapsed"):
         done = lab.jvmscope(
             "attach",
@@ -236,7 +236,7 @@ def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
             tmp_path / name,
             ticking.process.pid,
         )
-        assert done.returncode == 0 and said(done.stderr), (name, done.stderr)
+        assert done.returncode == 0 and printed(done.stderr), (name, done.stderr)
 
 
 @pytest.mark.jdks(8, 17, 25)

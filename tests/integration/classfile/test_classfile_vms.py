@@ -61,39 +61,39 @@ def link(version, args, jvm=()):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     ) as process:
-        said = []
-        while not said or not re.match("linked=", said[-1]):
+        printed = []
+        while not printed or not re.match("linked=", printed[-1]):
             line = process.stdout.readline()
-            assert line, "".join(said)
-            said.append(line)
+            assert line, "".join(printed)
+            printed.append(line)
         status = lab.read_json("status", "--json", process.pid) if jvm else {}
         process.kill()  # removing the probes from thousands of classes takes JDK 8 minutes
-    return said[-1], {
+    return printed[-1], {
         k.removeprefix("instrument."): n for k, n in status.items() if k.startswith("instrument.")
     }
 
 
 @functools.cache
 def plain(version, name):
-    said, _ = link(version, source(name)[0])
-    assert " refused=0 " in said
-    return said
+    printed, _ = link(version, source(name)[0])
+    assert " refused=0 " in printed
+    return printed
 
 
 def check(jdk, name, probe, tmp_path):
     args, chosen = source(name)
     options = PROBES[probe] + chosen
-    said, counts = link(
+    printed, counts = link(
         jdk.version, args, [jdk.agent(f"{options},format=r,file={tmp_path / 'out.jfr'}")]
     )
     left = {why: counts.get(f"left.{why}", 0) for why in LEFT}
     print(
-        f"JDK {jdk.version}, {name}, {probe}: {said.strip()}; methods {counts['methods']}, left {sum(left.values())}: {left}"
+        f"JDK {jdk.version}, {name}, {probe}: {printed.strip()}; methods {counts['methods']}, left {sum(left.values())}: {left}"
     )
-    assert said == plain(jdk.version, name)
-    assert counts["methods"] > int(re.search(r"linked=(\d+)", said)[1]) / 10, counts
+    assert printed == plain(jdk.version, name)
+    assert counts["methods"] > int(re.search(r"linked=(\d+)", printed)[1]) / 10, counts
     assert counts["refused_classes"] == 0, counts
-    assert sum(left.values()) <= int(re.search(r"methods=(\d+)", said)[1]) / 1000, counts
+    assert sum(left.values()) <= int(re.search(r"methods=(\d+)", printed)[1]) / 1000, counts
 
 
 @pytest.mark.jdks(daily=1)

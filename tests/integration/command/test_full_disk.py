@@ -59,7 +59,7 @@ def only_line(stderr, *parts):
         (["--heap=dump"], "out.jfr"),
     ],
 )
-def test_run_tells_what_a_full_disk_took(jdk, limited, flags, output):
+def test_run_reports_what_a_full_disk_took(jdk, limited, flags, output):
     folder, prefix, reason = limited
     program = [
         "java",
@@ -176,7 +176,7 @@ def test_what_lost_sums_held_is_reported(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("output", ["out.collapsed", "out.html", "out.pb.gz"])
-def test_run_tells_that_its_output_was_not_made(jdk, small, output):
+def test_run_reports_that_its_output_was_not_made(jdk, small, output):
     """The recording of a short run fits, or the command says what happened to it."""
     program = ["java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 0.5]
     (small / "filler").write_bytes(bytes(LIMIT - 8192))
@@ -205,7 +205,7 @@ def hot(jdk):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_path):
+def test_attach_and_heap_dump_report_what_a_full_disk_took(jdk, small, hot, tmp_path):
     """The disk is full for the VM (the output is where it can write) and for the command; the VM
     continues.
     """
@@ -384,7 +384,7 @@ CALLS = {
     ],
     ids=lambda w: w[-1],
 )
-def test_each_call_that_fails_is_told_or_changes_nothing(recording, tmp_path, words):
+def test_each_call_that_fails_is_reported_or_changes_nothing(recording, tmp_path, words):
     """One after the other, each system call that writes or closes fails. The output is complete, or
     the status is 1, one line has the system's reason, and no output remains that looks complete.
     """

@@ -218,8 +218,8 @@ def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path, sets):
                 del want[row["name"]]
         words.sort(key=lambda w: w.startswith("--if="))  # behind its --trace
         captures = {row["name"] for row in table() if row["gives"]}
-        text, said = command.options(*words)
-        assert text is not None, (words, said)
+        text, printed = command.options(*words)
+        assert text is not None, (words, printed)
         if not captures & set(want):
             want["cpu"] = "samples"
         if "requests" in want:  # their ledger needs both
@@ -258,15 +258,15 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
     """
     for row in table():
         value = a_value(row)
-        text, said = command.options(
+        text, printed = command.options(
             *company(row)[0], f"{row['flag']}={value}", f"{row['flag']}={value}"
         )
         if row["separator"]:
-            assert text is not None, said
+            assert text is not None, printed
             got = read([text])[0] if text else {row["name"]: value + row["separator"] + value}
             assert got[row["name"]] == value + row["separator"] + value, (row["name"], got)
         else:
-            assert text is None and "given twice" in said, (row["name"], text, said)
+            assert text is None and "given twice" in printed, (row["name"], text, printed)
     for words, together in (
         (("--cpu=samples", "--cpu=times"), {"cpu": "samples|times"}),
         (("--heap=sites", "--heap=dump"), {"heap": "all"}),
@@ -274,10 +274,10 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
         (("--cpu=times,wall",), {"cpu": "wall|times"}),
         (("--heap=dump,sites",), {"heap": "all"}),
     ):
-        text, said = command.options(*words)
+        text, printed = command.options(*words)
         assert text is not None and (not text or together.items() <= read([text])[0].items()), (
             words,
-            said,
+            printed,
         )
     for text, together in (
         ("cpu=samples,times,depth=5", {"cpu": "samples|times", "depth": "5"}),
@@ -292,8 +292,8 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
         ("--heap=sites,nosuch", "not a value"),
         ("--cpu=times,dump", "not a value"),
     ):
-        text, said = command.options(words)
-        assert text is None and why in said and said.count("\n") <= 2, (words, said)
+        text, printed = command.options(words)
+        assert text is None and why in printed and printed.count("\n") <= 2, (words, printed)
     # A condition belongs to the --trace before it, and this order reaches the agent; a single
     # condition may stand anywhere.
     for words in (
@@ -301,12 +301,12 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
         ("--trace", "a.B", "--trace", "a.C", "--if", "arg1 > 1"),
         ("--trace", "a.B,a.C", "--if", "arg1 > 1"),
     ):
-        text, said = command.options(*words)
+        text, printed = command.options(*words)
         got = ",".join(
             f"{flag[2:]}={value}".replace("a.B,a.C", "a.B:a.C")
             for flag, value in zip(words[::2], words[1::2])
         )
-        assert text is not None and (not text or got in text), (text, said)
+        assert text is not None and (not text or got in text), (text, printed)
     for words, why in (
         (("--trace", "a.B", "--if", "arg1 > 1", "--if", "arg1 > 2"), "given twice for one trace"),
         (("--if", "arg1 > 1", "--if", "arg1 > 2", "--trace", "a.B"), "given twice"),
@@ -323,10 +323,12 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
             )
         ),
     ):
-        text, said = command.options(*words)
+        text, printed = command.options(*words)
         assert (
-            text is None and said.startswith(f"jvmscope: {command.name}: --if=") and why in said
-        ), (words, said)
+            text is None
+            and printed.startswith(f"jvmscope: {command.name}: --if=")
+            and why in printed
+        ), (words, printed)
     for words in (("-o", "x.jfr"), ("-t", "2s", "-t", "3s"), ("-i", "2ms", "--interval", "3ms")):
         assert command.options(*words)[0] is None, words
 
@@ -364,23 +366,26 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
         for value in sorted(
             {"", *long, *wrong.get(row["kind"], []), *grammar.get(row["name"], []), *lists}
         ):
-            text, said = command.options(f"{row['flag']}={value}")
+            text, printed = command.options(f"{row['flag']}={value}")
             named = "|".join(
                 re.escape(part) for part in [value, value.strip(), *re.split(", *", value)]
             )  # of a list, the part that is wrong
             assert text is None and re.match(
-                rf"jvmscope: {command.name}: {row['flag']}(=({named}|x{{200}}\.\.\.))?: ", said
-            ), (row["flag"], value, said)
+                rf"jvmscope: {command.name}: {row['flag']}(=({named}|x{{200}}\.\.\.))?: ", printed
+            ), (row["flag"], value, printed)
             # The command's words alone: the agent's would be a name or a placeholder that no help
             # of the command shows.
-            assert f" {row['name']}=" not in said and "allowed: <" not in said, said
+            assert f" {row['name']}=" not in printed and "allowed: <" not in printed, printed
     for wrong_name in ("Hid#main", "Hid main", "a.B#c(int)"):
-        text, said = command.options(f"--trace=a.B.c,{wrong_name}")
+        text, printed = command.options(f"--trace=a.B.c,{wrong_name}")
         why = f"--trace={wrong_name}: a method is written Class.method or Class::method\n"
-        assert text is None and why in said, said
+        assert text is None and why in printed, printed
     for words in (("-t", "30"), ("-i", "5"), ("-t", "0"), ("-t", "-1s"), ("-t", "")):
-        text, said = command.options(*words)
-        assert text is None and said.startswith(f"jvmscope: {command.name}: --"), (words, said)
+        text, printed = command.options(*words)
+        assert text is None and printed.startswith(f"jvmscope: {command.name}: --"), (
+            words,
+            printed,
+        )
     for flag, value, units in (
         ("-t", "30", "30s, 30ms"),
         ("-i", "10", "10s, 10ms"),
@@ -400,25 +405,25 @@ def test_a_forgotten_value_does_not_take_the_next_option_for_one(command):
         if row["bare"]:
             continue
         for following in (row["flag"], "-o", "--cpu=samples", "--help"):
-            text, said = command.options(row["flag"], following)
+            text, printed = command.options(row["flag"], following)
             assert text is None, row["flag"]
-            assert said.startswith(
+            assert printed.startswith(
                 f"jvmscope: {command.name}: {row['flag']}: needs a value, and {following} is an option; as a value: {row['flag']}={following}\n"
             )
     for flag in ("--locks", "--show"):
         value = "-o.f" if flag == "--show" else "-o"
-        text, said = command.options("--trace=a.B", f"{flag}={value}")
-        assert text is not None and (not text or read([text])[0][flag[2:]] == value), said
+        text, printed = command.options("--trace=a.B", f"{flag}={value}")
+        assert text is not None and (not text or read([text])[0][flag[2:]] == value), printed
 
 
 def test_messages_show_lists_as_the_command_takes_them(command):
     """Messages have commas, not the colons with which the lists reach the agent."""
     for row in table():
         if row["separator"] == ":" and row["goes_with"]:
-            text, said = command.options(f"{row['flag']}=a.B,c.D", f"{row['flag']}=e.F")
+            text, printed = command.options(f"{row['flag']}=a.B,c.D", f"{row['flag']}=e.F")
             assert (
-                text is None and f"{row['flag']}=a.B,c.D,e.F: has no effect without " in said
-            ), said
+                text is None and f"{row['flag']}=a.B,c.D,e.F: has no effect without " in printed
+            ), printed
 
 
 def test_a_condition_says_what_is_wrong_with_it(command):
@@ -435,10 +440,12 @@ def test_a_condition_says_what_is_wrong_with_it(command):
         ("time > GLAD", "not a duration at"),
         ("arg1 = 5", "equal is written ==: at \"= 5\" (character 6)"),
     ):
-        text, said = command.options("--trace=a.B", f"--if={condition}")
+        text, printed = command.options("--trace=a.B", f"--if={condition}")
         assert (
-            text is None and said.startswith(f"jvmscope: {command.name}: --if") and why in said
-        ), said
+            text is None
+            and printed.startswith(f"jvmscope: {command.name}: --if")
+            and why in printed
+        ), printed
     assert (
         command.options("--trace=a.B", "--if=arg4.mood == 'GLAD' || arg1 == Infinity")[0]
         is not None
@@ -448,8 +455,8 @@ def test_a_condition_says_what_is_wrong_with_it(command):
 def test_options_at_their_limits(command):
     unit = {DURATION: "ns"}
     for value in ("0.01%", "100%"):  # the limits of --budget
-        text, said = command.options("--always", f"--budget={value}")
-        assert text is not None, said
+        text, printed = command.options("--always", f"--budget={value}")
+        assert text is not None, printed
     for row in table():
         if row["kind"] not in unit and row["kind"] not in (NUMBER, SIZE):
             continue
@@ -461,15 +468,15 @@ def test_options_at_their_limits(command):
         ):
             if value < 0 or value >= 2**63:
                 continue
-            text, said = command.options(
+            text, printed = command.options(
                 *company(row)[0], f"{row['flag']}={value}{unit.get(row['kind'], '')}"
             )
             good &= (row["name"], value) != (
                 "depth",
                 0,
             )  # the original's output may have stacks without methods, a recording may not
-            assert (text is not None) == good, (row["flag"], value, said)
-            assert good or "out of range: " in said, said
+            assert (text is not None) == good, (row["flag"], value, printed)
+            assert good or "out of range: " in printed, printed
         # Whatever is wrong with a value, the message gives the range. The ends of the range are
         # accepted.
         ranges = {
@@ -504,10 +511,10 @@ def test_lists_have_one_separator(command):
     for row in table():
         if row["separator"] and row["name"] not in WITH_COMMAS:
             for given in ("a.B,a.C", "a.B, a.C", f"a.B{row['separator']}a.C"):
-                text, said = command.options(*company(row)[0], f"{row['flag']}={given}")
+                text, printed = command.options(*company(row)[0], f"{row['flag']}={given}")
                 assert text is not None and (
                     not text or read([text])[0][row["name"]] == f"a.B{row['separator']}a.C"
-                ), said
+                ), printed
 
 
 def named(part):
@@ -527,18 +534,20 @@ def test_an_option_that_changes_nothing_is_refused(command):
     for row in rows:
         word = f"{row['flag']}={a_value(row)}"
         parts = [part.partition("=")[::2] for part in row["goes_with"].split("|")]
-        text, said = command.options(word, "--events=y")
+        text, printed = command.options(word, "--events=y")
         assert (
             text is None
-            and f"{word}: has no effect without {named(row['goes_with'].split('|')[0])}" in said
-        ), said
+            and f"{word}: has no effect without {named(row['goes_with'].split('|')[0])}" in printed
+        ), printed
         for name, value in parts:
             with_it = next(r for r in table() if r["name"] == name)
             value = (
                 "y" if name == "always" else value or a_value(with_it)
             )  # in memory it goes with no output
-            text, said = command.options(*company(with_it)[0], f"{with_it['flag']}={value}", word)
-            assert text is not None, (word, name, said)
+            text, printed = command.options(
+                *company(with_it)[0], f"{with_it['flag']}={value}", word
+            )
+            assert text is not None, (word, name, printed)
 
 
 def test_quotes_reach_a_vm_that_a_script_starts(tmp_path):

@@ -55,13 +55,16 @@ def test_trace_of_a_vm_takes_its_own_option_alone():
     """
     pid = os.getpid()
     for words in (("--thread=x",), ("--method=x",), ("--min=5ms",), ("-n", "3"), ("--exceptions",)):
-        code, out, said = run("trace", *words, pid, "add", "a.B.c")
-        assert (code, out) == (2, "") and "chooses calls of a recording" in said, (words, said)
+        code, out, printed = run("trace", *words, pid, "add", "a.B.c")
+        assert (code, out) == (2, "") and "chooses calls of a recording" in printed, (
+            words,
+            printed,
+        )
     for words in (("--if", "arg1 > 1", "--if", "arg1 > 2"), ("--if", "")):
         assert run("trace", pid, "add", "a.B.c", *words)[0] == 2
     for words in ((pid, "list"), (pid, "remove", "a.B.c"), (FILE,)):
-        code, out, said = run("trace", "--if", "arg1 > 1", *words)
-        assert code == 2 and "--if: requires PID add PATTERN" in said, (words, said)
+        code, out, printed = run("trace", "--if", "arg1 > 1", *words)
+        assert code == 2 and "--if: requires PID add PATTERN" in printed, (words, printed)
 
 
 def test_a_selection_that_selects_nothing_changes_what_is_shown_or_is_refused(tmp_path):
@@ -127,44 +130,46 @@ def test_a_selection_that_selects_nothing_changes_what_is_shown_or_is_refused(tm
 
 
 def test_words_about_values_name_what_differs():
-    said = run("run", "--cpu=samples", "--cpu=samples", "--", "/no/such/program")[2]
-    assert "--cpu=samples: given twice\n" in said, said
-    said = run("run", "--cpu=wall", "--cpu", "--", "/no/such/program")[2]
+    printed = run("run", "--cpu=samples", "--cpu=samples", "--", "/no/such/program")[2]
+    assert "--cpu=samples: given twice\n" in printed, printed
+    printed = run("run", "--cpu=wall", "--cpu", "--", "/no/such/program")[2]
     assert (
         "--cpu=samples: given twice, the first time as --cpu=wall: samples, wall and old exclude each other\n"
-        in said
-    ), said
-    said = run("trace", "--limit", "0x10", "x.jfr")[2]
-    assert "--limit=0x10: not a whole number; allowed: 1 to 9223372036854775807\n" in said, said
-    said = run("run", "--trace=a.B.c", "--if=arg1 > 1", "--if=arg1 > 2", "--", "/no/such/program")[
-        2
-    ]
+        in printed
+    ), printed
+    printed = run("trace", "--limit", "0x10", "x.jfr")[2]
     assert (
-        "--if=arg1 > 2: given twice for one trace, the first time as --if=arg1 > 1\n" in said
-    ), said
-    said = run("run", "--always", "--budget=5", "--", "/no/such/program")[2]
-    assert "--budget: 5 needs a percent sign: 5%\n" in said, said
+        "--limit=0x10: not a whole number; allowed: 1 to 9223372036854775807\n" in printed
+    ), printed
+    printed = run(
+        "run", "--trace=a.B.c", "--if=arg1 > 1", "--if=arg1 > 2", "--", "/no/such/program"
+    )[2]
+    assert (
+        "--if=arg1 > 2: given twice for one trace, the first time as --if=arg1 > 1\n" in printed
+    ), printed
+    printed = run("run", "--always", "--budget=5", "--", "/no/such/program")[2]
+    assert "--budget: 5 needs a percent sign: 5%\n" in printed, printed
     for share in ("0", "0.001", "101", "9" * 99):  # which a percent sign would not mend
-        said = run("run", "--always", f"--budget={share}", "--", "/no/such/program")[2]
+        printed = run("run", "--always", f"--budget={share}", "--", "/no/such/program")[2]
         assert (
             f"--budget={share}: not a value of this option; allowed: a share, 0.01% to 100%\n"
-            in said
-        ), said
-    said = run("convert", "-o", "x.otlp", "--label", "a=b", "--label", "c=d,a=c", "x.jfr")[2]
-    assert "--label=a=c: the key is given twice" in said, said
+            in printed
+        ), printed
+    printed = run("convert", "-o", "x.otlp", "--label", "a=b", "--label", "c=d,a=c", "x.jfr")[2]
+    assert "--label=a=c: the key is given twice" in printed, printed
 
 
 def test_a_missing_folder_is_reported_before_the_program_starts(tmp_path):
     """Previously a script that ran java started, and then ended with the agent's message."""
     for program in ("java", "sh"):
-        code, out, said = run(
+        code, out, printed = run(
             "run", "-o", tmp_path / "no" / "x.jfr", "--", program, "-c", "echo started"
         )
-        assert (code, out, said) == (
+        assert (code, out, printed) == (
             1,
             "",
             f"jvmscope: {tmp_path}/no/x.jfr: cannot write: No such file or directory\n",
-        ), (program, said)
+        ), (program, printed)
 
 
 def test_what_cannot_be_fetched_is_named_as_the_user_named_it(jdk, tmp_path):
@@ -178,16 +183,16 @@ def test_what_cannot_be_fetched_is_named_as_the_user_named_it(jdk, tmp_path):
     lab.read_until(process.stdout, "ready")
     for extension in (".pftrace", ".json", ".trcxml"):
         out = tmp_path / f"x{extension}"
-        code, _, said = (
+        code, _, printed = (
             run("stop", "-o", out, process.pid)
             if extension == ".trcxml"
             else run("dump", "-o", out, process.pid)
         )
         assert (
             code == 1
-            and f"{out}: cannot write: the recording holds nothing about threads" in said
-            and "/proc/" not in said
-        ), said
+            and f"{out}: cannot write: the recording holds nothing about threads" in printed
+            and "/proc/" not in printed
+        ), printed
 
 
 class Verb:
@@ -228,12 +233,12 @@ class Verb:
             w for flag, value in self.completing.items() if flag not in given for w in (flag, value)
         ]
         operands = [] if given & {"--all", "--match"} else self.operands
-        code, out, said = run(*self.words, *words, *completing, *operands)
-        assert code in (1, 2, 127) and out == "", (self.name, words, code, out, said)
-        reported = said.startswith(f"jvmscope: {self.name}: ") or said.startswith(
+        code, out, printed = run(*self.words, *words, *completing, *operands)
+        assert code in (1, 2, 127) and out == "", (self.name, words, code, out, printed)
+        reported = printed.startswith(f"jvmscope: {self.name}: ") or printed.startswith(
             f"jvmscope: {self.words[0]}: "
         )
-        return said if code == 2 and reported else None
+        return printed if code == 2 and reported else None
 
 
 # By the word that the help shows for a value: a valid value, wrong ones, and values at the limits,
@@ -315,10 +320,10 @@ def wrong(value, flag=""):
 RANGED = ("N", "TIME", "SIZE", "PORT", "SHARE")
 
 
-def has_range(said):
+def has_range(printed):
     return re.search(
         r": (above )?\d+\S*( \w?i?B)? to \d+\S*( \w?i?B)?$|: a unit is missing: ",
-        said.splitlines()[0],
+        printed.splitlines()[0],
     )
 
 
@@ -331,10 +336,10 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
     verb = Verb(name)
     for letter, flag, value in verb.options:
         if not value:
-            said = verb.refused(f"{flag}=x")
-            assert said and "takes no value" in said, (flag, said)
-            said = verb.refused(flag, flag)
-            assert said and f"{flag}: given twice" in said, (flag, said)
+            printed = verb.refused(f"{flag}=x")
+            assert printed and "takes no value" in printed, (flag, printed)
+            printed = verb.refused(flag, flag)
+            assert printed and f"{flag}: given twice" in printed, (flag, printed)
             continue
         # A forgotten value does not take the next option for one.
         for option in (f"-{letter}" if letter else flag, flag):
@@ -344,32 +349,44 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
                 "--help",
                 *([f"-{letter}"] if letter else []),
             ):
-                said = verb.refused(option, following)
+                printed = verb.refused(option, following)
                 assert (
-                    said
+                    printed
                     and f"{option}: needs a value, and {following} is an option; as a value: {flag}={following}\n"
-                    in said
-                ), (option, said)
-        said = verb.refused(flag, good(value, flag), f"{flag}={good(value, flag)}")
-        goes_on = said is None and (flag in LISTS or (verb.name, flag) == ("slow", "--agent"))
-        assert goes_on or said and ("given twice" in said or "without --push" in said), (flag, said)
+                    in printed
+                ), (option, printed)
+        printed = verb.refused(flag, good(value, flag), f"{flag}={good(value, flag)}")
+        goes_on = printed is None and (flag in LISTS or (verb.name, flag) == ("slow", "--agent"))
+        assert goes_on or printed and ("given twice" in printed or "without --push" in printed), (
+            flag,
+            printed,
+        )
         for given in wrong(value, flag):
-            said = verb.refused(f"{flag}={given}")
-            assert said and flag in said and len(said.splitlines()) <= 2 and len(said) < 2100, (
+            printed = verb.refused(f"{flag}={given}")
+            assert (
+                printed
+                and flag in printed
+                and len(printed.splitlines()) <= 2
+                and len(printed) < 2100
+            ), (
                 flag,
                 given,
-                said,
+                printed,
             )
-            assert value not in RANGED or has_range(said), (flag, given, said)
+            assert value not in RANGED or has_range(printed), (flag, given, printed)
             assert not letter or not given or verb.refused(f"-{letter}{given}"), (letter, given)
         for given in limits(value):
-            said = verb.refused(flag, given)
-            assert said is None or any(
-                w in said for w in ("too long", "no such option", "out of range")
-            ), (flag, given, said)
-            assert said is None or value not in RANGED or has_range(said), (flag, given, said)
-    said = verb.refused("--no-such-option")
-    assert said and "no such option" in said
+            printed = verb.refused(flag, given)
+            assert printed is None or any(
+                w in printed for w in ("too long", "no such option", "out of range")
+            ), (flag, given, printed)
+            assert printed is None or value not in RANGED or has_range(printed), (
+                flag,
+                given,
+                printed,
+            )
+    printed = verb.refused("--no-such-option")
+    assert printed and "no such option" in printed
 
 
 def test_nothing_lies_before_the_start_of_a_recording():
@@ -380,11 +397,11 @@ def test_nothing_lies_before_the_start_of_a_recording():
     for verb in map(Verb, verbs()):
         for _, flag, value in verb.options:
             zero = {"TIME": "0s", "N": "0"}.get(value)
-            said = zero and verb.refused(flag, zero)
-            if said:
-                assert f": {flag}={zero}: out of range: " in said and has_range(said), (
+            printed = zero and verb.refused(flag, zero)
+            if printed:
+                assert f": {flag}={zero}: out of range: " in printed and has_range(printed), (
                     verb.name,
-                    said,
+                    printed,
                 )
                 refused.add((verb.name, flag))
     ranges = {
@@ -425,12 +442,12 @@ def test_a_verb_lists_its_own_options_alone():
     ):
         verb = Verb(name)
         for flag in flags:
-            said = verb.refused(flag)
+            printed = verb.refused(flag)
             assert (
-                said
-                and "no such option" in said
+                printed
+                and "no such option" in printed
                 and flag.split("=")[0] not in [o[1] for o in verb.options]
-            ), (name, flag, said)
+            ), (name, flag, printed)
 
 
 def test_help_of_control_wherever_it_is_asked_for():
@@ -459,12 +476,12 @@ def test_host_refuses_at_its_start_what_attach_would_refuse():
         ("--all", "only one of a PID"),
         ("--nosuch", "no such option"),
     ):
-        code, out, said = run(
+        code, out, printed = run(
             "host", *(w for o in FLEET["host"].items() for w in o), "--record", record
         )
-        assert code == 2 and "--record takes options of attach" in said and why in said, (
+        assert code == 2 and "--record takes options of attach" in printed and why in printed, (
             record,
-            said,
+            printed,
         )
     assert (
         "--record"
@@ -476,7 +493,7 @@ def test_host_refuses_at_its_start_what_attach_would_refuse():
 
 def test_a_heap_dump_that_stands_last_is_noticed():
     for verb in ("paths", "objects", "retained", "query"):
-        code, out, said = run("heap", verb, "java.lang.String", lab.BUILD / "jvmscope")
+        code, out, printed = run("heap", verb, "java.lang.String", lab.BUILD / "jvmscope")
         assert (
-            code == 2 and "java.lang.String: no such file: the heap dump comes first" in said
-        ), said
+            code == 2 and "java.lang.String: no such file: the heap dump comes first" in printed
+        ), printed

@@ -112,8 +112,8 @@ def test_a_program_that_records_nothing(tmp_path):
                 flags=("--trace", pattern),
             )
 
-        said = started("a.B").stderr.split("Picked up JAVA_TOOL_OPTIONS: ")[1].split("\n")[0]
-        done = started("a.B" + "x" * (n - len(said)))
+        printed = started("a.B").stderr.split("Picked up JAVA_TOOL_OPTIONS: ")[1].split("\n")[0]
+        done = started("a.B" + "x" * (n - len(printed)))
         why = (
             ""
             if n == 1023
@@ -249,9 +249,9 @@ def test_the_message_has_the_size_of_the_file_and_whether_it_replaced_one(jdk, t
                 out.write_bytes(b"")
             done = lab.jvmscope(*words)
             assert done.returncode == 0, done.stderr
-            said = re.search(how.format(out=re.escape(str(out))), done.stderr)
-            assert said and said[1] == scaled(out.stat().st_size), (done.stderr, out.stat())
-            assert bool(said[2]) == (before == "older"), (before, done.stderr)
+            printed = re.search(how.format(out=re.escape(str(out))), done.stderr)
+            assert printed and printed[1] == scaled(out.stat().st_size), (done.stderr, out.stat())
+            assert bool(printed[2]) == (before == "older"), (before, done.stderr)
 
     pid = process.pid
     # So of a heap dump beside a recording.
@@ -322,9 +322,11 @@ def test_equal_recordings_do_not_differ_and_a_ring_that_is_gone_is_not_named(jdk
     assert process.stdout.readline() == "ready\n"
     ring.unlink()
     os.kill(java_below(process.pid), signal.SIGTERM)
-    said = process.communicate(timeout=60)[1]
-    assert "take them out with" not in said and "no recording was written" not in said, said
-    assert f"note: {ring}: the ring is missing: it was removed" in said, said
+    printed = process.communicate(timeout=60)[1]
+    assert (
+        "take them out with" not in printed and "no recording was written" not in printed
+    ), printed
+    assert f"note: {ring}: the ring is missing: it was removed" in printed, printed
 
 
 def test_a_program_that_is_not_there_is_answered_with_how_java_is_run():
@@ -522,8 +524,8 @@ def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
                 and text
             )
 
-        said = lab.wait_for(sampled, 40, "a sample")
-        assert all(re.fullmatch("[A-Za-z0-9_.]+", key) for key in json.loads(said))
+        printed = lab.wait_for(sampled, 40, "a sample")
+        assert all(re.fullmatch("[A-Za-z0-9_.]+", key) for key in json.loads(printed))
         start = time.monotonic()
         assert jvmscope("stop", process.pid).returncode == 0
         stderr = attach.communicate(timeout=60)[1]

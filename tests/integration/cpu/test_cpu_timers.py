@@ -89,8 +89,8 @@ def test_perf_event_refused(jdk, tmp_path):
     rows, ratio, stderr = sample(jdk, tmp_path, "native=y", ms=500, before=WITHOUT_RIGHTS)
     assert stderr.count(line) == 1 and len(stderr.splitlines()) == 1, stderr
     assert of_kernel(rows) == 0 and ratio >= 0.85
-    said = lab.jvmscope("report", tmp_path / "out.jfr").stderr
-    assert f": cpu: {line}" in said, said
+    printed = lab.jvmscope("report", tmp_path / "out.jfr").stderr
+    assert f": cpu: {line}" in printed, printed
     [missing] = lab.read_json("report", "--json", tmp_path / "out.jfr")["missing"]
     assert (missing["capture"], missing["what"]) == ("cpu", "no kernel frames"), missing
 
@@ -115,10 +115,10 @@ def test_wall_clock_samples_have_no_kernel_frames_and_say_so(jdk, tmp_path):
             "Sleepers",
             2,
         )
-        said = lab.jvmscope("report", out).stderr
+        printed = lab.jvmscope("report", out).stderr
         missing = lab.read_json("report", "--json", out)["missing"]
         assert (line in done.stderr) == native, done.stderr
-        assert said.count(f"cpu: {line}") == native, said
+        assert printed.count(f"cpu: {line}") == native, printed
         assert [m["what"] for m in missing] == ["no kernel frames"] * native, missing
 
 

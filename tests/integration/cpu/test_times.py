@@ -30,7 +30,7 @@ def test_counts_are_exact(jdk, tmp_path, clock):
     assert done.stdout == f"done {n}\n"
     wrong = hprof_times.wrong_counts(text, jdk, n)
     assert not wrong, f"(found, expected): {wrong}"
-    told_by_report(tmp_path / "times.txt", text)
+    check_report(tmp_path / "times.txt", text)
 
 
 def as_reported(name):
@@ -38,7 +38,7 @@ def as_reported(name):
     return re.sub(r"(Generated\w+Accessor)\d+", r"\1", name)
 
 
-def told_by_report(path, text):
+def check_report(path, text):
     """`report` prints what the text contains: calls, the total, and shares of it."""
     table = json.loads(lab.jvmscope("report", "--json", path).stdout)["times"]
     rows, methods = hprof_times.rows(text), {m["method"]: m for m in table["methods"]}
@@ -154,14 +154,14 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
             assert unknown == sorted(unknown), rows
     text = tmp_path / "times.hprof.txt"
     assert lab.jvmscope("convert", "-o", text, out).returncode == 0
-    told_by_report(text, text.read_text())
+    check_report(text, text.read_text())
     converted = {
         m["method"]: m["calls"] for m in lab.read_json("report", "--json", text)["times"]["methods"]
     }
     assert {m: converted.get(m) for m in methods} == {m: v["calls"] for m, v in methods.items()}
     if jdk.version >= 11:
-        said = jdk.run("jfr", "print", "--events", "jvmscope.CallTimes", out)
-        assert "TimesTruth.recurse(int)" in said.stdout
+        printed = jdk.run("jfr", "print", "--events", "jvmscope.CallTimes", out)
+        assert "TimesTruth.recurse(int)" in printed.stdout
 
 
 def test_old_format_pairs_callers_and_callees(jdk, tmp_path):

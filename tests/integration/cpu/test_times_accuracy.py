@@ -121,11 +121,11 @@ def accuracy(jdk, steps, calls, jvm=(), when_warm=None):
         assert program.stdout.readline() == "warm\n"
         if when_warm:
             when_warm(program)
-        said = program.communicate("\n", timeout=300)[0]
+        printed = program.communicate("\n", timeout=300)[0]
     finally:
         program.kill()
         program.communicate()
-    return {line.split()[0]: line.split() for line in said.splitlines()}
+    return {line.split()[0]: line.split() for line in printed.splitlines()}
 
 
 def times_of(file):

@@ -719,12 +719,12 @@ def test_who_may_send_and_ask(tmp_path):
         url = f"http://127.0.0.1:{c.port}"
         done = lab.jvmscope("fleet", "top", "--json", "--collector", url, "--token", "secret2")
         assert [s["cpu_samples"] for s in json.loads(done.stdout)["services"]] == [2]
-        for options, said in (
+        for options, printed in (
             ((), "a token is needed (--token TOKEN, or @FILE)"),
             (("--token", "secret"), "this token is not known there (--token TOKEN, or @FILE)"),
         ):
             done = lab.jvmscope("fleet", "top", "--collector", url, *options)
-            assert (done.returncode, done.stderr) == (1, f"jvmscope: {url}: {said}\n"), done
+            assert (done.returncode, done.stderr) == (1, f"jvmscope: {url}: {printed}\n"), done
     # A token without its tenant, or a tenant's name without its token, is not accepted as the
     # other.
     tokens.write_text("red=secret1\nsecret3\n")
@@ -757,7 +757,7 @@ def test_pages_of_other_sites_are_refused(tmp_path):
         assert total(c) == 0
 
 
-def test_limits_are_said_and_memory_is_bounded(tmp_path):
+def test_limits_are_reported_and_memory_is_bounded(tmp_path):
     with collector(tmp_path, "--max-upload", "4M") as c:
         for body, words, query in (
             (bytes(5 << 20), "too large", {}),
@@ -1000,7 +1000,7 @@ def test_many_instances_are_compared_in_long_steps(tmp_path):
         assert (answer["new"]["clusters"], answer["base"]["clusters"]) == (30, 100)
 
 
-def test_names_that_choose_nothing_are_said(tmp_path, store):
+def test_names_that_choose_nothing_are_reported(tmp_path, store):
     """Each filter that leaves nothing is named, with what exists instead. An unknown metric is
     refused.
     """
@@ -1016,7 +1016,7 @@ def test_names_that_choose_nothing_are_said(tmp_path, store):
                 **{"from": NOW - 3600},
             )
         c.send(stacks(main_pay=3), service="pay", **{"from": NOW - 3600})
-        for filters, said in (
+        for filters, printed in (
             (("--service", "nosuch"), "service nosuch matches nothing; there are pay, shop"),
             (("--service", "n*"), "service n* matches nothing; there are pay, shop"),
             (("--version", "9"), "version 9 matches nothing; there are (none), 1.7, 1.8"),
@@ -1048,7 +1048,7 @@ def test_names_that_choose_nothing_are_said(tmp_path, store):
                 ("findings",),
                 ("diff", "--base", "request=x"),
             ):
-                assert fleet(c, *verb, *filters)["nothing"].startswith(said), (verb, filters)
+                assert fleet(c, *verb, *filters)["nothing"].startswith(printed), (verb, filters)
         for verb in (
             ("top",),
             ("top", "--service", "*"),

@@ -214,16 +214,18 @@ def test_vms_that_the_host_may_not_inspect_are_named_once(jdk, tmp_path):
     host.kill()
     host.arguments = ["setpriv", "--bounding-set=-sys_ptrace", *host.arguments]
     host.start()
-    said = tmp_path / "host.err"
+    printed = tmp_path / "host.err"
     reported = f"jvmscope: {program.pid}: left out: root needs CAP_SYS_PTRACE for that"
-    lab.wait_for(lambda: reported in said.read_text(), 60, "the words of the host")
+    lab.wait_for(lambda: reported in printed.read_text(), 60, "the words of the host")
     program.kill()
     program.communicate()
     # The next rounds have nothing new to say; a second program shows that there were some.
     other = jdk.start("java", "-Xmx32m", "-jar", jar, 600, stdout=subprocess.PIPE)
-    lab.wait_for(lambda: f": {other.pid}: left out: " in said.read_text(), 60, "a second program")
+    lab.wait_for(
+        lambda: f": {other.pid}: left out: " in printed.read_text(), 60, "a second program"
+    )
     host.stop()
-    assert said.read_text().count(reported) == 1
+    assert printed.read_text().count(reported) == 1
 
 
 @pytest.mark.jdks(17)

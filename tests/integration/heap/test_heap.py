@@ -44,7 +44,7 @@ class Program:
             name, *args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors
         )
         # The VM may warn on standard output that it does not use its archive of classes.
-        assert "READY\n" in iter(self.process.stdout.readline, ""), self.said()
+        assert "READY\n" in iter(self.process.stdout.readline, ""), self.printed()
         self.pid = self.process.pid
 
     def __enter__(self):
@@ -52,9 +52,9 @@ class Program:
 
     def __exit__(self, *_):
         self.process.stdin.close()
-        assert self.process.wait(60) == 0, self.said()
+        assert self.process.wait(60) == 0, self.printed()
 
-    def said(self):
+    def printed(self):
         self.errors.seek(0)
         return self.errors.read()
 
@@ -529,7 +529,7 @@ def test_proxies_are_named_by_the_interfaces_whose_methods_they_have(jdk, tmp_pa
 
 
 @pytest.mark.parametrize("waste", [8, 25], indirect=True)
-def test_a_class_without_instances_is_told_in_a_sentence(waste, tmp_path):
+def test_a_class_without_instances_is_reported_in_a_sentence(waste, tmp_path):
     for verb in ("objects", "paths", "retained"):
         for name, says in (
             ("java.lang.Math", "java.lang.Math has no instances in this dump.\n"),
@@ -781,7 +781,7 @@ def test_query_finds_an_address_without_looking_at_all(waste):
 
 
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
-def test_query_by_target_is_what_a_look_at_all_finds(waste):
+def test_query_by_target_finds_what_reading_all_finds(waste):
     """SQLite does not recognize +r.target as a column, so it scans everything: the first target is
     searched for, and with more of them a table is made.
     """

@@ -70,7 +70,7 @@ def test_estimates_are_marked_among_counts(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_what_is_missing_is_said(jdk, tmp_path):
+def test_what_is_missing_is_reported(jdk, tmp_path):
     """On JDK 8, and where every object is followed, no samples are taken in addition to the
     counts.
     """

@@ -332,10 +332,10 @@ def test_sites_in_a_recording(jdk, tmp_path):
     out = tmp_path / "s.jfr"
     done = jdk.java("AllocTruth", "3000", "2", jvm=[jdk.agent(f"alloc=exact,format=r,file={out}")])
     assert done.returncode == 0, done.stderr
-    said = lab.jvmscope("report", "--json", out)
-    assert said.returncode == 0, said.stderr
+    printed = lab.jvmscope("report", "--json", out)
+    assert printed.returncode == 0, printed.stderr
     objects = collections.Counter()
-    for site in json.loads(said.stdout)["allocations"]["sites"]:
+    for site in json.loads(printed.stdout)["allocations"]["sites"]:
         if site.pop("estimated", False):
             continue
         assert set(site) - {"live_objects_error", "live_bytes_error"} == {
@@ -388,8 +388,8 @@ def test_attach_counts_twice(jdk, tmp_path):
         """What AllocSteady.round allocated, by class. A call that is in progress when the recording
         begins is not counted.
         """
-        said = lab.jvmscope(verb, "-o", out, p.pid)
-        assert said.returncode == 0, said.stderr
+        printed = lab.jvmscope(verb, "-o", out, p.pid)
+        assert printed.returncode == 0, printed.stderr
         counts = collections.Counter()
         for s in lab.read_json("report", "--json", out)["allocations"]["sites"]:
             if s["trace"] and s["trace"][0].startswith("AllocSteady.round"):
@@ -402,8 +402,8 @@ def test_attach_counts_twice(jdk, tmp_path):
             (tmp_path / "1.jfr", own if jdk.version == 8 else []),
             (tmp_path / "2.jfr", own),
         ):
-            said = lab.jvmscope("attach", "--alloc=exact", *words, "-o", out, p.pid)
-            assert said.returncode == 0, said.stderr
+            printed = lab.jvmscope("attach", "--alloc=exact", *words, "-o", out, p.pid)
+            assert printed.returncode == 0, printed.stderr
             # There are so many that what the program makes while the reader of its counters has no
             # processor is less than 5 % of them.
             lab.wait_for(
@@ -537,7 +537,7 @@ def test_more_than_32_bits_hold(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 27)
-def test_report_tells_what_the_cutoff_left_out(jdk, tmp_path):
+def test_report_reports_what_the_cutoff_left_out(jdk, tmp_path):
     """Sites without live objects are not in the file: the head of the binary form states their
     bytes, the text form does not.
     """

@@ -66,9 +66,9 @@ SCENARIOS = {
         "4+5+33+42+60+61",
         8,
         dict(
-            told_young=6,
-            told_in_dump=0,
-            told_old=3001,
+            reported_young=6,
+            reported_in_dump=0,
+            reported_old=3001,
             markers=20000,
             markers_behind_arrays=9000,
             int_arrays=10,
@@ -174,7 +174,7 @@ SCENARIOS = {
         ),
     ),
     # 21 instructions at rising offsets; two branches taken, the switches' keys
-    "instructions": ("9+33+42", 8, dict(steps=21021, told="i i t12 l3 ")),
+    "instructions": ("9+33+42", 8, dict(steps=21021, reported="i i t12 l3 ")),
     "classes": ("1+3+35+42+43+5+33", 8, dict(unloaded=10, patched="was patched!")),
     "dumps": (
         "33+42",

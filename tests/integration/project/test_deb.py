@@ -73,8 +73,8 @@ def lintian_is_silent(package, folder):
         text=True,
     )
     subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
-    said = [(line, SPELLING.fullmatch(line)) for line in done.stdout.splitlines()]
-    left = [line for line, m in said if not m or is_a_text(m[1], folder / m[3])]
+    printed = [(line, SPELLING.fullmatch(line)) for line in done.stdout.splitlines()]
+    left = [line for line, m in printed if not m or is_a_text(m[1], folder / m[3])]
     assert (done.returncode, left) == (0, []), done
 
 

@@ -54,9 +54,9 @@ def check(names, found, used_by):
     assert set(found) - {"function", "event"} == set(names)
     for name in names:
         users = {path for path, text in SOURCES.items() if used_by(name, text)}
-        said = re.findall(r"`(src/[^`]+)`", found[name])
-        if said:
-            assert not found[name].startswith("not used") and set(said) <= users, name
+        printed = re.findall(r"`(src/[^`]+)`", found[name])
+        if printed:
+            assert not found[name].startswith("not used") and set(printed) <= users, name
         else:
             assert re.match(r"not used: .{10,}", found[name]), name
 

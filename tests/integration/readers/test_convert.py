@@ -407,7 +407,7 @@ KINDS = {
 
 
 @pytest.mark.jdks(8, 25)
-def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
+def test_what_a_format_has_no_place_for_is_reported(jdk, tmp_path):
     """Covers every kind of data and every format. Formats with room for one metric name the other
     metrics, unless one is chosen.
     """
@@ -428,7 +428,7 @@ def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
             for line in done.stderr.splitlines()
             if "note: the output lacks " in line
         ]
-        # Short runs have little of this time; test_the_time_of_threads_without_samples_is_told
+        # Short runs have little of this time; test_the_time_of_threads_without_samples_is_reported
         # checks the amount.
         assert any("threads that run no Java code" in line for line in stated) == (
             extension in STACKS and extension not in (".html", ".jfr")
@@ -576,7 +576,7 @@ def test_a_page_of_a_part_says_what_is_of_the_whole(traced, tmp_path):
     )
 
 
-def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
+def test_the_time_of_threads_without_samples_is_reported(traced, tmp_path):
     """The note has the amount that report shows. There is no note if threads are selected."""
     third = lab.read_json("report", "--json", traced)["span_ns"] // 3000
     for part in ([], ["--from", f"{third}us"]):
@@ -719,7 +719,7 @@ def test_run_says_what_its_output_has_no_place_for(jdk, tmp_path):
     ), done.stderr
 
 
-def test_what_counts_have_not_is_said(tmp_path):
+def test_what_counts_have_not_is_reported(tmp_path):
     """Counts of a whole recording have no part, and nothing about threads. In HPROF's text, times
     with too few readings count as none, whether it is converted or written by the agent.
     """
@@ -820,7 +820,7 @@ def test_what_counts_have_not_is_said(tmp_path):
     ]
 
 
-def test_times_of_too_few_readings_are_left_out_by_the_sum_that_is_told(tmp_path):
+def test_times_of_too_few_readings_are_left_out_by_the_sum_that_is_reported(tmp_path):
     """HPROF's text has no place for a rough time. If 100 readings stand for 1 s, times below 100 ms
     are rough; what is left out is reported. If there are no such times, nothing is reported.
     """
@@ -901,7 +901,7 @@ def test_threads_with_samples_are_counted_by_metric_and_format(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_throws_without_their_counts_are_told(jdk, tmp_path):
+def test_throws_without_their_counts_are_reported(jdk, tmp_path):
     """A part of a recording has single throws and no counts. The verb of the counts names the
     command that shows the throws.
     """

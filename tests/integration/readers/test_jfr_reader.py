@@ -129,7 +129,7 @@ def test_contents_are_those_the_jfr_tool_prints(jdk, recording):
         assert ours == theirs[name], name
 
 
-def test_profiles_hold_the_samples_that_events_tell(jdk, recording):
+def test_profiles_hold_the_samples_that_events_report(jdk, recording):
     """The reader that determines once per chunk where fields are agrees with the one that looks
     them up by name, for damaged files too.
     """

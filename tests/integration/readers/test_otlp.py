@@ -436,7 +436,7 @@ def test_what_is_no_message_is_refused_with_a_reason(otlp, tmp_path):
     good = build(otlp, "1.11")
     path = tmp_path / "x.otlp"
 
-    def said(change=None, data=None):
+    def printed(change=None, data=None):
         message = otlp.ProfilesData()
         message.CopyFrom(good)
         if change:
@@ -451,27 +451,27 @@ def test_what_is_no_message_is_refused_with_a_reason(otlp, tmp_path):
     def profile(m):
         return m.resource_profiles[0].scope_profiles[0].profiles[0]
 
-    assert "stack 99 is not in its table of 3" in said(
+    assert "stack 99 is not in its table of 3" in printed(
         lambda m: setattr(profile(m).samples[0], "stack_index", 99)
     )
-    assert "stack -1 is not" in said(lambda m: setattr(profile(m).samples[0], "stack_index", -1))
-    assert "attribute 77 is not" in said(
+    assert "stack -1 is not" in printed(lambda m: setattr(profile(m).samples[0], "stack_index", -1))
+    assert "attribute 77 is not" in printed(
         lambda m: profile(m).samples[0].attribute_indices.append(77)
     )
-    assert "link 5 is not" in said(lambda m: setattr(profile(m).samples[0], "link_index", 5))
-    assert "string 1000 is not" in said(
+    assert "link 5 is not" in printed(lambda m: setattr(profile(m).samples[0], "link_index", 5))
+    assert "string 1000 is not" in printed(
         lambda m: setattr(profile(m).sample_type, "type_strindex", 1000)
     )
-    assert "location 9 is not" in said(
+    assert "location 9 is not" in printed(
         lambda m: m.dictionary.stack_table[1].location_indices.append(9)
     )
-    assert "function 9 is not" in said(
+    assert "function 9 is not" in printed(
         lambda m: setattr(m.dictionary.location_table[1].lines[0], "function_index", 9)
     )
-    assert "more values than times" in said(lambda m: profile(m).samples[2].values.append(3))
-    assert "neither values nor times" in said(lambda m: profile(m).samples.add(stack_index=1))
-    assert "an id of a trace" in said(lambda m: m.dictionary.link_table.add(trace_id=b"short"))
-    assert "damaged" in said(data=good.SerializeToString()[:-7])
+    assert "more values than times" in printed(lambda m: profile(m).samples[2].values.append(3))
+    assert "neither values nor times" in printed(lambda m: profile(m).samples.add(stack_index=1))
+    assert "an id of a trace" in printed(lambda m: m.dictionary.link_table.add(trace_id=b"short"))
+    assert "damaged" in printed(data=good.SerializeToString()[:-7])
     old = otlp.ProfilesData()
     old.CopyFrom(good)
     profile(old).samples.add().ParseFromString(
@@ -479,7 +479,7 @@ def test_what_is_no_message_is_refused_with_a_reason(otlp, tmp_path):
             stack_index=1, values=[3], attribute_indices=[1], link_index=1
         ).SerializeToString()
     )
-    assert "two releases" in said(data=old.SerializeToString())
+    assert "two releases" in printed(data=old.SerializeToString())
 
 
 class Backend(http.server.ThreadingHTTPServer):
@@ -521,7 +521,7 @@ def push(url, path, *args, **env):
     return lab.jvmscope("convert", "--push", url, *args, path, env={**os.environ, **env})
 
 
-def said(done):
+def printed(done):
     """Standard error without the notes about data for which OTLP has no place: a recording may or
     may not have a long compilation.
     """
@@ -544,7 +544,7 @@ def test_push_speaks_otlp(otlp, recording, tmp_path):
             OTEL_EXPORTER_OTLP_HEADERS="X-Scope-OrgID=one",
             JVMSCOPE_TOKEN="secret",
         )
-        assert done.returncode == 0 and said(done).startswith(
+        assert done.returncode == 0 and printed(done).startswith(
             f"jvmscope: pushed {recording} to "
         ), done.stderr
         ((path, headers, body, _),) = server.got
@@ -626,12 +626,12 @@ def test_push_is_tried_again_when_the_server_is_busy(recording):
     assert len(times) == 3 and all(b - a >= 0.99 for a, b in zip(times, times[1:]))
 
 
-def test_what_cannot_be_pushed_is_kept_and_said(recording, tmp_path):
+def test_what_cannot_be_pushed_is_kept_and_reported(recording, tmp_path):
     before = recording.read_bytes()
     with Backend(*[401] * 3) as server:
         url = server.url("/v1development/profiles")
         done = push(url, recording)
-        assert (done.returncode, said(done)) == (
+        assert (done.returncode, printed(done)) == (
             1,
             f"jvmscope: {url}: cannot push {recording}, which is kept: HTTP 401 Unauthorized: not today\n",
         )
@@ -676,7 +676,7 @@ def test_push_as_jfr_refuses_what_a_jfr_does_not_follow(recording):
 
 
 @pytest.mark.parametrize(
-    "url, said",
+    "url, printed",
     [
         ("ftp://host/v1development/profiles", "not a URL of http or https"),
         ("http://host/", "its path names no known protocol"),
@@ -685,14 +685,14 @@ def test_push_as_jfr_refuses_what_a_jfr_does_not_follow(recording):
         ("x", "not a URL"),
     ],
 )
-def test_a_url_that_says_nothing_is_refused_before_anything_is_recorded(tmp_path, url, said):
+def test_a_url_that_says_nothing_is_refused_before_anything_is_recorded(tmp_path, url, printed):
     out = tmp_path / "x.jfr"
     for command in (
         ["run", "--cpu", "--push", url, "-o", out, "--", "false"],
         ["convert", "--push", url, "/no/such/file"],
     ):
         done = lab.jvmscope(*command)
-        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, (
+        assert done.returncode == 2 and printed in done.stderr and done.stderr.count("\n") == 1, (
             command,
             done.stderr,
         )

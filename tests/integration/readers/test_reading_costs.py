@@ -121,7 +121,7 @@ def test_a_stack_that_earlier_chunks_defined_is_not_decoded_again(recordings):
     assert each <= DEEP_BOUND
 
 
-def test_ids_that_stand_for_other_methods_in_later_chunks_are_told_apart(recordings, tmp_path):
+def test_ids_that_stand_for_other_methods_in_later_chunks_are_distinguished(recordings, tmp_path):
     """Two recordings in one file, with the same ids and stacks but other classes: each keeps its
     samples.
     """

@@ -326,12 +326,12 @@ def traced(out):
 
 @pytest.mark.slow
 @pytest.mark.jdks(8, 27)
-def test_calls_are_there_or_said_to_be_lost_on_other_jdks(jdk, tmp_path):
-    test_calls_are_there_or_said_to_be_lost(jdk, tmp_path)
+def test_calls_are_there_or_reported_to_be_lost_on_other_jdks(jdk, tmp_path):
+    test_calls_are_there_or_reported_to_be_lost(jdk, tmp_path)
 
 
 @pytest.mark.jdks(17)
-def test_calls_are_there_or_said_to_be_lost(jdk, tmp_path):
+def test_calls_are_there_or_reported_to_be_lost(jdk, tmp_path):
     """Half a million calls, made as fast as one thread can, lose nothing, whatever share of the
     machine the agent's thread gets. Of a million calls, each is recorded or counted as lost, in the
     table, in JSON, in the status and on the page, and none is nested in another.
@@ -412,8 +412,10 @@ def test_counts_of_a_killed_program_are_kept_and_run_does_not_deny_them(jdk, tmp
     before = lab.wait_for(calls, 60, "traced calls")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(children[0]), signal.SIGKILL)
-    _, said = process.communicate()
-    assert "the recording was not ended" in said and "holds no" not in said, said
+    _, output_text = process.communicate()
+    assert (
+        "the recording was not ended" in output_text and "holds no" not in output_text
+    ), output_text
     assert calls() >= before
     assert lab.jvmscope("coverage", out).returncode == 0
 

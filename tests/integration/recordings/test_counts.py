@@ -168,15 +168,15 @@ def ticks_counted(out):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk, tmp_path):
+def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_reported(jdk, tmp_path):
     """What is only counted is saved every few seconds, so after a kill it is older than the last
     events. Every verb says as of when it is.
     """
-    out, said = tmp_path / "t.jfr", tmp_path / "said"
+    out, output_text = tmp_path / "t.jfr", tmp_path / "said"
     options = (
         "alloc=exact,cpu=times,cover=y,exceptions=counts,requests=Ticks.request(..),include=Ticks"
     )
-    with said.open("w") as stdout:
+    with output_text.open("w") as stdout:
         process = jdk.start_java(
             "Ticks",
             jvm=(jdk.agent(f"{options},format=r,file={out}"), "-Xmx64m"),
@@ -194,9 +194,11 @@ def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk
         )
 
     lab.wait_for(saved, 60, "the counts of all captures")
-    printed = len(said.read_text())
+    printed = len(output_text.read_text())
     lab.wait_for(
-        lambda: len(said.read_text()) > printed + 500, 60, "ticks that are counted after them"
+        lambda: len(output_text.read_text()) > printed + 500,
+        60,
+        "ticks that are counted after them",
     )
     process.kill()
     process.communicate()
@@ -208,7 +210,7 @@ def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk
     page = outputs.page(tmp_path / "t.html")
     assert page["counted"] == stated["counted"]
     until = {c["capture"]: c["until_ns"] for c in stated["counted"]}
-    ticks = [tuple(map(int, line.split())) for line in said.read_text().splitlines()]
+    ticks = [tuple(map(int, line.split())) for line in output_text.read_text().splitlines()]
     found = ticks_counted(out)
     assert sorted(found) == sorted(until)
     for capture, ns in until.items():
@@ -285,8 +287,8 @@ def test_calls_of_many_stacks_are_saved_as_totals_of_methods(tmp_path):
             )
         assert "[callers not saved]" in lab.jvmscope("report", out).stdout
     finally:
-        said = process.communicate(timeout=120)
-    assert {**calls(), **want(2)} == calls(), said
+        output_text = process.communicate(timeout=120)
+    assert {**calls(), **want(2)} == calls(), output_text
     assert "[callers not saved]" not in lab.jvmscope("report", "--stacks", "100000", out).stdout
 
 
@@ -473,8 +475,8 @@ def run_counted(tmp_path, options, rounds=1, version=17, args=()):
         process.stdin.write("\n")
         process.stdin.flush()
         time.sleep(0.01)
-    said = process.communicate("\n", timeout=120)
-    assert process.returncode == 0, said
+    output_text = process.communicate("\n", timeout=120)
+    assert process.returncode == 0, output_text
     return out
 
 
@@ -578,8 +580,8 @@ def test_coverage_says_the_same_in_every_format(tmp_path):
 def test_the_recording_says_how_and_when_the_vm_started(tmp_path):
     before = time.time()
     out = run_counted(tmp_path, "cpu=samples", version=25)
-    said = lab.Jdk(25).run("jfr", "print", "--json", "--events", "jdk.JVMInformation", out)
-    values = json.loads(said.stdout)["recording"]["events"][0]["values"]
+    output_text = lab.Jdk(25).run("jfr", "print", "--json", "--events", "jdk.JVMInformation", out)
+    values = json.loads(output_text.stdout)["recording"]["events"][0]["values"]
     assert (
         values["jvmName"]
         and values["jvmVersion"]
@@ -678,7 +680,7 @@ def test_pprof_of_another_profiler_is_read(tmp_path):
             "main.outer": (0, 3),
             "main.main": (1, 4),
         }
-    for name, data, said in (
+    for name, data, output_text in (
         ("cut.pb.gz", gzip.compress(file)[:-20], "damaged or cut"),
         ("text.pb.gz", gzip.compress(b"nothing"), "not a pprof profile"),
     ):
@@ -687,7 +689,7 @@ def test_pprof_of_another_profiler_is_read(tmp_path):
         assert (
             done.returncode == 1
             and done.stdout == ""
-            and said in done.stderr
+            and output_text in done.stderr
             and len(done.stderr.splitlines()) == 1
         ), done.stderr
 

@@ -325,13 +325,13 @@ def by_attach(jdk, process, name, form, tmp_path):
     assert done.returncode == 0, (name, form, done.stderr)
     process.stdin.write("\n")
     process.stdin.flush()
-    said = lab.read_until(process.stdout, "sum ")
+    printed = lab.read_until(process.stdout, "sum ")
     # A file that is made from the recording is named at its end, as attach says.
     done = lab.jvmscope(
         "stop", *(["-o", out] if f"stop -o {out}" in done.stderr else []), process.pid
     )
     assert done.returncode == 0 and not lab.lost(done.stderr), (name, form, done.stderr)
-    CAPTURES[name].check(out, form, truth_of(said, jdk))
+    CAPTURES[name].check(out, form, truth_of(printed, jdk))
 
 
 def attached(jdk, pairs, tmp_path):

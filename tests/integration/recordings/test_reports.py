@@ -34,7 +34,7 @@ def busy(jdk):
         process.communicate()
 
 
-def said(done, status=0):
+def printed(done, status=0):
     assert done.returncode == status, done.stderr
     return done.stderr
 
@@ -49,7 +49,7 @@ def run(jdk, out, *options, program=("Busy", "0.2"), status=0):
         "--",
         *jdk.command("java", "-Xmx32m", "-cp", lab.compiled(program[0]), *program),
     )
-    return [line for line in said(done, status).splitlines() if line.startswith("jvmscope: ")]
+    return [line for line in printed(done, status).splitlines() if line.startswith("jvmscope: ")]
 
 
 @pytest.mark.jdks(17)
@@ -102,13 +102,13 @@ def test_a_vm_that_attach_would_end_is_shown_and_left_alone(jdk, busy):
     socket = f"/proc/{pid}/root/tmp/.java_pid{pid}"
     lab.wait_for(lambda: os.path.exists(socket), 60, "the socket that HotSpot makes at once")
     os.unlink(socket)
-    vms = {vm["pid"]: vm for vm in json.loads(said_out(lab.jvmscope("list", "--json")))}
+    vms = {vm["pid"]: vm for vm in json.loads(printed_by(lab.jvmscope("list", "--json")))}
     assert vms[pid]["command"] == "Busy 600"
     assert (vms[pid]["attachable"], vms[other]["attachable"]) == (False, True)
     assert vms[pid]["version"].startswith("1.8.0" if jdk.version == 8 else str(jdk.version))
     line = next(l for l in lab.output("list").splitlines() if l.split()[0] == str(pid))
     assert line.endswith("(no attach: -Xrs)")
-    assert "Busy 600" in said_out(lab.jvmscope("top", "-n", 1, "-i", "50ms", pid))
+    assert "Busy 600" in printed_by(lab.jvmscope("top", "-n", 1, "-i", "50ms", pid))
     for command in (
         ["status"],
         ["attach", "-t", "1s"],
@@ -122,10 +122,10 @@ def test_a_vm_that_attach_would_end_is_shown_and_left_alone(jdk, busy):
             in done.stderr
             and "starting" not in done.stderr
         ), done.stderr
-    assert "Busy 600" in said_out(lab.jvmscope("top", "-n", 1, "-i", "50ms", pid))
+    assert "Busy 600" in printed_by(lab.jvmscope("top", "-n", 1, "-i", "50ms", pid))
 
 
-def said_out(done):
+def printed_by(done):
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -134,12 +134,12 @@ def said_out(done):
 def test_a_recording_that_goes_on_is_reported_with_its_size_and_its_losses(jdk, busy, tmp_path):
     pid, file, copy, page = busy(), tmp_path / "a.jfr", tmp_path / "b.jfr", tmp_path / "c.html"
     note = "note: --heap=sites: "
-    said(
+    printed(
         lab.jvmscope(
             "attach", "--agent", "heap=sites", "--trace=Busy.work", "--limit=3", "-o", file, pid
         )
     )
-    again = said(lab.jvmscope("attach", "-t", "1s", pid), 1)
+    again = printed(lab.jvmscope("attach", "-t", "1s", pid), 1)
     assert again.endswith(
         f"already recording to {file}; end that recording with: jvmscope stop {pid}\n"
     )
@@ -149,15 +149,15 @@ def test_a_recording_that_goes_on_is_reported_with_its_size_and_its_losses(jdk, 
         60,
         "calls that are lost",
     )
-    first = said(lab.jvmscope("dump", pid))
+    first = printed(lab.jvmscope("dump", pid))
     assert re.search(
         rf"wrote {file} \(\S+ [KM]iB\); see it with: jvmscope \w+ {file}\n", first
     ) and re.search(re.escape(str(file)) + lost, first)
     assert f"jvmscope: {pid}: the recording goes on\n" in first and first.count(note) == 1
     # A loss that was reported once is reported only by status afterwards.
-    assert said(lab.jvmscope("inspect", pid, "threads")) == ""
-    assert "note  " in said_out(lab.jvmscope("status", pid))
-    second = said(lab.jvmscope("dump", "-o", copy, pid))
+    assert printed(lab.jvmscope("inspect", pid, "threads")) == ""
+    assert "note  " in printed_by(lab.jvmscope("status", pid))
+    second = printed(lab.jvmscope("dump", "-o", copy, pid))
     assert re.search(re.escape(str(copy)) + lost, second) and second.count(note) == 1
     # The copy ends with its only chunk, without the room that the recorder has ready: half a MiB or
     # more.
@@ -166,17 +166,17 @@ def test_a_recording_that_goes_on_is_reported_with_its_size_and_its_losses(jdk, 
         == int.from_bytes(copy.read_bytes()[8:16], "big")
         < file.stat().st_size - (1 << 19)
     )
-    traced = json.loads(said_out(lab.jvmscope("trace", "--json", copy)))
+    traced = json.loads(printed_by(lab.jvmscope("trace", "--json", copy)))
     assert len(traced["calls"]) == 3 and traced["lost"] > 0 and not traced["unended"]
-    third = said(lab.jvmscope("dump", "-o", page, pid))
+    third = printed(lab.jvmscope("dump", "-o", page, pid))
     assert (
         re.search(re.escape(str(page)) + lost, third)
         and len(lab.lost(third)) == 1
         and page.stat().st_size > 1000
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jfr", "b.jfr", "c.html"]
-    assert re.search(re.escape(str(file)) + lost, said(lab.jvmscope("stop", pid)))
-    whole = json.loads(said_out(lab.jvmscope("trace", "--json", file)))
+    assert re.search(re.escape(str(file)) + lost, printed(lab.jvmscope("stop", pid)))
+    whole = json.loads(printed_by(lab.jvmscope("trace", "--json", file)))
     assert whole["lost"] >= traced["lost"] and not whole["unended"]
 
 
@@ -216,7 +216,7 @@ def test_no_loss_is_later_than_the_end_of_the_recording(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_json_of_differences_tells_what_each_side_lost(jdk, tmp_path):
+def test_json_of_differences_reports_what_each_side_lost(jdk, tmp_path):
     whole, limited = tmp_path / "a.jfr", tmp_path / "b.jfr"
     run(jdk, whole, "--cpu", "-i", "1ms")
     # So much CPU time that work() is called more than three times on a busy machine too.
@@ -230,7 +230,7 @@ def test_json_of_differences_tells_what_each_side_lost(jdk, tmp_path):
         "--limit=3",
         program=("Busy", "0.2", "1", "0.1"),
     )
-    both = json.loads(said_out(lab.jvmscope("diff", "--json", whole, limited)))
+    both = json.loads(printed_by(lab.jvmscope("diff", "--json", whole, limited)))
     (loss,) = both["new"]["losses"]
     assert loss["capture"] == "trace" and loss["amount"] == both["new"]["lost"] > 0
     assert (both["base"]["lost"], both["base"]["losses"], both["base"]["unended"]) == (0, [], False)
@@ -241,7 +241,7 @@ def test_no_probe_is_in_a_result_and_filters_that_match_nothing_are_reported(jdk
     out, stacks = tmp_path / "a.jfr", tmp_path / "a.collapsed"
     run(jdk, out, "--cpu", "-i", "1ms", "--threads", "--trace=Busy.*", program=("Busy", "1", "2"))
     assert lab.jvmscope("convert", "-o", stacks, out).returncode == 0
-    report, path = said_out(lab.jvmscope("report", out)), said_out(
+    report, path = printed_by(lab.jvmscope("report", out)), printed_by(
         lab.jvmscope("threads", "critical-path", out)
     )
     assert "Busy.work" in report and "\n\nHottest stacks\n" in report
@@ -477,12 +477,12 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
         assert stated.count(f"jvmscope: {place}: {why}") == 1, stated
     pid = busy()
     done = lab.jvmscope("attach", *options, "-o", tmp_path / "a.jfr", pid)
-    assert [l for l in said(done).splitlines() if "matches" in l] == [
+    assert [l for l in printed(done).splitlines() if "matches" in l] == [
         f"jvmscope: note: {o}: no class that is loaded so far matches"
         for o in ("--locks no.Such", "--include nono.*", "--exclude nana.*", "--to-string no.Such")
     ]
     done = lab.jvmscope("stop", "-o", tmp_path / "a.jfr", pid)
-    assert said(done, status=1).count("nothing that was loaded matches") == 4
+    assert printed(done, status=1).count("nothing that was loaded matches") == 4
     # Nested classes with a dot, as people write them.
     done = lab.jvmscope(
         "attach",
@@ -500,13 +500,13 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
     )
     # The end of a recording that holds nothing names the pattern and the place once more.
     assert (
-        said(done, status=1).count(", but java.util.HashMap$Node is\n") == 3
+        printed(done, status=1).count(", but java.util.HashMap$Node is\n") == 3
         and "java.util.HashMap.Node.getKey: the pattern traced nothing\n" in done.stderr
         and "no class that is loaded so far matches, but there is java.util.HashMap$Node\n"
         in done.stderr
     ), done.stderr
     # One command reports it once.
-    stated = said(
+    stated = printed(
         lab.jvmscope(
             "attach", "-t", "100ms", *options, "--log", "No:1 x", "-o", tmp_path / "b.jfr", pid
         ),
@@ -519,7 +519,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
 
 
 @pytest.mark.jdks(17)
-def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(jdk, tmp_path):
+def test_a_view_reports_its_own_losses_and_names_those_of_the_others_in_one_line(jdk, tmp_path):
     out = tmp_path / "l.jfr"
     options = f"trace=Amounts.called,limit=100,cpu=samples,cover=y,threads=y,events=y,include=Amounts,requests=Amounts.called(..),format=r,file={out}"
     assert (
@@ -550,7 +550,7 @@ def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(j
         )
         stated = [
             line.removeprefix(f"jvmscope: {out}: ")
-            for line in said(lab.jvmscope(*verb.split(), *more, out)).splitlines()
+            for line in printed(lab.jvmscope(*verb.split(), *more, out)).splitlines()
             if "lost" in line or "losses" in line
         ]
         # The table itself says how many requests have no details.
@@ -575,11 +575,11 @@ def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(j
     # it.
     process = jdk.start_java("Busy", 600, jvm=("-Xmx32m",), stdout=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
-    stated = said(
+    stated = printed(
         lab.jvmscope(
             "attach", "--trace=Busy.*", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid
         )
-    ) + said(lab.jvmscope("trace", tmp_path / "a.jfr"))
+    ) + printed(lab.jvmscope("trace", tmp_path / "a.jfr"))
     process.kill()
     process.communicate()
     assert (
@@ -594,16 +594,18 @@ def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(j
 
 
 @pytest.mark.jdks(8, 25)
-def test_running_methods_of_one_name_are_told_apart_as_in_source(jdk, tmp_path):
+def test_running_methods_of_one_name_are_distinguished_as_in_source(jdk, tmp_path):
     process = jdk.start_java(
         "RunsOverloaded", stdin=subprocess.PIPE, stdout=subprocess.PIPE, jvm=("-Xmx32m",)
     )
     assert process.stdout.readline() == "ready\n"
     out = tmp_path / "a.jfr"
-    told = said(lab.jvmscope("attach", "--trace=RunsOverloaded.", "-t1ms", "-o", out, process.pid))
+    reported = printed(
+        lab.jvmscope("attach", "--trace=RunsOverloaded.", "-t1ms", "-o", out, process.pid)
+    )
     process.communicate("x")
-    assert "RunsOverloaded.hold(java.lang.String, long[])" in told, told
-    assert "RunsOverloaded.hold(int)" in told, told
+    assert "RunsOverloaded.hold(java.lang.String, long[])" in reported, reported
+    assert "RunsOverloaded.hold(int)" in reported, reported
 
 
 @pytest.mark.jdks(8, 25)
@@ -640,7 +642,7 @@ def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_tha
     ) == sorted((p, real) for p in known), stated
     stated = [
         l
-        for l in said(
+        for l in printed(
             lab.jvmscope("attach", *words, "-t", "100ms", "-o", tmp_path / "a.jfr", busy())
         ).splitlines()
         if real in l
@@ -654,7 +656,7 @@ def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_tha
     print("throw 2", file=process.stdin, flush=True)
     lab.read_until(process.stdout, "done throw")
     wrong, right = "Triggers.Lost.<init>(..)", "Triggers$Lost.<init>(..)"
-    stated = said(
+    stated = printed(
         lab.jvmscope(
             "attach",
             "--requests",
@@ -688,7 +690,7 @@ def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
         ("f.hprof.txt", ["--cpu=times", "--agent", "include=No"], None),
     ):
         out = tmp_path / name
-        said(lab.jvmscope("attach", *words, "-o", out, pid))
+        printed(lab.jvmscope("attach", *words, "-o", out, pid))
         if shows == "trace":
             lab.wait_for(
                 lambda: "lost.trace.calls" in lab.jvmscope("status", "--json", pid).stdout,
@@ -709,7 +711,7 @@ def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
         ):
             (wrote,) = [
                 line
-                for line in said(
+                for line in printed(
                     lab.jvmscope(*command), status=int(command[0] == "stop" and name == "b.jfr")
                 ).splitlines()  # nothing that it names is there
                 if "; see it with: " in line or ": wrote " in line
@@ -734,18 +736,18 @@ def test_what_any_dump_of_a_text_file_has_is_named(jdk, tmp_path):
         stderr=subprocess.PIPE,
     )
     assert process.stdout.readline() == "ready\n"
-    said(lab.jvmscope("attach", "--agent", "cpu=times,include=Endings", "-o", out, process.pid))
+    printed(lab.jvmscope("attach", "--agent", "cpu=times,include=Endings", "-o", out, process.pid))
     for shown in (
         "",
         f"; see it with: jvmscope report {out}",
         f"; see it with: jvmscope report {out}",
     ):
-        (found,) = pattern.findall(said(lab.jvmscope("dump", process.pid)))
+        (found,) = pattern.findall(printed(lab.jvmscope("dump", process.pid)))
         assert found == shown
         if not shown:
             print("", file=process.stdin, flush=True)
             lab.read_until(process.stdout, "worked\n")
-    assert "Endings.called" in said_out(lab.jvmscope("report", out))
+    assert "Endings.called" in printed_by(lab.jvmscope("report", out))
     process.communicate("\n", timeout=60)
     assert process.returncode == 7 and out.read_text().count("CPU TIME (ms) BEGIN") == 4
 
@@ -756,7 +758,7 @@ def test_options_that_select_nothing_are_reported_and_so_is_what_is_left_out(jdk
     run(
         jdk, out, "--cpu", "-i", "1ms", "--threads", "--trace=Busy.work", program=("Busy", "1", "2")
     )
-    calls = json.loads(said_out(lab.jvmscope("trace", "--json", out)))["calls"]
+    calls = json.loads(printed_by(lab.jvmscope("trace", "--json", out)))["calls"]
     thread = calls[0]["thread"]
     for words, why in (
         (("--thread", f"{thread},nosuch"), ": nosuch"),
@@ -767,14 +769,14 @@ def test_options_that_select_nothing_are_reported_and_so_is_what_is_left_out(jdk
         for as_json in ([], ["--json"]):
             done = lab.jvmscope("trace", *words, *as_json, out)
             assert done.returncode == 1 and why in done.stderr and not done.stdout, (words, done)
-    assert f" ... and {len(calls) - 2} more (--limit)\n" in said_out(
+    assert f" ... and {len(calls) - 2} more (--limit)\n" in printed_by(
         lab.jvmscope("trace", "-n", 2, out)
     )
-    cut = json.loads(said_out(lab.jvmscope("trace", "--json", "-n", 2, out)))
+    cut = json.loads(printed_by(lab.jvmscope("trace", "--json", "-n", 2, out)))
     assert len(cut["calls"]) == 2 and cut["calls_all"] == len(calls)
     # The number of threads is that of the whole recording, not of a selection.
-    assert re.search(r", from \d+ threads?\n", said_out(lab.jvmscope("report", out)))
-    assert ", from " not in said_out(lab.jvmscope("report", "--thread", thread, out))
+    assert re.search(r", from \d+ threads?\n", printed_by(lab.jvmscope("report", out)))
+    assert ", from " not in printed_by(lab.jvmscope("report", "--thread", thread, out))
     # Each option selects something, but both together select nothing.
     for command in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "x.collapsed"]):
         done = lab.jvmscope(*command, "--class", "Busy", "--from", "1ms", "--to", "2ms", out)

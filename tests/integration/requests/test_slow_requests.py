@@ -391,10 +391,10 @@ def test_one_command_says_why_requests_of_a_running_server_are_slow(jdk, tmp_pat
         server.kill()
         server.wait()
     assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
+    printed = " ".join(done.stdout.split())
     assert (
-        "GET /lock" in said
-        and "held by thread compactor in RequestCauses$Store.compact, which slept" in said
+        "GET /lock" in printed
+        and "held by thread compactor in RequestCauses$Store.compact, which slept" in printed
     ), (done.stdout, done.stderr)
     assert f"wrote {out}" in done.stderr and out.exists()
     lock = next(

@@ -77,10 +77,10 @@ def test_what_has_no_owner_is_no_lock_and_says_so(jdk):
         and answer["owner_unknown"] >= N
         and answer["owner_unknown_ns"] >= least
     ), answer
-    said = (
+    printed = (
         f"who held it is unknown for {answer['owner_unknown']} of {answer['owner_unknown']} waits"
     )
-    assert said in lab.output("threads", "what-if", "--lock", name, out)
+    assert printed in lab.output("threads", "what-if", "--lock", name, out)
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -97,9 +97,9 @@ def test_a_lock_whose_owner_is_unknown_is_marked(jdk):
         row["owner_unknown"],
         row["owner_unknown_ns"],
     ), table
-    said = f" {name}: who held it is unknown for {row['waits']} of {row['waits']} waits, "
+    printed = f" {name}: who held it is unknown for {row['waits']} of {row['waits']} waits, "
     for words in (("critical-path",), ("monitors",), ("what-if",), ("what-if", "--lock", name)):
-        assert said in lab.output("threads", *words, out), words
+        assert printed in lab.output("threads", *words, out), words
     assert f"{name} (owner unknown)\n" in lab.output("threads", "monitors", out)
 
 

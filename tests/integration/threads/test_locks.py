@@ -92,12 +92,12 @@ def test_a_method_with_probes_is_compiled(jdk):
     """The VM never compiles a method that might keep a monitor; the loop must reach its last tier,
     and not just for one call.
     """
-    said = held(jdk.version)[2]
-    assert re.search(r"\s4\s+HeldLocks::hot \(\d+ bytes\)", said), [
-        line for line in said.splitlines() if "::hot" in line
+    printed = held(jdk.version)[2]
+    assert re.search(r"\s4\s+HeldLocks::hot \(\d+ bytes\)", printed), [
+        line for line in printed.splitlines() if "::hot" in line
     ]
     assert "not compilable" not in "".join(
-        line for line in said.splitlines() if "HeldLocks" in line
+        line for line in printed.splitlines() if "HeldLocks" in line
     )
 
 

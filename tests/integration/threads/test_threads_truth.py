@@ -368,7 +368,7 @@ def test_a_lock_is_handed_over_by_an_owner_that_ends(jdk, folder):
 
 
 @pytest.mark.jdks(17)
-def test_no_deadlock_is_said_where_one_was_looked_for(jdk, folder):
+def test_no_deadlock_is_reported_where_one_was_searched_for(jdk, folder):
     """The JDK's own recordings do not contain who owns a lock."""
     path = path_truth(jdk.version, folder)[1]
     assert lab.output("threads", "deadlocks", path) == (
@@ -421,7 +421,7 @@ LOCKS_NOT_LOOKED_AT = "not examined: deadlocks with locks of java.util.concurren
 
 
 @pytest.mark.jdks(8, 25)
-def test_what_was_not_judged_is_said_beside_a_deadlock(jdk, folder):
+def test_what_was_not_judged_is_reported_next_to_a_deadlock(jdk, folder):
     """Two monitors, two locks of java.util.concurrent, and two monitors of virtual threads whose
     owners JDK 25 does not report.
     """

@@ -128,7 +128,7 @@ def test_threads_that_have_no_carrier_when_the_recording_ends(jdk, tmp_path):
         ), (name, by_thread[name])
 
 
-def told_of(out):
+def reported_ns(out):
     """For how many ms --cpu=wall could not sample virtual threads, according to each view."""
     done = lab.jvmscope("report", "--json", out)
     found = [
@@ -145,7 +145,7 @@ def told_of(out):
 
 
 @pytest.mark.jdks(21, 25, 27)
-def test_wall_clock_samples_tell_of_threads_without_a_carrier(jdk, tmp_path):
+def test_wall_clock_samples_report_threads_without_a_carrier(jdk, tmp_path):
     """100 threads that sleep for 1.5 s each are not sampled, which is reported: from the start, and
     for those that sleep already when the agent attaches.
     """
@@ -162,8 +162,8 @@ def test_wall_clock_samples_tell_of_threads_without_a_carrier(jdk, tmp_path):
     truth = int(vm.communicate(timeout=60)[0])
     # The time for which a processor was missing before and after the sleep was part of the sleep by
     # the program's clock.
-    assert 150000 <= told_of(out) <= 1.02 * truth + 1000 and told_of(out) >= 0.9 * truth, (
-        told_of(out),
+    assert 150000 <= reported_ns(out) <= 1.02 * truth + 1000 and reported_ns(out) >= 0.9 * truth, (
+        reported_ns(out),
         truth,
     )
     vm = jdk.start_java("WallVirtual", 100, 60000, release=21, stdout=subprocess.PIPE)
@@ -176,14 +176,14 @@ def test_wall_clock_samples_tell_of_threads_without_a_carrier(jdk, tmp_path):
         vm.kill()
         vm.communicate()
     seconds = float(re.search(r", in ([\d.]+) s,", lab.jvmscope("report", out).stdout).group(1))
-    assert 100000 <= told_of(out) <= 100000 * seconds, seconds
+    assert 100000 <= reported_ns(out) <= 100000 * seconds, seconds
 
 
 @pytest.mark.jdks(17, 25)
 def test_wall_clock_samples_lose_nothing_without_virtual_threads(jdk, tmp_path):
     out = tmp_path / "out.jfr"
     assert jdk.java("Conditions", jvm=[jdk.agent(f"cpu=wall,format=r,file={out}")]).returncode == 0
-    assert told_of(out) == 0
+    assert reported_ns(out) == 0
 
 
 @pytest.mark.jdks(21, 25, 27)

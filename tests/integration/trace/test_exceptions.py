@@ -155,7 +155,7 @@ def test_counts_by_probes(jdk, jvmscope, tmp_path):
 
 
 @pytest.mark.jdks(17, 21, 25)
-def test_throws_of_hidden_classes_and_places_without_a_stack_trace_are_told(jdk, tmp_path):
+def test_throws_of_hidden_classes_and_places_without_a_stack_trace_are_reported(jdk, tmp_path):
     """No agent may change a hidden class. Counts say that they lack its throws, and never claim
     that nothing caught what it may have caught. Stacks lack nothing.
     """
@@ -181,23 +181,23 @@ def test_throws_of_hidden_classes_and_places_without_a_stack_trace_are_told(jdk,
             for k, v in of.items()
         }
         hidden = [loss for loss in table["losses"] if loss["what"] == "hidden classes"]
-        said = lab.jvmscope("trace", "--exceptions", out[mode])
+        printed = lab.jvmscope("trace", "--exceptions", out[mode])
         if mode == "stacks":
-            assert not hidden and " ?: " not in said.stdout
+            assert not hidden and " ?: " not in printed.stdout
             continue
         assert (
             len(hidden) == 1
             and hidden[0]["amount"] == 2
             and "HiddenThrows$Hidden" in hidden[0]["reason"]
         ), table["losses"]
-        assert hidden[0]["sentence"] in said.stderr
+        assert hidden[0]["sentence"] in printed.stderr
         assert (
             sum(n for place, _, n in rows[mode]["Arithmetic"] if place == "?") > 100_000
             and sum(n for *_, n in rows[mode]["Arithmetic"]) == 200_000
         )
         assert (
-            "\n ?: compiled code throws" in said.stdout
-            and "OmitStackTraceInFastThrow" in said.stdout
+            "\n ?: compiled code throws" in printed.stdout
+            and "OmitStackTraceInFastThrow" in printed.stdout
         )
         assert not rows[mode]["IllegalState"]
         assert [(caught, n) for _, caught, n in rows[mode]["IndexOutOfBounds"]] == [
@@ -228,7 +228,7 @@ def test_an_exception_on_its_way_while_counts_are_saved_counts_once(jdk, jvmscop
     for _ in range(10):
         done = jvmscope("dump", process.pid)
         assert done.returncode == 0, done.stderr
-    said, _ = process.communicate("\n", timeout=60)
+    printed, _ = process.communicate("\n", timeout=60)
     table = lab.read_json("trace", "--exceptions", "--json", out)
     own = [
         (e["place"], e["caught"], e["count"])
@@ -239,9 +239,9 @@ def test_an_exception_on_its_way_while_counts_are_saved_counts_once(jdk, jvmscop
         (
             f"Throws.deep:{line('// explicit')}",
             f"Throws.onTheWay:{line('// handler above')}",
-            int(said.split()[1]),
+            int(printed.split()[1]),
         )
-    ], (own, said)
+    ], (own, printed)
     assert all(e["count"] > 0 for e in table["exceptions"]), table
 
 

@@ -39,7 +39,7 @@ def left_out(path, capture="trace", what="classes"):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_classes_of_lambdas_that_a_wildcard_matches_are_told(jdk, jvmscope, tmp_path):
+def test_classes_of_lambdas_that_a_wildcard_matches_are_reported(jdk, jvmscope, tmp_path):
     program = jdk.command("java", "-cp", lab.compiled("Implemented"), "Implemented")
     out = tmp_path / "r.jfr"
     for pattern, n in IMPLEMENTED.items():
@@ -54,7 +54,7 @@ def test_classes_of_lambdas_that_a_wildcard_matches_are_told(jdk, jvmscope, tmp_
 
 
 @pytest.mark.jdks(17, 25)
-def test_hidden_classes_that_a_pattern_matches_are_told(jdk, jvmscope, tmp_path):
+def test_hidden_classes_that_a_pattern_matches_are_reported(jdk, jvmscope, tmp_path):
     program = ("-cp", lab.compiled("HiddenThrows", release=17), "HiddenThrows", "1")
     out = tmp_path / "r.jfr"
     for pattern, n in {
@@ -72,7 +72,7 @@ def test_hidden_classes_that_a_pattern_matches_are_told(jdk, jvmscope, tmp_path)
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_a_running_vm_tells_what_a_wildcard_leaves_out(jdk, jvmscope, tmp_path):
+def test_a_running_vm_reports_what_a_wildcard_leaves_out(jdk, jvmscope, tmp_path):
     """When it is attached to, when a pattern is added, and in the list of what is traced."""
     out = tmp_path / "a.jfr"
     process = jdk.start_java(
@@ -141,7 +141,7 @@ HIDDEN = {
 
 @pytest.mark.jdks(17, 25)
 @pytest.mark.parametrize("attach", (False, True))
-def test_hidden_classes_that_log_and_watch_mean_are_told(jdk, jvmscope, tmp_path, attach):
+def test_hidden_classes_that_log_and_watch_mean_are_reported(jdk, jvmscope, tmp_path, attach):
     out = tmp_path / "r.jfr"
     words = ("-cp", lab.compiled("HiddenWork", release=17), "HiddenWork")
     lines = {text: line_of(text) for text in ("adds", "idle", "other")}
@@ -152,7 +152,7 @@ def test_hidden_classes_that_log_and_watch_mean_are_told(jdk, jvmscope, tmp_path
         )
         assert process.stdout.readline() == "ready\n"
     try:
-        for (option, value), (n, said) in HIDDEN.items():
+        for (option, value), (n, printed) in HIDDEN.items():
             value = value.format(**lines)
             if attach:
                 done = jvmscope("attach", option, value, "-o", out, process.pid)
@@ -167,11 +167,13 @@ def test_hidden_classes_that_log_and_watch_mean_are_told(jdk, jvmscope, tmp_path
                 assert done.returncode == 0, done.stderr
             lost = left_out(out, "log")
             assert [loss["amount"] for loss in lost] == ([n] if n else []), (value, lost)
-            told = said + MAY_NOT.format("it" if n == 1 else "them")
+            message = printed + MAY_NOT.format("it" if n == 1 else "them")
             table = jvmscope("trace", out)
             if n:
                 assert "HiddenWork$" in lost[0]["reason"] and lost[0]["sentence"] in table.stderr
-                assert told in table.stdout and (not attach or told in done.stderr), done.stderr
+                assert message in table.stdout and (
+                    not attach or message in done.stderr
+                ), done.stderr
             else:
                 assert "hidden class" not in table.stdout + table.stderr + done.stderr
     finally:
@@ -180,7 +182,7 @@ def test_hidden_classes_that_log_and_watch_mean_are_told(jdk, jvmscope, tmp_path
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_methods_without_room_for_probes_are_told(jdk, jvmscope, tmp_path):
+def test_methods_without_room_for_probes_are_reported(jdk, jvmscope, tmp_path):
     """With probes one method would be longer than the JIT compiles, and one longer than the VM
     allows. A third is traced, so that the pattern matches something.
     """

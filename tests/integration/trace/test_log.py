@@ -139,7 +139,7 @@ def test_reads_and_writes_of_fields(jdk, jvmscope, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_what_a_watch_does_not_see_is_said(jdk, jvmscope, tmp_path):
+def test_what_a_watch_does_not_see_is_reported(jdk, jvmscope, tmp_path):
     """Accesses by reflection leave no row. The help, the document and the end of a recording that
     has none say so.
     """
@@ -163,10 +163,10 @@ def test_what_a_watch_does_not_see_is_said(jdk, jvmscope, tmp_path):
         assert done.returncode == 0 and done.stdout == "done\n", done
         return out, done.stderr
 
-    out, said = run()
-    assert "reflection, VarHandle, Unsafe and JNI are not seen" in said, said
-    out, said = run("abc")
-    assert "not seen" not in said, said
+    out, printed = run()
+    assert "reflection, VarHandle, Unsafe and JNI are not seen" in printed, printed
+    out, printed = run("abc")
+    assert "not seen" not in printed, printed
     listed = jvmscope("trace", "--json", out)
     assert [(e["write"], e["after"]) for e in json.loads(listed.stdout)["events"]] == [
         (True, 3)
@@ -432,21 +432,21 @@ def test_a_name_that_matches_nothing_is_reported_at_once_and_only_once(jdk, jvms
         late = threading.Timer(30, process.kill)
         late.start()
         try:
-            said = list(
+            printed = list(
                 itertools.islice((s for s in process.stderr if "jvmscope: note: --log" in s), 3)
             )
-            assert len(said) == 3 and process.poll() is None, said
+            assert len(printed) == 3 and process.poll() is None, printed
             process.stdin.close()
             rest = process.stderr.read()
         finally:
             late.cancel()
             process.kill()
     place = f"jvmscope: note: --log TracedForever.one:{at}: "
-    assert sorted(line.removeprefix(place).split(" ")[0] for line in said) == [
+    assert sorted(line.removeprefix(place).split(" ")[0] for line in printed) == [
         "n.nosuch",
         "nosuch",
         "{TracedForever.nosuch}:",
-    ], said
+    ], printed
     assert "nosuch" not in rest and "wrote" in rest, rest
     assert (
         len(notes(json.loads(jvmscope("trace", "--json", tmp_path / "l.jfr").stdout)["events"]))

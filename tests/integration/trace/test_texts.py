@@ -24,8 +24,8 @@ def record(jdk, out, *options, args=()):
     return stdout
 
 
-def texts(told):
-    return [re.sub("@[0-9a-f]+", "", c["args"][0]["object"]) for c in told["calls"]]
+def texts(reported):
+    return [re.sub("@[0-9a-f]+", "", c["args"][0]["object"]) for c in reported["calls"]]
 
 
 def test_a_value_without_text_says_why(jdk, tmp_path):
@@ -34,8 +34,8 @@ def test_a_value_without_text_says_why(jdk, tmp_path):
     """
     out = tmp_path / "t.jfr"
     assert record(jdk, out, "trace=Texts.take", "tostring=Texts$*") == "1\n"
-    told = lab.read_json("trace", "--json", out)
-    seen = texts(told)
+    reported = lab.read_json("trace", "--json", out)
+    seen = texts(reported)
     assert seen[:8] == [
         "Texts$Quick{quick}",
         "Texts$Throws (toString: threw java.lang.IllegalStateException)",
@@ -48,7 +48,7 @@ def test_a_value_without_text_says_why(jdk, tmp_path):
     ]
     assert set(seen[8:-1]) <= {"Texts$Slow (toString: not called)"}
     assert seen[-1] == "Texts$Slow{slow 2}"
-    lost = {l["reason"]: l["amount"] for l in told["losses"]}
+    lost = {l["reason"]: l["amount"] for l in reported["losses"]}
     amounts = collections.Counter(re.search(r"toString: (\w+)", t)[1] for t in seen if "(to" in t)
     assert {reason.split(",")[0]: n for reason, n in lost.items()} == {
         "toString() threw an exception": amounts["threw"],

@@ -782,10 +782,10 @@ def test_true_and_false_are_equal_to_booleans_only(jdk, tmp_path):
     """What is said to never hold selects nothing, and its opposite everything."""
     never = "arg1 of Compared.whole is an int and never true or false"
     for condition in ("arg1 == true", "arg1 == false", "arg1 > false"):
-        seen, said = selected(jdk, tmp_path / "t.jfr", "whole", condition)
-        assert seen == [] and never in said, (condition, said)
-    seen, said = selected(jdk, tmp_path / "t.jfr", "whole", "arg1 != true")
-    assert seen == [0, 1] and "never" not in said, said
+        seen, printed = selected(jdk, tmp_path / "t.jfr", "whole", condition)
+        assert seen == [] and never in printed, (condition, printed)
+    seen, printed = selected(jdk, tmp_path / "t.jfr", "whole", "arg1 != true")
+    assert seen == [0, 1] and "never" not in printed, printed
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -802,11 +802,11 @@ def test_texts_that_no_object_has_are_reported(jdk, tmp_path):
             "is a class and compared as it is shown, as in 'java.lang.String.class'",
         ),
     ):
-        seen, said = selected(jdk, tmp_path / "t.jfr", method, condition)
+        seen, printed = selected(jdk, tmp_path / "t.jfr", method, condition)
         assert (
             seen == []
-            and f"the condition can never hold: arg2 of Compared.{method} {why}\n" in said
-        ), said
+            and f"the condition can never hold: arg2 of Compared.{method} {why}\n" in printed
+        ), printed
     for condition, want in (
         ("arg2 == 'java.lang.String.class'", [0]),
         ("arg2 == 'int[].class'", [1]),
@@ -1013,7 +1013,7 @@ NEVER = (
 def test_a_condition_that_never_or_always_holds_whatever_the_method_is_refused_before_the_program_runs(
     tmp_path,
 ):
-    for condition, said in (
+    for condition, printed in (
         ("arg1 > 5 && arg1 < 3", "exclude each other"),
         ("arg1 == 1 && arg2 > 3 && arg1 == 2", "exclude each other"),
         ("arg1 > 5 && arg1 <= 5", "exclude each other"),
@@ -1053,11 +1053,11 @@ def test_a_condition_that_never_or_always_holds_whatever_the_method_is_refused_b
         )
         assert (
             done.returncode == 2
-            and said in done.stderr
+            and printed in done.stderr
             and "can never hold" in done.stderr
             and not list(tmp_path.iterdir())
         ), (condition, done.stderr)
-    for condition, said in (
+    for condition, printed in (
         ("time >= 0ms", 'this always holds, at "time >= 0ms" (character 1)'),
         ("depth >= 0", "this always holds"),
         ("thrown < 2", "this always holds"),
@@ -1081,7 +1081,7 @@ def test_a_condition_that_never_or_always_holds_whatever_the_method_is_refused_b
             "touch",
             tmp_path / "ran",
         )
-        assert done.returncode == 2 and said in done.stderr and not list(tmp_path.iterdir()), (
+        assert done.returncode == 2 and printed in done.stderr and not list(tmp_path.iterdir()), (
             condition,
             done.stderr,
         )
@@ -1348,7 +1348,7 @@ def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmsc
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_methods_are_named_as_requests_are_and_overloads_are_told(jdk, jvmscope, tmp_path):
+def test_methods_are_named_as_requests_are_and_overloads_are_reported(jdk, jvmscope, tmp_path):
     process = jdk.start_java(
         "TracedForever",
         jvm=("-Xmx64m",),
@@ -1530,10 +1530,10 @@ def test_a_pattern_that_is_added_again_is_replaced_and_says_so(jdk, jvmscope, tm
             f"jvmscope: note: --trace {one}: replaced: now all calls, instead of --if arg1 > 6\n",
             {two: "arg1 > 6"},
         )
-        said, _ = add(
+        printed, _ = add(
             two, "--if", "arg9 == 1"
         )  # refused: what was there is kept, and nothing was replaced
-        assert "can never hold" in said and "replaced" not in said, said
+        assert "can never hold" in printed and "replaced" not in printed, printed
         listed = lab.read_json("trace", "--json", process.pid, "list")
         assert listed["conditions"] == [{"pattern": two, "if": "arg1 > 6"}] and sorted(
             listed["patterns"]

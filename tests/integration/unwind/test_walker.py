@@ -575,7 +575,7 @@ def test_agent_walks_native_code(jdk, tmp_path):
     assert any(name.startswith("libjvm.so.") for name in rows), rows
 
 
-def test_fallback_is_said(jdk, tmp_path):
+def test_fallback_is_reported(jdk, tmp_path):
     """-Xcheck:jni watches the signal handlers: the walker leaves them alone, AsyncGetCallTrace is
     used, one line says so.
     """

@@ -279,7 +279,7 @@ def test_each_safepoint_that_is_counted_is_known(jdk, tmp_path):
 
 
 @pytest.mark.parametrize("version, collector", [(11, "G1"), (17, "Serial"), (25, "Serial")])
-def test_what_the_log_lacks_is_told(version, collector, tmp_path):
+def test_what_the_log_lacks_is_reported(version, collector, tmp_path):
     """The program cuts the VM's log, or writes into it: the recorded pauses and those reported as
     lost add up to what the VM counted.
     """
@@ -556,10 +556,12 @@ def test_figures_of_the_process(jdk, tmp_path):
         and compiled["each_known"] <= compiled["count"]
     ), part
     text = lab.output("vm", "--from", "300ms", "--to", "2200ms", out)
-    said = re.findall(
+    output_text = re.findall(
         r"^ counted from the first reading to the last, over (.*) of the 1\.90 s$", text, re.M
     )
-    assert said and len(set(said)) == 1 and len(said) == 1 + (" took " in text), text
+    assert (
+        output_text and len(set(output_text)) == 1 and len(output_text) == 1 + (" took " in text)
+    ), text
     assert (
         re.search(rf"^ {compiled['count']} compilations?( took|$)", text, re.M)
         or not compiled["count"]
@@ -626,12 +628,16 @@ def test_classes_that_are_never_linked(jdk, tmp_path):
         ]
     rows = [sum(c[key] for c in loading.values()) for key in ("loaded", "unloaded")]
     counted = [answer["process"][key]["grown"] for key in ("classes_loaded", "classes_unloaded")]
-    said = re.findall(
+    output_text = re.findall(
         r"^ the rows by loader add up to (\d+) loaded and (\d+) unloaded$",
         lab.output("vm", out),
         re.M,
     )
-    assert said == ([] if rows == counted else [tuple(map(str, rows))]), (said, rows, counted)
+    assert output_text == ([] if rows == counted else [tuple(map(str, rows))]), (
+        output_text,
+        rows,
+        counted,
+    )
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -675,7 +681,7 @@ def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
 
 
 @pytest.mark.jdks(11, 17, 25)
-def test_what_the_jdks_settings_leave_out_is_told(jdk, tmp_path):
+def test_what_the_jdks_settings_leave_out_is_reported(jdk, tmp_path):
     """Times to reach safepoints that are short, and the ends of safepoints, without which nobody
     knows how long threads stood still.
     """
