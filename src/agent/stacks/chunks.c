@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/stacks/chunks.h"
 
+#include "agent/vm/vm.h"
 #include "hotspot/layout.h"
 #include "hotspot/memory.h"
 
@@ -19,23 +20,11 @@ struct asked {
     bool failed;
 };
 
-/*
- * Clears a pending exception and returns whether there was one. This file uses nothing else of the
- * agent, so it cannot call vm_clear_exception.
- */
-static bool failed(JNIEnv *jni)
-{
-    bool pending = (*jni)->ExceptionCheck(jni);
-    if (pending)
-        (*jni)->ExceptionClear(jni);
-    return pending;
-}
-
 static int32_t offset_of(struct asked *a, jclass class, const char *field)
 {
     jstring name = (*a->jni)->NewStringUTF(a->jni, field);
     jlong offset = name ? (*a->jni)->CallLongMethod(a->jni, a->unsafe, a->offset, class, name) : 0;
-    a->failed |= failed(a->jni) || offset <= 0 || offset > 4096;
+    a->failed |= vm_clear_exception(a->jni) || offset <= 0 || offset > 4096;
     if (name)
         (*a->jni)->DeleteLocalRef(a->jni, name);
     return (int32_t)offset;
@@ -53,7 +42,7 @@ static int32_t instance_bytes(struct asked *a, const struct hotspot_layout *l, j
     uint64_t klass =
         (uint64_t)(*a->jni)->CallLongMethod(a->jni, a->unsafe, a->get_long, class, (jlong)offset);
     bytes = 0;
-    a->failed |= failed(a->jni) || !klass ||
+    a->failed |= vm_clear_exception(a->jni) || !klass ||
                  !load32(&process_memory, klass + (uint64_t)l->klass_layout_helper, &bytes) ||
                  bytes < 16 || bytes > 256;
     /* The low bit says that instances are not allocated on the fast path. */
@@ -76,7 +65,7 @@ static bool ask(struct asked *a, const struct hotspot_layout *l, struct walk_chu
     continuation =
         a->get_long ? (*a->jni)->FindClass(a->jni, "jdk/internal/vm/Continuation") : NULL;
     chunk = continuation ? (*a->jni)->FindClass(a->jni, "jdk/internal/vm/StackChunk") : NULL;
-    if (failed(a->jni) || !chunk)
+    if (vm_clear_exception(a->jni) || !chunk)
         return false;
     c->tail = offset_of(a, continuation, "tail");
     c->parent = offset_of(a, chunk, "parent");

@@ -437,14 +437,6 @@ bool vm_is_live(void)
     return (*vm.ti)->GetPhase(vm.ti, &phase) == JVMTI_ERROR_NONE && phase == JVMTI_PHASE_LIVE;
 }
 
-bool vm_clear_exception(JNIEnv *jni)
-{
-    bool pending = (*jni)->ExceptionCheck(jni);
-    if (pending)
-        (*jni)->ExceptionClear(jni);
-    return pending;
-}
-
 uint64_t vm_thread_address(JNIEnv *jni, jthread thread)
 {
     jthread self = NULL;

@@ -107,8 +107,15 @@ static inline void vm_free_thread_info(JNIEnv *jni, const jvmtiThreadInfo *info)
         (*jni)->DeleteLocalRef(jni, info->context_class_loader);
 }
 
-/* Clears a pending exception; true when there was one. */
-bool vm_clear_exception(JNIEnv *jni);
+/* Clears a pending exception. Returns whether there was one. */
+static inline bool vm_clear_exception(JNIEnv *jni)
+{
+    bool pending = (*jni)->ExceptionCheck(jni);
+    if (pending)
+        (*jni)->ExceptionClear(jni);
+    return pending;
+}
+
 /*
  * Returns the address of HotSpot's own structure of a platform thread (NULL: the calling one), from
  * the field where java.lang.Thread keeps it; 0 when there is none.

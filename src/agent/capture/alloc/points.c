@@ -2,12 +2,12 @@
 #include "agent/capture/alloc/alloc.h"
 #include "agent/common/fault.h"
 #include "base/hash.h"
+#include "base/mapped.h"
 #include "base/strpool.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sys/mman.h>
 
 struct alloc_slot *alloc_slots;
 struct alloc_cell *alloc_cells;
@@ -28,13 +28,6 @@ static struct strpool names;
 static struct alloc_point *points; /* ALLOC_POINTS_MAX; pages are committed on first use */
 static uint32_t n_points;
 
-static void *reserve(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
 int alloc_points_init(void)
 {
     if (fault_here())
@@ -44,14 +37,14 @@ int alloc_points_init(void)
     n_placed = 0;
     pthread_mutex_unlock(&lock);
     if (!points)
-        points = reserve(ALLOC_POINTS_MAX * sizeof(*points));
+        points = mapped_new(ALLOC_POINTS_MAX * sizeof(*points));
     if (!alloc_slots) {
-        alloc_slots = reserve(ALLOC_SLOTS * sizeof(*alloc_slots));
+        alloc_slots = mapped_new(ALLOC_SLOTS * sizeof(*alloc_slots));
         for (size_t i = 0; alloc_slots && i < ALLOC_SLOTS; i++)
             alloc_slots[i].key = ALLOC_FREE;
     }
     if (!alloc_cells)
-        alloc_cells = reserve(ALLOC_POINTS_MAX * sizeof(*alloc_cells));
+        alloc_cells = mapped_new(ALLOC_POINTS_MAX * sizeof(*alloc_cells));
     return points && alloc_slots && alloc_cells ? 0 : -ENOMEM;
 }
 
@@ -64,7 +57,7 @@ struct alloc_block *alloc_block_take(void)
     }
     b = calloc(1, sizeof(*b));
     if (b)
-        b->counters = reserve(ALLOC_POINTS_MAX * sizeof(*b->counters));
+        b->counters = mapped_new(ALLOC_POINTS_MAX * sizeof(*b->counters));
     if (!b || !b->counters) {
         free(b);
         return NULL;
