@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/connection.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -126,4 +127,25 @@ enum MHD_Result connection_respond(struct MHD_Connection *c, int status, struct 
     enum MHD_Result result = MHD_queue_response(c, (unsigned)status, r);
     MHD_destroy_response(r);
     return result;
+}
+
+int connection_listen(struct MHD_Daemon **ret, const struct connection_daemon *o,
+                      uint16_t *ret_port)
+{
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME |
+                     (o->address->sa_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
+    errno = 0;
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, o->handle, o->context, MHD_OPTION_NOTIFY_COMPLETED, o->completed,
+        o->context, MHD_OPTION_NOTIFY_CONNECTION, connection_notice, o->list,
+        MHD_OPTION_UNESCAPE_CALLBACK, connection_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
+        connection_address, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR, o->address,
+        MHD_OPTION_LISTEN_BACKLOG_SIZE, o->connections, MHD_OPTION_CONNECTION_LIMIT, o->connections,
+        MHD_OPTION_CONNECTION_TIMEOUT, o->timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
+    if (!daemon)
+        return errno ? -errno : -EADDRINUSE;
+    *ret_port = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+    *ret = daemon;
+    return 0;
 }

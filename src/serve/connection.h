@@ -56,3 +56,17 @@ bool connection_has_nul(const struct connection *g, const char *version);
  */
 enum MHD_Result connection_respond(struct MHD_Connection *c, int status, struct buf *body,
                                    const char *const headers[][2]);
+
+/* What a server listens to, and who handles its requests. */
+struct connection_daemon {
+    const struct sockaddr *address; /* with the port */
+    MHD_AccessHandlerCallback handle;
+    MHD_RequestCompletedCallback completed;
+    void *context; /* of both */
+    struct connection_list *list;
+    unsigned connections, timeout_s; /* at most, and of each */
+};
+
+/* Starts a daemon with a thread of its own. Returns 0 or a negative errno. */
+int connection_listen(struct MHD_Daemon **ret, const struct connection_daemon *o,
+                      uint16_t *ret_port) must_check;

@@ -308,28 +308,21 @@ int intake_start(struct intake **ret, const struct intake_options *options, uint
         return r < 0 ? r : -ENOMEM;
     in->options = *options;
     in->unfinished.most = INTAKE_UNFINISHED;
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME |
-                     (address.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
     r = pool_start(&in->pool, INTAKE_THREADS, answer, in);
-    errno = 0;
     if (r == 0)
-        in->daemon = MHD_start_daemon(
-            flags, options->port, NULL, NULL, on_request, in, MHD_OPTION_NOTIFY_COMPLETED,
-            on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notice, &in->unfinished,
-            MHD_OPTION_UNESCAPE_CALLBACK, connection_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
-            connection_address, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR,
-            (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE,
-            (unsigned)INTAKE_CONNECTIONS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)INTAKE_CONNECTIONS,
-            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)INTAKE_TIMEOUT_S,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
-    if (!in->daemon) {
-        r = r < 0 ? r : errno ? -errno : -EADDRINUSE;
-        stop_pool(in);
-        pool_free(in->pool);
-        free(in);
+        r = connection_listen(&in->daemon,
+                              &(struct connection_daemon){.address = (struct sockaddr *)&address,
+                                                          .handle = on_request,
+                                                          .completed = on_completed,
+                                                          .context = in,
+                                                          .list = &in->unfinished,
+                                                          .connections = INTAKE_CONNECTIONS,
+                                                          .timeout_s = INTAKE_TIMEOUT_S},
+                              ret_port);
+    if (r < 0) {
+        intake_stop(in);
         return r;
     }
-    *ret_port = MHD_get_daemon_info(in->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
     *ret = in;
     return 0;
 }
@@ -339,7 +332,8 @@ void intake_stop(struct intake *in)
     if (!in)
         return;
     stop_pool(in);
-    MHD_stop_daemon(in->daemon);
+    if (in->daemon)
+        MHD_stop_daemon(in->daemon);
     pool_free(in->pool);
     free(in);
 }

@@ -242,26 +242,21 @@ int server_start(struct server **ret, const struct server_options *options, char
     int r = make_token(s->token);
     if (r == 0)
         r = pool_start(&s->pool, SERVER_THREADS, answer, s);
-    errno = 0;
+    uint16_t port;
     if (r == 0)
-        s->daemon = MHD_start_daemon(
-            MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME,
-            options->port, NULL, NULL, on_request, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-            NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notice, &s->unauthenticated,
-            MHD_OPTION_UNESCAPE_CALLBACK, connection_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK,
-            connection_address, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR,
-            (struct sockaddr *)&address, MHD_OPTION_LISTEN_BACKLOG_SIZE,
-            (unsigned)SERVER_CONNECTIONS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS,
-            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
-    if (!s->daemon) {
-        r = r < 0 ? r : errno ? -errno : -EADDRINUSE;
-        stop_pool(s);
-        pool_free(s->pool);
-        free(s);
+        r = connection_listen(&s->daemon,
+                              &(struct connection_daemon){.address = (struct sockaddr *)&address,
+                                                          .handle = on_request,
+                                                          .completed = on_completed,
+                                                          .context = s,
+                                                          .list = &s->unauthenticated,
+                                                          .connections = SERVER_CONNECTIONS,
+                                                          .timeout_s = SERVER_TIMEOUT_S},
+                              &port);
+    if (r < 0) {
+        server_stop(s);
         return r;
     }
-    unsigned port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
     snprintf(s->hosts[0], HOST_MAX, "%s:%u", options->address, port);
     snprintf(s->hosts[1], HOST_MAX, "localhost:%u", port);
     snprintf(url, size, "http://%s/%s/", s->hosts[0], s->token);
@@ -274,7 +269,8 @@ void server_stop(struct server *s)
     if (!s)
         return;
     stop_pool(s);
-    MHD_stop_daemon(s->daemon);
+    if (s->daemon)
+        MHD_stop_daemon(s->daemon);
     pool_free(s->pool);
     free(s);
 }
