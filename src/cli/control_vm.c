@@ -30,11 +30,8 @@ static int cmd_control(const struct command *self, int argc, char **argv)
     struct operands operands;
     char file[PATH_MAX];
     int status;
-    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
-        return status;
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    status = target_open(&vm, operands.list[0]);
-    if (status)
+    if (!target_begin(&vm, self, &options, argc, argv, &operands, &status))
         return status;
     if (operands.count == 3 && strcmp(operands.list[1], "redefine") == 0) {
         if (!find_file(&vm, operands.list[2], file))

@@ -76,11 +76,8 @@ static int cmd_inspect(const struct command *self, int argc, char **argv)
     struct json_only options = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
-        return status;
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    status = target_open(&vm, operands.list[0]);
-    if (status)
+    if (!target_begin(&vm, self, &options, argc, argv, &operands, &status))
         return status;
     if (strcmp(operands.list[1], "properties") == 0)
         return print_properties(&vm, operands.list[0], options.json);

@@ -251,11 +251,9 @@ static int cmd_status(const struct command *self, int argc, char **argv)
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
     struct operands operands;
     int status;
-    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
+    if (!target_begin(&vm, self, &options, argc, argv, &operands, &status))
         return status;
-    status = target_open(&vm, operands.list[0]);
-    if (status == 0)
-        status = target_query(&vm, self->name, "control=status", false, &answer);
+    status = target_query(&vm, self->name, "control=status", false, &answer);
     if (status)
         return status;
     target_report_left(&vm);

@@ -169,6 +169,15 @@ int target_open(struct vm *ret, const char *pid)
     return complain(pid, why, NULL);
 }
 
+bool target_begin(struct vm *ret, const struct command *self, void *options, int argc, char **argv,
+                  struct operands *ret_operands, int *ret_status)
+{
+    if (!args_parse(self, ARGS({NULL, options}), argc, argv, ret_operands, ret_status))
+        return false;
+    *ret_status = target_open(ret, ret_operands->list[0]);
+    return *ret_status == 0;
+}
+
 /* The notes printed so far about patterns without a match. A recording repeats them at its end. */
 static struct buf reported_so_far = BUF(1 << 20);
 

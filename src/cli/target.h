@@ -20,6 +20,13 @@ void target_report_left_out(const struct vm_list *list);
  */
 int target_open(struct vm *ret, const char *pid);
 /*
+ * Reads the arguments of a command whose first operand is a process id, with its options in
+ * *options, and opens that VM with target_open. Returns false, with the exit status in *ret_status,
+ * when the command ends here.
+ */
+bool target_begin(struct vm *ret, const struct command *self, void *options, int argc, char **argv,
+                  struct operands *ret_operands, int *ret_status);
+/*
  * Sends a message (see agent_message) and prints the agent's messages. Returns 0, or the exit
  * status after a complaint that names the VM.
  */

@@ -187,11 +187,8 @@ static int cmd_heap_dump(const struct command *self, int argc, char **argv)
     struct take_options options = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
-        return status;
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    status = target_open(&vm, operands.list[0]);
-    if (status)
+    if (!target_begin(&vm, self, &options, argc, argv, &operands, &status))
         return status;
     char output[PATH_MAX];
     if (expand_file_name(options.output ? options.output : "heap-%p.hprof", vm.pid, output,
