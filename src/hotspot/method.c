@@ -36,19 +36,6 @@ bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64
     return true;
 }
 
-at_each_sample bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m,
-                                      uint64_t method, const struct method_parts *p)
-{
-    struct method_parts now = {0};
-    return load64(m, method + (uint64_t)l->method_const, &now.constant) &&
-           load64(m, p->constant + (uint64_t)l->const_pool, &now.pool) &&
-           load64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) &&
-           load64(m, p->holder + (uint64_t)l->klass_name, &now.class_name) &&
-           load64(m, p->class_name, &now.symbol) && now.constant == p->constant &&
-           now.pool == p->pool && now.holder == p->holder && now.class_name == p->class_name &&
-           without_count(l, now.symbol) == p->symbol;
-}
-
 at_each_sample bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory *m,
                                             uint64_t method, const struct method_parts *p)
 {
@@ -57,6 +44,16 @@ at_each_sample bool method_parts_still_hold(const struct hotspot_layout *l, cons
            load64(m, p->constant + (uint64_t)l->const_pool, &now.pool) &&
            load64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) &&
            now.constant == p->constant && now.pool == p->pool && now.holder == p->holder;
+}
+
+at_each_sample bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m,
+                                      uint64_t method, const struct method_parts *p)
+{
+    struct method_parts now = {0};
+    return method_parts_still_hold(l, m, method, p) &&
+           load64(m, p->holder + (uint64_t)l->klass_name, &now.class_name) &&
+           load64(m, p->class_name, &now.symbol) && now.class_name == p->class_name &&
+           without_count(l, now.symbol) == p->symbol;
 }
 
 static uint64_t mix(uint64_t h, uint64_t v)

@@ -60,6 +60,11 @@ int point_virtual(struct edit *e, struct buf *code, const char *owner, const cha
                   const char *descriptor) must_check;
 /* Inserts code before each return. */
 int point_returns(struct edit *e, const struct buf *code, unsigned stack) must_check;
+/*
+ * Has the probe called with each exception that leaves the method and with the long in a local
+ * variable. Returns 1, or a negative errno.
+ */
+int point_thrown(struct edit *e, const char *probe, int local) must_check;
 /* The slot of the first parameter of the type p->type; 0 without a type; -1: it has none. */
 int point_slot(const struct instrument_class *c, const struct edit *e, const struct point *p);
 bool point_calls(const struct instrument_class *c, const char *owner, const char *name,

@@ -12,7 +12,7 @@ static int point_child(const struct instrument_class *c, struct edit *e, struct 
                        unsigned stack)
 {
     struct str descriptor = class_utf8(c->file, e->method->descriptor);
-    _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
+    _cleanup_(buf_release) struct buf last = BUF(64);
     const char *result = memchr(descriptor.data, ')', descriptor.len);
     char type = result ? result[1] : 'V';
     bool counts = point_begins(class_utf8(c->file, e->method->name), "executeUpdate") ||
@@ -31,11 +31,7 @@ static int point_child(const struct instrument_class *c, struct edit *e, struct 
                         : counts && type == 'J' ? "(JJ)V"
                                                 : "(J)V");
     r = r ? r : point_returns(e, &last, 4);
-    code_op(&left, OP_DUP);
-    code_load(&left, 'J', (unsigned)local);
-    r = r ? r : point_probe(e, &left, "broken", "(Ljava/lang/Throwable;J)V");
-    code_op(&left, OP_ATHROW);
-    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
+    return r ? r : point_thrown(e, "broken", local);
 }
 
 /* Inserts the probes of a child whose name is always the same. */

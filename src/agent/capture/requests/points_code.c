@@ -48,6 +48,16 @@ int point_returns(struct edit *e, const struct buf *code, unsigned stack)
     return r;
 }
 
+int point_thrown(struct edit *e, const char *probe, int local)
+{
+    _cleanup_(buf_release) struct buf code = BUF(32);
+    code_op(&code, OP_DUP);
+    code_load(&code, 'J', (unsigned)local);
+    int r = point_probe(e, &code, probe, "(Ljava/lang/Throwable;J)V");
+    code_op(&code, OP_ATHROW);
+    return r ? r : edit_catch_all(e, &code, 4) ?: 1;
+}
+
 /* Returns the slot of the first parameter of a type, such as "java/lang/Runnable", or -1. */
 static int parameter(const struct edit *e, struct str descriptor, const char *type)
 {
@@ -87,7 +97,7 @@ bool point_calls(const struct instrument_class *c, const char *owner, const char
  */
 int point_request(struct edit *e, struct buf *first, unsigned stack, const struct buf *status)
 {
-    _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
+    _cleanup_(buf_release) struct buf last = BUF(64);
     int local = edit_local(e, 'J'), r = MIN(local, 0);
     if (r < 0)
         return r;
@@ -98,11 +108,7 @@ int point_request(struct edit *e, struct buf *first, unsigned stack, const struc
         buf_bytes(&last, status->data, status->len);
     r = r ? r : point_probe(e, &last, "exit", status ? "(JI)V" : "(J)V");
     r = r ? r : point_returns(e, &last, 3);
-    code_op(&left, OP_DUP);
-    code_load(&left, 'J', (unsigned)local);
-    r = r ? r : point_probe(e, &left, "failed", "(Ljava/lang/Throwable;J)V");
-    code_op(&left, OP_ATHROW);
-    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
+    return r ? r : point_thrown(e, "failed", local);
 }
 
 /* ---- words ---- */

@@ -33,7 +33,7 @@ static int push_catalina(struct edit *e, struct buf *code)
  */
 static int point_catalina(struct edit *e, struct buf *first, unsigned stack)
 {
-    _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
+    _cleanup_(buf_release) struct buf last = BUF(64);
     int local = edit_local(e, 'J'), class = rewrite_class(e->rewrite, CATALINA_REQUEST),
         r = MIN(MIN(local, class), 0);
     if (r < 0)
@@ -52,11 +52,7 @@ static int point_catalina(struct edit *e, struct buf *first, unsigned stack)
     r = r ? r : point_virtual(e, &last, CATALINA_REQUEST, "isAsync", "()Z");
     r = r ? r : point_probe(e, &last, "exit", "(JILjava/lang/Object;Z)V");
     r = r ? r : point_returns(e, &last, 6);
-    code_op(&left, OP_DUP);
-    code_load(&left, 'J', (unsigned)local);
-    r = r ? r : point_probe(e, &left, "failed", "(Ljava/lang/Throwable;J)V");
-    code_op(&left, OP_ATHROW);
-    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
+    return r ? r : point_thrown(e, "failed", local);
 }
 
 /* Instruments CoyoteAdapter.service(Request, Response), which does not know the path yet. */
@@ -138,8 +134,7 @@ int point_paused(const struct instrument_class *c, struct edit *e, const struct 
  */
 int point_listener(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
-    _cleanup_(buf_release) struct buf none = BUF(16), before = BUF(32), after = BUF(32),
-                                      left = BUF(32);
+    _cleanup_(buf_release) struct buf none = BUF(16), before = BUF(32), after = BUF(32);
     int local = edit_local(e, 'J'), found = 0, r = MIN(local, 0);
     code_op(&none, OP_LCONST_0);
     code_store(&none, 'J', (unsigned)local);
@@ -163,10 +158,6 @@ int point_listener(const struct instrument_class *c, struct edit *e, const struc
     }
     if (r || !found)
         return r;
-    code_op(&left, OP_DUP);
-    code_load(&left, 'J', (unsigned)local);
     r = edit_insert(e, EDIT_ENTRY, 0, 0, &none, 2);
-    r = r ? r : point_probe(e, &left, "failed", "(Ljava/lang/Throwable;J)V");
-    code_op(&left, OP_ATHROW);
-    return r ? r : edit_catch_all(e, &left, 4) ?: 1;
+    return r ? r : point_thrown(e, "failed", local);
 }
