@@ -235,6 +235,22 @@ def test_live_figures_are_within_their_error_as_often_as_it_says(jdk, tmp_path):
     assert 0.5 < once < 0.86 and twice > 0.85, (once, twice)
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_a_stack_that_no_stratum_was_attributed_to_is_not_exact(jdk, tmp_path):
+    """It may have had objects in each of them."""
+    out = tmp_path / "s.jfr"
+    done = jdk.java(
+        "LiveSeldomStack", jvm=("-Xmx512m", jdk.agent(f"alloc=exact,depth=8,format=r,file={out}"))
+    )
+    assert done.returncode == 0, done.stderr
+    [(live, error)] = [
+        (s["live_objects"], s.get("live_objects_error", 0))
+        for s in lab.read_json("report", "--json", out)["allocations"]["sites"]
+        if s["class"] == "LiveSeldomStack$Node" and any(".seldom" in f for f in s["trace"])
+    ]
+    assert abs(live - 600) <= 5 * error and 1000 < error < 50_000, (live, error)
+
+
 @pytest.mark.jdks(8, 17)
 def test_errors_by_attach(jdk, tmp_path):
     """Also after attach, where most of what was counted is garbage: no error exceeds what one

@@ -69,14 +69,17 @@ static double stands_for(const struct site_row *r)
 /*
  * Returns the standard error of a row's live objects. Even if no tracked object is alive, there may
  * be as many live objects as one tracked object represents, which no estimate of the variance
- * includes.
+ * includes. The same holds for a stack that no stratum was attributed to, although its place had
+ * some.
  */
 static struct estimate reckon_error(const struct site_row *r)
 {
     double unseen = MIN(stands_for(r), r->unseen.objects);
     double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
-    struct estimate e = {MAX(sites_square_root(r->variance.objects), unseen),
-                         MAX(sites_square_root(r->variance.bytes), unseen * each)};
+    double size = r->allocated.objects > 0 ? r->allocated.bytes / r->allocated.objects : 0;
+    struct estimate e = {
+        MAX(MAX(sites_square_root(r->variance.objects), unseen), r->missed),
+        MAX(MAX(sites_square_root(r->variance.bytes), unseen * each), r->missed * size)};
     /* Live objects cannot be larger than the heap. */
     if (site_table.heap > 0 && e.bytes > site_table.heap) {
         e.objects *= site_table.heap / e.bytes;
@@ -108,6 +111,7 @@ static void add_live(struct site_row *to, const struct site_row *row)
     add(&to->unseen, &row->unseen);
     to->followed += row->followed;
     to->most = MAX(to->most, row->most);
+    to->missed = MAX(to->missed, row->missed);
     to->tracked = to->tracked || row->tracked;
     to->sampled = to->sampled || row->sampled;
 }
@@ -176,6 +180,38 @@ static uint64_t place_of(JNIEnv *jni, uint32_t site)
     uint64_t hash = hash_bytes(m->class_name, strlen(m->class_name));
     hash = hash_u64(hash ^ hash_bytes(m->name, strlen(m->name)));
     return hash_u64(hash ^ hash_bytes(m->descriptor, strlen(m->descriptor))) + head.class;
+}
+
+/* A site's class, thread and innermost frame, combined into one number. */
+static uint64_t line_of(uint32_t site)
+{
+    struct site_head head;
+    struct str key = key_of(site, &head);
+    return hash_bytes(key.data, MIN(key.len, sizeof(head) + sizeof(struct site_frame)));
+}
+
+/*
+ * Where the strata of a place were attributed to some of its stacks, finds out how many objects
+ * each of the others may have had in them. Returns 0 or -ENOMEM.
+ */
+static int find_missed(struct site_rows *r)
+{
+    struct map most = {0};
+    int error = 0;
+    for (size_t i = 0; i < r->rows.len && !error; i++) {
+        const struct site_row *row = &r->rows.data[i];
+        uint64_t key = row->most > 1 ? line_of(row->site) : 0;
+        const uint64_t *known = key ? map_get(&most, key) : NULL;
+        if (key && (!known || *known < (uint64_t)row->most))
+            error = map_put(&most, key, (uint64_t)row->most);
+    }
+    for (size_t i = 0; i < r->rows.len && most.len; i++) {
+        struct site_row *row = &r->rows.data[i];
+        const uint64_t *known = row->most > 1 ? NULL : map_get(&most, line_of(row->site));
+        row->missed = known ? (double)*known : 0;
+    }
+    map_release(&most);
+    return error;
 }
 
 /*
@@ -293,6 +329,8 @@ int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct si
     }
     if (!error && site_table.exact)
         error = give_samples(jni, r);
+    if (!error && site_table.exact && !sites_all_tracked())
+        error = find_missed(r);
     for (size_t i = 0; i < r->rows.len && !sites_all_tracked(); i++) {
         struct site_row *row = &r->rows.data[i];
         double share = 1 - row->followed / MAX(row->allocated.objects, 1);

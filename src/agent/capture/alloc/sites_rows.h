@@ -17,9 +17,14 @@ struct site_row {
     struct estimate unseen;
     double followed; /* objects that were tracked individually */
     double most;     /* the largest number of objects that one tracked object represented */
-    bool tracked;    /* an object of the row has been tracked */
-    bool estimated;  /* found only by samples, although exact counts were recorded */
-    bool sampled;    /* what is alive comes from the VM's samples */
+    /*
+     * objects of a stratum that was attributed to another stack of the same place, although this
+     * stack may have allocated them; 0: there is no such stratum, or this stack has had some itself
+     */
+    double missed;
+    bool tracked;   /* an object of the row has been tracked */
+    bool estimated; /* found only by samples, although exact counts were recorded */
+    bool sampled;   /* what is alive comes from the VM's samples */
 };
 
 struct site_rows {
