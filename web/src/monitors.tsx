@@ -29,6 +29,7 @@ export function Monitors({
   const idle = kept.mi === "1";
   const stats = useStats(json, threads, idle);
   const all = useStats(json, everyone, idle);
+  const separate = json.served || !!json.by_thread; // the tables can be restricted to threads
   const chosenClasses = new Set((kept.mc ?? "").split("|").filter(Boolean));
   const classes = stats.classes;
   const sites = stats.sites.filter((s) => !chosenClasses.size || chosenClasses.has(s.class));
@@ -186,8 +187,15 @@ export function Monitors({
         </section>
         <section>
           <h2>
-            Classes{threads.size > 0 && ` of ${threads.size} thread${threads.size > 1 ? "s" : ""}`}
+            Classes
+            {threads.size > 0 && ` of ${separate ? plural(threads.size, "thread") : "all threads"}`}
           </h2>
+          {threads.size > 0 && !separate && (
+            <p class="note">
+              There are too many threads for one file to hold the tables of each; those below are of
+              all threads. <code>jvmscope serve</code> shows those of the chosen ones.
+            </p>
+          )}
           <SortableTable
             limit={100}
             caption="Classes whose monitors were used"
