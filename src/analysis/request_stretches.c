@@ -465,6 +465,8 @@ int ledger_add_stretch(struct request_ledger *l, struct request_parts *p, uint32
         part.object = io_peer(l, s->state);
     else if (part.cause == CAUSE_CLASS_LOAD && ledger_stack_marks(l, s->state) & FRAME_CLASS_INIT)
         part.object = marked_class(l, s->state, FRAME_CLASS_INIT);
+    else if (part.cause == CAUSE_CLASS_LOAD && kind != TL_CLASS_INIT)
+        part.object = NULL; /* the lock of a loader does not name the class */
     else if (part.cause != CAUSE_SLEEP)
         part.object = tl_object_class(l->t, tl_context_of(l->t, s->state)->object);
     const char *pool = ledger_is_blocked(kind) && w ? pool_at(l, w, s->start, s->end) : NULL;

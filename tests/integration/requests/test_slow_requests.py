@@ -480,3 +480,16 @@ def test_what_belongs_to_a_request_is_chosen_from_the_rest(tmp_path):
             ), (words, done)
     done = lab.jvmscope("convert", "--request", "x", "-o", tmp_path / "x.jfr", out)
     assert done.returncode == 2 and "--request" in done.stderr, done.stderr
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_wait_for_a_loader_s_lock_names_no_class_as_loaded(jdk, tmp_path):
+    """The lock is a java.lang.Object, which is not the class that is being loaded."""
+    out = tmp_path / "r.jfr"
+    options = f"format=r,threads=y,requests=LoadLocked.serve(..),file={out}"
+    done = jdk.java("LoadLocked", jvm=["-Xmx64m", jdk.agent(options)])
+    assert done.returncode == 0, done.stderr
+    [group] = json.loads(requests("slow", "--json", "--over", "90ms", out))["groups"]
+    cause = first_of(group["causes"], "class-load", 1)
+    assert (cause["cause"], cause["object"]) == ("class-load", None), group["causes"]
+    assert "loading classes" in requests("slow", "--over", "90ms", out)
