@@ -36,7 +36,7 @@ __attribute__((constructor)) static void find_real(void)
 __attribute__((destructor)) static void report(void)
 {
     if (visits)
-        fprintf(stderr, "%d visits beside a load\n", visits);
+        fprintf(stderr, "%d visits during a load\n", visits);
 }
 
 static void *load(void *unused)

@@ -286,5 +286,5 @@ def test_another_thread_loads_a_library_while_the_agent_visits_them(jdk, tmp_pat
         timeout=120,
     )
     assert done.returncode == 0, done
-    visits = int(re.search(r"^(\d+) visits beside a load$", done.stderr, re.M)[1])
+    visits = int(re.search(r"^(\d+) visits during a load$", done.stderr, re.M)[1])
     assert visits >= 10, done.stderr

@@ -53,7 +53,7 @@ def counts(path):
     return found
 
 
-@pytest.mark.parametrize("others", (False, True), ids=("alone", "beside"))
+@pytest.mark.parametrize("others", (False, True), ids=("alone", "with_others"))
 def test_both_record_and_nothing_twice(jdk, tmp_path, others):
     """With the captures that write the JDK's events. Each figure equals that of a recording without
     the VM's events, also where the program has a recording of the VM's recorder running itself,

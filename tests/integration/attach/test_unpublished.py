@@ -201,7 +201,7 @@ def test_the_last_of_two_flags_holds(jdk, tmp_path, no_memory, memory):
 
 @pytest.mark.jdks(17)
 def test_a_vm_whose_arguments_are_gone_is_not_signalled(jdk, tmp_path, no_memory):
-    """Its memory tells that it takes no requests. Where that may not be read, nothing proves that
+    """Its memory shows that it accepts no requests. Where that may not be read, nothing proves that
     it does."""
     how = places(DISABLED, tmp_path)["@file"][1:]
     started = Started(jdk, tmp_path, *how)

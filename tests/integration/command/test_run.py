@@ -254,11 +254,11 @@ def test_the_message_has_the_size_of_the_file_and_whether_it_replaced_one(jdk, t
             assert bool(printed[2]) == (before == "older"), (before, done.stderr)
 
     pid = process.pid
-    # So of a heap dump beside a recording.
+    # The same holds for a heap dump next to a recording.
     for before in (0, 1):
         done = lab.jvmscope("attach", "--heap=dump", "-t", "300ms", "-o", tmp_path / "b.jfr", pid)
-        beside = re.search(rf"wrote {tmp_path}/b\.hprof \([^)]*\)( {again})?; see", done.stderr)
-        assert beside and bool(beside[1]) == before, done.stderr
+        dumped = re.search(rf"wrote {tmp_path}/b\.hprof \([^)]*\)( {again})?; see", done.stderr)
+        assert dumped and bool(dumped[1]) == before, done.stderr
     for name in ("a.jfr", "a.html", "a.hprof.txt"):
         wrote(tmp_path / name, "attach", "-t", "300ms", "-o", tmp_path / name, pid)
         program = jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 0.3)

@@ -75,7 +75,7 @@ def test_all_cpu_time_of_a_process_is_reported(jdk, tmp_path):
     ), text[:400]
     assert "cpu_time_ns" not in samples(
         out, "--thread", "main"
-    ), "of one thread nothing is said of the process"
+    ), "a report of one thread has nothing about the process"
     half = samples(out, "--to", f"{time_of(out) / 2}s")["cpu_time_ns"]["process"] / 1e9
     assert 0 < half < process
     page = tmp_path / "c.html"

@@ -61,8 +61,8 @@ def includes(source):
     """
     for path in sorted(source.rglob("*.[ch]")):
         for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):
-            beside = (path.parent / name).resolve()
-            target = beside if beside.exists() else source / name
+            sibling = (path.parent / name).resolve()
+            target = sibling if sibling.exists() else source / name
             if target.exists():
                 yield path.relative_to(source), target.resolve().relative_to(source)
 

@@ -39,10 +39,10 @@ def flags(path):
     """
     commands = json.loads((lab.BUILD / "compile_commands.json").read_text())
     same = [c for c in commands if c["file"] == f"../src/{path}"]
-    beside = [
+    neighbours = [
         c for c in commands if c["file"].rsplit("/", 1)[0] == f"../src/{path}".rsplit("/", 1)[0]
     ]
-    words = iter(shlex.split((same or beside)[0]["command"]))
+    words = iter(shlex.split((same or neighbours)[0]["command"]))
     kept = []
     for word in words:
         if word in ("-o", "-MQ", "-MF", "-c"):

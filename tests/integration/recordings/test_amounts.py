@@ -659,7 +659,7 @@ def test_a_recording_that_was_cut_says_so_in_every_verb(jdk, tmp_path):
                 verb,
                 done.stderr,
             )
-            assert "only part of it could be read" not in done.stderr, "it is said once"
+            assert "only part of it could be read" not in done.stderr, "it is reported once"
             stated = lab.jvmscope(*verb, "--json", cut)
             assert stated.returncode == done.returncode
             if (

@@ -55,8 +55,8 @@ def run(jdk, out, *options, program=("Busy", "0.2"), status=0):
 @pytest.mark.jdks(17)
 def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path):
     out, dump = tmp_path / "x.jfr", tmp_path / "x.hprof"
-    wrote, beside = run(jdk, out, "--heap")
-    assert wrote.startswith(f"jvmscope: wrote {out} (") and beside.startswith(
+    wrote, dumped = run(jdk, out, "--heap")
+    assert wrote.startswith(f"jvmscope: wrote {out} (") and dumped.startswith(
         f"jvmscope: wrote {dump} ("
     )
     assert lab.read_json("report", "--json", out)["allocations"]["methods"]
@@ -64,11 +64,11 @@ def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path)
     # If there is only a dump, report has nothing to show, and an older dump is not mentioned.
     (wrote,) = run(jdk, out, "--cpu")
     assert dump.exists()
-    wrote, beside = run(jdk, out, "--heap=dump")
+    wrote, dumped = run(jdk, out, "--heap=dump")
     assert (
         wrote.startswith(f"jvmscope: wrote {out} (")
         and "see it with" not in wrote
-        and str(dump) in beside
+        and str(dump) in dumped
     )
 
 

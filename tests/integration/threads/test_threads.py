@@ -1170,7 +1170,7 @@ def test_each_park_has_its_own_stack(jdk, rounds, shortest, mode, tmp_path):
 @pytest.mark.jdks(17)
 def test_a_recording_ends_while_threads_hand_over(jdk, tmp_path):
     """Native functions of ours that are still running use the recording until they return. There
-    are twenty recordings of 50 ms, and the VM must not end before it is told to.
+    are twenty recordings of 50 ms, and the VM must not end before it is asked to.
     """
     path = ":".join(map(str, (lab.compiled("UnderLoad"), lab.compiled("LockCost"))))
     with jdk.start(

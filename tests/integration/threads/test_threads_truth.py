@@ -471,7 +471,7 @@ def test_monitors_of_unknown_owners_are_not_called_free_of_deadlocks(jdk, folder
         "ThreadPrograms", "10", "virtual", 500, jvm=[jdk.agent(f"threads=y,format=r,file={out}")]
     )
     assert done.returncode == 0, done.stderr
-    for _ in range(2):  # from the recording, and from the timeline that is kept beside it
+    for _ in range(2):  # from the recording, and from the timeline that is kept next to it
         found = threads("deadlocks", out)
         assert (found["looked"], found["owner_unknown"], found["deadlocks"]) == (True, 2, [])
         assert lab.output("threads", "deadlocks", out).splitlines() == [
@@ -601,8 +601,8 @@ def test_monitors_of_virtual_threads_are_handed_off(jdk, tmp_path):
 
 
 def recorded_virtual(jdk, out, parked, *options, jvm=()):
-    """AttachedVirtual, recorded from when all but one of its threads wait: what `inspect threads`
-    said before.
+    """Records AttachedVirtual after all but one of its threads have begun to wait, and returns what
+    `inspect threads` reported before that.
     """
     process = jdk.start_java(
         "AttachedVirtual",

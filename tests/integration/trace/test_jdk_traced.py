@@ -9,8 +9,8 @@ CALLS, THROWS = 50_000, 30  # of Amounts
 
 @pytest.mark.jdks(25, 27)
 def test_methods_that_the_jdk_traced_and_timed(jdk, tmp_path):
-    """trace lists the calls of jdk.MethodTrace and the figures of jdk.MethodTiming; it said that
-    the file holds no calls. report says that they are there.
+    """trace lists the calls of jdk.MethodTrace and the figures of jdk.MethodTiming, and report says
+    that the file contains them.
     """
     out = tmp_path / "jdk.jfr"
     done = jdk.java(

@@ -128,7 +128,7 @@ def line_of(text):
 
 
 MAY_NOT = ", and the VM does not allow {} to be changed"
-# Options, how many hidden classes they mean, and what is said of these.
+# Options, how many hidden classes they match, and what is reported about these.
 HIDDEN = {
     ("--log", "HiddenWork$Adds:{adds} here"): (2, "2 hidden classes have code for this line"),
     ("--log", "HiddenWork.java:{adds} here"): (2, "2 hidden classes have code for this line"),

@@ -779,7 +779,7 @@ def test_unequal_is_the_opposite_of_equal_for_values_of_every_kind(jdk, tmp_path
 
 @pytest.mark.jdks(8, 17, 25)
 def test_true_and_false_are_equal_to_booleans_only(jdk, tmp_path):
-    """What is said to never hold selects nothing, and its opposite everything."""
+    """A condition that is reported to never hold selects nothing, and its opposite everything."""
     never = "arg1 of Compared.whole is an int and never true or false"
     for condition in ("arg1 == true", "arg1 == false", "arg1 > false"):
         seen, printed = selected(jdk, tmp_path / "t.jfr", "whole", condition)
@@ -1229,8 +1229,8 @@ def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmsc
             "the condition can never hold: TracedForever.one has" in done.stderr
             and "and no arg9" in done.stderr
         )
-        # One of two patterns cannot meet it: the other is recorded, and this is said at once and at
-        # the end.
+        # One of two patterns cannot meet it: the other is recorded, and this is reported at once
+        # and at the end.
         done = jvmscope(
             "attach",
             "-t",
@@ -1919,7 +1919,7 @@ CANNOT = " below this type cannot be traced: the VM does not allow those of lamb
 LAMBDA = "the code of a lambda is traced by its own name, such as Implemented.lambda$main$"
 ABSTRACT = " cannot be traced: it is abstract"
 UNTRACED = f"{ABSTRACT}, and no loaded class of the program that can be traced implements it"
-# Patterns and what is said of them: nothing of those that trace all that they mean.
+# Patterns and what is reported about them: nothing if everything that they match is traced.
 BY_LAMBDAS = {
     "implements Implemented$Job": (
         True,
@@ -1968,8 +1968,8 @@ def numbered(text):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_lambdas_and_method_references_that_cannot_be_traced_are_reported(jdk, jvmscope, tmp_path):
-    """Also beside classes below the type that are traced; each with the method that is traced
-    instead.
+    """Also if other classes below the type are traced. Each is reported with the method that is
+    traced instead.
     """
     program = ("-cp", lab.compiled("Implemented"), "Implemented")
     for pattern, (traced, why) in BY_LAMBDAS.items():
