@@ -13,7 +13,9 @@ LIGHT = ["cpu=samples,threads=y", "cpu=wall", "requests=auto", "always=y,cpu=sam
 
 
 def loaded(jdk, tmp_path, *flags, options=None):
-    """The classes that a short program loads: from the archive, from elsewhere."""
+    """Returns how many classes a short program loads from the archive, and how many from
+    elsewhere.
+    """
     log = tmp_path / "classes.txt"
     agent = [jdk.agent(f"format=r,{options},file={tmp_path}/x.jfr")] if options else []
     done = jdk.java("Busy", "0.1", jvm=[f"-Xlog:class+load:file={log}", *flags, *agent])
@@ -26,7 +28,7 @@ def loaded(jdk, tmp_path, *flags, options=None):
 @pytest.mark.jdks(17, 25)
 def test_samples_and_waits_leave_the_shared_archive_in_use(jdk, tmp_path):
     plain, _ = loaded(jdk, tmp_path)
-    assert len(plain) > 300  # the default archive is there
+    assert len(plain) > 300  # the default archive exists
     for options in LIGHT:
         shared, other = loaded(jdk, tmp_path, options=options)
         assert plain <= shared, (options, sorted(plain - shared)[:5])
@@ -45,7 +47,9 @@ def test_samples_and_waits_leave_the_shared_archive_in_use(jdk, tmp_path):
 
 @pytest.mark.jdks(17, 25)
 def test_an_archive_of_the_program_stays_in_use(jdk, tmp_path):
-    """-XX:SharedArchiveFile, and -Xshare:on, with which a VM that cannot use its archive ends."""
+    """Uses -XX:SharedArchiveFile with -Xshare:on, with which a VM ends that cannot use its
+    archive.
+    """
     archive, jar = tmp_path / "app.jsa", tmp_path / "app.jar"
     assert jdk.run("jar", "cf", jar, "-C", lab.compiled("Busy"), ".").returncode == 0
     command = ["java", "-cp", jar]
@@ -193,8 +197,8 @@ def test_start_up_takes_at_most_ten_milliseconds_more(jdk, tmp_path, cache, opti
 @pytest.mark.jdks(17, 21, 25, 27)
 def test_a_vm_that_makes_an_archive_keeps_it(jdk, jvmscope, tmp_path):
     """A changed class of the JDK would cost the VM its archive and its exit status. Captures that
-    change classes are refused with the flag's name, by attach and by an agent that is there from
-    the start, and the archive can be used as without them.
+    change classes are refused with the flag's name, by attach and by an agent that is loaded at the
+    start, and the archive can be used as without them.
     """
     flag = "AOTCacheOutput" if jdk.version >= 25 else "ArchiveClassesAtExit"
     use = (
@@ -219,7 +223,7 @@ def test_a_vm_that_makes_an_archive_keeps_it(jdk, jvmscope, tmp_path):
             stderr=subprocess.PIPE,
         )
         assert java.stdout.readline() == "ready\n"
-        if attach:  # it is foretold, and nothing else keeps the VM from being recorded
+        if attach:  # `check` predicts it, and nothing else prevents a recording
             checked = jvmscope("check", java.pid)
             assert checked.returncode == 0 and re.search(
                 rf"record +yes: .*change classes are refused.*-XX:{flag}\)", checked.stdout
@@ -236,7 +240,7 @@ def test_a_vm_that_makes_an_archive_keeps_it(jdk, jvmscope, tmp_path):
     *refused, cpu = made(attach=[[*words, "-t", "300ms", "-o", out] for words in options])
     assert all(f"{why} for later starts (-XX:{flag})" in text for text in refused), refused
     assert why not in cpu and out.stat().st_size
-    if jdk.version >= 25:  # earlier VMs exit when an agent is there from the start
+    if jdk.version >= 25:  # earlier VMs exit if an agent is loaded at their start
         assert why in made(jdk.agent(f"always=y,file={tmp_path}/a.ring"))
         assert why not in made(jdk.agent(f"cpu=samples,format=r,file={tmp_path}/y.jfr"))
 

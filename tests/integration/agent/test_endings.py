@@ -17,7 +17,7 @@ import lab
 
 KEPT, SECONDS = 10000, 120
 
-# A line of the program that it runs through often.
+# A line that the program executes often.
 SOURCE = (lab.ROOT / "tests/java/Endings.java").read_text().splitlines()
 ADDS = 1 + next(i for i, line in enumerate(SOURCE) if "return sum += n" in line)
 
@@ -67,7 +67,7 @@ MODIFY = {
     "walker",
     "contanalysis",
     "on",
-}  # they say how something is recorded
+}  # these options only choose how something is recorded
 
 
 def test_the_matrix_has_every_capture():
@@ -323,7 +323,9 @@ def test_each_live_object_is_counted_at_the_end(version, collector, tmp_path):
     "version,collector,mode,status", [(21, "ZGC", "halt", 8), (17, "Epsilon", "exit", 7)]
 )
 def test_without_a_collection_it_is_reported(version, collector, mode, status, tmp_path):
-    """Runtime.halt runs no hooks, and Epsilon never collects. The figures then say what they count."""
+    """Runtime.halt runs no hooks, and Epsilon never collects. The figures then state what they
+    count.
+    """
     jdk = lab.Jdk(version)
     found, out, err = ended(
         start(jdk, collector, mode, agent=f"heap=all,cutoff=0,file={tmp_path}/s.txt")

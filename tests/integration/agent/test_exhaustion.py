@@ -16,7 +16,8 @@ WAITING = {
     "both": "format=r,always=y,maxsize=4m,on=oom,onoom=dump",
     "dump at the end": "heap=dump,format=b,verbose=n",
 }
-# Logs other than the usual one, which has warnings on standard output. PATH: of a file.
+# Logs other than the usual one, which has warnings on standard output. PATH stands for the path of
+# a file.
 LOGS = [
     ["-Xlog:disable"],
     ["-Xlog:all=error:stdout:none"],
@@ -54,8 +55,8 @@ def test_the_streams_are_those_of_a_run_without_the_agent(jdk, tmp_path, waiting
 
 @pytest.mark.jdks(11, 17, 25, slow=(21, 27))
 def test_logs_other_than_the_usual_one(jdk, tmp_path):
-    """The outputs of the user's choice are like those of a run without the agent. Whoever requests
-    the lines of JVM TI gets them.
+    """The outputs that the user chose are like those of a run without the agent. If the user
+    requests the lines of JVM TI, they are written.
     """
     for i, flags in enumerate(LOGS):
         out, err, log = exhausted(jdk, tmp_path / f"without{i}", "", *flags)
@@ -68,14 +69,16 @@ def test_logs_other_than_the_usual_one(jdk, tmp_path):
 
 
 def outputs(jdk, pid):
-    """The outputs of the VM's log, as it describes them."""
+    """Returns the outputs of the VM's log, as the VM describes them."""
     done = jdk.run("jcmd", pid, "VM.log", "list", check=True)
     return [x.strip() for x in done.stdout.splitlines() if re.match(r" *#\d+: ", x)]
 
 
 @pytest.mark.jdks(11, 17, 25, slow=(21, 27))
 def test_the_log_is_restored(jdk, tmp_path):
-    """At the end of the last recording that waits; what the user has changed in the meantime stays."""
+    """This is done at the end of the last recording that waits for exhausted memory. What the user
+    has changed in the meantime remains.
+    """
     flags = ("-Xlog:all=warning:stderr:time", f"-Xlog:gc*=info:file={tmp_path}/gc.log:uptime")
     with jdk.start_java(
         "Busy", 600, jvm=flags, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

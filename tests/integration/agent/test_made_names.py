@@ -70,7 +70,7 @@ def check_proxies(text):
         f"$Proxy[{of}].{name}"
         for of in ("MadeNames$Shop", "Comparable,Runnable")
         for name in ("<clinit>", "<init>")
-    }  # a sample may be in one
+    }  # a sample may have been taken in such a class
     assert proxies - initializers == {"$Proxy[MadeNames$Shop].buy"}, proxies
 
 

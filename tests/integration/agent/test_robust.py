@@ -20,7 +20,7 @@ def record(jdk, tmp_path, options="cpu=samples"):
 
 
 def events(path, name="jdk.ExecutionSample"):
-    """How many events of a type the JDK's own tool finds."""
+    """Returns how many events of a type the JDK's own tool finds."""
     done = lab.Jdk(17).run("jfr", "summary", path)
     assert done.returncode == 0, done.stderr + done.stdout
     found = re.search(rf"^ *{re.escape(name)} +(\d+) ", done.stdout, re.M)
@@ -122,7 +122,9 @@ def attach(process, *args):
 
 
 def ready(process):
-    """Waits until a VM has started: before that, SIGQUIT, which attach sends to it, would kill it."""
+    """Waits until a VM has started: before that, SIGQUIT, which attach sends to it, would
+    kill it.
+    """
     lab.use_cpu(process, 0.3)
     time.sleep(0.5)
     return process
@@ -164,14 +166,14 @@ def figures(pid):
 
 
 def recording(process, tmp_path):
-    """One cycle: a recording is started and stopped."""
+    """Runs one cycle, in which a recording is started and stopped."""
     done = attach(process, "--cpu", "-t", "5ms", "-o", tmp_path / "out.jfr")
     assert done.returncode == 0, done.stderr
 
 
 def nothing(process, tmp_path):
-    """As many agents as a recording sends messages, because to the VM each message is an agent.
-    These agents do nothing.
+    """Loads as many agents as a recording sends messages, because to the VM each message is an
+    agent. These agents do nothing.
     """
     for _ in range(3):
         with socket.socket(socket.AF_UNIX) as s:

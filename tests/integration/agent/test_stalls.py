@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For how long captures stop a running program when they change its classes, according to the VM's
-own log. The bound is that of a hundred requests that arrive meanwhile, one is delayed by 5 ms. How
-long a stop takes depends on the machine; how long the pause after it must be does not.
+own log. The limit is that one of a hundred requests that arrive meanwhile is delayed by 5 ms. How
+long a stop takes depends on the machine, but how long the pause after it must be does not.
 `bench/attach` measures a server's latencies.
 """
 import re

@@ -36,7 +36,7 @@ HPROF = "cpu=times,heap=all,monitor=y,park=y"
 
 
 class Rounds:
-    """A program that does rounds with a known result while it is observed. At its end it says
+    """A program that does rounds with a known result while it is observed. At its end it prints
     whether all results were right.
     """
 
@@ -128,7 +128,7 @@ def test_every_step_of_every_start_fails_in_turn(jdk, tmp_path):
 
 
 def fail_at_start_up(jdk, folder, words, captures):
-    """In a VM that is started anew for each step: the start is refused in one line, or continues
+    """A new VM is started for each step. The start is refused in one line, or the VM continues
     without a recording.
     """
     for capture in captures:
@@ -164,8 +164,8 @@ def test_a_start_up_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_pat
 
 @pytest.mark.jdks(8, slow=(27,))
 def test_a_start_up_over_a_socket_that_fails_at_any_step(jdk):
-    """net= has a thread in addition to the worker. If one of them cannot be started, it is not
-    waited for or used.
+    """net= has a thread in addition to the worker. If one of them cannot be started, the agent
+    neither waits for it nor uses it.
     """
 
     def take(server):

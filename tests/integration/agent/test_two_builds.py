@@ -25,7 +25,7 @@ def other(tmp_path):
 
 
 def agents(pid):
-    """The agents that a VM has mapped, by their folders' names."""
+    """Returns the agents that a VM has mapped, by their folders' names."""
     return {
         line.split("/")[-2]
         for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
@@ -62,7 +62,7 @@ def test_the_vm_keeps_the_agent_that_it_loaded_first(jdk, jvmscope, other, tmp_p
             assert '"thread":"main"' in lab.output(
                 "threads", "timeline", "--json", tmp_path / f"b{i}.jfr"
             )
-        # If something else than our command loads the second agent, it leaves at once.
+        # If something other than our command loads the second agent, it unloads itself at once.
         asked = (
             jdk.run(
                 "jcmd",

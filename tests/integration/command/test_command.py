@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every command: help, manual and completion come from one table, and errors have
-one form.
+"""Tests what every command has in common: help, manual and completion come from one table, and
+errors have one form.
 """
 import concurrent.futures
 import json
@@ -43,8 +43,8 @@ def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope
 
 
 def test_manual_pages_have_the_usual_headings(jvmscope):
-    """In the usual order, each section with a text, options if the command has any, and references
-    to other pages that exist.
+    """They are in the usual order, each section has a text, there are options if the command has
+    any, and the pages to which it refers exist.
     """
     names = set(commands())
     for command in names:
@@ -249,7 +249,7 @@ def test_no_progress_in_a_pipe(jvmscope, tmp_path):
 def test_completion_is_understood(shell, jvmscope):
     script = jvmscope("completion", shell).stdout
     if not shutil.which(shell):
-        assert "jvmscope" in script  # the shell itself is not here to ask
+        assert "jvmscope" in script  # this shell is not installed
         return
     assert subprocess.run([shell, "-n"], input=script, text=True).returncode == 0
 
@@ -291,7 +291,7 @@ def headings(lines):
 
 
 def readme():
-    """The commands of the README, likewise."""
+    """Returns the commands of the README in the same way."""
     shown = {}
     for block in re.findall(r"(?m)(?:^    .*\n|^\n)+", (lab.ROOT / "README.md").read_text()):
         shown |= transcript(re.sub(r"(?m)^    ", "", block))

@@ -147,7 +147,7 @@ def test_what_lost_sums_held_is_reported(jdk, tmp_path):
         ("times", "rows", "calls"),
     ]
     left = lab.jvmscope("report", "--json", out)
-    report = json.loads(left.stdout) if left.returncode == 0 else {}  # nothing of them at all
+    report = json.loads(left.stdout) if left.returncode == 0 else {}  # they are missing altogether
     assert held["alloc", "sites", "objects"] <= 1_000_000  # nothing counts twice
     assert (
         report.get("allocations", {}).get("total", 0) + held["alloc", "sites", "bytes"]

@@ -74,7 +74,7 @@ FLEET = {
     "query": [["--method", "*"]],
     "vm": [[]],
 }
-# These show nothing of a program; a page shows it alone, or (slow) requests slow prints it.
+# These print nothing of a program. Only a page shows it, or (slow) `requests slow` prints it.
 NOT_SHOWN = {
     "slow",
     "completion",

@@ -193,7 +193,7 @@ def some_value(row, r):
 
 @pytest.mark.parametrize("sets", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path, sets):
-    """Uses the sanitized command and sets of all sizes, so that texts of all lengths occur."""
+    """The sanitized command is run with sets of all sizes, so that texts of all lengths occur."""
     build = lab.ROOT / "build-san"
     assert (build / "jvmscope").exists(), "make sanitized"
     command, r, meant, texts = Command(tmp_path, build), random.Random(18), [], []
@@ -227,7 +227,9 @@ def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path, sets):
         meant.append(want)
         texts.append(text)
     for want, got, text in zip(meant, read(texts), texts):
-        got.pop("outcome", None)  # where the agent tells the command how the session ended
+        got.pop(
+            "outcome", None
+        )  # the file in which the agent reports to the command how the session ended
         assert got == want, text
 
 
@@ -252,7 +254,7 @@ def a_value(row):
     )
 
 
-def test_an_option_given_twice_goes_on_or_is_refused(command):
+def test_an_option_given_twice_continues_or_is_refused(command):
     """From the table: lists continue; for any other option the second value used to replace the
     first one silently.
     """
@@ -369,12 +371,12 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
             text, printed = command.options(f"{row['flag']}={value}")
             named = "|".join(
                 re.escape(part) for part in [value, value.strip(), *re.split(", *", value)]
-            )  # of a list, the part that is wrong
+            )  # for a list, the part that is wrong
             assert text is None and re.match(
                 rf"jvmscope: {command.name}: {row['flag']}(=({named}|x{{200}}\.\.\.))?: ", printed
             ), (row["flag"], value, printed)
-            # The command's words alone: the agent's would be a name or a placeholder that no help
-            # of the command shows.
+            # Only the command's words appear: the agent's would be a name or a placeholder that no
+            # help of the command shows.
             assert f" {row['name']}=" not in printed and "allowed: <" not in printed, printed
     for wrong_name in ("Hid#main", "Hid main", "a.B#c(int)"):
         text, printed = command.options(f"--trace=a.B.c,{wrong_name}")
@@ -543,7 +545,7 @@ def test_an_option_that_changes_nothing_is_refused(command):
             with_it = next(r for r in table() if r["name"] == name)
             value = (
                 "y" if name == "always" else value or a_value(with_it)
-            )  # in memory it goes with no output
+            )  # in memory it cannot be combined with an output
             text, printed = command.options(
                 *company(with_it)[0], f"{with_it['flag']}={value}", word
             )
@@ -630,9 +632,7 @@ TEXTS = (
 )
 
 
-@pytest.mark.jdks(
-    17
-)  # 8 takes no more than 1023 characters of the variable that the words stand in
+@pytest.mark.jdks(17)  # JDK 8 reads at most 1023 characters of the variable that contains the words
 def test_what_the_command_accepts_the_agent_accepts(jdk, tmp_path):
     """Every option that takes a text, with every text that the command accepts, in one start of a
     VM. The agent must refuse none of them.

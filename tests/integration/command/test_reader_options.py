@@ -149,7 +149,7 @@ def test_words_about_values_name_what_differs():
     ), printed
     printed = run("run", "--always", "--budget=5", "--", "/no/such/program")[2]
     assert "--budget: 5 needs a percent sign: 5%\n" in printed, printed
-    for share in ("0", "0.001", "101", "9" * 99):  # which a percent sign would not mend
+    for share in ("0", "0.001", "101", "9" * 99):  # which a percent sign would not correct
         printed = run("run", "--always", f"--budget={share}", "--", "/no/such/program")[2]
         assert (
             f"--budget={share}: not a value of this option; allowed: a share, 0.01% to 100%\n"

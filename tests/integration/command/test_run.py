@@ -181,7 +181,7 @@ def test_an_option_that_names_nothing_in_the_program_is_a_failure(jdk, tmp_path)
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_what_attach_names_and_is_not_there_is_a_failure_as_in_run(jdk, tmp_path):
+def test_a_name_that_attach_does_not_find_is_a_failure_as_in_run(jdk, tmp_path):
     process = jdk.start_java("Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
     missing = [("--trace", "no.Such.m"), ("--log", "no.Such:1 x"), ("--watch", "no.Such.f")]
@@ -222,7 +222,7 @@ def test_what_attach_names_and_is_not_there_is_a_failure_as_in_run(jdk, tmp_path
 
 
 def scaled(size):
-    """A size as messages have it."""
+    """Returns a size in the form of messages."""
     units = ["B", "KiB", "MiB"]
     while size >= 1024 and len(units) > 1:
         size, units = size / 1024, units[1:]
@@ -287,7 +287,7 @@ def java_below(pid):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_equal_recordings_do_not_differ_and_a_ring_that_is_gone_is_not_named(jdk, tmp_path):
+def test_equal_recordings_do_not_differ_and_a_removed_ring_is_not_named(jdk, tmp_path):
     out, ring = tmp_path / "a.jfr", tmp_path / "r.ring"
     done = run(jdk, out, *busy(1, 2), flags=("--cpu", "--threads"))
     assert done.returncode == 0, done.stderr
@@ -329,7 +329,7 @@ def test_equal_recordings_do_not_differ_and_a_ring_that_is_gone_is_not_named(jdk
     assert f"note: {ring}: the ring is missing: it was removed" in printed, printed
 
 
-def test_a_program_that_is_not_there_is_answered_with_how_java_is_run():
+def test_a_program_that_does_not_exist_is_answered_with_how_java_is_run():
     for words, hint in (
         (("run", "Hand"), "no such program; of a class: jvmscope run -- java Hand"),
         (("run", "a.jar"), "no such program; of a jar: jvmscope run -- java -jar a.jar"),
@@ -342,7 +342,7 @@ def test_a_program_that_is_not_there_is_answered_with_how_java_is_run():
     assert lab.output("version") == lab.output("--version")
 
 
-def test_a_folder_that_is_not_there_is_reported_before_the_program_runs(tmp_path):
+def test_a_folder_that_does_not_exist_is_reported_before_the_program_runs(tmp_path):
     java = subprocess.run(
         [lab.ROOT / "tools" / "java-home"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -407,7 +407,7 @@ def test_an_output_that_cannot_be_written_is_not_reported_as_written(jdk, output
 
 @pytest.mark.jdks(17)
 def test_an_output_that_cannot_be_created_is_refused_before_the_start(jdk, tmp_path):
-    """The rights of a folder do not say so of every file system."""
+    """The permissions of a folder do not show this on every file system."""
     (tmp_path / "folder.jfr").mkdir()
     for out, why in (
         ("/proc/x.jfr", "No such file or directory"),
@@ -438,7 +438,7 @@ def test_every_format_by_its_extension(jdk, tmp_path):
 
 
 def test_run_java_itself_by_an_argument(jvmscope, tmp_path):
-    """The host's java, so that nothing is printed about environment variables."""
+    """The host's java is used, so that nothing is printed about environment variables."""
     out = tmp_path / "app.jfr"
     done = jvmscope("run", "-o", out, *busy(1))
     assert done.returncode == 0 and done.stdout == "ready\ndone\n"

@@ -79,7 +79,7 @@ def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
     assert mine[0] == ("thread start", "first name", None) and mine[-1][0] == "thread end"
     assert ("thread name", "first name", "second name") in mine
     assert ("class load failed", "main", "no.such.Class") in vm
-    # The agent's own threads load classes as well, which are none of the program's.
+    # The agent's own threads load classes as well, which do not belong to the program.
     assert not any("jvmscope" in (v[1] or "") for v in vm), [v for v in vm if "jvmscope" in str(v)]
     assert (
         vm.count(("class load", "main", "Throws$Guest")) == 1
@@ -156,8 +156,9 @@ def test_counts_by_probes(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(17, 21, 25)
 def test_throws_of_hidden_classes_and_places_without_a_stack_trace_are_reported(jdk, tmp_path):
-    """No agent may change a hidden class. Counts say that they lack its throws, and never claim
-    that nothing caught what it may have caught. Stacks lack nothing.
+    """No agent may change a hidden class. Counts state that they lack its throws, and never claim
+    that an exception was not caught if the class may have caught it. Recordings with stacks lack
+    nothing.
     """
     rows, out = {}, {mode: tmp_path / f"{mode}.jfr" for mode in ("counts", "stacks")}
     for mode in out:
@@ -458,9 +459,9 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
 
 @pytest.mark.jdks(8, 17)
 def test_a_handler_beyond_native_code_is_not_known(jdk, tmp_path):
-    """The VM names the next handler in Java code, although native code, that of the first 15 calls
-    of Method.invoke, ends the exception before. An exception that the program's own code ends has
-    its handler.
+    """The VM names the next handler in Java code, although native code, such as that of the first
+    15 calls of Method.invoke, catches the exception before that. An exception that the program's
+    own code catches has its handler.
     """
     out = tmp_path / "n.jfr"
     done = jdk.java("ThrowsInNative", jvm=[jdk.agent(f"format=r,exceptions=stacks,file={out}")])

@@ -17,8 +17,8 @@ REASON = (
     "no agent may change the class of a lambda or method reference, or a hidden class, so that "
     "calls of its methods are not recorded: the first is "
 )
-# Patterns, and how many classes they match that are left out. What matches a class as a whole, or
-# the code of its lambdas, leaves out nothing of them.
+# Patterns, and how many of the classes that they match are left out. A pattern that matches a class
+# as a whole, or the code of its lambdas, leaves out none.
 IMPLEMENTED = {
     "Implemented$*.work": 3,
     "*.run": 1,
@@ -73,7 +73,7 @@ def test_hidden_classes_that_a_pattern_matches_are_reported(jdk, jvmscope, tmp_p
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_running_vm_reports_what_a_wildcard_leaves_out(jdk, jvmscope, tmp_path):
-    """When it is attached to, when a pattern is added, and in the list of what is traced."""
+    """This is reported on attach, when a pattern is added, and in the list of what is traced."""
     out = tmp_path / "a.jfr"
     process = jdk.start_java(
         "Implemented", "forever", stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -103,7 +103,7 @@ def test_a_running_vm_reports_what_a_wildcard_leaves_out(jdk, jvmscope, tmp_path
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_an_earlier_recording_traced_does_not_count(jvmscope, jdk, tmp_path):
-    """The table of methods keeps those of earlier recordings of the VM."""
+    """The table of methods also contains those of earlier recordings of the VM."""
     out = tmp_path / "a.jfr"
     process = jdk.start_java(
         "TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE

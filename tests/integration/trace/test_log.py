@@ -75,7 +75,9 @@ def test_locals_and_fields_at_lines(jdk, jvmscope, tmp_path):
 
 
 def test_a_comma_before_a_place_separates_logpoints(jdk, jvmscope, tmp_path):
-    """Other commas are text, as they were: also before what only looks a little like a place."""
+    """Other commas belong to the text, as before, even if they precede something that resembles a
+    place.
+    """
     end, loop = (line(f"// {t}") for t in ("at the end", "in the loop"))
     for i, (between, text) in enumerate(
         ((", ", "n={n}"), (",", "n={n}, x:1 to {n}, Logged:no {n}:1 y,{n}"), ("; ", "n={n}"))
@@ -140,8 +142,8 @@ def test_reads_and_writes_of_fields(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_a_watch_does_not_see_is_reported(jdk, jvmscope, tmp_path):
-    """Accesses by reflection leave no row. The help, the document and the end of a recording that
-    has none say so.
+    """Accesses by reflection produce no row. The help, the document and the end of a recording
+    without rows say so.
     """
 
     def run(*args):
@@ -351,8 +353,8 @@ def test_what_is_not_understood_is_refused_in_one_line(tmp_path, option, message
 
 @pytest.mark.jdks(8, 11, 17, 21, 25, 27)
 def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp_path):
-    """Inherited and private fields, those of objects below the declared type, and null on the
-    way.
+    """These are inherited and private fields, those of objects below the declared type, and paths
+    on which there is null.
     """
     out = tmp_path / "l.jfr"
     source = (lab.ROOT / "tests" / "java" / "Reached.java").read_text()
@@ -409,7 +411,7 @@ def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp
 
 @pytest.mark.jdks(8, 25)
 def test_a_name_that_matches_nothing_is_reported_at_once_and_only_once(jdk, jvmscope, tmp_path):
-    """Refused while the program runs, with the place."""
+    """The logpoint is refused while the program runs, and the message has its place."""
     at = (lab.ROOT / "tests/java/TracedForever.java").read_text().splitlines().index(
         "        return n + 1;"
     ) + 1

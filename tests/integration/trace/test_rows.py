@@ -14,7 +14,9 @@ KINDS = {"log", "access", "exception"}
 
 @pytest.fixture
 def recorded(jdk, tmp_path):
-    """A recording without a call, of a thread without a name; and how the thread is called."""
+    """Returns a recording without calls, of a thread without a name, and what the thread is
+    called.
+    """
     out = tmp_path / "r.jfr"
     log = f"log=NamelessForever:{LINE} at the line;NamelessForever:9999 x"
     options = f"{log},watch=NamelessForever.last,exceptions=stacks,events=y"
@@ -63,11 +65,11 @@ def test_rows_are_whole(recorded, jvmscope):
     shown = lab.output("trace", path)
     lines = shown.splitlines()
     assert not [l for l in lines if l != l.rstrip()]
-    # What is cut says so.
+    # Truncated texts are marked.
     threads = {l[26:42] for l in lines[1:]}
     assert not [t for t in threads if len(t.rstrip()) == 16 and not t.endswith("...")], threads
     assert re.search(r", out of 1 call, caught at NamelessForever\.call:", shown)
-    # A note has no thread, and those from before the recording have no time in it.
+    # A note has no thread, and notes from before the recording have no time.
     (note,) = [l for l in lines if "NamelessForever:9999 note: " in l]
     assert re.match(r" +(-|\d+\.\d+) +-  +NamelessForever:9999", note), note
     assert not re.search(r"^ +-\d", shown, re.M) and "A negative START" not in shown

@@ -8,8 +8,8 @@ import lab
 
 
 def record(jdk, out, *options, args=()):
-    """Runs Texts ahead of other programs, because a toString() that is without a processor for
-    100 ms is given up.
+    """Runs Texts with a higher priority than other programs, because a toString() that has no
+    processor for 100 ms is abandoned.
     """
     process = jdk.start_java(
         "Texts",

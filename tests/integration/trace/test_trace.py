@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""trace=: arguments, results and exceptions of calls whose answers are known; conditions, limits,
-switching.
+"""Tests trace=: arguments, results and exceptions of calls whose answers are known; conditions,
+limits, and switching it on and off.
 """
 import collections
 import json
@@ -235,7 +235,7 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
     ):
         assert text in shown, text
     assert re.search(r"Values\$Order\.total\(this=Values\$Order@[0-9a-f]+, 1\) = 43\n", shown)
-    # A part of the time: between the two calls that are furthest from each other, in ns after the
+    # A part of the time, between the two calls that are furthest from each other, in ns after the
     # recording's start.
     lines = shown.splitlines()[1:]
     times = [round(float(line.split()[0]) * 1e9) for line in lines]
@@ -1128,7 +1128,7 @@ def test_a_condition_that_never_or_always_holds_whatever_the_method_is_refused_b
 
 
 def test_a_condition_that_can_never_hold_is_reported_at_the_end(tmp_path):
-    """In a program that is starting this is not known before its classes are loaded."""
+    """This is not known in a program that is starting before its classes are loaded."""
     for pattern, condition, why in NEVER:
         done = lab.jvmscope(
             "run",
@@ -1488,7 +1488,7 @@ def test_a_condition_belongs_to_the_trace_before_it(jdk, jvmscope, tmp_path):
         )
         first = min(
             c["start_ns"] for c in of[".one"]
-        )  # none before the pattern that lets them through
+        )  # none before the pattern whose condition they meet
         assert sum(c["start_ns"] < first for c in of[".two"]) > 3
     finally:
         process.communicate("\n")
@@ -1532,7 +1532,7 @@ def test_a_pattern_that_is_added_again_is_replaced_and_says_so(jdk, jvmscope, tm
         )
         printed, _ = add(
             two, "--if", "arg9 == 1"
-        )  # refused: what was there is kept, and nothing was replaced
+        )  # refused: the existing patterns are kept, and nothing is replaced
         assert "can never hold" in printed and "replaced" not in printed, printed
         listed = lab.read_json("trace", "--json", process.pid, "list")
         assert listed["conditions"] == [{"pattern": two, "if": "arg1 > 6"}] and sorted(
@@ -1896,7 +1896,7 @@ def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jdk, jvmscop
             "TracedForever is loaded and has no such method"
             in jvmscope("trace", process.pid, "list").stdout
         )
-        # For people the answer is what was changed, and nothing else.
+        # The answer in text is only what was changed.
         listed = f"jvmscope trace {process.pid} list shows all that is traced\n"
         assert (
             lab.output("trace", process.pid, "add", "TracedForever.two")
@@ -2137,7 +2137,7 @@ def test_methods_with_the_name_of_one_that_the_jit_replaces(jdk, jvmscope, tmp_p
         for c in calls(jvmscope, out)
         if c["thread"] == "sums"
     )
-    # Of arrays JDK 8 has update(byte[]) in the class itself; later ones have it in Checksum, which
+    # JDK 8 has update(byte[]) in the class itself; later versions have it in Checksum, where it
     # calls update(byte[], int, int).
     crc = {1: 4000, 3: 2000} if jdk.version == 8 else {1: 2000, 3: 4000}
     assert mine == {("java.util.zip.CRC32.update", n): count for n, count in crc.items()} | {
@@ -2271,7 +2271,7 @@ def short(method):
 
 @pytest.mark.jdks(8, 21)
 def test_threads_without_a_name_are_numbered_as_what_they_are(jdk, jvmscope, tmp_path):
-    """null as a name is a virtual thread's, and a platform thread may have the empty name."""
+    """Only a virtual thread may have null as its name; a platform thread may have an empty name."""
     out = tmp_path / "n.jfr"
     virtual = jdk.version == 21
     line = 1 + next(
@@ -2360,8 +2360,8 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
 @pytest.mark.slow
 @pytest.mark.jdks(8, 17, 25)
 def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
-    """Bounded memory, every call written or counted as lost, and the program never held up: its
-    thread waits no more often than without tracing.
+    """Memory is bounded, every call is written or counted as lost, and the program is never
+    delayed: its thread waits no more often than without tracing.
     """
     out, seconds, short = tmp_path / "f.jfr", 60, 15
     _, _, slowest_alone_us, most_alone_us, waits_alone = map(
@@ -2395,11 +2395,11 @@ def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
         f"calls {calls_made}, {counters}, resident {resident[0]} to {max(resident)} MB, slowest 1000 calls {slowest_us} us "
         f"({most_us} us of CPU at most), untraced {slowest_alone_us} ({most_alone_us}); waits a second {waits / seconds:.2f}, untraced {waits_alone / short:.2f}"
     )
-    # The first thousand calls are interpreted. Longer by the clock is who waits for a processor,
-    # which the agent's thread uses too.
+    # The first thousand calls are interpreted. By the clock a call may take longer, because its
+    # thread waits for a processor, which the agent's thread uses too.
     assert most_us < 20_000
-    # The VM's safepoints are waits too; the rings are emptied ten times a second, so that waiting
-    # for that would be ten.
+    # The VM's safepoints are waits too. The rings are emptied ten times a second, so waits for that
+    # would be ten per second.
     assert waits / seconds <= waits_alone / short + 2
     assert counters["trace.calls"] == 1_000_000 and lost == calls_made - 1_000_000
     steady = resident[len(resident) // 2 :]
@@ -2464,7 +2464,7 @@ def test_calls_that_do_not_fit_are_lost_without_inventing_others(jdk, tmp_path):
         and lost["lost"] > 10_000
     ), lost["losses"]
     assert sum(found.values()) + lost["lost"] == 3 * (threads + rounds * calls_made), found
-    alone = found.pop(("NestedFloods.inner", 0, ""), 0)  # whose caller is lost
+    alone = found.pop(("NestedFloods.inner", 0, ""), 0)  # calls whose caller is lost
     assert set(found) == {
         ("NestedFloods.outer", 0, ""),
         ("NestedFloods.inner", 1, "NestedFloods.outer"),
@@ -2482,7 +2482,7 @@ def duration_ns(path):
 
 
 @pytest.mark.jdks(25, slow=(17,))
-def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
+def test_the_end_does_not_wait_for_later_calls(jdk, jvmscope, tmp_path):
     """Threads that call as fast as they can used to fill their buffers while these were written at
     the end. `stop` therefore first says that the recording ends ("ending"): no later call is
     recorded or counted, however long the rest takes. A recording whose time is over ends then, even
@@ -2682,8 +2682,8 @@ COMPARED = {
 
 @pytest.mark.jdks(8, 17, 25)
 def test_every_kind_of_argument_is_compared(jdk, tmp_path):
-    """Alone and several at once: an exception used to be equal to no text, not even to its
-    message.
+    """They are compared alone and several at once. An exception used to be equal to no text, not
+    even to its message.
     """
 
     def seen(conditions):
@@ -2786,8 +2786,8 @@ def test_texts_of_classes_that_a_pattern_means(jdk, jvmscope, tmp_path):
 @pytest.mark.jdks(8, 17)
 def test_what_the_agent_does_itself_is_no_call(jdk, jvmscope, tmp_path):
     """The loader of the program's classes is asked for the classes of the probes, and the VM for
-    their native methods: none of that, nor what is called on the way, is the program's. The calls
-    around it are there.
+    their native methods: neither these calls nor the calls that they make belong to the program.
+    The calls that enclose them are recorded.
     """
     out = tmp_path / "t.jfr"
     done = jdk.java(

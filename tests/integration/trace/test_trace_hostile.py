@@ -87,8 +87,8 @@ def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
         ("$Guest.hello", [i], i + 1, None) for i in range(3)
     ], "classes that unload"
     halves = [s for s in seen if s[0] == "$Half.<init>"]
-    # An exception that leaves this() or super() cannot be caught there: that the outer constructor
-    # threw is known once its caller ends.
+    # An exception that leaves this() or super() cannot be caught there. That the outer constructor
+    # threw it is known only when its caller ends.
     assert [h for h in halves if len(h[1]) == 1] == [
         ("$Half.<init>", [1], None, None),
         ("$Half.<init>", [7], None, "?"),
@@ -225,7 +225,7 @@ def test_conditions_run_or_are_refused_in_one_line(tmp_path, condition):
         (["remove"], "remove: a pattern is missing"),
         (["change", "x"], "change x: allowed"),
         (["add", "a" * 5000], "PATTERN: too long"),
-        # These are right, and there is no such process.
+        # These are valid; only the process does not exist.
         (["add", "a.B.<init>([[Ljava/lang/String;J)V"], "999999999: "),
         (["add", "a.B.c(int, java.util.Map<String, Integer>..., ..); d.E"], "999999999: "),
         (["add", "a.b,:c.d"], "999999999: "),

@@ -63,8 +63,8 @@ def shown(out, *options):
 
 
 def logged(version, text):
-    """Safepoints and pauses of the log: (number, seconds, seconds of the way there), (number,
-    seconds).
+    """Returns the safepoints and pauses of the log: (number, seconds, seconds to reach them),
+    (number, seconds).
     """
     if version >= 13:
         stops = [
@@ -126,8 +126,8 @@ def left_out_of(version, log):
 
 
 def phases_logged(text):
-    """The seconds of all parts of pauses. Their sum may exceed the pause: JDK 11 counts some times
-    twice under load.
+    """Returns the seconds of all parts of pauses. Their sum may exceed the pause, because JDK 11
+    counts some times twice under load.
     """
     return sum(
         float(m[1]) / 1000
@@ -138,7 +138,9 @@ def phases_logged(text):
 
 
 def log_until(text, end):
-    """The lines that were written before a moment. JDK 8 has no such times: all."""
+    """Returns the lines that were written before a moment, or all lines of JDK 8, which has no such
+    times.
+    """
     return "".join(
         line
         for line in text.splitlines(True)
@@ -381,7 +383,7 @@ def test_compilations_and_deoptimizations_are_those_of_the_log(version, tmp_path
 
 @pytest.mark.jdks(8, 17, 25)
 def test_all_compilations_since_the_start_are_counted(jdk, tmp_path):
-    """JDK 8 publishes the counters of its compilers when the agent has long begun."""
+    """JDK 8 publishes the counters of its compilers long after the agent has begun."""
     out = tmp_path / "vm.jfr"
     done = run(jdk, out, "-XX:+CITime", program=("1.5",))
     truth = int(
@@ -682,8 +684,8 @@ def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
 
 @pytest.mark.jdks(11, 17, 25)
 def test_what_the_jdks_settings_leave_out_is_reported(jdk, tmp_path):
-    """Times to reach safepoints that are short, and the ends of safepoints, without which nobody
-    knows how long threads stood still.
+    """Times to reach safepoints that are short, and the ends of safepoints, without which it is
+    unknown how long threads were stopped.
     """
     settings = tmp_path / "some.jfc"
     settings.write_text(
