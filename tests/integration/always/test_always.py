@@ -377,7 +377,7 @@ def test_requests_of_the_last_seconds(jdk, folder):
             asked.append((since, time.time_ns()))
 
     ask(20)
-    # A request that began before the part and ended in it. If the machine stood still for a second
+    # A request that began before the part and ended in it. If the machine stopped for a second
     # meanwhile, this is repeated.
     for _ in range(40):
         ask(1, "wait=1500")
@@ -487,8 +487,8 @@ def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
     )
     assert done.returncode == 0 and "see it with" in done.stderr, done.stderr
     instructions = int(re.search(r"I +refs: +([\d,]+)", done.stderr)[1].replace(",", ""))
-    # It was 7.3 per byte when everything was read, and is 1.2 to 2.7 with the last chunk, whose
-    # share of the ring varies.
+    # There were 7.3 instructions per byte when everything was read; there are 1.2 to 2.7 with the
+    # last chunk, whose share of the ring varies.
     size = part.stat().st_size
     assert size > 20 << 20 and instructions < 4 * size, (instructions, size)
 
@@ -635,7 +635,7 @@ def test_without_room_the_program_goes_on(jdk, folder):
 @pytest.mark.jdks(8, 17, 25)
 def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps, folder):
     """Another program may truncate the file of a recording at any time. Stores beyond its end raise
-    SIGBUS, which used to end the VM.
+    SIGBUS, which used to terminate the VM.
     """
     pid, ring, file = steps.process.pid, folder / "r.ring", folder / "r.jfr"
     cut = "another program cut the file short while it was being written, which ended the recording"

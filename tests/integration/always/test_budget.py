@@ -63,8 +63,8 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     report = json.loads(done.stdout)
     reduced = {r["what"]: r["one_of"] for r in report["reduced"]}
     assert reduced and "to stay within the budget" in done.stderr, done.stderr
-    # If samples had no weights for the ones that were left out, only a fraction of the time would
-    # be there; chance explains a few percent.
+    # If samples had no weights for those that were left out, only a fraction of the time would be
+    # recorded; chance explains a few percent.
     left_out = reduced.get("CPU samples", 1)
     interval = report["samples"]["interval_ns"]
     # The kernel checks the timers every 4 ms, so whole ticks are recorded or left out, each of

@@ -115,8 +115,8 @@ def test_both_record_and_nothing_twice(jdk, tmp_path, others):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_samples_next_to_another_recorder_are_the_cpu_time(jdk, tmp_path):
-    """They were added to the VM's own samples, and all of them counted with that one's interval,
-    which made 3.5 times the CPU time.
+    """They used to be added to the VM's own samples, and all of them had the VM's interval, so the
+    sum was 3.5 times the CPU time.
     """
     out = tmp_path / "both.jfr"
     done = jdk.java(

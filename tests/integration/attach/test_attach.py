@@ -86,7 +86,7 @@ def test_an_interruption_at_any_moment_leaves_nothing_recording(jdk, jvmscope, b
         out.unlink(missing_ok=True)
         command = [BUILD / "jvmscope", "attach", "--cpu", "-t", "100s", "-o", out, str(process.pid)]
         attached = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        time.sleep(step * 0.004)  # by chance at any moment; what is asserted holds at each
+        time.sleep(step * 0.004)  # at random moments; the assertions hold at each of them
         attached.send_signal(signal.SIGINT)
         err = attached.communicate(timeout=60)[1]
         ended.append(attached.returncode)
@@ -261,7 +261,7 @@ def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy, tmp_path):
     )
     done = jvmscope(*attach)
     assert done.returncode == 1 and refused in done.stderr, done.stderr
-    # the state that a VM leaves behind when it is killed: nobody listens
+    # the state after a VM was killed: nobody listens
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(path)
         done = jvmscope(*attach)
@@ -289,7 +289,7 @@ def test_pids_that_are_no_vm(jvmscope):
 @pytest.mark.jdks(17)
 def test_a_thread_is_no_process(jvmscope, busy, tmp_path):
     """Every command that takes a process id says whose thread it is. check used to answer as for a
-    VM, and attach that the VM had ended.
+    VM, and attach used to report that the VM had ended.
     """
     pid = busy("-Xmx32m").pid
     thread = max(map(int, os.listdir(f"/proc/{pid}/task")))

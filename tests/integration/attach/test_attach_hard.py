@@ -270,7 +270,7 @@ def test_the_progress_is_reported_in_lines_where_there_is_no_terminal(jdk, tmp_p
     ],
 )
 def test_classes_that_a_pattern_cannot_mean_are_left_alone(jdk, tmp_path, pattern, classes):
-    """A star as the method's name used to make the VM change every class there is."""
+    """A star as the method's name used to make the VM change every class."""
     with Changing(jdk, tmp_path, 1500, ("--trace", pattern)) as changing:
         changing.read()
         assert (

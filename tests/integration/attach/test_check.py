@@ -148,8 +148,8 @@ def test_output_folders_that_only_the_vm_cannot_write_to(start, tmp_path):
     ids=["not writable", "read-only", "writable"],
 )
 def test_a_tmp_without_a_place_for_the_socket_has_one_sentence(jdk, tmp_path, tmp, shm):
-    """What check says is what each command says that needs the socket, whether or not another
-    folder can take its files.
+    """check reports the same as each command that needs the socket, whether or not another folder
+    can hold its files.
     """
     if os.geteuid() != 0:
         pytest.skip("needs root to run programs of other users")
@@ -180,7 +180,9 @@ def test_a_tmp_without_a_place_for_the_socket_has_one_sentence(jdk, tmp_path, tm
 
 
 def small_tmp(tmp, shm):
-    """Commands that give a VM folders of these sizes, and a /var/tmp that it cannot write to."""
+    """Returns commands that give a VM folders of these sizes, and a /var/tmp to which it cannot
+    write.
+    """
     return (
         "mount --bind /var/tmp /var/tmp && mount -o remount,ro,bind /var/tmp && "
         f"mount -t tmpfs -o mode=1777,size={tmp} none /tmp && "
@@ -207,7 +209,7 @@ def test_recordings_and_dumps_go_where_there_is_room(start, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_too_little_room_is_foretold(start, tmp_path):
+def test_too_little_room_is_predicted(start, tmp_path):
     process = start(before=small_tmp("128k", None))
     found = check(process)
     for row, what in (("record", "a recording"), ("heap dump", "a dump")):
@@ -252,7 +254,7 @@ def test_verdict_on_other_jdks(start, jdk, tmp_path):
 
 
 @pytest.mark.jdks(25)
-def test_a_warning_is_foretold(start, tmp_path):
+def test_a_warning_is_predicted(start, tmp_path):
     process = start()
     verdict, why = check(process)["record"]
     assert verdict == "yes" and "-XX:+EnableDynamicAgentLoading" in why
@@ -311,7 +313,8 @@ def test_missing_rights_are_named(start, tmp_path):
 )
 def test_what_is_left_out_of_lists_is_reported(jdk, tmp_path, right, prefix):
     """The programs of others that `java` runs are counted, and JSON has them. The list used to be
-    empty without a word."""
+    empty without any explanation.
+    """
     if os.geteuid() != 0:
         pytest.skip("needs root to give up rights")
     name = f"Hidden{uuid.uuid4().hex}"
@@ -343,7 +346,7 @@ def test_what_is_left_out_of_lists_is_reported(jdk, tmp_path, right, prefix):
     assert (vm["command"], vm["uid"], vm["version"]) == (f"{name} x", 0, None), vm
     assert not vm["inspected"] and not vm["attachable"]
     assert str(process.pid) not in ask("list").stdout.split()
-    # With all rights nothing of it is left out.
+    # With all rights nothing is left out.
     whole = lab.jvmscope("list", "--json")
     [vm] = [vm for vm in json.loads(whole.stdout) if vm["pid"] == process.pid]
     assert vm["inspected"] and not re.findall(note, whole.stderr), whole

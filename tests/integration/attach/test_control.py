@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jvmscope control: its effect on a thread whose work is known; that it is recorded; and that it is
-refused without permission.
+"""Tests jvmscope control: its effect on a thread whose work is known, that it is recorded, and that
+it is refused without permission.
 """
 import json
 import re
@@ -80,7 +80,7 @@ def start(jdk, jvmscope, tmp_path):
         p.process.wait()
 
 
-def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
+def test_a_thread_is_held_inspected_and_changed(jdk, start, tmp_path, jvmscope):
     program = start("allow-control=y")
     program.until(lambda s: s[2] > 3)
     assert program.control("suspend", WORKER)["done"].startswith(f"{WORKER} is suspended at ")
@@ -240,7 +240,9 @@ def test_classes_are_redefined(jdk, start, tmp_path):
     assert program.end() == ""
 
 
-def test_it_is_refused_without_leave_and_ends_with_the_recording(jdk, start, jvmscope, tmp_path):
+def test_it_is_refused_without_permission_and_ends_with_the_recording(
+    jdk, start, jvmscope, tmp_path
+):
     program = start("cpu=samples")
     assert (
         "the recording does not permit control; begin it with --allow-control"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A VM that publishes no counters: what `top` and `list` know of it, and what they do not."""
+"""Tests what `top` and `list` show of a VM that publishes no counters, and what they leave out."""
 import subprocess
 
 import pytest

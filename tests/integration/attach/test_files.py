@@ -52,7 +52,9 @@ def leftovers(pid):
         if p.name.startswith(
             (".jvmscope-", "jvmscope-", f".attach_pid{pid}", f".java_pid{pid}")
         ) and not p.name.startswith("jvmscope-test-"):
-            with contextlib.suppress(FileNotFoundError):  # another test's, removed meanwhile
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # a file of another test that was removed meanwhile
                 found += [p.name] if p.lstat().st_uid == NOBODY else []
     return found
 
@@ -121,7 +123,7 @@ def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, printed, 
             assert done.returncode == 1, (command, name, done)
             assert not output.exists(), (command, name, done)
             assert SECRET not in done.stdout + done.stderr
-            # `attach` with "named" asks for a file of its own name, which is not there.
+            # `attach` with "named" requests a file of its own name, which does not exist.
             expected = "No such file" if attack == "named" and command[0] == "attach" else printed
             assert done.stderr.startswith("jvmscope: ") and expected in done.stderr, done.stderr
     assert secret.read_bytes() == before and secret.stat().st_mode & 0o777 == 0o600
@@ -317,7 +319,9 @@ def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
 
 
 def test_a_heap_dump_of_another_user_in_a_sticky_folder(vm, open_folder):
-    """Without CAP_FOWNER, as in examples/: the VM's user owns the file, and its mode is right already."""
+    """Without CAP_FOWNER, as in examples/: the VM's user owns the file, and its mode is right
+    already.
+    """
     process = vm()
     folder = open_folder / "sticky"
     folder.mkdir()
@@ -395,7 +399,7 @@ def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path)
     asking = {name.split()[0] for name in option_tables.ASKING} - {
         "top",
         "check",
-    }  # those that need no answer
+    }  # commands that need no answer
     assert asking <= {command[0] for command in commands}
     for attached in (False, True):
         if attached:

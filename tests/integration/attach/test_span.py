@@ -55,7 +55,7 @@ def log(out):
 
 
 def threads(out):
-    """The times at which the thread slept."""
+    """Returns the times at which the thread slept."""
     main = next(
         t for t in lab.read_json("threads", "--json", out)["threads"] if t["name"] == "main"
     )
@@ -265,7 +265,9 @@ def test_waits_from_before_count_from_the_start(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_the_head_says_how_long_the_selected_part_is(jdk, tmp_path):
-    """With --from and --to, in text and as JSON, also when one of them is outside of the recording."""
+    """With --from and --to, in text and as JSON, also when one of them is outside of the
+    recording.
+    """
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
     done = lab.jvmscope(
         "attach",

@@ -88,7 +88,7 @@ PLACES = [
 
 
 class Started:
-    """A VM without counters whose flags came from one of the places."""
+    """Starts a VM without counters whose flags were given in one of the places."""
 
     def __init__(self, jdk, folder, environment="", arguments="", rest=None):
         rest = f"-cp {lab.compiled('Busy')} Busy 62" if rest is None else rest
@@ -201,8 +201,9 @@ def test_the_last_of_two_flags_holds(jdk, tmp_path, no_memory, memory):
 
 @pytest.mark.jdks(17)
 def test_a_vm_whose_arguments_are_gone_is_not_signalled(jdk, tmp_path, no_memory):
-    """Its memory shows that it accepts no requests. Where that may not be read, nothing proves that
-    it does."""
+    """Its memory shows that it accepts no requests. If the memory may not be read, nothing proves
+    that it accepts them.
+    """
     how = places(DISABLED, tmp_path)["@file"][1:]
     started = Started(jdk, tmp_path, *how)
     (tmp_path / "words").unlink()

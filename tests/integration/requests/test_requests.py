@@ -82,13 +82,13 @@ def works_in(path):
 
 
 def least_ns(bucket):
-    """The least latency of a bucket, as doc/format.md describes it."""
+    """Returns the least latency of a bucket, as doc/format.md describes it."""
     e = max(bucket // 64 - 1, 0)
     return (bucket - 64 * e << e) * 1000
 
 
 def totals_in(path):
-    """The last event of each name: kind, count, errors, sum and longest."""
+    """Returns the last event of each name: kind, count, errors, sum and longest."""
     last = {}
     for _, name, kind, count, errors, total, longest in sorted(
         events(path, "jvmscope.RequestTotals", "startTime,name,kind,count,errors,totalTime,maxTime")

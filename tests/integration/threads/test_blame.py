@@ -106,7 +106,7 @@ def test_a_lock_is_handed_over_by_an_owner_that_has_died_since(tmp_path):
     assert waits_of(events, "B") == ["A"] and hands == [("A", "B")]
 
 
-def test_who_has_left_is_not_to_blame(tmp_path):
+def test_a_thread_that_has_left_is_not_to_blame(tmp_path):
     """B got the lock from A. C requests it later, when the VM does not report the owner. As far as
     is known B has it, unless B has been elsewhere since, or has ended.
     """

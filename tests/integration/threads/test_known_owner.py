@@ -65,8 +65,8 @@ def test_the_path_lies_in_the_lock_that_a_virtual_owner_found_free(jdk):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_has_no_owner_is_no_lock_and_says_so(jdk):
-    """Any thread may release a semaphore, so the one that did says nothing about the one that had
-    it.
+    """Any thread may release a semaphore, so the thread that released it need not be the one that
+    had it.
     """
     out, least, _ = recorded(jdk.version, "semaphore", "platform")
     name = "java.util.concurrent.Semaphore$NonfairSync"

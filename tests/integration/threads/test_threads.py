@@ -620,8 +620,8 @@ def test_16_semaphore(run):
     found = run.found
     assert takes(run, on(found), 90)
     assert on(found, state="sleep") >= 89
-    # Three waves. A thread that gets a permit wakes the next one in the queue itself while permits
-    # are left.
+    # There are three waves. A thread that gets a permit wakes the next one in the queue itself
+    # while permits are left.
     assert len(sequence(found)) == 3 and 2 <= found["edges"]["unpark"] <= 4
 
 
@@ -682,7 +682,7 @@ def test_waits_of_virtual_threads_have_a_cause(jdk, tmp_path):
         assert e["frames"][0].startswith("java.util.concurrent.locks.LockSupport.unpark:")
         assert any(f.startswith("VirtualWaits.") for f in e["frames"])
     once = {(e["thread"], e["unparkedThread"], *e["frames"]) for e in by_virtual}
-    assert len(once) == len(by_virtual)  # no thread comes to a place twice
+    assert len(once) == len(by_virtual)  # no thread reaches a place twice
     assert "timer" in ends["T"]
 
 
@@ -829,7 +829,7 @@ def test_a_part_has_what_its_waits_have_in_it(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_tables_are_what_a_new_user_reads(jdk):
-    """Orders, cut tables that say so, times that can be compared, and names that match nothing."""
+    """Tests orders, truncated tables, times that can be compared, and names that match nothing."""
     run = all_programs(jdk.version)["4"]
 
     def text(verb, *args):
@@ -1108,8 +1108,8 @@ def test_slices_have_the_names_and_times_of_the_recording(jdk, tmp_path):
 @pytest.mark.jdks(daily=1)
 @pytest.mark.usefixtures("on_time")
 def test_attach_sees_what_follows(jdk, tmp_path):
-    """Late attach: native methods are bound silently then, and nearly every wait from then on has
-    its cause.
+    """After a late attach, native methods are bound without a message, and nearly every wait from
+    then on has its cause.
     """
     with jdk.start_java(
         "ThreadPrograms", "all", "platform", stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -1123,7 +1123,7 @@ def test_attach_sees_what_follows(jdk, tmp_path):
     assert all(word.isalnum() for word in output.split()), output
     found = threads("summary", out)
     assert found["contanalysis"] is True and found["waits_over_1ms"] > 20
-    # Those whose cause came before the attach are what is missing.
+    # Only waits whose cause preceded the attach lack it.
     assert found["with_cause"] >= found["waits_over_1ms"] - 10
     assert found["inferred"] <= 0.02 * found["waits_over_1ms"]
 
@@ -1222,7 +1222,7 @@ def test_path_of_h2_ends_with_its_last_work_and_is_known(jdk, tmp_path):
         "Reference Handler",
         "Finalizer",
         "Common-Cleaner",
-    }  # main may wait for one of them a moment
+    }  # main may wait for one of them for a moment
     assert set(visited[:-3]) <= {"sql-0", "sql-1", "main"} | system and on(
         found, "sql-0", "sql-1"
     ) > 0.2 * on(found)

@@ -529,7 +529,7 @@ def test_an_owner_that_the_vm_does_not_report_is_shown_as_unknown(jdk, tmp_path)
 
 @pytest.mark.jdks(21, 25, 27)
 def test_monitors_of_virtual_threads_have_owners_and_a_gain(jdk, tmp_path):
-    """However many threads had to wait, and however late a busy machine lets them continue: each
+    """However many threads had to wait, and however late a busy machine lets them continue, each
     got the monitor from another thread, and what-if knows their sections.
     """
     out = tmp_path / "v.jfr"
@@ -651,7 +651,7 @@ def recorded_virtual(jdk, out, parked, *options, jvm=()):
 
 
 @pytest.mark.jdks(21, 25, 27)
-def test_virtual_threads_that_are_there_at_attach(jdk, tmp_path):
+def test_virtual_threads_that_exist_at_attach(jdk, tmp_path):
     """Each has a row with its state from the beginning on, whether it is mounted or not, and
     whichever thread started it.
     """
