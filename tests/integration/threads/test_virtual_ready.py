@@ -129,7 +129,7 @@ def test_threads_that_have_no_carrier_when_the_recording_ends(jdk, tmp_path):
 
 
 def reported_ns(out):
-    """Returns for how many ms --cpu=wall could not sample virtual threads, according to each view."""
+    """Returns for how many ms --cpu=wall could not sample virtual threads, by view."""
     done = lab.jvmscope("report", "--json", out)
     found = [
         loss
