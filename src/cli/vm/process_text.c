@@ -17,7 +17,7 @@ static const char *shown(const struct vm_view *w, uint32_t text)
 static void more(size_t n, size_t limit, const char *what)
 {
     if (n > limit)
-        printf(" ... and %zu %s more (--limit)\n", n - limit, what);
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, what));
 }
 
 /*
@@ -92,7 +92,7 @@ static void deoptimizations_text(const struct vm_view *w)
         else
             printf("\n");
     }
-    more(n, w->limit, "of them");
+    more(n, w->limit, "rows");
 }
 
 static void loaders_text(const struct vm_view *w)
@@ -104,7 +104,7 @@ static void loaders_text(const struct vm_view *w)
         const struct vm_loader *l = &w->v.loaders.data[i];
         printf("%10" PRIu64 " %10" PRIu64 "  %s\n", l->loaded, l->unloaded, shown(w, l->name));
     }
-    more(w->v.loaders.len, w->limit, "of them");
+    more(w->v.loaders.len, w->limit, "loaders");
 }
 
 static void pools_text(const struct vm_view *w)

@@ -18,7 +18,7 @@ static double percent(uint64_t part, uint64_t whole)
 static void more(size_t n, size_t limit, const char *what)
 {
     if (n > limit)
-        printf(" ... and %zu %s more (--limit)\n", n - limit, what);
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, what));
 }
 
 static double seconds_at(const struct vm_view *w, int64_t ns)
@@ -207,7 +207,7 @@ static void late_text(const struct vm_view *w)
                format_duration(sync, s->sync_ns), shown(w, s->operation), shown(w, s->late_thread));
         late_stack(w, s);
     }
-    more(w->late.len, w->limit, "of them");
+    more(w->late.len, w->limit, "safepoints");
 }
 
 void vm_view_text(const struct vm_view *w)

@@ -598,6 +598,8 @@ def test_classes_by_their_loaders(jdk, tmp_path):
     [app] = [c for name, c in loading.items() if name.endswith("AppClassLoader")]
     assert app["loaded"] >= 2 and app["unloaded"] == 0
     assert re.search(r"^ +40 +\d+  Unload\$Loader$", lab.output("vm", out), re.M)
+    for limit, left in ((1, f"{len(loading) - 1} loaders"), (len(loading) - 1, "1 loader")):
+        assert f"\n ... and {left} more (--limit)\n" in lab.output("vm", "-n", limit, out)
 
 
 @pytest.mark.jdks(8, 17, 25)
