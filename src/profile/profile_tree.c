@@ -26,6 +26,7 @@ struct ranking {
     VEC(struct profile_rank) rows;
     VEC(struct by_kind) kinds;
     VEC(uint32_t) depth; /* by row: how often it occurs on the current path */
+    VEC(int64_t) path;   /* the rows of the current path's nodes; -ENODATA for a mark */
 };
 
 /* Returns the row of a node's method, or -ENODATA for a mark. */
@@ -46,16 +47,13 @@ static int64_t row_of(struct ranking *r, uint32_t node)
     return *known - 1;
 }
 
-/* Enters or leaves a node on the walk through the tree. */
-static int visit(struct ranking *r, uint32_t node, bool enter)
+static int enter(struct ranking *r, uint32_t node)
 {
     int64_t i = row_of(r, node);
+    if (vec_push(&r->path, i) < 0)
+        return -ENOMEM;
     if (i < 0)
         return i == -ENODATA ? 0 : (int)i;
-    if (!enter) {
-        r->depth.data[i]--;
-        return 0;
-    }
     const struct profile_view *v = r->view;
     r->rows.data[i].self += v->self[node];
     if (r->depth.data[i]++ == 0) {
@@ -63,6 +61,13 @@ static int visit(struct ranking *r, uint32_t node, bool enter)
         r->kinds.data[i].weight[profile_node_frame(v->profile, node)->kind] += v->total[node];
     }
     return 0;
+}
+
+static void leave(struct ranking *r)
+{
+    int64_t i = r->path.data[--r->path.len];
+    if (i >= 0)
+        r->depth.data[i]--;
 }
 
 /*
@@ -74,17 +79,17 @@ static int walk(struct ranking *r)
     const struct profile_node *nodes = r->view->profile->nodes.data;
     uint32_t n = nodes[0].first_child;
     while (n) {
-        int error = r->view->total[n] ? visit(r, n, true) : 0;
+        bool counts = r->view->total[n];
+        int error = counts ? enter(r, n) : 0;
         if (error < 0)
             return error;
-        if (r->view->total[n] && nodes[n].first_child) {
+        if (counts && nodes[n].first_child) {
             n = nodes[n].first_child;
             continue;
         }
         for (; n; n = nodes[n].parent) {
-            error = r->view->total[n] ? visit(r, n, false) : 0;
-            if (error < 0)
-                return error;
+            if (r->view->total[n])
+                leave(r);
             if (nodes[n].next_sibling) {
                 n = nodes[n].next_sibling;
                 break;
@@ -180,6 +185,7 @@ int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t
     vec_release(&r.rows);
     vec_release(&r.kinds);
     vec_release(&r.depth);
+    vec_release(&r.path);
     return error;
 }
 

@@ -351,7 +351,8 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
         )
         for made in ("t.pb.gz", "t.collapsed"):
             again = lab.read_json("report", "--json", tmp_path / made)["times"]
-            assert f"times rest on {times['readings']} readings" in again["note"]
+            readings = "1 reading" if times["readings"] == 1 else f"{times['readings']} readings"
+            assert f"times rest on {readings} of" in again["note"]
             unknown = [m.get("few_readings", False) or not m["self"] for m in again["methods"]]
             assert unknown == sorted(unknown), again["methods"]
             few = sum(m.get("few_readings", False) for m in again["methods"])
