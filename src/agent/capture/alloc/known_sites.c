@@ -13,15 +13,29 @@
  */
 enum { SETS_LOG2 = 6, SETS = 1 << SETS_LOG2, WAYS = 4 };
 
+/* The bytes that the tables of all threads may take; a thread beyond them walks its stacks. */
+enum { BYTES_MAX = 32 << 20 };
+
 struct known_sites {
+    uint32_t round;      /* of the recording whose stacks it has */
     uint32_t next[SETS]; /* index of the entry that is replaced next */
     struct known_site places[SETS][WAYS];
 };
 
 static __thread struct known_sites *mine;
+static _Atomic int64_t bytes; /* what all tables take */
 
 /* Its destructor frees the table of a thread that ends while nothing is recorded. */
 static pthread_key_t at_end;
+
+static void forget_stacks(struct known_sites *k)
+{
+    for (unsigned i = 0; i < SETS * WAYS; i++) {
+        struct known_stack *stack = &k->places[i / WAYS][i % WAYS].stack;
+        atomic_fetch_sub_explicit(&bytes, stack->room, memory_order_relaxed);
+        known_stack_release(stack);
+    }
+}
 
 /*
  * Clears `mine`, because the thread may run Java code again when another library's destructor
@@ -30,9 +44,9 @@ static pthread_key_t at_end;
 static void release(void *known)
 {
     struct known_sites *k = known;
-    for (unsigned i = 0; i < SETS * WAYS; i++)
-        known_stack_release(&k->places[i / WAYS][i % WAYS].stack);
+    forget_stacks(k);
     free(k);
+    atomic_fetch_sub_explicit(&bytes, (int64_t)sizeof(*k), memory_order_relaxed);
     mine = NULL;
 }
 
@@ -45,8 +59,13 @@ static bool make_table(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, make_key);
+    if (atomic_load_explicit(&bytes, memory_order_relaxed) >= BYTES_MAX)
+        return false;
     mine = calloc(1, sizeof(*mine));
-    return mine && pthread_setspecific(at_end, mine) == 0;
+    if (!mine)
+        return false;
+    atomic_fetch_add_explicit(&bytes, (int64_t)sizeof(*mine), memory_order_relaxed);
+    return pthread_setspecific(at_end, mine) == 0;
 }
 
 struct site_lookup known_site(JNIEnv *jni, uint64_t key)
@@ -55,6 +74,10 @@ struct site_lookup known_site(JNIEnv *jni, uint64_t key)
     struct walk_start start;
     if (!own_stack_place(jni, &start) || (!mine && !make_table()))
         return lookup;
+    if (unlikely(mine->round != lookup.round)) {
+        forget_stacks(mine);
+        mine->round = lookup.round;
+    }
     unsigned set = hash_u64(key ^ hash_u64(start.sp)) >> (64 - SETS_LOG2);
     for (unsigned i = 0; i < WAYS; i++) {
         struct known_site *k = &mine->places[set][i];
@@ -78,7 +101,12 @@ void known_site_keep(const struct site_lookup *lookup, const struct walk_words *
         return;
     if (lookup->expected >= 0 && site >= 0)
         own_stack_checked(lookup->expected == site);
-    k->round = site >= 0 && known_stack_keep(&k->stack, words) ? lookup->round : 0;
+    uint32_t room = k->stack.room;
+    bool kept = site >= 0 &&
+                (room || atomic_load_explicit(&bytes, memory_order_relaxed) < BYTES_MAX) &&
+                known_stack_keep(&k->stack, words);
+    atomic_fetch_add_explicit(&bytes, (int64_t)k->stack.room - room, memory_order_relaxed);
+    k->round = kept ? lookup->round : 0;
     k->key = lookup->key;
     k->site = site;
 }
