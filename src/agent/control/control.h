@@ -38,11 +38,13 @@ struct halted {
 
 void control_lock(void);
 void control_unlock(void);
-/* Adds a thread to the table; NULL when there are too many. With the lock. */
+/*
+ * Adds a thread to the table. Returns its entry, or NULL if there are too many. Requires the lock.
+ */
 struct halted *halted_add(JNIEnv *jni, jthread t, const char *name, const char *why);
 struct halted *halted_find(JNIEnv *jni, jthread t);
 
-/* One jvmscope.Control event. With the lock. */
+/* Writes a jvmscope.Control event. Requires the lock. */
 void control_record(const char *thread, const char *command, const char *outcome);
 /* Writes `what` and the reason of the error to c->i->why; returns the matching negative errno. */
 int control_error(struct control_call *c, const char *what, jvmtiError e) must_check;
@@ -71,7 +73,7 @@ int control_verbose(struct control_call *c);
  * in why.
  */
 jthread control_halted_thread(struct control_call *c, const char *operand);
-/* Resumes a thread and removes it from the table. With the lock. */
+/* Resumes a thread and removes it from the table. Requires the lock. */
 jvmtiError control_release(struct inspection *i, struct halted *h);
 
 /* Breakpoints and steps: their callbacks, their part of `list`, their removal. */

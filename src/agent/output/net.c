@@ -75,8 +75,8 @@ static void *send_all(void *context)
 }
 
 /*
- * With the lock held: waits until the sender makes progress. If it makes none, ends the connection
- * and returns false.
+ * Waits until the sender makes progress. If it makes none, ends the connection and returns false.
+ * Requires the lock.
  */
 static bool wait_progress(struct net *n)
 {

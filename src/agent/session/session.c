@@ -430,7 +430,7 @@ void session_abandon(JNIEnv *jni)
     pthread_mutex_unlock(&session_lock);
 }
 
-/* With the lock held: the result of session_dump. */
+/* Writes the result of session_dump. Requires the lock. */
 static void describe(int error, struct buf *why)
 {
     char text[256];
@@ -444,7 +444,7 @@ static void describe(int error, struct buf *why)
         buf_string(why, session_now ? session_now->failed : "not recording");
 }
 
-/* With the lock held. */
+/* Requires the lock. */
 static int dump_now(JNIEnv *jni, struct buf *why)
 {
     int r = -ESRCH;

@@ -73,7 +73,7 @@ static bool wait_for_work(long ms, bool can_grow, bool *ret_grow)
     return true;
 }
 
-/* With the lock held: makes the worker check worker_stop and vm.dying. */
+/* Makes the worker check worker_stop and vm.dying. Requires the lock. */
 static void call_worker(void)
 {
     waker_wake(&rounds_waker);

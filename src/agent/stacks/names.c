@@ -117,7 +117,7 @@ static uint32_t class_serial(JNIEnv *jni, jclass class, const char *signature)
 }
 
 /*
- * Under the lock.
+ * Requires the lock.
  *
  * hidden: where the address begins in the name of a hidden class, which JVM TI and class_watch.h
  * separate by a dot. NULL: not hidden.

@@ -13,7 +13,7 @@ enum { OUTPUTS_MAX = 16, NAME_SIZE = 512, LIST_MAX = 1 << 20, LOGS_SINCE = 9 };
 /* The tag of the lines, as a name of the log's selections. */
 #define TAG "jvmti"
 
-/* Outputs of the log that leave out the tag. Under the session's lock. */
+/* The outputs of the log that leave out the tag. Protected by the session's lock. */
 static struct {
     char name[NAME_SIZE];
     enum log_level level; /* what it was before */

@@ -86,7 +86,7 @@ int threads_listen(const struct thread_listener *l) must_check;
 void threads_unlisten(const struct thread_listener *l);
 /*
  * Removes threads that ended before ns. First calls `last`, unless it is NULL, for each one that is
- * counted. Under the session's lock.
+ * counted. Requires the session's lock.
  */
 void threads_forget_before(uint64_t ns, void (*last)(void *context, const struct thread *t),
                            void *context);

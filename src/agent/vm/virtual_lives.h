@@ -8,7 +8,7 @@
 
 /*
  * Begins counting, while virtual_threads_on() is in effect. False: this VM does not report when
- * virtual threads begin and end. Under the session's lock.
+ * virtual threads begin and end. Requires the session's lock.
  */
 bool virtual_lives_start(JNIEnv *jni);
 void virtual_lives_off(void);

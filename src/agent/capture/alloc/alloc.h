@@ -180,7 +180,9 @@ void alloc_start_again(void);
  * ended. Returns true when the stack should be sampled now.
  */
 bool alloc_sample_due(struct alloc_sampling *l, struct alloc_counter *c);
-/* Returns the size in bytes of a point's objects, on average if they are arrays. Under the lock. */
+/*
+ * Returns the size in bytes of a point's objects, on average if they are arrays. Requires the lock.
+ */
 uint64_t alloc_size_of(uint32_t point, const struct alloc_counter *c);
 /* Returns a random number in 0 .. n - 1. Any thread, no lock. */
 uint64_t alloc_random_below(uint64_t n);
@@ -194,7 +196,7 @@ enum alloc_class_state {
 };
 
 enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class);
-/* Records a stack sample at a point whose class is not READY. Under the lock. */
+/* Records a stack sample at a point whose class is not READY. Requires the lock. */
 void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class,
                  enum alloc_class_state state);
 /*

@@ -36,7 +36,7 @@ int alloc_exact_reserve(void) must_check;
 uint32_t alloc_exact_awaiting(void);
 /*
  * Tracks an object that belongs to no point: every such object, or, once the budget is spent, a
- * selection such as the VM's own sampling would make. Under the lock.
+ * selection such as the VM's own sampling would make. Requires the lock.
  */
 void alloc_follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size);
 /*
@@ -45,7 +45,7 @@ void alloc_follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size);
  */
 void alloc_pending_finish(JNIEnv *jni, struct alloc_pending *p, bool counted);
 
-/* The thread of this block has ended: another thread may use the block. Under the lock. */
+/* Lets another thread use the block of a thread that has ended. Requires the lock. */
 void alloc_block_release(JNIEnv *jni, struct alloc_block *b);
 /* The same without the lock: leaves it to alloc_exact_release_ended. */
 void alloc_block_hand_on(struct alloc_block *b);

@@ -61,8 +61,8 @@ enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_FEW = 3, SITE_SKIP_MAX = 8 };
 void sites_begin(const struct options *o, bool exact, bool all);
 void sites_end(void);
 /*
- * Forgets all counts and tracked objects; the sites and their numbers remain valid. Under the lock.
- * Afterwards, without the lock, call sites_drop_forgotten.
+ * Forgets all counts and tracked objects; the sites and their numbers remain valid. Requires the
+ * lock. Afterwards, without the lock, call sites_drop_forgotten.
  */
 void sites_start_again(void);
 void sites_drop_forgotten(JNIEnv *jni);
@@ -88,11 +88,14 @@ uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX]
 bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n);
 /*
  * Finds or adds the site of a class, given by its signature "Lp/C;", and a stack. Returns the
- * site's number, or -1 when there is no room. Under the lock.
+ * site's number, or -1 if there is no room. Requires the lock.
  */
 int64_t sites_find(const char *signature, struct thread *self, const struct site_frame *frames,
                    uint32_t n);
-/* The bytecode index of the innermost frame of a site; -1: it has no frames. Under the lock. */
+/*
+ * Returns the bytecode index of the innermost frame of a site, or -1 if it has no frames. Requires
+ * the lock.
+ */
 int64_t sites_line_of(int64_t number);
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
@@ -113,19 +116,19 @@ void sites_unlock(void);
 bool sites_reachable(void);
 /*
  * Tracks an object of `size` bytes that represents `weight` until it dies; takes ownership of the
- * reference. Under the lock. When SITES_HELD_MAX objects are tracked, half of those of frequent
+ * reference. Requires the lock. When SITES_HELD_MAX objects are tracked, half of those of frequent
  * sites are dropped and the remaining ones represent twice as many.
  */
 void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 /*
  * An object that is to be tracked has been counted at a site. expected: adds it, as a dead object,
  * to the sums of squares from which the error is computed; false: removes it again, just before
- * sites_follow adds it. Under the lock.
+ * sites_follow adds it. Requires the lock.
  */
 void sites_expect(int64_t site, double weight, uint32_t size, bool expected);
 /*
  * Of two successive strata of a counter, one was attributed to this site and the other one to
- * another. It has `weight` objects of about `size` bytes. Under the lock.
+ * another. It has `weight` objects of about `size` bytes. Requires the lock.
  */
 void sites_divide(int64_t site, double weight, double size);
 /* The same as sites_follow, for an object that the VM has sampled, in addition to exact counts. */
@@ -156,7 +159,7 @@ bool sites_follow_each(uint64_t n);
 /* Returns the probability that the VM samples an object of `size` bytes at an interval in bytes. */
 double sites_chance(jlong size, uint64_t interval);
 
-/* Adds to the sites what has been counted since the last call. Under the lock. */
+/* Adds to the sites what has been counted since the last call. Requires the lock. */
 typedef void sites_settle(JNIEnv *jni);
 
 /* Collects and counts what is alive, for the dump that follows. */

@@ -58,7 +58,7 @@ void sites_set_depth(uint64_t depth);
 void sites_count_live(JNIEnv *jni);
 /*
  * Returns whether every object since the start of the session was tracked, so that live figures are
- * exact. Under the lock.
+ * exact. Requires the lock.
  */
 bool sites_all_tracked(void);
 /*

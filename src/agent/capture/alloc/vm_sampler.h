@@ -17,7 +17,7 @@
 
 /*
  * Finds out where this VM keeps what is needed. On failure (not HotSpot, tables that lack
- * something, -Xcheck:jni) the functions below do nothing. With the session's lock held.
+ * something, -Xcheck:jni) the functions below do nothing. It requires the session's lock.
  */
 void vm_sampler_find(JNIEnv *jni);
 

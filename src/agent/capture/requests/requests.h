@@ -118,7 +118,7 @@ void requests_count_fewer(unsigned level);
 void follow_losses(struct jfr_writer *w);
 /*
  * Reports to triggers the requests that are still open and have exceeded the triggers' limits.
- * Under the session's lock.
+ * Requires the session's lock.
  */
 void requests_report_running(uint64_t now);
 /* The number of requests that are open, and the number of requests that have begun so far. */

@@ -29,7 +29,7 @@ struct times_report_costs {
 
 /*
  * Writes what was counted since the session's previous report, as *ret_events events of a
- * recording. Under the session's lock. With `save` (of a recording, between reports) a tree with
+ * recording. Requires the session's lock. With `save` (of a recording, between reports) a tree with
  * many call paths is written only as totals by method, which is cheap for any size of the tree; the
  * next report contains the same calls by stack.
  */
