@@ -4,8 +4,8 @@
  * CH_BLOCK_NEW, in steps of 5 min. From time to time each collector adds these to the rows of the
  * merged tables, which have one row for each type, series or program, and bucket, and deletes them.
  *
- * * A merged row lists its uploads. A row of an upload that a merged row lists is ignored, whether
- * it has not been deleted yet or was inserted again, so a process may end at any moment. Of several
+ * A merged row lists its uploads. A row of an upload that a merged row lists is ignored, whether it
+ * has not been deleted yet or was inserted again, so a process may end at any moment. Of several
  * rows of one bucket, ClickHouse keeps the one with the most uploads (ReplacingMergeTree). That is
  * right when two collectors merge at the same time: each reads what is new before what is merged,
  * on one server, and the rows of a server become visible one after the other, so one of the two

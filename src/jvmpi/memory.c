@@ -58,13 +58,13 @@ static atomic_int forced; /* unfinished collections started by layer_run_gc */
  * Nearly always that is its own mark, immediately. A collection between the two environments can
  * bring the mark too early; then an object that nobody holds supplies another mark.
  *
- * * SetEventNotificationMode would make HotSpot report at once what has ended, but since JDK 16 the
+ * SetEventNotificationMode would make HotSpot report at once what has ended, but since JDK 16 the
  * VM can hang in it: the caller reports and stops for a collection, while the service thread waits
  * for it and cannot stop.
  *
- * * A walk of the heap reports what it finds dead on the walking thread (memory_walk_begin), and
- * does so for all environments to the one that walks. A mark that is reported in that way says
- * nothing about the service thread, so another one is requested.
+ * A walk of the heap reports what it finds dead on the walking thread (memory_walk_begin), and does
+ * so for all environments to the one that walks. A mark that is reported in that way says nothing
+ * about the service thread, so another one is requested.
  */
 static jvmtiEnv *marks;
 

@@ -9,7 +9,7 @@
  * In HPROF output, and where sites are requested, samples are summed by site. JDK 8 has no such
  * sampling, so exact.c counts there.
  *
- * * * A sample takes about 8 us. A program that allocates gigabytes per second would produce ten
+ * A sample takes about 8 us. A program that allocates gigabytes per second would produce ten
  * thousand samples per second, so after the first few thousand the interval is adjusted to the
  * allocation rate, for a thousand samples per second. A thread that takes a sample draws the
  * distance to its next one with the current interval, so that interval determines the weight of the

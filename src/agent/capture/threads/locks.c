@@ -5,15 +5,14 @@
  * synchronized methods; locks_jni.c handles native code. The class of the object decides, so all
  * methods that lock have probes; JvmscopeLocks filters the requested classes without leaving Java.
  *
- * * When a thread gets a monitor while it is spinning, the VM does not consider that a wait and
- * posts no event. A probe in front of monitorenter therefore records the time as well, and if
- * another thread has released the monitor since then, we write a jdk.JavaMonitorEnter event of our
- * own. The VM's events start at the same point; it posts them when spinning has failed.
- * (Synchronized methods have no place for such a probe.)
+ * When a thread gets a monitor while it is spinning, the VM does not consider that a wait and posts
+ * no event. A probe in front of monitorenter therefore records the time as well, and if another
+ * thread has released the monitor since then, we write a jdk.JavaMonitorEnter event of our own. The
+ * VM's events start at the same point; it posts them when spinning has failed. (Synchronized
+ * methods have no place for such a probe.)
  *
- * * A method is not instrumented when a probe is not covered by a handler for all exceptions.
- * Without one the VM could not prove that the monitor is released, and would never compile the
- * method.
+ * A method is not instrumented when a probe is not covered by a handler for all exceptions. Without
+ * one the VM could not prove that the monitor is released, and would never compile the method.
  */
 #include "agent/capture/threads/locks.h"
 
