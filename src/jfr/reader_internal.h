@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/strpool.h"
+#include "base/varint.h"
 #include "base/vec.h"
 #include "jfr/chunk_head.h"
 #include "jfr/reader.h"
@@ -22,7 +23,6 @@
 #define MAX_FIELDS      65536u /* in one chunk's metadata */
 #define DIRECT_IDS      65536u
 #define DENSE           64u /* constants with ids below this are in an array anyway */
-#define LONG_MAX_BYTES  9   /* of a compressed number */
 #define SPARE_TYPES     8u  /* one more than chunks are open at a time */
 
 /*
@@ -202,32 +202,6 @@ static inline int32_t read_int(const struct rec_chunk *k, struct cursor *c)
     return (int32_t)(likely(k->compressed) ? cursor_jfr_long(c) : cursor_be32(c));
 }
 
-/* Like cursor_jfr_long, when at least nine bytes are available. */
-static inline uint64_t long_at(const uint8_t **at)
-{
-    uint64_t x;
-    memcpy(&x, *at, sizeof(x));
-    x = le64toh(x);
-    if (!(x & 0x80)) {
-        ++*at;
-        return x & 0x7f;
-    }
-    uint64_t stop = ~x & UINT64_C(0x8080808080808080), high = 0;
-    if ((uint32_t)stop) { /* at most four bytes */
-        uint32_t low = (uint32_t)x & (uint32_t)(stop ^ (stop - 1));
-        *at += (unsigned)__builtin_ctz((uint32_t)stop) / 8 + 1;
-        return varint_join_32(low);
-    }
-    if (likely(stop)) {
-        *at += (unsigned)__builtin_ctzll(stop) / 8 + 1;
-        x &= stop ^ (stop - 1);
-    } else {
-        high = (uint64_t)(*at)[8] << 56;
-        *at += LONG_MAX_BYTES;
-    }
-    return varint_join_64(x) | high;
-}
-
 /*
  * Reads the size and the type of the event at `at`, which lies before `end`. Returns where its body
  * begins, or NULL when the event is not complete or its size is damaged.
@@ -236,9 +210,9 @@ static inline const uint8_t *event_head(const struct rec_chunk *k, const uint8_t
                                         const uint8_t *end, uint32_t *ret_size, uint64_t *ret_type)
 {
     const uint8_t *body = at;
-    if (likely(k->compressed && end - at >= 2 * LONG_MAX_BYTES)) {
-        *ret_size = (uint32_t)long_at(&body);
-        *ret_type = long_at(&body);
+    if (likely(k->compressed && end - at >= 2 * VARINT_JFR_MAX)) {
+        *ret_size = (uint32_t)varint_jfr(&body);
+        *ret_type = varint_jfr(&body);
     } else {
         struct cursor c = cursor_of(at, (size_t)(end - at));
         *ret_size = (uint32_t)read_int(k, &c);

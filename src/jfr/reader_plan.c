@@ -161,23 +161,23 @@ static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end,
                     const uint8_t *limit, int64_t *values)
 {
     for (const struct op *op = p->ops, *last = op + p->n_ops; op < last; op++) {
-        if (unlikely(at > end || limit - at < LONG_MAX_BYTES))
+        if (unlikely(at > end || limit - at < VARINT_JFR_MAX))
             return false;
         switch (op->op) {
         case OP_LONG:
-            values[op->slot] = (int64_t)long_at(&at);
+            values[op->slot] = (int64_t)varint_jfr(&at);
             break;
         case OP_INT:
-            values[op->slot] = (int32_t)long_at(&at);
+            values[op->slot] = (int32_t)varint_jfr(&at);
             break;
         case OP_UNSIGNED:
-            values[op->slot] = (uint32_t)long_at(&at);
+            values[op->slot] = (uint32_t)varint_jfr(&at);
             break;
         case OP_SHORT:
-            values[op->slot] = (int16_t)long_at(&at);
+            values[op->slot] = (int16_t)varint_jfr(&at);
             break;
         case OP_CHAR:
-            values[op->slot] = (uint16_t)long_at(&at);
+            values[op->slot] = (uint16_t)varint_jfr(&at);
             break;
         case OP_BYTE:
             values[op->slot] = (int64_t)(int8_t)*at++;
@@ -189,7 +189,7 @@ static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end,
             values[op->slot] = *at++ != 0;
             break;
         case OP_SKIP_LONG:
-            long_at(&at);
+            varint_jfr(&at);
             break;
         case OP_SKIP:
             at += op->slot;
@@ -217,8 +217,8 @@ int64_t plan_start_ticks(const struct plan *p, const uint8_t *body, const uint8_
 {
     if (p->by_name)
         return INT64_MIN;
-    if (likely(limit - body >= LONG_MAX_BYTES))
-        return (int64_t)long_at(&body);
+    if (likely(limit - body >= VARINT_JFR_MAX))
+        return (int64_t)varint_jfr(&body);
     struct cursor c = cursor_of(body, (size_t)(limit - body));
     int64_t ticks = read_long(p->pub.chunk, &c);
     return c.failed ? INT64_MIN : ticks;
@@ -228,11 +228,11 @@ bool plan_read_row(const struct plan *p, const uint8_t *limit, struct rec_row *r
 {
     const uint8_t *at = row->body, *end = row->at + row->size;
     const struct rec_chunk *k = p->pub.chunk;
-    if (p->by_name || limit - at < 2 * LONG_MAX_BYTES)
+    if (p->by_name || limit - at < 2 * VARINT_JFR_MAX)
         return false;
-    row->start_ns = plan_start_ns(k, (int64_t)long_at(&at));
+    row->start_ns = plan_start_ns(k, (int64_t)varint_jfr(&at));
     row->duration_ns = ((const struct type *)(const void *)p->pub.type)->lasts
-                           ? ticks_to_ns(k, (int64_t)long_at(&at))
+                           ? ticks_to_ns(k, (int64_t)varint_jfr(&at))
                            : 0;
     return run_ops(p, at, end, limit, row->values);
 }
@@ -242,11 +242,11 @@ bool plan_read_sample(const struct plan *p, const uint8_t *body, const uint8_t *
 {
     const struct rec_chunk *k = p->pub.chunk;
     int64_t values[REC_ROW_VALUES], duration_ns = 0;
-    if (limit - body < 2 * LONG_MAX_BYTES)
+    if (limit - body < 2 * VARINT_JFR_MAX)
         return false;
-    ret->start_ns = plan_start_ns(k, (int64_t)long_at(&body));
+    ret->start_ns = plan_start_ns(k, (int64_t)varint_jfr(&body));
     if (((const struct type *)(const void *)p->pub.type)->lasts)
-        duration_ns = ticks_to_ns(k, (int64_t)long_at(&body));
+        duration_ns = ticks_to_ns(k, (int64_t)varint_jfr(&body));
     if (!run_ops(p, body, end, limit, values))
         return false;
     uint64_t stack = (uint64_t)values[p->stack], thread = (uint64_t)values[p->thread];

@@ -91,7 +91,7 @@ static void read_fields(struct rec_chunk *k, const struct type *t, struct cursor
 static void read_longs(const struct type *t, struct cursor *c, struct raw_frame *ret)
 {
     for (uint32_t i = 0; i < t->n_longs; i++)
-        ret->number[t->roles[i]] = long_at(&c->at);
+        ret->number[t->roles[i]] = varint_jfr(&c->at);
 }
 
 /* How the frames of a stack are read: what they all have in common. */
@@ -146,7 +146,7 @@ static int read_frames(struct rec_chunk *k, const struct type *t, struct cursor 
         .method = method && method->constant ? (struct type *)(void *)method->type : NULL,
         .frame_type = type && type->constant ? (struct type *)(void *)type->type : NULL};
     for (uint64_t i = 0; i < n; i++) {
-        if (likely(longs && cursor_left(c) >= (size_t)t->n_longs * LONG_MAX_BYTES))
+        if (likely(longs && cursor_left(c) >= (size_t)t->n_longs * VARINT_JFR_MAX))
             read_longs(t, c, &raw);
         else
             read_fields(k, t, c, &raw);

@@ -34,7 +34,8 @@ static bool fetch(struct ring_taking *t, const struct ring_chunk *s, uint64_t at
             return false;
         if (size)
             break;
-        ring_read_number(t->bytes + at, &size);
+        const uint8_t *number = t->bytes + at;
+        size = varint_jfr(&number);
         if (size > s->size - at)
             return false;
         if (size <= n)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "base/varint.h"
 #include "jfr/reader.h"
 #include "jfr/ring_take.h"
 
@@ -168,13 +169,35 @@ static int put_run(struct ring_taking *t, const uint8_t *at, size_t n)
     return r;
 }
 
+/*
+ * Returns the end of the event at `at` if it happened and began within the part, which is known
+ * without its duration and its thread, or else NULL.
+ */
+static inline const uint8_t *end_if_within(const struct ring_taking *t, const uint8_t *at,
+                                           const uint8_t *end)
+{
+    const uint8_t *p = at;
+    uint64_t size = varint_jfr(&p), type = varint_jfr(&p);
+    if (type >= KINDS || (t->kinds[type].what != MOMENT && t->kinds[type].what != THREAD_END))
+        return NULL;
+    uint64_t start = varint_jfr(&p);
+    bool whole = size >= (size_t)(p - at) && size <= (size_t)(end - at);
+    return whole && start >= t->from && start <= t->until ? at + size : NULL;
+}
+
 int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
 {
     const uint8_t *end = t->bytes + s->size, *run = t->bytes + JFR_CHUNK_HEAD, *at = run;
-    bool begins = s->ticks < t->from;
+    bool begins = s->ticks < t->from, ended = s + 1 < t->segments.data + t->segments.len;
     struct ring_event e;
     int r = 0;
-    for (; r == 0 && ring_read_event(t, at, end, &e); at = e.end) {
+    while (r == 0) {
+        /* Nothing in a chunk that has ended ends after the part. */
+        for (const uint8_t *next; ended && at < end && (next = end_if_within(t, at, end));
+             at = next)
+            t->part.events++;
+        if (!ring_read_event(t, at, end, &e))
+            break;
         enum choice choice;
         struct ring_checkpoint raw;
         if (e.type == 1) {
@@ -185,12 +208,13 @@ int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
             choice = choose(t, &e, begins);
             t->part.events += choice != DROP;
         }
-        if (choice == KEEP)
-            continue;
-        r = put_run(t, run, (size_t)(at - run)); /* everything before this has been kept */
-        run = e.end;
+        if (choice != KEEP) {
+            r = put_run(t, run, (size_t)(at - run)); /* everything before this has been kept */
+            run = e.end;
+        }
         if (choice == MOVE)
             put_moved(&t->out, &e, t->from);
+        at = e.end;
     }
     if (r == 0)
         r = put_run(t, run, (size_t)(at - run));

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/varint.h"
 #include "base/vec.h"
 #include "jfr/internal.h"
 #include "jfr/ring.h"
@@ -63,49 +64,32 @@ struct ring_event {
 
 static const struct ring_kind ring_unknown;
 
-/* Nine bytes must be readable. */
-static inline const uint8_t *ring_read_number(const uint8_t *at, uint64_t *ret)
-{
-    uint64_t v = *at & 0x7f;
-    for (unsigned shift = 7; *at++ & 0x80; shift += 7) {
-        if (shift == 56) {
-            v |= (uint64_t)*at++ << 56;
-            break;
-        }
-        v |= (uint64_t)(*at & 0x7f) << shift;
-    }
-    *ret = v;
-    return at;
-}
-
 /* The most bytes that read_event reads at once: six numbers. */
-enum { NUMBERS = 6 * 9 };
+enum { NUMBERS = 6 * VARINT_JFR_MAX };
 
 /* t->bytes has NUMBERS bytes more than the chunk, so that an incomplete event is read safely. */
 static inline bool ring_event_here(const struct ring_taking *t, const uint8_t *at,
                                    const uint8_t *end, struct ring_event *ret)
 {
-    uint64_t size, number = 0;
     *ret = (struct ring_event){.at = at, .kind = &ring_unknown};
-    ret->body = ring_read_number(ring_read_number(at, &size), &ret->type);
-    if (size < (size_t)(ret->body - at) || size > (size_t)(end - at))
+    uint64_t size = varint_jfr(&at);
+    ret->type = varint_jfr(&at);
+    ret->body = at;
+    if (size < (size_t)(at - ret->at) || size > (size_t)(end - ret->at))
         return false;
-    ret->end = at + size;
+    ret->end = ret->at + size;
     if (ret->type < KINDS)
         ret->kind = &t->kinds[ret->type];
     if (ret->kind->what == UNKNOWN)
         return true;
-    at = ret->after_start = ring_read_number(ret->body, &ret->start);
-    ret->ends = ret->start;
-    ret->thread = 0;
-    if (ret->kind->lasts) {
-        at = ring_read_number(at, &number);
-        ret->ends += number;
-    }
+    ret->ends = ret->start = varint_jfr(&at);
+    ret->after_start = at;
+    if (ret->kind->lasts)
+        ret->ends += varint_jfr(&at);
     if (ret->kind->has_thread)
-        at = ring_read_number(at, &ret->thread);
+        ret->thread = varint_jfr(&at);
     if (ret->kind->what == THREAD_END)
-        at = ring_read_number(at, &ret->thread); /* the virtual thread that the carrier runs */
+        ret->thread = varint_jfr(&at); /* the virtual thread that the carrier runs */
     if (at > ret->end)
         ret->kind = &ring_unknown;
     return true;

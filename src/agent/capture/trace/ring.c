@@ -95,8 +95,8 @@ const struct trace_record *trace_cursor_record(struct trace_cursor *c, bool *ret
     if (!c->chunk)
         c->chunk = find_chunk(c->ring, c->at);
     int64_t written = c->at / RING_CHUNK == c->until / RING_CHUNK
-                        ? c->until - c->at
-                        : RING_CHUNK_MEMORY - c->at % RING_CHUNK;
+                          ? c->until - c->at
+                          : RING_CHUNK_MEMORY - c->at % RING_CHUNK;
     if (c->chunk && is_size(current(c)->size, written))
         return current(c);
     *ret_broken = true;
