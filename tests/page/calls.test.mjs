@@ -211,7 +211,9 @@ test("sums of methods are those of the recording, of which the page has only the
           rows.map((r) => `${r.cells[0].textContent} ${r.cells[1].textContent}`).join() === wanted
         );
       };
-      const wanted = Object.entries(n).map(([name, calls]) => `TracedMany.${name} ${calls}`);
+      const wanted = Object.entries(n).map(
+        ([name, calls]) => `TracedMany.${name} ${calls.toLocaleString("en-US")}`,
+      );
       return page.waitForFunction(is, wanted.join());
     };
     const order = (rows) =>

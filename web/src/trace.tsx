@@ -428,11 +428,11 @@ function Summary({ methods, of, onMethod }: SummaryProps) {
         onSelect={(s) => onMethod(String(rows[[...s][0]].cells[0]))}
         columns={[
           { title: "Method", name: true, code: "method" },
-          { title: "Calls", numeric: true },
+          { title: "Calls", numeric: true, format: count },
           { title: "Self", ...time },
           { title: "Total", ...time },
           { title: "Max", ...time, minor: true },
-          { title: "Threw", numeric: true, minor: true },
+          { title: "Threw", numeric: true, minor: true, format: count },
         ]}
       />
     </>
