@@ -14,8 +14,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Objects that no `new` of the program makes: by every function of JNI, by reflection, clone and deserialization, in several
- * threads. Says how many, "CLASS METHOD OBJECTS". Arguments: LIBRARY N THREADS.
+ * Objects that no `new` of the program makes: by every function of JNI, by reflection, clone and
+ * deserialization, in several threads. Says how many, "CLASS METHOD OBJECTS". Arguments: LIBRARY N
+ * THREADS.
  */
 public class AllocJni {
     static class Plain {
@@ -106,7 +107,8 @@ public class AllocJni {
             out.writeObject(s);
         }
         for (int i = 0; i < n; i++) {
-            try (ObjectInputStream in = new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
+            try (ObjectInputStream in =
+                         new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
                 sink = in.readObject();
             }
         }

@@ -2,7 +2,10 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** Rounds of 600,000 objects of the usual kinds; prints the nanoseconds of each object in the best of the last rounds. */
+/**
+ * Rounds of 600,000 objects of the usual kinds; prints the nanoseconds of each object in the best
+ * of the last rounds.
+ */
 public class AllocSteady {
     static final class Point {
         final int x, y;

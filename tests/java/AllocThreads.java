@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.util.concurrent.CyclicBarrier;
 
-/** Known bytes, allocated by threads that follow each other, and by threads whose buffers collections take away half used. */
+/**
+ * Known bytes, allocated by threads that follow each other, and by threads whose buffers
+ * collections take away half used.
+ */
 public class AllocThreads {
     static final int SHORT = 4000, LONG = 100, AT_ONCE = 20, ROUNDS = 100, OBJECTS = 110, ROUND_OBJECTS = 60, BYTES = 1000;
     static volatile Object last;

@@ -6,7 +6,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.Supplier;
 
-/** Allocates in every way a program can, in several threads, and says how often: "CLASS METHOD OBJECTS". */
+/**
+ * Allocates in every way a program can, in several threads, and says how often: "CLASS METHOD
+ * OBJECTS".
+ */
 public class AllocTruth {
     static class Plain {
         int a;
@@ -96,7 +99,10 @@ public class AllocTruth {
         }
     }
 
-    /** Lengths that are constants, and some that only seem to be: the instruction before is one way to come to the array's. */
+    /**
+     * Lengths that are constants, and some that only seem to be: the instruction before is one way
+     * to come to the array's.
+     */
     static void lengths(int n) {
         for (int i = 0; i < n; i++) {
             sink = new int[i % 2 == 0 ? 3 : i % 9];
@@ -158,7 +164,10 @@ public class AllocTruth {
         }
     }
 
-    /** One array of bytes for each, and where the concatenation is not done by a builder nothing else. */
+    /**
+     * One array of bytes for each, and where the concatenation is not done by a builder nothing
+     * else.
+     */
     static void length(int n) {
         long sum = 0;
         for (int i = 0; i < n; i++) {

@@ -2,8 +2,9 @@
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Does a step at a time, each on a thread of its own, and prints which and when: "step NUMBER FROM TO", in milliseconds since 1970. Two
- * threads wait all the time. Argument: how many steps; 0: until it is killed.
+ * Does a step at a time, each on a thread of its own, and prints which and when: "step NUMBER FROM
+ * TO", in milliseconds since 1970. Two threads wait all the time. Argument: how many steps; 0:
+ * until it is killed.
  */
 public class Always {
     static volatile long sink;

@@ -2,7 +2,10 @@
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
-/** Known amounts of everything that is recorded at once: calls, throws, catches, objects, waits for a lock, lines that run. */
+/**
+ * Known amounts of everything that is recorded at once: calls, throws, catches, objects, waits for
+ * a lock, lines that run.
+ */
 public class Amounts {
     static final int CALLS = 50_000, THROWS = 30, OBJECTS = 20_000, BYTES = 1000, HOLD_MS = 200;
     static final Object LOCK = new Object();
@@ -79,7 +82,10 @@ public class Amounts {
         System.out.println("spun " + (now - began));
     }
 
-    /** "all MS": everything, and CPU time, once for each line of standard input. No method runs from one line to the next but main. */
+    /**
+     * "all MS": everything, and CPU time, once for each line of standard input. No method runs
+     * from one line to the next but main.
+     */
     static void onDemand(int ms) throws Exception {
         for (int i = 0; i < 9; i++)
             allocate();
@@ -87,7 +93,9 @@ public class Amounts {
         main(new String[0]);
     }
 
-    /** "objects N", "calls N", "calls N wait": N of them alone; wait: until the program is killed. */
+    /**
+     * "objects N", "calls N", "calls N wait": N of them alone; wait: until the program is killed.
+     */
     static void alone(String what, int n) {
         long began = System.nanoTime();
         if (what.equals("objects"))

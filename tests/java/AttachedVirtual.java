@@ -8,8 +8,8 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Virtual threads that wait or run before anything is recorded. Prints "ready"; at a line of its input some of them go on, and at
- * another one it ends. Argument: how many are parked and stay so.
+ * Virtual threads that wait or run before anything is recorded. Prints "ready"; at a line of its
+ * input some of them go on, and at another one it ends. Argument: how many are parked and stay so.
  */
 public class AttachedVirtual {
     static final ReentrantLock lock = new ReentrantLock();
@@ -53,14 +53,16 @@ public class AttachedVirtual {
         waiting.add(start("at-the-lock", AttachedVirtual::waitsForTheLock));
         waiting.add(start("sleeps", AttachedVirtual::sleeps));
         waiting.add(start("takes", AttachedVirtual::takes));
-        ExecutorService executor = Executors.newThreadPerTaskExecutor(Thread.ofVirtual().name("executed-", 0).factory());
+        ExecutorService executor = Executors.newThreadPerTaskExecutor(
+                Thread.ofVirtual().name("executed-", 0).factory());
         for (int i = 0; i < n; i++)
             if (i % 2 == 0)
                 waiting.add(start("parked-" + i, LockSupport::park));
             else
                 executor.submit(AttachedVirtual::takes);
         for (Thread t : waiting)
-            while (t.getState() != Thread.State.WAITING && t.getState() != Thread.State.TIMED_WAITING)
+            while (t.getState() != Thread.State.WAITING
+                   && t.getState() != Thread.State.TIMED_WAITING)
                 Thread.sleep(1);
         Thread spinning = start("spins", AttachedVirtual::spins);
         while (spinning.getState() != Thread.State.RUNNABLE)

@@ -6,8 +6,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that wait, each in its own way, before anything is recorded. Prints "ready"; at each line of its input it lets some of
- * them go on and says so: first all that wait for each other, then main ends.
+ * Threads that wait, each in its own way, before anything is recorded. Prints "ready"; at each line
+ * of its input it lets some of them go on and says so: first all that wait for each other, then
+ * main ends.
  */
 public class AttachedWaits {
     static final Object monitor = new Object(), condition = new Object();
@@ -65,7 +66,8 @@ public class AttachedWaits {
             lock.lock();
             lock.unlock();
         }), start("takes-from-a-queue-and-has-a-long-name", () -> queue.take()),
-            start("polls-a-queue", () -> queue.poll(1, TimeUnit.HOURS)), start("sleeps", () -> Thread.sleep(3600000))};
+            start("polls-a-queue", () -> queue.poll(1, TimeUnit.HOURS)), start("sleeps", () -> Thread.sleep(3600000))
+};
         ExecutorService pool = Executors.newFixedThreadPool(2, task -> {
             Thread t = new Thread(task, "pool");
             t.setDaemon(true);

@@ -1,6 +1,9 @@
 import java.lang.management.ManagementFactory;
 
-/** Makes exceptions, whose stack traces the VM allocates, and prints what the thread allocated by the VM's own counter. */
+/**
+ * Makes exceptions, whose stack traces the VM allocates, and prints what the thread allocated by
+ * the VM's own counter.
+ */
 public class Backtraces {
     static final Object[] kept = new Object[2000];
 
@@ -13,7 +16,8 @@ public class Backtraces {
     }
 
     public static void main(String[] args) {
-        com.sun.management.ThreadMXBean threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        com.sun.management.ThreadMXBean threads =
+                (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
         int n = Integer.parseInt(args[0]);
         long id = Thread.currentThread().getId();
         long before = threads.getThreadAllocatedBytes(id);

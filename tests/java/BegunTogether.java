@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.util.concurrent.CountDownLatch;
 
-/** Four threads end after each has made one object of a class that all of them found uninitialized, and after a class failed. */
+/**
+ * Four threads end after each has made one object of a class that all of them found uninitialized,
+ * and after a class failed.
+ */
 public class BegunTogether {
     static final CountDownLatch HERE = new CountDownLatch(4);
 

@@ -5,7 +5,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Fills the heap with about N million objects: lists, maps, strings, arrays. With a file name, it lets the VM dump the heap and prints how long that took. */
+/**
+ * Fills the heap with about N million objects: lists, maps, strings, arrays. With a file name, it
+ * lets the VM dump the heap and prints how long that took.
+ */
 public class BigHeap {
     static final class Node {
         Node next;
@@ -35,8 +38,9 @@ public class BigHeap {
                 .getMethod("getPlatformMXBean", Class.class)
                 .invoke(null, Class.forName("com.sun.management.HotSpotDiagnosticMXBean"));
             long start = System.nanoTime();
-            Class.forName("com.sun.management.HotSpotDiagnosticMXBean").getMethod("dumpHeap", String.class, boolean.class)
-                .invoke(bean, args[1], true);
+            Class.forName("com.sun.management.HotSpotDiagnosticMXBean")
+                    .getMethod("dumpHeap", String.class, boolean.class)
+                    .invoke(bean, args[1], true);
             System.out.println("DUMPED " + (System.nanoTime() - start) / 1000000);
         }
         System.out.println("END");

@@ -7,12 +7,15 @@ import java.nio.channels.SocketChannel;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Does, as fast as it can, what costs a recorder most, compared with what it costs the program. "waits N": N threads want a monitor that each
- * holds for a moment; "parks N": N threads park without waiting; "requests N": N threads call a method that counts as a request and does
- * little; "served N": the same, but N threads together 100,000 times a second; "threads N": N threads do nothing while four others use a
- * monitor; "hands 2": two threads wake each other by notify; "reads N": N threads read from sockets whose other ends answer after 200 us;
- * "quiet N": no bomb, but requests that N threads begin every 200 ms. Prints "did WORK CPU" each second: how much it has done and its CPU
- * time in ms; with a third argument it ends after so many seconds and prints "all WORK".
+ * Does, as fast as it can, what costs a recorder most, compared with what it costs the program.
+ * "waits N": N threads want a monitor that each holds for a moment; "parks N": N threads park
+ * without waiting; "requests N": N threads call a method that counts as a request and does little;
+ * "served N": the same, but N threads together 100,000 times a second; "threads N": N threads do
+ * nothing while four others use a monitor; "hands 2": two threads wake each other by notify; "reads
+ * N": N threads read from sockets whose other ends answer after 200 us; "quiet N": no bomb, but
+ * requests that N threads begin every 200 ms. Prints "did WORK CPU" each second: how much it has
+ * done and its CPU time in ms; with a third argument it ends after so many seconds and prints "all
+ * WORK".
  */
 public class Bomb {
     static final class Count {
@@ -37,7 +40,10 @@ public class Bomb {
         return n;
     }
 
-    /** How often spin has to calculate for a thread to make its part of 100,000 requests a second; without a clock while it does. */
+    /**
+     * How often spin has to calculate for a thread to make its part of 100,000 requests a second;
+     * without a clock while it does.
+     */
     static int pauseOf(int threads) {
         long best = Long.MAX_VALUE;
         for (int i = 0; i < 200; i++) {
@@ -71,11 +77,16 @@ public class Bomb {
         }
     }
 
-    /** Each of the two ends of a connection, on a thread of its own, answers the other one after 200 us, to the end of the program. */
+    /**
+     * Each of the two ends of a connection, on a thread of its own, answers the other one after
+     * 200 us, to the end of the program.
+     */
     static SocketChannel connected() {
         try {
-            ServerSocketChannel server = ServerSocketChannel.open().bind(new InetSocketAddress("127.0.0.1", 0));
-            SocketChannel one = SocketChannel.open(server.getLocalAddress()), other = server.accept();
+            ServerSocketChannel server =
+                    ServerSocketChannel.open().bind(new InetSocketAddress("127.0.0.1", 0));
+            SocketChannel one = SocketChannel.open(server.getLocalAddress()),
+                          other = server.accept();
             server.close();
             start("answers", () -> {
                 for (;;)
@@ -155,9 +166,11 @@ public class Bomb {
             workers[i] = start("works-" + i, () -> run(args[0], c));
         }
         com.sun.management.OperatingSystemMXBean os =
-            (com.sun.management.OperatingSystemMXBean) java.lang.management.ManagementFactory.getOperatingSystemMXBean();
+                (com.sun.management.OperatingSystemMXBean)
+                        java.lang.management.ManagementFactory.getOperatingSystemMXBean();
         System.out.println("ready");
-        for (int left = args.length > 2 ? Integer.parseInt(args[2]) : Integer.MAX_VALUE; left > 0; left--) {
+        for (int left = args.length > 2 ? Integer.parseInt(args[2]) : Integer.MAX_VALUE; left > 0;
+             left--) {
             Thread.sleep(1000);
             System.out.println("did " + sum(counts) + " " + os.getProcessCpuTime() / 1000000);
         }

@@ -3,9 +3,10 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Costs a recorder as much as it can: threads that wait for one monitor, allocate and compute. Burns SECONDS IDLE: until the thread that
- * computes has had so much CPU time, besides IDLE threads that do nothing. Prints "ready", and at the end "cpu NS allocated BYTES" of the thread that computes, whose CPU time ends up in compute(),
- * and of the bytes that it allocated in allocate().
+ * Costs a recorder as much as it can: threads that wait for one monitor, allocate and compute.
+ * Burns SECONDS IDLE: until the thread that computes has had so much CPU time, besides IDLE threads
+ * that do nothing. Prints "ready", and at the end "cpu NS allocated BYTES" of the thread that
+ * computes, whose CPU time ends up in compute(), and of the bytes that it allocated in allocate().
  */
 public class Burns {
     static final Object lock = new Object();

@@ -5,8 +5,9 @@ import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Threads that run for a fraction of the kernel's tick at a time: `Bursts N MS`. They begin when a line is read, each uses MS of CPU
- * in parts of 0.7 ms with pauses between them, and the sum of what they used by their own clocks is printed in nanoseconds.
+ * Threads that run for a fraction of the kernel's tick at a time: `Bursts N MS`. They begin when a
+ * line is read, each uses MS of CPU in parts of 0.7 ms with pauses between them, and the sum of
+ * what they used by their own clocks is printed in nanoseconds.
  */
 public class Bursts {
     static final ThreadMXBean BEAN = ManagementFactory.getThreadMXBean();
@@ -23,7 +24,8 @@ public class Bursts {
     public static void main(String[] args) throws Exception {
         int n = Integer.parseInt(args[0]);
         long each = Integer.parseInt(args[1]) * 1_000_000L;
-        CountDownLatch begin = new CountDownLatch(1), done = new CountDownLatch(n), end = new CountDownLatch(1);
+        CountDownLatch begin = new CountDownLatch(1), done = new CountDownLatch(n),
+                       end = new CountDownLatch(1);
         long[] used = new long[n];
         for (int i = 0; i < n; i++) {
             int number = i;
@@ -31,7 +33,8 @@ public class Bursts {
                 try {
                     begin.await();
                     long before = BEAN.getCurrentThreadCpuTime();
-                    Random random = new Random(number); // a fixed period might keep in step with the kernel's
+                    Random random = new Random(
+                            number); // a fixed period might keep in step with the kernel's
                     while (BEAN.getCurrentThreadCpuTime() - before < each) {
                         burst();
                         Thread.sleep(random.nextInt(4));

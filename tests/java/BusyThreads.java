@@ -4,11 +4,15 @@ import java.io.RandomAccessFile;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * More busy threads than processors: each prints what it took, and how long it waited for a processor and had one, by Linux's own count, in
- * ns. "virtual": they are virtual threads, each with a carrier (-Djdk.virtualThreadScheduler.parallelism).
+ * More busy threads than processors: each prints what it took, and how long it waited for a
+ * processor and had one, by Linux's own count, in ns. "virtual": they are virtual threads, each
+ * with a carrier (-Djdk.virtualThreadScheduler.parallelism).
  */
 public class BusyThreads {
-    /** The calling thread's counts. Whoever opens or closes a file takes a lock that all threads share; reading takes none. */
+    /**
+     * The calling thread's counts. Whoever opens or closes a file takes a lock that all threads
+     * share; reading takes none.
+     */
     static RandomAccessFile open() {
         try {
             return new RandomAccessFile("/proc/thread-self/schedstat", "r");
@@ -60,16 +64,20 @@ public class BusyThreads {
                 sink += work(begin + 400_000_000L);
                 long[] after = counts(file);
                 long end = System.nanoTime();
-                told[me] = (end - begin) + " " + (after[1] - before[1]) + " " + (after[0] - before[0]);
-                // One after the other: a thread that ends takes the lock of its group, and a path would go on with who had that.
+                told[me] =
+                        (end - begin) + " " + (after[1] - before[1]) + " " + (after[0] - before[0]);
+                // One after the other: a thread that ends takes the lock of its group, and a path
+                // would go on with who had that.
                 while (me > 0 && threads[me - 1].isAlive())
                     LockSupport.parkNanos(5_000_000L);
             };
-            threads[t] = args.length > 0 ? virtual("busy-" + t, body) : new Thread(body, "busy-" + t);
+            threads[t] =
+                    args.length > 0 ? virtual("busy-" + t, body) : new Thread(body, "busy-" + t);
             threads[t].start();
         }
         for (int t = 0; t < threads.length; t++) {
-            while (threads[t].isAlive()) // join() would hold the lock that a thread takes as it ends
+            while (threads[t]
+                           .isAlive()) // join() would hold the lock that a thread takes as it ends
                 LockSupport.parkNanos(5_000_000L);
             System.out.println(threads[t].getName() + " " + told[t]);
         }

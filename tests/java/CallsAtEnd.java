@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Argument 1 threads call work() without a pause, and go on while the VM ends with status 7 after argument 2 milliseconds. */
+/**
+ * Argument 1 threads call work() without a pause, and go on while the VM ends with status 7 after
+ * argument 2 milliseconds.
+ */
 public class CallsAtEnd {
     static volatile Object sink;
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** From the first line of input on two threads call a short method as often as they can; each line is answered with how often. */
+/**
+ * From the first line of input on two threads call a short method as often as they can; each line
+ * is answered with how often.
+ */
 public class CallsFast {
     static final long[] calls = new long[32];
 

@@ -3,9 +3,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 
 /**
- * Makes, for as long as it runs, what a recorder might keep for ever: class loaders with a class of a new name each, whose method is run
- * for a while, waits for its object and throws an exception, and threads of new names that contend for a monitor. Prints "rounds N" each
- * second. Arguments: the rounds a second, 0: as many as it can; the threads of a round, 2 when not given.
+ * Makes, for as long as it runs, what a recorder might keep for ever: class loaders with a class of
+ * a new name each, whose method is run for a while, waits for its object and throws an exception,
+ * and threads of new names that contend for a monitor. Prints "rounds N" each second. Arguments:
+ * the rounds a second, 0: as many as it can; the threads of a round, 2 when not given.
  */
 public class Churns {
     public static class M00000000 implements Runnable {
@@ -59,7 +60,8 @@ public class Churns {
         System.out.println("ready");
         for (long n = 1;; n++) {
             String name = String.format("M%08d", n);
-            Class<?> c = new Loader().define("Churns$" + name, text.replace("M00000000", name).getBytes("ISO-8859-1"));
+            Class<?> c = new Loader().define(
+                    "Churns$" + name, text.replace("M00000000", name).getBytes("ISO-8859-1"));
             Runnable r = (Runnable) c.getDeclaredConstructor().newInstance();
             Thread[] threads = new Thread[count];
             for (int i = 0; i < threads.length; i++) {

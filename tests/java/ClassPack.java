@@ -10,9 +10,11 @@ import java.util.zip.*;
 /**
  * Packs of class files (length, bytes ...) for rewrite_pack. JDK 25 and later.
  * pack OUT EVERY SOURCE...: every EVERYth class of jars, or of the JDK whose home SOURCE is.
- * verify PACK PROGRAM KIND...: runs PROGRAM KIND (rewrite_pack) over the pack for each kind and prints a line on what comes out:
- * classes, those whose rewritten form fails java.lang.classfile's verifier while the original passes, those of a version before stack
- * maps, which it does not verify, those it could not judge because the original fails, for classes it refers to are missing; and the line of counts that the program printed.
+ * verify PACK PROGRAM KIND...: runs PROGRAM KIND (rewrite_pack) over the pack for each kind and
+ * prints a line on what comes out: classes, those whose rewritten form fails java.lang.classfile's
+ * verifier while the original passes, those of a version before stack maps, which it does not
+ * verify, those it could not judge because the original fails, for classes it refers to are
+ * missing; and the line of counts that the program printed.
  */
 public class ClassPack {
     static void emit(DataOutputStream out, byte[] b) throws IOException {
@@ -23,7 +25,8 @@ public class ClassPack {
     }
 
     static boolean wanted(String name) {
-        return name.endsWith(".class") && !name.endsWith("module-info.class") && !name.startsWith("META-INF/versions");
+        return name.endsWith(".class") && !name.endsWith("module-info.class")
+                && !name.startsWith("META-INF/versions");
     }
 
     static class Packer implements AutoCloseable {
@@ -46,7 +49,9 @@ public class ClassPack {
 
         void jdk(Path home) throws IOException {
             boolean modules = Files.exists(home.resolve("lib/modules"));
-            try (FileSystem jrt = modules ? FileSystems.newFileSystem(URI.create("jrt:/"), Map.of("java.home", home.toString())) : null;
+            try (FileSystem jrt = modules ? FileSystems.newFileSystem(
+                                          URI.create("jrt:/"), Map.of("java.home", home.toString()))
+                                          : null;
                  var s = Files.walk(modules ? jrt.getPath("/modules") : home)) {
                 for (Path p : (Iterable<Path>) s.filter(Files::isRegularFile)::iterator)
                     if (modules && wanted(p.toString()) && n++ % every == 0)
@@ -109,25 +114,32 @@ public class ClassPack {
         for (byte[] b : original) {
             try {
                 var m = ClassFile.of().parse(b);
-                known.put(m.thisClass().asSymbol(), m.flags().has(java.lang.reflect.AccessFlag.INTERFACE)
-                    ? ClassHierarchyResolver.ClassHierarchyInfo.ofInterface()
-                    : ClassHierarchyResolver.ClassHierarchyInfo.ofClass(m.superclass().map(s -> s.asSymbol()).orElse(null)));
+                known.put(m.thisClass().asSymbol(),
+                          m.flags().has(java.lang.reflect.AccessFlag.INTERFACE)
+                                  ? ClassHierarchyResolver.ClassHierarchyInfo.ofInterface()
+                                  : ClassHierarchyResolver.ClassHierarchyInfo.ofClass(
+                                          m.superclass().map(s -> s.asSymbol()).orElse(null)));
             } catch (IllegalArgumentException e) {
                 continue; // verify reports it
             }
         }
-        // A class that is nowhere counts as an interface, to which the verifier lets anything be assigned, or by its name as an exception.
+        // A class that is nowhere counts as an interface, to which the verifier lets anything be
+        // assigned, or by its name as an exception.
         ClassHierarchyResolver resolver = known::get;
         var cf = ClassFile.of(ClassFile.ClassHierarchyResolverOption.of(resolver.orElse(ClassHierarchyResolver.defaultResolver())
             .orElse(d -> d.displayName().matches(".*(Exception|Error)")
                 ? ClassHierarchyResolver.ClassHierarchyInfo.ofClass(ClassDesc.of("java.lang.RuntimeException"))
                 : ClassHierarchyResolver.ClassHierarchyInfo.ofInterface())));
-        Arrays.asList(a).subList(3, a.length).parallelStream().map(kind -> verify(cf, original, a[1], a[2], kind))
-            .forEachOrdered(System.out::print);
+        Arrays.asList(a)
+                .subList(3, a.length)
+                .parallelStream()
+                .map(kind -> verify(cf, original, a[1], a[2], kind))
+                .forEachOrdered(System.out::print);
     }
 
     /** The lines to print of one kind. */
-    static String verify(ClassFile cf, List<byte[]> original, String pack, String program, String kind) {
+    static String verify(ClassFile cf, List<byte[]> original, String pack, String program,
+                         String kind) {
         StringBuilder lines = new StringBuilder();
         int bad = 0, old = 0, unjudged = 0, n = 0;
         try {
@@ -142,12 +154,14 @@ public class ClassPack {
                     else if (failure(cf, original.get(n)) != null)
                         unjudged++;
                     else if (bad++ < 3)
-                        lines.append("BAD " + cf.parse(original.get(n)).thisClass().asInternalName() + " " + why + "\n");
+                        lines.append("BAD " + cf.parse(original.get(n)).thisClass().asInternalName()
+                                     + " " + why + "\n");
                 }
             }
             String counts = new String(p.getErrorStream().readAllBytes()).trim();
-            return lines + "verified=" + n + " bad=" + bad + " old=" + old + " unjudged=" + unjudged + " missing=" + (original.size() - n) + " exit="
-                + p.waitFor() + " " + counts + "\n";
+            return lines + "verified=" + n + " bad=" + bad + " old=" + old + " unjudged=" + unjudged
+                    + " missing=" + (original.size() - n) + " exit=" + p.waitFor() + " " + counts
+                    + "\n";
         } catch (IOException | InterruptedException e) {
             throw new IllegalStateException(e);
         }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Passes values of every kind to methods whose first argument numbers the calls, so that a test knows which ones a condition selects. */
+/**
+ * Passes values of every kind to methods whose first argument numbers the calls, so that a test
+ * knows which ones a condition selects.
+ */
 public class Compared {
     static int value(int number, Object o) {
         return number;

@@ -8,7 +8,10 @@ import java.util.*;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** Passes one argument of each kind that a condition can compare, first one that the test's condition selects and then others. */
+/**
+ * Passes one argument of each kind that a condition can compare, first one that the test's
+ * condition selects and then others.
+ */
 public class Comparisons {
     enum Color {
         RED, GREEN;
@@ -55,17 +58,29 @@ public class Comparisons {
     static int weak(int n, WeakReference<?> r) { return n; }
     static int decimal(int n, BigDecimal d) { return n; }
     static int file(int n, File f) { return n; }
-    static int ninth(Object a, String b, long c, boolean d, char e, Map<?, ?> map, Collection<?> three, double real, Exception f) { return 1; }
-    static int tenth(Object a, String b, long c, boolean d, char e, Object map, Object three, Object real, Object f) { return 1; }
+    static int ninth(Object a, String b, long c, boolean d, char e, Map<?, ?> map,
+                     Collection<?> three, double real, Exception f) {
+        return 1;
+    }
+    static int tenth(Object a, String b, long c, boolean d, char e, Object map, Object three,
+                     Object real, Object f) {
+        return 1;
+    }
 
     public static void main(String[] args) {
         Map<String, Integer> one = new HashMap<>(Collections.singletonMap("k", 1));
         List<String> three = new ArrayList<>(Arrays.asList("a", "b", "c"));
-        Object[] kinds = {new IllegalStateException("boom"), new Failure("boom"), new Error("boom"), "boom", new StringBuilder("boom"),
-                          Optional.of("boom"), new AtomicReference<>("boom")};
+        Object[] kinds = {new IllegalStateException("boom"),
+                          new Failure("boom"),
+                          new Error("boom"),
+                          "boom",
+                          new StringBuilder("boom"),
+                          Optional.of("boom"),
+                          new AtomicReference<>("boom")};
         for (Object o : kinds)
             object(1, o);
-        for (Object o : new Object[] {new Error("bang"), new Error(), new Error(""), "bang", new Object(), 5, new AtomicReference<>(), null})
+        for (Object o : new Object[] {new Error("bang"), new Error(), new Error(""), "bang",
+                                      new Object(), 5, new AtomicReference<>(), null})
             object(2, o);
         array(1, new int[3]); array(2, new int[2]); array(3, null);
         objects(1, new Object[3]); objects(2, new Object[0]);
@@ -81,14 +96,19 @@ public class Comparisons {
         letter(1, 'x'); letter(2, 'y');
         text(1, "boom"); text(2, ""); text(3, null);
         chars(1, "boom"); chars(1, new StringBuilder("boom")); chars(2, new StringBuffer("bang"));
-        exception(1, new IOException("boom")); exception(1, new Failure("boom")); exception(2, new Failure(null)); exception(3, null);
+        exception(1, new IOException("boom"));
+        exception(1, new Failure("boom"));
+        exception(2, new Failure(null));
+        exception(3, null);
         throwable(1, new Error("boom")); throwable(2, new Error(new Failure("boom")));
         failure(1, new Failure("boom")); failure(2, new Failure("boom "));
         constant(1, Color.RED); constant(2, Color.GREEN);
         type(1, String.class); type(2, Color.class);
         optional(1, Optional.of("boom")); optional(2, Optional.empty());
         atomic(1, new AtomicInteger(7)); atomic(2, new AtomicInteger(8));
-        reference(1, new AtomicReference<>("boom")); reference(2, new AtomicReference<>(new Object())); reference(3, new AtomicReference<>());
+        reference(1, new AtomicReference<>("boom"));
+        reference(2, new AtomicReference<>(new Object()));
+        reference(3, new AtomicReference<>());
         soft(1, new SoftReference<>("boom")); soft(2, new SoftReference<>(null));
         weak(1, new WeakReference<>("boom")); weak(2, new WeakReference<>(null));
         decimal(1, new BigDecimal("0.1")); decimal(2, BigDecimal.ONE);

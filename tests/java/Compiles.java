@@ -5,7 +5,10 @@ import javax.tools.JavaCompiler;
 import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 
-/** javac with its trees and symbols still in memory: the sources of a folder parsed and attributed. Arguments: FOLDER. */
+/**
+ * javac with its trees and symbols still in memory: the sources of a folder parsed and attributed.
+ * Arguments: FOLDER.
+ */
 public class Compiles {
     static Object task, trees;
 
@@ -14,7 +17,10 @@ public class Compiles {
         analyze(javac, javac.getStandardFileManager(null, null, null), args[0]);
     }
 
-    /** Units of UnderLoad: all sources of a folder, parsed and attributed. Arguments: FOLDER THREADS. */
+    /**
+     * Units of UnderLoad: all sources of a folder, parsed and attributed. Arguments: FOLDER
+     * THREADS.
+     */
     public static Runnable[] units(String[] args) {
         Runnable[] units = new Runnable[Integer.parseInt(args[1])];
         for (int i = 0; i < units.length; i++) {
@@ -31,12 +37,17 @@ public class Compiles {
         return units;
     }
 
-    private static void analyze(JavaCompiler javac, StandardJavaFileManager files, String folder) throws Exception {
+    private static void analyze(JavaCompiler javac, StandardJavaFileManager files, String folder)
+            throws Exception {
         File[] sources = new File(folder).listFiles((in, name) -> name.endsWith(".java"));
         Arrays.sort(sources);
-        Object task = javac.getTask(null, files, null, Arrays.asList("-nowarn", "-proc:none"), null, files.getJavaFileObjects(sources));
+        Object task = javac.getTask(null, files, null, Arrays.asList("-nowarn", "-proc:none"), null,
+                                    files.getJavaFileObjects(sources));
         // Not by name: JDK 8 has it in a jar that is not on the class path.
-        Object trees = Class.forName("com.sun.source.util.JavacTask", false, task.getClass().getClassLoader()).getMethod("analyze").invoke(task);
+        Object trees = Class.forName("com.sun.source.util.JavacTask", false,
+                                     task.getClass().getClassLoader())
+                               .getMethod("analyze")
+                               .invoke(task);
         Compiles.task = task;
         Compiles.trees = trees;
     }

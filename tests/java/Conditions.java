@@ -42,7 +42,8 @@ public class Conditions {
         void run() throws Exception;
     }
 
-    static final LinkedBlockingQueue<Integer> orders = new LinkedBlockingQueue<>(), mails = new LinkedBlockingQueue<>();
+    static final LinkedBlockingQueue<Integer> orders = new LinkedBlockingQueue<>(),
+                                              mails = new LinkedBlockingQueue<>();
     static final ArrayBlockingQueue<Integer> jobs = new ArrayBlockingQueue<>(1);
 
     static void takeOrder() throws Exception {
@@ -74,9 +75,11 @@ public class Conditions {
         ExecutorService pool = Executors.newFixedThreadPool(2);
         for (int i = 0; i < 2; i++)
             pool.submit(() -> { });
-        Thread[] all = {start(Conditions::takeOrder), start(Conditions::takeMail), start(Conditions::takeJob), start(box::put), start(box::get)};
+        Thread[] all = {start(Conditions::takeOrder), start(Conditions::takeMail),
+                        start(Conditions::takeJob), start(box::put), start(box::get)};
         for (Thread t : all)
-            while (t.getState() != Thread.State.WAITING && t.getState() != Thread.State.TIMED_WAITING && t.isAlive())
+            while (t.getState() != Thread.State.WAITING
+                   && t.getState() != Thread.State.TIMED_WAITING && t.isAlive())
                 Thread.sleep(1);
         Thread.sleep(100);
         orders.add(1);

@@ -3,7 +3,10 @@ import java.lang.annotation.*;
 import java.util.*;
 import java.util.function.*;
 
-/** One of every construct that rewriting must get right. Prints what it computes: rewritten, it must print the same. */
+/**
+ * One of every construct that rewriting must get right. Prints what it computes: rewritten, it
+ * must print the same.
+ */
 public class Constructs {
     @Target({ElementType.TYPE_USE, ElementType.LOCAL_VARIABLE})
     @Retention(RetentionPolicy.RUNTIME)
@@ -163,7 +166,8 @@ public class Constructs {
         list.add((@Marked String) "x");
         for (@Marked({"c"}) String s : list)
             objects[0] = s;
-        return cube.length + cube[0].length + cube[1][2][2] + objects.length + (objects[0] instanceof String ? 1 : 0);
+        return cube.length + cube[0].length + cube[1][2][2] + objects.length
+                + (objects[0] instanceof String ? 1 : 0);
     }
 
     static int recursion(int n) {
@@ -220,7 +224,8 @@ public class Constructs {
     }
 
     static long manyLocals(long seed) {
-        long a = seed, b = a * 3, c = b ^ a, d = c + 7, e = d * d, f = e - a, g = f | 1, h = g % 1000;
+        long a = seed, b = a * 3, c = b ^ a, d = c + 7, e = d * d, f = e - a, g = f | 1,
+             h = g % 1000;
         double p = h / 3.0, q = p * p, r = q - p;
         String s = Long.toString(h);
         for (int i = 0; i < s.length(); i++) {
@@ -236,14 +241,28 @@ public class Constructs {
 
     public static void main(String[] args) throws Exception {
         StringBuilder out = new StringBuilder();
-        out.append(START).append(' ').append(new Derived(true, "x").name).append(new Derived(false, "obj").extra);
-        out.append(new Derived("").extra).append(new Derived("four").extra).append(new Base(new Base("b")).name).append('\n');
+        out.append(START)
+                .append(' ')
+                .append(new Derived(true, "x").name)
+                .append(new Derived(false, "obj").extra);
+        out.append(new Derived("").extra)
+                .append(new Derived("four").extra)
+                .append(new Base(new Base("b")).name)
+                .append('\n');
         for (int i = -1; i < 5; i++)
             out.append(tables(i)).append(',').append(exceptions(i)).append(' ');
         out.append(loopAtStart(27)).append(strings("two")).append(strings("zwei")).append('\n');
         Object lock = new Object();
-        out.append(locks(lock, lock)).append(locks(lock, out)).append(' ').append(wide(5, 7.5, 2.5f, (byte) 3, (short) 4, 'c', true));
-        out.append(' ').append(arrays()).append(' ').append(recursion(15)).append(max(Arrays.asList(3, 9, 4))).append('\n');
+        out.append(locks(lock, lock))
+                .append(locks(lock, out))
+                .append(' ')
+                .append(wide(5, 7.5, 2.5f, (byte) 3, (short) 4, 'c', true));
+        out.append(' ')
+                .append(arrays())
+                .append(' ')
+                .append(recursion(15))
+                .append(max(Arrays.asList(3, 9, 4)))
+                .append('\n');
         out.append(lambdas(8)).append(Shape.unit().area()).append(((Shape) () -> 2.5).area()).append(new Shape() {
             public double area() {
                 return 4;
@@ -251,8 +270,14 @@ public class Constructs {
         }.show());
         for (Color c : Color.values())
             out.append(c).append(c.weight()).append(Color.valueOf("RED"));
-        out.append(conditions(true, false, "abc")).append(conditions(false, true, null)).append('\n');
-        out.append(tryThrow("super")).append(tryThrow("argument")).append(tryThrow("x")).append(manyLocals(123457)).append('\n');
+        out.append(conditions(true, false, "abc"))
+                .append(conditions(false, true, null))
+                .append('\n');
+        out.append(tryThrow("super"))
+                .append(tryThrow("argument"))
+                .append(tryThrow("x"))
+                .append(manyLocals(123457))
+                .append('\n');
         Thread t = new Thread(() -> out.append(recursion(10)));
         t.start();
         t.join();

@@ -4,8 +4,9 @@ import java.lang.management.ManagementFactory;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Threads that sleep, park, block at a monitor and run compiled code, each below methods of its own; prints the stacks of those
- * that wait as Java knows them ("stack NAME" and a line per frame, innermost first), then "ready", and stays.
+ * Threads that sleep, park, block at a monitor and run compiled code, each below methods of its
+ * own; prints the stacks of those that wait as Java knows them ("stack NAME" and a line per frame,
+ * innermost first), then "ready", and stays.
  */
 public class CoreStacks {
     static final Object LOCK = new Object();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Known amounts in rounds, one for each line of standard input: 1,000 calls of `called`, 500 arrays from `allocate`, 100 throws
- * in `fail`; `later` runs from the second round on. With an argument, calls of `left` and `right` to that depth besides.
+ * Known amounts in rounds, one for each line of standard input: 1,000 calls of `called`, 500 arrays
+ * from `allocate`, 100 throws in `fail`; `later` runs from the second round on. With an argument,
+ * calls of `left` and `right` to that depth besides.
  */
 public class Counted {
     static Object kept;

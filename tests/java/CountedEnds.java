@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Threads that end long before the program does: number i makes i objects, and calls a method of its own once for each. */
+/**
+ * Threads that end long before the program does: number i makes i objects, and calls a method of
+ * its own once for each.
+ */
 public class CountedEnds {
     static volatile Object last;
 

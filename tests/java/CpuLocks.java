@@ -9,9 +9,10 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Two threads that never sleep and share locks, one of which guards a section that can be shortened: what-if against the truth.
- * Arguments: monitor, barrier, two or sql; the factors of the section, one after the other; how many turns each thread takes. Prints
- * System.nanoTime() before and after each, when it has been compiled.
+ * Two threads that never sleep and share locks, one of which guards a section that can be
+ * shortened: what-if against the truth. Arguments: monitor, barrier, two or sql; the factors of the
+ * section, one after the other; how many turns each thread takes. Prints System.nanoTime() before
+ * and after each, when it has been compiled.
  */
 public class CpuLocks {
     /** Its monitor guards the section. */
@@ -21,7 +22,9 @@ public class CpuLocks {
     static final class Other {
     }
 
-    /** Runs before those that count: after them everything has been compiled, of which H2 has more. */
+    /**
+     * Runs before those that count: after them everything has been compiled, of which H2 has more.
+     */
     static int warm(String mode) {
         return mode.equals("sql") ? 40 : 12;
     }
@@ -78,8 +81,10 @@ public class CpuLocks {
     /** Two accounts are changed and read; the journal is a section. */
     static Turn sql(int me) throws Exception {
         Connection c = DriverManager.getConnection("jdbc:h2:mem:locks;DB_CLOSE_DELAY=-1");
-        PreparedStatement update = c.prepareStatement("update account set balance = balance + 1 where id = ?");
-        PreparedStatement query = c.prepareStatement("select sum(balance) from account where id between ? and ?");
+        PreparedStatement update =
+                c.prepareStatement("update account set balance = balance + 1 where id = ?");
+        PreparedStatement query =
+                c.prepareStatement("select sum(balance) from account where id between ? and ?");
         int[] at = {0};
         return () -> {
             int id = me * 500 + (at[0] = (at[0] + 7) % 500);
@@ -126,7 +131,8 @@ public class CpuLocks {
     public static void main(String[] args) throws Exception {
         int n = Integer.parseInt(args[2]);
         if (args[0].equals("sql"))
-            try (Connection c = DriverManager.getConnection("jdbc:h2:mem:locks;DB_CLOSE_DELAY=-1"); Statement s = c.createStatement()) {
+            try (Connection c = DriverManager.getConnection("jdbc:h2:mem:locks;DB_CLOSE_DELAY=-1");
+                 Statement s = c.createStatement()) {
                 s.execute("create table account(id int primary key, balance bigint)");
                 s.execute("insert into account select x, x from system_range(0, 1999)");
             }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Uses half a second of CPU time, then ends the way that the argument names: exit, halt or throw. */
+/**
+ * Uses half a second of CPU time, then ends the way that the argument names: exit, halt or throw.
+ */
 public class Ends {
     static volatile long sink;
 
     public static void main(String[] args) {
-        java.lang.management.ThreadMXBean threads = java.lang.management.ManagementFactory.getThreadMXBean();
+        java.lang.management.ThreadMXBean threads =
+                java.lang.management.ManagementFactory.getThreadMXBean();
         while (threads.getCurrentThreadCpuTime() < 500_000_000L)
             for (int i = 0; i < 1000; i++)
                 sink += i;

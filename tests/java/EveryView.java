@@ -7,7 +7,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** A server of which every view of the page has something to show: requests with long names, locks, exceptions, values. */
+/**
+ * A server of which every view of the page has something to show: requests with long names, locks,
+ * exceptions, values.
+ */
 public class EveryView {
     static final String LONG = "/reports/of/every/department/that/has/a/rather/long/address";
     static final Object stock = new Object();

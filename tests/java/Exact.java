@@ -2,7 +2,10 @@
 import java.math.BigInteger;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Passes numbers that a double or a float does not hold exactly; each method gets the same five longs, or four floats. */
+/**
+ * Passes numbers that a double or a float does not hold exactly; each method gets the same five
+ * longs, or four floats.
+ */
 public class Exact {
     long l;
     float f;
@@ -30,7 +33,17 @@ public class Exact {
         for (long v : new long[] {two53, two53 + 1, two53 + 2, Long.MAX_VALUE, Long.MIN_VALUE}) {
             Exact x = new Exact();
             x.l = v;
-            a(v); b(v); c(v); d(v); e(v); f(v); boxed(v); big(BigInteger.valueOf(v)); atomic(new AtomicLong(v)); back(v); field(x);
+            a(v);
+            b(v);
+            c(v);
+            d(v);
+            e(v);
+            f(v);
+            boxed(v);
+            big(BigInteger.valueOf(v));
+            atomic(new AtomicLong(v));
+            back(v);
+            field(x);
         }
         for (float v : new float[] {0.1f, 0.2f, 0f, Float.POSITIVE_INFINITY}) {
             Exact x = new Exact();

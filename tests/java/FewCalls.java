@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Calls methods so few times that no reading of a clock falls into them; with one argument, only those of Small, which are never timed. */
+/**
+ * Calls methods so few times that no reading of a clock falls into them; with one argument, only
+ * those of Small, which are never timed.
+ */
 public class FewCalls {
     static final class Small {
         static int next(int a) {

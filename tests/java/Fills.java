@@ -4,8 +4,8 @@ import java.io.InputStreamReader;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Fills a recording of what threads wait for: for each number on standard input, two threads park as often without waiting, and "done"
- * is printed.
+ * Fills a recording of what threads wait for: for each number on standard input, two threads park
+ * as often without waiting, and "done" is printed.
  */
 public class Fills {
     static void parks(long n) {

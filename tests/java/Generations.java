@@ -4,12 +4,14 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Classes G000, G001 ... of the same code, each loaded by a loader of its own, run for MILLISECONDS of CPU time and unloaded
- * before the next one comes, which is given the memory of the last. Arguments: COUNT MILLISECONDS. Prints the CPU time of each, and
- * from when to when it was there, in milliseconds since 1970; between two of them is a pause.
+ * Classes G000, G001 ... of the same code, each loaded by a loader of its own, run for MILLISECONDS
+ * of CPU time and unloaded before the next one comes, which is given the memory of the last.
+ * Arguments: COUNT MILLISECONDS. Prints the CPU time of each, and from when to when it was there,
+ * in milliseconds since 1970; between two of them is a pause.
  */
 public class Generations {
-    static final java.lang.management.ThreadMXBean THREADS = java.lang.management.ManagementFactory.getThreadMXBean();
+    static final java.lang.management.ThreadMXBean THREADS =
+            java.lang.management.ManagementFactory.getThreadMXBean();
     public static volatile long sink;
 
     public static boolean before(long end) {
@@ -48,7 +50,8 @@ public class Generations {
 
     static byte[] renamed(byte[] bytes, String name) {
         String text = new String(bytes, StandardCharsets.ISO_8859_1);
-        return text.replace("Generations$G000", "Generations$" + name).getBytes(StandardCharsets.ISO_8859_1);
+        return text.replace("Generations$G000", "Generations$" + name)
+                .getBytes(StandardCharsets.ISO_8859_1);
     }
 
     public static void main(String[] args) throws Exception {
@@ -64,7 +67,8 @@ public class Generations {
             String name = String.format("G%03d", i);
             long first = System.currentTimeMillis();
             Class<?> c = new Loader().define(renamed(out.toByteArray(), name));
-            java.util.function.LongUnaryOperator g = (java.util.function.LongUnaryOperator) c.getDeclaredConstructor().newInstance();
+            java.util.function.LongUnaryOperator g =
+                    (java.util.function.LongUnaryOperator) c.getDeclaredConstructor().newInstance();
             long begin = THREADS.getCurrentThreadCpuTime();
             sink += g.applyAsLong(begin + each);
             long used = THREADS.getCurrentThreadCpuTime() - begin;

@@ -2,7 +2,8 @@
 
 /** Does other known amounts in its second half than in its first, with a pause in between. */
 public class Halves {
-    static final int EARLY = 30, LATE = 12, THROWN_EARLY = 20, THROWN_LATE = 7, BLOCKS = 5, PAUSE_MS = 1200;
+    static final int EARLY = 30, LATE = 12, THROWN_EARLY = 20, THROWN_LATE = 7, BLOCKS = 5,
+                     PAUSE_MS = 1200;
     static final Object LOCK = new Object(), IDLE = new Object();
     static final Thread MAIN = Thread.currentThread();
     static int thrown;

@@ -4,9 +4,10 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Contended locks without a deadlock. Argument: how many hand-overs to another thread. Four threads take two monitors and two
- * ReentrantLocks (one fair) in one order; two take two locks each in the other's order, but the second with a timeout of 60 ms,
- * so that they wait for each other until it is over; a wait with a timeout is among it. Prints what was counted.
+ * Contended locks without a deadlock. Argument: how many hand-overs to another thread. Four threads
+ * take two monitors and two ReentrantLocks (one fair) in one order; two take two locks each in the
+ * other's order, but the second with a timeout of 60 ms, so that they wait for each other until it
+ * is over; a wait with a timeout is among it. Prints what was counted.
  */
 public class HandOffs {
     static final Object outer = new Object(), inner = new Object();

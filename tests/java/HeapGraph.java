@@ -15,7 +15,10 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
-/** A heap with known contents: 1000 Nodes in a list of their own, 500 Leafs, arrays; garbage that no dump may show. */
+/**
+ * A heap with known contents: 1000 Nodes in a list of their own, 500 Leafs, arrays; garbage that
+ * no dump may show.
+ */
 public class HeapGraph {
     static class Node {
         Node next;
@@ -46,13 +49,21 @@ public class HeapGraph {
         boolean one = true;
     }
 
-    /** Objects that HotSpot lays out in a way of its own: with fields that Java does not see, with room around them, of no fixed size. */
+    /**
+     * Objects that HotSpot lays out in a way of its own: with fields that Java does not see, with
+     * room around them, of no fixed size.
+     */
     static void ofTheVm() throws Exception {
         Class<?> object = Object.class;
-        KEEP.add(new Object[] {new Loader(), new ForkJoinPool(2), new InternalError("one"), object.getMethods(), HeapGraph.class.getDeclaredFields(),
-            HeapGraph.class.getDeclaredConstructors(), MethodHandles.lookup().findStatic(HeapGraph.class, "ofTheVm", MethodType.methodType(void.class)),
-            new MutableCallSite(MethodType.methodType(void.class)), new VolatileCallSite(MethodType.methodType(int.class)), new SoftReference<>(object),
-            new Throwable("two"), new Exchanger<>(), new Thread("not started"), new FutureTask<>(() -> 1), new ConcurrentHashMap<>(), new LongAdder()});
+        KEEP.add(new Object[] {
+                new Loader(), new ForkJoinPool(2), new InternalError("one"), object.getMethods(),
+                HeapGraph.class.getDeclaredFields(), HeapGraph.class.getDeclaredConstructors(),
+                MethodHandles.lookup().findStatic(HeapGraph.class, "ofTheVm",
+                                                  MethodType.methodType(void.class)),
+                new MutableCallSite(MethodType.methodType(void.class)),
+                new VolatileCallSite(MethodType.methodType(int.class)), new SoftReference<>(object),
+                new Throwable("two"), new Exchanger<>(), new Thread("not started"),
+                new FutureTask<>(() -> 1), new ConcurrentHashMap<>(), new LongAdder()});
         ((ForkJoinPool) ((Object[]) KEEP.get(KEEP.size() - 1))[1]).submit(() -> 1).get();
         try {
             Class<?> walker = Class.forName("java.lang.StackWalker");
@@ -68,7 +79,8 @@ public class HeapGraph {
                     deep(10);
             };
             for (int i = 0; i < 50; i++)
-                KEEP.add(Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, park));
+                KEEP.add(Thread.class.getMethod("startVirtualThread", Runnable.class)
+                                 .invoke(null, park));
             Thread.sleep(200);
         } catch (NoSuchMethodException before21) {
             KEEP.add(before21);

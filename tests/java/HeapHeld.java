@@ -2,7 +2,10 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** Objects whose retained sizes are known by their construction. Prints "READY", waits for the end of its input. */
+/**
+ * Objects whose retained sizes are known by their construction. Prints "READY", waits for the end
+ * of its input.
+ */
 public class HeapHeld {
     static final class Tree {
         Tree left, right;

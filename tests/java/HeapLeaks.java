@@ -7,7 +7,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.LinkedBlockingQueue;
 
-/** Programs that leak, each in its own way, and one that does not: HeapLeaks WAY. Says READY, then waits for the end of its input. */
+/**
+ * Programs that leak, each in its own way, and one that does not: HeapLeaks WAY. Says READY, then
+ * waits for the end of its input.
+ */
 public class HeapLeaks {
     static final int MIB = 1 << 20;
 
@@ -43,7 +46,10 @@ public class HeapLeaks {
     static final List<Object> LOADERS = new ArrayList<>();
     static Object[] spread;
 
-    /** A class that keeps its loader, as the loader keeps it, and so all that its static field holds. */
+    /**
+     * A class that keeps its loader, as the loader keeps it, and so all that its static field
+     * holds.
+     */
     public static final class Plugin {
         static byte[] data = new byte[100000];
     }

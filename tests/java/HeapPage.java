@@ -5,7 +5,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Writes a heap dump of sessions that accumulate in a map. They contain text that is markup unless a page escapes it. */
+/**
+ * Writes a heap dump of sessions that accumulate in a map. They contain text that is markup unless
+ * a page escapes it.
+ */
 public class HeapPage {
     static final class Session {
         final String user;
@@ -23,6 +26,8 @@ public class HeapPage {
     public static void main(String[] args) throws Exception {
         for (int i = 0; i < 300; i++)
             SESSIONS.put("user" + i, new Session(i));
-        ManagementFactory.getPlatformMXBeans(com.sun.management.HotSpotDiagnosticMXBean.class).get(0).dumpHeap(args[0], true);
+        ManagementFactory.getPlatformMXBeans(com.sun.management.HotSpotDiagnosticMXBean.class)
+                .get(0)
+                .dumpHeap(args[0], true);
     }
 }

@@ -2,7 +2,10 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** A heap whose large arrays are most of its dump, with objects whose sizes depend on the layout that the VM chose. */
+/**
+ * A heap whose large arrays are most of its dump, with objects whose sizes depend on the layout
+ * that the VM chose.
+ */
 public class HeapSizes {
     static class Node {
         Node next;

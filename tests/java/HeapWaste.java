@@ -9,7 +9,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Known waste: texts twice, collections that are empty or sparse, arrays of one value; values of every kind. READY, then waits. */
+/**
+ * Known waste: texts twice, collections that are empty or sparse, arrays of one value; values of
+ * every kind. READY, then waits.
+ */
 public class HeapWaste {
     enum Colour { RED, GREEN }
 

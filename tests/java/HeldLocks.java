@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Holds monitors for known times. Each case prints its name, how often its lock was held, and a lower and an upper bound of the total
- * time by the program's own clock: from the first statement inside to the last, and from before the lock is taken to after its release.
- * They go to stderr, because the VM reports compilations on stdout. Arguments: N [LIBRARY].
+ * Holds monitors for known times. Each case prints its name, how often its lock was held, and a
+ * lower and an upper bound of the total time by the program's own clock: from the first statement
+ * inside to the last, and from before the lock is taken to after its release. They go to stderr,
+ * because the VM reports compilations on stdout. Arguments: N [LIBRARY].
  */
 import java.util.concurrent.CountDownLatch;
 
@@ -152,7 +153,10 @@ public class HeldLocks {
         tell("Waits", 2 * n, inner, outer);
     }
 
-    /** A loop that begins with the block's first instruction. Its jump back must not count as a new hold. */
+    /**
+     * A loop that begins with the block's first instruction. Its jump back must not count as a new
+     * hold.
+     */
     static void loops(int n) {
         Object lock = new Loops();
         long outer = 0;
@@ -257,7 +261,10 @@ public class HeldLocks {
         tell("Contended", threads.length * n, in, out);
     }
 
-    /** Not one of the recorded locks. Runs fast, so that the test can see whether the method is compiled. */
+    /**
+     * Not one of the recorded locks. Runs fast, so that the test can see whether the method is
+     * compiled.
+     */
     static int hot(int n) {
         Object lock = new Other();
         int sum = 0;

@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles.Lookup;
 import java.util.function.IntFunction;
 
 /**
- * A hidden class throws 10 exceptions that it catches, 20 that leave it, and catches 30 that a lambda throws. Then compiled code
- * throws ArithmeticException; the argument is how often.
+ * A hidden class throws 10 exceptions that it catches, 20 that leave it, and catches 30 that a
+ * lambda throws. Then compiled code throws ArithmeticException; the argument is how often.
  */
 public class HiddenThrows {
     static final Runnable THROWING = () -> {
@@ -41,8 +41,11 @@ public class HiddenThrows {
     @SuppressWarnings("unchecked")
     static IntFunction<Object> hide(Class<?> c) throws Exception {
         try (InputStream in = HiddenThrows.class.getResourceAsStream(c.getName() + ".class")) {
-            Lookup lookup = MethodHandles.lookup().defineHiddenClass(in.readAllBytes(), true, Lookup.ClassOption.NESTMATE);
-            return (IntFunction<Object>) lookup.lookupClass().getDeclaredConstructor().newInstance();
+            Lookup lookup = MethodHandles.lookup().defineHiddenClass(in.readAllBytes(), true,
+                                                                     Lookup.ClassOption.NESTMATE);
+            return (IntFunction<Object>) lookup.lookupClass()
+                    .getDeclaredConstructor()
+                    .newInstance();
         }
     }
 

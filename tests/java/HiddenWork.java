@@ -5,8 +5,8 @@ import java.io.InputStreamReader;
 import java.lang.invoke.MethodHandles;
 
 /**
- * An ordinary class and two hidden ones run the same code, and an ordinary and a hidden one other code: once, or with
- * an argument for each line of standard input.
+ * An ordinary class and two hidden ones run the same code, and an ordinary and a hidden one other
+ * code: once, or with an argument for each line of standard input.
  */
 public class HiddenWork {
     static int total;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Three rounds in which a thread holds a lock that another one wants, and for whose release by that one nobody waits. Arguments: what
- * the other one does with it, and a factor for all times of holding. Prints how many ns the rounds took. "once" leaves at once and
- * sleeps outside, in the same method; "method" computes in it to the end of the method, and sleeps outside; "sleep" sleeps in it, and
- * outside too.
+ * Three rounds in which a thread holds a lock that another one wants, and for whose release by that
+ * one nobody waits. Arguments: what the other one does with it, and a factor for all times of
+ * holding. Prints how many ns the rounds took. "once" leaves at once and sleeps outside, in the
+ * same method; "method" computes in it to the end of the method, and sleeps outside; "sleep" sleeps
+ * in it, and outside too.
  */
 public class HoldEnds {
     static final class Lock {

@@ -7,15 +7,20 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Every text that a program can choose (names of threads, classes, methods, fields and files, values, messages, properties) drives
- * a terminal, begins a line of its own, turns the direction of writing, is not text at all, or is 60,000 characters long. Prints
- * "ready" when two of its threads are deadlocked, and ends with its standard input.
+ * Every text that a program can choose (names of threads, classes, methods, fields and files,
+ * values, messages, properties) drives a terminal, begins a line of its own, turns the direction of
+ * writing, is not text at all, or is 60,000 characters long. Prints "ready" when two of its threads
+ * are deadlocked, and ends with its standard input.
  */
 public class HostileTexts {
-    /** Without what a name of a class may not have; the rest of an escape sequence is in HOSTILE. */
-    static final String NAME = "\u001b\nINJECTED\r\t\b\u009b2J\u202elive\u2066\u2028\u007f\ud83d\u6f22\u5b57 e\u0301";
+    /**
+     * Without what a name of a class may not have; the rest of an escape sequence is in HOSTILE.
+     */
+    static final String NAME =
+            "\u001b\nINJECTED\r\t\b\u009b2J\u202elive\u2066\u2028\u007f\ud83d\u6f22\u5b57 e\u0301";
     static final String HOSTILE = "\u001b]0;owned\u0007\u001b[31m" + NAME;
-    static final String LONG = "\u6f22" + new String(new char[60000]).replace("\0", "\u0301x").substring(0, 60000);
+    static final String LONG =
+            "\u6f22" + new String(new char[60000]).replace("\0", "\u0301x").substring(0, 60000);
 
     public static class Guest extends RuntimeException {
         public String field = HOSTILE;
@@ -42,7 +47,8 @@ public class HostileTexts {
     /** The class file of Guest with hostile text behind each of its own names. */
     static byte[] hostile() throws Exception {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
-        try (DataInputStream in = new DataInputStream(HostileTexts.class.getResourceAsStream("HostileTexts$Guest.class"))) {
+        try (DataInputStream in = new DataInputStream(
+                     HostileTexts.class.getResourceAsStream("HostileTexts$Guest.class"))) {
             DataOutputStream to = new DataOutputStream(out);
             to.writeLong(in.readLong());
             int n = in.readUnsignedShort();
@@ -52,13 +58,17 @@ public class HostileTexts {
                 to.writeByte(tag);
                 if (tag == 1) {
                     String s = in.readUTF();
-                    s = s.replace("HostileTexts$Guest", "HostileTexts$Guest" + NAME).replace("HostileTexts.java", "x" + HOSTILE + ".java");
+                    s = s.replace("HostileTexts$Guest", "HostileTexts$Guest" + NAME)
+                                .replace("HostileTexts.java", "x" + HOSTILE + ".java");
                     to.writeUTF(s.equals("called") || s.equals("field") ? s + NAME : s);
                 } else if (tag == 5 || tag == 6) {
                     to.writeLong(in.readLong());
                     i++;
                 } else {
-                    for (int k = tag == 7 || tag == 8 || tag == 16 ? 2 : tag == 15 ? 3 : 4; k > 0; k--)
+                    for (int k = tag == 7 || tag == 8 || tag == 16 ? 2
+                                 : tag == 15                       ? 3
+                                                                   : 4;
+                         k > 0; k--)
                         to.writeByte(in.readByte());
                 }
             }
@@ -108,7 +118,8 @@ public class HostileTexts {
             threads[i] = new Thread(() -> {
                 try {
                     for (int k = 0; k < 5; k++)
-                        guest.getMethod("called" + NAME, String.class, Object.class).invoke(null, name, lock);
+                        guest.getMethod("called" + NAME, String.class, Object.class)
+                                .invoke(null, name, lock);
                 } catch (Exception e) {
                     e.printStackTrace();
                 }

@@ -3,7 +3,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 import java.lang.ref.WeakReference;
 
-/** What is hard to trace: a class that unloads while it is traced, a method too long for a probe, natives, abstract methods, a constructor that throws. */
+/**
+ * What is hard to trace: a class that unloads while it is traced, a method too long for a probe,
+ * natives, abstract methods, a constructor that throws.
+ */
 public class HostileTrace {
     public static class Guest {
         public static int hello(int n) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Programs whose profile is known. Arguments: NAME MILLISECONDS (of CPU time; of each thread that works for threads) [more]. Each
- * prints "loop_ns N", what the program took of it once it was up, and "cpu_ns N", the CPU time of its main thread in all.
+ * Programs whose profile is known. Arguments: NAME MILLISECONDS (of CPU time; of each thread that
+ * works for threads) [more]. Each prints "loop_ns N", what the program took of it once it was up,
+ * and "cpu_ns N", the CPU time of its main thread in all.
  *
- * counted: a counted loop without a safepoint holds 99 % of the time. inlined: `heavy` has three quarters of the work and is
- * inlined into its caller; it prints the share that it took. native: threads blocked in native calls while another works. tiny: calls of methods of a few
- * nanoseconds. deep: recursion of 10,000 frames.
+ * counted: a counted loop without a safepoint holds 99 % of the time. inlined: `heavy` has three
+ * quarters of the work and is inlined into its caller; it prints the share that it took. native:
+ * threads blocked in native calls while another works. tiny: calls of methods of a few nanoseconds.
+ * deep: recursion of 10,000 frames.
  */
 public class Hot {
     static volatile long sink;
@@ -145,8 +147,9 @@ public class Hot {
     }
 
     /**
-     * One of a hundred works, the others wait and look up now and then until all work is done. Prints "work_ns N", what those that
-     * work took. They seldom ask for the time: where there is no timer, threads are met most where they leave the processor.
+     * One of a hundred works, the others wait and look up now and then until all work is done.
+     * Prints "work_ns N", what those that work took. They seldom ask for the time: where there is
+     * no timer, threads are met most where they leave the processor.
      */
     static void manyThreads(int n, long ms) throws Exception {
         java.util.concurrent.atomic.AtomicLong workNs = new java.util.concurrent.atomic.AtomicLong();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Allocates as many arrays of 1 MiB as the first argument says and keeps none; sleeps the second one's ms after each. */
+/**
+ * Allocates as many arrays of 1 MiB as the first argument says and keeps none; sleeps the second
+ * one's ms after each.
+ */
 public class Humongous {
     static volatile Object sink;
 

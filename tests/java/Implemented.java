@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Implements interfaces by a class, by lambdas and by method references, and calls them until its input ends. */
+/**
+ * Implements interfaces by a class, by lambdas and by method references, and calls them until its
+ * input ends.
+ */
 public class Implemented {
     interface Job {
         int work(int n);

@@ -3,15 +3,20 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Every interaction of two threads once or more: start, join, notify, notifyAll, a monitor handed over, an interrupt, an unpark; and
- * a wait that runs out. A thread is woken only after it has been seen waiting.
+ * Every interaction of two threads once or more: start, join, notify, notifyAll, a monitor handed
+ * over, an interrupt, an unpark; and a wait that runs out. A thread is woken only after it has been
+ * seen waiting.
  */
 public class Interactions {
-    static final Object one = new Object(), all = new Object(), held = new Object(), never = new Object();
+    static final Object one = new Object(), all = new Object(), held = new Object(),
+                        never = new Object();
 
     static volatile Thread joined;
 
-    /** Starts a thread that ends once main waits for its end, because a join of a thread that has ended is no interaction. */
+    /**
+     * Starts a thread that ends once main waits for its end, because a join of a thread that has
+     * ended is no interaction.
+     */
     static Thread start(ThreadGroup group, String name, Runnable body) {
         Thread main = Thread.currentThread();
         Thread t = new Thread(group, () -> {

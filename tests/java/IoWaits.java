@@ -7,7 +7,10 @@ import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 
-/** main waits 50 ms for a connection, 80 ms for what it says, 60 ms for a second answer over a channel, 70 ms for its input. */
+/**
+ * main waits 50 ms for a connection, 80 ms for what it says, 60 ms for a second answer over a
+ * channel, 70 ms for its input.
+ */
 public class IoWaits {
     public static void main(String[] args) throws Exception {
         try (ServerSocket server = new ServerSocket(0, 5, InetAddress.getLoopbackAddress())) {

@@ -5,7 +5,10 @@ import java.util.HashMap;
 import java.util.Random;
 import java.util.concurrent.locks.LockSupport;
 
-/** Work of many kinds for JDK Flight Recorder: allocation, contended locks, parks, exceptions, files. Argument: milliseconds. */
+/**
+ * Work of many kinds for JDK Flight Recorder: allocation, contended locks, parks, exceptions,
+ * files. Argument: milliseconds.
+ */
 public class JfrWork {
     static final Object LOCK = new Object();
     static int sum;

@@ -13,8 +13,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntUnaryOperator;
 
 /**
- * What an agent's tables find hard: JvmpiContract THREADS LOADERS [LEFT]. Ends with "right" and a sum that does not depend on
- * chance, while LEFT daemon threads go on.
+ * What an agent's tables find hard: JvmpiContract THREADS LOADERS [LEFT]. Ends with "right" and a
+ * sum that does not depend on chance, while LEFT daemon threads go on.
  */
 public class JvmpiContract {
     static class NeverMade { int field; static int statics; }
@@ -41,8 +41,10 @@ public class JvmpiContract {
             super(JvmpiContract.class.getClassLoader());
             this.code = code;
         }
-        @Override protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-            return name.equals("JvmpiContract$Dropped") ? found(name) : super.loadClass(name, resolve);
+        @Override
+        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+            return name.equals("JvmpiContract$Dropped") ? found(name)
+                                                        : super.loadClass(name, resolve);
         }
         private synchronized Class<?> found(String name) {
             Class<?> c = findLoadedClass(name);
@@ -108,8 +110,17 @@ public class JvmpiContract {
         Map<String, Object> kept = new HashMap<>();
         int sum = 0;
         for (int i = 0; i < n; i++) {
-            Object[] some = {new NeverMade[3], new NeverUsed[i % 5], new int[2][3][4], new Colour[] {Colour.RED}, new Object[1][0], new byte[i % 700],
-                Arrays.copyOf(new long[9], 20), "text".toCharArray().clone(), new NeverUsed[2][2], "a" + i, Integer.valueOf(i * 1000)};
+            Object[] some = {new NeverMade[3],
+                             new NeverUsed[i % 5],
+                             new int[2][3][4],
+                             new Colour[] {Colour.RED},
+                             new Object[1][0],
+                             new byte[i % 700],
+                             Arrays.copyOf(new long[9], 20),
+                             "text".toCharArray().clone(),
+                             new NeverUsed[2][2],
+                             "a" + i,
+                             Integer.valueOf(i * 1000)};
             kept.put("k" + i % 500, some);
             sum += some.length + Arrays.hashCode((Object[]) some[3]) * 0;
             synchronized (Arrays.copyOf(some, 3)) {
@@ -122,7 +133,9 @@ public class JvmpiContract {
                 sum += e.getStackTrace().length > 0 ? 1 : 1000;
             }
         }
-        Runnable proxy = (Runnable) Proxy.newProxyInstance(JvmpiContract.class.getClassLoader(), new Class<?>[] {Runnable.class}, (p, m, a) -> null);
+        Runnable proxy = (Runnable) Proxy.newProxyInstance(JvmpiContract.class.getClassLoader(),
+                                                           new Class<?>[] {Runnable.class},
+                                                           (p, m, a) -> null);
         proxy.run();
         Method m = JvmpiContract.class.getDeclaredMethod("twice", int.class);
         for (int i = 0; i < 40; i++)
@@ -135,8 +148,9 @@ public class JvmpiContract {
     }
 
     /**
-     * Virtual threads that change their carriers: 0, or how many went wrong. On JDK 21 alone: JDK 25 crashes when FollowReferences
-     * meets a virtual thread whose constructor has not set its continuation (JvmtiEnvBase::is_vthread_alive).
+     * Virtual threads that change their carriers: 0, or how many went wrong. On JDK 21 alone: JDK
+     * 25 crashes when FollowReferences meets a virtual thread whose constructor has not set its
+     * continuation (JvmtiEnvBase::is_vthread_alive).
      */
     static int virtual(int n) throws Exception {
         if (!System.getProperty("java.specification.version").equals("21"))
@@ -170,7 +184,10 @@ public class JvmpiContract {
         ATTACHED.incrementAndGet();
     }
 
-    /** Threads attach themselves, and wait now and then for the locks that Thread's constructor and its group need. Returns how many failed. */
+    /**
+     * Threads attach themselves, and wait now and then for the locks that Thread's constructor and
+     * its group need. Returns how many failed.
+     */
     static int attach(int pairs, ThreadGroup group) throws Exception {
         Thread holder = new Thread(() -> {
             while (ATTACHED.get() < 2 * ATTACHES * pairs) {
@@ -222,7 +239,10 @@ public class JvmpiContract {
                 Object[] kept = new Object[1000];
                 for (int k = 0; ; k++) {
                     try {
-                        kept[k % kept.length] = new Loader(code).loadClass("JvmpiContract$Dropped").getDeclaredConstructor().newInstance();
+                        kept[k % kept.length] = new Loader(code)
+                                                        .loadClass("JvmpiContract$Dropped")
+                                                        .getDeclaredConstructor()
+                                                        .newInstance();
                         for (int j = 0; j < 100; j++)
                             kept[(k + j) % kept.length] = new Object[] {new byte[j], "a" + j};
                         Thread inner = new Thread(() -> Thread.yield(), "inner");

@@ -4,7 +4,10 @@ import java.io.InputStream;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 
-/** For bench/jvmpi: prints "ns X Y", the time of one operation in the quickest of ten rounds, and in the last five including collections. */
+/**
+ * For bench/jvmpi: prints "ns X Y", the time of one operation in the quickest of ten rounds, and
+ * in the last five including collections.
+ */
 public class JvmpiCost {
     static int sink;
     static Object kept;
@@ -25,7 +28,10 @@ public class JvmpiCost {
         }
     }
 
-    /** Prints the CPU time of the whole process while it loads 300 classes, with a million objects in the heap. */
+    /**
+     * Prints the CPU time of the whole process while it loads 300 classes, with a million objects
+     * in the heap.
+     */
     static void classes() throws Exception {
         Object[] living = new Object[1000000], made = new Object[300];
         for (int i = 0; i < living.length; i++)
@@ -37,7 +43,8 @@ public class JvmpiCost {
                 n += more;
         }
         code = Arrays.copyOf(code, n);
-        OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        OperatingSystemMXBean system =
+                (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         long start = system.getProcessCpuTime();
         for (int i = 0; i < made.length; i++)
             made[i] = new Loader().define(code).getDeclaredConstructor().newInstance();

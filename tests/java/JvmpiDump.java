@@ -6,7 +6,10 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 
-/** Known objects, compared field by field with the heap dump that the agent tests/agents/jvmpi_dump.c read. */
+/**
+ * Known objects, compared field by field with the heap dump that the agent
+ * tests/agents/jvmpi_dump.c read.
+ */
 public class JvmpiDump {
     static native long ask(String what, Object o, String className, String field, long n);
 
@@ -78,7 +81,8 @@ public class JvmpiDump {
     static void check(String what, long got, long wanted) {
         checks++;
         if (got != wanted) {
-            System.out.println("WRONG " + what + " is " + Long.toHexString(got) + ", not " + Long.toHexString(wanted));
+            System.out.println("WRONG " + what + " is " + Long.toHexString(got) + ", not "
+                               + Long.toHexString(wanted));
             failures++;
         }
     }
@@ -108,7 +112,8 @@ public class JvmpiDump {
     }
 
     static int kind(Class<?> type) {
-        Class<?>[] kinds = {boolean.class, char.class, float.class, double.class, byte.class, short.class, int.class, long.class};
+        Class<?>[] kinds = {boolean.class, char.class,  float.class, double.class,
+                            byte.class,    short.class, int.class,   long.class};
         for (int i = 0; i < kinds.length; i++)
             if (kinds[i] == type)
                 return 4 + i;
@@ -123,14 +128,16 @@ public class JvmpiDump {
                 continue; // it changes
             f.setAccessible(true);
             boolean left = level == 1 && f.getType().isPrimitive();
-            check(of.getName() + "." + f.getName(), ask("value", statics ? of : o, of.getName(), f.getName(), 0),
-                    left ? -888888 : bits(f.getType(), f.get(statics ? null : o)));
+            check(of.getName() + "." + f.getName(),
+                  ask("value", statics ? of : o, of.getName(), f.getName(), 0),
+                  left ? -888888 : bits(f.getType(), f.get(statics ? null : o)));
         }
     }
 
     static void compareClass(Class<?> c, int level) throws Exception {
         check(c + " type", ask("type", c, null, null, 0), 0x20);
-        check(c + " super", ask("pointer", c, null, null, 0), id(c.isInterface() ? null : c.getSuperclass()));
+        check(c + " super", ask("pointer", c, null, null, 0),
+              id(c.isInterface() ? null : c.getSuperclass()));
         check(c + " loader", ask("pointer", c, null, null, 1), id(c.getClassLoader()));
         check(c + " signers", ask("pointer", c, null, null, 2), id(c.getSigners()));
         if (c.getClassLoader() != null)
@@ -151,7 +158,8 @@ public class JvmpiDump {
             if (of.isPrimitive()) {
                 check(c + " type", ask("type", o, null, null, 0), 0x23);
                 check(c + " kind", ask("kind", o, null, null, 0), kind(of));
-                check(c + " bytes", ask("record length", o, null, null, 0) > 14 ? 1 : 0, n > 0 && level == 2 ? 1 : 0);
+                check(c + " bytes", ask("record length", o, null, null, 0) > 14 ? 1 : 0,
+                      n > 0 && level == 2 ? 1 : 0);
             } else {
                 check(c + " type", ask("type", o, null, null, 0), 0x22);
                 check(c + " element class", ask("element class", o, null, null, 0), id(of));
@@ -163,7 +171,8 @@ public class JvmpiDump {
         }
         check(c + " instance", ask("type", o, null, null, 0), 0x21);
         check(c + " class", ask("class", o, null, null, 0), id(c));
-        for (Class<?> of = c; of != null && of.getName().startsWith("JvmpiDump"); of = of.getSuperclass())
+        for (Class<?> of = c; of != null && of.getName().startsWith("JvmpiDump");
+             of = of.getSuperclass())
             compareFields(o, of, false, level);
     }
 
@@ -189,7 +198,8 @@ public class JvmpiDump {
         all.add(new float[] {1.5f, Float.NaN});
         all.add(new double[] {-0.0, 1e300});
         all.add(new String[] {"x"});
-        all.add(new Class<?>[] {int.class, void.class, String[].class, JvmpiDump.class, Unmade.class});
+        all.add(new Class<?>[] {int.class, void.class, String[].class, JvmpiDump.class,
+                                Unmade.class});
         all.add(new int[2][2]);
         all.add(new Empty());
         all.add(new byte[100000]);
@@ -204,32 +214,38 @@ public class JvmpiDump {
         check("traces", ask("traces", null, null, null, 0) >= 3 ? 1 : 0, 1);
         for (Object o : all)
             compare(o, is);
-        Class<?>[] classes = {JvmpiDump.class, Leaf.class, Middle.class, Base.class, Marked.class, Deeper.class, Unmade.class, Empty.class};
+        Class<?>[] classes = {JvmpiDump.class, Leaf.class,   Middle.class, Base.class,
+                              Marked.class,    Deeper.class, Unmade.class, Empty.class};
         for (Class<?> c : classes)
             compareClass(c, is);
-        for (Class<?> c : new Class<?>[] {int.class, void.class, int[].class, String[].class, Runnable.class, String.class})
+        for (Class<?> c : new Class<?>[] {int.class, void.class, int[].class, String[].class,
+                                          Runnable.class, String.class})
             check(c + "", ask("type", c, null, null, 0), 0x20);
         check("leaves", ask("instances", Leaf.class, null, null, 0), 1);
         check("middles", ask("instances", Middle.class, null, null, 0), 1);
         check("unmade", ask("instances", Unmade.class, null, null, 0), 0);
         if (is == 2)
             for (Object o : all)
-                check("object dump of " + o.getClass(), ask("same as object dump", o, null, null, 0), 1);
+                check("object dump of " + o.getClass(),
+                      ask("same as object dump", o, null, null, 0), 1);
         if (is == 2)
             for (int i = 1; i < classes.length; i++) // of JvmpiDump itself statics change
-                check("object dump of " + classes[i], ask("same as object dump", classes[i], null, null, 0), 1);
+                check("object dump of " + classes[i],
+                      ask("same as object dump", classes[i], null, null, 0), 1);
         System.out.println("level " + level + " " + checks + " checks, " + failures + " wrong");
     }
 
     static void roots(Object local, Object global, Object used) {
         check("java frame", ask("root", local, "JvmpiDump", null, 3) > 0 ? 1 : 0, 1);
-        check("jni local", ask("root", ((List<?>) local).get(0), "JvmpiDump", null, 2) > 0 ? 1 : 0, 1);
+        check("jni local", ask("root", ((List<?>) local).get(0), "JvmpiDump", null, 2) > 0 ? 1 : 0,
+              1);
         check("jni global", ask("root", global, null, null, 1), 1);
         check("jni reference", held(global), 1);
         check("monitor", ask("root", used, null, null, 7), 1);
         check("thread", ask("root", Thread.currentThread(), null, null, 6), 1);
         for (int type : new int[] {1, 2, 3, 4, 5, 6, 7, 255})
-            System.out.println("roots " + type + " " + ask("roots of type", null, null, null, type));
+            System.out.println("roots " + type + " "
+                               + ask("roots of type", null, null, null, type));
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -264,10 +280,13 @@ public class JvmpiDump {
     }
 
     static void sizes() {
-        // by the class's instances, or by its fields alone: 16 bytes of header or 12, then what javac's order does not change
-        long object = ask("size", Object.class, null, null, 0), empty = ask("size", Empty.class, null, null, 0);
+        // by the class's instances, or by its fields alone: 16 bytes of header or 12, then what
+        // javac's order does not change
+        long object = ask("size", Object.class, null, null, 0),
+             empty = ask("size", Empty.class, null, null, 0);
         check("size of Empty", empty, object);
-        long leaf = ask("size", Leaf.class, null, null, 0), unmade = ask("size", Unmade.class, null, null, 0);
+        long leaf = ask("size", Leaf.class, null, null, 0),
+             unmade = ask("size", Unmade.class, null, null, 0);
         check("size of Unmade", unmade > leaf && unmade <= leaf + 16 && unmade % 8 == 0 ? 1 : 0, 1);
         check("size of int[]", ask("size", int[].class, null, null, 0), 0);
     }

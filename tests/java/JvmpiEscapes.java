@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Threads that are always within compiled code that has done without the objects of work(). When a heap walk begins, a VM since
- * JDK 16 makes these objects, on the thread that asked for the walk. JvmpiEscapes MILLISECONDS; prints "done".
+ * Threads that are always within compiled code that has done without the objects of work(). When a
+ * heap walk begins, a VM since JDK 16 makes these objects, on the thread that asked for the walk.
+ * JvmpiEscapes MILLISECONDS; prints "done".
  */
 public class JvmpiEscapes {
     static class Pair {
@@ -15,7 +16,10 @@ public class JvmpiEscapes {
     static volatile int zero;
     static volatile boolean stop;
 
-    /** Takes most of the time. It calls itself, so that it is not inlined, and work() keeps its objects in registers meanwhile. */
+    /**
+     * Takes most of the time. It calls itself, so that it is not inlined, and work() keeps its
+     * objects in registers meanwhile.
+     */
     static int pause(int depth) {
         if (depth > 0)
             return pause(depth - 1);

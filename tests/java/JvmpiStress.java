@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.util.concurrent.CountDownLatch;
 
-/** 64 threads that call, allocate, contend, wait and start others, for tests/agents/jvmpi_stress.c; knows what it computes. */
+/**
+ * 64 threads that call, allocate, contend, wait and start others, for tests/agents/jvmpi_stress.c;
+ * knows what it computes.
+ */
 public class JvmpiStress {
     static final Object[] LOCKS = new Object[4];
     static long total;

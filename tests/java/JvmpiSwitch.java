@@ -3,8 +3,9 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 
 /**
- * Links a class whose verification calls the program: while the VM holds the lock of a class that is linked, its loader calls
- * marker(), whose METHOD_ENTRY the agent (tests/agents/jvmpi_switch.c) handles by enabling events.
+ * Links a class whose verification calls the program: while the VM holds the lock of a class that
+ * is linked, its loader calls marker(), whose METHOD_ENTRY the agent (tests/agents/jvmpi_switch.c)
+ * handles by enabling events.
  */
 public class JvmpiSwitch {
     static class Base { }
@@ -18,7 +19,8 @@ public class JvmpiSwitch {
     }
 
     static class Loader extends ClassLoader {
-        @Override protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+        @Override
+        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
             if (!name.startsWith("JvmpiSwitch$"))
                 return super.loadClass(name, resolve);
             if (name.equals("JvmpiSwitch$Base"))

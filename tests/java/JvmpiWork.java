@@ -3,12 +3,16 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 import java.util.concurrent.locks.LockSupport;
 
-/** The program under the JVMPI test agent. Each argument names a scenario; each prints "NAME KEY VALUE" lines. */
+/**
+ * The program under the JVMPI test agent. Each argument names a scenario; each prints "NAME KEY
+ * VALUE" lines.
+ */
 public class JvmpiWork {
     static native long ask(String what, Object object, long number);
 
-    native double many(int a, long b, double c, float d, byte e, Object f, short g, double h, boolean i, char j, double k, float l,
-        double m, double n, float o, double p, double q, long r);
+    native double many(int a, long b, double c, float d, byte e, Object f, short g, double h,
+                       boolean i, char j, double k, float l, double m, double n, float o, double p,
+                       double q, long r);
 
     static native long thrown(int i);
 
@@ -98,17 +102,20 @@ public class JvmpiWork {
         return seen == n * 1000001 ? 1 : seen;
     }
 
-    /** Methods without code of their own to instrument, and classes that take part in every event. */
+    /**
+     * Methods without code of their own to instrument, and classes that take part in every event.
+     */
     static void natives() {
         final JvmpiWork o = new JvmpiWork();
         final int[] wrong = new int[1];
         say("native_many", calls("JvmpiWork.many", 30000, new Runnable() {
             public void run() {
                 for (int i = 0; i < 30000; i++) {
-                    double got = o.many(i, -7L, 0.5, 1.25f, (byte) -3, o, (short) 300, -2.0, true, 'x', 1e3, 2.5f, 3.5, 4.5, 5.5f, 6.5,
-                        7.5, 1L << 33);
-                    double want = 1 + 2. * i + 3. * -7 + 5 * .5 + 7 * 1.25 + 11 * -3 + 13 * 300 + 17 * -2. + 19 + 23 * 'x' + 29 * 1e3
-                        + 31 * 2.5 + 37 * 3.5 + 41 * 4.5 + 43 * 5.5 + 47 * 6.5 + 53 * 7.5 + 59. * (1L << 33);
+                    double got = o.many(i, -7L, 0.5, 1.25f, (byte) -3, o, (short) 300, -2.0, true,
+                                        'x', 1e3, 2.5f, 3.5, 4.5, 5.5f, 6.5, 7.5, 1L << 33);
+                    double want = 1 + 2. * i + 3. * -7 + 5 * .5 + 7 * 1.25 + 11 * -3 + 13 * 300
+                                  + 17 * -2. + 19 + 23 * 'x' + 29 * 1e3 + 31 * 2.5 + 37 * 3.5
+                                  + 41 * 4.5 + 43 * 5.5 + 47 * 6.5 + 53 * 7.5 + 59. * (1L << 33);
                     if (got != want)
                         wrong[0]++;
                 }
@@ -226,8 +233,9 @@ public class JvmpiWork {
     }
 
     /**
-     * Carriers that wait for work have entered the methods of ForkJoinWorkerThread.run down to park and left all others, however
-     * many virtual threads they carried: fewer than 30 are open in each, and none less than none.
+     * Carriers that wait for work have entered the methods of ForkJoinWorkerThread.run down to park
+     * and left all others, however many virtual threads they carried: fewer than 30 are open in
+     * each, and none less than none.
      */
     static long idleNesting() throws Exception {
         long deepest = 0, seen = 0;
@@ -249,13 +257,17 @@ public class JvmpiWork {
 
     static Object[] kept = new Object[1];
 
-    /** Requests objects by the ids that OBJECT_ALLOC reported: at once, of another thread, in a dump, after a collection. */
+    /**
+     * Requests objects by the ids that OBJECT_ALLOC reported: at once, of another thread, in a
+     * dump, after a collection.
+     */
     static void reported() throws Exception {
         int first = (int) ask("markers", null, 0), n = 3000;
         Object[] young = new Object[n];
         Runnable make = () -> {
             for (int i = 0; i < n; i++)
-                if (young[i] == null && (i < n / 2 || Thread.currentThread().getName().equals("maker")))
+                if (young[i] == null
+                    && (i < n / 2 || Thread.currentThread().getName().equals("maker")))
                     young[i] = new Marker();
         };
         make.run();
@@ -283,7 +295,8 @@ public class JvmpiWork {
         say("markers", ask("markers", null, 0) - before);
         before = ask("markers", null, 0);
         for (int i = 0; i < 3000; i++) {
-            kept[0] = new byte[i * 53 % 100000]; // now and then it does not fit into the rest of the thread's buffer
+            kept[0] = new byte[i * 53 % 100000]; // now and then it does not fit into the rest of
+                                                 // the thread's buffer
             for (int k = 0; k < 3; k++)
                 kept[0] = new Marker();
         }
@@ -326,7 +339,8 @@ public class JvmpiWork {
             do {
                 Thread.sleep(20);
                 answer = ask("suspend one", "left " + i, 0);
-            } while (answer == -999 && System.nanoTime() < until); // the agent has not heard of the thread yet
+            } while (answer == -999
+                     && System.nanoTime() < until); // the agent has not heard of the thread yet
             say("left_" + i, answer);
         }
     }
@@ -337,7 +351,8 @@ public class JvmpiWork {
         Object o = new Object();
         int named = 0;
         long id = ask("id", o, 0);
-        say("id_stable", id != 0 && id == ask("id", o, 0) && id != ask("id", new Object(), 0) ? 1 : 0);
+        say("id_stable",
+            id != 0 && id == ask("id", o, 0) && id != ask("id", new Object(), 0) ? 1 : 0);
         say("id_null", ask("id", null, 0));
         say("id_back", ask("same", o, id));
         say("id_unknown", ask("same", null, 0x7ffffff1));
@@ -345,11 +360,19 @@ public class JvmpiWork {
         say("request_bad", ask("request bad id", null, 4));
         say("request_class", ask("request", JvmpiWork.class, 42));
         say("request_array_class", ask("request", int[].class, 42));
-        for (Class<?> c : new Class<?>[] {boolean.class, byte.class, char.class, double.class, float.class, int.class, long.class, short.class, void.class})
+        for (Class<?> c :
+             new Class<?>[] {boolean.class, byte.class, char.class, double.class, float.class,
+                             int.class, long.class, short.class, void.class})
             named += ask("request", c, 42) == 0 && ask("class known", c.getName(), 0) == 0 ? 1 : 0;
         say("primitive_classes_by_name", named);
         say("request_class_of_object", ask("request", o, 42));
-        Object[] noThreads = {o, "text", new int[3], new Thread[1], Thread.class, new Thread(), Thread.currentThread().getThreadGroup()};
+        Object[] noThreads = {o,
+                              "text",
+                              new int[3],
+                              new Thread[1],
+                              Thread.class,
+                              new Thread(),
+                              Thread.currentThread().getThreadGroup()};
         long refused = 0;
         for (Object each : noThreads)
             refused += ask("request", each, 33) == -1 ? 1 : 0;
@@ -357,10 +380,14 @@ public class JvmpiWork {
         say("null_arguments", ask("null arguments", null, 0));
         say("request_thread", ask("request", Thread.currentThread(), 33));
         say("request_entry", ask("request", null, 1));
-        say("requested", ask("requested", null, 4) * 100 + ask("requested", null, 42) * 10 + ask("requested", null, 33));
-        say("enable_dump", ask("enable", null, 37) * 100 + ask("enable", null, 50) * 10 + ask("disable", null, 59));
-        say("enable_move", ask("enable", null, 6) + ask("enable", null, 48) + ask("enable", null, 49));
-        say("enable_none", ask("enable", null, 20) * 100 + ask("enable", null, 62) * 10 + ask("enable", null, 2001));
+        say("requested", ask("requested", null, 4) * 100 + ask("requested", null, 42) * 10
+                                 + ask("requested", null, 33));
+        say("enable_dump", ask("enable", null, 37) * 100 + ask("enable", null, 50) * 10
+                                   + ask("disable", null, 59));
+        say("enable_move",
+            ask("enable", null, 6) + ask("enable", null, 48) + ask("enable", null, 49));
+        say("enable_none", ask("enable", null, 20) * 100 + ask("enable", null, 62) * 10
+                                   + ask("enable", null, 2001));
         say("enable_negative", ask("enable", null, -5));
         say("versions", ask("versions", null, 0));
         say("class_known", ask("class known", "JvmpiWork$Sub", 0));
@@ -460,7 +487,8 @@ public class JvmpiWork {
         ask("resume", "parked", 0);
         say("thread_object", ask("thread object", "parked", 0) == ask("id", parked, 0) ? 1 : 0);
         long trace = ask("trace", "parked", 64);
-        say("trace", trace > 0 && trace % 100000 / 10000 > 0 && trace % 10000 == PARK_LINE ? 1 : trace);
+        say("trace",
+            trace > 0 && trace % 100000 / 10000 > 0 && trace % 10000 == PARK_LINE ? 1 : trace);
         say("trace_depth", ask("trace", "parked", 1) / 100000);
         long own = ownTrace();
         say("own_trace", own % 100000);
@@ -519,7 +547,10 @@ public class JvmpiWork {
         say("raw_silent", ask("raw silent", null, 0));
     }
 
-    /** Contends for a monitor that `hold` holds while `during` runs, and counts the exits that are reported. */
+    /**
+     * Contends for a monitor that `hold` holds while `during` runs, and counts the exits that are
+     * reported.
+     */
     static long exits(final Object monitor, Runnable hold) throws Exception {
         ask("watch", monitor, 0);
         entrant = new Thread() {
@@ -653,7 +684,10 @@ public class JvmpiWork {
             loop(5000);
         say("leaf_compiled", ask("leaf compiled", null, 0) > 0 ? 1 : 0);
         for (int i = 0; i < 200 && ask("count", null, 8) == 0; i++) {
-            Runnable r = (Runnable) new Loader().define(bytesOf("JvmpiWork$Hot")).getDeclaredConstructor().newInstance();
+            Runnable r = (Runnable) new Loader()
+                                 .define(bytesOf("JvmpiWork$Hot"))
+                                 .getDeclaredConstructor()
+                                 .newInstance();
             for (int k = 0; k < 3000; k++)
                 r.run();
             r = null;
@@ -699,7 +733,10 @@ public class JvmpiWork {
 
     static void classes() throws Exception {
         for (int i = 0; i < 10; i++)
-            new Loader().define(bytesOf("JvmpiWork$Unloadable")).getDeclaredConstructor().newInstance();
+            new Loader()
+                    .define(bytesOf("JvmpiWork$Unloadable"))
+                    .getDeclaredConstructor()
+                    .newInstance();
         kept[0] = null;
         for (int i = 0; i < 5 && ask("unloaded", null, 0) < 9; i++)
             ask("gc", null, 0);
@@ -730,7 +767,10 @@ public class JvmpiWork {
         say("dump_bad", ask("request bad id", null, 50));
     }
 
-    /** What a monitor dump says of a monitor: a million for each entry of its owner, a thousand for each that enters, one for each that waits. */
+    /**
+     * What a monitor dump says of a monitor: a million for each entry of its owner, a thousand for
+     * each that enters, one for each that waits.
+     */
     static void waiting() throws Exception {
         final Object monitor = new Object();
         Thread[] waiters = new Thread[3], entrants = new Thread[2];
@@ -764,8 +804,9 @@ public class JvmpiWork {
                 });
             say("parties_entering", ask("monitor parties", monitor, 0));
             monitor.notifyAll();
-            while (waiters[0].getState() != Thread.State.BLOCKED || waiters[1].getState() != Thread.State.BLOCKED ||
-                   waiters[2].getState() != Thread.State.BLOCKED)
+            while (waiters[0].getState() != Thread.State.BLOCKED
+                   || waiters[1].getState() != Thread.State.BLOCKED
+                   || waiters[2].getState() != Thread.State.BLOCKED)
                 Thread.yield();
             say("parties_all_entering", ask("monitor parties", monitor, 0));
         }
@@ -788,7 +829,8 @@ public class JvmpiWork {
                             sink++;
                         }
                         if (seed % 16 == 0 && k % 50 == 0)
-                            ask(k % 100 == 0 ? "disable" : "enable", null, new int[] {1, 3, 4, 54}[seed / 16]);
+                            ask(k % 100 == 0 ? "disable" : "enable", null,
+                                new int[] {1, 3, 4, 54}[seed / 16]);
                         if (seed == 5 && k % 100 == 0)
                             ask("gc", null, 0);
                         if (seed == 7 && k % 60 == 0)
@@ -822,9 +864,13 @@ public class JvmpiWork {
             t.join();
     }
 
-    /** 10,000 virtual threads that change carriers: no method event of theirs, and what carriers enter they leave. */
+    /**
+     * 10,000 virtual threads that change carriers: no method event of theirs, and what carriers
+     * enter they leave.
+     */
     static void virtual() throws Exception {
-        final java.util.concurrent.CountDownLatch done = new java.util.concurrent.CountDownLatch(10000);
+        final java.util.concurrent.CountDownLatch done =
+                new java.util.concurrent.CountDownLatch(10000);
         Runnable body = new Runnable() {
             public void run() {
                 loop(5);
@@ -833,7 +879,8 @@ public class JvmpiWork {
                 done.countDown();
             }
         };
-        java.lang.reflect.Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+        java.lang.reflect.Method start =
+                Thread.class.getMethod("startVirtualThread", Runnable.class);
         long before = ask("leaf entries", null, 0);
         for (int i = 0; i < 10000; i++)
             start.invoke(null, body);

@@ -6,17 +6,20 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
- * One thread takes a lock that is free, so no event says so, and another one then waits for it. Arguments: what they take ("lock",
- * "monitor", "write" or "semaphore"), how often, for how many ms, and whether the threads are "platform" or "virtual". Prints two sums in ns, by
- * the program's own clock: how long the other one certainly waited while the owner had the lock, and how long at most either of them
- * had it. With "sleep" one thread sleeps that often, and the second sum is how long that took.
+ * One thread takes a lock that is free, so no event says so, and another one then waits for it.
+ * Arguments: what they take ("lock", "monitor", "write" or "semaphore"), how often, for how many
+ * ms, and whether the threads are "platform" or "virtual". Prints two sums in ns, by the program's
+ * own clock: how long the other one certainly waited while the owner had the lock, and how long at
+ * most either of them had it. With "sleep" one thread sleeps that often, and the second sum is how
+ * long that took.
  */
 public class KnownOwner {
     static final ReentrantLock lock = new ReentrantLock();
     static final ReentrantReadWriteLock two = new ReentrantReadWriteLock();
     static final Semaphore semaphore = new Semaphore(1);
     static final Object monitor = new Object();
-    static final SynchronousQueue<Long> held = new SynchronousQueue<>(), left = new SynchronousQueue<>();
+    static final SynchronousQueue<Long> held = new SynchronousQueue<>(),
+                                        left = new SynchronousQueue<>();
     static Thread owner, waiter;
     static long least, most;
     static int ms;

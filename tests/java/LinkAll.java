@@ -10,15 +10,17 @@ import java.util.*;
 import java.util.zip.*;
 
 /**
- * Links (so verifies) every class of the running JDK, or of jars, each EVERYth: LinkAll EVERY [JAR...]. Prints how many were
- * linked, how many the verifier refused (and the first of them), how many miss classes they refer to or a later VM, and how many methods
- * with code the linked ones have (but for class initialisers); then waits for the end of its input.
+ * Links (so verifies) every class of the running JDK, or of jars, each EVERYth: LinkAll EVERY
+ * [JAR...]. Prints how many were linked, how many the verifier refused (and the first of them), how
+ * many miss classes they refer to or a later VM, and how many methods with code the linked ones
+ * have (but for class initialisers); then waits for the end of its input.
  */
 public class LinkAll {
     static List<String> names = new ArrayList<>();
 
     static void add(String path) {
-        if (path.endsWith(".class") && !path.endsWith("module-info.class") && !path.startsWith("META-INF/"))
+        if (path.endsWith(".class") && !path.endsWith("module-info.class")
+            && !path.startsWith("META-INF/"))
             names.add(path.substring(0, path.length() - 6).replace('/', '.'));
     }
 
@@ -46,7 +48,8 @@ public class LinkAll {
             for (int i = first; i < names.size(); i += every) {
                 try {
                     Class<?> c = Class.forName(names.get(i), false, loader);
-                    methods += withCode(c.getDeclaredMethods()) + withCode(c.getDeclaredConstructors());
+                    methods += withCode(c.getDeclaredMethods())
+                               + withCode(c.getDeclaredConstructors());
                     linked++;
                 } catch (UnsupportedClassVersionError e) {
                     missing++; // jars have classes for later VMs
@@ -111,7 +114,8 @@ public class LinkAll {
             missing += l.missing;
             methods += l.methods;
         }
-        System.out.println("linked=" + linked + " refused=" + refused + " missing=" + missing + " methods=" + methods);
+        System.out.println("linked=" + linked + " refused=" + refused + " missing=" + missing
+                           + " methods=" + methods);
         while (System.in.read() >= 0)
             continue;
     }

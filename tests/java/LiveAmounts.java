@@ -3,9 +3,10 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Keeps objects of several classes in amounts from one to the argument (a power of ten), and drops as many of others: the
- * small amounts first, and one more object of a class of its own at the very end. Second argument: "waits" for a line of
- * standard input at both ends, and drops many times the heap of arrays.
+ * Keeps objects of several classes in amounts from one to the argument (a power of ten), and drops
+ * as many of others: the small amounts first, and one more object of a class of its own at the very
+ * end. Second argument: "waits" for a line of standard input at both ends, and drops many times the
+ * heap of arrays.
  */
 public class LiveAmounts {
     static class Kept0 { long a; }

@@ -3,8 +3,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Each kind of object is made at one place, which two callers reach in turn: keeps and drops. What keeps gets stays alive, n
- * objects of each kind; nothing that drops gets does, n of each kind (2n of Nested, half of which have constructors that throw).
+ * Each kind of object is made at one place, which two callers reach in turn: keeps and drops. What
+ * keeps gets stays alive, n objects of each kind; nothing that drops gets does, n of each kind (2n
+ * of Nested, half of which have constructors that throw).
  */
 public class LiveCallers {
     static class Plain {
@@ -57,7 +58,10 @@ public class LiveCallers {
         }
     }
 
-    /** An argument makes others at the same place, before the constructor is called on a later line than new. */
+    /**
+     * An argument makes others at the same place, before the constructor is called on a later line
+     * than new.
+     */
     static Nested nest(int i, boolean fails) {
         return new Nested(
             i > 0 ? drops(i) : null,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Known live objects: 10,000 of each of two classes, made alternately with 10,000 that are dropped; 100 of each of ten classes;
- * and 10,000 that are made after five million others were dropped. "waits": for a line of standard input at both ends.
+ * Known live objects: 10,000 of each of two classes, made alternately with 10,000 that are dropped;
+ * 100 of each of ten classes; and 10,000 that are made after five million others were dropped.
+ * "waits": for a line of standard input at both ends.
  */
 public class LiveKnown {
     static class First { long a; }
@@ -21,7 +22,8 @@ public class LiveKnown {
     static class Few9 { }
 
     static final int AMOUNT = 10_000, FEW = 100;
-    static final Object[] first = new Object[AMOUNT], second = new Object[AMOUNT], late = new Object[AMOUNT], few = new Object[10 * FEW];
+    static final Object[] first = new Object[AMOUNT], second = new Object[AMOUNT],
+                          late = new Object[AMOUNT], few = new Object[10 * FEW];
     static volatile Object sink;
 
     static Object one(int kind) {

@@ -2,7 +2,10 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** Makes a million objects at each of six places and keeps one of fifty, so that estimates of how many live rest on few of them. */
+/**
+ * Makes a million objects at each of six places and keeps one of fifty, so that estimates of how
+ * many live rest on few of them.
+ */
 public class LiveSeldom {
     static final List<Object> kept = new ArrayList<>();
     static volatile Object sink;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Makes a million objects of each of two classes. Every second constructor of the first class throws, and the other objects are
- * kept. Of the second class, the constructor's argument is another object of the same place, three times in four, and all are kept.
+ * Makes a million objects of each of two classes. Every second constructor of the first class
+ * throws, and the other objects are kept. Of the second class, the constructor's argument is
+ * another object of the same place, three times in four, and all are kept.
  */
 public class LiveThrows {
     static final int AMOUNT = 1_000_000;
-    static final RuntimeException THROWN = new RuntimeException("every second", null, false, false) {
-    };
+    static final RuntimeException THROWN =
+            new RuntimeException("every second", null, false, false) {};
 
     static class Half {
         Half(int i) {

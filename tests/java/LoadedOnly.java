@@ -5,7 +5,10 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Loads its class Work in new class loaders of two classes, links it in those of one of them only, and lets all be unloaded. Arguments: LOADED LINKED. */
+/**
+ * Loads its class Work in new class loaders of two classes, links it in those of one of them only,
+ * and lets all be unloaded. Arguments: LOADED LINKED.
+ */
 public class LoadedOnly {
     public static class Work { }
 

@@ -4,9 +4,10 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * What an event of threads=y costs. Arguments: `notify`, `park` (an unpark and a park that does not wait) or `contended`, a
- * count, and how many frames lie below. The first two print ns for each event, steady, of one thread; contended hands a fair
- * lock over between three threads, each time to one that waits for it, and prints ms and hand-overs a second.
+ * What an event of threads=y costs. Arguments: `notify`, `park` (an unpark and a park that does not
+ * wait) or `contended`, a count, and how many frames lie below. The first two print ns for each
+ * event, steady, of one thread; contended hands a fair lock over between three threads, each time
+ * to one that waits for it, and prints ms and hand-overs a second.
  */
 public class LockCost {
     static final Object monitor = new Object();
@@ -64,7 +65,10 @@ public class LockCost {
         System.out.println(s * 1e3 + " " + n / s);
     }
 
-    /** Units of UnderLoad: a fair lock, handed over to one of the others that wait for it. Arguments: THREADS WORK FRAMES. */
+    /**
+     * Units of UnderLoad: a fair lock, handed over to one of the others that wait for it.
+     * Arguments: THREADS WORK FRAMES.
+     */
     public static Runnable[] units(String[] args) {
         int work = Integer.parseInt(args[1]), frames = Integer.parseInt(args[2]);
         ReentrantLock fair = new ReentrantLock(true);

@@ -10,15 +10,17 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * LogCut cut|write: requests 10 collections, and 30 more after each of which something is done to the file in memory that the VM's log
- * goes to: "cut" cuts it off, "write" writes two lines of another form into it.
+ * LogCut cut|write: requests 10 collections, and 30 more after each of which something is done to
+ * the file in memory that the VM's log goes to: "cut" cuts it off, "write" writes two lines of
+ * another form into it.
  */
 public class LogCut {
     private static List<Path> logs() throws Exception {
         List<Path> found = new ArrayList<>();
         try (Stream<Path> all = Files.list(Paths.get("/proc/self/fd"))) {
             for (Path p : all.collect(Collectors.toList())) {
-                if (Files.isSymbolicLink(p) && Files.exists(p) && Files.readSymbolicLink(p).toString().contains("jvmscope-vm-log")) {
+                if (Files.isSymbolicLink(p) && Files.exists(p)
+                    && Files.readSymbolicLink(p).toString().contains("jvmscope-vm-log")) {
                     found.add(p);
                 }
             }
@@ -34,7 +36,8 @@ public class LogCut {
         Thread.sleep(250);
         for (int i = 0; i < 30; i++) {
             System.gc();
-            try (FileOutputStream out = new FileOutputStream(log.toFile(), args[0].equals("write"))) {
+            try (FileOutputStream out =
+                         new FileOutputStream(log.toFile(), args[0].equals("write"))) {
                 if (args[0].equals("write")) {
                     out.write("no line of\nthe VM\n".getBytes(StandardCharsets.UTF_8));
                 }

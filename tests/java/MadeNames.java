@@ -57,8 +57,9 @@ public class MadeNames {
     public static void main(String[] args) throws Exception {
         if (args.length > 1)
             others();
-        Shop shop = (Shop) Proxy.newProxyInstance(MadeNames.class.getClassLoader(), new Class<?>[] {Shop.class},
-            (proxy, method, values) -> square((Integer) values[0]));
+        Shop shop = (Shop) Proxy.newProxyInstance(
+                MadeNames.class.getClassLoader(), new Class<?>[] {Shop.class},
+                (proxy, method, values) -> square((Integer) values[0]));
         Method square = MadeNames.class.getDeclaredMethod("square", int.class);
         Random random = new Random(1);
         // CPU time: on a busy machine as many samples are taken of it.
@@ -77,8 +78,8 @@ public class MadeNames {
                 kept.add(bound);
                 kept.add(elsewhere);
             }
-            sink += captures.get() + toStatic.applyAsInt(n) + bound.applyAsInt(n) + elsewhere.get().intValue() + shop.buy(n)
-                + (Integer) square.invoke(null, n);
+            sink += captures.get() + toStatic.applyAsInt(n) + bound.applyAsInt(n)
+                    + elsewhere.get().intValue() + shop.buy(n) + (Integer) square.invoke(null, n);
         }
         System.out.println("done");
     }

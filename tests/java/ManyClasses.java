@@ -2,7 +2,10 @@
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 
-/** Loads and runs as many small classes as the argument says, answers `ready`, and ends with status 7 when a line comes. */
+/**
+ * Loads and runs as many small classes as the argument says, answers `ready`, and ends with status
+ * 7 when a line comes.
+ */
 public class ManyClasses {
     public static class M00000 implements Runnable {
         static int runs;
@@ -32,7 +35,8 @@ public class ManyClasses {
         Loader loader = new Loader();
         for (int i = 1; i <= Integer.parseInt(args[0]); i++) {
             String name = String.format("M%05d", i);
-            Class<?> c = loader.define("ManyClasses$" + name, text.replace("M00000", name).getBytes("ISO-8859-1"));
+            Class<?> c = loader.define("ManyClasses$" + name,
+                                       text.replace("M00000", name).getBytes("ISO-8859-1"));
             ((Runnable) c.getDeclaredConstructor().newInstance()).run();
         }
         Runtime.getRuntime().addShutdownHook(new Thread(() -> System.out.println("hook")));

@@ -2,7 +2,10 @@
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 
-/** Loads its class Body in new class loaders and lets each allocate 100 arrays at one place. Argument: the number of loaders. */
+/**
+ * Loads its class Body in new class loaders and lets each allocate 100 arrays at one place.
+ * Argument: the number of loaders.
+ */
 public class ManyLoaders {
     public static class Body implements Runnable {
         static Object sink;
@@ -31,7 +34,11 @@ public class ManyLoaders {
                 bytes.write(b);
         }
         for (int i = Integer.parseInt(args[0]); i > 0; i--) {
-            ((Runnable) new Loader().define(bytes.toByteArray()).getDeclaredConstructor().newInstance()).run();
+            ((Runnable) new Loader()
+                     .define(bytes.toByteArray())
+                     .getDeclaredConstructor()
+                     .newInstance())
+                    .run();
             if (i % 200 == 0)
                 System.gc();
         }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.util.concurrent.CountDownLatch;
 
-/** Pairs of threads that take turns by wait and notify: ManyThreads THREADS ROUNDS, for recordings of any size. */
+/**
+ * Pairs of threads that take turns by wait and notify: ManyThreads THREADS ROUNDS, for recordings
+ * of any size.
+ */
 public class ManyThreads {
     static void turns(Object lock, int[] turn, int me, int rounds, CountDownLatch ready) {
         ready.countDown();

@@ -2,8 +2,9 @@
 import java.lang.reflect.Array;
 
 /**
- * Arrays of some 2,000 classes, each made twice at each of eight places by reflection: more than there is room for counters of
- * their own. Prints how many objects of each class: ROUNDS * 8 * 2, and one more at another place.
+ * Arrays of some 2,000 classes, each made twice at each of eight places by reflection: more than
+ * there is room for counters of their own. Prints how many objects of each class: ROUNDS * 8 * 2,
+ * and one more at another place.
  */
 public class ManyTypes {
     static final int DIMENSIONS = 250;
@@ -31,7 +32,8 @@ public class ManyTypes {
     }
 
     public static void main(String[] args) {
-        Class<?>[] elements = {boolean.class, byte.class, char.class, short.class, int.class, long.class, float.class, double.class};
+        Class<?>[] elements = {boolean.class, byte.class, char.class,  short.class,
+                               int.class,     long.class, float.class, double.class};
         for (Class<?> element : elements) {
             Class<?> c = element;
             for (int d = 0; d < DIMENSIONS; d++) {

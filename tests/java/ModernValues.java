@@ -32,7 +32,10 @@ public class ModernValues {
             ordered.put("k" + i, i);
         for (String view : new String[] {"KeySet", "Values", "EntrySet"}) // JDK 21 has them
             if (Runtime.version().feature() >= 21)
-                one("back" + view, Class.forName("java.util.SequencedCollection").getMethod("reversed").invoke(LinkedHashMap.class.getMethod("sequenced" + view).invoke(ordered)));
+                one("back" + view, Class.forName("java.util.SequencedCollection")
+                                           .getMethod("reversed")
+                                           .invoke(LinkedHashMap.class.getMethod("sequenced" + view)
+                                                           .invoke(ordered)));
         System.out.println("done");
     }
 }

@@ -5,9 +5,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that contend for two monitors and, with "park", for a ReentrantLock; prints the time that each blocked,
- * that of a wait, the longest at the first monitor, and what the VM says was blocked at monitors, in ms. The second argument is
- * how often each does so (8).
+ * Threads that contend for two monitors and, with "park", for a ReentrantLock; prints the time that
+ * each blocked, that of a wait, the longest at the first monitor, and what the VM says was blocked
+ * at monitors, in ms. The second argument is how often each does so (8).
  */
 public class Monitors {
     static final class First {
@@ -18,7 +18,8 @@ public class Monitors {
 
     static final Object FIRST = new First(), SECOND = new Second();
     static final ReentrantLock LOCK = new ReentrantLock();
-    static final AtomicLong FIRST_NS = new AtomicLong(), SECOND_NS = new AtomicLong(), LOCK_NS = new AtomicLong();
+    static final AtomicLong FIRST_NS = new AtomicLong(), SECOND_NS = new AtomicLong(),
+                            LOCK_NS = new AtomicLong();
     static final AtomicLong LONGEST_NS = new AtomicLong(), BLOCKED_MS = new AtomicLong();
 
     static void first() throws InterruptedException {
@@ -85,7 +86,8 @@ public class Monitors {
             waited.wait(50);
         }
         long wait = System.nanoTime() - before;
-        System.out.println(FIRST_NS.get() / 1000000 + " " + SECOND_NS.get() / 1000000 + " " + LOCK_NS.get() / 1000000 + " "
-                           + wait / 1000000 + " " + LONGEST_NS.get() / 1000000 + " " + BLOCKED_MS.get());
+        System.out.println(FIRST_NS.get() / 1000000 + " " + SECOND_NS.get() / 1000000 + " "
+                           + LOCK_NS.get() / 1000000 + " " + wait / 1000000 + " "
+                           + LONGEST_NS.get() / 1000000 + " " + BLOCKED_MS.get());
     }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A platform thread with the empty name, and a virtual thread where there are any. Prints their numbers. */
+/**
+ * A platform thread with the empty name, and a virtual thread where there are any. Prints their
+ * numbers.
+ */
 public class Nameless {
     static long last;
 

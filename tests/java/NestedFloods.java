@@ -2,8 +2,9 @@
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Argument 1 threads call outer() once and wait, so that each has a part of the memory for calls. Then for each line of the input main
- * calls outer() as often as argument 2 says and prints "done". outer() calls inner() twice.
+ * Argument 1 threads call outer() once and wait, so that each has a part of the memory for calls.
+ * Then for each line of the input main calls outer() as often as argument 2 says and prints "done".
+ * outer() calls inner() twice.
  */
 public class NestedFloods {
     static volatile int sum;

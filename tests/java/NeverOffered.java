@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Makes objects whose constructor's call is not followed by a probe, because the argument is stored meanwhile. */
+/**
+ * Makes objects whose constructor's call is not followed by a probe, because the argument is
+ * stored meanwhile.
+ */
 public class NeverOffered {
     static volatile Object sink;
 

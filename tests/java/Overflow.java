@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Two methods that overflow the stack in turn, "rounds" times each, and allocate, throw and compute meanwhile. */
+/**
+ * Two methods that overflow the stack in turn, "rounds" times each, and allocate, throw and
+ * compute meanwhile.
+ */
 public class Overflow {
     static Object kept;
     static long sum;

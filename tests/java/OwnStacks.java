@@ -3,8 +3,9 @@ import java.lang.reflect.Method;
 import java.util.function.IntUnaryOperator;
 
 /**
- * Threads that throw, allocate, contend and wait at the end of many different stacks, interpreted and compiled, with lambdas,
- * reflection and deep recursion: OwnStacks DEPTH MILLISECONDS [virtual], the last one for virtual threads (JDK 21).
+ * Threads that throw, allocate, contend and wait at the end of many different stacks, interpreted
+ * and compiled, with lambdas, reflection and deep recursion: OwnStacks DEPTH MILLISECONDS
+ * [virtual], the last one for virtual threads (JDK 21).
  */
 public class OwnStacks {
     static final Object LOCK = new Object();
@@ -41,7 +42,8 @@ public class OwnStacks {
     static int even(int depth, int way) {
         if (depth == 0)
             return bottom(way);
-        return (way & 1) == 0 ? odd(depth - 1, way >> 1) + 1 : new Nest().inner(depth - 1, way >> 1) + 2;
+        return (way & 1) == 0 ? odd(depth - 1, way >> 1) + 1
+                              : new Nest().inner(depth - 1, way >> 1) + 2;
     }
 
     static int odd(int depth, int way) {
@@ -68,7 +70,8 @@ public class OwnStacks {
 
     static Thread start(Runnable body, boolean virtual) throws Exception {
         if (virtual)
-            return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, body);
+            return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
+                    .invoke(null, body);
         Thread t = new Thread(body);
         t.start();
         return t;
@@ -82,7 +85,8 @@ public class OwnStacks {
         for (int i = 0; i < threads.length; i++) {
             int seed = i;
             threads[i] = start(() -> {
-                for (int n = 0, way = seed * 7919; n < LEAST || System.nanoTime() < end; n++, way += 104729)
+                for (int n = 0, way = seed * 7919; n < LEAST || System.nanoTime() < end;
+                     n++, way += 104729)
                     sink = even(depth - way % 5 % depth, way & 0x7fffffff);
             }, virtual);
         }

@@ -3,8 +3,8 @@ import java.util.Random;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Parks with many stacks, each of which its timeout names: of NS + N ns, bit k of N is 1 where the k-th call was b. Arguments: how
- * often three times; NS.
+ * Parks with many stacks, each of which its timeout names: of NS + N ns, bit k of N is 1 where the
+ * k-th call was b. Arguments: how often three times; NS.
  */
 public class ParkPlaces {
     static final int BITS = 6;

@@ -2,8 +2,8 @@
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A worker spins for some 300 ms and unparks main; then two threads take a lock ten times each and sleep 10 ms with it: a path
- * of which the methods are known.
+ * A worker spins for some 300 ms and unparks main; then two threads take a lock ten times each and
+ * sleep 10 ms with it: a path of which the methods are known.
  */
 public class PathTruth {
     static final Object lock = new Object();
@@ -41,7 +41,8 @@ public class PathTruth {
         worker.start();
         while (!done)
             LockSupport.park();
-        Thread[] two = {new Thread(PathTruth::sections, "one"), new Thread(PathTruth::sections, "two")};
+        Thread[] two = {new Thread(PathTruth::sections, "one"),
+                        new Thread(PathTruth::sections, "two")};
         for (Thread t : two)
             t.start();
         for (Thread t : two)

@@ -3,7 +3,10 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 
-/** main waits for a byte of one server and of another, over sockets of which a later one gets the number of one that was closed. */
+/**
+ * main waits for a byte of one server and of another, over sockets of which a later one gets the
+ * number of one that was closed.
+ */
 public class Peers {
     /** Accepts, and writes a byte 50 ms after each one that comes. */
     static ServerSocket server() throws Exception {

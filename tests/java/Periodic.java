@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Spends PERIOD microseconds of CPU time again and again, a quarter in `first` and the rest in `second`, for MILLISECONDS in all; prints both methods' CPU time. */
+/**
+ * Spends PERIOD microseconds of CPU time again and again, a quarter in `first` and the rest in
+ * `second`, for MILLISECONDS in all; prints both methods' CPU time.
+ */
 public class Periodic {
-    static final java.lang.management.ThreadMXBean THREADS = java.lang.management.ManagementFactory.getThreadMXBean();
+    static final java.lang.management.ThreadMXBean THREADS =
+            java.lang.management.ManagementFactory.getThreadMXBean();
     static volatile long sink;
 
     static long work(long until) {

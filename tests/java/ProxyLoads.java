@@ -8,7 +8,8 @@ public class ProxyLoads {
     }
 
     public static void main(String[] args) {
-        Speaks s = (Speaks) Proxy.newProxyInstance(ProxyLoads.class.getClassLoader(), new Class<?>[] {Speaks.class},
+        Speaks s = (Speaks) Proxy.newProxyInstance(ProxyLoads.class.getClassLoader(),
+                                                   new Class<?>[] {Speaks.class},
                                                    (proxy, method, arguments) -> 4);
         System.out.println(s.speak());
     }

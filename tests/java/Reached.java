@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Passes objects whose fields have known values: the numbers show which calls a condition on fields selects. */
+/**
+ * Passes objects whose fields have known values: the numbers show which calls a condition on
+ * fields selects.
+ */
 public class Reached {
     static class Base {
         private final int level;

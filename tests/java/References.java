@@ -3,8 +3,8 @@ import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
 
 /**
- * Has the VM's thread that handles references work some times: main takes from a queue what a collection has put there that
- * another thread asks for 100 ms after main has begun to wait.
+ * Has the VM's thread that handles references work some times: main takes from a queue what a
+ * collection has put there that another thread asks for 100 ms after main has begun to wait.
  */
 public class References {
     static final int ROUNDS = 3, REST = 100;
@@ -36,7 +36,8 @@ public class References {
 
     public static void main(String[] args) throws Exception {
         ReferenceQueue<Object> queue = new ReferenceQueue<>();
-        Thread main = Thread.currentThread(), collects = new Thread(() -> collect(main), "collects");
+        Thread main = Thread.currentThread(), collects =
+                                                      new Thread(() -> collect(main), "collects");
         collects.start();
         for (int i = 0; i < ROUNDS; i++) {
             WeakReference<Object> waited = dropped = drop(queue);

@@ -23,14 +23,18 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * A server with a path for each cause of slowness, and its client. Of the requests of a path all but SLOW are quick; the slow ones
- * meet the cause. Each handler measures what the cause took, and the client how long the request took; both are printed as a line
- * for each path: "lock CAUSE_NS LATENCY_NS QUICK_NS", means over the slow requests and the latency of the median of all.
+ * A server with a path for each cause of slowness, and its client. Of the requests of a path all
+ * but SLOW are quick; the slow ones meet the cause. Each handler measures what the cause took, and
+ * the client how long the request took; both are printed as a line for each path: "lock CAUSE_NS
+ * LATENCY_NS QUICK_NS", means over the slow requests and the latency of the median of all.
  */
 public class RequestCauses {
     static final int REQUESTS = 120, SLOW = 2, MILLIS = 60;
 
-    /** Since when a slow request is there that what is held will stop: on a busy machine that takes its time. */
+    /**
+     * Since when a slow request is there that what is held will stop: on a busy machine that takes
+     * its time.
+     */
     static volatile CountDownLatch arrived = new CountDownLatch(1);
 
     static final class Store {
@@ -74,8 +78,10 @@ public class RequestCauses {
         }
     }
 
-    static final String[] PATHS = {"park", "queue", "sleep", "socket", "cpu", "class-init", "class-load", "gc"};
-    static final java.lang.management.ThreadMXBean THREADS = java.lang.management.ManagementFactory.getThreadMXBean();
+    static final String[] PATHS = {"park", "queue",      "sleep",      "socket",
+                                   "cpu",  "class-init", "class-load", "gc"};
+    static final java.lang.management.ThreadMXBean THREADS =
+            java.lang.management.ManagementFactory.getThreadMXBean();
     static final Store store = new Store();
     static final Audit audit = new Audit();
     static final ExecutorService reports = Executors.newSingleThreadExecutor(named("reports-"));
@@ -250,7 +256,8 @@ public class RequestCauses {
         }
     }
 
-    static final String[] BLOCKERS = {"lock compactor", "park auditor", "queue orders", "class-init catalog"};
+    static final String[] BLOCKERS = {"lock compactor", "park auditor", "queue orders",
+                                      "class-init catalog"};
 
     static String blockerName(String path) {
         for (String b : BLOCKERS)
@@ -283,8 +290,10 @@ public class RequestCauses {
 
     static long request(int port, String path) throws IOException {
         long start = System.nanoTime();
-        HttpURLConnection c = (HttpURLConnection)
-            new URL("http", InetAddress.getLoopbackAddress().getHostAddress(), port, "/" + path).openConnection();
+        HttpURLConnection c =
+                (HttpURLConnection) new URL(
+                        "http", InetAddress.getLoopbackAddress().getHostAddress(), port, "/" + path)
+                        .openConnection();
         try (InputStream in = c.getInputStream()) {
             while (in.read() >= 0)
                 ;
@@ -328,7 +337,8 @@ public class RequestCauses {
                 t.join();
         }
         quick.sort(null);
-        System.out.println(path + " " + causeNanos / SLOW + " " + latency / SLOW + " " + quick.get(quick.size() / 2));
+        System.out.println(path + " " + causeNanos / SLOW + " " + latency / SLOW + " "
+                           + quick.get(quick.size() / 2));
     }
 
     static void peer(ServerSocket server) {
@@ -367,9 +377,11 @@ public class RequestCauses {
     }
 
     public static void main(String[] args) throws Exception {
-        System.setProperty("sun.net.httpserver.nodelay", "true"); // or each response waits 40 ms for an acknowledgement
+        System.setProperty("sun.net.httpserver.nodelay",
+                           "true"); // or each response waits 40 ms for an acknowledgement
         startPeer();
-        HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        HttpServer server =
+                HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         ExecutorService workers = Executors.newFixedThreadPool(3, named("http-"));
         server.setExecutor(workers);
         server.createContext("/", RequestCauses::handle);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Requests of the same latency with different causes, at different rates: 200 that sleep for 2 ms, one after the other, and then 200,000
- * short ones, of which every 500th waits as long for a monitor. Prints the number of requests, and how many ns all of them slept and
- * waited for the monitor.
+ * Requests of the same latency with different causes, at different rates: 200 that sleep for 2 ms,
+ * one after the other, and then 200,000 short ones, of which every 500th waits as long for a
+ * monitor. Prints the number of requests, and how many ns all of them slept and waited for the
+ * monitor.
  */
 public class RequestPhases {
     static final Object lock = new Object();

@@ -18,8 +18,9 @@ import javax.sql.DataSource;
 import org.apache.commons.dbcp2.BasicDataSource;
 
 /**
- * A server whose requests take a connection of a pool that has one. For the slow ones somebody else has it for a while. Prints a
- * line for each pool: "hikari NS", how long all slow requests waited for it.
+ * A server whose requests take a connection of a pool that has one. For the slow ones somebody else
+ * has it for a while. Prints a line for each pool: "hikari NS", how long all slow requests waited
+ * for it.
  */
 public class RequestPools {
     static final int REQUESTS = 120, SLOW = 2, MILLIS = 60;
@@ -59,8 +60,10 @@ public class RequestPools {
     }
 
     static void request(int port, String path) throws Exception {
-        HttpURLConnection c = (HttpURLConnection)
-            new URL("http", InetAddress.getLoopbackAddress().getHostAddress(), port, "/" + path).openConnection();
+        HttpURLConnection c =
+                (HttpURLConnection) new URL(
+                        "http", InetAddress.getLoopbackAddress().getHostAddress(), port, "/" + path)
+                        .openConnection();
         try (InputStream in = c.getInputStream()) {
             while (in.read() >= 0)
                 ;
@@ -103,7 +106,8 @@ public class RequestPools {
         BasicDataSource dbcp = new BasicDataSource();
         dbcp.setUrl("jdbc:h2:mem:dbcp");
         dbcp.setMaxTotal(1);
-        HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        HttpServer server =
+                HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         ExecutorService workers = Executors.newFixedThreadPool(3);
         server.setExecutor(workers);
         serve(server, "hikari", hikari);

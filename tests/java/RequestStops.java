@@ -2,8 +2,9 @@
 import java.util.concurrent.Semaphore;
 
 /**
- * A hundred requests that compute. During two of them a thread asks for a safepoint, which another one delays, in a loop that the VM
- * cannot stop. Prints for how many ns these two requests did not run.
+ * A hundred requests that compute. During two of them a thread asks for a safepoint, which another
+ * one delays, in a loop that the VM cannot stop. Prints for how many ns these two requests did not
+ * run.
  */
 public class RequestStops {
     static final Semaphore audits = new Semaphore(0), watches = new Semaphore(0);

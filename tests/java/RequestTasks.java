@@ -8,9 +8,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Requests that hand tasks to a pool of one thread. "many N": one request hands over N tasks that do nothing. "kinds N": each of N
- * requests hands over four, one after another, of which the second makes a request of its own, the third asks a server, and the last
- * one ends its thread by an exception; prints "task WAY THREAD" and when each ran.
+ * Requests that hand tasks to a pool of one thread. "many N": one request hands over N tasks that
+ * do nothing. "kinds N": each of N requests hands over four, one after another, of which the second
+ * makes a request of its own, the third asks a server, and the last one ends its thread by an
+ * exception; prints "task WAY THREAD" and when each ran.
  */
 public class RequestTasks {
     static final ExecutorService pool = Executors.newSingleThreadExecutor(r -> {
@@ -41,7 +42,8 @@ public class RequestTasks {
 
     static void nap(long start) throws Exception {
         Thread.sleep(2);
-        System.out.println("task executor " + Thread.currentThread().getName() + " " + start + " " + System.nanoTime());
+        System.out.println("task executor " + Thread.currentThread().getName() + " " + start + " "
+                           + System.nanoTime());
     }
 
     static void inner() throws Exception {

@@ -13,8 +13,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * So many requests to /order that sleep, of which one in twenty waits for a latch as well, unless the second argument is "without".
- * Requests to /warm come first, so that those that count find all classes loaded and all connections made.
+ * So many requests to /order that sleep, of which one in twenty waits for a latch as well, unless
+ * the second argument is "without". Requests to /warm come first, so that those that count find all
+ * classes loaded and all connections made.
  */
 public class RequestWhatIf {
     static final int WARM = 100, CLIENTS = 8, BASE = 60, EXTRA = 240;
@@ -36,7 +37,8 @@ public class RequestWhatIf {
         boolean without = args.length > 1;
         System.setProperty("sun.net.httpserver.nodelay", "true");
         AtomicInteger handled = new AtomicInteger();
-        ExecutorService workers = Executors.newFixedThreadPool(2 * CLIENTS), clients = Executors.newFixedThreadPool(CLIENTS);
+        ExecutorService workers = Executors.newFixedThreadPool(2 * CLIENTS),
+                        clients = Executors.newFixedThreadPool(CLIENTS);
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
         server.setExecutor(workers);
         server.createContext("/", exchange -> {

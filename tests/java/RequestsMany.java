@@ -6,8 +6,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Makes many requests: "fast N" on one thread, "virtual N" concurrently on N virtual threads, "open N" that never end, or "alloc N" that
- * allocate a MiB each, half of it on another thread, while a third thread allocates for no request.
+ * Makes many requests: "fast N" on one thread, "virtual N" concurrently on N virtual threads, "open
+ * N" that never end, or "alloc N" that allocate a MiB each, half of it on another thread, while a
+ * third thread allocates for no request.
  */
 public class RequestsMany {
     static long sum;
@@ -55,7 +56,8 @@ public class RequestsMany {
     }
 
     static Thread virtual(Runnable task) throws Exception {
-        return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
+        return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
+                .invoke(null, task);
     }
 
     public static void main(String[] args) throws Exception {

@@ -27,18 +27,21 @@ import java.util.concurrent.TimeoutException;
 import java.util.stream.IntStream;
 
 /**
- * A web server, and a client that asks for each path in turn, `rounds` times. Prints what is true: "request PATH STATUS" with when the
- * client began and ended and when the handler did, and "task WAY THREAD" with when it ran, in System.nanoTime(). With "silent" as third
- * argument it prints nothing of that.
+ * A web server, and a client that asks for each path in turn, `rounds` times. Prints what is true:
+ * "request PATH STATUS" with when the client began and ended and when the handler did, and "task
+ * WAY THREAD" with when it ran, in System.nanoTime(). With "silent" as third argument it prints
+ * nothing of that.
  */
 public class RequestsTruth {
-    static final ExecutorService pool = Executors.newFixedThreadPool(2), one = Executors.newSingleThreadExecutor(),
-        others = Executors.newFixedThreadPool(2);
+    static final ExecutorService pool = Executors.newFixedThreadPool(2),
+                                 one = Executors.newSingleThreadExecutor(),
+                                 others = Executors.newFixedThreadPool(2);
     static final ForkJoinPool forks = new ForkJoinPool(2);
     static final ScheduledExecutorService later = Executors.newScheduledThreadPool(1);
     static final Timer timer = new Timer(true);
     /** It has no queue, and is given the same task again and again. */
-    static final ExecutorService narrow = new ThreadPoolExecutor(1, 1, 1, TimeUnit.DAYS, new SynchronousQueue<>());
+    static final ExecutorService narrow =
+            new ThreadPoolExecutor(1, 1, 1, TimeUnit.DAYS, new SynchronousQueue<>());
     static final Semaphore ran = new Semaphore(0);
     static final Runnable again = () -> {
         nap("executor");
@@ -79,7 +82,8 @@ public class RequestsTruth {
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
-        tell("task " + way + " " + Thread.currentThread().getName() + " " + start + " " + System.nanoTime());
+        tell("task " + way + " " + Thread.currentThread().getName() + " " + start + " "
+             + System.nanoTime());
         return way;
     }
 
@@ -120,7 +124,8 @@ public class RequestsTruth {
                 break;
             case "executor":
                 pool.submit((Callable<String>) () -> nap("executor")).get();
-                pool.invokeAll(java.util.Arrays.<Callable<String>>asList(() -> nap("executor"), () -> nap("executor")));
+                pool.invokeAll(java.util.Arrays.<Callable<String>>asList(
+                        () -> nap("executor"), () -> nap("executor")));
                 break;
             case "queue": {
                 CountDownLatch submitted = new CountDownLatch(1);
@@ -154,7 +159,8 @@ public class RequestsTruth {
             }
             case "rejected":
                 for (boolean taken = false, refused = false; !taken;) {
-                    // The pool has no queue, so it takes the same task only after it has refused it.
+                    // The pool has no queue, so it takes the same task only after it has refused
+                    // it.
                     CountDownLatch over = new CountDownLatch(1);
                     if (!refused)
                         narrow.execute(() -> await(over));
@@ -173,10 +179,12 @@ public class RequestsTruth {
                 forks.invoke(new Halves(4));
                 break;
             case "stream":
-                forks.submit(() -> IntStream.range(0, 4).parallel().forEach(i -> nap("fork-join"))).get();
+                forks.submit(() -> IntStream.range(0, 4).parallel().forEach(i -> nap("fork-join")))
+                        .get();
                 break;
             case "future":
-                // The second stage runs where the first one ends, in a pool that knows nothing of the request.
+                // The second stage runs where the first one ends, in a pool that knows nothing of
+                // the request.
                 CompletableFuture<String> first = new CompletableFuture<>();
                 CompletableFuture<String> stage = first.thenApply(x -> nap("future"));
                 others.execute(() -> {
@@ -185,8 +193,10 @@ public class RequestsTruth {
                 stage.get();
                 break;
             case "async-future":
-                CompletableFuture.supplyAsync(() -> nap("executor"), pool).thenApplyAsync(x -> nap("executor"), pool)
-                        .thenApplyAsync(x -> nap("fork-join"), forks).get();
+                CompletableFuture.supplyAsync(() -> nap("executor"), pool)
+                        .thenApplyAsync(x -> nap("executor"), pool)
+                        .thenApplyAsync(x -> nap("fork-join"), forks)
+                        .get();
                 break;
             case "thread": {
                 Thread t = new Thread(() -> nap("thread"), "named");
@@ -229,7 +239,8 @@ public class RequestsTruth {
     /** Since JDK 21; a platform thread otherwise. */
     static Thread virtual(Runnable task) throws Exception {
         try {
-            return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
+            return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
+                    .invoke(null, task);
         } catch (NoSuchMethodException e) {
             Thread t = new Thread(task);
             t.start();
@@ -237,7 +248,10 @@ public class RequestsTruth {
         }
     }
 
-    /** Two subtasks of a StructuredTaskScope, whose interface differs between JDKs, or of two threads where there is none. */
+    /**
+     * Two subtasks of a StructuredTaskScope, whose interface differs between JDKs, or of two
+     * threads where there is none.
+     */
     static void structured() throws Exception {
         Callable<String> task = () -> nap("thread");
         Class<?> type;
@@ -260,7 +274,8 @@ public class RequestsTruth {
     }
 
     /** By a thread that has never worked for the request. */
-    static final java.util.concurrent.SynchronousQueue<CompletableFuture<String>> toComplete = new java.util.concurrent.SynchronousQueue<>();
+    static final java.util.concurrent.SynchronousQueue<CompletableFuture<String>> toComplete =
+            new java.util.concurrent.SynchronousQueue<>();
 
     static void complete(CompletableFuture<String> f) throws Exception {
         toComplete.put(f);
@@ -291,8 +306,11 @@ public class RequestsTruth {
         handlerStart = handlerEnd = 0;
         long start = System.nanoTime();
         try {
-            HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + path + "?secret=1").openConnection();
-            c.setRequestProperty("traceparent", String.format("00-%032x-%016x-01", start, start + 1));
+            HttpURLConnection c =
+                    (HttpURLConnection) new URL("http://127.0.0.1:" + port + path + "?secret=1")
+                            .openConnection();
+            c.setRequestProperty("traceparent",
+                                 String.format("00-%032x-%016x-01", start, start + 1));
             status = c.getResponseCode();
             try (InputStream in = status < 400 ? c.getInputStream() : c.getErrorStream()) {
                 while (in.read() >= 0) {
@@ -301,7 +319,8 @@ public class RequestsTruth {
         } catch (java.io.IOException e) {
             // the handler has thrown
         }
-        tell("request " + path + " " + status + " " + start + " " + System.nanoTime() + " " + handlerStart + " " + handlerEnd);
+        tell("request " + path + " " + status + " " + start + " " + System.nanoTime() + " "
+             + handlerStart + " " + handlerEnd);
     }
 
     public static void main(String[] args) throws Exception {
@@ -337,7 +356,8 @@ public class RequestsTruth {
             System.in.read();
         server.stop(0);
         end.countDown();
-        for (ExecutorService e : new ExecutorService[] {narrow, busyFork, workers, pool, one, others, forks, later})
+        for (ExecutorService e :
+             new ExecutorService[] {narrow, busyFork, workers, pool, one, others, forks, later})
             e.shutdown();
     }
 }

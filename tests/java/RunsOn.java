@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * One call of a method that allocates in a loop until a line comes on standard input, and prints how many objects it has made. Another
- * thread calls a method that allocates, so that a recording holds something.
+ * One call of a method that allocates in a loop until a line comes on standard input, and prints
+ * how many objects it has made. Another thread calls a method that allocates, so that a recording
+ * holds something.
  */
 public class RunsOn {
     static volatile Object kept, other;

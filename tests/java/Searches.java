@@ -29,7 +29,9 @@ public class Searches {
         for (int i = 0; i < documents; i++) {
             StringBuilder text = new StringBuilder();
             for (int w = 0; w < 40; w++)
-                text.append("word").append((int) (Math.abs(random.nextGaussian()) * 3000)).append(' ');
+                text.append("word")
+                        .append((int) (Math.abs(random.nextGaussian()) * 3000))
+                        .append(' ');
             Document d = new Document();
             d.add(new StringField("id", "doc-" + i, Field.Store.YES));
             d.add(new TextField("text", text.toString(), Field.Store.YES));
@@ -37,8 +39,13 @@ public class Searches {
             if (i % (documents / 4) == documents / 4 - 1) {
                 searcher = new IndexSearcher(DirectoryReader.open(writer));
                 for (int q = 0; q < 200; q++) {
-                    BooleanQuery query = new BooleanQuery.Builder().add(new TermQuery(new Term("text", "word" + q)), BooleanClause.Occur.MUST)
-                        .add(new TermQuery(new Term("text", "word" + q * 2)), BooleanClause.Occur.SHOULD).build();
+                    BooleanQuery query =
+                            new BooleanQuery.Builder()
+                                    .add(new TermQuery(new Term("text", "word" + q)),
+                                         BooleanClause.Occur.MUST)
+                                    .add(new TermQuery(new Term("text", "word" + q * 2)),
+                                         BooleanClause.Occur.SHOULD)
+                                    .build();
                     hits += searcher.search(query, 20).scoreDocs.length;
                 }
             }

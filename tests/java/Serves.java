@@ -5,8 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Burns CPU in spin() and makes short-lived threads until standard input ends; prints what it computed. With "churn" it also loads
- * a class of its own over and over, each time in a new class loader that is then dropped; to that class this is another package.
+ * Burns CPU in spin() and makes short-lived threads until standard input ends; prints what it
+ * computed. With "churn" it also loads a class of its own over and over, each time in a new class
+ * loader that is then dropped; to that class this is another package.
  */
 public class Serves {
     public static volatile long sink;
@@ -39,7 +40,10 @@ public class Serves {
                     out.write(b);
                 }
             }
-            ((Runnable) defineClass("Serves$Work", out.toByteArray(), 0, out.size()).getDeclaredConstructor().newInstance()).run();
+            ((Runnable) defineClass("Serves$Work", out.toByteArray(), 0, out.size())
+                     .getDeclaredConstructor()
+                     .newInstance())
+                    .run();
         }
     }
 

@@ -9,7 +9,10 @@ import org.apache.catalina.Session;
 import org.apache.catalina.session.StandardSession;
 import org.apache.catalina.startup.Tomcat;
 
-/** Tomcat 9 or 10 on loopback, which files are asked of by four threads, and which keeps sessions. Arguments: FOLDER REQUESTS. */
+/**
+ * Tomcat 9 or 10 on loopback, which files are asked of by four threads, and which keeps sessions.
+ * Arguments: FOLDER REQUESTS.
+ */
 public class ServesFiles {
     static Tomcat tomcat;
 
@@ -29,7 +32,8 @@ public class ServesFiles {
         }
         for (int i = 0; i < 2000; i++) {
             Session s = context.getManager().createSession(null);
-            ((StandardSession) s).setAttribute("cart", new String[] {"item " + i, "item " + (i + 1)});
+            ((StandardSession) s)
+                    .setAttribute("cart", new String[] {"item " + i, "item " + (i + 1)});
         }
         for (Thread t : clients)
             t.join();
@@ -72,9 +76,12 @@ public class ServesFiles {
     /** Every eleventh page is missing. */
     static long get(int port, int page) {
         try {
-            HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + "/" + page + ".txt").openConnection();
+            HttpURLConnection c =
+                    (HttpURLConnection) new URL("http://127.0.0.1:" + port + "/" + page + ".txt")
+                            .openConnection();
             long n = 0;
-            try (InputStream in = c.getResponseCode() == 200 ? c.getInputStream() : c.getErrorStream()) {
+            try (InputStream in =
+                         c.getResponseCode() == 200 ? c.getInputStream() : c.getErrorStream()) {
                 byte[] buffer = new byte[8192];
                 for (int got; (got = in.read(buffer)) >= 0;)
                     n += got;

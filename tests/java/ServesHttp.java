@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.concurrent.Executors;
 
 /**
- * The JDK's own web server, on a free port, whose number is printed: each answer sorts some words and fails some numbers, after the
- * milliseconds that the query "wait=" asks for.
+ * The JDK's own web server, on a free port, whose number is printed: each answer sorts some words
+ * and fails some numbers, after the milliseconds that the query "wait=" asks for.
  */
 public class ServesHttp {
     static String answer(String query) {

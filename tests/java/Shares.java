@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** For ever: `three` does three times the work of `one`, each at the end of a recursion of ten, and allocates three times as much. */
+/**
+ * For ever: `three` does three times the work of `one`, each at the end of a recursion of ten, and
+ * allocates three times as much.
+ */
 public class Shares {
     static volatile long sink;
     static Object last;

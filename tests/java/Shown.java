@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Objects whose fields and texts are known, and such whose toString() throws, loops or waits for a lock that the caller holds. */
+/**
+ * Objects whose fields and texts are known, and such whose toString() throws, loops or waits for a
+ * lock that the caller holds.
+ */
 public class Shown {
     static class Base {
         final long id;

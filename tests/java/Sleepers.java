@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Starts as many threads at once as an argument says, once for each argument; each sleeps for a second. Prints for each argument its
- * number and the milliseconds that all its threads together slept. The threads of argument 70 are called s70-0, s70-1, ...
+ * Starts as many threads at once as an argument says, once for each argument; each sleeps for a
+ * second. Prints for each argument its number and the milliseconds that all its threads together
+ * slept. The threads of argument 70 are called s70-0, s70-1, ...
  */
 public class Sleepers {
     public static void main(String[] args) throws Exception {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * SpunLocks N: two threads take turns of 20 us without a monitor and 30 us with it, N each. Prints how often one of them came to
- * the monitor while the other one had it: it spins then, where there are processors, and the VM seldom tells of that.
+ * SpunLocks N: two threads take turns of 20 us without a monitor and 30 us with it, N each. Prints
+ * how often one of them came to the monitor while the other one had it: it spins then, where there
+ * are processors, and the VM seldom tells of that.
  */
 public class SpunLocks {
     static final class Monitor {

@@ -6,16 +6,22 @@ import java.sql.ResultSet;
 import java.sql.Statement;
 import java.util.Random;
 
-/** A shop on an h2 database in memory: threads (argument 2, default 4) that order, look up and report for seconds (argument 1). */
+/**
+ * A shop on an h2 database in memory: threads (argument 2, default 4) that order, look up and
+ * report for seconds (argument 1).
+ */
 public class SqlLoad {
     static final int PRODUCTS = 5_000, CUSTOMERS = 2_000;
     static final String URL = "jdbc:h2:mem:shop;DB_CLOSE_DELAY=-1;LOCK_TIMEOUT=10000";
 
     static void fill(Connection c) throws Exception {
         try (Statement s = c.createStatement()) {
-            s.execute("create table product(id int primary key, name varchar(60), price decimal(10,2), stock int)");
-            s.execute("create table customer(id int primary key, name varchar(60), city varchar(40))");
-            s.execute("create table orders(id identity primary key, customer int, product int, n int, at timestamp default current_timestamp)");
+            s.execute(
+                    "create table product(id int primary key, name varchar(60), price decimal(10,2), stock int)");
+            s.execute(
+                    "create table customer(id int primary key, name varchar(60), city varchar(40))");
+            s.execute(
+                    "create table orders(id identity primary key, customer int, product int, n int, at timestamp default current_timestamp)");
             s.execute("create index orders_customer on orders(customer)");
         }
         Random random = new Random(1);
@@ -41,7 +47,8 @@ public class SqlLoad {
     }
 
     static void order(Connection c, Random random) throws Exception {
-        try (PreparedStatement p = c.prepareStatement("insert into orders(customer, product, n) values(?, ?, ?)")) {
+        try (PreparedStatement p = c.prepareStatement(
+                     "insert into orders(customer, product, n) values(?, ?, ?)")) {
             p.setInt(1, random.nextInt(CUSTOMERS));
             p.setInt(2, random.nextInt(PRODUCTS));
             p.setInt(3, 1 + random.nextInt(5));
@@ -52,7 +59,7 @@ public class SqlLoad {
     static long basket(Connection c, Random random) throws Exception {
         long sum = 0;
         try (PreparedStatement p = c.prepareStatement(
-                "select o.n, p.price, p.name from orders o join product p on p.id = o.product where o.customer = ? order by o.at desc")) {
+                     "select o.n, p.price, p.name from orders o join product p on p.id = o.product where o.customer = ? order by o.at desc")) {
             p.setInt(1, random.nextInt(CUSTOMERS));
             try (ResultSet r = p.executeQuery()) {
                 while (r.next())
@@ -64,7 +71,8 @@ public class SqlLoad {
 
     static long report(Connection c) throws Exception {
         try (Statement s = c.createStatement();
-             ResultSet r = s.executeQuery("select city, sum(o.n * p.price) total from orders o join customer c on c.id = o.customer "
+             ResultSet r = s.executeQuery(
+                     "select city, sum(o.n * p.price) total from orders o join customer c on c.id = o.customer "
                      + "join product p on p.id = o.product where p.name like '%a%' group by city order by total desc limit 10")) {
             long rows = 0;
             while (r.next())

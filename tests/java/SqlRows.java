@@ -10,8 +10,10 @@ public class SqlRows {
     public static void main(String[] args) throws Exception {
         int rows = Integer.parseInt(args[0]);
         Class.forName("org.h2.Driver");
-        try (Connection c = DriverManager.getConnection("jdbc:h2:mem:load;DB_CLOSE_DELAY=-1"); Statement s = c.createStatement()) {
-            s.execute("create table account(id int primary key, owner varchar(40), balance bigint, touched int)");
+        try (Connection c = DriverManager.getConnection("jdbc:h2:mem:load;DB_CLOSE_DELAY=-1");
+             Statement s = c.createStatement()) {
+            s.execute(
+                    "create table account(id int primary key, owner varchar(40), balance bigint, touched int)");
             s.execute("create index owner_index on account(owner)");
         }
         Thread[] threads = new Thread[2];
@@ -35,9 +37,12 @@ public class SqlRows {
     static long work(int me, int rows) throws Exception {
         long sum = 0;
         try (Connection c = DriverManager.getConnection("jdbc:h2:mem:load");
-                PreparedStatement insert = c.prepareStatement("insert into account values(?, ?, ?, 0)");
-                PreparedStatement update = c.prepareStatement("update account set balance = balance + ?, touched = touched + 1 where id = ?");
-                PreparedStatement query = c.prepareStatement("select sum(balance), count(*) from account where owner = ?")) {
+             PreparedStatement insert =
+                     c.prepareStatement("insert into account values(?, ?, ?, 0)");
+             PreparedStatement update = c.prepareStatement(
+                     "update account set balance = balance + ?, touched = touched + 1 where id = ?");
+             PreparedStatement query = c.prepareStatement(
+                     "select sum(balance), count(*) from account where owner = ?")) {
             for (int i = 0; i < rows; i++) {
                 int id = i * 2 + me;
                 insert.setInt(1, id);

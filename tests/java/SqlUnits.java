@@ -6,7 +6,10 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 
-/** Units of UnderLoad: H2 in memory, a transfer between accounts of a table that keeps its size. Arguments: THREADS ROWS. */
+/**
+ * Units of UnderLoad: H2 in memory, a transfer between accounts of a table that keeps its size.
+ * Arguments: THREADS ROWS.
+ */
 public class SqlUnits {
     static final String URL = "jdbc:h2:mem:load;DB_CLOSE_DELAY=-1";
 
@@ -14,9 +17,12 @@ public class SqlUnits {
         int threads = Integer.parseInt(args[0]), rows = Integer.parseInt(args[1]);
         Class.forName("org.h2.Driver");
         try (Connection c = DriverManager.getConnection(URL); Statement s = c.createStatement()) {
-            s.execute("create table account(id int primary key, owner varchar(40), balance bigint, touched int)");
+            s.execute(
+                    "create table account(id int primary key, owner varchar(40), balance bigint, touched int)");
             s.execute("create index owner_index on account(owner)");
-            s.execute("insert into account select x, 'owner-' || mod(x, 5000), x, 0 from system_range(0, " + (rows - 1) + ")");
+            s.execute(
+                    "insert into account select x, 'owner-' || mod(x, 5000), x, 0 from system_range(0, "
+                    + (rows - 1) + ")");
         }
         Runnable[] units = new Runnable[threads];
         for (int t = 0; t < threads; t++)
@@ -32,8 +38,10 @@ public class SqlUnits {
 
         Unit(int me, int threads, int rows) throws SQLException {
             Connection c = DriverManager.getConnection(URL);
-            update = c.prepareStatement("update account set balance = balance + ?, touched = touched + 1 where id = ?");
-            query = c.prepareStatement("select sum(balance), count(*) from account where owner = ?");
+            update = c.prepareStatement(
+                    "update account set balance = balance + ?, touched = touched + 1 where id = ?");
+            query = c.prepareStatement(
+                    "select sum(balance), count(*) from account where owner = ?");
             this.me = me;
             this.threads = threads;
             this.rows = rows;

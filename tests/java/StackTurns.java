@@ -7,10 +7,11 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Objects that the same places make on stacks that differ in a single thing: the caller's caller, the depth of a recursion, the
- * line, the thread, who catches what a constructor throws, the class that a loader has put where another one was, compiled code
- * that is thrown away. Prints for each class and each stack of methods, innermost first, how many objects of it live at the end and
- * how many there were: StackTurns ROUNDS [virtual].
+ * Objects that the same places make on stacks that differ in a single thing: the caller's caller,
+ * the depth of a recursion, the line, the thread, who catches what a constructor throws, the class
+ * that a loader has put where another one was, compiled code that is thrown away. Prints for each
+ * class and each stack of methods, innermost first, how many objects of it live at the end and how
+ * many there were: StackTurns ROUNDS [virtual].
  */
 public class StackTurns {
     static final List<Object> KEPT = new ArrayList<>();
@@ -284,7 +285,10 @@ public class StackTurns {
         for (int i = 0; i < n; i++) {
             int kind = turn(i, 4) % 3;
             calls[kind]++;
-            Runnable guest = (Runnable) new Loader().guest("StackTurns$Guest" + kind).getDeclaredConstructor().newInstance();
+            Runnable guest = (Runnable) new Loader()
+                                     .guest("StackTurns$Guest" + kind)
+                                     .getDeclaredConstructor()
+                                     .newInstance();
             guest.run();
             if (i % 20 == 19)
                 System.gc();
@@ -337,7 +341,8 @@ public class StackTurns {
             int which = t;
             Runnable body = () -> share(n, which);
             if (virtual) {
-                all[t] = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, body);
+                all[t] = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
+                                 .invoke(null, body);
             } else {
                 all[t] = new Thread(body);
                 all[t].start();

@@ -2,7 +2,10 @@
 import java.util.Arrays;
 import java.util.zip.CRC32;
 
-/** Calls methods of the JDK "rounds" times each, in the thread sums: the JIT replaces others of their names. */
+/**
+ * Calls methods of the JDK "rounds" times each, in the thread sums: the JIT replaces others of
+ * their names.
+ */
 public class Sums {
     public static void main(String[] args) throws Exception {
         int rounds = Integer.parseInt(args[0]);

@@ -4,9 +4,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * Stops one of three threads after the other and prints in how many rounds the two others did not go on within three seconds. In each
- * round another thread, which has made its objects before, ends meanwhile: it has to within three seconds as well. If the last argument
- * is "stays", the VM ends while a thread is stopped that holds a lock of the agent, as is known from how long the others waited for it.
+ * Stops one of three threads after the other and prints in how many rounds the two others did not
+ * go on within three seconds. In each round another thread, which has made its objects before, ends
+ * meanwhile: it has to within three seconds as well. If the last argument is "stays", the VM ends
+ * while a thread is stopped that holds a lock of the agent, as is known from how long the others
+ * waited for it.
  */
 public class Suspended {
     static final int THREADS = 3, OBJECTS = 1000;
@@ -104,6 +106,7 @@ public class Suspended {
             ender.join();
             Thread.sleep(2);
         }
-        System.out.println(known + " stopped, " + stuck + " stuck, " + unended + " not ended" + (stays ? ", one held: " + holds : ""));
+        System.out.println(known + " stopped, " + stuck + " stuck, " + unended + " not ended"
+                           + (stays ? ", one held: " + holds : ""));
     }
 }

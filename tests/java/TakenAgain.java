@@ -4,11 +4,12 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Two threads that take a monitor in the same method, again and again: only the first and the last of the three sections of a round end
- * with another thread waiting, and the owner works for a long time between its two. Arguments: whether they "sleep" or "work" in their
- * sections, how many rounds, and for how many ms the owner works between its two. Prints four sums in ns, by the program's own clock:
- * how long the monitor was held while another thread certainly waited; the same with the owner's first sections; how long it was
- * certainly held; and how long at most.
+ * Two threads that take a monitor in the same method, again and again: only the first and the last
+ * of the three sections of a round end with another thread waiting, and the owner works for a long
+ * time between its two. Arguments: whether they "sleep" or "work" in their sections, how many
+ * rounds, and for how many ms the owner works between its two. Prints four sums in ns, by the
+ * program's own clock: how long the monitor was held while another thread certainly waited; the
+ * same with the owner's first sections; how long it was certainly held; and how long at most.
  */
 public class TakenAgain {
     static final class Lock {
@@ -40,8 +41,8 @@ public class TakenAgain {
     }
 
     /**
-     * Wakes the thread `parked`, and holds the lock for some ms after the thread `waiter`, if any, has come to wait for it. Returns for how
-     * many ns it did after that.
+     * Wakes the thread `parked`, and holds the lock for some ms after the thread `waiter`, if any,
+     * has come to wait for it. Returns for how many ns it did after that.
      */
     static long locked(long ms, Thread parked, Semaphore wakes, Thread waiter) {
         long before = System.nanoTime(), after = 0, since, released;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.util.concurrent.CountDownLatch;
 
-/** Objects whose toString() is slow, throws, or depends on its thread, with answers that are known. */
+/**
+ * Objects whose toString() is slow, throws, or depends on its thread, with answers that are known.
+ */
 public class Texts {
     static class Slow {
         static final CountDownLatch open = new CountDownLatch(1);

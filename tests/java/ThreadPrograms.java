@@ -16,9 +16,11 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
- * Eighteen programs whose critical path is known. Arguments: the number of the program, and what else it takes (factors of a
- * section, for what-if against the truth). Prints System.nanoTime() before and after, by how much the machine was late, and how long
- * its sections waited for their lock and had it (`blocked` and `inside`), ns; and how often one waited for another thread's (`handed`).
+ * Eighteen programs whose critical path is known. Arguments: the number of the program, and what
+ * else it takes (factors of a section, for what-if against the truth). Prints System.nanoTime()
+ * before and after, by how much the machine was late, and how long its sections waited for their
+ * lock and had it (`blocked` and `inside`), ns; and how often one waited for another thread's
+ * (`handed`).
  */
 public class ThreadPrograms {
     static final Object lock = new Object();
@@ -26,8 +28,9 @@ public class ThreadPrograms {
     static double scale;
 
     /**
-     * Whether the machine kept the program's threads waiting since it began, ns, at most: how much later than asked a sleep ended; how
-     * late a thread ran that was started, or that joined one which has ended; how long one took from a wait to the next.
+     * Whether the machine kept the program's threads waiting since it began, ns, at most: how much
+     * later than asked a sleep ended; how late a thread ran that was started, or that joined one
+     * which has ended; how long one took from a wait to the next.
      */
     static final AtomicLong late = new AtomicLong();
 
@@ -92,8 +95,8 @@ public class ThreadPrograms {
     }
 
     /**
-     * All sections: how long was waited for the lock, and how long it was had by those that waited for it or let others wait. In program
-     * 6: the turns of Pong, and those of Ping.
+     * All sections: how long was waited for the lock, and how long it was had by those that waited
+     * for it or let others wait. In program 6: the turns of Pong, and those of Ping.
      */
     static final AtomicLong blocked = new AtomicLong(), inside = new AtomicLong();
     static final AtomicInteger waiting = new AtomicInteger(), handed = new AtomicInteger();
@@ -130,7 +133,8 @@ public class ThreadPrograms {
     }
 
     static void p1(double factor) throws Exception {
-        List<Thread> all = List(thread("A", () -> a(50)), thread("B", () -> b(120 * factor)), thread("C", () -> c(80)));
+        List<Thread> all = List(thread("A", () -> a(50)), thread("B", () -> b(120 * factor)),
+                                thread("C", () -> c(80)));
         startAll(all);
         joinAll(all);
     }
@@ -217,7 +221,8 @@ public class ThreadPrograms {
     }
 
     static void p7(double factor) throws Exception {
-        LinkedBlockingQueue<Integer> ab = new LinkedBlockingQueue<>(), bc = new LinkedBlockingQueue<>();
+        LinkedBlockingQueue<Integer> ab = new LinkedBlockingQueue<>(),
+                                     bc = new LinkedBlockingQueue<>();
         List<Thread> all = List(thread("A", () -> {
             for (int i = 0; i < 20; i++) {
                 a(5);
@@ -240,7 +245,8 @@ public class ThreadPrograms {
             }
         }));
         startAll(all);
-        joinAll(all.subList(2, 3)); // C ends last; if main came late from B's end, C's would be over and not on the path
+        joinAll(all.subList(2, 3)); // C ends last; if main came late from B's end, C's would be
+                                    // over and not on the path
     }
 
     static void p8() throws Exception {
@@ -285,7 +291,10 @@ public class ThreadPrograms {
     static final class L2 {
     }
 
-    /** Waits until each of the others has its first lock too: without that a late one would find both free. */
+    /**
+     * Waits until each of the others has its first lock too: without that a late one would find
+     * both free.
+     */
     static void meet(CountDownLatch others) {
         others.countDown();
         try {
@@ -313,7 +322,10 @@ public class ThreadPrograms {
         second.lock();
     }
 
-    /** Deadlocks: of two monitors, of three, of a monitor and a lock, and several of two threads each. The program ends by itself after a while. */
+    /**
+     * Deadlocks: of two monitors, of three, of a monitor and a lock, and several of two threads
+     * each. The program ends by itself after a while.
+     */
     static void p10(String which, int ms) throws Exception {
         List<Thread> all = new ArrayList<>();
         Object l1 = new L1(), l2 = new L2(), l3 = new Object();
@@ -554,7 +566,8 @@ public class ThreadPrograms {
         run(args);
         long end = System.nanoTime();
         if (scale > 0)
-            System.out.println(String.join(" ", args) + " " + begin + " " + end + " " + late + " " + blocked + " " + inside + " " + handed);
+            System.out.println(String.join(" ", args) + " " + begin + " " + end + " " + late + " "
+                               + blocked + " " + inside + " " + handed);
         sleep(5);
     }
 

@@ -4,7 +4,10 @@ import java.io.InputStream;
 import java.io.PrintStream;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Exceptions whose classes, places and handlers are known; a class that comes and goes, a thread with two names. */
+/**
+ * Exceptions whose classes, places and handlers are known; a class that comes and goes, a thread
+ * with two names.
+ */
 public class Throws {
     static int deep(int n) {
         if (n == 0) {
@@ -78,7 +81,10 @@ public class Throws {
         System.out.println("done " + caught);
     }
 
-    /** Throws out of so many calls, until there is a line of standard input, that an exception is on its way most of the time. */
+    /**
+     * Throws out of so many calls, until there is a line of standard input, that an exception is
+     * on its way most of the time.
+     */
     static void onTheWay() throws Exception {
         long caught = 0;
         System.out.println("ready");

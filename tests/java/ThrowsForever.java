@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Until its input ends, throws what main, a method that has just been called, and nothing catches. */
+/**
+ * Until its input ends, throws what main, a method that has just been called, and nothing catches.
+ */
 public class ThrowsForever {
     static void thrower(String kind) {
         switch (kind) {

@@ -2,7 +2,10 @@
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 
-/** Exceptions that the native code of Method.invoke wraps, before JDK 18 for the first calls, and others that Java code catches. */
+/**
+ * Exceptions that the native code of Method.invoke wraps, before JDK 18 for the first calls, and
+ * others that Java code catches.
+ */
 public class ThrowsInNative {
     static class Ended extends RuntimeException {
     }
@@ -37,7 +40,10 @@ public class ThrowsInNative {
         }
     }
 
-    /** The method of the handler is on the stack twice, and only the one below native code has it around its call. */
+    /**
+     * The method of the handler is on the stack twice, and only the one below native code has it
+     * around its call.
+     */
     public static void again(Method m, int depth) throws Exception {
         if (depth == 0)
             throw new Again();
@@ -51,7 +57,8 @@ public class ThrowsInNative {
     }
 
     public static void main(String[] args) throws Exception {
-        Method m = ThrowsInNative.class.getMethod("ended"), a = ThrowsInNative.class.getMethod("again", Method.class, int.class);
+        Method m = ThrowsInNative.class.getMethod("ended"),
+               a = ThrowsInNative.class.getMethod("again", Method.class, int.class);
         for (int i = 0; i < 10; i++) {
             wrapped(m);
             plain();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Exceptions that are thrown on: by a handler, a finally block, a monitor's exit, try-with-resources. Argument: how often each. */
+/**
+ * Exceptions that are thrown on: by a handler, a finally block, a monitor's exit,
+ * try-with-resources. Argument: how often each.
+ */
 public class ThrowsOn {
     static class Plain extends RuntimeException {}
     static class Rethrown extends RuntimeException {}

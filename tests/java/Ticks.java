@@ -2,9 +2,10 @@
 import java.io.InputStream;
 
 /**
- * Each tick is one call of `tick`, with one array from `allocate`, one throw in `fail` and one request; after every ten it prints
- * the time and how many there have been, until it is killed. A line of `stage` more runs after each hundred. With an argument that
- * many classes are loaded first.
+ * Each tick is one call of `tick`, with one array from `allocate`, one throw in `fail` and one
+ * request; after every ten it prints the time and how many there have been, until it is killed. A
+ * line of `stage` more runs after each hundred. With an argument that many classes are loaded
+ * first.
  */
 public class Ticks {
     static Object kept;

@@ -3,13 +3,17 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * One piece of work, called in five shapes: TimesAccuracy CALLS, with -Dsteps=N steps of work per call. Makes all calls twice, for
- * the JIT to compile them, prints "warm", waits for a line, makes them again, and prints for each shape the method that does the work,
- * calls, nanoseconds per call by the program's own clock (mean and best), and elapsed time by CPU time of the loop (1 on a machine
- * that has time for it). Run without an agent it tells the truth.
+ * One piece of work, called in five shapes: TimesAccuracy CALLS, with -Dsteps=N steps of work per
+ * call. Makes all calls twice, for the JIT to compile them, prints "warm", waits for a line, makes
+ * them again, and prints for each shape the method that does the work, calls, nanoseconds per call
+ * by the program's own clock (mean and best), and elapsed time by CPU time of the loop (1 on a
+ * machine that has time for it). Run without an agent it tells the truth.
  */
 public class TimesAccuracy {
-    /** Not final: JDK 8 would write the steps of a constant number out as one piece, and move that behind a probe at return. */
+    /**
+     * Not final: JDK 8 would write the steps of a constant number out as one piece, and move that
+     * behind a probe at return.
+     */
     static int steps = Integer.getInteger("steps", 10);
     static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     static int sink;
@@ -110,13 +114,15 @@ public class TimesAccuracy {
             best = Math.min(best, System.nanoTime() - from);
         }
         double elapsed = System.nanoTime() - start;
-        return String.format("%s %d %.3f %.3f %.2f", name, 100 * chunk, elapsed / 100 / chunk, (double) best / chunk,
+        return String.format("%s %d %.3f %.3f %.2f", name, 100 * chunk, elapsed / 100 / chunk,
+                             (double) best / chunk,
                              elapsed / (THREADS.getCurrentThreadCpuTime() - cpu));
     }
 
     public static void main(String[] args) throws java.io.IOException {
         int chunk = Integer.parseInt(args[0]) / 100 / 8 * 8;
-        String[] names = {"straight", "nested", "recursive", "virtual", "throwing"}, rows = new String[5];
+        String[] names = {"straight", "nested", "recursive", "virtual", "throwing"},
+                 rows = new String[5];
         for (int pass = 0; pass < 3; pass++) {
             if (pass == 2) {
                 System.out.println("warm");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Tiny methods in five shapes of calls, and two readings of the clock with nothing between; prints for each calls and nanoseconds
- * per call, best of the rounds after a warm-up.
+ * Tiny methods in five shapes of calls, and two readings of the clock with nothing between; prints
+ * for each calls and nanoseconds per call, best of the rounds after a warm-up.
  */
 public class TimesMicro {
     static int sink;

@@ -2,7 +2,10 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Does what its input says, one word in a line: "enter" calls one level deeper, "leave" returns from it, a number calls inner so often. */
+/**
+ * Does what its input says, one word in a line: "enter" calls one level deeper, "leave" returns
+ * from it, a number calls inner so often.
+ */
 public class TimesMiddle {
     static final BufferedReader IN = new BufferedReader(new InputStreamReader(System.in));
     static int sink;

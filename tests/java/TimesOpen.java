@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.util.concurrent.LinkedBlockingQueue;
 
-/** Daemons wait to the end of the program, one without having done anything and one after a task; main works for 200 ms. */
+/**
+ * Daemons wait to the end of the program, one without having done anything and one after a task;
+ * main works for 200 ms.
+ */
 public class TimesOpen {
     static final LinkedBlockingQueue<String> queue = new LinkedBlockingQueue<>();
 

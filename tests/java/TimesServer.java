@@ -5,8 +5,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Works until its input ends. "speed" prints the nanoseconds of its fastest portion of work out of some hundred; "gc" collects;
- * "retransform" has another agent put code into this class and take it back.
+ * Works until its input ends. "speed" prints the nanoseconds of its fastest portion of work out of
+ * some hundred; "gc" collects; "retransform" has another agent put code into this class and take it
+ * back.
  */
 public class TimesServer {
     static volatile boolean over;

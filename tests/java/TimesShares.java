@@ -3,9 +3,10 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * TimesShares SECONDS-OF-CPU: half of the time in one heavy method, some percent in tiny ones that are called by the million, the
- * rest in forty methods of known weights, in random order and portions. Prints CPU nanoseconds of the three parts, measured by
- * the program itself (without an agent they are the truth), then each of the forty's share of the steps that they did together.
+ * TimesShares SECONDS-OF-CPU: half of the time in one heavy method, some percent in tiny ones that
+ * are called by the million, the rest in forty methods of known weights, in random order and
+ * portions. Prints CPU nanoseconds of the three parts, measured by the program itself (without an
+ * agent they are the truth), then each of the forty's share of the steps that they did together.
  */
 public class TimesShares {
     static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
@@ -133,7 +134,8 @@ public class TimesShares {
 
     public static void main(String[] args) {
         long[] parts = new long[3], steps = new long[40];
-        long start = THREADS.getCurrentThreadCpuTime(), end = start + (long) (Double.parseDouble(args[0]) * 1e9), now = start;
+        long start = THREADS.getCurrentThreadCpuTime(),
+             end = start + (long) (Double.parseDouble(args[0]) * 1e9), now = start;
         int x = 12345, r = 2463534;
         while (now < end) {
             long before = now;

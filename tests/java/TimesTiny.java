@@ -3,8 +3,9 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * TimesTiny CALLS STEPS [MILLISECONDS]: calls two methods of a nanosecond or two so often, and does so many steps in a heavy one. Prints the CPU
- * nanoseconds of both parts, which are the truth where there is no agent, and sleeps at the end.
+ * TimesTiny CALLS STEPS [MILLISECONDS]: calls two methods of a nanosecond or two so often, and does
+ * so many steps in a heavy one. Prints the CPU nanoseconds of both parts, which are the truth where
+ * there is no agent, and sleeps at the end.
  */
 public class TimesTiny {
     static int tiny(int x) {

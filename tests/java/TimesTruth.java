@@ -4,7 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
-/** Calls each method a known number of times, by every way in and out; the test knows the numbers. */
+/**
+ * Calls each method a known number of times, by every way in and out; the test knows the numbers.
+ */
 public class TimesTruth {
     static volatile int sink;
 
@@ -187,7 +189,8 @@ public class TimesTruth {
 
     public static void main(String[] args) throws Exception {
         int n = Integer.parseInt(args[0]);
-        Method m = TimesTruth.class.getMethod("reflected"), t = TimesTruth.class.getMethod("reflectedThrowing");
+        Method m = TimesTruth.class.getMethod("reflected"),
+               t = TimesTruth.class.getMethod("reflectedThrowing");
         for (int i = 0; i < n; i++) {
             sink = plain(i);
             sink = recurse(20);

@@ -4,10 +4,11 @@ import java.nio.file.Paths;
 import java.util.Arrays;
 
 /**
- * Prints the median of the nanoseconds of one call of called() as the last word. Argument 1 is "burst": a few thousand calls,
- * then a pause in which a tracer can empty its buffers; "steady": as fast as it goes; or "clock": the nanoseconds of one
- * System.nanoTime() instead. "burst" first prints the median of the page faults of a round, the fewest nanoseconds of one
- * System.nanoTime() in as many rounds, and the fewest of a call.
+ * Prints the median of the nanoseconds of one call of called() as the last word. Argument 1 is
+ * "burst": a few thousand calls, then a pause in which a tracer can empty its buffers; "steady": as
+ * fast as it goes; or "clock": the nanoseconds of one System.nanoTime() instead. "burst" first
+ * prints the median of the page faults of a round, the fewest nanoseconds of one System.nanoTime()
+ * in as many rounds, and the fewest of a call.
  */
 public class TraceCost {
     static int field;
@@ -51,7 +52,8 @@ public class TraceCost {
     public static void main(String[] args) throws Exception {
         boolean burst = args[0].equals("burst");
         boolean clock = args[0].equals("clock");
-        int calls = burst || clock ? 4000 : 4_000_000, rounds = clock ? 200 : 30; // short rounds: few are interrupted
+        int calls = burst || clock ? 4000 : 4_000_000,
+            rounds = clock ? 200 : 30; // short rounds: few are interrupted
         Object o = new Object();
         double[] ns = new double[rounds], clocks = new double[rounds], faults = new double[rounds];
         for (int r = 0; r < rounds; r++) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** More calls than one page contains: 9000 of outer with two of inner each, then 500 of late, which throws, on a thread of its own. */
+/**
+ * More calls than one page contains: 9000 of outer with two of inner each, then 500 of late, which
+ * throws, on a thread of its own.
+ */
 public class TracedMany {
     static volatile int sink;
 

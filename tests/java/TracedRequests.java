@@ -6,7 +6,10 @@ import java.net.URL;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** A web server that works for some milliseconds for each request, and a client whose requests carry a traceparent. */
+/**
+ * A web server that works for some milliseconds for each request, and a client whose requests
+ * carry a traceparent.
+ */
 public class TracedRequests {
     static volatile long sum;
 
@@ -27,7 +30,10 @@ public class TracedRequests {
         });
         server.start();
         for (int i = 0; i < Integer.parseInt(args[0]); i++) {
-            HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + server.getAddress().getPort() + "/work").openConnection();
+            HttpURLConnection c =
+                    (HttpURLConnection) new URL("http://127.0.0.1:" + server.getAddress().getPort()
+                                                + "/work")
+                            .openConnection();
             c.setRequestProperty("traceparent", args[1]);
             if (c.getResponseCode() != 200)
                 throw new AssertionError(c.getResponseCode());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Calls tick with 0, 1, 2 ... and holds each call of slow for some time, until its input ends. Task.run calls are counted by a type.
+ * Calls tick with 0, 1, 2 ... and holds each call of slow for some time, until its input ends.
+ * Task.run calls are counted by a type.
  */
 public class TracedTicks {
     static volatile long sink;

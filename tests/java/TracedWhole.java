@@ -14,8 +14,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
 /**
- * For traces of the whole JDK. Each round uses many parts of the JDK, calls step() STEPS times and prints the results.
- * The argument is the number of rounds; without it, each line of standard input starts a round.
+ * For traces of the whole JDK. Each round uses many parts of the JDK, calls step() STEPS times and
+ * prints the results. The argument is the number of rounds; without it, each line of standard input
+ * starts a round.
  */
 public class TracedWhole {
     static final int STEPS = 100, THREADS = 2;
@@ -39,9 +40,25 @@ public class TracedWhole {
         Map<String, Object> map = new TreeMap<>(Collections.reverseOrder());
         map.put("\u00e9\u20ac\ud83d\ude00", new BigDecimal("1.50"));
         map.put("n", BigInteger.valueOf(n));
-        return new Object[] {null, n, 'x', 2.5, 1.5f, "text " + n, "\u20ac", map, new ArrayList<>(map.keySet()), Optional.of(n),
-            Thread.State.NEW, String.class, int[][].class, new int[] {n}, Thread.currentThread(), new StringBuilder("b").append(n),
-            Class.forName("java.math.MathContext", false, null), Class.forName("TracedWhole$Late", false, TracedWhole.class.getClassLoader())};
+        return new Object[] {
+                null,
+                n,
+                'x',
+                2.5,
+                1.5f,
+                "text " + n,
+                "\u20ac",
+                map,
+                new ArrayList<>(map.keySet()),
+                Optional.of(n),
+                Thread.State.NEW,
+                String.class,
+                int[][].class,
+                new int[] {n},
+                Thread.currentThread(),
+                new StringBuilder("b").append(n),
+                Class.forName("java.math.MathContext", false, null),
+                Class.forName("TracedWhole$Late", false, TracedWhole.class.getClassLoader())};
     }
 
     static String work(int round) throws Exception {
@@ -59,7 +76,8 @@ public class TracedWhole {
         Map<String, Integer> lengths = new HashMap<>();
         texts.forEach(t -> lengths.merge(t.substring(0, 4), t.length(), Integer::sum));
         Method max = Math.class.getMethod("max", int.class, int.class);
-        return sum + " " + thrown + " " + lengths + " " + max.invoke(null, 3, round) + " " + new BigDecimal("1e3").pow(5).toBigInteger().bitLength();
+        return sum + " " + thrown + " " + lengths + " " + max.invoke(null, 3, round) + " "
+                + new BigDecimal("1e3").pow(5).toBigInteger().bitLength();
     }
 
     static void round(int round) throws Exception {

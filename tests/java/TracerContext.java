@@ -3,8 +3,8 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Threads whose tracer publishes a trace, one that publishes nothing, and one whose pointer leads nowhere.
- * Arguments: the library, the milliseconds of CPU time for which each thread computes.
+ * Threads whose tracer publishes a trace, one that publishes nothing, and one whose pointer leads
+ * nowhere. Arguments: the library, the milliseconds of CPU time for which each thread computes.
  */
 public class TracerContext {
     static native void enter(int trace, int span);
@@ -48,8 +48,9 @@ public class TracerContext {
     public static void main(String[] args) throws Exception {
         millis = Integer.parseInt(args[1]);
         System.loadLibrary(args[0]);
-        Thread[] all = {new Thread(() -> work(1), "one"), new Thread(() -> work(2), "two"), new Thread(TracerContext::astray, "astray"),
-            new Thread(TracerContext::outside, "without")};
+        Thread[] all = {new Thread(() -> work(1), "one"), new Thread(() -> work(2), "two"),
+                        new Thread(TracerContext::astray, "astray"),
+                        new Thread(TracerContext::outside, "without")};
         for (Thread t : all)
             t.start();
         for (Thread t : all)

@@ -10,11 +10,14 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Brings about what triggers wait for, as its input says, a word per line, and prints "done WORD FROM TO", in milliseconds since 1970. A
- * step happens twenty times a second all the time: a thread named step-N; "steps" prints "steps BEFORE-RUNS ...": for each the times before it was
- * started and in its run(). "request MS": a call of serve, which takes so long. "hold": a call of hold that goes on until "release". "requests N
- * MS": so many. "spin S": a processor is busy. "collect": a full collection of a heap that takes a while. "deadlock". "oom".
- * "throw N": so many objects of Lost. "pace N": so many a second. "memory MB": touched and kept. "threads N", "files N": and kept.
+ * Brings about what triggers wait for, as its input says, a word per line, and prints "done WORD
+ * FROM TO", in milliseconds since 1970. A step happens twenty times a second all the time: a thread
+ * named step-N; "steps" prints "steps BEFORE-RUNS ...": for each the times before it was started
+ * and in its run(). "request MS": a call of serve, which takes so long. "hold": a call of hold that
+ * goes on until "release". "requests N MS": so many. "spin S": a processor is busy. "collect": a
+ * full collection of a heap that takes a while. "deadlock". "oom". "throw N": so many objects of
+ * Lost. "pace N": so many a second. "memory MB": touched and kept. "threads N", "files N": and
+ * kept.
  */
 public class Triggers {
     static class Lost extends RuntimeException {

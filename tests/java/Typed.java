@@ -2,7 +2,10 @@
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 
-/** Methods and classes with annotations and interfaces; a superclass is loaded after what is below it has been asked for. */
+/**
+ * Methods and classes with annotations and interfaces; a superclass is loaded after what is below
+ * it has been asked for.
+ */
 public class Typed {
     @Retention(RetentionPolicy.CLASS)
     @interface Timed {
@@ -65,7 +68,8 @@ public class Typed {
     }
 
     public static void main(String[] args) {
-        int sum = new Square().twice(3) + Other.first(1) + Other.second(2) + Other.third(3) + Whole.one(4) + new Base().area(5);
+        int sum = new Square().twice(3) + Other.first(1) + Other.second(2) + Other.third(3)
+                  + Whole.one(4) + new Base().area(5);
         System.out.println("done " + sum);
     }
 }

@@ -4,9 +4,10 @@ import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 
 /**
- * A program that does the same work for as long as it is asked how much it has done. Arguments: CLASS ARGS. The class has a method
- * `Runnable[] units(String[])`: what each thread does over and over, a unit at a time. For every line of standard input it
- * prints the units done, the CPU time of the process and the time, both ns; at the end of input it ends.
+ * A program that does the same work for as long as it is asked how much it has done. Arguments:
+ * CLASS ARGS. The class has a method `Runnable[] units(String[])`: what each thread does over and
+ * over, a unit at a time. For every line of standard input it prints the units done, the CPU time
+ * of the process and the time, both ns; at the end of input it ends.
  */
 public class UnderLoad {
     /** A thread's count, on a line of the cache of its own. */

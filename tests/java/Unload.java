@@ -5,7 +5,10 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Loads its class Work in new class loaders, runs it, and lets it be unloaded. Arguments: MILLISECONDS [LOADERS at most]. */
+/**
+ * Loads its class Work in new class loaders, runs it, and lets it be unloaded. Arguments:
+ * MILLISECONDS [LOADERS at most].
+ */
 public class Unload {
     public static class Work implements Runnable {
         static volatile long sink;
@@ -31,7 +34,8 @@ public class Unload {
 
         @Override
         protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
-            return name.equals("Unload$Work") ? defineClass(name, bytes, 0, bytes.length) : super.loadClass(name, resolve);
+            return name.equals("Unload$Work") ? defineClass(name, bytes, 0, bytes.length)
+                                              : super.loadClass(name, resolve);
         }
     }
 
@@ -46,12 +50,14 @@ public class Unload {
         List<WeakReference<ClassLoader>> loaders = new ArrayList<>();
         while (System.nanoTime() < end && loaders.size() < most) {
             Loader loader = new Loader(out.toByteArray());
-            ((Runnable) loader.loadClass("Unload$Work").getDeclaredConstructor().newInstance()).run();
+            ((Runnable) loader.loadClass("Unload$Work").getDeclaredConstructor().newInstance())
+                    .run();
             loaders.add(new WeakReference<>(loader));
             if (loaders.size() % 5 == 0)
                 System.gc();
         }
-        // JDK 8's queue of compilations holds on to the classes whose methods it has yet to compile.
+        // JDK 8's queue of compilations holds on to the classes whose methods it has yet to
+        // compile.
         long gone;
         long last = System.nanoTime() + 10_000_000_000L;
         while (true) {

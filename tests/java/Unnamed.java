@@ -2,7 +2,10 @@
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 
-/** Calls a method a hundred times of a class that is defined without a name, as some template engines define theirs. */
+/**
+ * Calls a method a hundred times of a class that is defined without a name, as some template
+ * engines define theirs.
+ */
 public class Unnamed {
     public static class Body implements Runnable {
         static Object last;
@@ -35,8 +38,12 @@ public class Unnamed {
     }
 
     public static void main(String[] args) throws Exception {
-        Runnable body = (Runnable) new Loader().define(read("Unnamed$Body.class")).getConstructor().newInstance();
-        Runnable lambda = () -> body.run(); // JDK 8 makes an anonymous class of it, which also has no name
+        Runnable body = (Runnable) new Loader()
+                                .define(read("Unnamed$Body.class"))
+                                .getConstructor()
+                                .newInstance();
+        Runnable lambda =
+                () -> body.run(); // JDK 8 makes an anonymous class of it, which also has no name
         for (int i = 0; i < 100; i++)
             lambda.run();
         System.out.println("done " + body.getClass().getName());

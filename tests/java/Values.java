@@ -5,7 +5,10 @@ import java.util.*;
 import java.util.concurrent.*;
 import java.util.concurrent.atomic.*;
 
-/** Values of every kind that a trace shows; what each method was given is known. No method of a value may be called. */
+/**
+ * Values of every kind that a trace shows; what each method was given is known. No method of a
+ * value may be called.
+ */
 public class Values {
     enum Color {
         RED, GREEN {

@@ -9,7 +9,9 @@ public class Virtual {
     public static void main(String[] args) throws Exception {
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < Integer.parseInt(args[0]); i++)
-            threads.add(Thread.ofVirtual().name("virtual-" + i).start(() -> rounds(Integer.parseInt(args[1]))));
+            threads.add(Thread.ofVirtual()
+                                .name("virtual-" + i)
+                                .start(() -> rounds(Integer.parseInt(args[1]))));
         for (Thread t : threads)
             t.join();
         System.out.println("done");

@@ -3,8 +3,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Calls of virtual threads that wait in the middle of a call, so that they go on with another carrier. Arguments: THREADS ROUNDS.
- * In each round, outer calls inner twice and deep once, which calls itself, and beside comes after it.
+ * Calls of virtual threads that wait in the middle of a call, so that they go on with another
+ * carrier. Arguments: THREADS ROUNDS. In each round, outer calls inner twice and deep once, which
+ * calls itself, and beside comes after it.
  */
 public class VirtualCalls {
     static int inner(int i) {
@@ -41,7 +42,9 @@ public class VirtualCalls {
     public static void main(String[] args) throws Exception {
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < Integer.parseInt(args[0]); i++)
-            threads.add(Thread.ofVirtual().name("virtual-" + i).start(() -> rounds(Integer.parseInt(args[1]))));
+            threads.add(Thread.ofVirtual()
+                                .name("virtual-" + i)
+                                .start(() -> rounds(Integer.parseInt(args[1]))));
         for (Thread t : threads)
             t.join();
         System.out.println("done");

@@ -2,7 +2,9 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** Virtual threads that sleep 20 ms each in one monitor, one after the other. Argument: how many. */
+/**
+ * Virtual threads that sleep 20 ms each in one monitor, one after the other. Argument: how many.
+ */
 public class VirtualMonitors {
     static final Object MONITOR = new Object();
 

@@ -2,8 +2,9 @@
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * A virtual thread sleeps ten times and parks ten times, 50 ms each, in a monitor: on JDK 21 it cannot leave its carrier there.
- * Prints how many of the parks lasted, because a permit that is left of the sleeps ends one at once.
+ * A virtual thread sleeps ten times and parks ten times, 50 ms each, in a monitor: on JDK 21 it
+ * cannot leave its carrier there. Prints how many of the parks lasted, because a permit that is
+ * left of the sleeps ends one at once.
  */
 public class VirtualPinned {
     static final int N = 10, MS = 50;
@@ -35,7 +36,10 @@ public class VirtualPinned {
     }
 
     public static void main(String[] args) throws Exception {
-        Thread.ofVirtual().name("first").start(() -> sleep(1)).join(); // initializes the JDK's timer
+        Thread.ofVirtual()
+                .name("first")
+                .start(() -> sleep(1))
+                .join(); // initializes the JDK's timer
         Thread.ofVirtual().name("pinned").start(() -> {
             wait(true);
             wait(false);

@@ -7,8 +7,9 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Virtual threads that are ready while another one has the only carrier (-Djdk.virtualThreadScheduler.parallelism=1). Prints for each:
- * its name, for how many ns it was ready at least, and at most. Argument: "open" ends the program while they still have no carrier;
+ * Virtual threads that are ready while another one has the only carrier
+ * (-Djdk.virtualThreadScheduler.parallelism=1). Prints for each: its name, for how many ns it was
+ * ready at least, and at most. Argument: "open" ends the program while they still have no carrier;
  * otherwise the occupant lets go after that many ms.
  */
 public class VirtualReady {
@@ -81,8 +82,9 @@ public class VirtualReady {
         boolean open = args[0].equals("open");
         long ms = open ? 3_600_000 : Long.parseLong(args[0]);
         boolean unmounts = Runtime.version().feature() >= 24; // at monitors
-        Woken parked = new Woken(), taken = new Woken(), locked = new Woken(), entered = new Woken(), notified = new Woken(),
-              slept = new Woken(), timed = new Woken(), yielded = new Woken();
+        Woken parked = new Woken(), taken = new Woken(), locked = new Woken(),
+              entered = new Woken(), notified = new Woken(), slept = new Woken(),
+              timed = new Woken(), yielded = new Woken();
         LinkedBlockingQueue<Integer> queue = new LinkedBlockingQueue<>();
         ReentrantLock lock = new ReentrantLock();
         Object monitor = new Object(), waits = new Object();
@@ -122,7 +124,8 @@ public class VirtualReady {
             });
         }
         pause(150);
-        // All four follow each other on the only carrier, so that the occupant has it when the timers run out, however late main is.
+        // All four follow each other on the only carrier, so that the occupant has it when the
+        // timers run out, however late main is.
         Thread occupant = Thread.ofVirtual().name("occupant").unstarted(() -> occupy(ms));
         Thread.ofVirtual().name("first").start(() -> {
             start("slept", slept, () -> {

@@ -9,8 +9,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A server on virtual threads of one carrier (-Djdk.virtualThreadScheduler.parallelism=1): two requests, while the second of which another
- * thread has the carrier until 300 ms after the request has come. Prints for how many ns the second one waited for it, at least.
+ * A server on virtual threads of one carrier (-Djdk.virtualThreadScheduler.parallelism=1): two
+ * requests, while the second of which another thread has the carrier until 300 ms after the request
+ * has come. Prints for how many ns the second one waited for it, at least.
  */
 public class VirtualServed {
     static volatile long occupied, submitted, left, sum;
@@ -23,13 +24,16 @@ public class VirtualServed {
     }
 
     static void request(int port, String path) throws Exception {
-        HttpURLConnection c = (HttpURLConnection) URI.create("http://127.0.0.1:" + port + path).toURL().openConnection();
+        HttpURLConnection c = (HttpURLConnection) URI.create("http://127.0.0.1:" + port + path)
+                                      .toURL()
+                                      .openConnection();
         if (c.getResponseCode() != 204)
             throw new IllegalStateException("status " + c.getResponseCode());
     }
 
     public static void main(String[] args) throws Exception {
-        HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        HttpServer server =
+                HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor();
         server.setExecutor(task -> {
             if (occupied != 0)

@@ -2,8 +2,9 @@
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Virtual threads that lose their carriers without an event of the VM that says why: one wants its monitor back after its
- * wait has run out, and (argument "class") three need a class that another thread initializes. Each is stopped until the VM says so.
+ * Virtual threads that lose their carriers without an event of the VM that says why: one wants its
+ * monitor back after its wait has run out, and (argument "class") three need a class that another
+ * thread initializes. Each is stopped until the VM says so.
  */
 public class VirtualStops {
     static final Thread[] needs = new Thread[3];

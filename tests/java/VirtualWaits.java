@@ -7,7 +7,10 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** Virtual threads that wait for each other by java.util.concurrent: a lock, a semaphore, a queue, a latch, and for time alone. */
+/**
+ * Virtual threads that wait for each other by java.util.concurrent: a lock, a semaphore, a queue,
+ * a latch, and for time alone.
+ */
 public class VirtualWaits {
     static final int N = 20;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Threads that allocate in stacks up to 40 deep for so many seconds: with a small young generation the VM stops them hundreds of
- * times a second.
+ * Threads that allocate in stacks up to 40 deep for so many seconds: with a small young generation
+ * the VM stops them hundreds of times a second.
  */
 import java.util.HashMap;
 import java.util.Map;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Runs at a given depth of recursion for some milliseconds, again and again: WalkDeep DEPTH MILLISECONDS. */
+/**
+ * Runs at a given depth of recursion for some milliseconds, again and again: WalkDeep DEPTH
+ * MILLISECONDS.
+ */
 public class WalkDeep {
     static volatile double sink;
 

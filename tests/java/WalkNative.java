@@ -21,7 +21,8 @@ public class WalkNative {
 
     public static void main(String[] args) {
         System.load(args[0]);
-        java.lang.management.ThreadMXBean clock = java.lang.management.ManagementFactory.getThreadMXBean();
+        java.lang.management.ThreadMXBean clock =
+                java.lang.management.ManagementFactory.getThreadMXBean();
         long end = clock.getCurrentThreadCpuTime() + Long.parseLong(args[1]) * 1000000L;
         for (int i = 0; clock.getCurrentThreadCpuTime() < end; i++)
             outer(i);

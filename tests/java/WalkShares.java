@@ -3,14 +3,16 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Methods of known shares, for MILLISECONDS of CPU time: the program takes the CPU time of each call below measured() and prints
- * what share of the whole it was, and the whole. The first fifth of the time is not measured, because shares change as the methods
- * are compiled, and samples do not come at the same rate all the time on a busy machine.
+ * Methods of known shares, for MILLISECONDS of CPU time: the program takes the CPU time of each
+ * call below measured() and prints what share of the whole it was, and the whole. The first fifth
+ * of the time is not measured, because shares change as the methods are compiled, and samples do
+ * not come at the same rate all the time on a busy machine.
  */
 public class WalkShares {
     /**
-     * Calls between two readings of the clock. Of a thread that another one is to interrupt, Linux may do so only when a tick or
-     * a system call comes; with a reading behind each call, many samples would be in the reading.
+     * Calls between two readings of the clock. Of a thread that another one is to interrupt, Linux
+     * may do so only when a tick or a system call comes; with a reading behind each call, many
+     * samples would be in the reading.
      */
     static final int TIMES = 20;
 
@@ -72,7 +74,7 @@ public class WalkShares {
         measured(clock, warmUp(clock, begun + ns / 5) + ns - ns / 5, took);
         long whole = clock.getCurrentThreadCpuTime() - begun;
         double all = took[0] + took[1] + took[2];
-        System.out.printf(java.util.Locale.ROOT, "half %.4f third %.4f rest %.4f cpu_ns %d%n", took[0] / all, took[1] / all,
-                          took[2] / all, whole);
+        System.out.printf(java.util.Locale.ROOT, "half %.4f third %.4f rest %.4f cpu_ns %d%n",
+                          took[0] / all, took[1] / all, took[2] / all, whole);
     }
 }

@@ -10,8 +10,9 @@ import java.util.zip.CRC32;
 import java.util.zip.Deflater;
 
 /**
- * Everything that makes walking hard, at once: classes that come and go, exceptions, null checks, deep recursion and stack
- * overflows, method handles, native code, virtual threads, threads by the hundred. WalkStress MILLISECONDS THREADS.
+ * Everything that makes walking hard, at once: classes that come and go, exceptions, null checks,
+ * deep recursion and stack overflows, method handles, native code, virtual threads, threads by the
+ * hundred. WalkStress MILLISECONDS THREADS.
  */
 public class WalkStress {
     static volatile boolean stop;
@@ -65,7 +66,10 @@ public class WalkStress {
     static void unload() throws Exception {
         byte[] bytes = guestBytes();
         for (int i = 0; !stop; i++) {
-            LongUnaryOperator f = (LongUnaryOperator) new Loader(bytes).loadClass("WalkStress$Guest").getDeclaredConstructor().newInstance();
+            LongUnaryOperator f = (LongUnaryOperator) new Loader(bytes)
+                                          .loadClass("WalkStress$Guest")
+                                          .getDeclaredConstructor()
+                                          .newInstance();
             for (int k = 0; k < 50; k++)
                 sink += f.applyAsLong(k);
             if (i % 200 == 0)
@@ -136,7 +140,8 @@ public class WalkStress {
             System.arraycopy(out, 0, data, 0, data.length);
             sink += crc.getValue() + new String(data, 0, 500).hashCode();
             try {
-                sink += (Integer) Method.class.getMethod("hashCode").invoke(WalkStress.class.getDeclaredMethod("natives"));
+                sink += (Integer) Method.class.getMethod("hashCode")
+                                .invoke(WalkStress.class.getDeclaredMethod("natives"));
             } catch (ReflectiveOperationException e) {
                 throw new AssertionError(e);
             }
@@ -149,7 +154,12 @@ public class WalkStress {
             List<Integer> list = new ArrayList<>();
             for (int i = 0; i < 300; i++)
                 list.add(i ^ 5);
-            sink += list.stream().map(x -> x + 1).filter(x -> x % 3 != 0).sorted().mapToLong(x -> x).sum();
+            sink += list.stream()
+                            .map(x -> x + 1)
+                            .filter(x -> x % 3 != 0)
+                            .sorted()
+                            .mapToLong(x -> x)
+                            .sum();
             rounds.incrementAndGet();
         }
     }
@@ -212,7 +222,8 @@ public class WalkStress {
         long end = System.currentTimeMillis() + Long.parseLong(args[0]);
         int threads = Integer.parseInt(args[1]);
         List<Thread> jobs = new ArrayList<>();
-        for (Job j : new Job[] {WalkStress::unload, WalkStress::exceptions, WalkStress::recursion, WalkStress::natives, WalkStress::streams, WalkStress::virtual})
+        for (Job j : new Job[] {WalkStress::unload, WalkStress::exceptions, WalkStress::recursion,
+                                WalkStress::natives, WalkStress::streams, WalkStress::virtual})
             jobs.add(start(j));
         while (System.currentTimeMillis() < end) {
             List<Thread> sleepers = new ArrayList<>();

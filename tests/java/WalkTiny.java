@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Tiny methods, called through a class, an interface and recursion: most samples fall into prologues, epilogues and stubs. WalkTiny MILLISECONDS of CPU time. */
+/**
+ * Tiny methods, called through a class, an interface and recursion: most samples fall into
+ * prologues, epilogues and stubs. WalkTiny MILLISECONDS of CPU time.
+ */
 public class WalkTiny {
     interface Shape {
         int area(int x);
@@ -35,11 +38,13 @@ public class WalkTiny {
     }
 
     static int text(int i) {
-        return Integer.toString(i).hashCode() + "abcdefghijklmnopqrstuvwxyz".substring(i % 20).length();
+        return Integer.toString(i).hashCode()
+                + "abcdefghijklmnopqrstuvwxyz".substring(i % 20).length();
     }
 
     public static void main(String[] args) {
-        java.lang.management.ThreadMXBean clock = java.lang.management.ManagementFactory.getThreadMXBean();
+        java.lang.management.ThreadMXBean clock =
+                java.lang.management.ManagementFactory.getThreadMXBean();
         long end = clock.getCurrentThreadCpuTime() + Long.parseLong(args[0]) * 1000000L, sum = 0;
         Shape[] shapes = {new Square(), new Strip(), new Ring()};
         while (clock.getCurrentThreadCpuTime() < end) {

@@ -4,15 +4,18 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Virtual threads that compute, at some depth, and yield now and then: WalkVirtual MILLISECONDS of CPU time. Others have parked at
- * a depth of which only the innermost frames have come back from the heap when they compute. The two kinds take turns, because the
- * VM's scheduler lets threads that only yield keep the carriers for good. WalkVirtual MILLISECONDS native: they
- * are in native code most of the time instead, while the garbage collector moves what lies in the heap. WalkVirtual MILLISECONDS
- * yield: they do nothing but give up the processor at some depth and return from there, so that frames are frozen and thawed.
+ * Virtual threads that compute, at some depth, and yield now and then: WalkVirtual MILLISECONDS of
+ * CPU time. Others have parked at a depth of which only the innermost frames have come back from
+ * the heap when they compute. The two kinds take turns, because the VM's scheduler lets threads
+ * that only yield keep the carriers for good. WalkVirtual MILLISECONDS native: they are in native
+ * code most of the time instead, while the garbage collector moves what lies in the heap.
+ * WalkVirtual MILLISECONDS yield: they do nothing but give up the processor at some depth and
+ * return from there, so that frames are frozen and thawed.
  */
 public class WalkVirtual {
     static final com.sun.management.OperatingSystemMXBean SYSTEM =
-        (com.sun.management.OperatingSystemMXBean) java.lang.management.ManagementFactory.getOperatingSystemMXBean();
+            (com.sun.management.OperatingSystemMXBean)
+                    java.lang.management.ManagementFactory.getOperatingSystemMXBean();
     static volatile long sink, end;
     static boolean yields;
     /** How often each kind of thread has computed. */

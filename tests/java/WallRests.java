@@ -3,8 +3,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Ten threads work until something has interrupted them, as a sample does, and rest for 1.5 s at once. Prints the time in ns from the
- * moments in which they were started to the ends of their work: on a busy machine they wait for a processor meanwhile.
+ * Ten threads work until something has interrupted them, as a sample does, and rest for 1.5 s at
+ * once. Prints the time in ns from the moments in which they were started to the ends of their
+ * work: on a busy machine they wait for a processor meanwhile.
  */
 public class WallRests {
     static void works() {

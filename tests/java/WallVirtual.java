@@ -5,8 +5,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * So many virtual threads sleep without a carrier, the first argument, for so many ms, the second. Prints "asleep" when they do, and at the
- * end for how many ms they slept, all together.
+ * So many virtual threads sleep without a carrier, the first argument, for so many ms, the second.
+ * Prints "asleep" when they do, and at the end for how many ms they slept, all together.
  */
 public class WallVirtual {
     public static void main(String[] args) throws Exception {

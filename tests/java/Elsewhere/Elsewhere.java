@@ -26,7 +26,10 @@ import org.apache.http.client.methods.HttpGet;
 import org.apache.http.impl.client.CloseableHttpClient;
 import org.apache.http.impl.client.HttpClients;
 
-/** Requests that use an h2 database through four pools of connections, and call a web server in five ways: rounds. */
+/**
+ * Requests that use an h2 database through four pools of connections, and call a web server in
+ * five ways: rounds.
+ */
 public class Elsewhere {
     static final CloseableHttpClient apache = HttpClients.createDefault();
     static final OkHttpClient okhttp = new OkHttpClient();
@@ -35,14 +38,16 @@ public class Elsewhere {
     static void order(DataSource pool, int i) throws Exception {
         try (Connection c = pool.getConnection()) {
             c.setAutoCommit(false);
-            try (PreparedStatement p = c.prepareStatement("SELECT name FROM goods WHERE id = ? AND name <> 'secret'")) {
+            try (PreparedStatement p = c.prepareStatement(
+                         "SELECT name FROM goods WHERE id = ? AND name <> 'secret'")) {
                 p.setInt(1, i);
                 try (ResultSet r = p.executeQuery()) {
                     r.next();
                 }
             }
             try (Statement s = c.createStatement()) {
-                s.executeUpdate("UPDATE goods SET name = 'secret " + i + "' WHERE id IN (1, 2, " + i + ")");
+                s.executeUpdate("UPDATE goods SET name = 'secret " + i + "' WHERE id IN (1, 2, " + i
+                                + ")");
                 try {
                     s.execute("SELECT nothing FROM nowhere WHERE id = " + i);
                 } catch (SQLException e) {
@@ -59,19 +64,27 @@ public class Elsewhere {
     }
 
     static void call() throws Exception {
-        HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + "/a?secret=1").openConnection();
+        HttpURLConnection c =
+                (HttpURLConnection) new URL("http://127.0.0.1:" + port + "/a?secret=1")
+                        .openConnection();
         c.setRequestProperty("traceparent", traceparent("a"));
         try (InputStream in = c.getInputStream()) {
             while (in.read() >= 0) {
             }
         }
-        HttpRequest request = HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/b")).header("traceparent", traceparent("b")).build();
+        HttpRequest request = HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/b"))
+                                      .header("traceparent", traceparent("b"))
+                                      .build();
         HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
-        HttpRequest later = HttpRequest.newBuilder(URI.create("http://127.0.0.4:" + port + "/e")).header("traceparent", traceparent("e")).build();
+        HttpRequest later = HttpRequest.newBuilder(URI.create("http://127.0.0.4:" + port + "/e"))
+                                    .header("traceparent", traceparent("e"))
+                                    .build();
         HttpClient client = HttpClient.newHttpClient();
         client.sendAsync(later, HttpResponse.BodyHandlers.ofString()).get();
         try {
-            client.sendAsync(HttpRequest.newBuilder(URI.create("http://127.0.0.5:1/")).build(), HttpResponse.BodyHandlers.discarding(), null).join();
+            client.sendAsync(HttpRequest.newBuilder(URI.create("http://127.0.0.5:1/")).build(),
+                             HttpResponse.BodyHandlers.discarding(), null)
+                    .join();
         } catch (CompletionException e) {
             // nobody listens there
         }
@@ -80,7 +93,9 @@ public class Elsewhere {
         try (CloseableHttpResponse response = apache.execute(get)) {
             response.getEntity().getContent().read();
         }
-        Request.Builder ok = new Request.Builder().url("http://127.0.0.3:" + port + "/d?secret=1").header("traceparent", traceparent("d"));
+        Request.Builder ok = new Request.Builder()
+                                     .url("http://127.0.0.3:" + port + "/d?secret=1")
+                                     .header("traceparent", traceparent("d"));
         try (Response response = okhttp.newCall(ok.build()).execute()) {
             response.body().bytes();
         }
@@ -106,10 +121,12 @@ public class Elsewhere {
             s.execute("CREATE TABLE goods (id INT PRIMARY KEY, name VARCHAR)");
             s.execute("INSERT INTO goods VALUES (1, 'a'), (2, 'b')");
         }
-        org.apache.tomcat.dbcp.dbcp2.BasicDataSource tomcatDbcp = new org.apache.tomcat.dbcp.dbcp2.BasicDataSource();
+        org.apache.tomcat.dbcp.dbcp2.BasicDataSource tomcatDbcp =
+                new org.apache.tomcat.dbcp.dbcp2.BasicDataSource();
         tomcatDbcp.setUrl("jdbc:h2:mem:shop");
         tomcatDbcp.setMaxTotal(1);
-        org.apache.tomcat.jdbc.pool.DataSource tomcat = new org.apache.tomcat.jdbc.pool.DataSource();
+        org.apache.tomcat.jdbc.pool.DataSource tomcat =
+                new org.apache.tomcat.jdbc.pool.DataSource();
         tomcat.setUrl("jdbc:h2:mem:shop");
         tomcat.setDriverClassName("org.h2.Driver");
         tomcat.setMaxActive(1);

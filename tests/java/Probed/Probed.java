@@ -3,8 +3,8 @@ import java.io.*;
 import java.util.*;
 
 /**
- * Probed CLASS,... PACK...: for each pack defines its classes and runs main of those named; then prints what the probes counted, by
- * method: hits/entered/left/objects.
+ * Probed CLASS,... PACK...: for each pack defines its classes and runs main of those named; then
+ * prints what the probes counted, by method: hits/entered/left/objects.
  */
 public class Probed extends ClassLoader {
     final Map<String, byte[]> classes = new HashMap<>();
@@ -29,7 +29,16 @@ public class Probed extends ClassLoader {
         for (int i = 1; i < pool.length; i++)
             switch (in.readByte()) {
             case 1: pool[i] = in.readUTF(); break;
-            case 3: case 4: case 9: case 10: case 11: case 12: case 17: case 18: in.skipBytes(4); break;
+            case 3:
+            case 4:
+            case 9:
+            case 10:
+            case 11:
+            case 12:
+            case 17:
+            case 18:
+                in.skipBytes(4);
+                break;
             case 5: case 6: in.skipBytes(8); i++; break;
             case 7: pool[i] = in.readUnsignedShort(); break;
             case 15: in.skipBytes(3); break;
@@ -51,7 +60,9 @@ public class Probed extends ClassLoader {
         for (int i = 1; i < a.length; i++) {
             Probed loader = new Probed(a[i]);
             for (String name : a[0].split(","))
-                loader.loadClass(name).getMethod("main", String[].class).invoke(null, (Object) new String[0]);
+                loader.loadClass(name)
+                        .getMethod("main", String[].class)
+                        .invoke(null, (Object) new String[0]);
             System.out.println("counts " + JvmscopeTestProbe.take());
         }
     }

@@ -11,7 +11,10 @@ import javax.servlet.http.HttpServlet;
 import javax.servlet.http.HttpServletRequest;
 import javax.servlet.http.HttpServletResponse;
 
-/** So many requests of as many names; then so many class loaders whose classes handle requests, fail and leave tasks, and are dropped. */
+/**
+ * So many requests of as many names; then so many class loaders whose classes handle requests,
+ * fail and leave tasks, and are dropped.
+ */
 public class RequestNames {
     static long answered;
 
@@ -78,7 +81,8 @@ public class RequestNames {
     }
 
     static WeakReference<ClassLoader> run(URL[] path) throws Exception {
-        ClassLoader loader = new URLClassLoader(path, RequestNames.class.getClassLoader().getParent());
+        ClassLoader loader =
+                new URLClassLoader(path, RequestNames.class.getClassLoader().getParent());
         ((Runnable) loader.loadClass("RequestNames$Loaded").getConstructor().newInstance()).run();
         return new WeakReference<>(loader);
     }

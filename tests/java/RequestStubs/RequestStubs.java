@@ -14,11 +14,12 @@ import org.eclipse.jetty.server.HttpChannelState;
 import org.eclipse.jetty.server.Server;
 
 /**
- * Requests without a network: scheduled tasks, Kafka's records and Jetty 12, whose classes are stubs of the same names. Prints how many
- * of each there were: "NAME COUNT ERRORS".
+ * Requests without a network: scheduled tasks, Kafka's records and Jetty 12, whose classes are
+ * stubs of the same names. Prints how many of each there were: "NAME COUNT ERRORS".
  */
 public class RequestStubs {
-    static final AtomicInteger cleanups = new AtomicInteger(), ticks = new AtomicInteger(), nested = new AtomicInteger();
+    static final AtomicInteger cleanups = new AtomicInteger(), ticks = new AtomicInteger(),
+                               nested = new AtomicInteger();
 
     static void nap(int millis) {
         try {
@@ -61,7 +62,8 @@ public class RequestStubs {
 
     static void scheduled() throws Exception {
         ScheduledExecutorService later = Executors.newScheduledThreadPool(1);
-        ScheduledFuture<?> cleanup = later.scheduleAtFixedRate(new Cleanup(), 0, 1, TimeUnit.MILLISECONDS);
+        ScheduledFuture<?> cleanup =
+                later.scheduleAtFixedRate(new Cleanup(), 0, 1, TimeUnit.MILLISECONDS);
         try {
             cleanup.get();
         } catch (java.util.concurrent.ExecutionException e) {
@@ -117,7 +119,8 @@ public class RequestStubs {
             callback.succeeded();
         })), broken = new Server((response, callback) -> callback.failed(new IllegalStateException("asked for")));
         for (int i = 0; i < 5; i++) {
-            HttpChannelState.request(quick, "GET", "/quick/" + i, "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01");
+            HttpChannelState.request(quick, "GET", "/quick/" + i,
+                                     "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01");
             HttpChannelState.request(late, "GET", "/late/" + i, null);
             HttpChannelState.request(broken, "POST", "/broken/" + i, null);
         }

@@ -8,7 +8,10 @@ import javax.jms.MessageProducer;
 import javax.jms.Session;
 import org.apache.activemq.ActiveMQConnectionFactory;
 
-/** ActiveMQ's broker within this process: a listener, a loop that receives, and a listener that sends. */
+/**
+ * ActiveMQ's broker within this process: a listener, a loop that receives, and a listener that
+ * sends.
+ */
 public class Activemq5 {
     static void nap() {
         try {
@@ -20,11 +23,14 @@ public class Activemq5 {
 
     public static void main(String[] args) throws Exception {
         int n = 8;
-        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory("vm://localhost?broker.persistent=false&broker.useJmx=false");
+        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(
+                "vm://localhost?broker.persistent=false&broker.useJmx=false");
         Connection connection = factory.createConnection();
         connection.start();
-        Session out = connection.createSession(false, Session.AUTO_ACKNOWLEDGE), in = connection.createSession(false, Session.AUTO_ACKNOWLEDGE),
-            replies = connection.createSession(false, Session.AUTO_ACKNOWLEDGE), loop = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        Session out = connection.createSession(false, Session.AUTO_ACKNOWLEDGE),
+                in = connection.createSession(false, Session.AUTO_ACKNOWLEDGE),
+                replies = connection.createSession(false, Session.AUTO_ACKNOWLEDGE),
+                loop = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
         CountDownLatch heard = new CountDownLatch(n);
         ExecutorService pool = Executors.newFixedThreadPool(1);
         MessageProducer bills = replies.createProducer(replies.createQueue("bills"));

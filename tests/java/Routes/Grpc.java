@@ -21,7 +21,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
-/** A service of gRPC whose methods answer, answer from another thread, stream and fail; prints "task WAY THREAD START END". */
+/**
+ * A service of gRPC whose methods answer, answer from another thread, stream and fail; prints
+ * "task WAY THREAD START END".
+ */
 public class Grpc {
     static final ExecutorService pool = Executors.newFixedThreadPool(2, task -> {
         Thread t = new Thread(task, "own");
@@ -46,14 +49,22 @@ public class Grpc {
     }
 
     static MethodDescriptor<byte[], byte[]> method(String name, MethodDescriptor.MethodType type) {
-        return MethodDescriptor.<byte[], byte[]>newBuilder().setType(type).setFullMethodName("shop.v2.Cart/" + name)
-            .setRequestMarshaller(new Bytes()).setResponseMarshaller(new Bytes()).build();
+        return MethodDescriptor.<byte[], byte[]>newBuilder()
+                .setType(type)
+                .setFullMethodName("shop.v2.Cart/" + name)
+                .setRequestMarshaller(new Bytes())
+                .setResponseMarshaller(new Bytes())
+                .build();
     }
 
-    static final MethodDescriptor<byte[], byte[]> get = method("Get", MethodDescriptor.MethodType.UNARY),
-        late = method("Late", MethodDescriptor.MethodType.UNARY), fail = method("Fail", MethodDescriptor.MethodType.UNARY),
-        wrong = method("Wrong", MethodDescriptor.MethodType.UNARY), missing = method("Missing", MethodDescriptor.MethodType.UNARY),
-        slow = method("Slow", MethodDescriptor.MethodType.UNARY), list = method("List", MethodDescriptor.MethodType.SERVER_STREAMING);
+    static final MethodDescriptor<byte[], byte[]>
+            get = method("Get", MethodDescriptor.MethodType.UNARY),
+            late = method("Late", MethodDescriptor.MethodType.UNARY),
+            fail = method("Fail", MethodDescriptor.MethodType.UNARY),
+            wrong = method("Wrong", MethodDescriptor.MethodType.UNARY),
+            missing = method("Missing", MethodDescriptor.MethodType.UNARY),
+            slow = method("Slow", MethodDescriptor.MethodType.UNARY),
+            list = method("List", MethodDescriptor.MethodType.SERVER_STREAMING);
 
     static synchronized void nap(String way) {
         long start = System.nanoTime();
@@ -62,7 +73,8 @@ public class Grpc {
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
-        System.out.println("task " + way + " " + Thread.currentThread().getName().replace(' ', '_') + " " + start + " " + System.nanoTime());
+        System.out.println("task " + way + " " + Thread.currentThread().getName().replace(' ', '_')
+                           + " " + start + " " + System.nanoTime());
     }
 
     static void answer(StreamObserver<byte[]> to) {
@@ -75,17 +87,22 @@ public class Grpc {
         long start = System.nanoTime();
         try {
             if (method == list) {
-                Iterator<byte[]> all = ClientCalls.blockingServerStreamingCall(channel, method, CallOptions.DEFAULT, new byte[3]);
+                Iterator<byte[]> all = ClientCalls.blockingServerStreamingCall(
+                        channel, method, CallOptions.DEFAULT, new byte[3]);
                 while (all.hasNext())
                     all.next();
             } else {
-                CallOptions how = method == slow ? CallOptions.DEFAULT.withDeadlineAfter(200, TimeUnit.MILLISECONDS) : CallOptions.DEFAULT;
+                CallOptions how =
+                        method == slow
+                                ? CallOptions.DEFAULT.withDeadlineAfter(200, TimeUnit.MILLISECONDS)
+                                : CallOptions.DEFAULT;
                 ClientCalls.blockingUnaryCall(channel, method, how, new byte[3]);
             }
         } catch (StatusRuntimeException e) {
             status = e.getStatus().getCode().toString();
         }
-        System.out.println("request " + method.getFullMethodName() + " " + status + " " + start + " " + System.nanoTime());
+        System.out.println("request " + method.getFullMethodName() + " " + status + " " + start
+                           + " " + System.nanoTime());
     }
 
     public static void main(String[] args) throws Exception {
@@ -112,8 +129,13 @@ public class Grpc {
                     to.onNext(new byte[10]);
                 answer(to);
             })).build();
-        Server server = NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0)).addService(service).build().start();
-        ManagedChannel channel = NettyChannelBuilder.forAddress("127.0.0.1", server.getPort()).usePlaintext().build();
+        Server server = NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0))
+                                .addService(service)
+                                .build()
+                                .start();
+        ManagedChannel channel = NettyChannelBuilder.forAddress("127.0.0.1", server.getPort())
+                                         .usePlaintext()
+                                         .build();
         for (int i = 0; i < 6; i++) {
             ask(channel, get);
             ask(channel, late);

@@ -42,8 +42,9 @@ public class Resteasy3 {
         holder.setInitParameter("javax.ws.rs.Application", All.class.getName());
         context.addServlet(holder, "/*");
         server.start();
-        Gets.all(((ServerConnector) server.getConnectors()[0]).getLocalPort(), "/shop/v2/carts/ann/items/", "/shop/v2/carts/bob/items/",
-            "/shop/v2/refused/", "/nowhere/");
+        Gets.all(((ServerConnector) server.getConnectors()[0]).getLocalPort(),
+                 "/shop/v2/carts/ann/items/", "/shop/v2/carts/bob/items/", "/shop/v2/refused/",
+                 "/nowhere/");
         server.stop();
     }
 }

@@ -39,8 +39,9 @@ public class Spring4 {
         ServletContextHandler context = new ServletContextHandler(server, "/eu");
         context.addServlet(new ServletHolder(new DispatcherServlet(beans)), "/*");
         server.start();
-        Gets.all(((ServerConnector) server.getConnectors()[0]).getLocalPort(), "/eu/shop/v2/carts/ann/items/", "/eu/shop/v2/carts/bob/items/",
-            "/eu/shop/v2/refused/", "/eu/nowhere/");
+        Gets.all(((ServerConnector) server.getConnectors()[0]).getLocalPort(),
+                 "/eu/shop/v2/carts/ann/items/", "/eu/shop/v2/carts/bob/items/",
+                 "/eu/shop/v2/refused/", "/eu/nowhere/");
         server.stop();
     }
 }

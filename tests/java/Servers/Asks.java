@@ -32,7 +32,8 @@ final class Asks {
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
-        tell("task " + way + " " + Thread.currentThread().getName() + " " + start + " " + System.nanoTime());
+        tell("task " + way + " " + Thread.currentThread().getName() + " " + start + " "
+             + System.nanoTime());
     }
 
     /** What a path does: naps, or meets the cause of slowness that is behind its colon. */
@@ -55,12 +56,17 @@ final class Asks {
     static int pipelined(int port) throws IOException {
         StringBuilder text = new StringBuilder();
         for (String path : new String[] {"/sync/1", "/sync/2", "/async/3"})
-            text.append("GET ").append(path).append(" HTTP/1.1\r\nHost: here\r\n").append(path.equals("/async/3") ? "Connection: close\r\n" : "").append("\r\n");
+            text.append("GET ")
+                    .append(path)
+                    .append(" HTTP/1.1\r\nHost: here\r\n")
+                    .append(path.equals("/async/3") ? "Connection: close\r\n" : "")
+                    .append("\r\n");
         try (Socket s = new Socket("127.0.0.1", port)) {
             s.setSoTimeout(10_000);
             s.getOutputStream().write(text.toString().getBytes());
             StringBuilder answers = new StringBuilder();
-            for (int c; answers.toString().split("answer", -1).length <= 3 && (c = s.getInputStream().read()) >= 0;)
+            for (int c; answers.toString().split("answer", -1).length <= 3
+                        && (c = s.getInputStream().read()) >= 0;)
                 answers.append((char) c);
             return answers.toString().split("answer", -1).length - 1;
         }
@@ -71,7 +77,9 @@ final class Asks {
         for (int i = 0; i < 2 * CANCELLED; i++) {
             handlerStart = handlerEnd = 0;
             try (Socket s = new Socket("127.0.0.1", port)) {
-                s.getOutputStream().write(("GET " + (i % 2 == 0 ? "/sync/" : "/async/") + i + " HTTP/1.1\r\nHost: here\r\n\r\n").getBytes());
+                s.getOutputStream().write(("GET " + (i % 2 == 0 ? "/sync/" : "/async/") + i
+                                           + " HTTP/1.1\r\nHost: here\r\n\r\n")
+                                                  .getBytes());
                 while (handlerStart == 0)
                     Thread.sleep(1);
                 s.setSoLinger(true, 0);
@@ -82,7 +90,10 @@ final class Asks {
         Thread.sleep(300);
     }
 
-    /** A pool whose only thread renders a report of nobody's, and lets all others wait, until the client has its answer. */
+    /**
+     * A pool whose only thread renders a report of nobody's, and lets all others wait, until the
+     * client has its answer.
+     */
     static final ExecutorService reports = Executors.newSingleThreadExecutor(task -> {
         Thread t = new Thread(task, "reports-1");
         t.setDaemon(true);
@@ -99,7 +110,10 @@ final class Asks {
         }
     }
 
-    /** Waits for a task behind the report for as long as it wants to, and cancels it; returns whether it was cancelled. */
+    /**
+     * Waits for a task behind the report for as long as it wants to, and cancels it; returns
+     * whether it was cancelled.
+     */
     static boolean giveUp() {
         Future<?> task = reports.submit(() -> nap("none"));
         try {
@@ -127,7 +141,10 @@ final class Asks {
         System.out.print(truth);
     }
 
-    /** rounds: their number, "hostile", "late", or "causes", where the paths are "sync:lock" or "async:lock". */
+    /**
+     * rounds: their number, "hostile", "late", or "causes", where the paths are "sync:lock" or
+     * "async:lock".
+     */
     static void all(int port, String rounds, String paths) throws Exception {
         if (rounds.equals("hostile")) {
             int answered = pipelined(port);
@@ -157,8 +174,11 @@ final class Asks {
         handlerStart = handlerEnd = 0;
         long start = System.nanoTime();
         try {
-            HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + path + "?secret=1").openConnection();
-            c.setRequestProperty("traceparent", String.format("00-%032x-%016x-01", start, start + 1));
+            HttpURLConnection c =
+                    (HttpURLConnection) new URL("http://127.0.0.1:" + port + path + "?secret=1")
+                            .openConnection();
+            c.setRequestProperty("traceparent",
+                                 String.format("00-%032x-%016x-01", start, start + 1));
             if (way.equals("post"))
                 post(c);
             status = c.getResponseCode();
@@ -169,7 +189,8 @@ final class Asks {
         } catch (IOException e) {
             System.out.println(e);
         }
-        tell("request " + path + " " + status + " " + start + " " + System.nanoTime() + " " + handlerStart + " " + handlerEnd);
+        tell("request " + path + " " + status + " " + start + " " + System.nanoTime() + " "
+             + handlerStart + " " + handlerEnd);
     }
 
     static void all(int port, int rounds, String paths) {

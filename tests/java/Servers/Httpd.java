@@ -8,7 +8,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 
-/** com.sun.net.httpserver with a virtual thread for each request, where there are any: a folder that it does not use, rounds, paths. */
+/**
+ * com.sun.net.httpserver with a virtual thread for each request, where there are any: a folder
+ * that it does not use, rounds, paths.
+ */
 public class Httpd {
     static void answer(HttpExchange exchange) throws IOException {
         Asks.handlerStart = System.nanoTime();
@@ -26,7 +29,8 @@ public class Httpd {
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
         ExecutorService threads;
         try {
-            threads = (ExecutorService) Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
+            threads = (ExecutorService) Executors.class.getMethod("newVirtualThreadPerTaskExecutor")
+                              .invoke(null);
         } catch (NoSuchMethodException e) {
             threads = Executors.newFixedThreadPool(3);
         }

@@ -39,7 +39,8 @@ public class Jetty9 {
 
     public static class Truth extends HttpServlet {
         @Override
-        protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException, ServletException {
+        protected void doGet(HttpServletRequest request, HttpServletResponse response)
+                throws IOException, ServletException {
             boolean again = request.getAttribute("again") != null;
             if (!again)
                 Asks.handlerStart = System.nanoTime();

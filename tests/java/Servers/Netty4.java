@@ -17,12 +17,16 @@ import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http.HttpVersion;
 import java.net.InetSocketAddress;
 
-/** Netty's HTTP codec, whose handler answers on its event loop or from another thread: a folder that it does not use, rounds, paths. */
+/**
+ * Netty's HTTP codec, whose handler answers on its event loop or from another thread: a folder
+ * that it does not use, rounds, paths.
+ */
 public class Netty4 {
     static class Truth extends SimpleChannelInboundHandler<FullHttpRequest> {
         static void answer(ChannelHandlerContext context, int status) {
-            DefaultFullHttpResponse response = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.valueOf(status),
-                Unpooled.copiedBuffer("answer".getBytes()));
+            DefaultFullHttpResponse response = new DefaultFullHttpResponse(
+                    HttpVersion.HTTP_1_1, HttpResponseStatus.valueOf(status),
+                    Unpooled.copiedBuffer("answer".getBytes()));
             response.headers().set(HttpHeaderNames.CONTENT_LENGTH, 6);
             Asks.handlerEnd = System.nanoTime();
             context.writeAndFlush(response);
@@ -50,7 +54,8 @@ public class Netty4 {
             .childHandler(new ChannelInitializer<SocketChannel>() {
                 @Override
                 protected void initChannel(SocketChannel channel) {
-                    channel.pipeline().addLast(new HttpServerCodec(), new HttpObjectAggregator(65536), new Truth());
+                    channel.pipeline().addLast(new HttpServerCodec(),
+                                               new HttpObjectAggregator(65536), new Truth());
                 }
             }).bind("127.0.0.1", 0).sync().channel();
         Asks.all(((InetSocketAddress) server.localAddress()).getPort(), args[1], args[2]);

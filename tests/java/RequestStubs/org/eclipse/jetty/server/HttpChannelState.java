@@ -55,9 +55,11 @@ public class HttpChannelState {
     }
 
     /** One request, until it has been answered. */
-    public static void request(Server server, String method, String path, String trace) throws Exception {
+    public static void request(Server server, String method, String path, String trace)
+            throws Exception {
         HttpChannelState s = new HttpChannelState();
-        server.handle(s.new ChannelRequest(method, path, trace), s.new ChannelResponse(), s.new ChannelCallback());
+        server.handle(s.new ChannelRequest(method, path, trace), s.new ChannelResponse(),
+                      s.new ChannelCallback());
         s.done.await();
     }
 }

@@ -4,7 +4,10 @@ package org.eclipse.jetty.server;
 import java.util.function.BiConsumer;
 import org.eclipse.jetty.util.Callback;
 
-/** Calls the program's handler, which succeeds or fails by the callback, also later and from another thread. */
+/**
+ * Calls the program's handler, which succeeds or fails by the callback, also later and from
+ * another thread.
+ */
 public class Server {
     private final BiConsumer<Response, Callback> handler;
 

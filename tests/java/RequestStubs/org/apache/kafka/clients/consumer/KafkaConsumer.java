@@ -9,7 +9,8 @@ public class KafkaConsumer {
     private int polls;
 
     public ConsumerRecords poll(Duration timeout) {
-        return new ConsumerRecords(polls++ % 2 == 0 ? new TopicPartition("orders", polls % 3) : null);
+        return new ConsumerRecords(polls++ % 2 == 0 ? new TopicPartition("orders", polls % 3)
+                                                    : null);
     }
 
     public void close() {
