@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Two callers reach one place. The first one makes a hundred objects at the beginning, and one in four thousand of the two million
- * later ones: 600 in all, which are kept. Those of the other caller are not.
+ * Two callers reach one place. The first one makes a hundred objects at the beginning, and one in
+ * four thousand of the two million later ones: 600 in all, which are kept. Those of the other
+ * caller are not.
  */
 public class LiveSeldomStack {
     static final Node[] KEPT = new Node[600];
