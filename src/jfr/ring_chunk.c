@@ -44,12 +44,62 @@ static bool fetch(struct ring_taking *t, const struct ring_chunk *s, uint64_t at
     return at < s->size && ring_read_event(t, t->bytes + at, t->bytes + s->size, ret);
 }
 
+/*
+ * Appends a checkpoint to the chain whose last one is at *ret_last in the chunk (0: there is none),
+ * and stores where it is.
+ */
+static int put_checkpoint(struct ring_taking *t, const struct ring_checkpoint *p,
+                          uint64_t *ret_last)
+{
+    size_t at = t->out.len;
+    uint64_t here = t->written + at;
+    buf_add(&t->out, 4);
+    buf_jfr_long(&t->out, 1);
+    buf_jfr_long(&t->out, p->start);
+    buf_jfr_long(&t->out, p->duration);
+    buf_jfr_long(&t->out, *ret_last ? *ret_last - here : 0);
+    buf_u8(&t->out, p->flags & ~JFR_OUTSIDE_CHAIN);
+    buf_bytes(&t->out, p->rest + 1, (size_t)(p->e.end - p->rest) - 1);
+    if (buf_error(&t->out))
+        return buf_error(&t->out);
+    uint32_t word = size_word((uint32_t)(t->out.len - at));
+    memcpy(t->out.data + at, &word, sizeof(word));
+    *ret_last = here;
+    return 0;
+}
+
+/* Returns whether a checkpoint outside the chain has a thread. */
+static bool has_thread(const struct ring_checkpoint *c)
+{
+    struct cursor rest = cursor_of(c->rest + 1, (size_t)(c->e.end - c->rest) - 1);
+    cursor_jfr_long(&rest); /* the number of pools */
+    return c->flags & JFR_OUTSIDE_CHAIN &&
+           cursor_jfr_long(&rest) == JFR_POOL_THREAD + JFR_TYPE_BASE;
+}
+
+/*
+ * Where a recorder was killed, begins the chain with the threads that are outside of it, because
+ * other readers know no others.
+ */
+static int put_threads(struct ring_taking *t, const struct ring_chunk *s, uint64_t *ret_last)
+{
+    const uint8_t *end = t->bytes + s->size;
+    struct ring_checkpoint c;
+    struct ring_event e;
+    int r = 0;
+    for (const uint8_t *at = t->bytes + JFR_CHUNK_HEAD; r == 0 && ring_read_event(t, at, end, &e);
+         at = e.end)
+        if (e.type == 1 && ring_read_checkpoint(t, at, end, &c) && has_thread(&c))
+            r = put_checkpoint(t, &c, ret_last);
+    return r;
+}
+
 /* Copies the chain of constants, oldest first. *ret_last is the offset of the last one. */
 static int put_chain(struct ring_taking *t, const struct ring_chunk *s, bool all_read,
                      uint64_t *ret_last)
 {
     VEC(struct ring_checkpoint) chain = {0};
-    uint64_t at = big_endian(t->bytes + HEAD_CONSTANTS), last = 0;
+    uint64_t at = big_endian(t->bytes + HEAD_CONSTANTS);
     struct ring_checkpoint c;
     struct ring_event e;
     int r = 0;
@@ -61,23 +111,9 @@ static int put_chain(struct ring_taking *t, const struct ring_chunk *s, bool all
             break;
         at += (uint64_t)c.delta;
     }
-    for (size_t i = chain.len; r == 0 && i-- > 0;) {
-        const struct ring_checkpoint *p = &chain.data[i];
-        uint64_t here = t->out.len;
-        buf_add(&t->out, 4);
-        buf_jfr_long(&t->out, 1);
-        buf_jfr_long(&t->out, p->start);
-        buf_jfr_long(&t->out, p->duration);
-        buf_jfr_long(&t->out, last ? last - here : 0);
-        buf_bytes(&t->out, p->rest, (size_t)(p->e.end - p->rest));
-        if (buf_error(&t->out))
-            break;
-        uint32_t word = size_word((uint32_t)(t->out.len - here));
-        memcpy(t->out.data + here, &word, sizeof(word));
-        last = here;
-    }
+    for (size_t i = chain.len; r == 0 && i-- > 0;)
+        r = put_checkpoint(t, &chain.data[i], ret_last);
     vec_release(&chain);
-    *ret_last = last;
     return r ? r : buf_error(&t->out);
 }
 
@@ -110,7 +146,9 @@ int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool event
         e.type != 0)
         return -EBADMSG;
     buf_bytes(&t->out, e.at, (size_t)(e.end - e.at));
-    int r = put_chain(t, s, events, &constants);
+    int r = last && events && !t->cut->flushed ? put_threads(t, s, &constants) : 0;
+    if (r == 0)
+        r = put_chain(t, s, events, &constants);
     if (r == 0 && events)
         r = ring_put_events(t, s);
     if (r || buf_error(&t->out))
