@@ -202,6 +202,7 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
         uint32_t later = list[MIN(i + PREFETCH, n - 1)].stack;
         if (tally) {
             tally_soon(tally, later);
+            tally_weight_soon(tally, list[MIN(i + PREFETCH / 2, n - 1)].stack);
         } else {
             names_stack_soon(&r->names, later);
         }

@@ -17,12 +17,13 @@ enum { TALLY_MAX = 1 << 22 };
 
 struct tallied {
     uint32_t id, node;
+    uint64_t weight; /* of the samples after the first */
 };
 
 struct tally {
     const struct rec_chunk *chunk; /* the chunk whose ids these are */
     const struct rec_type *stacks; /* the type to which the ids belong */
-    VEC(uint64_t) of_id; /* the weight of the samples after the first, + 1; 0: not known */
+    VEC(uint32_t) of_id;           /* the place in `known`, + 1; 0: not known */
     VEC(struct tallied) known;
 };
 
@@ -39,18 +40,23 @@ void tally_release(struct tally *t);
 static inline void tally_soon(const struct tally *t, uint32_t id)
 {
     if (id < t->of_id.len)
-        __builtin_prefetch(&t->of_id.data[id], 1);
+        __builtin_prefetch(&t->of_id.data[id]);
 }
 
 /*
- * Adds a sample whose thread counts. Returns false when the id is not known, or the sum would be
- * too large for this.
+ * Prefetches its weight; to be called once the data that tally_soon has prefetched is in the cache.
  */
+static inline void tally_weight_soon(const struct tally *t, uint32_t id)
+{
+    if (id < t->of_id.len && t->of_id.data[id])
+        __builtin_prefetch(&t->known.data[t->of_id.data[id] - 1], 1);
+}
+
+/* Adds a sample whose thread counts. Returns false when the id is not known. */
 static inline bool tally_add(struct tally *t, uint32_t id, uint64_t weight)
 {
-    uint64_t *sum = id < t->of_id.len ? &t->of_id.data[id] : NULL;
-    if (unlikely(!sum || !*sum || !(*sum + weight)))
+    if (unlikely(id >= t->of_id.len || !t->of_id.data[id]))
         return false;
-    *sum += weight;
+    t->known.data[t->of_id.data[id] - 1].weight += weight;
     return true;
 }
