@@ -109,7 +109,7 @@ static void make(bool execution_first)
 {
     struct jfr_writer_options options = {.resolver.method = name_method, .slots = 1};
     struct jfr_frame frame = {.method = 1, .type = JFR_FRAME_JIT};
-    strcpy(made.name, "test-cpu-samples-XXXXXX");
+    strcpy(made.name, "/tmp/test-cpu-samples-XXXXXX");
     int fd = mkstemp(made.name);
     assert_true(fd >= 0);
     close(fd);
