@@ -318,8 +318,8 @@ static int carry_out_in_thread(struct message *m, JNIEnv *jni)
 }
 
 /*
- * Removes "control=VERB,reply=PATH,", in any order, from the front of a message. The rest are
- * options of a recording.
+ * Copies the value of the word that begins with `name`, such as "reply=", if it is the first of a
+ * text. Returns what follows it, or NULL if it is another word or value[size] is too small.
  */
 static const char *take_word(const char *text, const char *name, char *value, size_t size)
 {
@@ -331,6 +331,10 @@ static const char *take_word(const char *text, const char *name, char *value, si
     return text + len + (text[len] == ',');
 }
 
+/*
+ * Removes "control=VERB,reply=PATH,", in any order, from the front of a message. The rest are
+ * options of a recording. Returns NULL if there is no memory.
+ */
 static struct message *message_of(const char *text)
 {
     struct message *m = calloc(1, sizeof(*m));

@@ -64,7 +64,7 @@ static uint32_t pick(const struct walk *w, uint64_t at, uint64_t thread)
     return best;
 }
 
-/* Returns the work that ended last before a time, or UINT32_MAX. */
+/* Of the works that began before a time, returns the one that ended last, or UINT32_MAX. */
 static uint32_t pick_before(const struct walk *w, uint64_t at)
 {
     uint32_t best = UINT32_MAX;

@@ -111,5 +111,5 @@ bool answer_column_is_left(const struct answer_column *c);
 bool answer_is_left(const struct answer_column *column, const struct answer_cell *cell);
 /* Returns whether a block is only the title of those that follow. */
 bool answer_is_heading(const struct answer_block *b);
-/* Returns whether a block is left out of text and HTML because it is empty. */
+/* Returns whether text and HTML leave a block out: all but notes if there is nothing to show. */
 bool answer_block_is_idle(const struct answer *a, const struct answer_block *b);

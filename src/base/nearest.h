@@ -10,13 +10,15 @@ enum { NEAREST_MAX = 64 };
 struct nearest {
     const char *word;
     char best[NEAREST_MAX + 1]; /* "": no candidate is near enough */
-    unsigned distance;          /* of `best`, to be compared with others only */
+    unsigned distance;          /* of `best`; its only use is to be compared */
 };
 
 /*
- * Compares a candidate and returns whether it is nearer than all before it. It is near enough when
- * a third of the word's letters at most, and two at least, must be changed, inserted, removed or
- * exchanged with their neighbours (optimal string alignment); upper and lower case do not differ.
- * Names of more than NEAREST_MAX bytes are near to none.
+ * Compares a candidate and returns whether it is nearer than all before it. The distance is the
+ * number of letters that must be changed, inserted, removed or exchanged with their neighbours
+ * (optimal string alignment), without regard to case. It may be a third of the word's letters, or
+ * two if that is more, or one in a word of fewer than four letters; it must be less than the
+ * length of the word. A candidate that begins with the word has a distance of at most one if the
+ * word has more than one letter. A candidate of more than NEAREST_MAX bytes is never near.
  */
 bool nearest_try(struct nearest *n, const char *candidate);

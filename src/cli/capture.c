@@ -113,8 +113,8 @@ static bool may_repeat(size_t which)
 }
 
 /*
- * The VM writes --on-file. Unless the pattern is an absolute path, the file is in the command's
- * folder.
+ * Adds the pattern of --on-file, to which the VM writes, in front of it the command's working
+ * directory, in which % is doubled.
  */
 static int add_absolute(struct capture *c, const struct option_row *row, const char *value)
 {
@@ -130,8 +130,8 @@ static int add_absolute(struct capture *c, const struct option_row *row, const c
 }
 
 /*
- * Adds a file with settings. It is searched for in the folder of the command, because the VM may
- * have another one. Parameters as in take_value.
+ * Adds a file with settings. A relative path refers to the command's working directory, because
+ * the VM may have another one. Parameters as in take_value.
  */
 static int take_settings(struct capture *c, const struct option_row *row, const char *command,
                          const char *value)

@@ -9,7 +9,7 @@
 
 enum { CELL_WIDTH = 48 };
 
-/* True for {"class", ...} with nothing beyond a name for the object: a reference, not a row. */
+/* Returns whether an object is a reference, not a row: it has a class, an id or hash, no status. */
 static bool is_reference(json_object *o)
 {
     return json_object_object_get(o, "class") &&

@@ -205,10 +205,7 @@ static void settle(struct redump *r)
         if (c->is_thread)
             learn_thread(r, at);
     }
-    /*
-     * A class is an object too: an instance of java.lang.Class, whose size the VM reports for the
-     * mirror.
-     */
+    /* The names may come after the classes. */
     for (size_t i = 0; i < r->classes.len; i++) {
         struct class *c = &r->classes.data[i];
         if (!c->source_name)

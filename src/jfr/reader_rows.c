@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 /*
- * Three batches fit into a second-level cache. A recording of less than a few batches is read
- * without a thread.
+ * A recording of fewer than ALONE_BYTES bytes is read without a thread.
  */
 enum {
     BATCH_ROWS = 2048,
@@ -41,7 +40,7 @@ struct batch {
     const char *why;
 };
 
-/* A thread that reads every n-th chunk ahead. */
+/* Reads every n-th chunk ahead, in a thread of its own if `threaded`. */
 struct reader {
     struct rec_rows *rows;
     struct batch batches[BATCHES];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name of a ring's file if none was given: RING_PREFIX, the VM's process id, and RING_SUFFIX.
+ * The name of a ring's file if none was given: RING_PREFIX, the VM's process id, a hyphen, the
+ * time of the start, and RING_SUFFIX.
  */
 #pragma once
 

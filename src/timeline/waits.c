@@ -233,8 +233,8 @@ static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t noti
 }
 
 /*
- * Returns a notification that a waiter did not receive after all, because it timed out first. The
- * next thread in the queue received it.
+ * Gives the notification of a waiter that timed out before it received it to the next thread in
+ * the queue. Returns 0 or a negative error.
  */
 static int notification_passes_on(struct timeline_builder *b, uint32_t thread, uint32_t object)
 {

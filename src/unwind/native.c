@@ -9,7 +9,7 @@
 #include <ucontext.h>
 
 /*
- * Packs a rule into 61 bits. The offsets of frames are small; a rule whose offsets do not fit is
+ * Packs a rule into 59 bits. The offsets of frames are small; a rule whose offsets do not fit is
  * not cached.
  */
 static bool pack(const struct cfi_rule *rule, uint64_t *ret)
@@ -76,7 +76,7 @@ static bool apply(struct walk *k, const struct cfi_rule *rule)
     uint64_t frame = (rule->base == CFI_FP ? r->fp : r->sp) + (uint64_t)(int64_t)rule->offset;
     uint64_t fp = r->fp;
     uint64_t pc = r->link;
-    /* The lazy binding code pushes one word from the eleventh byte of an entry on. */
+    /* The lazy binding code pushes one word before offset 11 of an entry. */
     if (rule->base == CFI_PLT)
         frame = r->sp + 8 + ((r->pc & 15) >= 11 ? 8 : 0);
     uint64_t fp_at = frame + (uint64_t)(int64_t)rule->fp_offset,

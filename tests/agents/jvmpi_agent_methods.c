@@ -64,8 +64,9 @@ void on_method(JVMPI_Event *e, int type)
 }
 
 /*
- * For the method "steps": the number of instructions and what they reported, in order: "i1" if
- * true, "t3,0,5" a table's key and bounds ...
+ * For the method "steps": the number of instructions, and what those of known tables and the true
+ * conditions reported, in order: "t3 " a tableswitch's key, "l1 " the index of a lookupswitch's
+ * pair, "i " a condition.
  */
 long n_steps, plain_offsets;
 char steps[400];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.util.Collections;
 
-/** A thread that runs call(n) under several names; burn() uses 300 ms of CPU time under its last name. */
+/** A thread that runs call(n) under several names; burn() runs for 300 ms under its last name. */
 public class Renamed {
     static int call(int n) {
         return n;

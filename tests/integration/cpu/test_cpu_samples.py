@@ -133,9 +133,7 @@ def test_two_thousand_threads(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 27)
 def test_without_kernel_timers(jdk, tmp_path):
-    """ulimit -i 50: the kernel provides no more timers. The agent says so and checks the threads
-    itself.
-    """
+    """ulimit -i 50: the kernel provides no more timers. The agent checks the threads itself."""
     out = tmp_path / "out.txt"
     agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,format=a,file={out}")
     java = f"java {agent} -cp {lab.compiled('Hot')} Hot threads 1000 400"
@@ -169,9 +167,7 @@ def test_binary_output(jdk, tmp_path):
 
 
 def test_tiny_methods_are_attributed(jdk, tmp_path, record_property):
-    """Calls of a few nanoseconds, none of them inlined: AsyncGetCallTrace fails on half of these
-    samples.
-    """
+    """Calls of a few nanoseconds, none of them inlined: AsyncGetCallTrace fails on most of them."""
     methods, total, _ = profile(
         jdk,
         tmp_path,

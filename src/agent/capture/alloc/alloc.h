@@ -118,7 +118,7 @@ struct alloc_sampling *alloc_sampling_of(struct alloc_block *b,
                                          uint32_t point);               /* NULL: no memory */
 struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b); /* NULL: full */
 struct alloc_counter *alloc_counter_of(struct alloc_block *b, uint32_t point);
-/* The counter of this key and block for a point: in the block, or among the cells. */
+/* Returns the block that holds a point's counter: `own`, or the cells' if `own` owns the cell. */
 struct alloc_block *alloc_block_for(struct alloc_block *own, uint64_t key, uint32_t point);
 /* Makes the thread the owner of a point's cell if the cell has none. */
 void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point);

@@ -186,7 +186,7 @@ NATIVE(jlong, own)(JNIEnv *jni, jclass class, jint point, jlong eetop)
     return (jlong)(uintptr_t)c;
 }
 
-/* Makes the thread, which has a slot, the owner of the point's counters. */
+/* Returns the block with the calling thread's counter of a point. The thread has a slot. */
 static struct alloc_block *block_for(JNIEnv *jni, uint32_t point)
 {
     return alloc_block_for(mine.block, alloc_slot_key(jni), point);

@@ -18,9 +18,9 @@ static const struct jfr_type type = {
     .fields = JFR_FIELDS(
         {"class", "Class", "java.lang.String"},
         {"objects", "Objects", "long", JFR_UNITS,
-         .description = "If several stacks lead to one place, this part of the place's count is "
-                        "estimated: the standard error is at most 1.1 % of a count of many "
-                        "megabytes, 9 % of a small one"},
+         .description = "If several stacks lead to one place, the number of each stack is "
+                        "estimated; its standard error is at most 1.1 % if the place allocated "
+                        "many megabytes, and 9 % if it allocated little"},
         {"bytes", "Bytes", "long", JFR_BYTES,
          .description = "Estimated in the same way as objects"},
         {"liveObjects", "Live Objects", "long", JFR_UNITS},

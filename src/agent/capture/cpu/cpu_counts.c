@@ -135,7 +135,10 @@ void cpu_counts_dump(struct session *s)
     pthread_mutex_unlock(&state.lock);
 }
 
-/* CONTROL: switches sampling on and off, for all threads or for one given by its object's id. */
+/*
+ * Carries out CONTROL: clears the samples, or switches sampling on or off, for all threads or for
+ * one given by its object's id.
+ */
 static void control(struct session *s, const struct hprof_request *r)
 {
     bool off = r->control == HPROF_CONTROL_SAMPLING_OFF;

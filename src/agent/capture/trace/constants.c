@@ -44,7 +44,7 @@ static void see_constants(struct search *s, jclass c)
 }
 
 /*
- * Returns whether a class extends only classes of the program, java.lang.Object and
+ * Returns whether a class extends no class of a package java.*, except java.lang.Object and
  * java.lang.Record. A trace knows no value of such an object.
  */
 static bool is_plain(JNIEnv *jni, jclass c)
