@@ -161,8 +161,9 @@ static int send_and_fetch(const struct command *self, const char *operand,
     } else {
         missing = recording_announce_open(fd, file, ours ? "" : AS_THE_VM_SEES_IT, ends);
     }
-    if (status == 0 && ours)
-        recording_announce_dumps(file, &began);
+    bool fetched = options->output && ends && target_chose(file);
+    if (status == 0 && (ours || fetched))
+        recording_announce_dumps(fetched ? options->output : file, &began);
     const char *readable = ours ? file : options->output;
     if (!ends && status == 0 && readable && contents_requested(readable, OPT_JFR))
         complain("note", "the VM's own events (--jfr) follow when the recording ends", NULL);

@@ -193,14 +193,14 @@ static uint64_t bytes_of(const char *path, bool ended)
 #define REPLACED " in place of an older file"
 
 static char older[PATH_MAX];
-static uint64_t older_dumps; /* bit i: put_dump_name's dump i, as far as there are bits */
+static uint64_t older_dumps; /* bit i: recording_put_dump_name's dump i, as far as there are bits */
 
-/* Appends the name of the i-th heap dump next to a recording; the first is that of an
- * OutOfMemoryError. */
-static void put_dump_name(struct buf *b, const char *recording, unsigned i)
+void recording_put_dump_name(struct buf *b, const char *recording, unsigned i)
 {
-    size_t stem = strlen(recording) - (file_name_ends_in(recording, ".jfr") ? 4 : 0);
-    buf_printf(b, "%.*s", (int)stem, recording);
+    const char *point = strrchr(recording, '.'), *slash = strrchr(recording, '/');
+    bool whole = !point || (slash && point < slash) || file_name_ends_in(recording, ".hprof");
+    buf_printf(b, "%.*s", (int)(whole ? strlen(recording) : (size_t)(point - recording)),
+               recording);
     if (i == 0)
         buf_string(b, ".oom");
     else if (i > 1)
@@ -220,7 +220,7 @@ void recording_note_older(const char *output)
     older_dumps = 0;
     for (unsigned i = 0; i < 64; i++) {
         _cleanup_(buf_release) struct buf path = BUF(2 * PATH_MAX);
-        put_dump_name(&path, output, i);
+        recording_put_dump_name(&path, output, i);
         if (!buf_error(&path) && holds_something(buf_str(&path)))
             older_dumps |= UINT64_C(1) << i;
     }
@@ -271,12 +271,12 @@ int recording_announce_open(int fd, const char *shown, const char *where, bool e
 
 void recording_announce_dumps(const char *recording, const struct timespec *since)
 {
-    bool more = file_name_ends_in(recording, ".jfr");
+    bool more = true;
     for (unsigned i = 0; more; i++) {
         _cleanup_(buf_release) struct buf path = BUF(2 * PATH_MAX);
         char size[24];
         struct stat st;
-        put_dump_name(&path, recording, i);
+        recording_put_dump_name(&path, recording, i);
         bool exists = !buf_error(&path) && stat(buf_str(&path), &st) == 0;
         if (exists && written_since(&st, since))
             fprintf(stderr, "jvmscope: wrote %s (%s)%s; see it with: jvmscope heap leaks %s\n",

@@ -49,6 +49,12 @@ int recording_announce(const struct capture *c, const char *output);
  * complete.
  */
 int recording_announce_open(int fd, const char *shown, const char *where, bool ended);
+/*
+ * Appends the name of the i-th heap dump of a recording. Dump 0 is that of an OutOfMemoryError, and
+ * those from 1 on are numbered without gaps. The name has no extension of the recording but .hprof,
+ * so that the dump of a file of that format has a name of its own.
+ */
+void recording_put_dump_name(struct buf *b, const char *recording, unsigned i);
 /* Reports each heap dump that was written next to a recording since a time. */
 void recording_announce_dumps(const char *recording, const struct timespec *since);
 /*

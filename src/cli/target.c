@@ -483,23 +483,22 @@ static void keep(const struct vm *vm, const char *path, char kept[PATH_MAX])
  */
 static int fetch_dumps(const struct vm *vm, const char *path, const char *to)
 {
-    static const char *const ends[] = {".hprof", ".oom.hprof"};
-    const char *point = strrchr(to, '.'), *slash = strrchr(to, '/');
-    int stem = (int)(point && (!slash || point > slash) ? point - to : (long)strlen(to));
     int status = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-        char from[PATH_MAX], copy[PATH_MAX];
-        _cleanup_(buf_release) struct buf why = BUF(4096);
-        int n =
-            snprintf(from, sizeof(from), "%.*s%s", (int)(strrchr(path, '.') - path), path, ends[i]);
-        int m = snprintf(copy, sizeof(copy), "%.*s%s", stem, to, ends[i]);
-        _cleanup_close_ int fd =
-            n < PATH_MAX && m < PATH_MAX ? vm_open_written(vm, from, &why) : -1;
-        if (fd < 0 || !vm_file_is_output(fd))
+    bool more = true;
+    for (unsigned i = 0; more; i++) {
+        _cleanup_(buf_release) struct buf from = BUF(PATH_MAX), copy = BUF(PATH_MAX),
+                                          why = BUF(4096);
+        recording_put_dump_name(&from, path, i);
+        recording_put_dump_name(&copy, to, i);
+        bool named = !buf_error(&from) && !buf_error(&copy);
+        _cleanup_close_ int fd = named ? vm_open_written(vm, buf_str(&from), &why) : -1;
+        bool found = fd >= 0 && vm_file_is_output(fd);
+        more = i == 0 || found;
+        if (!found)
             continue;
-        int copied = target_copy(fd, copy);
+        int copied = target_copy(fd, buf_str(&copy));
         if (copied == 0)
-            vm_unlink(vm, from);
+            vm_unlink(vm, buf_str(&from));
         status = status ? status : copied;
     }
     return status;

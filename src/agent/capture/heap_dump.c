@@ -30,6 +30,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
     uint32_t next_class, next_trace, dumps, failed;
+    uint32_t numbered; /* of the dumps, those that are not for exhausted memory */
     uint64_t next_frame, next_string, objects;
     atomic_bool out_of_memory; /* a dump has been written */
     bool at_end;               /* the dump at the end of the VM has been written */
@@ -55,8 +56,8 @@ static int dump_path(const struct session *s, const char *extra, char path[PATH_
     if (s->out.format->own_dumps) {
         size_t cut = strlen(base) - (file_name_ends_in(base, ".jfr") ? strlen(".jfr") : 0);
         char number[16] = "";
-        if (state.dumps)
-            snprintf(number, sizeof(number), ".%u", state.dumps + 1);
+        if (state.numbered)
+            snprintf(number, sizeof(number), ".%u", state.numbered + 1);
         n = snprintf(path, PATH_MAX, "%.*s%s.hprof", (int)cut, base, *extra ? extra : number);
     } else {
         n = snprintf(path, PATH_MAX, "%s.%ld%s.vmdump", base, (long)getpid(), extra);
@@ -190,6 +191,7 @@ static int dump_heap(struct session *s, JNIEnv *jni, bool out_of_memory)
         r = dump_into_output(s, jni, path, name, &collected);
     }
     state.dumps += r == 0;
+    state.numbered += r == 0 && !out_of_memory;
     state.failed += r < 0;
     pthread_mutex_unlock(&lock);
     if (r < 0)

@@ -53,6 +53,14 @@ def test_the_streams_are_those_of_a_run_without_the_agent(jdk, tmp_path, waiting
     assert dumps == ["o.oom.hprof"] * ("onoom=" in WAITING[waiting])
 
 
+@pytest.mark.jdks(17)
+def test_the_dump_for_exhausted_memory_is_not_counted_in_the_numbers_of_the_others(jdk, tmp_path):
+    """The commands look for dumps without gaps in their numbers."""
+    exhausted(jdk, tmp_path / "with", "onoom=dump,heap=dump,format=r")
+    dumps = sorted(p.name for p in (tmp_path / "with").glob("*.hprof"))
+    assert dumps == ["o.hprof", "o.oom.hprof"]
+
+
 @pytest.mark.jdks(11, 17, 25, slow=(21, 27))
 def test_logs_other_than_the_usual_one(jdk, tmp_path):
     """The outputs that the user chose are like those of a run without the agent. If the user

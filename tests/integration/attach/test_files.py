@@ -318,6 +318,33 @@ def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
     assert {p.name for p in inside.iterdir()} - before <= {f".java_pid{process.pid}"}
 
 
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize("name", ["y.jfr", "y.hprof", "y.collapsed"])
+def test_all_heap_dumps_of_a_recording_are_fetched(vm, open_folder, jvmscope, name):
+    """Each `dump` makes another heap dump, and so does the end. They lie in the VM's own /tmp."""
+    process = vm(before=PRIVATE_TMP)
+    inside = pathlib.Path(f"/proc/{process.pid}/root/tmp")
+    before = set(p.name for p in inside.iterdir())
+    begun = jvmscope(
+        "attach", "--cpu", "-i", "1ms", "--heap=dump", "-o", open_folder / "a.jfr", process.pid
+    )
+    assert begun.returncode == 0, begun
+    lab.use_cpu(process, 0.3)
+    for _ in range(2):
+        assert jvmscope("dump", process.pid).returncode == 0
+    done = jvmscope("stop", "-o", open_folder / name, process.pid)
+    assert done.returncode == 0, done
+    assert {p.name for p in inside.iterdir()} - before <= {f".java_pid{process.pid}"}
+    # What was made of the recording is not replaced by a dump.
+    stem = "y.hprof" if name == "y.hprof" else "y"
+    dumps = [f"{stem}{number}.hprof" for number in ("", ".2", ".3")]
+    assert sorted(p.name for p in open_folder.iterdir()) == sorted([name, *dumps])
+    assert "Busy" in lab.output("report", open_folder / name)
+    for dump in dumps:
+        assert f"wrote {open_folder}/{dump} (" in done.stderr, done
+        assert "java.lang.String" in lab.output("heap", "histogram", open_folder / dump)
+
+
 def test_a_heap_dump_of_another_user_in_a_sticky_folder(vm, open_folder):
     """Without CAP_FOWNER, as in examples/: the VM's user owns the file, and its mode is right
     already.
