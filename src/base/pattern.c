@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/pattern.h"
 
+#include "base/utf8.h"
+
 #include <string.h>
 
 /* Matches one pattern of n characters. */
@@ -18,7 +20,11 @@ static bool match_one(const char *pattern, size_t n, const char *text, size_t le
         if (p < end && *p == '*') {
             star = p++;
             again = i;
-        } else if (p < end && (*p == '?' || *p == text[i])) {
+        } else if (p < end && *p == '?') {
+            uint32_t character;
+            p++;
+            i += utf8_next(text + i, len - i, &character);
+        } else if (p < end && *p == text[i]) {
             p++;
             i++;
         } else if (star) {

@@ -214,6 +214,12 @@ static void patterns_match(void **state)
         {"*aab", "aaaaaab", true},
         {"*[", "a[", true},
         {"java.*.Map", "java.util.Map", true},
+        {"w?rk", "w\xc3\xb6rk", true},
+        {"w??rk", "w\xc3\xb6rk", false},
+        {"*?", "\xf0\x9f\x98\x80", true},
+        {"?", "\xf0\x9f\x98\x80", true},
+        {"??", "\xc3\xb6", false},
+        {"w?rk", "w\xffrk", true},
         {"*a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
     };
 
