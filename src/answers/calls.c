@@ -3,11 +3,13 @@
 
 #include "answers/moments.h"
 #include "base/json_check.h"
+#include "base/map.h"
 #include "base/pattern.h"
 #include "base/vec.h"
 #include "options/names.h"
 #include "options/signature.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,14 +49,36 @@ static bool has_parameters(const char *list, const char *method)
     return has;
 }
 
+static void to_lower(char *s)
+{
+    for (; *s; s++)
+        if (isascii((unsigned char)*s))
+            *s = (char)tolower((unsigned char)*s);
+}
+
+bool call_name_matches(const char *typed, const char *method)
+{
+    if (!typed)
+        return true;
+    _cleanup_free_ char *pattern = strdup(typed);
+    _cleanup_free_ char *name = strndup(method, strcspn(method, "("));
+    if (!pattern || !name)
+        return false;
+    to_lower(pattern);
+    to_lower(name);
+    return pattern_match_one(pattern, name, strlen(name));
+}
+
 static bool wanted(const struct call *c, const struct call_filter *o)
 {
     /* Matches with or without the parameters, as --trace does. */
     bool method = moment_text_matches(o->method, c->method) ||
                   pattern_match(o->method, c->method, strcspn(c->method, "(")) ||
                   has_parameters(o->method, c->method);
-    return method && moment_text_matches(o->thread, c->thread) && c->ns >= (int64_t)o->min &&
-           (!o->threw || c->exception) && in_span(o, c->start_ns) &&
+    bool thread = moment_text_matches(o->thread, c->thread) &&
+                  (!o->thread_name || strcmp(o->thread_name, c->thread ? c->thread : "") == 0);
+    return method && thread && call_name_matches(o->typed_name, c->method) &&
+           c->ns >= (int64_t)o->min && (!o->threw || c->exception) && in_span(o, c->start_ns) &&
            in_requests(o, c->java_thread, c->start_ns);
 }
 
@@ -206,6 +230,11 @@ struct call_thread {
     VEC(struct open_call) open;
 };
 
+/* The last call of a method on a thread that was not within another selected call of the method. */
+struct outer_call {
+    int64_t depth, end_ns;
+};
+
 /* A call that is written. */
 struct shown_call {
     uint64_t offset, callees, self_ns;
@@ -214,8 +243,11 @@ struct shown_call {
 /* What the page shows of all calls, although it contains only the first of them. */
 struct page_calls {
     struct strpool names, thread_names;
-    VEC(struct method_sum) methods;  /* in the order of `names` */
-    VEC(struct call_thread) threads; /* in the order of `thread_names` */
+    VEC(struct method_sum) methods; /* in the order of `names` */
+    VEC(struct call_thread) threads;
+    struct map threads_by_id; /* see thread_of() */
+    VEC(struct outer_call) outer;
+    struct map outer_of; /* by number of the thread << 32 | number of the method */
     VEC(struct shown_call) shown;
     uint64_t wanted;
 };
@@ -225,10 +257,19 @@ static void page_calls_release(struct page_calls *p)
     for (size_t i = 0; i < p->threads.len; i++)
         vec_release(&p->threads.data[i].open);
     vec_release(&p->threads);
+    map_release(&p->threads_by_id);
+    vec_release(&p->outer);
+    map_release(&p->outer_of);
     vec_release(&p->methods);
     vec_release(&p->shown);
     strpool_release(&p->names);
     strpool_release(&p->thread_names);
+}
+
+/* Reading the values for the recording took a part of the call that c->ns does not contain. */
+static int64_t end_of(const struct call *c)
+{
+    return (int64_t)((uint64_t)c->start_ns + (uint64_t)c->ns + (uint64_t)c->reading_ns);
 }
 
 /* Adds the last open call of a thread to the sums, because no callee of it can follow. */
@@ -243,26 +284,55 @@ static void close_call(struct page_calls *p, struct call_thread *t)
     p->shown.data[c->shown].callees = c->callees;
 }
 
-/* Returns the thread of a call, or NULL when out of memory. */
-static struct call_thread *thread_of(struct page_calls *p, const struct call *c)
+/*
+ * Returns the number of a call's thread, or -ENOMEM. Threads of the same name differ in their Java
+ * number, which a damaged recording may lack.
+ */
+static int64_t thread_of(struct page_calls *p, const struct call *c)
 {
     const char *name = c->thread ? c->thread : "";
     int64_t i = strpool_add(&p->thread_names, name, strlen(name));
-    if (i < 0 || ((size_t)i == p->threads.len && vec_extend(&p->threads, 1) < 0))
-        return NULL;
-    return &p->threads.data[i];
+    if (i < 0)
+        return i;
+    uint64_t id = c->java_thread > 0 ? (uint64_t)c->java_thread : UINT64_MAX - (uint64_t)i;
+    bool added;
+    uint64_t *number = map_at(&p->threads_by_id, id, p->threads.len, &added);
+    if (!number || (added && vec_extend(&p->threads, 1) < 0))
+        return -ENOMEM;
+    return (int64_t)*number;
+}
+
+/*
+ * Returns 1 for a call of a method within another selected call of the method on its thread, 0 for
+ * one that is not, or -ENOMEM.
+ */
+static int is_within(struct page_calls *p, const struct call *c, int64_t thread, int64_t method)
+{
+    bool added;
+    uint64_t *at =
+        map_at(&p->outer_of, (uint64_t)thread << 32 | (uint64_t)method, p->outer.len, &added);
+    if (!at || (added && vec_extend(&p->outer, 1) < 0))
+        return -ENOMEM;
+    struct outer_call *outer = &p->outer.data[*at];
+    if (!added && c->depth > outer->depth && c->start_ns <= outer->end_ns)
+        return 1;
+    *outer = (struct outer_call){c->depth, end_of(c)};
+    return 0;
 }
 
 /* Counts a selected call for its method. Returns the method's number or -ENOMEM. */
-static int64_t count_call(struct page_calls *p, const struct call *c)
+static int64_t count_call(struct page_calls *p, const struct call *c, int64_t thread)
 {
     int64_t i = strpool_add(&p->names, c->method, strcspn(c->method, "("));
     if (i < 0 || ((size_t)i == p->methods.len && vec_extend(&p->methods, 1) < 0))
         return -ENOMEM;
+    int within = is_within(p, c, thread, i);
+    if (within < 0)
+        return within;
     struct method_sum *m = &p->methods.data[i];
     m->calls++;
     m->threw += c->exception != NULL;
-    m->total_ns += (uint64_t)c->ns;
+    m->total_ns += within ? 0 : (uint64_t)c->ns;
     m->max_ns = MAX(m->max_ns, c->ns);
     return i;
 }
@@ -275,13 +345,14 @@ static int add_call(struct page_calls *p, const struct call *c, const struct cal
                     uint64_t offset)
 {
     struct open_call new = {.depth = c->depth,
-                            .end_ns = (int64_t)((uint64_t)c->start_ns + (uint64_t)c->ns),
+                            .end_ns = end_of(c),
                             .self_ns = (uint64_t)c->ns,
                             .shown = SIZE_MAX,
                             .method = -1};
-    struct call_thread *t = thread_of(p, c);
-    if (!t)
+    int64_t thread = thread_of(p, c);
+    if (thread < 0)
         return -ENOMEM;
+    struct call_thread *t = &p->threads.data[thread];
     while (t->open.len && t->open.data[t->open.len - 1].depth >= c->depth)
         close_call(p, t);
     struct open_call *caller = t->open.len ? &t->open.data[t->open.len - 1] : NULL;
@@ -290,7 +361,7 @@ static int add_call(struct page_calls *p, const struct call *c, const struct cal
         caller->callees++;
     }
     if (wanted(c, o)) {
-        new.method = count_call(p, c);
+        new.method = count_call(p, c, thread);
         if (new.method < 0)
             return -ENOMEM;
         if (p->wanted++ < o->limit) {
@@ -341,6 +412,7 @@ static int put_shown(struct json *j, const struct page_calls *p, struct recordin
         put_call(j, &c, json_key_string_n);
         json_key_i64(j, "self_ns", (int64_t)shown->self_ns);
         json_key_u64(j, "callees", shown->callees);
+        json_key_i64(j, "java_thread", c.java_thread);
         json_end_object(j);
     }
     json_end_array(j);
@@ -365,7 +437,7 @@ static void put_sums(struct json *j, const struct page_calls *p)
     }
     json_end_array(j);
     json_key_array(j, "threads");
-    for (size_t i = 0; i < p->threads.len; i++) {
+    for (size_t i = 0; i < p->thread_names.strings.len; i++) {
         const struct str name = strpool_get(&p->thread_names, i);
         json_string_n(j, name.data, name.len);
     }

@@ -12,6 +12,8 @@
 /* Which calls and moments are shown. */
 struct call_filter {
     const char *thread, *method;       /* patterns, NULL: all */
+    const char *thread_name;           /* exactly, NULL: any */
+    const char *typed_name;            /* see call_name_matches() */
     uint64_t limit, min;               /* calls; ns */
     bool threw;                        /* only calls that ended with an exception */
     uint64_t from_ns, to_ns;           /* since the recording's start; 0: all */
@@ -39,6 +41,12 @@ struct call_arguments {
     struct str self, others;
 };
 
+/*
+ * Returns whether the name of a method, up to its parameters, contains what a user of the page
+ * typed, or matches it if that has * or ?. Case does not matter for ASCII letters. NULL matches
+ * everything. filterCalls() in web/src/calls.ts follows the same rule.
+ */
+bool call_name_matches(const char *typed, const char *method);
 void call_read(const struct rec_event *e, struct call *ret);
 struct call_arguments call_arguments(const struct call *c);
 /* Returns whether the filter selects an event. *ret is filled for a call. */
@@ -50,9 +58,10 @@ void call_json(const struct call *c, struct json *j);
 /*
  * Writes an object {"calls": [as `jvmscope trace --json`, with this, args and return as strings
  * that contain JSON, and with "self_ns", the time that no recorded call directly below took, and
- * "callees", the number of those], "total": how many match the filter, "methods": [{"name",
- * "calls", "total", "self", "max" (ns), "threw"}], "threads": [names]}, with at most o->limit
- * calls. Methods sum up all calls that match, and threads are those of all calls. Returns -ENOENT,
- * having written nothing, when the file contains no calls.
+ * "callees", the number of those, and "java_thread", 0 if unknown], "total": how many match the
+ * filter, "methods": [{"name", "calls", "total", "self", "max" (ns), "threw"}], "threads":
+ * [names]}, with at most o->limit calls. Methods sum up all calls that match, but the total of a
+ * method leaves out calls within another one of them, whose time contains theirs. Threads are those
+ * of all calls. Returns -ENOENT, having written nothing, when the file contains no calls.
  */
 int calls_page_json(const char *path, const struct call_filter *o, struct json *j) must_check;

@@ -11,7 +11,6 @@
 #include "answers/heap/ask.h"
 #include "answers/heap/heap.h"
 #include "base/json.h"
-#include "base/pattern.h"
 #include "page/cache.h"
 #include "page/members.h"
 #include "page/page.h"
@@ -152,17 +151,17 @@ static int answer_data(struct page_server *s, size_t i, bool weights, struct ser
     return r == 0 ? 200 : 500;
 }
 
-static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern)
+static bool is_of_class(const struct timeline *t, uint32_t object, void *class)
 {
     const char *name = tl_object_class(t, object);
-    return name && pattern_match(pattern, name, strlen(name));
+    return name && strcmp(class, name) == 0;
 }
 
 /*
- * Writes, for the classes that a pattern selects, how many waits for their objects have an unknown
- * owner, and how long these took. Returns 0 or -ENOMEM.
+ * Writes how many waits for objects of a class have an unknown owner, and how long these took.
+ * Returns 0 or -ENOMEM.
  */
-static int put_unknown_owners(struct json *j, struct timeline *t, const char *pattern)
+static int put_unknown_owners(struct json *j, struct timeline *t, const char *name)
 {
     struct unknown_table unknown;
     uint64_t waits = 0, ns = 0;
@@ -171,7 +170,7 @@ static int put_unknown_owners(struct json *j, struct timeline *t, const char *pa
         return r;
     for (size_t i = 0; i < unknown.rows.len; i++) {
         const char *class = tl_string(t, unknown.rows.data[i].class);
-        if (!pattern_match(pattern, class, strlen(class)))
+        if (strcmp(class, name) != 0)
             continue;
         waits += unknown.rows.data[i].unknown;
         ns += unknown.rows.data[i].ns;
@@ -229,8 +228,8 @@ static int answer_calls(struct page_server *s, size_t i, const struct server_req
                         struct server_reply *reply)
 {
     const struct call_filter o = {
-        .thread = q->argument(q->request, "thread"),
-        .method = q->argument(q->request, "method"),
+        .thread_name = q->argument(q->request, "thread"),
+        .typed_name = q->argument(q->request, "name"),
         .min = server_number(q, "min", 0),
         .threw = server_number(q, "threw", 0) != 0,
         .limit = MIN(server_number(q, "limit", PAGE_CALLS), (uint64_t)PAGE_CALLS)};

@@ -7,10 +7,24 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { faults, folder, java, jvmscope, launch, open, root, serve, served } from "./lab.mjs";
+import {
+  close,
+  faults,
+  folder,
+  java,
+  jvmscope,
+  launch,
+  nanoseconds,
+  number,
+  open,
+  root,
+  serve,
+  served,
+} from "./lab.mjs";
 
 const traced = join(folder, "traced.jfr");
 const many = join(folder, "many.jfr");
+const threads = join(folder, "threads.jfr");
 const covered = join(folder, "covered.jfr");
 const pageOf = (file) => pathToFileURL(file.replace(/jfr$/, "html")).href;
 let browser;
@@ -18,7 +32,7 @@ let calls;
 let coverage;
 
 before(async () => {
-  const { command, classes } = java("Traced", "TracedMany", "Covered");
+  const { command, classes } = java("Traced", "TracedMany", "TracedThreads", "Covered");
   jvmscope("run", "--trace", "Traced*", "-o", traced, "--", command, "-cp", classes, "Traced");
   jvmscope(
     "run",
@@ -36,6 +50,9 @@ before(async () => {
   const methods = "TracedMany.inner,TracedMany.outer,TracedMany.late";
   jvmscope("run", "--trace", methods, "-o", many, "--", command, "-cp", classes, "TracedMany");
   jvmscope("convert", many, "-o", many.replace(/jfr$/, "html"));
+  const names = "recur,other,step,brief,hold".replace(/\w+/g, "TracedThreads.$&");
+  jvmscope("run", "--trace", names, "-o", threads, "--", command, "-cp", classes, "TracedThreads");
+  jvmscope("convert", threads, "-o", threads.replace(/jfr$/, "html"));
   jvmscope("convert", traced, "-o", traced.replace(/jfr$/, "html"));
   jvmscope(
     "convert",
@@ -247,6 +264,80 @@ test("sums of methods are those of the recording, of which the page has only the
         await page.waitForSelector(".side p.note:has-text('Among the first 20,000 calls.')");
       }
       assert.deepEqual(page.problems, []);
+    }
+  } finally {
+    server.kill();
+  }
+});
+
+/** Sums of methods; the total of a recursive one has each moment of its thread once. */
+function sumsOf(list) {
+  const rows = new Map();
+  const outer = new Map();
+  for (const c of list) {
+    const name = c.method.replace(/\(.*/, "");
+    const r = rows.get(name) ?? { calls: 0, total: 0 };
+    rows.set(name, r);
+    r.calls++;
+    const key = `${c.thread} ${name}`;
+    const end = c.start_ns + c.ns + (c.reading_ns ?? 0);
+    if (!(c.depth > 0 && c.start_ns < outer.get(key))) {
+      outer.set(key, end);
+      r.total += c.ns;
+    }
+  }
+  return rows;
+}
+
+test("a thread and a part of a name select the same calls in the list and in the sums", async () => {
+  const truth = JSON.parse(jvmscope("trace", "--json", threads)).calls;
+  assert.ok(truth.length > 20000);
+  const first = truth.slice(0, 20000);
+  const [server, site] = await serve(threads);
+  const url = `${site}0/`;
+  try {
+    const { trace } = await served(url);
+    const all = sumsOf(truth);
+    assert.deepEqual(
+      trace.methods.map((m) => [m.name, m.calls, m.total]),
+      [...all].map(([name, m]) => [name, m.calls, m.total]),
+    );
+    // A thread is not taken for another of the same name: hold called step, while brief ran.
+    const of = (name) => trace.methods.find((m) => m.name === `TracedThreads.${name}`);
+    const step = truth.find((c) => /step/.test(c.method) && /hold/.test(c.caller));
+    assert.equal(of("hold").self, of("hold").total - step.ns);
+    const recursive = truth.filter((c) => c.thread === "w-1");
+    assert.ok(sumsOf(recursive).get("TracedThreads.recur").total < recursive[0].ns * 1000);
+    for (const address of [url, pageOf(threads)]) {
+      for (const [filter, wanted] of [
+        ["ct=w-1", (c) => c.thread === "w-1"],
+        ["ct=a*b%3F%5Bc%5D", (c) => c.thread === "a*b?[c]"],
+        ["ct=w-10&cm=OTHER", (c) => c.thread === "w-10" && /other/.test(c.method)],
+        ["cm=recur(", () => false],
+        ["cm=recur,other", () => false],
+        ["cm=*.r%3Fcur&ct=w-1", (c) => c.thread === "w-1" && /recur/.test(c.method)],
+      ]) {
+        const list = (address === url ? truth : first).filter(wanted);
+        const page = await open(browser, `${address}#v=trace&${filter}`);
+        const head = `${list.length.toLocaleString("en-US")} of`;
+        await page.waitForFunction(
+          ([head, n, none]) =>
+            document.querySelector("main.trace output")?.textContent.startsWith(head) &&
+            document.querySelectorAll(".side tbody tr").length === n &&
+            (!none || !document.querySelector(".side tbody tr")),
+          [head, sumsOf(list).size, list.length === 0],
+        );
+        const rows = await page.$$eval(".side tbody tr", (trs) =>
+          trs.map((r) => [...r.cells].map((c) => c.textContent)),
+        );
+        for (const [name, m] of sumsOf(list)) {
+          const row = rows.find((r) => r[0] === name);
+          assert.equal(number(row[1]), m.calls, `${address} ${filter} ${name}`);
+          close(nanoseconds(row[3]), m.total, `${address} ${filter} ${name}`);
+        }
+        assert.deepEqual(page.problems, []);
+        await page.context().close();
+      }
     }
   } finally {
     server.kill();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page's tests share: Debian's Chromium, without a network, and the command.
+import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -112,6 +113,20 @@ export async function open(browser, url, options = {}, first = () => {}) {
   await page.waitForSelector("#app > *");
   return page;
 }
+
+export const number = (text) => Number(text.replace(/[^\d.]/g, ""));
+
+/** The nanoseconds of a duration as the page shows it. */
+export function nanoseconds(text) {
+  const units = { ns: 1, µs: 1e3, ms: 1e6, s: 1e9, min: 6e10 };
+  if (text === "–") return 0;
+  const [, value, unit] = text.replace(/[\u00a0\u202f]/g, " ").match(/^([\d.,]+) (\S+)$/);
+  return number(value) * units[unit];
+}
+
+/** Fails unless a figure of the page is the other one, but for its rounding. */
+export const close = (a, b, what) =>
+  assert.ok(Math.abs(a - b) <= 0.01 * b + 1, `${what}: ${a}, ${b}`);
 
 /** Serious faults that axe-core finds. */
 export async function faults(page) {

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { folder, java, jvmscope, launch, open, serve } from "./lab.mjs";
+import { close, folder, java, jvmscope, launch, nanoseconds, number, open, serve } from "./lab.mjs";
 
 const CLASSES = 2500; // a table of coverage shows 2,000 at first, the others 100
 const file = (name) => join(folder, name);
@@ -47,14 +47,6 @@ after(async () => {
 });
 
 const json = (...words) => JSON.parse(jvmscope(...words));
-const number = (text) => Number(text.replace(/[^\d.]/g, ""));
-const units = { ns: 1, µs: 1e3, ms: 1e6, s: 1e9, min: 6e10 };
-const nanoseconds = (text) => {
-  if (text === "–") return 0;
-  const [, value, unit] = text.replace(/[\u00a0\u202f]/g, " ").match(/^([\d.,]+) (\S+)$/);
-  return number(value) * units[unit];
-};
-const close = (a, b, what) => assert.ok(Math.abs(a - b) <= 0.01 * b + 1, `${what}: ${a}, ${b}`);
 const section = (n) => `.columns section:nth-of-type(${n})`;
 const foot = (page, n) =>
   page.$$eval(`${section(n)} tfoot td`, (tds) => tds.map((d) => d.textContent));

@@ -15,6 +15,7 @@ export interface CallJson {
   caller: string | null;
   self_ns: number; // that no recorded call below it took
   callees: number; // recorded calls directly below it, also those that the page does not contain
+  java_thread: number; // 0: unknown; threads of the same name differ in it
 }
 
 declare module "./data" {
@@ -36,11 +37,12 @@ export interface Call extends CallJson {
   name: string; // package.Class.method
 }
 
+const threadOf = (c: CallJson) => c.java_thread || (c.thread ?? "");
 const endOf = (c: CallJson) => c.start_ns + c.ns + (c.reading_ns ?? 0);
 
 /** Calls are ordered by their start; on one thread the caller of a call is the last one before it that is less deep. */
 export function linkCalls(json: TraceJson): Call[] {
-  const open = new Map<string, number[]>();
+  const open = new Map<string | number, number[]>();
   const calls: Call[] = json.calls.map((c) => ({
     ...c,
     parent: -1,
@@ -48,7 +50,7 @@ export function linkCalls(json: TraceJson): Call[] {
     name: c.method.replace(/\(.*$/s, ""),
   }));
   calls.forEach((c, i) => {
-    const key = c.thread ?? "";
+    const key = threadOf(c);
     let stack = open.get(key);
     if (!stack) open.set(key, (stack = []));
     while (stack.length && calls[stack[stack.length - 1]].depth >= c.depth) stack.pop();
@@ -135,20 +137,23 @@ export interface CallFilter {
   threw: boolean;
 }
 
+const lower = (s: string) => s.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
+/** Follows the same rule as call_name_matches() in src/answers/calls.c. */
 export function filterCalls(calls: Call[], f: CallFilter): Uint8Array {
   const hits = new Uint8Array(calls.length);
-  const text = f.text.toLowerCase();
+  const text = lower(f.text);
   const glob = /[*?]/.test(text)
     ? new RegExp(
         `^${text
           .replace(/[.+^${}()|[\]\\]/g, "\\$&")
           .replace(/\*+/g, ".*")
           .replace(/\?/g, ".")}$`,
-        "s",
+        "su",
       )
     : null;
   calls.forEach((c, i) => {
-    const name = c.name.toLowerCase();
+    const name = lower(c.name);
     if (text && !(glob ? glob.test(name) : name.includes(text))) return;
     if ((f.thread && c.thread !== f.thread) || c.ns < f.minNs || (f.threw && !c.exception)) return;
     hits[i] = 1;
@@ -197,16 +202,27 @@ export interface MethodRow {
   threw: number;
 }
 
-export function methods(calls: Call[]): MethodRow[] {
+/**
+ * Sums up the calls that a filter selects. The total of a method leaves out calls within another
+ * one of them, whose time contains theirs.
+ */
+export function methods(calls: Call[], hits: Uint8Array): MethodRow[] {
   const rows = new Map<string, MethodRow>();
-  for (const c of calls) {
+  const outer = new Map<string, Call>(); // by thread and method: the last one not within another
+  calls.forEach((c, i) => {
+    if (!hits[i]) return;
     let r = rows.get(c.name);
     if (!r) rows.set(c.name, (r = { name: c.name, calls: 0, total: 0, self: 0, max: 0, threw: 0 }));
+    const key = `${threadOf(c)} ${c.name}`;
+    const o = outer.get(key);
+    if (!o || c.depth <= o.depth || c.start_ns > endOf(o)) {
+      outer.set(key, c);
+      r.total += c.ns;
+    }
     r.calls++;
-    r.total += c.ns;
     r.self += c.self_ns;
     r.max = Math.max(r.max, c.ns);
     if (c.exception) r.threw++;
-  }
+  });
   return [...rows.values()];
 }

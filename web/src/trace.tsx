@@ -44,8 +44,8 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
       return setAsked(null);
     const stop = new AbortController();
     const q = new URLSearchParams();
-    if (filter.text) q.set("method", /[*?]/.test(filter.text) ? filter.text : `*${filter.text}*`);
-    if (filter.thread) q.set("thread", filter.thread.replace(/[*?[\]\\]/g, "\\$&"));
+    if (filter.text) q.set("name", filter.text);
+    if (filter.thread) q.set("thread", filter.thread);
     if (minNs > 0) q.set("min", String(Math.round(minNs)));
     if (filter.threw) q.set("threw", "1");
     const wait = setTimeout(() => {
@@ -70,10 +70,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
   const filtered = !!(filter.text || filter.thread || minNs > 0 || fault || filter.threw);
   // The server sums up all calls that the filter selects; the page can do so if it has them all.
   const sums = useMemo(
-    () =>
-      !fault && (asked || (cut && !filtered))
-        ? shown.methods
-        : methods(calls.filter((_, i) => hits[i])),
+    () => (!fault && (asked || (cut && !filtered)) ? shown.methods : methods(calls, hits)),
     [calls, hits],
   );
   const partial = cut && filtered && !asked && !fault;

@@ -114,9 +114,18 @@ def test_the_pages_what_if_says_the_same(jdk):
     )
     try:
         at = process.stdout.readline().strip()
-        query = urllib.parse.urlencode({"class": name, "factor": 0.5})
-        with urllib.request.urlopen(f"{at}0/what-if?{query}", timeout=30) as answer:
-            page = json.load(answer)
+
+        def ask(name):
+            query = urllib.parse.urlencode({"class": name, "factor": 0.5})
+            with urllib.request.urlopen(f"{at}0/what-if?{query}", timeout=30) as answer:
+                return json.load(answer)
+
+        page = ask(name)
+        # The page names a class of its list, never a part of its name or a pattern.
+        for other in (name[:-1], "*", f"{name},x"):
+            nothing = ask(other)
+            assert nothing["owner_unknown"] == 0, (other, nothing)
+            assert nothing["after_ns"] == nothing["before_ns"], (other, nothing)
     finally:
         process.terminate()
         process.communicate(timeout=30)
