@@ -105,18 +105,24 @@ bool generated_name_is_lambda(const char *name, size_t len, size_t *ret_host)
     return true;
 }
 
+/* Returns whether a name with slashes or dots begins with a text with slashes. */
+static bool begins_with(const char *name, size_t len, const char *text)
+{
+    size_t n = strlen(text), i = 0;
+    while (len >= n && i < n && (name[i] == text[i] || (text[i] == '/' && name[i] == '.')))
+        i++;
+    return i == n;
+}
+
 bool generated_name_is_agents(const char *name, size_t len)
 {
-    static const char *const begins[] = {"java/lang/Jvmscope", "jvmscope/Binder"};
-    for (size_t k = 0; k < ARRAY_SIZE(begins); k++) {
-        size_t n = strlen(begins[k]), i = 0;
-        while (len >= n && i < n &&
-               (name[i] == begins[k][i] || (begins[k][i] == '/' && name[i] == '.')))
-            i++;
-        if (i == n)
-            return true;
-    }
-    return false;
+    return begins_with(name, len, "java/lang/Jvmscope") ||
+           begins_with(name, len, "jvmscope/Binder");
+}
+
+bool generated_name_waits_for_text(const char *name, size_t len)
+{
+    return begins_with(name, len, "java/lang/JvmscopeValues.");
 }
 
 bool generated_name_is_agents_library(const char *name, size_t len)

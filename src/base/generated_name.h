@@ -36,6 +36,11 @@ bool generated_name_is_anonymous(const char *name, size_t len);
  * shows such classes.
  */
 bool generated_name_is_agents(const char *name, size_t len);
+/*
+ * True for a method of the agent, by its name with its class, that hands an object to the thread
+ * that calls toString(), waits for the text, or is that thread's own.
+ */
+bool generated_name_waits_for_text(const char *name, size_t len);
 
 /*
  * True for the name of a function of the agent's library, "libhprof.so.f", also of a copy that was

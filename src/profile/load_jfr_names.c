@@ -117,10 +117,12 @@ static enum frame_kind kind_of_type(struct names *n, const char *type)
 /*
  * Collects the methods and lines of a stack down to the first frame of our agent's classes, which
  * no stack shows, and without the functions of its library, through which the VM also calls code of
- * the program. The outermost frame is the first. Returns 0 or an error.
+ * the program. The outermost frame is the first. *ret_left is the number of innermost frames that
+ * belong to the agent. Returns 0 or an error.
  */
-static int collect_places(struct names *n, const struct rec_stack *s)
+static int collect_places(struct names *n, const struct rec_stack *s, uint32_t *ret_left)
 {
+    *ret_left = 0;
     vec_clear(&n->places);
     if (vec_reserve(&n->places, s->n) < 0)
         return -ENOMEM;
@@ -130,8 +132,10 @@ static int collect_places(struct names *n, const struct rec_stack *s)
         if (method < 0)
             return (int)method;
         const struct name_method *m = &n->methods.data[f->method->number];
-        if (m->is_agents)
+        if (m->is_agents) {
+            *ret_left = i + 1;
             break;
+        }
         if (m->is_library)
             continue;
         struct name_place place = {(uint32_t)method, f->line,
@@ -143,15 +147,30 @@ static int collect_places(struct names *n, const struct rec_stack *s)
 }
 
 /*
+ * Returns whether a thread runs or waits for toString(), by its n innermost frames. That takes much
+ * longer than other probes, so it does not count as the time of the method that was changed.
+ */
+static bool waits_for_text(const struct rec_stack *s, uint32_t n)
+{
+    bool waits = false;
+    for (uint32_t i = 0; i < n && !waits; i++) {
+        const char *name = s->frames[i].method->full;
+        waits = generated_name_waits_for_text(name, strlen(name));
+    }
+    return waits;
+}
+
+/*
  * Finds the profile's frames for a stack. Their places in the index are fetched into the cache
  * first.
  */
 static int collect_frames(struct names *n, const struct rec_stack *s)
 {
-    int r = collect_places(n, s);
+    uint32_t left;
+    int r = collect_places(n, s, &left);
     vec_clear(&n->frames);
     if (r == 0)
-        r = vec_reserve(&n->frames, n->places.len);
+        r = vec_reserve(&n->frames, n->places.len + 1);
     for (size_t i = 0; r == 0 && i < n->places.len; i++) {
         const struct name_place *at = &n->places.data[i];
         int64_t frame = profile_frame(n->p, at->method, at->line, at->kind);
@@ -159,7 +178,13 @@ static int collect_frames(struct names *n, const struct rec_stack *s)
             return (int)frame;
         n->frames.data[n->frames.len++] = (uint32_t)frame;
     }
-    return r;
+    if (r < 0 || !waits_for_text(s, left))
+        return r;
+    int64_t own = profile_own_frame(n->p);
+    if (own < 0)
+        return (int)own;
+    n->frames.data[n->frames.len++] = (uint32_t)own;
+    return 0;
 }
 
 /* ---- stacks ---- */

@@ -185,9 +185,14 @@ int64_t profile_open_node(struct profile *p, uint32_t parent)
     return frame < 0 ? frame : profile_node(p, parent, (uint32_t)frame);
 }
 
+int64_t profile_own_frame(struct profile *p)
+{
+    return profile_mark(p, profilers_own);
+}
+
 int64_t profile_own_node(struct profile *p, uint32_t parent)
 {
-    int64_t frame = profile_mark(p, profilers_own);
+    int64_t frame = profile_own_frame(p);
     return frame < 0 ? frame : profile_node(p, parent, (uint32_t)frame);
 }
 

@@ -282,7 +282,11 @@ int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_ch
  */
 int64_t profile_open_node(struct profile *p, uint32_t parent) must_check;
 bool profile_is_open(const struct profile *p, uint32_t label);
-/* Returns the node "[jvmscope]" for stacks that consist of the agent's own classes only. */
+/*
+ * The first returns the frame "[jvmscope]" for what the agent runs below a method of the program;
+ * the second returns the node of stacks that consist of the agent's own classes only.
+ */
+int64_t profile_own_frame(struct profile *p) must_check;
 int64_t profile_own_node(struct profile *p, uint32_t parent) must_check;
 /* Adds a thread; there is one for each id, and a non-empty name replaces an earlier one. */
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len) must_check;

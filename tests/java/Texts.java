@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.concurrent.CountDownLatch;
 
 /**
@@ -63,6 +65,23 @@ public class Texts {
         }
     }
 
+    /** A text that takes 20 ms of CPU time. */
+    static class Burns {
+        static int burn() {
+            ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+            long until = threads.getCurrentThreadCpuTime() + 20_000_000;
+            int turns = 0;
+            while (threads.getCurrentThreadCpuTime() < until)
+                turns++;
+            return turns;
+        }
+
+        @Override
+        public String toString() {
+            return "burnt " + (burn() > 0);
+        }
+    }
+
     static int take(Object o) {
         return 1;
     }
@@ -76,6 +95,11 @@ public class Texts {
     }
 
     public static void main(String[] args) throws Exception {
+        if (args.length > 1) {
+            for (int i = 0; i < Integer.parseInt(args[1]); i++)
+                take(args[0].equals("burns") ? new Burns() : new Quick());
+            return;
+        }
         if (args.length > 0) {
             for (int i = 0; i < Integer.parseInt(args[0]); i++)
                 outer(new Sleeps());

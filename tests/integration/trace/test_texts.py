@@ -97,3 +97,24 @@ def test_times_do_not_contain_the_reading_of_values(jdk, tmp_path):
         jdk, short, "trace=Texts.outer", "if=time < 20ms", "tostring=Texts$Sleeps", args=(str(n),)
     )
     assert lab.read_json("trace", "--json", short)["calls"]
+
+
+def test_the_cpu_time_of_texts_is_the_profilers(jdk, tmp_path):
+    """The time of toString() is that of a thread of the agent, which is not sampled and whose calls
+    are not recorded. What it takes to hand an object over is not time of the traced method.
+    """
+    burnt, quick = tmp_path / "b.jfr", tmp_path / "q.jfr"
+    options = "trace=Texts*.", "tostring=Texts$*", "cpu=samples", "interval=1ms"
+    n = 20
+    record(jdk, burnt, *options, args=("burns", str(n)))
+    reported = lab.read_json("report", "--json", "--metric", "samples", burnt)["samples"]
+    times = reported["cpu_time_ns"]
+    assert times["jvmscope"] >= n * 20e6, times
+    assert times["java"] < times["process"] - n * 20e6, times
+    called = {c["method"].split("(")[0] for c in lab.read_json("trace", "--json", burnt)["calls"]}
+    assert "Texts.take" in called and "Texts$Burns.burn" not in called, called
+
+    record(jdk, quick, *options, args=("quick", "20000"))
+    reported = lab.read_json("report", "--json", "--metric", "samples", quick)["samples"]
+    take = [m["self"] for m in reported["methods"] if m["method"].startswith("Texts.take")]
+    assert reported["profiler"] > sum(take) and reported["profiler"] >= 50, reported

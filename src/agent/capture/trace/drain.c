@@ -107,8 +107,8 @@ NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
         return 0;
     struct thread *thread = threads_self(jni);
     /*
-     * What the agent itself does is not recorded. The thread requests a ring again with its next
-     * call.
+     * What the agent itself does is not recorded, nor are methods that toString() calls on its
+     * thread. The thread requests a ring again with its next call.
      */
     if (vm_beginning || (thread && thread->own))
         return 0;
@@ -282,10 +282,7 @@ static void rename_thread(const struct trace_record *r)
     *at = (uintptr_t)copy;
 }
 
-/*
- * Passes a record to its reader, except for methods that toString() calls on the agent's own
- * thread, which do not belong to the program. Requires the lock.
- */
+/* Passes a record to its reader. Requires the lock. */
 static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
 {
     if (r->kind == RECORD_NAME) {
@@ -293,7 +290,7 @@ static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
         return true;
     }
     const struct drain_reader *reader = drain.readers[r->kind >= RECORD_SITE];
-    return !reader || trace_objects_is_own(r->thread) || reader->record(w, r);
+    return !reader || reader->record(w, r);
 }
 
 enum { WATCH = 64 }; /* records after which the time is checked again */

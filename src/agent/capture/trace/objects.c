@@ -5,6 +5,7 @@
 #include "agent/common/rounds.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/lambda.h"
+#include "agent/vm/thread_table.h"
 
 #include "base/clock.h"
 #include "base/dotted.h"
@@ -41,11 +42,9 @@ static struct {
         atomic_bool runs;
     } helpers[HELPERS_MAX]; /* the threads that call toString() */
 
-    int helper;             /* index of the one that is used now; -1: none */
-    atomic_bool is_stuck;   /* another thread must replace it */
-    bool none_left;         /* it was reported that no helper is left */
-    int64_t helper_ids[64]; /* Java ids of the threads that were started last */
-    unsigned n_ids;         /* threads started in this recording */
+    int helper;           /* index of the one that is used now; -1: none */
+    atomic_bool is_stuck; /* another thread must replace it */
+    bool none_left;       /* it was reported that no helper is left */
 
     struct {
         jclass class; /* global reference */
@@ -64,14 +63,6 @@ static struct {
 const struct shown_class *trace_shown(uint32_t number)
 {
     return number < CLASSES_MAX ? __atomic_load_n(&objects.shown[number], __ATOMIC_ACQUIRE) : NULL;
-}
-
-bool trace_objects_is_own(int64_t java_id)
-{
-    for (unsigned i = 0; i < MIN(objects.n_ids, ARRAY_SIZE(objects.helper_ids)); i++)
-        if (objects.helper_ids[i] == java_id)
-            return true;
-    return false;
 }
 
 /* Writes the class's name with dots. */
@@ -358,17 +349,17 @@ static int start_helper(JNIEnv *jni)
         return -EAGAIN;
     jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
     jmethodID make = c ? (*jni)->GetMethodID(jni, c, "<init>", "(Ljava/lang/String;)V") : NULL;
-    jfieldID tid = c ? (*jni)->GetFieldID(jni, c, "tid", "J") : NULL;
-    jstring name = make && tid ? (*jni)->NewStringUTF(jni, "jvmscope values") : NULL;
+    jstring name = make ? (*jni)->NewStringUTF(jni, "jvmscope values") : NULL;
     jthread t = name ? (*jni)->NewObject(jni, c, make, name) : NULL;
     int r = -ENOMEM;
     if (t && !vm_clear_exception(jni)) {
-        objects.helper_ids[objects.n_ids++ % ARRAY_SIZE(objects.helper_ids)] =
-            (*jni)->GetLongField(jni, t, tid);
         atomic_store(&objects.helpers[at].runs, true);
-        if ((*vm.ti)->RunAgentThread(vm.ti, t, serve, &objects.helpers[at].runs,
-                                     JVMTI_THREAD_NORM_PRIORITY) == JVMTI_ERROR_NONE)
-            r = 0;
+        r = threads_own(jni, t);
+        if (r == 0 && (*vm.ti)->RunAgentThread(vm.ti, t, serve, &objects.helpers[at].runs,
+                                               JVMTI_THREAD_NORM_PRIORITY) != JVMTI_ERROR_NONE) {
+            threads_disown(jni, t);
+            r = -ENOMEM;
+        }
     }
     vm_clear_exception(jni);
     if (r == 0) {
@@ -469,7 +460,6 @@ int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why)
     if ((show && !objects.show) || (to_string && !objects.to_string))
         return -ENOMEM;
     objects.active = true;
-    objects.n_ids = 0;
     objects.is_stuck = objects.none_left = false;
     if (!to_string)
         return 0;
@@ -485,7 +475,6 @@ void trace_objects_end(JNIEnv *jni)
         return;
     leave(jni);
     forget_helper(jni);
-    objects.n_ids = 0;
     for (unsigned i = 0; i < objects.n_failed; i++)
         (*jni)->DeleteGlobalRef(jni, objects.failed[i].class);
     objects.n_failed = 0;

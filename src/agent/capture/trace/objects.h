@@ -26,11 +26,6 @@ void trace_objects_work(struct session *s, JNIEnv *jni);
 jlongArray trace_objects_shape(JNIEnv *jni, jclass c, jint number);
 /* What records contain of the objects of a class, given its number; NULL: nothing. */
 const struct shown_class *trace_shown(uint32_t number);
-/*
- * Returns whether a thread, by its java.lang.Thread id, is one that calls toString(), so that its
- * calls are not the program's.
- */
-bool trace_objects_is_own(int64_t java_id);
 /* Counts a value without text, which trace_objects_report() then reports to the recording. */
 void trace_objects_without_text(enum text_missing why);
 void trace_objects_report(struct jfr_writer *w);
