@@ -4,15 +4,26 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { faults, folder, java, jvmscope, launch, open } from "./lab.mjs";
+import {
+  close,
+  faults,
+  folder,
+  java,
+  jvmscope,
+  launch,
+  nanoseconds,
+  number,
+  open,
+} from "./lab.mjs";
 
 let browser;
 let url;
+let many; // more requests than the page has details of
 let table;
 let shown;
 
 before(async () => {
-  const { command, classes } = java("RequestCauses");
+  const { command, classes } = java("RequestCauses", "RequestsMany");
   const recording = join(folder, "requests.jfr");
   jvmscope(
     "run",
@@ -40,6 +51,11 @@ before(async () => {
   }));
   shown = slowest.find((r) => r.parts.some((p) => p.cause === "lock")) ?? slowest[0];
   url = pathToFileURL(join(folder, "requests.html")).href;
+  many = join(folder, "many.jfr");
+  const methods = "RequestsMany.quick(..),RequestsMany.slow(..)";
+  const program = ["-cp", classes, "RequestsMany", "fast", "200000"];
+  jvmscope("run", "--requests", methods, "-o", many, "--", command, ...program);
+  jvmscope("convert", many, "-o", join(folder, "many.html"));
   browser = await launch();
 });
 after(() => browser?.close());
@@ -100,4 +116,45 @@ test("the waterfall of a request has its parts", async () => {
   );
   assert.deepEqual(await faults(page), []);
   assert.deepEqual(page.problems, []);
+});
+
+test("averages are those of all requests, and the page says of how many it has the causes", async () => {
+  const names = JSON.parse(jvmscope("requests", "--json", many)).requests;
+  const sum = (list, key) => list.reduce((s, n) => s + n[key], 0);
+  const is = (name) => names.filter((n) => n.name === name);
+  const [quick, slow] = [is("RequestsMany.quick"), is("RequestsMany.slow")];
+  assert.deepEqual([sum(quick, "count"), sum(slow, "count")], [200000, 2]);
+  const file = pathToFileURL(join(folder, "many.html")).href;
+  const check = (shown, label, list) => {
+    const [, what, average, few, of] = shown
+      .replace(/[\u00a0\u202f]/g, " ")
+      .match(/^([^:]+): (.+) on average(?:; causes of ([\d,]+) of ([\d,]+) requests)?$/);
+    assert.equal(what, label);
+    close(nanoseconds(average), sum(list, "total_ns") / sum(list, "count"), shown);
+    if (few === undefined) return assert.deepEqual(list, slow);
+    assert.ok(number(few) > 0 && number(few) < 5000, shown);
+    assert.equal(number(of), sum(list, "count"), shown);
+  };
+  for (const [filter, ...rows] of [
+    ["", ["all", names]],
+    ["&rn=RequestsMany.quick", ["chosen", quick], ["the others", slow]],
+  ]) {
+    const page = await open(browser, `${file}#v=requests${filter}`);
+    await page.waitForSelector(".stacked");
+    const shown = await text(page, ".causes > span");
+    assert.equal(shown.length, rows.length);
+    rows.forEach(([label, list], i) => check(shown[i], label, list));
+    assert.match(
+      await page.textContent("section[aria-label='Chosen requests'] h2 small"),
+      new RegExp(`; ${sum(rows[0][1], "count").toLocaleString("en-US")} in the recording$`),
+    );
+    assert.deepEqual(page.problems, []);
+  }
+  // Of a part of the picture no sum is known: the average is of the details, and says so.
+  const page = await open(browser, `${file}#v=requests&rb=0.199.0.71`);
+  await page.waitForSelector(".stacked");
+  const [chosen] = await text(page, ".causes > span");
+  const [, few, of] = chosen.match(/^chosen: .* on average over ([\d,]+) of ([\d,]+) requests$/);
+  assert.ok(number(few) < number(of), chosen);
+  assert.equal(number(of), sum(names, "kept"), chosen);
 });

@@ -12,7 +12,7 @@ import {
   plural,
   sentence,
 } from "./format";
-import { axis, HeatMap, readBox } from "./heat";
+import { axis, type Box, HeatMap, readBox } from "./heat";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
@@ -134,6 +134,11 @@ export function RequestsView({
   const group = json.groups.find(
     (g) => g.name === (chosenName >= 0 ? json.names[chosenName].name : json.groups[0]?.name),
   );
+  const all = useMemo(() => sumOfNames(json, -1), [json]);
+  const picked = useMemo(
+    () => (box ? sumOfFields(json, chosenName, box) : sumOfNames(json, chosenName)),
+    [json, chosenName, box],
+  );
   const inBox = useMemo(() => {
     const column = (r: OneRequest) =>
       Math.min(json.columns - 1, Math.floor((r.at / json.end_ns) * json.columns));
@@ -183,12 +188,7 @@ export function RequestsView({
     <main class="requests">
       <div class="tools" role="toolbar" aria-label="Requests">
         <span>
-          <b>
-            {plural(
-              json.names.reduce((a, n) => a + n.count, 0),
-              "request",
-            )}
-          </b>
+          <b>{plural(all.count, "request")}</b>
           {json.names.some((n) => !n.exact) && <> whose details were kept, of more</>}
           {chosenName >= 0 && <> · shown: {json.names[chosenName].name}</>}
           {box && <> · chosen: {axis(json, box)}</>}
@@ -281,10 +281,10 @@ export function RequestsView({
             {box || chosenName >= 0 ? "Chosen requests" : "Requests"}{" "}
             <small>
               {plural(inBox.length, "request")} of which the details are in this page;{" "}
-              {count(json.total)} in the recording
+              {count(picked.count)} in the recording
             </small>
           </h2>
-          <Causes json={json} chosen={inBox} all={json.requests} dark={dark} />
+          <Causes json={json} chosen={inBox} chosenSum={picked} allSum={all} dark={dark} />
           <SortableTable
             caption="Requests"
             by={0}
@@ -319,6 +319,33 @@ function sumsOf(json: RequestsJson, list: OneRequest[]): number[] {
   for (const r of list)
     for (let i = 0; i < r.parts.length; i += 5) sums[r.parts[i + 2]] += r.parts[i + 1];
   return sums;
+}
+
+/** Requests of the recording; null: the page does not have their time. */
+interface Sum {
+  count: number;
+  ns: number | null;
+}
+
+/** The requests of a name; -1: of all names. */
+function sumOfNames(json: RequestsJson, name: number): Sum {
+  const names = name < 0 ? json.names : [json.names[name]];
+  return {
+    count: names.reduce((s, n) => s + n.count, 0),
+    ns: names.reduce((s, n) => s + n.total_ns, 0),
+  };
+}
+
+/** The requests in these fields of the picture, of a name or of all. */
+function sumOfFields(json: RequestsJson, name: number, b: Box): Sum {
+  let n = 0;
+  json.heat.forEach((cells, k) => {
+    if (name >= 0 && k !== name) return;
+    for (let i = 0; i < cells.length; i += 3)
+      if (cells[i] >= b.c0 && cells[i] <= b.c1 && cells[i + 1] >= b.r0 && cells[i + 1] <= b.r1)
+        n += cells[i + 2];
+  });
+  return { count: n, ns: null };
 }
 
 const estimate = (ns: number, error: number) =>
@@ -407,26 +434,37 @@ function Stack({ title, frames }: { title: string; frames: string[] }) {
   ) : null;
 }
 
-/** What the chosen requests spent their time on, compared with all requests in the page. */
+/**
+ * How long the chosen requests took, compared with the others, and what they spent their time on.
+ * The averages are of all requests of the recording where their sums are known, and the causes of
+ * those whose details are in the page.
+ */
 function Causes({
   json,
   chosen,
-  all,
+  chosenSum,
+  allSum,
   dark,
 }: {
   json: RequestsJson;
   chosen: OneRequest[];
-  all: OneRequest[];
+  chosenSum: Sum;
+  allSum: Sum;
   dark: boolean;
 }) {
-  const bar = (list: OneRequest[], label: string) => {
+  const all = json.requests;
+  const bar = (list: OneRequest[], label: string, sum: Sum) => {
     const sums = sumsOf(json, list);
     const whole = list.reduce((a, r) => a + r.ns, 0);
     if (!whole) return null;
+    const of = `${count(list.length)} of ${plural(sum.count, "request")}`;
+    const average =
+      list.length >= sum.count || sum.ns === null ? whole / list.length : sum.ns / sum.count;
     return (
       <div class="causes">
         <span class="dim">
-          {label}: {duration(whole / list.length)} on average
+          {label}: {duration(average)} on average
+          {list.length < sum.count && (sum.ns === null ? ` over ${of}` : `; causes of ${of}`)}
         </span>
         <div
           class="stacked"
@@ -452,19 +490,25 @@ function Causes({
     );
   };
   const sums = sumsOf(json, all);
+  const some = chosenSum.count < allSum.count;
+  const others = {
+    count: allSum.count - chosenSum.count,
+    ns: allSum.ns === null || chosenSum.ns === null ? null : allSum.ns - chosenSum.ns,
+  };
   return (
     <>
-      {all.length < json.total && (
+      {all.length < allSum.count && (
         <p class="note">
-          The averages are of the requests in this page: the slowest of each name, and some of the
-          others.
+          The causes are those of the requests whose details are in this page: the slowest of each
+          name, and some of the others.
         </p>
       )}
-      {bar(chosen, chosen.length < all.length ? "chosen" : "all")}
-      {chosen.length < all.length &&
+      {bar(chosen, some ? "chosen" : "all", chosenSum)}
+      {some &&
         bar(
           all.filter((r) => !chosen.includes(r)),
           "the others",
+          others,
         )}
       <p class="legend">
         {json.causes.map(
