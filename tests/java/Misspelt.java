@@ -22,7 +22,7 @@ public class Misspelt {
     }
 
     static Child f(Child c) {
-        c.weight += c.shown();
+        c.weight += c.shown(); // weighed
         return c;
     }
 

@@ -8,7 +8,14 @@ import lab
 import pytest
 
 SOURCE = pathlib.Path(__file__).parents[2] / "java" / "Misspelt.java"
-LOGGED = 1 + next(i for i, l in enumerate(SOURCE.read_text().splitlines()) if "// logged" in l)
+
+
+def line_with(comment):
+    lines = SOURCE.read_text().splitlines()
+    return 1 + next(i for i, l in enumerate(lines) if l.endswith(f"// {comment}"))
+
+
+LOGGED, WEIGHED = line_with("logged"), line_with("weighed")
 
 NO_METHOD = "Misspelt is loaded and has no such method; there is "
 NO_CLASS = "no class of this name is loaded, but Misspelt is"
@@ -161,3 +168,25 @@ def test_an_annotation_is_named_with_or_without_its_package(jdk, misspelt, tmp_p
         assert {c["method"] for c in calls} == {"void Misspelt.old()"} or {
             c["method"].split("(")[0] for c in calls
         } == {"Misspelt.old"}, (name, calls)
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_field_of_a_number_or_of_nothing_is_not_logged_as_null(misspelt, tmp_path):
+    out = tmp_path / "a.jfr"
+    values = ("c.weight.x", "c.wieght.x", "c.weight", "Misspelt.total.x", "Misspelt.totl.x")
+    text = "|".join(f"{{{v}}}" for v in values)
+    done = lab.jvmscope(
+        "attach", "-t", "300ms", "--log", f"Misspelt:{WEIGHED} {text}", "-o", out, misspelt
+    )
+    assert done.returncode == 0, done.stderr
+    events = lab.read_json("trace", "--json", out)["events"]
+    rows = [e["text"].split("|") for e in events if e["kind"] == "log" and e["thread"]]
+    none = "(no such field)"
+    assert rows, done.stderr
+    for row in rows:
+        assert row == [none, none, row[2], none, none] and row[2].isdigit(), row
+    noted = {e["text"] for e in events if e["kind"] == "log" and not e["thread"]}
+    for value in values:
+        missing = value != "c.weight"
+        assert (f"note: {value}: there was no such field" in noted) == missing, noted
+        assert (f" {value}: there was no such field\n" in done.stderr) == missing, done.stderr

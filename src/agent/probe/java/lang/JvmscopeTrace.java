@@ -185,13 +185,21 @@ public final class JvmscopeTrace {
         }
     }
 
+    /** Stands for the object in a field that does not exist, or that is a number. */
+    private static final Object NONE = new Object();
+
     private static Object inside(Object o, long at) {
-        return at > 0 && at >>> 56 == 'L' ? U.getObject(o, at & OFFSET) : null;
+        return at > 0 && at >>> 56 == 'L' ? U.getObject(o, at & OFFSET) : NONE;
     }
 
-    /** Returns the object in a field within a path, or null if there is no such field. */
+    /** Returns the place of a field of what step() returned; 0 for null. */
+    private static long placeIn(Object o, int name) {
+        return o == null ? 0 : o == NONE ? -1 : placeOf(o, name);
+    }
+
+    /** Returns the object in a field within a path, null, or NONE. */
     public static Object step(Object o, int name) {
-        return o == null ? null : inside(o, placeOf(o, name));
+        return o == null ? null : inside(o, placeIn(o, name));
     }
 
     /**
@@ -199,7 +207,7 @@ public final class JvmscopeTrace {
      * null, 1 if there is no such field), then its value.
      */
     public static long path(long p, Object o, int path, int name) {
-        return p == 0 ? 0 : pathEnd(p, o, path, o == null ? 0 : placeOf(o, name));
+        return p == 0 ? 0 : pathEnd(p, o, path, placeIn(o, name));
     }
 
     public static long staticPath(long p, int path, int number) {
@@ -210,7 +218,7 @@ public final class JvmscopeTrace {
         int[] rest = staticRests[number];
         for (int i = 0; at > 0 && i < rest.length; i++) {
             o = inside(o, at);
-            at = o == null ? 0 : placeOf(o, rest[i]);
+            at = placeIn(o, rest[i]);
         }
         return pathEnd(p, o, path, at);
     }
