@@ -44,9 +44,9 @@ bool nearest_try(struct nearest *n, const char *candidate)
     unsigned letters = distance(n->word, length, candidate, other);
     bool begun = length - strspn(n->word, "-") > 1 && strncasecmp(candidate, n->word, length) == 0;
     unsigned d = begun ? MIN(letters, 1U) : letters; /* as near as one wrong letter */
-    unsigned limit = length < 4 ? 1 : MAX((unsigned)length / 3, 2U);
+    unsigned limit = length < 3 ? 0 : MAX((unsigned)length / 3, 1U);
     unsigned key = d * 2 * NEAREST_MAX + letters;
-    bool nearer = d <= limit && d < length && (!*n->best || key < n->distance);
+    bool nearer = (begun || d <= limit) && (!*n->best || key < n->distance);
     if (nearer) {
         memcpy(n->best, candidate, other + 1);
         n->distance = key;

@@ -17,8 +17,8 @@ struct nearest {
  * Compares a candidate and returns whether it is nearer than all before it. The distance is the
  * number of letters that must be changed, inserted, removed or exchanged with their neighbours
  * (optimal string alignment), without regard to case. It may be a third of the word's letters, or
- * two if that is more, or one in a word of fewer than four letters; it must be less than the
- * length of the word. A candidate that begins with the word has a distance of at most one if the
- * word has more than one letter. A candidate of more than NEAREST_MAX bytes is never near.
+ * one in a word of fewer than six letters, or none in one of fewer than three. A candidate that
+ * begins with the word has a distance of at most one, and is near, if the word has more than one
+ * letter. A candidate of more than NEAREST_MAX bytes is never near.
  */
 bool nearest_try(struct nearest *n, const char *candidate);

@@ -8,12 +8,40 @@ public class Misspelt {
         private int hidden = 7;
 
         int shown() {
+            return secret();
+        }
+
+        private int secret() {
             return hidden;
         }
     }
 
-    static class Child extends Parent {
+    interface Priced {
+        int cost();
+
+        default int twice() {
+            return 2 * cost();
+        }
+    }
+
+    static class Child extends Parent implements Priced {
         int weight;
+
+        public int cost() {
+            return weight;
+        }
+    }
+
+    static class Twin {}
+
+    static class Other {
+        static class Twin {
+            int lifted;
+
+            void lift(int by) {
+                lifted += by;
+            }
+        }
     }
 
     int price(int amount) {
@@ -35,6 +63,8 @@ public class Misspelt {
         System.out.println("ready");
         Misspelt m = new Misspelt();
         Child c = new Child();
+        new Twin();
+        new Other.Twin().lift(1);
         while (System.in.available() == 0) {
             m.price(2);
             f(c);

@@ -7,13 +7,13 @@
 #include "agent/session/capture.h"
 
 #include "agent/instrument/choice.h"
+#include "agent/instrument/named_class.h"
 #include "agent/session/session.h"
 #include "agent/vm/field_guess.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "base/dotted.h"
-#include "base/nearest.h"
 #include "base/pattern.h"
 #include "jfr/writer.h"
 #include "options/names.h"
@@ -45,7 +45,8 @@ struct pattern {
     bool is_method; /* the pattern names a method of a loaded class */
     struct choice_guess guess;
     struct field_guess field; /* of show= */
-    char method[400];         /* "pkg.Class.method", similar to the one that requests= names */
+    char method[400]; /* "pkg.Class.method", inherited or similar, for the one that requests= names
+                       */
 };
 
 struct patterns {
@@ -154,11 +155,10 @@ static void see_member(struct pattern *p, JNIEnv *jni, jclass c, struct str name
         field_guess_see(&p->field, jni, c, dot + 1);
         return;
     }
-    _cleanup_free_ char *method = strndup(dot + 1, strcspn(dot + 1, "("));
-    struct nearest n = {.word = method ? method : ""};
+    _cleanup_(buf_release) struct buf method = BUF(sizeof(p->method));
     p->is_method = true;
-    if (class_nearest_method(vm.ti, c, &n))
-        snprintf(p->method, sizeof(p->method), "%s.%s", class, n.best);
+    if (named_class_inherits(jni, c, dot + 1, &method) || named_class_similar(c, dot + 1, &method))
+        snprintf(p->method, sizeof(p->method), "%s", buf_str(&method));
 }
 
 /* Appends what the pattern probably means, if anything, as it should be written. */

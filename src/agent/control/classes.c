@@ -52,7 +52,7 @@ int control_redefine(struct control_call *c)
             definitions[found++] = (jvmtiClassDefinition){all.of[k], (jint)len, data};
     }
     if (!found) {
-        inspect_no_class(c->i, wanted, wanted);
+        inspect_no_class(c->i, wanted, wanted, NULL);
         return -ESRCH;
     }
     buf_printf(c->done, "%s is redefined; it stays so", wanted);

@@ -6,6 +6,7 @@
  */
 #include "agent/control/control.h"
 
+#include "agent/instrument/named_class.h"
 #include "agent/stacks/names.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/shown_thread.h"
@@ -275,12 +276,15 @@ struct seen {
     struct buf similar; /* otherwise, methods of the most similar name */
     char above[512];    /* the class, if the user wrote CLASS.METHOD:LINE */
     bool above_loaded;
+    bool is_class;        /* the whole text is the name of a loaded class */
+    struct buf inherited; /* the method that a class inherits under this name */
 };
 
 static void seen_release(struct seen *seen)
 {
     buf_release(&seen->others);
     buf_release(&seen->similar);
+    buf_release(&seen->inherited);
 }
 
 static void put_method(struct buf *list, const struct method *m)
@@ -352,8 +356,11 @@ static void explain(struct control_call *c, const struct seen *seen, const char 
     if (!seen->classes && seen->above_loaded)
         buf_printf(why, "%s: a line number follows the class, not a method: %s:%u", text,
                    seen->above, line);
+    else if (!seen->classes && seen->is_class)
+        buf_printf(why, "%s: this is a class; its method or line must follow, as in %s:12", text,
+                   text);
     else if (!seen->classes)
-        inspect_no_class(c->i, text, wanted);
+        inspect_no_class(c->i, text, wanted, named_class_method(text));
     else if (line && !seen->lines)
         buf_printf(why, "%s: the class was compiled without line numbers", text);
     else if (line)
@@ -363,6 +370,9 @@ static void explain(struct control_call *c, const struct seen *seen, const char 
                    text);
     else if (seen->native)
         buf_printf(why, "%s: the method is native and has no code where a thread could stop", text);
+    else if (seen->inherited.len && !buf_error(&seen->inherited))
+        buf_printf(why, "%s: the class has no such method, but inherits %s", text,
+                   buf_str(&seen->inherited));
     else
         buf_printf(why, "%s: the class has no such method%s", text,
                    buf_error(others) ? "" : buf_str(others));
@@ -373,7 +383,8 @@ static int place(struct control_call *c, bool set)
     char wanted[512];
     uint32_t line = 0;
     const char *method = NULL, *text = c->operands[0], *fault = NULL;
-    _cleanup_(seen_release) struct seen seen = {.others = BUF(1024), .similar = BUF(1024)};
+    _cleanup_(seen_release) struct seen seen = {
+        .others = BUF(1024), .similar = BUF(1024), .inherited = BUF(1024)};
     _cleanup_free_ char *written = strdup(text);
     if (!written)
         return -ENOMEM;
@@ -407,8 +418,11 @@ static int place(struct control_call *c, bool set)
         if (name && strcmp(name, wanted) == 0) {
             seen.classes++;
             placed += place_in_class(c, all.of[k], line, method, set, &seen, &e);
+            if (method && !placed && !seen.inherited.len)
+                (void)named_class_inherits(c->i->jni, all.of[k], method, &seen.inherited);
         }
         seen.above_loaded |= name && strcmp(name, seen.above) == 0;
+        seen.is_class |= name && strcmp(name, text) == 0;
     }
     if (placed && set)
         e = (*c->i->ti)->SetEventNotificationMode(c->i->ti, JVMTI_ENABLE, JVMTI_EVENT_BREAKPOINT,

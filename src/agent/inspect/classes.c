@@ -278,7 +278,7 @@ static jclass class_of_operand(struct inspection *i)
 {
     jclass c = *i->operand ? inspect_class_by_name(i, i->operand) : NULL;
     if (!c)
-        inspect_no_class(i, *i->operand ? i->operand : "class", i->operand);
+        inspect_no_class(i, *i->operand ? i->operand : "class", i->operand, NULL);
     return c;
 }
 

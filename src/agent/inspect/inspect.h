@@ -102,7 +102,8 @@ char *inspect_class_name(struct inspection *i, jclass c);
  */
 jclass inspect_class_by_name(struct inspection *i, const char *name);
 /* Writes to i->why that no class of this name is loaded, and which one may be meant. */
-void inspect_no_class(struct inspection *i, const char *shown, const char *name);
+void inspect_no_class(struct inspection *i, const char *shown, const char *name,
+                      const char *method);
 /* As loaded_classes, without those of the agent. */
 int inspect_loaded(struct inspection *i, struct loaded_classes *ret) must_check;
 /* The value of a field. False when it cannot be read. */

@@ -59,7 +59,7 @@ int inspect_instances(struct inspection *i)
 {
     jclass c = *i->operand ? inspect_class_by_name(i, i->operand) : NULL;
     if (!c) {
-        inspect_no_class(i, *i->operand ? i->operand : "instances", i->operand);
+        inspect_no_class(i, *i->operand ? i->operand : "instances", i->operand, NULL);
         return -ESRCH;
     }
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_instance};

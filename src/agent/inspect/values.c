@@ -54,10 +54,10 @@ int inspect_loaded(struct inspection *i, struct loaded_classes *ret)
     return r;
 }
 
-void inspect_no_class(struct inspection *i, const char *shown, const char *name)
+void inspect_no_class(struct inspection *i, const char *shown, const char *name, const char *method)
 {
     struct choice_guess guess;
-    jclass c = named_class(i->jni, name, &guess);
+    jclass c = named_class(i->jni, name, &(struct wanted_member){.method = method}, &guess);
     if (c)
         (*i->jni)->DeleteLocalRef(i->jni, c);
     buf_printf(i->why, "%s: no loaded class of this name%s%s", shown,

@@ -329,3 +329,13 @@ void choice_guess_spelling(struct choice_guess *g, struct str class_name, const 
         guess_similar(g, class_name, wanted);
     }
 }
+
+void choice_guess_prefer(struct choice_guess *g, const struct choice_guess *other)
+{
+    bool better = other->has_member != g->has_member ? other->has_member
+                  : other->rank != g->rank           ? other->rank > g->rank
+                  : other->rank == RANK_SIMILAR      ? other->distance < g->distance
+                                                     : strlen(other->name) < strlen(g->name);
+    if (other->rank && (!g->rank || better))
+        *g = *other;
+}

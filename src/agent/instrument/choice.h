@@ -48,6 +48,7 @@ struct choice_guess {
     char name[256]; /* with dots; "" for none */
     unsigned rank;
     unsigned distance; /* of a similar name, as in struct nearest */
+    bool has_member;   /* the class declares the field or method that is wanted of it */
 };
 
 /*
@@ -61,3 +62,5 @@ void choice_guess_see(struct choice_guess *g, struct str class_name,
  * case or, within the same package, in a few letters.
  */
 void choice_guess_spelling(struct choice_guess *g, struct str class_name, const char *wanted);
+/* Replaces a guess with another one that is better: a class with the wanted member is first. */
+void choice_guess_prefer(struct choice_guess *g, const struct choice_guess *other);

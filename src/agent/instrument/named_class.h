@@ -3,11 +3,39 @@
 #pragma once
 
 #include "agent/instrument/choice.h"
+#include "base/buf.h"
 
 #include <jni.h>
+
+/* The member that is wanted of a class; NULL or "" for none. */
+struct wanted_member {
+    const char *field;
+    const char *method; /* "f" or "f(int)" */
+};
+
+/* Returns the method of a pattern: what follows its last dot outside parentheses, or NULL. */
+const char *named_class_method(const char *pattern);
+
+/*
+ * Considers a class of another name as a guess, with means as in choice_guess_see() and the wanted
+ * name, if it is not NULL, as in choice_guess_spelling(). One that declares the member is better.
+ */
+void named_class_guess(struct choice_guess *g, jclass c, struct str name,
+                       bool (*means)(void *context, struct str name), void *context,
+                       const char *wanted, const struct wanted_member *member);
 
 /*
  * Returns a loaded class of this name, "pkg.Outer$Inner" or "pkg/Outer$Inner", as a local reference
  * or NULL if there is none. In that case *ret_guess is the loaded class that the name may mean.
  */
-jclass named_class(JNIEnv *jni, const char *name, struct choice_guess *ret_guess);
+jclass named_class(JNIEnv *jni, const char *name, const struct wanted_member *member,
+                   struct choice_guess *ret_guess);
+
+/*
+ * Writes the method with code, "pkg.Base.f(int)", that a class inherits from a superclass or an
+ * interface under the wanted name. Returns whether there is one.
+ */
+bool named_class_inherits(JNIEnv *jni, jclass c, const char *method, struct buf *ret);
+
+/* The same for a method that the class declares under the most similar name. */
+bool named_class_similar(jclass c, const char *method, struct buf *ret);

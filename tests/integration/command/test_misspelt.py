@@ -22,6 +22,7 @@ NO_CLASS = "no class of this name is loaded, but Misspelt is"
 NO_FIELD = "no class that is loaded so far has this field, but there is "
 UNDECLARED = "the class is loaded and declares no field of this name; there is "
 PRICE = "price(int)"
+NO_REQUESTS = "nothing so far: the class is loaded and has no such method, but there is Misspelt."
 
 # The words of attach, and how one of its lines ends. A method, a field or a class has another case,
 # or lacks letters, or has them in another order.
@@ -39,8 +40,31 @@ NOTES = (
     ),
     (
         ["--requests", "Misspelt.Price(..)"],
-        "nothing so far: the class is loaded and has no such method, but there is Misspelt.price",
+        NO_REQUESTS + PRICE,
     ),
+    # The method exists with other parameters.
+    (
+        ["--requests", "Misspelt.price(long)"],
+        NO_REQUESTS + PRICE,
+    ),
+    # A superclass or an interface declares the method.
+    (
+        ["--trace", "Misspelt$Child.shown"],
+        "Misspelt$Child is loaded and has no such method, but inherits Misspelt$Parent.shown()",
+    ),
+    (
+        ["--trace", "Misspelt$Child.twice()"],
+        "Misspelt$Child is loaded and has no such method, but inherits Misspelt$Priced.twice()",
+    ),
+    (["--trace", "Misspelt$Child.secret"], "Misspelt$Child is loaded and has no such method"),
+    (
+        ["--requests", "Misspelt$Child.shown(..)"],
+        "the class is loaded and has no such method, but there is Misspelt$Parent.shown()",
+    ),
+    # Of two classes of a name, the one that has the member is meant.
+    (["--trace", "Twin.lift"], "no class of this name is loaded, but Misspelt$Other$Twin is"),
+    (["--watch", "Twin.lifted"], "no class of this name is loaded, but Misspelt$Other$Twin is"),
+    (["--trace", "Twin.lower"], "no class of this name is loaded, but Misspelt$Twin is"),
     (
         ["--trace", "Misspelt.f", "--show", "Misspelt$Child.hidden"],
         NO_FIELD + "Misspelt$Parent.hidden",
@@ -64,11 +88,14 @@ NOTES = (
         ["--log", f"Misspelt:{LOGGED} {{dobled}}"],
         "nor a field of the class itself; there is doubled",
     ),
+    # amount differs in two letters of five: it is another name.
+    (["--log", f"Misspelt:{LOGGED} {{about}}"], "nor a field of the class itself"),
 )
 REFUSED = (
     ("Misspelt.price(int)", "this.cuont > 0", "Misspelt has no field cuont; there is count"),
     ("Misspelt.f", "arg1.Weight > 0", "Misspelt$Child has no field Weight; there is weight"),
     ("Misspelt.f", "Misspelt.totl > 0", "Misspelt has no static field totl; there is total"),
+    ("Misspelt.f", "Misspelt.local > 0", "Misspelt has no static field local"),
     ("Misspelt.f", "Misspelt.count > 0", "Misspelt has no static field count"),
 )
 
@@ -138,6 +165,22 @@ def test_verbs_answer_names_that_are_nearly_right(jdk, tmp_path):
             (
                 ["control", pid, "break", "Misspelt.prcie"],
                 "the class has no such method; there is " + PRICE,
+            ),
+            (
+                ["control", pid, "break", "Misspelt$Child.shown"],
+                "the class has no such method, but inherits Misspelt$Parent.shown()",
+            ),
+            (
+                ["control", pid, "break", "Twin.lift"],
+                "no loaded class of this name; there is Misspelt$Other$Twin",
+            ),
+            (
+                ["control", pid, "break", "java.util.ArrayList"],
+                "this is a class; its method or line must follow, as in java.util.ArrayList:12",
+            ),
+            (
+                ["control", pid, "break", "Misspelt.Twin"],
+                "the class has no such method",
             ),
             (
                 ["control", pid, "break", "Mispelt:5"],

@@ -112,7 +112,9 @@ struct search {
     struct choice_guess guess;
     struct buf others; /* methods of this name with other parameters than the pattern's */
     struct nearest nearest;
-    struct buf similar; /* otherwise, methods of the most similar name */
+    struct buf similar;   /* otherwise, methods of the most similar name */
+    struct buf inherited; /* the method of this name that a class inherits */
+    JNIEnv *jni;
 };
 
 static const char is_abstract[] = "it is abstract";
@@ -194,6 +196,9 @@ static void see_class(struct search *s, jclass class, struct str name, struct st
     for (jint i = 0; i < n; i++)
         see_method(s, class, name, named, methods[i]);
     vm_free(methods);
+    const char *wanted = named_class_method(s->pattern);
+    if (!s->methods && !s->inherited.len && wanted && *wanted)
+        (void)named_class_inherits(s->jni, class, wanted, &s->inherited);
 }
 
 /* Returns whether the pattern refers to the class: pkg.Cartoon.add does not refer to pkg.Cart. */
@@ -237,9 +242,8 @@ static bool on_loaded(void *context, jclass c, struct str name)
     if (!s->classes) {
         const char *dot = strrchr(s->names, '.');
         _cleanup_free_ char *class = strndup(s->names, dot ? (size_t)(dot - s->names) : 0);
-        choice_guess_see(&s->guess, name, means, s);
-        if (class)
-            choice_guess_spelling(&s->guess, name, class);
+        named_class_guess(&s->guess, c, name, means, s, class,
+                          &(struct wanted_member){.method = named_class_method(s->pattern)});
     }
     return false;
 }
@@ -321,12 +325,14 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
 {
     _cleanup_free_ char *names = strndup(pattern, strcspn(pattern, "("));
     const char *dot = names ? strrchr(names, '.') : NULL;
-    struct search s = {.pattern = pattern,
+    struct search s = {.jni = jni,
+                       .pattern = pattern,
                        .names = names,
                        .exclude = exclude,
                        .others = BUF(1024),
                        .nearest.word = dot && !strchr(dot, '*') ? dot + 1 : "",
-                       .similar = BUF(1024)};
+                       .similar = BUF(1024),
+                       .inherited = BUF(1024)};
     if (*pattern == '@') {
         buf_string(why, "no method of a loaded class, and no such class, has this annotation");
         return;
@@ -351,7 +357,9 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
         buf_printf(why, "%llu methods match and cannot be traced, such as %s: %s",
                    (unsigned long long)s.methods, s.method, s.why);
     struct buf *others = s.others.len ? &s.others : &s.similar;
-    if (s.classes && !s.methods && others->len && !buf_error(others))
+    if (s.classes && !s.methods && s.inherited.len && !buf_error(&s.inherited))
+        buf_printf(why, ", but inherits %s", buf_str(&s.inherited));
+    else if (s.classes && !s.methods && others->len && !buf_error(others))
         buf_printf(why, "; there is %s", buf_str(others));
     char *end = s.why == is_abstract ? strrchr(s.method, '.') : NULL;
     if (end) {
@@ -360,11 +368,13 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     }
     buf_release(&s.others);
     buf_release(&s.similar);
+    buf_release(&s.inherited);
 }
 
-static bool is_loaded(JNIEnv *jni, const char *name, struct choice_guess *ret_guess)
+static bool is_loaded(JNIEnv *jni, const char *name, const char *field,
+                      struct choice_guess *ret_guess)
 {
-    jclass c = named_class(jni, name, ret_guess);
+    jclass c = named_class(jni, name, &(struct wanted_member){.field = field}, ret_guess);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
     return c != NULL;
@@ -373,20 +383,25 @@ static bool is_loaded(JNIEnv *jni, const char *name, struct choice_guess *ret_gu
 bool trace_class_is_loaded(JNIEnv *jni, const char *name)
 {
     struct choice_guess guess;
-    return is_loaded(jni, name, &guess);
+    return is_loaded(jni, name, NULL, &guess);
 }
 
 bool trace_class_has_similar(JNIEnv *jni, const char *name)
 {
     struct choice_guess guess;
-    return !is_loaded(jni, name, &guess) && guess.rank;
+    return !is_loaded(jni, name, NULL, &guess) && guess.rank;
+}
+
+static void explain_class_of(JNIEnv *jni, const char *name, const char *field, struct buf *why)
+{
+    struct choice_guess guess;
+    (void)is_loaded(jni, name, field, &guess);
+    explain_not_loaded(why, &guess);
 }
 
 void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why)
 {
-    struct choice_guess guess;
-    (void)is_loaded(jni, name, &guess);
-    explain_not_loaded(why, &guess);
+    explain_class_of(jni, name, NULL, why);
 }
 
 struct field_search {
@@ -427,5 +442,5 @@ void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field,
         buf_printf(why, "the class is loaded and declares no field of this name%s%s",
                    *s.guess.name ? "; there is " : "", s.guess.name);
     else
-        trace_explain_class(jni, class_name, why);
+        explain_class_of(jni, class_name, field, why);
 }

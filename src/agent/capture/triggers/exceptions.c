@@ -162,7 +162,7 @@ bool exception_is_unsatisfiable(JNIEnv *jni, int counter, const char *tense, str
         return false;
     }
     struct choice_guess guess;
-    jclass c = named_class(jni, alarms.names[counter], &guess);
+    jclass c = named_class(jni, alarms.names[counter], &(struct wanted_member){0}, &guess);
     bool is_thrown = c && (*jni)->IsAssignableFrom(jni, c, throwable);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
