@@ -228,6 +228,8 @@ int request_ledger_new(struct request_ledger **ret, const struct requests *r,
     if (e == 0)
         e = index_late(l);
     if (e == 0)
+        e = ledger_index_excesses(l);
+    if (e == 0)
         *ret = TAKE(l);
     return e;
 }
@@ -246,6 +248,8 @@ void request_ledger_free(struct request_ledger *l)
     free(l->sampled);
     vec_release(&l->inits);
     vec_release(&l->late);
+    vec_release(&l->excesses);
+    free(l->excess_sums);
     strpool_release(&l->made);
     request_parts_release(&l->scratch);
     free(l);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the ledger share: request_ledger.c indexes the timeline, request_stretches.c
- * divides the time of a thread by what it did, request_walk.c follows a request back from its end,
- * and request_blame.c finds where threads were and which threads kept them waiting.
+ * What the files of the ledger share: request_ledger.c indexes the timeline, request_delays.c
+ * divides the times without a processor among requests, request_stretches.c divides the time of a
+ * thread by what it did, request_walk.c follows a request back from its end, and request_blame.c
+ * finds where threads were and which threads kept them waiting.
  */
 #pragma once
 
@@ -26,6 +27,12 @@ struct stopping {
     int64_t seen_ns;
 };
 
+/* A request on one thread, and by how much it took longer than the median of its name. */
+struct request_excess {
+    uint64_t start, end, ns;
+    uint32_t thread;
+};
+
 struct request_ledger {
     const struct requests *r;
     const struct timeline *t;
@@ -38,7 +45,10 @@ struct request_ledger {
     uint8_t *sampled;               /* marks of the requests' stacks */
     VEC(struct initializing) inits; /* sorted by start */
     VEC(struct stopping) late;      /* of the requests' spans without a thread, in the same order */
-    struct strpool made;            /* texts that neither the timeline nor the requests contain */
+    /* of requests within one run during which the thread lost time; sorted by thread and start */
+    VEC(struct request_excess) excesses;
+    double *excess_sums; /* per delay of the timeline: the excess of all requests in its run */
+    struct strpool made; /* texts that neither the timeline nor the requests contain */
     struct request_parts scratch;
 };
 
@@ -63,6 +73,18 @@ uint32_t ledger_thread(const struct request_ledger *l, uint64_t id);
 /* Convert between the times of requests, in ns since 1970, and those of the timeline. */
 uint64_t ledger_since_origin(const struct request_ledger *l, int64_t ns);
 int64_t ledger_since_epoch(const struct request_ledger *l, uint64_t ns);
+
+/* ---- request_delays.c ---- */
+
+/* Finds the requests of `excesses`. Returns 0 or -ENOMEM. */
+int ledger_index_excesses(struct request_ledger *l) must_check;
+/*
+ * Returns for how many nanoseconds the thread had no processor between two times of a run, and how
+ * much of that was the container's quota. Where in a run without requests this was is unknown, so
+ * the times without a processor are spread evenly there.
+ */
+uint64_t ledger_delayed(const struct request_ledger *l, uint32_t thread, uint64_t start,
+                        uint64_t end, uint64_t *ret_throttled);
 
 /* ---- request_stretches.c ---- */
 

@@ -153,29 +153,6 @@ static size_t pause_after(const struct timeline *t, uint64_t time)
     return low;
 }
 
-/*
- * Returns for how long the thread had no processor during a run, and how much of that was the
- * container's quota. Where in the run that was is unknown.
- */
-static uint64_t delayed(const struct timeline *t, uint32_t thread, uint64_t start, uint64_t end,
-                        uint64_t *ret_throttled)
-{
-    uint64_t ns = 0, throttled = 0;
-    for (size_t i = graph_delay_after(t, thread, start);
-         i < t->n_delays && t->delays[i].thread == thread && t->delays[i].start_ns < end; i++) {
-        const struct tl_delay *d = &t->delays[i];
-        uint64_t from = MAX(start, d->start_ns), to = MIN(end, d->end_ns);
-        if (d->end_ns <= d->start_ns)
-            continue;
-        double part = (double)(to - from) / (double)(d->end_ns - d->start_ns);
-        ns += (uint64_t)((double)d->ns * part);
-        throttled += (uint64_t)(1000.0 * d->throttled_us * part);
-    }
-    ns = MIN(ns, end - start);
-    *ret_throttled = MIN(throttled, ns);
-    return ns;
-}
-
 /* Returns the samples of a thread from start to end: the first one, and the one after the last. */
 size_t ledger_samples(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                       size_t *ret_end)
@@ -311,7 +288,7 @@ static int add_piece(struct request_ledger *l, struct request_parts *p,
     uint64_t throttled;
     if (start >= end)
         return 0;
-    uint64_t ready = end - delayed(l->t, part.thread, start, end, &throttled);
+    uint64_t ready = end - ledger_delayed(l, part.thread, start, end, &throttled);
     part.end = end;
     part.start = end - throttled;
     part.cause = CAUSE_THROTTLED;

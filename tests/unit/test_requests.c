@@ -585,6 +585,38 @@ static void a_run_is_divided_at_pauses_and_delays(void **state)
 }
 
 /*
+ * A thread served ten requests in one run, and had no processor for 40 ms: where one of them took
+ * as much longer than the others, it lost all of this, and otherwise they lost equal shares.
+ */
+static void a_delay_belongs_to_the_requests_that_took_longer(void **state)
+{
+    for (int even = 0; even < 2; even++) {
+        open_file(true);
+        double at = 10;
+        for (int i = 0; i < 10; i++) {
+            double length = even ? 7 : i == 4 ? 43 : 3;
+            put_simple(i + 1, "GET /", at, length);
+            at += length;
+        }
+        begin(ids[PREEMPTED], 10);
+        put_ms(70);
+        jfr_put_long(&event, HTTP);
+        put_ms(40);
+        jfr_commit(&event);
+        put_sleep(HTTP, 80, 5, 1);
+        struct read f;
+        read_file(&f, &(struct request_filter){0});
+        for (uint64_t id = 1; id <= 10; id++) {
+            double lost = even ? 4 : id == 5 ? 40 : 0;
+            divide(&f, id);
+            takes(&f, CAUSE_RUNNABLE, lost);
+            takes(&f, CAUSE_CPU, 3);
+        }
+        done(&f);
+    }
+}
+
+/*
  * Other recorders leave out short waits, so without a sample it is not known that the thread ran.
  */
 static void spans_and_contextual_events_are_requests(void **state)
@@ -964,6 +996,7 @@ int main(void)
         cmocka_unit_test_teardown(cpu_time_is_that_of_the_threads_clock, remove_file),
         cmocka_unit_test_teardown(cpu_that_was_not_examined_is_stated, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
+        cmocka_unit_test_teardown(a_delay_belongs_to_the_requests_that_took_longer, remove_file),
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
         cmocka_unit_test_teardown(the_slow_ones_are_distinguished_from_the_typical_ones,
                                   remove_file),
