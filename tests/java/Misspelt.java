@@ -5,7 +5,9 @@ public class Misspelt {
     int count;
 
     static class Parent {
+        static int made = 9;
         private int hidden = 7;
+        String[] names = {};
 
         int shown() {
             return secret();

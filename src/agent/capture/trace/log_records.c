@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct jfr_type types[] = {
@@ -147,12 +148,14 @@ static void report_missing_field(const struct log_site *site, unsigned number, u
                                  struct str value)
 {
     bool first = !((fields_of[number].had | fields_of[number].had_not) & bit);
+    _cleanup_free_ char *similar = first ? trace_path_similar(value.data, value.len) : NULL;
     fields_of[number].had_not |= bit;
     if (first && session_now && session_now->running)
         session_report(
             session_now,
-            "log %s: {%.*s}: so far no object and no class of that name has such a field",
-            site->place, (int)value.len, value.data);
+            "log %s: {%.*s}: so far no object and no class of that name has such a field%s%s",
+            site->place, (int)value.len, value.data, similar ? "; there is " : "",
+            similar ? similar : "");
 }
 
 static void write_log(struct jfr_writer *w, const struct trace_record *r,
@@ -275,9 +278,11 @@ static void note_missing_fields(struct session *s, const struct log_site *site, 
 {
     unsigned i = 0;
     for (const char *p = site->text; missing && (p = strchr(p, VALUE_BEGINS)); i++) {
-        char text[LOG_NAME_MAX + 64];
+        char text[2 * LOG_NAME_MAX + 256];
         int n = (int)strcspn(++p, (char[]){VALUE_ENDS, 0});
-        snprintf(text, sizeof(text), "note: %.*s: there was no such field", n, p);
+        _cleanup_free_ char *similar = missing >> i & 1 ? trace_path_similar(p, (size_t)n) : NULL;
+        snprintf(text, sizeof(text), "note: %.*s: there was no such field%s%s", n, p,
+                 similar ? "; there is " : "", similar ? similar : "");
         if (missing >> i & 1)
             log_note(s, site->place, text);
     }

@@ -5,6 +5,8 @@
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/impossible.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/vm/field_guess.h"
+#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 
@@ -28,6 +30,8 @@ static struct {
     char *statics[STATICS_MAX]; /* pkg.Class.f.g */
     bool found[STATICS_MAX];
     unsigned n_statics;
+    /* "pkg.Class.field" that may be meant where there is no field of the name; NULL: none */
+    char *similar_names[NAMES_MAX], *similar_statics[STATICS_MAX];
 } paths = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Returns the number of a text in a table, to which it is added if it is new, or -ENOTSUP. */
@@ -123,6 +127,44 @@ static struct field declared(JNIEnv *jni, jclass c, const char *name, size_t len
     return ret;
 }
 
+/* Remembers a field of a class that may be meant by a name of which it has none. */
+static void remember_similar(JNIEnv *jni, jclass c, const char *field, char **similar)
+{
+    struct field_guess g = {0};
+    struct nearest length = {.word = field};
+    _cleanup_free_ char *signature = class_signature(c);
+    field_guess_see(&g, jni, c, field);
+    if (signature && *signature == '[' && nearest_try(&length, "length"))
+        snprintf(g.name, sizeof(g.name), "length");
+    pthread_mutex_lock(&paths.lock);
+    if (!*similar && *g.name)
+        *similar = strdup(g.name);
+    pthread_mutex_unlock(&paths.lock);
+}
+
+char *trace_path_similar(const char *path, size_t len)
+{
+    const char *found = NULL, *end = path + len;
+    pthread_mutex_lock(&paths.lock);
+    for (unsigned i = 0; i < paths.n_statics && !found; i++) {
+        size_t n = strlen(paths.statics[i]);
+        if (n <= len && memcmp(path, paths.statics[i], n) == 0 && (n == len || path[n] == '.'))
+            found = paths.similar_statics[i];
+    }
+    /* The first name is a local or this. */
+    for (const char *at = memchr(path, '.', len); at && at < end && !found;) {
+        const char *next = memchr(at + 1, '.', (size_t)(end - at - 1));
+        size_t n = (size_t)((next ? next : end) - at - 1);
+        for (unsigned i = 0; i < paths.n_names && !found; i++)
+            if (strlen(paths.names[i]) == n && memcmp(paths.names[i], at + 1, n) == 0)
+                found = paths.similar_names[i];
+        at = next;
+    }
+    char *ret = found ? strdup(found) : NULL;
+    pthread_mutex_unlock(&paths.lock);
+    return ret;
+}
+
 EXPORT jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jclass c,
                                                         jint name);
 
@@ -140,6 +182,8 @@ jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jcla
     for (jclass k = c; k && f.place == NO_FIELD; k = (*jni)->GetSuperclass(jni, k))
         f = declared(jni, k, text, strlen(text), false);
     free(f.signature);
+    if (f.place == NO_FIELD)
+        remember_similar(jni, c, text, &paths.similar_names[name]);
     vm_clear_exception(jni);
     (*jni)->PopLocalFrame(jni, NULL);
     return f.place;
@@ -192,20 +236,38 @@ static jobject rest_of(JNIEnv *jni, const char *rest)
 }
 
 /*
+ * Finds the static field that a class declares or inherits from a superclass, which then replaces
+ * it in *class.
+ */
+static struct field static_field(JNIEnv *jni, jclass *class, const char *name, size_t len)
+{
+    struct field f = {.place = NO_FIELD};
+    for (jclass k = *class; k && f.place == NO_FIELD; k = (*jni)->GetSuperclass(jni, k)) {
+        f = declared(jni, k, name, len, true);
+        *class = f.place == NO_FIELD ? *class : k;
+    }
+    return f;
+}
+
+/*
  * Stores a class that has been found. The class itself is stored last, so that the rest is present
  * once the probe sees it.
  */
 static void found_class(JNIEnv *jni, jclass class, int number, const char *field)
 {
     size_t n = strcspn(field, ".");
-    struct field f = declared(jni, class, field, n, true);
+    jclass c = class;
+    struct field f = static_field(jni, &c, field, n);
     free(f.signature);
+    _cleanup_free_ char *word = f.place == NO_FIELD ? strndup(field, n) : NULL;
+    if (word)
+        remember_similar(jni, class, word, &paths.similar_statics[number]);
     jobject rest = f.place == NO_FIELD ? NULL : rest_of(jni, field + n);
     if (!rest || vm_clear_exception(jni))
         return;
     put_place(jni, "staticPlaces", number, f.place);
     put_object(jni, "staticRests", "[[I", number, rest);
-    put_object(jni, "statics", "[Ljava/lang/Object;", number, class);
+    put_object(jni, "statics", "[Ljava/lang/Object;", number, c);
     vm_clear_exception(jni);
     paths.found[number] = true;
 }
@@ -238,6 +300,12 @@ void trace_paths_forget(void)
 {
     pthread_mutex_lock(&paths.lock);
     memset(paths.found, 0, sizeof(paths.found));
+    for (unsigned i = 0; i < NAMES_MAX; i++)
+        free(paths.similar_names[i]);
+    for (unsigned i = 0; i < STATICS_MAX; i++)
+        free(paths.similar_statics[i]);
+    memset(paths.similar_names, 0, sizeof(paths.similar_names));
+    memset(paths.similar_statics, 0, sizeof(paths.similar_statics));
     pthread_mutex_unlock(&paths.lock);
 }
 
@@ -322,7 +390,7 @@ static bool find_static(void *context, jclass c, struct str name)
     s->nearest.word = word ? word : "";
     class_nearest_field(vm.ti, c, FIELD_STATIC, &s->nearest);
     s->nearest.word = NULL;
-    return take_field(s, field, declared(s->jni, c, field, strcspn(field, "."), true).signature);
+    return take_field(s, field, static_field(s->jni, &c, field, strcspn(field, ".")).signature);
 }
 
 static bool missing_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,

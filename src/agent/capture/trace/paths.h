@@ -41,6 +41,12 @@ void trace_paths_on_class(JNIEnv *jni, jclass class, struct str name);
 void trace_paths_forget(void);
 
 /*
+ * Returns "pkg.Class.field" that may be meant by a path with a field that some class lacked, or
+ * NULL. The path is as in a log line: "local.f.g" or "pkg.Class.f". The caller frees the result.
+ */
+char *trace_path_similar(const char *path, size_t len);
+
+/*
  * Returns whether no object can pass a test, because neither the type nor a loaded subclass has the
  * field of its path, or because no such field can pass (impossible.h). A type that is not loaded
  * may have any field. late: classes that may still be loaded are not considered; otherwise only
