@@ -31,13 +31,16 @@ public class ManyRows {
         }
     }
 
-    /** The holder lets the other thread begin to block before it releases the lock. */
-    static void contend(Object lock) throws Exception {
+    /**
+     * The holder lets the other thread begin to block before it releases the lock. No thread's name
+     * is a part of another's, so that --thread selects a single one.
+     */
+    static void contend(Object lock, String other) throws Exception {
         Thread blocked = new Thread(() -> {
             synchronized (lock) {
                 lock.notify();
             }
-        });
+        }, other);
         synchronized (lock) {
             blocked.start();
             while (blocked.getState() != Thread.State.BLOCKED)
@@ -53,7 +56,7 @@ public class ManyRows {
         CountDownLatch done = new CountDownLatch(ROWS);
         int classes = args.length > 0 ? Integer.parseInt(args[0]) : ROWS;
         for (int i = 1; i <= classes; i++) {
-            String name = String.format("Row%05d", i);
+            String name = String.format("Row%05d", i), other = String.format("Other%05d", i);
             Runnable row = (Runnable) loader
                 .define("ManyRows$" + name, text.replace("Row00000", name).getBytes("ISO-8859-1"))
                 .getDeclaredConstructor()
@@ -65,7 +68,7 @@ public class ManyRows {
             new Thread(() -> {
                 try {
                     row.run();
-                    contend(row);
+                    contend(row, other);
                 } catch (Exception e) {
                     throw new Error(e);
                 } finally {

@@ -118,7 +118,7 @@ export const number = (text) => Number(text.replace(/[^\d.]/g, ""));
 
 /** The nanoseconds of a duration as the page shows it. */
 export function nanoseconds(text) {
-  const units = { ns: 1, µs: 1e3, ms: 1e6, s: 1e9, min: 6e10 };
+  const units = { ns: 1, µs: 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12 };
   if (text === "–") return 0;
   const [, value, unit] = text.replace(/[\u00a0\u202f]/g, " ").match(/^([\d.,]+) (\S+)$/);
   return number(value) * units[unit];

@@ -55,10 +55,17 @@ const foot = (page, n) =>
 async function checkMonitors(page, truth, what) {
   const blocks = truth.blocks.reduce((s, b) => s + b.times.count, 0);
   const waits = truth.waits.reduce((s, w) => s + w.times.count, 0);
+  // Both, because the tables are empty until the server answers, and a thread may not have waited.
   await page.waitForFunction(
-    ([selector, n]) =>
-      Number(document.querySelector(`${selector} tfoot td:nth-child(3)`)?.textContent) === n,
-    [section(4), waits],
+    (wanted) =>
+      wanted.every(
+        ([selector, n]) =>
+          Number(document.querySelector(`${selector} tfoot td:nth-child(3)`)?.textContent) === n,
+      ),
+    [
+      [section(3), blocks],
+      [section(4), waits],
+    ],
   );
   const [byClass, ofBlocks, ofWaits] = await Promise.all([2, 3, 4].map((n) => foot(page, n)));
   const total = (list) => list.reduce((s, x) => s + x.times.total_ns, 0);
