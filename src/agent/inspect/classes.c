@@ -276,9 +276,9 @@ static void put_hierarchy(struct inspection *i, jclass c)
 
 static jclass class_of_operand(struct inspection *i)
 {
-    jclass c = *i->operand ? inspect_class_by_name(i, i->operand) : NULL;
+    jclass c = inspect_class_by_name(i, i->operand);
     if (!c)
-        inspect_no_class(i, *i->operand ? i->operand : "class", i->operand, NULL);
+        inspect_no_class(i, i->operand, i->operand, NULL);
     return c;
 }
 

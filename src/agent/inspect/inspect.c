@@ -13,19 +13,19 @@ static int inspect_free(struct inspection *i);
 
 /* The command itself answers a question without a function; it needs no agent for that. */
 static const struct question questions[] = {
-    {"threads", inspect_threads},
-    {"groups", inspect_groups},
-    {"stack", inspect_stack},
-    {"classes", inspect_classes},
-    {"class", inspect_class},
-    {"statics", inspect_statics},
-    {"modules", inspect_modules},
-    {"instances", inspect_instances},
-    {"object", inspect_object},
-    {"free", inspect_free},
-    {"properties", NULL},
-    {"vm", inspect_vm},
-    {"deadlocks", inspect_deadlocks},
+    {"threads", "", inspect_threads},
+    {"groups", "", inspect_groups},
+    {"stack", "THREAD", inspect_stack},
+    {"classes", "[PATTERN]", inspect_classes},
+    {"class", "NAME", inspect_class},
+    {"statics", "NAME", inspect_statics},
+    {"modules", "", inspect_modules},
+    {"instances", "CLASS", inspect_instances},
+    {"object", "NUMBER", inspect_object},
+    {"free", "NUMBER|all", inspect_free},
+    {"properties", "", NULL},
+    {"vm", "", inspect_vm},
+    {"deadlocks", "", inspect_deadlocks},
 };
 
 /*
@@ -153,9 +153,23 @@ static int inspect_free(struct inspection *i)
         buf_printf(i->why, "free: an object's number, or all");
         return -EINVAL;
     }
-    inspect_object_forget(i, strcmp(i->operand, "all") == 0 ? 0 : number);
+    bool all = strcmp(i->operand, "all") == 0;
+    if (!all && (uint64_t)number >= given.len) {
+        buf_printf(i->why, "%s: no object was given this number", i->operand);
+        return -ESRCH;
+    }
+    inspect_object_forget(i, all ? 0 : number);
     json_key_string(i->out, "freed", i->operand);
     return 0;
+}
+
+/* Returns whether a question has an operand where it needs one, and none where it takes none. */
+static bool has_operand(const struct question *q, const char *operand, struct buf *why)
+{
+    bool is = *operand ? *q->operand : !*q->operand || *q->operand == '[';
+    if (!is)
+        buf_printf(why, "%s: takes %s", q->name, *q->operand ? q->operand : "nothing");
+    return is;
 }
 
 int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
@@ -167,6 +181,8 @@ int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct bu
         if (strncmp(questions[q].name, question, n) != 0 || questions[q].name[n] ||
             !questions[q].answer)
             continue;
+        if (!has_operand(&questions[q], operand, why))
+            return -EINVAL;
         if ((*jni)->PushLocalFrame(jni, 64) < 0) {
             vm_clear_exception(jni);
             return -ENOMEM;

@@ -44,7 +44,7 @@ int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callb
 struct inspection inspect_with(JNIEnv *jni, struct json *out, struct buf *why);
 
 struct question {
-    const char *name;
+    const char *name, *operand; /* operand: "" for none; in brackets if it may be left out */
     int (*answer)(struct inspection *i);
 };
 

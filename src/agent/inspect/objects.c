@@ -57,9 +57,9 @@ static uint64_t put_tagged(struct inspection *i, jint n_tags, const jlong *tags)
 
 int inspect_instances(struct inspection *i)
 {
-    jclass c = *i->operand ? inspect_class_by_name(i, i->operand) : NULL;
+    jclass c = inspect_class_by_name(i, i->operand);
     if (!c) {
-        inspect_no_class(i, *i->operand ? i->operand : "instances", i->operand, NULL);
+        inspect_no_class(i, i->operand, i->operand, NULL);
         return -ESRCH;
     }
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_instance};
@@ -186,10 +186,9 @@ int inspect_object(struct inspection *i)
 {
     char *end;
     long long number = strtoll(i->operand, &end, 10);
-    jobject o = *i->operand && !*end ? inspect_object_of_number(i, number) : NULL;
+    jobject o = !*end ? inspect_object_of_number(i, number) : NULL;
     if (!o) {
-        buf_printf(i->why, "%s: no living object has this number",
-                   *i->operand ? i->operand : "object");
+        buf_printf(i->why, "%s: no living object has this number", i->operand);
         return -ESRCH;
     }
     jclass c = (*i->jni)->GetObjectClass(i->jni, o);

@@ -199,7 +199,12 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
         (("stack", "nobody"), "no live thread"),
         (("object", "99999"), "no living object"),
         (("object", "x"), "no living object"),
-        (("instances",), "no loaded class"),
+        (("object",), "object: takes NUMBER"),
+        (("instances",), "instances: takes CLASS"),
+        (("statics",), "statics: takes NAME"),
+        (("stack",), "stack: takes THREAD"),
+        (("threads", "extra"), "threads: takes nothing"),
+        (("free", "99999"), "99999: no object was given this number"),
     ):
         done = jvmscope("inspect", program.pid, *question)
         assert (
