@@ -161,6 +161,21 @@ static void see_member(struct pattern *p, JNIEnv *jni, jclass c, struct str name
         snprintf(p->method, sizeof(p->method), "%s", buf_str(&method));
 }
 
+/* Considers a class as one whose name, in the option, is misspelt. */
+static void see_spelling(struct pattern *p, jclass c, struct str name)
+{
+    const char *dot = strrchr(p->text, '.');
+    bool show = p->option == OPT_SHOW;
+    if ((!show && p->option != OPT_TOSTRING) || strchr(p->text, '*') || (show && !dot))
+        return;
+    struct choice_guess one = {0};
+    _cleanup_free_ char *class = strndup(p->text, show ? (size_t)(dot - p->text) : strlen(p->text));
+    if (class)
+        choice_guess_spelling(&one, name, class);
+    if (one.rank && (!show || class_declares_field(vm.ti, c, dot + 1)))
+        choice_guess_prefer(&p->guess, &one);
+}
+
 /* Appends what the pattern probably means, if anything, as it should be written. */
 static void put_guess(struct buf *b, const struct pattern *p)
 {
@@ -191,6 +206,7 @@ static bool match(void *context, jclass c, struct str name)
             continue;
         see_member(one, p->jni, c, name);
         choice_guess_see(&one->guess, name, means, &(struct other_name){one, c});
+        see_spelling(one, c, name);
     }
     return false;
 }

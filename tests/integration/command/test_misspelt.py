@@ -77,6 +77,18 @@ NOTES = (
         ["--trace", "Misspelt.f", "--show", "Misspelt.Child.weight"],
         NO_FIELD + "Misspelt$Child.weight",
     ),
+    (
+        ["--trace", "Misspelt.f", "--show", "Misspelt$Chidl.weight"],
+        NO_FIELD + "Misspelt$Child.weight",
+    ),
+    (
+        ["--trace", "Misspelt.f", "--show", "Misspelt$Chidl.hidden"],
+        "no class that is loaded so far has this field",
+    ),
+    (
+        ["--trace", "Misspelt.f", "--to-string", "Mispelt$Child"],
+        "no class that is loaded so far matches, but there is Misspelt$Child",
+    ),
     (["--watch", "Misspelt.Total"], UNDECLARED + "Misspelt.total"),
     (
         ["--watch", "Misspelt$Child.hidden"],
