@@ -43,7 +43,7 @@ struct held {
     uint64_t proven;  /* the time from which a waiter proves the open hold */
 };
 
-/* A chunk of slots that is in use, unless holds have links. */
+/* A chunk of slots that is in use. There are none if holds have links. */
 struct live_chunk {
     uint32_t next; /* the thread's next one; for an unused chunk, the next unused one */
     /* how many of its holds are open, plus how many are the most recent one of their thread */
@@ -53,7 +53,7 @@ struct live_chunk {
 /* A chunk that no longer changes. */
 struct done_chunk {
     uint32_t thread;
-    const uint8_t *packed; /* NULL: it has links, and its number is the place in the vector */
+    const uint8_t *packed; /* NULL: holds have links, and the chunk lies in the vector unpacked */
 };
 
 struct collector {

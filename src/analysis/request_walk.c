@@ -366,7 +366,10 @@ void request_parts_release(struct request_parts *p)
     vec_release(&p->rows);
 }
 
-/* If a thread lives for many sampling intervals, it has samples for as much time as it runs. */
+/*
+ * Returns whether a thread lived for so many sampling intervals that its samples show about how
+ * long it ran.
+ */
 static bool is_sampled(const struct request_ledger *l, uint32_t thread)
 {
     enum { INTERVALS = 20 };

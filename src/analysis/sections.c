@@ -352,7 +352,7 @@ void sections_release(struct sections *s)
     *s = (struct sections){0};
 }
 
-/* Drops the holds that are over at a time, even if their latest end is assumed. */
+/* Drops the holds that are over at a time even under the assumption of their latest end. */
 static void prune(struct section_lane *lane, uint64_t time)
 {
     struct section_span *open = lane->open.data;

@@ -7,12 +7,13 @@
 struct stack_tops {
     const struct timeline *t;
     /*
-     * per stack: a bit for each method that is the top one of some stack, whether it is on this
-     * stack; and the number of the stack's own top method; NULL: there are too many for that
+     * For each stack has_words words, with one bit for each method that is the top of any stack:
+     * whether this stack contains the method. NULL: there are too many such methods.
      */
     uint64_t *has;
-    uint32_t *top;
-    size_t has_words; /* of a stack */
+    uint32_t
+        *top; /* for each stack, the number of the bit of its own top method */
+    size_t has_words;
 };
 
 /* Determines which top methods are on which stacks, unless there are very many. */

@@ -307,7 +307,7 @@ static int record_always(const struct vm *vm, const struct capture *capture, con
     _cleanup_free_ char *ring = agent_answer_value(buf_str(&answer), "file", 0);
     _cleanup_free_ char *bytes = agent_answer_value(buf_str(&answer), "ring.size", 0);
     fprintf(stderr,
-            "jvmscope: %d: recording all the time into %s%s (%s); take the last minutes out "
+            "jvmscope: %d: recording all the time into %s%s (%s); extract the last minutes "
             "with: jvmscope dump --last 5m -o FILE.jfr %d\n",
             vm->pid, ring ? ring : "?", ring ? target_seen(vm, ring) : "",
             format_size(size, bytes ? strtoull(bytes, NULL, 10) : 0), vm->pid);

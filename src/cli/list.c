@@ -169,7 +169,7 @@ const struct command command_list = {
         "with the container's id, as its control group names it, and with its host name. VMs with "
         "a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones are marked too. The VMs "
         "of "
-        "other users can be inspected by root alone, which needs CAP_SYS_PTRACE for that; a note "
+        "other users can be inspected only by root with CAP_SYS_PTRACE; a note "
         "says how many are left out, and in JSON they have *inspected* false.",
     .examples = "  jvmscope list\n",
     .sets = json_only_sets,

@@ -158,7 +158,7 @@ static bool any_untimed(const struct profile *p)
     return false;
 }
 
-/* Each option selects something, but perhaps no sample passes all of them. */
+/* Complains if no sample passes all options, each of which selects something by itself. */
 static int check_together(const struct profile *p, const struct profile_filter *f, const char *path)
 {
     bool time = f->from_ns || f->to_ns;

@@ -232,7 +232,7 @@ static void report_ring(const char *path)
                  "the ring is missing: it was removed, or its folder is visible only to the VM");
     else
         fprintf(stderr,
-                "jvmscope: the last minutes are in %s; take them out with: jvmscope dump "
+                "jvmscope: the last minutes are in %s; extract them with: jvmscope dump "
                 "--last 5m -o FILE.jfr %s\n",
                 path, path);
 }

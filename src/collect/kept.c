@@ -107,7 +107,7 @@ int kept_open(struct kept *k)
     return shrink(k, k->size_max);
 }
 
-/* The file as the other commands read it, without compression. */
+/* Unpacks a file as the other commands do, into ret. Returns 0 or a negative errno. */
 static int unpack_all(const struct file_map *map, uint64_t limit, struct buf *ret)
 {
     _cleanup_(buf_release) struct buf why = BUF(1000), inner = BUF(limit);

@@ -77,7 +77,7 @@ static int export_collapsed(const struct export_source *s, FILE *out, struct buf
 
 const struct export_format export_format_collapsed = {
     .extension = ".collapsed",
-    .what = "stacks a line, for flame graph tools",
+    .what = "one stack per line, for flame graph tools",
     .one_metric = true,
     .holds = HOLDS_STACKS,
     .follows = FOLLOWS_SAMPLES,

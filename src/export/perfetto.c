@@ -83,7 +83,10 @@ static void annotate(struct perfetto *p, const char *name, const char *value)
     proto_put_part(&p->part, 4, &p->inner);
 }
 
-/* Ends what annotate and proto_put_fixed64 began in p->part: TracePacket.track_event = 11. */
+/*
+ * Appends the remaining fields of an event, whose annotations are already in p->part, and writes it
+ * as TracePacket.track_event = 11.
+ */
 static int put_event(struct perfetto *p, uint64_t ns, uint64_t track, int type, const char *name,
                      const char *category)
 {

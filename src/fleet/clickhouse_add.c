@@ -42,7 +42,7 @@ static bool is_known(const struct making *m, enum clickhouse_table table, uint64
     return known;
 }
 
-/* Returns whether a row has to be inserted. If it has to, it is known once that is done. */
+/* Returns whether a row has to be inserted; its key is then added to those that become known. */
 static bool is_needed(struct making *m, enum clickhouse_table table, uint64_t key)
 {
     if (is_known(m, table, key))

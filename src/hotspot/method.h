@@ -64,7 +64,7 @@ struct method_description {
     struct buf class_name, name, signature, source_file; /* "" when the source file is not known */
     /* for a lambda's class its target, for a proxy's class its interfaces; "" when not known */
     struct generated_target lambda;
-    struct bytecode_line *lines; /* by ascending bci, usually; owned */
+    struct bytecode_line *lines; /* owned; usually in ascending order of bci */
     size_t line_count;
     uint64_t loader; /* identifies the class loader; 0 is the boot loader */
     uint64_t holder; /* address of the class, while it is loaded */

@@ -211,7 +211,7 @@ struct traces {
     uint64_t part;             /* equal to `bytes` where memory is not reused */
     uint64_t present;          /* how far the worker has prefaulted the arena (traces_prefault) */
     uint64_t retired_ns;       /* when a part was retired whose memory is not reused yet; 0: none */
-    uint64_t held, held_count; /* stacks in the tables after the last retirement; `count` then */
+    uint64_t held, held_count; /* after the last retirement: stacks in the tables, and `count` */
     atomic_bool due;           /* a part has to be retired as soon as the owner agrees */
     _Atomic uint64_t moved;    /* stacks that were stored again because their owners need them */
     /* hash << 32 | id, or 0 if free; the first table, followed by the large one */

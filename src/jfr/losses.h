@@ -86,8 +86,8 @@ enum jfr_loss {
 };
 
 /*
- * The reason for methods that ran when the recording began: these two texts around what happens
- * from the next call on.
+ * The reason for methods that ran when the recording began is LOSS_RAN_BEFORE, a verb such as
+ * "traced", and LOSS_NEXT_CALL.
  */
 #define LOSS_RAN_BEFORE "what ran when the recording began is "
 #define LOSS_NEXT_CALL  " from its next call on"
@@ -120,8 +120,8 @@ void jfr_each_loss(const struct jfr_writer *w,
  */
 void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n);
 /*
- * The same, with names of what was lost, which become part of the reason. The first names that a
- * recording gets for a loss remain.
+ * Like jfr_lose, but names what was lost. The names become part of the reason; only the first ones
+ * that are passed for a kind of loss are used.
  */
 void jfr_lose_named(struct jfr_writer *w, enum jfr_loss loss, uint64_t n, const char *names);
 /*
@@ -130,12 +130,12 @@ void jfr_lose_named(struct jfr_writer *w, enum jfr_loss loss, uint64_t n, const 
  * since its previous call.
  */
 void jfr_lose_total(struct jfr_writer *w, enum jfr_loss loss, uint64_t total);
-/* The same, for a capture that also knows when the first of them was lost (0: not known). */
+/* Like jfr_lose_total, for a capture that knows when the first of them was lost (0: unknown). */
 void jfr_lose_total_from(struct jfr_writer *w, enum jfr_loss loss, uint64_t total,
                          uint64_t first_ns);
 /*
- * Adds n to what the events that jfr_lose_events counts stood for. One lost event can stand for any
- * number of calls, bytes and so on.
+ * Adds n to the number of calls, bytes and so on that lost events would have contained. The events
+ * themselves are counted by jfr_lose_events.
  */
 void jfr_lose_held(struct jfr_writer *w, enum jfr_held what, uint64_t n);
 /* Counts n more losses that happened at some time since the last call for this kind. */

@@ -6,9 +6,8 @@
 #include "agent/vm/flags.h"
 
 /*
- * A collection has up to four pauses, and JVM TI reports each of them as a collection. Counts are
- * so far apart that whole collections pass without one, and classes and objects that have ended are
- * unloaded.
+ * A collection has up to four pauses, and JVM TI reports each of them as a collection. Between two
+ * counts there are whole collections, which can unload the classes that a count has kept.
  */
 enum { CALLS_BETWEEN = 16, RIGHT_SINCE = 21 };
 

@@ -111,8 +111,8 @@ static jobject JNICALL new_global(JNIEnv *env, jobject object)
 }
 
 /*
- * A dump names a reference as long as the report of its end has not begun. That waits for a dump in
- * progress.
+ * A dump names a reference as long as the report of its end has not begun. The report waits until a
+ * dump in progress has ended.
  */
 static void JNICALL delete_global(JNIEnv *env, jobject ref)
 {

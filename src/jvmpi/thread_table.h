@@ -9,10 +9,10 @@
 #include <sys/types.h>
 
 /*
- * An agent's handler changes its table of threads under a lock. When the handler cannot continue,
- * its table is known to have been changed if it has acquired a raw monitor.
+ * An agent's handler changes its table of threads under a lock. If the handler hangs, the table
+ * counts as changed once the handler has acquired a raw monitor (TABLE_CHANGED).
  */
-enum thread_table_state { TABLE_UNCHANGED, TABLE_CHANGING, TABLE_CHANGED /* it has taken one */ };
+enum thread_table_state { TABLE_UNCHANGED, TABLE_CHANGING, TABLE_CHANGED };
 
 struct thread_entry {
     _Atomic(JNIEnv *) env; /* NULL if the entry is free */
@@ -35,8 +35,8 @@ struct thread_entry {
     _Atomic int agent_table;
     _Atomic pid_t tid;           /* of the kernel; 0 until the thread itself has used its entry */
     _Atomic(jobjectID) waits_on; /* in Object.wait, or NULL */
-    bool was_suspended;          /* and the status at that time */
-    jint status;
+    bool was_suspended;
+    jint status;                 /* at the last suspension */
     jlong cpu_ns, cpu_before_ns; /* at the last suspension and the one before; -1 if none */
 };
 
@@ -63,7 +63,10 @@ void thread_use(struct thread_entry *t);
  * *bucket is the function's own.
  */
 struct thread_entry *thread_next(struct thread_entry *t, unsigned *bucket);
-/* Clears `suspended`, for which the thread may be waiting before a lock of the layer. */
+/*
+ * Clears `suspended`, and wakes the thread if it waits for that before it takes a lock of the
+ * layer.
+ */
 void thread_unsuspended(struct thread_entry *t);
 /* Returns whether JVMPI has suspended the thread of this environment. */
 bool thread_is_suspended(JNIEnv *env);

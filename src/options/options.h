@@ -192,7 +192,7 @@ struct options {
     unsigned n_traces;
     struct option_trigger triggers[TRIGGERS_MAX]; /* in the order given */
     unsigned n_triggers;
-    bool action_first;           /* a then= precedes all on= */
+    bool action_first;           /* the first then= stands before the first on= */
     const char *condition_first; /* an if= that precedes all traces, or NULL */
     char *storage; /* owns the texts as given, and the parts of `traces` and `triggers` */
     char *joined[OPTION_COUNT]; /* all parts of lists */

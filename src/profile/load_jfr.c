@@ -166,8 +166,7 @@ static enum kind kind_of(enum tag tag)
 }
 
 /*
- * Returns whether of a sample only the weight matters: neither sums of squares nor its time are
- * needed.
+ * Returns whether only the weights of samples are needed, without sums of squares and times.
  */
 static bool is_tallied(const struct reading *r, enum kind kind)
 {

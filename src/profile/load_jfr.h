@@ -131,7 +131,7 @@ int load_settle_totals(struct reading *r) must_check;
 
 /*
  * Decides on the times of calls once all are read, and makes the samples of views from them, where
- * the time of calls that have not returned lies under a mark of its own. To be called after
+ * the time of calls that have not returned is shown under a separate mark. To be called after
  * load_settle_totals. Returns 0 or -ENOMEM.
  *
  * Which part of the probes' cost lies in a method and which in its caller is not known, so a time

@@ -44,7 +44,7 @@ struct names {
     struct answers stacks, threads;
     struct map nodes;                /* hash of a stack's frames to a node */
     struct map by_key;               /* rec_stack_key to a node, for stacks of several chunks */
-    const struct rec_chunk *chunk;   /* of these: */
+    const struct rec_chunk *chunk;   /* the chunk to which stack_nodes and methods belong */
     struct map stack_nodes;          /* id of a stack that was read by name, to its node */
     VEC(struct name_method) methods; /* indexed by rec_method.number */
 

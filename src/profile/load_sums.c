@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "base/pages.h"
 
-/* With more rows than this, cells of time become longer. A page has as many cells at most. */
+/* With more than MAX_ROWS rows, cells of time become longer. A page has at most MAX_ROWS cells. */
 enum { MAX_ROWS = 1200000, LONGER = 4, HALF = 32 };
 
 static uint64_t hash_of(const struct profile_sample *key)

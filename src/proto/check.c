@@ -159,8 +159,8 @@ static enum check_verdict check_kernel(const struct vm *vm, struct buf *why)
         capabilities & (UINT64_C(1) << CAP_PERFMON_BIT | UINT64_C(1) << CAP_SYS_ADMIN_BIT);
     if (paranoid > 1 && !capable) {
         buf_printf(why,
-                   "kernel.perf_event_paranoid is %d: it must be at most 1, or the VM have "
-                   "CAP_PERFMON; samples have Java and native frames without it",
+                   "kernel.perf_event_paranoid is %d: it must be at most 1, or the VM must have "
+                   "CAP_PERFMON; otherwise samples lack kernel frames",
                    paranoid);
         return CHECK_NO;
     }

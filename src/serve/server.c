@@ -51,7 +51,8 @@ static const char *argument(const void *request, const char *key)
 }
 
 /*
- * A name that another site has pointed at this address (DNS rebinding) arrives in the Host header.
+ * Returns whether the Host header is a name of this server. It is another one if another site has
+ * pointed its name at this address (DNS rebinding).
  */
 static bool host_is_ours(const struct server *s, struct MHD_Connection *c)
 {

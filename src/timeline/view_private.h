@@ -54,8 +54,8 @@ enum view_part {
 
 struct timeline_view {
     /*
-     * if it was read from a file its nodes may be wrong: what they refer to is checked where it is
-     * used
+     * The nodes of a timeline that was read from a file may contain invalid references, which are
+     * checked where they are used.
      */
     const struct timeline *t;
     struct lanes states, instants;

@@ -79,7 +79,10 @@ static bool heap_readable(const struct walker *w, struct snapshot *s)
     return readable;
 }
 
-/* The chunk, if there is one, is read here and in snapshot_take, and nowhere else. */
+/*
+ * Finds the chunk of the thread's frames, if there is one. Only this function and snapshot_take
+ * read it.
+ */
 static void read_heap_chunks(const struct walker *w, struct snapshot *s)
 {
     const struct walk_chunks *c = &w->chunks;

@@ -210,7 +210,7 @@ static int set_number(struct pyroscope_query *q, enum meaning meaning, int64_t v
         q->average = v == AVERAGE;
     if (meaning != FORMAT || v != FORMAT_TREE)
         return 0;
-    buf_string(why, "only flame graphs are answered, not Pyroscope's own trees");
+    buf_string(why, "only flame graphs are supported, not Pyroscope's own tree format");
     return -EINVAL;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A platform thread with the empty name works until the input ends. Prints its number. */
+/** A platform thread with the empty name works until standard input ends. Prints its number. */
 public class NamelessForever {
     static long last;
 

@@ -28,7 +28,7 @@ public class StackTurns {
         n[1] += all;
     }
 
-    /** In an order that no cycle predicts; one in 2 ^ bits is 0. */
+    /** Returns pseudo-random numbers below 2 ^ bits, one for each i. */
     static int turn(int i, int bits) {
         int h = i * 0x9e3779b9;
         h = (h ^ h >>> 15) * 0x85ebca6b;
@@ -120,7 +120,7 @@ public class StackTurns {
         expect("Lined lined lines:second", 0, n - first);
     }
 
-    // Who catches.
+    // The method that catches the exception.
 
     static class Thrown {
         Thrown(boolean fails) {

@@ -134,7 +134,7 @@ test("the critical path says what ran and what was idle, as threads critical-pat
       said,
       truth.path.samples
         ? new RegExp(
-            `^What ran in ${share} % of the running time is known by ${truth.path.samples} CPU samples?\\.$`,
+            `^What ran in ${share} % of the running time is known from ${truth.path.samples} CPU samples?\\.$`,
           )
         : /before and after/,
     );

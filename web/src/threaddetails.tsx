@@ -216,7 +216,7 @@ export function PathSummary({
           </table>
           <p class="dim">
             {path.samples > 0
-              ? `What ran in ${Math.round((100 * path.sampled_run_ns) / path.run_ns)} % of the running time is known by ${plural(path.samples, "CPU sample")}.`
+              ? `What ran in ${Math.round((100 * path.sampled_run_ns) / path.run_ns)} % of the running time is known from ${plural(path.samples, "CPU sample")}.`
               : path.run_ns > 0 &&
                 "Running time counts for the methods that were on the stack both before and after it."}
           </p>

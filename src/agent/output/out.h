@@ -37,7 +37,7 @@ struct out {
     struct jfr_writer *jfr; /* of a recording */
     uint64_t opened_ns;     /* of a recording */
     char *appended; /* of a recording: a file whose content is appended at the end, or NULL */
-    const struct rec_select *not_appended; /* types of events that are left out then */
+    const struct rec_select *not_appended; /* types of events of that file that are left out */
 };
 
 /*

@@ -175,8 +175,8 @@ static void on_mounted(const struct existing_virtual *v, void *arg)
 }
 
 /*
- * No event reported their mount. If a thread left its carrier while it was being added, possibly
- * before the event was enabled, it is removed again.
+ * Finds the virtual threads that were mounted before the events were enabled. A thread that leaves
+ * its carrier while it is being added is removed again.
  */
 static void find_mounted(JNIEnv *jni)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which virtual thread is mounted on a carrier, for samplers (JDK 21 and later), from HotSpot's
- * mount and unmount events, which take 218 to 350 ns together (JDK 25). Only the names of the last
- * few thousand threads are kept, because there may be millions.
+ * mount and unmount events. Only the names of the last few thousand threads are kept, because there
+ * may be millions.
  */
 #pragma once
 

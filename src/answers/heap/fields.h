@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "heap/heap.h"
 
-/* Returns "<GC roots>" for n. */
+/* Returns the name of the class of object i; "<GC roots>" if i is the number of objects. */
 const char *heap_class_name(const struct heap *h, uint64_t i);
 /*
  * Reads a field of an instance: the raw bits of the first field with this name, whichever class

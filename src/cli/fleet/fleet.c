@@ -355,8 +355,8 @@ static const struct command *const fleet_verbs[] = {
             "version of its service, and lists the methods whose share of the whole grew by more "
             "than chance explains. The new version is judged from its first profile on, the "
             "previous one over an equally long time before that and while both run. If nothing got "
-            "slower, the whole answer, for all services and methods together, names something in "
-            "at most one of a hundred cases.",
+            "slower, at most one answer in a hundred lists any method; that holds for all services "
+            "and methods of an answer together.",
         .examples = "  jvmscope fleet findings --store sqlite:fleet.db --from 24h\n"
                     "  jvmscope fleet findings --store sqlite:fleet.db --service shop --metric "
                     "allocations\n",

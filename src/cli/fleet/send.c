@@ -124,7 +124,7 @@ void sender_send(struct sender *s, struct spool *spool)
             break;
         }
         if (r < 0)
-            complain(s->url, "refuses a profile, which is dropped", text);
+            complain(s->url, "refuses a profile, which is discarded", text);
         else if (s->complained)
             complain(s->url, "accepts profiles again", NULL);
         s->complained = false;

@@ -120,7 +120,7 @@ static void path_method_rows(const struct critical_path *p, const struct path_sa
     }
     thread_view_left_out(shown - MIN(shown, limit), "methods");
     if (samples->samples)
-        printf(" what ran in %.0f %% of the running time is known by %s\n",
+        printf(" what ran in %.0f %% of the running time is known from %s\n",
                share(samples->known_ns, samples->run_ns),
                COUNT_TEXT(samples->samples, "CPU samples"));
     else if (samples->run_ns)

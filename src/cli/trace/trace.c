@@ -472,13 +472,13 @@ static int cmd_trace(const struct command *self, int argc, char **argv)
         return 2;
     }
     if (o.exceptions && (o.calls.from_ns || o.calls.to_ns)) {
-        complain(self->name, "--exceptions counts those of the whole recording", NULL);
+        complain(self->name, "--exceptions counts the exceptions of the whole recording", NULL);
         return 2;
     }
     if (!only_requests_given(&o.requests))
         return show_file(what, &o);
     if (o.exceptions) {
-        complain(self->name, "--exceptions counts those of all requests", NULL);
+        complain(self->name, "--exceptions counts the exceptions of all requests", NULL);
         return 2;
     }
     _cleanup_(request_times_release) struct request_times times = {0};

@@ -420,7 +420,7 @@ def test_run_reports_where_the_last_minutes_are(jdk, folder):
     done = subprocess.run([str(x) for x in command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and len(re.findall("^step ", done.stdout, re.M)) == 20
     assert (
-        f"the last minutes are in {ring}; take them out with: jvmscope dump --last 5m -o FILE.jfr {ring}"
+        f"the last minutes are in {ring}; extract them with: jvmscope dump --last 5m -o FILE.jfr {ring}"
         in done.stderr
     )
     take("--last", "5m", "-o", part, ring)

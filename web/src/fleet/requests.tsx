@@ -153,8 +153,8 @@ export function RequestsView({ state, change, known }: ViewProps) {
   return (
     <main class="columns stay" aria-busy={!heat.done}>
       <p class="dim">
-        VMs that a host records send only the requests whose details their ring kept; at high rates
-        there were more.
+        VMs with host recording send only the requests whose details were kept in their ring. At high
+        rates, these are not all.
       </p>
       {without > 0 && (
         <p class="note lost">

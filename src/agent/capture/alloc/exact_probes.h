@@ -10,7 +10,7 @@ struct alloc_exact {
     jclass probe;           /* java/lang/JvmscopeSites */
     int64_t eetop;          /* offset of Thread.eetop */
     intptr_t env_offset;    /* offset of the JNIEnv in its JavaThread */
-    uint64_t stacks, by_vm; /* stacks that were sampled, objects that the VM reported */
+    uint64_t stacks, by_vm; /* how many stacks were sampled, and objects reported by the VM */
     bool on;
 };
 
@@ -26,7 +26,10 @@ extern struct alloc_exact alloc_exact; /* protected by sites_lock() */
  */
 int alloc_exact_learn_tables(JNIEnv *jni);
 
-/* Makes sure that there are counters for what cannot be counted. Under sites_lock(). */
+/*
+ * Creates the counters of threads beyond the limit, whose contents are discarded. Returns 0 or
+ * -ENOMEM. Under sites_lock().
+ */
 int alloc_exact_reserve(void) must_check;
 
 /*
@@ -40,14 +43,14 @@ uint32_t alloc_exact_awaiting(void);
  */
 void alloc_follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size);
 /*
- * Finishes the object that the VM reported: counts it, unless a probe has counted it. There must be
- * one. Requires the lock.
+ * Finishes the object that the VM reported: counts it, unless a probe has counted it. p->object
+ * must not be NULL. Requires the lock.
  */
 void alloc_pending_finish(JNIEnv *jni, struct alloc_pending *p, bool counted);
 
 /* Lets another thread use the block of a thread that has ended. Requires the lock. */
 void alloc_block_release(JNIEnv *jni, struct alloc_block *b);
-/* The same without the lock: leaves it to alloc_exact_release_ended. */
+/* Makes alloc_exact_release_ended release the block of a thread that ended without the lock. */
 void alloc_block_hand_on(struct alloc_block *b);
 /*
  * Does what threads that ended without the lock have left to do. Under sites_lock(), before all

@@ -30,7 +30,7 @@ struct site_table {
     VEC(struct site) sites;
     VEC(struct followed) live;
     uint64_t samples, lost, not_followed;
-    uint64_t followed; /* so far */
+    uint64_t followed; /* how many objects have been followed so far */
     uint64_t began;    /* when the session began, in nanoseconds */
     /*
      * the VM's sampling interval in bytes, which is what an object that was found by samples alone

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The beginnings and ends of requests, at which the probes call the agent, and those of threads. */
+/* Records the beginnings and ends of requests, which the probes report, and those of threads. */
 #include "agent/capture/requests/follow.h"
 
 #include "agent/capture/alarms/alarms.h"

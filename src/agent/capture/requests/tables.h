@@ -44,7 +44,7 @@ struct slots {
     uint64_t handed[BUCKET], by[BUCKET]; /* of a work without a record, as in struct handed */
 };
 
-/* In the number of a work without a record; the other bits are the time when it began, in ns. */
+/* This bit marks the number of a work without a record. The others are its start in ns. */
 #define WORK_IN_SLOT (UINT64_C(1) << 63)
 
 /* From this bit on, `by` of a task holds an enum request_way. */

@@ -341,8 +341,8 @@ static void record_virtual(struct existing *l, const struct existing_virtual *v,
 }
 
 /*
- * The VM takes up to milliseconds to describe one virtual thread (JDK 21), even when many are
- * requested together.
+ * Records the waits of a batch of virtual threads. The VM takes up to milliseconds for each of them
+ * (JDK 21), even when many are requested together.
  */
 static void record_batch(struct existing *l)
 {

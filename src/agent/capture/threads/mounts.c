@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records mounts and unmounts of virtual threads, which HotSpot's extension events report. The two
- * events together take 218 to 350 ns (JDK 25).
+ * Records mounts and unmounts of virtual threads, which HotSpot's extension events report.
  */
 
 #include "agent/capture/threads/mounts.h"
@@ -83,7 +82,7 @@ static struct {
 
 /*
  * Finds the fields of a virtual thread's class. This is done once there is such a thread rather
- * than when the recording begins, because it initializes the class, which takes the VM 20 to 40 ms.
+ * than when the recording begins, because it initializes the class, which takes the VM long.
  */
 static void find_fields(JNIEnv *jni, jthread thread)
 {

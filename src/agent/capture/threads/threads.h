@@ -34,7 +34,7 @@ struct thread_capture {
     struct jfr_writer *jfr; /* NULL while the capture is off */
     uint32_t types[TYPES];
     jint depth;
-    bool instrument;  /* contanalysis */
+    bool instrument;  /* calls of notify, start and interrupt are recorded */
     bool virtual_too; /* the VM posts events of virtual threads */
     bool mounts;      /* the VM also posts events when they are mounted and unmounted */
     bool watch;       /* deadlock=y: data that only this needs is kept as well */

@@ -20,12 +20,13 @@ enum trace_result { TRACED_NOTHING, TRACED_PARTLY, TRACED };
 /*
  * Appends half a sentence to why about a pattern "implements TYPE": the type is not loaded, or no
  * class below it is, or some are those of lambdas or hidden classes, which cannot be traced.
- * Returns how much was traced; when that is all, why means nothing. Searches all loaded classes.
+ * Returns how much was traced. After TRACED, which means all, why must not be used. Searches all
+ * loaded classes.
  */
 enum trace_result trace_explain_type(JNIEnv *jni, const char *type, struct buf *why);
 /*
- * The same for a pattern of methods that traces some of them: appends which classes that it matches
- * cannot be traced.
+ * For a pattern of methods that traces some of them: appends half a sentence to why about which
+ * classes that it matches cannot be traced. Returns as trace_explain_type.
  */
 enum trace_result trace_explain_hidden(JNIEnv *jni, const char *pattern, const char *exclude,
                                        struct buf *why);

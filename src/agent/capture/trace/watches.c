@@ -104,8 +104,8 @@ uint64_t watches_without_object(void)
 }
 
 /*
- * An instruction may name the field through a subclass of its class. Such cases are resolved when
- * the place is reached.
+ * Returns the watch of a field, or NULL. An instruction may name the field through a subclass of
+ * its class, which is resolved when the place is reached.
  */
 static struct watch *find_watch(const struct class_member *m)
 {

@@ -74,7 +74,7 @@ static const struct jfr_type types[] = {
         .name = "jvmscope.MemoryPool",
         .label = "Memory Pool",
         .category = "jvmscope|VM",
-        .description = "A part of the VM's heap, code cache or metaspace",
+        .description = "The size of a part of the VM's heap, code cache or metaspace at a moment",
         .kind = JFR_EVENT,
         .fields = JFR_FIELDS(
             {"name", "Name", "java.lang.String"}, {"used", "Used", "long", JFR_BYTES},

@@ -15,7 +15,7 @@ import sun.misc.Unsafe;
  * another thread. Native memory contains the request that each thread works for
  * (capture/requests/tables.h has the layout); nothing here refers to an object of the program. A
  * task is identified by its identity hash from its hand-over to its start. An instance is a call
- * of another server whose response comes later, and is told when it has come.
+ * of another server whose response comes later, and is called when it has arrived.
  */
 public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
     private static final Unsafe U = Unsafe.getUnsafe();
