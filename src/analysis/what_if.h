@@ -58,5 +58,5 @@ bool what_if_checks(const struct timeline *t);
 int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w,
             struct what_if_answer *ret) must_check;
 
-/* The replay alone, for tests: writes the new time of every node into times (n_nodes elements). */
+/* Replays only, for tests: writes the new time of every node into times (n_nodes elements). */
 int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *times) must_check;

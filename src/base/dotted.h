@@ -29,7 +29,7 @@ static inline void dotted_copy(char *to, size_t size, struct str name)
     dotted_in_place(to, strlen(to));
 }
 
-/* The reverse: "java.lang.String" becomes "java/lang/String". */
+/* Replaces the dots of a name by slashes: "java.lang.String" becomes "java/lang/String". */
 static inline void slashed_in_place(char *name)
 {
     for (; *name; name++)

@@ -19,7 +19,7 @@ struct file_map {
  * has no length, such as a pipe.
  */
 int file_map_open(struct file_map *ret, const char *path) must_check;
-/* Like file_map_open, for a descriptor, which remains the caller's. */
+/* Maps a file like file_map_open, given its descriptor, which remains the caller's. */
 int file_map_fd(struct file_map *ret, int fd) must_check;
 void file_map_release(struct file_map *m);
 
@@ -28,7 +28,7 @@ void file_map_release(struct file_map *m);
  * is allocated by malloc and followed by a NUL; the caller frees it.
  */
 int read_all(int fd, size_t limit, uint8_t **ret, size_t *ret_len) must_check;
-/* Like read_all, for a path; also reads files in /proc. */
+/* Reads a file like read_all, given its path; also reads files in /proc. */
 int read_file(const char *path, size_t limit, uint8_t **ret, size_t *ret_len) must_check;
 /*
  * file_limit_begin makes a write beyond RLIMIT_FSIZE fail with EFBIG instead of killing the
@@ -42,7 +42,7 @@ void file_limit_end(void);
  * mapped file shrinks while it is read or when its disk is full.
  */
 void file_fault_begin(void);
-/* The last component of a path, within it. */
+/* Returns the last component of a path, within it. */
 const char *file_base(const char *path);
 /* Returns whether a name consists of `end`, such as ".jfr", and of something before that. */
 bool file_name_ends_in(const char *name, const char *end);
@@ -55,7 +55,7 @@ int write_all(int fd, const void *bytes, size_t len) must_check;
  * in open(). Before Linux 5.6 no component may be a link. Returns a descriptor or a negative errno.
  */
 int open_in_root(int root, const char *path, int flags, mode_t mode) must_check;
-/* The fallback of open_in_root for Linux before 5.6; public for tests. */
+/* Does what open_in_root does on Linux before 5.6; public for tests. */
 int open_in_root_by_steps(int root, const char *path, int flags, mode_t mode) must_check;
 
 /*

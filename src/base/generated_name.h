@@ -21,19 +21,20 @@
  */
 size_t generated_name_normalize(char *name, size_t len);
 /*
- * True for the name of a lambda's class, with or without the method that implements it. *ret_host
- * is then the length of the name of the class that contains the lambda.
+ * Returns whether a name is that of a lambda's class, with or without the method that implements
+ * it. *ret_host is then the length of the name of the class that contains the lambda.
  */
 bool generated_name_is_lambda(const char *name, size_t len, size_t *ret_host);
 /*
- * True for the internal name of a class that the VM made by Unsafe.defineAnonymousClass, before
- * hidden classes existed: "p/C/1234". Unlike all other names, theirs end in '/' and a number.
+ * Returns whether an internal name is that of a class that the VM made by
+ * Unsafe.defineAnonymousClass, before hidden classes existed: "p/C/1234". Unlike all other names,
+ * theirs end in '/' and a number.
  */
 bool generated_name_is_anonymous(const char *name, size_t len);
 
 /*
- * True for the name, dotted or internal, of a class that the agent injected into the VM. No result
- * shows such classes.
+ * Returns whether a name, dotted or internal, is that of a class that the agent injected into the
+ * VM. No result shows such classes.
  */
 bool generated_name_is_agents(const char *name, size_t len);
 /*
@@ -43,8 +44,9 @@ bool generated_name_is_agents(const char *name, size_t len);
 bool generated_name_waits_for_text(const char *name, size_t len);
 
 /*
- * True for the name of a function of the agent's library, "libhprof.so.f", also of a copy that was
- * lent to a VM. Stacks are shown without such functions, whose time counts as that of their caller.
+ * Returns whether a name is that of a function of the agent's library, "libhprof.so.f", also of a
+ * copy that was lent to a VM. Stacks are shown without such functions, whose time counts as that of
+ * their caller.
  */
 bool generated_name_is_agents_library(const char *name, size_t len);
 
@@ -67,7 +69,10 @@ struct generated_target {
 void generated_target_consider(struct generated_target *t, struct str host, struct str class,
                                struct str method);
 
-/* True for the name, internal or a descriptor, of a class that java.lang.reflect.Proxy made. */
+/*
+ * Returns whether a name, internal or a descriptor, is that of a class that java.lang.reflect.Proxy
+ * made.
+ */
 bool generated_name_is_proxy(const char *name, size_t len);
 /* Adds an interface, in the internal form, of a proxy's class. */
 void generated_target_implements(struct generated_target *t, struct str interface);

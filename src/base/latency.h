@@ -11,7 +11,7 @@
 
 enum { LATENCY_BITS = 6, LATENCY_BUCKETS = (64 - LATENCY_BITS + 1) << LATENCY_BITS };
 
-/* The bucket of a latency in nanoseconds: less than LATENCY_BUCKETS. */
+/* Returns the bucket of a latency in nanoseconds: less than LATENCY_BUCKETS. */
 static inline uint32_t latency_bucket(uint64_t ns)
 {
     uint64_t us = ns / 1000;
@@ -21,7 +21,7 @@ static inline uint32_t latency_bucket(uint64_t ns)
     return (uint32_t)((uint64_t)shift << LATENCY_BITS) + (uint32_t)(us >> shift);
 }
 
-/* The least latency of a bucket, in nanoseconds, saturated. */
+/* Returns the least latency of a bucket, in nanoseconds, saturated. */
 static inline uint64_t latency_least_ns(uint32_t bucket)
 {
     uint64_t us = bucket;
@@ -35,9 +35,9 @@ static inline uint64_t latency_least_ns(uint32_t bucket)
 }
 
 /*
- * The latency that represents a bucket: its middle, with an error of at most half its width. The
- * first bucket is represented by its longest latency, because the relative error of its middle
- * would have no bound.
+ * Returns the latency that represents a bucket: its middle, with an error of at most half its
+ * width. The first bucket is represented by its longest latency, because the relative error of its
+ * middle would have no bound.
  */
 static inline uint64_t latency_of_bucket(uint32_t bucket)
 {

@@ -53,7 +53,7 @@ int logic_fail(struct logic_parser *p, const char *what);
 void logic_skip_blanks(struct logic_parser *p);
 /* Takes these characters, after blanks, if they are next. */
 bool logic_take(struct logic_parser *p, const char *word);
-/* The same for a keyword, which no letter, digit or underscore follows. */
+/* Takes a keyword, after blanks, if it is next and no letter, digit or underscore follows it. */
 bool logic_take_word(struct logic_parser *p, const char *word);
 
 enum logic_op { LOGIC_IS, LOGIC_EQ, LOGIC_NE, LOGIC_LT, LOGIC_LE, LOGIC_GT, LOGIC_GE };
@@ -76,8 +76,8 @@ size_t logic_take_value(struct logic_parser *p, char *to, size_t size);
 enum { LOGIC_NEAR = 3 };
 
 /*
- * The numbers at which the truth of a comparison with a limit differs: the limit itself and those
- * next to it. whole: only whole numbers count.
+ * Stores the numbers at which the truth of a comparison with a limit differs: the limit itself and
+ * those next to it. whole: only whole numbers count.
  */
 void logic_near(double limit, bool whole, double ret[LOGIC_NEAR]);
 

@@ -12,7 +12,10 @@
 
 /* Returns memory to be freed with mapped_free, or NULL when there is none. */
 void *mapped_new(size_t bytes) must_check;
-/* The same, aligned to its size, which is a power of two, and in huge pages if possible. */
+/*
+ * Returns memory like mapped_new, aligned to its size, which is a power of two, and in huge pages
+ * if possible.
+ */
 void *mapped_new_huge(size_t bytes) must_check;
 /* `bytes` must be the size with which the memory was requested. NULL is ignored. */
 void mapped_free(void *memory, size_t bytes);

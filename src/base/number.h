@@ -19,7 +19,10 @@ struct number {
 };
 
 struct number number_whole(int64_t n);
-/* The number of a text such as that of a BigInteger; a double if it does not fit in 64 bits. */
+/*
+ * Returns the number of a text such as that of a BigInteger; a double if it does not fit in 64
+ * bits.
+ */
 struct number number_of_text(const char *text);
 
 /* A number as it was written. */
@@ -41,8 +44,9 @@ bool number_parse(struct literal *ret, const char *text) must_check;
 /* Returns whether the comparison holds; LOGIC_IS: whether the number is not 0. */
 bool number_compare(enum logic_op op, const struct number *n, const struct literal *with);
 /*
- * The same comparison for whole numbers, with a whole limit. A comparison that no whole number
- * passes becomes < INT64_MIN, and one that all pass becomes >= INT64_MIN.
+ * Converts a comparison with a literal to one of whole numbers: returns the whole limit and changes
+ * *op. A comparison that no whole number passes becomes < INT64_MIN, and one that all pass becomes
+ * >= INT64_MIN.
  */
 int64_t number_limit(const struct literal *l, enum logic_op *op);
 /* Returns whether no whole number from low to high passes the comparison. */
@@ -51,7 +55,7 @@ bool number_excludes(enum logic_op op, const struct literal *l, int64_t low, int
 enum { NUMBER_NEAR = 9 };
 
 /*
- * The numbers at which the truth of a comparison with the literal differs: the literal itself and
- * those next to it. whole: only whole numbers. Returns how many there are.
+ * Finds the numbers at which the truth of a comparison with the literal differs: the literal itself
+ * and those next to it. whole: only whole numbers. Returns how many there are.
  */
 unsigned number_near(const struct literal *l, bool whole, struct number ret[NUMBER_NEAR]);

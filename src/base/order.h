@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* A comparison for qsort that sorts uint64_t in ascending order. */
+/* Compares for qsort, which then sorts uint64_t in ascending order. */
 static inline int u64_ascending(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -11,5 +11,5 @@
  * one as well. NULL matches everything. At worst the time is linear in the product of the lengths.
  */
 bool pattern_match(const char *pattern, const char *text, size_t len);
-/* The same for a pattern in which a comma is a character like any other. */
+/* Returns whether text matches a pattern in which a comma is a character like any other. */
 bool pattern_match_one(const char *pattern, const char *text, size_t len);

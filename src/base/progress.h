@@ -15,6 +15,9 @@ struct progress {
 };
 
 void progress_start(struct progress *p, const char *what);
-/* `done` of `total`. A total of 0 means that it is unknown; `done` is then shown as bytes. */
+/*
+ * Shows that `done` of `total` is done. A total of 0 means that it is unknown; `done` is then shown
+ * as bytes.
+ */
 void progress_update(struct progress *p, uint64_t done, uint64_t total);
 void progress_end(struct progress *p); /* erases the line */

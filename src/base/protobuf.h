@@ -135,7 +135,7 @@ static inline bool proto_next_number(struct proto_field *at, uint64_t *ret)
     return true;
 }
 
-/* The same for fixed64 and double. */
+/* Reads the next value of a field of fixed64 or double, like proto_next_number. */
 static inline bool proto_next_fixed64(struct proto_field *at, uint64_t *ret)
 {
     if (at->type != PROTO_BYTES)

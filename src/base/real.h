@@ -10,5 +10,5 @@
  */
 void buf_real(struct buf *b, double d, bool is_float);
 
-/* The same as a C string. */
+/* Writes what buf_real appends as a C string. */
 void real_text(double d, bool is_float, char ret[32]);

@@ -17,9 +17,9 @@
 size_t utf8_decode(const char *s, size_t len, uint32_t *ret);
 
 /*
- * Like utf8_decode, but never fails: a lone surrogate, which a string of the JVM may hold, is
- * decoded as itself (utf8_is_control is true of it), and any other byte that begins no code point
- * as one U+FFFD.
+ * Decodes like utf8_decode, but never fails: a lone surrogate, which a string of the JVM may hold,
+ * is decoded as itself (utf8_is_control is true of it), and any other byte that begins no code
+ * point as one U+FFFD.
  */
 size_t utf8_next(const char *s, size_t len, uint32_t *ret);
 

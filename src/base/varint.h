@@ -26,7 +26,7 @@ static inline uint32_t varint_join_32(uint32_t bytes)
     return (bytes & 0x3fff) | (bytes & 0x3fff0000) >> 2;
 }
 
-/* The same for eight bytes. */
+/* Joins the low seven bits of each of eight bytes, of which the first has the lowest. */
 static inline uint64_t varint_join_64(uint64_t bytes)
 {
     bytes = (bytes & UINT64_C(0x007f007f007f007f)) | (bytes & UINT64_C(0x7f007f007f007f00)) >> 1;

@@ -91,7 +91,7 @@ static inline uint32_t label_of(const struct edit *e, uint32_t pc)
     return e->p->label.data[pc];
 }
 
-/* True when a constructor's code before super() needs a copy of the handler of its own. */
+/* Returns whether a constructor's code before super() needs a copy of the handler of its own. */
 bool edit_guard_early(const struct edit *e);
 
 /*

@@ -88,7 +88,7 @@ struct rewrite {
 int rewrite_begin(struct rewrite *w, const struct class_file *c) must_check;
 void rewrite_release(struct rewrite *w);
 
-/* True when a method was committed. */
+/* Returns whether a method was committed. */
 static inline bool rewrite_changed(const struct rewrite *w)
 {
     return w->changed;
@@ -203,7 +203,7 @@ void edit_handlers(const struct edit *e, void (*f)(void *data, uint32_t pc), voi
  */
 uint32_t edit_own_handler_end(const struct edit *e, uint32_t pc);
 
-/* True when a catch-all handler covers the instruction at pc. */
+/* Returns whether a catch-all handler covers the instruction at pc. */
 bool edit_is_guarded(const struct edit *e, uint32_t pc);
 
 /* Adds a new local of type I, J, F, D or A (java/lang/Object). Returns its index or -ENOSPC. */

@@ -20,7 +20,7 @@ enum export_kind {
 
 struct export_format;
 
-/* The kind of data (a HOLDS_... bit) that events of this type are, or 0. */
+/* Returns the kind of data (a HOLDS_... bit) that events of this type are, or 0. */
 unsigned export_kind_of(const char *type);
 /*
  * Returns which of the kinds `of` a recording has; a file that is not a recording has none. profile

@@ -185,7 +185,9 @@ void batch_shift(struct batch *b, int64_t seconds);
 /* Returns 0, or -E2BIG with a sentence in why. */
 int batch_check(const struct batch *b, const struct batch_limits *limits,
                 struct buf *why) must_check;
-/* The time of its first and its last bucket; false when there is none. */
+/*
+ * Stores the times of the first and the last bucket of a batch. Returns false when there is none.
+ */
 bool batch_span(const struct batch *b, int64_t *ret_first, int64_t *ret_last);
 
 void batch_pack(const struct batch *b, struct buf *to);

@@ -27,9 +27,11 @@ void fleet_sha_add(struct fleet_sha *s, const void *bytes, size_t len);
 void fleet_sha_add_text(struct fleet_sha *s, const char *text, size_t len);
 struct fleet_hash fleet_sha_end(struct fleet_sha *s);
 
-/* The name of a frame: of its kind and label. */
+/* Returns the name of a frame: of its kind and label. */
 struct fleet_hash fleet_hash_frame(uint8_t kind, const char *label, size_t len);
-/* The name of the stack that consists of another one and a frame; that of no frames is all zeros.
+/*
+ * Returns the name of the stack that consists of another one and a frame; that of no frames is all
+ * zeros.
  */
 struct fleet_hash fleet_hash_stack(const struct fleet_hash *caller, const struct fleet_hash *frame);
 

@@ -55,7 +55,7 @@ int sqlite_store_tidy(struct store *s, const struct store_keep *keep, int64_t no
                       struct buf *why);
 void sqlite_forget(struct sqlite_store *s);
 
-/* The view of a store, in sqlite_read.c. */
+/* Begins to read a store (sqlite_read.c). */
 int sqlite_read_begin(struct store *s, const struct fleet_choice *choice, struct store_read **ret,
                       struct buf *why);
 int sqlite_read_series(struct store_read *r, int (*visit)(void *, const struct store_series *),

@@ -37,12 +37,14 @@ struct stat_change {
 };
 
 /*
- * The interval that contains the change at this confidence (0.95) for all of `tests` comparisons
- * together.
+ * Returns the interval that contains the change at this confidence (0.95) for all of `tests`
+ * comparisons together.
  */
 struct stat_change stat_compare(const struct stat_share *a, const struct stat_share *b,
                                 double confidence, double tests);
 
-/* The p-quantile of the normal distribution and of Student's with these degrees of freedom. */
+/*
+ * Returns the p-quantile of the normal distribution and of Student's with these degrees of freedom.
+ */
 double stat_normal_quantile(double p);
 double stat_t_quantile(double p, double freedom);

@@ -239,7 +239,7 @@ static inline int store_frame(struct store *s, struct store_read *r, uint32_t fr
     return s->ops->frame(r, frame, ret);
 }
 
-/* The name of an entry's request; NULL if it is not chosen. Valid until store_end. */
+/* Returns the name of an entry's request; NULL if it is not chosen. Valid until store_end. */
 static inline const char *store_request(struct store *s, struct store_read *r, uint64_t request)
 {
     return s->ops->request(r, request);
@@ -269,7 +269,7 @@ int store_spans_kept(const struct fleet_choice *choice, int64_t removed_until_s[
 /* Returns whether a text matches a member of a choice; NULL matches everything. */
 bool store_matches(const char *wanted, const char *text);
 bool store_chooses(const struct fleet_choice *choice, const struct store_series *series);
-/* The hash of an origin, which identifies its series in every store. */
+/* Returns the hash of an origin, which identifies its series in every store. */
 struct fleet_hash store_hash_origin(const struct fleet_origin *origin);
 
 int store_sqlite_open(struct store **ret, const char *path, bool create,

@@ -115,7 +115,7 @@ struct heap_dump {
     unsigned threads;
 };
 
-/* The sub-records of a chunk. */
+/* Returns the sub-records of a chunk. */
 static inline struct hprof_items heap_chunk_items(const struct heap_dump *d,
                                                   const struct heap_chunk *c)
 {

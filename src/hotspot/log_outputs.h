@@ -28,5 +28,5 @@ bool log_output_read(struct log_text line, struct log_output *ret);
  * determines it, and not one for all tags.
  */
 enum log_level log_output_level(const struct log_output *o, const char *tag, bool *ret_named);
-/* The word for a level, as in a selection. */
+/* Returns the word for a level, as in a selection. */
 const char *log_level_word(enum log_level level);

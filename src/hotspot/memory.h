@@ -37,7 +37,7 @@ int memory_guard_init(void) must_check;
 /* Returns the number of faults that loads have survived so far. */
 uint64_t memory_guard_faults(void);
 
-/* The guarded instruction (memory.c). address must be a multiple of eight. */
+/* Reads a word by the guarded instruction (memory.c). address must be a multiple of eight. */
 bool memory_load_word(uint64_t address, uint64_t *ret);
 
 bool memory_image_load(const struct memory *m, uint64_t address, uint64_t *ret);

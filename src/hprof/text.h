@@ -29,8 +29,8 @@ struct hprof_text {
  */
 int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created);
 /*
- * True when the bytes, a file's first, begin with the first line or, as cpu=old leaves it out, with
- * the beginning of a section that the functions below write. 64 bytes suffice.
+ * Returns whether the bytes, a file's first, begin with the first line or, as cpu=old leaves it
+ * out, with the beginning of a section that the functions below write. 64 bytes suffice.
  */
 bool hprof_text_begins(const void *bytes, size_t len);
 int hprof_text_flush(struct hprof_text *t);

@@ -409,7 +409,7 @@ void update_fully(struct jfr_writer *w);
 /* Allocates the empty file and writes the head. */
 int ring_create(struct jfr_writer *w) must_check;
 void ring_release(struct jfr_writer *w);
-/* True when the current segment may be full before the next round, or is old enough. */
+/* Returns whether the current segment may be full before the next round, or is old enough. */
 bool ring_is_due(const struct jfr_writer *w);
 /* Begins the first chunk. */
 int ring_begin(struct jfr_writer *w) must_check;

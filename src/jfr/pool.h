@@ -47,7 +47,7 @@ static inline size_t pool_entries(const struct pool *p)
     return p->slots.len - p->free.len;
 }
 
-/* The entry with an id; NULL: there is none. */
+/* Returns the entry with an id; NULL: there is none. */
 struct constant *pool_get(const struct pool *p, uint64_t id);
 /* Drops entries that were last used and last written before a chunk. */
 void pool_drop(struct pool *p, uint32_t before);

@@ -137,8 +137,8 @@ DEFINE_CLEANUP(struct rec_rows *, recording_rows_close)
 void rec_row_event(const struct rec_row *row, struct rec_event *ret);
 
 /*
- * The value of a column, converted as by rec_long and rec_ns: `otherwise` when the event has no
- * such field.
+ * Returns the value of a column, converted as by rec_long and rec_ns: `otherwise` when the event
+ * has no such field.
  */
 int64_t rec_row_long(const struct rec_row *row, unsigned column, int64_t otherwise);
 int64_t rec_row_ns(const struct rec_row *row, unsigned column, int64_t otherwise);

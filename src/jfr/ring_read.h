@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True when the open file begins like a ring. */
+/* Returns whether the open file begins like a ring. */
 bool jfr_is_ring(int fd);
 
 struct jfr_ring_cut {

@@ -168,7 +168,7 @@ int jfr_writer_close(struct jfr_writer *w);
  */
 void jfr_writer_free(struct jfr_writer *w);
 
-/* The open file, which remains the writer's. */
+/* Returns the open file, which remains the writer's. */
 int jfr_writer_descriptor(const struct jfr_writer *w);
 
 /* Converts a time of now_ns() into the ticks of the recording's events. */
@@ -189,8 +189,8 @@ struct jfr_ring_state {
 /* Returns false when the writer writes no ring. Any thread. */
 bool jfr_writer_ring(struct jfr_writer *w, struct jfr_ring_state *ret);
 /*
- * The number of chunks begun so far. When it has grown, the owner must write again the events that
- * describe the current state, because each chunk needs them.
+ * Returns the number of chunks begun so far. When it has grown, the owner must write again the
+ * events that describe the current state, because each chunk needs them.
  */
 uint64_t jfr_writer_chunks(const struct jfr_writer *w);
 

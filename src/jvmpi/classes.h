@@ -24,7 +24,7 @@ bool layer_class_is_defined(jclass class);
  */
 struct map;
 bool classes_link(JNIEnv *env, const struct map *ids);
-/* Like layer_report_class, for the class of a method. */
+/* Reports the class of a method, like layer_report_class. */
 void layer_report_class_of(JNIEnv *env, jmethodID method);
 /*
  * Returns a method's id as CLASS_LOAD reported it. Code that still runs from before its class was

@@ -10,14 +10,14 @@ struct heap_counts {
 };
 
 /*
- * True when a walk through the heap keeps the classes of all objects that it meets until the next
- * collection: up to JDK 20 with the collectors that mark concurrently.
+ * Returns whether a walk through the heap keeps the classes of all objects that it meets until the
+ * next collection: up to JDK 20 with the collectors that mark concurrently.
  */
 bool heap_count_keeps_classes(void);
 /* Counts the objects by a walk through the heap. */
 void heap_count(void);
 /*
- * The counts after a collection. With collectors for which counting keeps classes loaded, they are
- * those of the last count, which is at most 16 calls old.
+ * Returns the counts after a collection. With collectors for which counting keeps classes loaded,
+ * they are those of the last count, which is at most 16 calls old.
  */
 struct heap_counts heap_counts_after_collection(void);

@@ -28,9 +28,10 @@ jobjectID id_given(jobject object);
 /* Sets the id as the tag of its object; the ids of the newest objects are not tags yet. */
 void id_tag(jobjectID id);
 /*
- * Like id_of, for events. *ret_unreported: OBJECT_ALLOC has not reported the object, so the caller
- * must do so and then end the flight. unshared: the caller has just created the object and no other
- * thread can name it; otherwise the function waits while another thread reports it.
+ * Returns the id of an object like id_of, for events. *ret_unreported: OBJECT_ALLOC has not
+ * reported the object, so the caller must do so and then end the flight. unshared: the caller has
+ * just created the object and no other thread can name it; otherwise the function waits while
+ * another thread reports it.
  */
 jobjectID id_to_report(jobject object, bool unshared, struct flight *f, bool *ret_unreported);
 /*

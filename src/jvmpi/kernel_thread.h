@@ -12,8 +12,8 @@
  */
 bool kernel_thread_slept(pid_t tid, uint64_t *last);
 /*
- * The same for the thread on which HotSpot, since JDK 16, reports the tags of freed objects. One
- * that is in the middle of its reports sleeps only while a safepoint or a lock of the VM stops it,
- * and runs when that ends.
+ * Does what kernel_thread_slept does for the thread on which HotSpot, since JDK 16, reports the
+ * tags of freed objects. One that is in the middle of its reports sleeps only while a safepoint or
+ * a lock of the VM stops it, and runs when that ends.
  */
 bool layer_service_thread_slept(uint64_t *last);

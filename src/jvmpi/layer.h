@@ -54,17 +54,17 @@ static inline bool event_enabled(jint type)
  * when the agent does not know the thread.
  */
 void layer_notify(JNIEnv *env, JVMPI_Event *event);
-/* Like layer_notify. own: the calling thread's. */
+/* Sends an event like layer_notify. own: the calling thread's. */
 void layer_notify_as(struct my *own, JNIEnv *env, JVMPI_Event *event);
 
 /*
- * Like layer_notify, for an event that names an object by its id. While the handler runs, the
+ * Sends an event that names an object by its id, like layer_notify. While the handler runs, the
  * thread finds the object by its id even where JVM TI's walks do not reach it: they leave out the
  * references that native code holds for a thread whose latest Java frame is not a native method,
  * and the arguments of native methods.
  */
 void layer_notify_naming(JNIEnv *env, JVMPI_Event *event, jobjectID id, jobject object);
-/* own: the calling thread's. */
+/* Sends an event like layer_notify_naming. own: the calling thread's. */
 void layer_notify_naming_as(struct my *own, JNIEnv *env, JVMPI_Event *event, jobjectID id,
                             jobject object);
 /* Returns the object with this id that an event in progress on this thread names, or NULL. */
@@ -83,11 +83,11 @@ jint layer_enable_event(jint type, void *arg);
 jint layer_disable_event(jint type, void *arg);
 jint layer_request_event(jint type, void *arg);
 /*
- * The calling thread ends the VM. From the return on, other threads report nothing that the agent
- * has not requested. layer_end does it too, if necessary.
+ * Begins the end of the VM by the calling thread. From the return on, other threads report nothing
+ * that the agent has not requested. layer_end does it too, if necessary.
  */
 void layer_close(JNIEnv *env);
 /* Sends JVM_SHUT_DOWN; no event follows it. */
 void layer_end(JNIEnv *env);
-/* The handler of JVM_SHUT_DOWN wants the VM to exit with this status. */
+/* Makes the VM exit with this status, as the handler of JVM_SHUT_DOWN requests. */
 void layer_exit_with(jint code);

@@ -6,7 +6,9 @@
 
 /* Called at load. Returns -1 when the VM refuses. */
 int memory_open(void);
-/* Called for each class, so that the VM reports its end and CLASS_UNLOAD comes soon. */
+/*
+ * Makes the VM report the end of a class, so that CLASS_UNLOAD comes soon. Called for each class.
+ */
 void memory_watch_class(JNIEnv *env, jclass class, jobjectID id);
 /*
  * Enclose calls of JVM TI that walk the heap or the layer's tags. These report freed tags on the
@@ -29,7 +31,10 @@ void memory_stop(void);
  */
 void layer_disable_gc(void);
 void layer_enable_gc(void);
-/* The same for requests of the layer, which do not make RunGC return at once on other threads. */
+/*
+ * Do what DisableGC and EnableGC do, for requests of the layer: RunGC does not return at once on
+ * other threads.
+ */
 void layer_brackets_hold(void);
 void layer_brackets_release(void);
 void layer_run_gc(void);

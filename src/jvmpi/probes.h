@@ -44,7 +44,7 @@ void probes_contenders(int change);
  */
 jmethodID probe_method(uint32_t number);
 
-/* True for methods of the probe class. */
+/* Returns whether a method is one of the probe class. */
 bool probe_is_own(jmethodID method);
 
 /* The operands of an instrumented switch. */

@@ -56,7 +56,7 @@ bool thread_has_ended(struct thread_entry *t);
 struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, bool *ret_new);
 /* Frees the entry of an environment, the calling thread's. */
 void thread_leave(JNIEnv *self, JNIEnv *env);
-/* The calling thread uses this entry, or none (NULL), from now on. */
+/* Makes the calling thread use this entry, or none (NULL), from now on. */
 void thread_use(struct thread_entry *t);
 /*
  * Returns the next entry, also one without an environment, or the first for NULL; NULL at the end.

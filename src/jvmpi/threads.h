@@ -53,8 +53,8 @@ static inline bool thread_ready(const struct my *own, JNIEnv *env)
 /* The calling thread begins. Also called for a thread that JVM TI does not report in time. */
 void thread_begin(JNIEnv *env, jthread thread);
 /*
- * True for JVM TI's events of a virtual thread, which has no JNIEnv and may change its carrier
- * between two events.
+ * Returns whether an event of JVM TI is one of a virtual thread, which has no JNIEnv and may change
+ * its carrier between two events.
  */
 bool thread_is_virtual(JNIEnv *env, jthread thread);
 
@@ -101,8 +101,8 @@ jint layer_request_thread_start(JNIEnv *env, jobjectID id);
 jthread thread_of(JNIEnv *self, JNIEnv *env);
 JNIEnv *env_of(JNIEnv *self, jthread thread);
 /*
- * True when the thread's start was reported and its end was not. A thread that attaches itself runs
- * Java (its constructor) before.
+ * Returns whether the thread's start was reported and its end was not. A thread that attaches
+ * itself runs Java (its constructor) before.
  */
 bool thread_known(JNIEnv *env);
 void layer_set_thread_local_storage(JNIEnv *env, void *value);

@@ -12,8 +12,8 @@
  */
 jobjectID weak_ids_add(const struct my *own, JNIEnv *env, jobject object);
 /*
- * Called after a collection: handles dead objects with ids up to up_to. With may_tag the live ones
- * get tags if they have survived some collections or are many. Repeatedly takes the lock of ids.c.
+ * Handles dead objects with ids up to up_to after a collection. With may_tag the live ones get tags
+ * if they have survived some collections or are many. Repeatedly takes the lock of ids.c.
  */
 void weak_ids_settle(JNIEnv *env, jlong up_to, bool may_tag);
 

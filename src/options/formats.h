@@ -24,5 +24,5 @@ struct out_format {
     bool method_times; /* can contain the times of methods */
 };
 
-/* The format that the options choose. */
+/* Returns the format that the options choose. */
 const struct out_format *option_format(const struct options *o);

@@ -206,7 +206,7 @@ struct options {
  */
 int options_parse(struct options *ret, const char *text, struct buf *message) must_check;
 void options_release(struct options *o);
-/* True when the settings of --jfr are a file's, not one of the names that the JDK knows. */
+/* Returns whether the settings of --jfr are a file's, not one of the names that the JDK knows. */
 bool option_is_settings_file(const char *text);
 /*
  * Checks the value of a single option. Returns 0, or a negative errno; -EINVAL with a sentence in

@@ -72,7 +72,7 @@ void condition_free(struct condition *c);
 enum { CONDITION_IDS = 64 };
 
 void condition_number(struct condition *c, unsigned first);
-/* The i-th test with a path; NULL after the last. */
+/* Returns the i-th test with a path; NULL after the last. */
 const struct cond_test *condition_path(const struct condition *c, unsigned i);
 
 /* Returns whether a test of the condition compares the depth. */
@@ -88,8 +88,8 @@ struct cond_value {
 };
 
 /*
- * True when the condition holds; the callback `value` supplies the values to compare. NULL always
- * holds.
+ * Returns whether the condition holds; the callback `value` supplies the values to compare. NULL
+ * always holds.
  */
 bool condition_holds(const struct condition *c,
                      void (*value)(void *context, const struct cond_test *t,

@@ -51,8 +51,8 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
 #define COLLAPSED_NOTE "# jvmscope note: "
 
 /*
- * The readers of the formats. They return 0, or a negative errno with a reason. A truncated file
- * yields what it contains, with a reason.
+ * These read the formats. They return 0, or a negative errno with a reason. A truncated file yields
+ * what it contains, with a reason.
  */
 int load_collapsed(struct load *l) must_check;
 int load_jfr(struct load *l) must_check;

@@ -72,7 +72,7 @@ int64_t names_stack(struct names *n, const struct rec_object *o, const struct re
 int64_t names_stack_by_name(struct names *n, const struct rec_object *o, const char *name);
 int64_t names_thread(struct names *n, const struct rec_object *o, const struct rec_field *f,
                      uint64_t id);
-/* The thread of a decoded constant; NULL stands for an unknown thread. */
+/* Returns the thread of a decoded constant; NULL stands for an unknown thread. */
 int64_t names_thread_of(struct names *n, const struct rec_thread *t);
 void names_release(struct names *n);
 

@@ -22,7 +22,7 @@ struct arguments {
 void arguments_read(struct arguments *ret, const struct vm *vm);
 void arguments_release(struct arguments *a);
 
-/* The last -XX:+NAME or -XX:-NAME among the options: 1, 0, or -1 if there is none. */
+/* Returns the last -XX:+NAME or -XX:-NAME among the options: 1, 0, or -1 if there is none. */
 int arguments_switch(const struct arguments *a, const char *name);
 /* Returns whether -XX:NAME=VALUE with a value that is not empty is among the options. */
 bool arguments_have_value(const struct arguments *a, const char *name);

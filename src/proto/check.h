@@ -36,7 +36,7 @@ uint64_t check_dump_size(const struct vm *vm);
 const char *check_why_no_counters(const struct vm *vm);
 
 /*
- * True when the process runs an image that GraalVM's native-image made of a Java program: it is not
- * a VM that can load agents.
+ * Returns whether the process runs an image that GraalVM's native-image made of a Java program: it
+ * is not a VM that can load agents.
  */
 bool check_is_native_image(pid_t pid);

@@ -83,7 +83,8 @@ int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len) must_check;
 bool vm_has_socket(const struct vm *vm, int tmp);
 
 /*
- * True when the process is stopped by SIGSTOP or a debugger. It does not answer until it continues.
+ * Returns whether the process is stopped by SIGSTOP or a debugger. It does not answer until it
+ * continues.
  */
 bool vm_is_stopped(const struct vm *vm);
 /*
@@ -93,9 +94,9 @@ bool vm_is_stopped(const struct vm *vm);
 bool vm_matches(const struct vm *vm, const char *pattern);
 /* Returns the process to which a thread of this id belongs, or 0 if that cannot be seen. */
 pid_t vm_process_of(pid_t thread);
-/* True when the process has ended, even if nobody has waited for it yet. */
+/* Returns whether the process has ended, even if nobody has waited for it yet. */
 bool vm_has_ended(const struct vm *vm);
-/* True when a signal sent to the process is still pending. */
+/* Returns whether a signal sent to the process is still pending. */
 bool vm_has_pending(const struct vm *vm, int signal_number);
 
 struct vm_list {

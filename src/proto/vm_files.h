@@ -42,13 +42,13 @@ int vm_locate(const struct vm *vm, const char *path) must_check;
  * of the VM's user. Returns a descriptor, or a negative errno with a sentence in `why`.
  */
 int vm_open_written(const struct vm *vm, const char *path, struct buf *why) must_check;
-/* True when the file begins like a recording (.jfr) or like HPROF output. */
+/* Returns whether the file begins like a recording (.jfr) or like HPROF output. */
 bool vm_file_is_output(int fd);
 
 /* Removes a file of the VM with the rights of its user. Returns 0 or a negative errno. */
 int vm_unlink(const struct vm *vm, const char *path);
 /*
- * True when `path`, which is absolute, names the same file or folder for the VM as for this
+ * Returns whether `path`, which is absolute, names the same file or folder for the VM as for this
  * process.
  */
 bool vm_sees(const struct vm *vm, const char *path);

@@ -24,5 +24,8 @@ struct vm_memory {
  */
 int vm_memory_open(struct vm_memory *ret, const struct vm *vm) must_check;
 void vm_memory_close(struct vm_memory *m);
-/* The memory as the source of HotSpot's structures. Valid while m is open and does not move. */
+/*
+ * Returns the memory as the source of HotSpot's structures. Valid while m is open and does not
+ * move.
+ */
 struct hotspot_image vm_memory_image(struct vm_memory *m);

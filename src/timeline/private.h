@@ -158,7 +158,7 @@ void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge 
                            uint32_t release, bool inferred);
 /* Sets the other thread of a node unless it has one. Returns 0 or -ENOMEM. */
 int timeline_node_other(struct timeline_builder *b, uint32_t n, uint32_t other);
-/* The text of a string. */
+/* Returns the text of a string. */
 const char *timeline_text(const struct timeline_builder *b, uint32_t string);
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
 /* Records that node n is where its thread began, by the call of start() at node starter. */

@@ -230,8 +230,8 @@ struct timeline {
 };
 
 /*
- * The names of kinds and edges as shown to users: "wait-lock", "handoff"; and the TRC name of a
- * kind.
+ * Returns the names of kinds and edges as shown to users: "wait-lock", "handoff"; and the TRC name
+ * of a kind.
  */
 const char *tl_kind_name(enum tl_kind kind);
 const char *tl_edge_name(enum tl_edge edge);

@@ -50,9 +50,11 @@ void control_record(const char *thread, const char *command, const char *outcome
 int control_error(struct control_call *c, const char *what, jvmtiError e) must_check;
 /* Writes "pkg.Class.method:12" to `to`. */
 void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size);
-/* The same for a thread's top frame. */
+/* Writes the place of a thread's top frame to `to`, as control_place does. */
 void control_where(struct inspection *i, jthread t, char *to, size_t size);
-/* True for threads that must never be stopped: the one that carries out a verb, and the agent's. */
+/*
+ * Returns whether a thread must never be stopped: the one that carries out a verb, and the agent's.
+ */
 bool control_is_ours(JNIEnv *jni, jthread t);
 
 int control_suspend(struct control_call *c);

@@ -40,7 +40,7 @@ struct inspection {
  */
 int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callbacks,
                  struct buf *why) must_check;
-/* A question without an operand; requires inspect_open. */
+/* Makes a question without an operand; requires inspect_open. */
 struct inspection inspect_with(JNIEnv *jni, struct json *out, struct buf *why);
 
 struct question {
@@ -72,9 +72,12 @@ uint64_t inspect_object_age(jlong number);
  * boxes, array lengths).
  */
 void inspect_put_object(struct inspection *i, jobject o);
-/* The same under a key; deletes the local reference. */
+/* Writes what inspect_put_object writes, under a key; deletes the local reference. */
 void inspect_put_object_key(struct inspection *i, const char *key, jobject o);
-/* The whole string, or null for NULL, under a key if there is one; deletes the local reference. */
+/*
+ * Writes the whole string, or null for NULL, under a key if there is one; deletes the local
+ * reference.
+ */
 void inspect_put_string(struct inspection *i, const char *key, jstring s);
 /*
  * Returns whether a frame is one of a probe, inside which a thread may be. No stack shows it; the
@@ -89,24 +92,27 @@ void inspect_put_value(struct inspection *i, const char *signature, jvalue v);
 
 enum member_kind { KIND_CLASS, KIND_FIELD, KIND_METHOD };
 
-/* "public static final" of modifiers. */
+/* Writes modifiers in the form "public static final". */
 void inspect_put_modifiers(struct inspection *i, const char *key, jint modifiers,
                            enum member_kind kind);
-/* "java.util.Map$Entry" or "int[][]" from a signature; malloc'ed, NULL when out of memory. */
+/*
+ * Returns the name of a type, "java.util.Map$Entry" or "int[][]", given its signature; malloc'ed,
+ * NULL when out of memory.
+ */
 char *inspect_type_name(const char *signature);
-/* The same for a class; "?" when the VM does not provide it. */
+/* Returns the name of a class as inspect_type_name does; "?" when the VM does not provide it. */
 char *inspect_class_name(struct inspection *i, jclass c);
 /*
- * The loaded class with this name ("java.lang.String", "int[]"), the first one when several loaders
- * have it; NULL when there is none.
+ * Returns the loaded class with this name ("java.lang.String", "int[]"), the first one when several
+ * loaders have it; NULL when there is none.
  */
 jclass inspect_class_by_name(struct inspection *i, const char *name);
 /* Writes to i->why that no class of this name is loaded, and which one may be meant. */
 void inspect_no_class(struct inspection *i, const char *shown, const char *name,
                       const char *method);
-/* As loaded_classes, without those of the agent. */
+/* Does what loaded_classes does, but leaves out the classes of the agent. */
 int inspect_loaded(struct inspection *i, struct loaded_classes *ret) must_check;
-/* The value of a field. False when it cannot be read. */
+/* Reads the value of a field. Returns false when it cannot be read. */
 bool inspect_field_value(struct inspection *i, jobject holder, jclass c, jfieldID f,
                          const char *signature, bool is_static, jvalue *ret);
 /*
@@ -117,9 +123,11 @@ bool inspect_field_value(struct inspection *i, jobject holder, jclass c, jfieldI
 void inspect_find_locks(struct inspection *i);
 void inspect_put_locks(struct inspection *i, jlong java_id);
 /*
- * The live thread with this name or object number, as a local reference; NULL (with the reason in
- * why) when there is none.
+ * Returns the live thread with this name or object number, as a local reference; NULL (with the
+ * reason in why) when there is none.
  */
 jthread thread_of_operand(struct inspection *i);
-/* The live platform thread with this java.lang.Thread id, as a local reference; NULL: none. */
+/*
+ * Returns the live platform thread with this java.lang.Thread id, as a local reference; NULL: none.
+ */
 jthread inspect_thread_of_java_id(struct inspection *i, jlong java_id);

@@ -12,30 +12,31 @@
  */
 bool choice_matches(const char *patterns, struct str class_name, struct str method,
                     struct str descriptor);
-/* The same for the first pattern of a list. */
+/* Returns whether the first pattern of a list matches a method. */
 bool choice_matches_first(const char *pattern, struct str class_name, struct str method,
                           struct str descriptor);
-/* The same for a class as a whole. */
+/* Returns whether one of the patterns matches a class as a whole. */
 bool choice_matches_class(const char *patterns, struct str class_name);
 /*
- * The same, but also true when a method of the class may match, so that the class has to be parsed.
+ * Returns whether one of the patterns matches a class or may match a method of it, so that the
+ * class has to be parsed.
  */
 bool choice_may_match(const char *patterns, struct str class_name);
-/* True for classes that may never be instrumented. */
+/* Returns whether a class may never be instrumented. */
 bool choice_is_excluded(struct str class_name);
 /*
- * For java.lang.Thread since JDK 21: true for methods that run while a carrier switches between its
- * own identity and that of a virtual thread.
+ * Returns whether a method of java.lang.Thread, since JDK 21, runs while a carrier switches between
+ * its own identity and that of a virtual thread.
  */
 bool choice_thread_changes(struct str method);
 /*
- * True for methods that JDK 8's JIT replaces as a whole; JDK 8 has no annotation for these. Other
- * methods of the same name, with other parameters, are ordinary ones.
+ * Returns whether JDK 8's JIT replaces a method as a whole; JDK 8 has no annotation for these.
+ * Other methods of the same name, with other parameters, are ordinary ones.
  */
 bool choice_intrinsic_8(struct str class_name, struct str method, struct str descriptor);
 /*
- * True if this is the class's name, "pkg.Outer$Inner" or "pkg/Outer$Inner"; class_name is as in
- * class files.
+ * Returns whether `name` is the name of a class, as "pkg.Outer$Inner" or "pkg/Outer$Inner";
+ * class_name is as in class files.
  */
 bool choice_is_class(struct str class_name, const char *name);
 

@@ -27,7 +27,7 @@ bool instrument_any_client(void);
 bool instrument_wants(struct str class_name, const struct instrument_client *one);
 /* The VM has refused the new code of a class, which is no longer offered. */
 void instrument_set_refused(struct str class_name);
-/* The clients whose probes a class contains, as bits; set adds to them. */
+/* Returns the clients whose probes a class contains, as bits; set adds to them. */
 uint64_t instrument_changed_by(struct str class_name);
 void instrument_set_changed(struct str class_name, uint64_t by);
 /*

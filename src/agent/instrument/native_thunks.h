@@ -45,7 +45,7 @@ _Static_assert(offsetof(struct native_frame, index) == 128 &&
 
 void *native_thunk(unsigned n); /* n < NATIVE_THUNKS */
 bool native_is_thunk(const void *function);
-/* Number of words that a native method of this descriptor takes from the stack. */
+/* Returns the number of words that a native method of this descriptor takes from the stack. */
 unsigned native_stack_words(struct str descriptor);
 
 /* Called by the thunks. */

@@ -41,8 +41,8 @@ int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static);
 int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field,
                            const char *descriptor);
 /*
- * The same for a field of a linked class or one of its superclasses. Initializes no class. Leaves
- * local references.
+ * Returns the offset of a field of a linked class or one of its superclasses, or -ENOENT.
+ * Initializes no class. Leaves local references.
  */
 int64_t probe_class_field_offset(JNIEnv *jni, jclass class, const char *field,
                                  const char *descriptor);

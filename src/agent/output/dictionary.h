@@ -24,9 +24,9 @@ struct dictionary *dictionary_new(struct out *out, const struct options *o);
 void dictionary_free(struct dictionary *d);
 
 /*
- * The serial number of a stack with frames[0] innermost; the methods are jmethodIDs. thread: its
- * serial, used only with thread=y. Stacks with the same methods and lines have the same number. 0
- * when out of memory.
+ * Returns the serial number of a stack with frames[0] innermost; the methods are jmethodIDs.
+ * thread: its serial, used only with thread=y. Stacks with the same methods and lines have the same
+ * number. 0 when out of memory.
  */
 uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames,
                           uint32_t n, uint32_t thread);
@@ -50,5 +50,5 @@ void dictionary_thread_start(struct dictionary *d, const struct thread *t);
 void dictionary_thread_end(struct dictionary *d, const struct thread *t);
 /* The object id by which a thread is identified here. */
 uint64_t thread_object_id(uint32_t serial);
-/* The thread's serial number for such an id; 0 if it is not one. */
+/* Returns the thread's serial number for such an id; 0 if it is not one. */
 uint32_t thread_serial_of_object(uint64_t object);

@@ -68,14 +68,14 @@ int out_append_later(struct out *out, const char *path,
 bool out_is_cut(const struct out *out);
 /* Writes buffered data to the file. Returns 0, or the first failure that caused a loss. */
 int out_flush(struct out *out);
-/* The same, and closes the output. */
+/* Writes buffered data to the file and closes the output. Returns as out_flush. */
 int out_close(struct out *out);
-/* For a ring: lines "ring.NAME N". */
+/* Appends lines "ring.NAME N" for a ring. */
 void out_ring_status(const struct out *o, const struct options *options, struct buf *out);
-/* For a recording: lines "lost.CAPTURE.THING N". */
+/* Appends lines "lost.CAPTURE.THING N" for a recording. */
 void out_lost_status(const struct out *o, struct buf *out);
 /*
- * A sentence for the result of out_flush or out_close: the system's reason and, if known, how much
- * was lost.
+ * Writes a sentence for the result of out_flush or out_close: the system's reason and, if known,
+ * how much was lost.
  */
 void out_describe(const struct out *out, int error, char *text, size_t size);

@@ -86,8 +86,8 @@ uint64_t slots_java_ns(void);
 /* Returns the clock of a kernel thread's CPU time. */
 clockid_t slot_clock(pid_t tid);
 /*
- * True when it is not known yet whether a thread of the process is a Java thread; its first sample
- * will show.
+ * Returns whether it is not known yet whether a thread of the process is a Java thread; its first
+ * sample will show.
  */
 bool slot_is_open(pid_t tid);
 
@@ -99,8 +99,8 @@ struct slot *slot_by_address(const void *address);
 struct slot *slot_by_tid(pid_t tid);
 struct slot *slot_by_descriptor(int fd);
 /*
- * True when the slot belongs to the calling thread. A late signal may refer to a slot that another
- * thread uses by now.
+ * Returns whether the slot belongs to the calling thread. A late signal may refer to a slot that
+ * another thread uses by now.
  */
 bool slot_is_own(struct slot *slot);
 /*

@@ -5,7 +5,8 @@
 #include "options/options.h"
 
 /*
- * The memory file that `jvmscope run` shares with the VM (option outcome); -1 when there is none.
+ * Returns the memory file that `jvmscope run` shares with the VM (option outcome); -1 when there is
+ * none.
  */
 int outcome_file(const struct options *o);
 /*

@@ -44,7 +44,7 @@ void session_worker_dismiss(void);
 
 /* Returns whether row i of captures[] has started. */
 bool session_row_on(const struct session *s, int i);
-/* The same, and that its functions can be called (capture.h, reachable). */
+/* Returns whether row i has started and its functions can be called (capture.h, reachable). */
 bool session_row_reachable(const struct session *s, int i);
 void session_drain_rows(struct session *s, JNIEnv *jni);
 void session_flush_rows(struct session *s, JNIEnv *jni);

@@ -56,13 +56,13 @@ extern struct session *session_now;
  */
 int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *why) must_check;
 /*
- * VMInit: starts what was loaded. Returns 0, or a negative errno with a sentence in why; the
- * session has then ended.
+ * Starts what was loaded. Called in VMInit. Returns 0, or a negative errno with a sentence in why;
+ * the session has then ended.
  */
 int session_vm_init(JNIEnv *jni, struct buf *why) must_check;
-/* The VM's last shutdown hook: rows do what would be too late in VMDeath. */
+/* Lets rows do what would be too late in VMDeath. Called by the VM's last shutdown hook. */
 void session_vm_ending(JNIEnv *jni);
-/* VMDeath: buffers are flushed, sections are dumped (doe=y), and the output is closed. */
+/* Flushes buffers, dumps sections (doe=y), and closes the output. Called in VMDeath. */
 void session_vm_death(JNIEnv *jni);
 /*
  * Writes everything recorded so far. Returns 0, or a negative errno with a sentence in why; -ESRCH
@@ -70,8 +70,8 @@ void session_vm_death(JNIEnv *jni);
  */
 int session_dump(JNIEnv *jni, struct buf *why) must_check;
 /*
- * The same for SIGQUIT, whose thread also prints thread dumps and must not wait: nothing happens
- * while a recording is being started, ended or dumped.
+ * Dumps the session for SIGQUIT, whose thread also prints thread dumps and must not wait: does
+ * nothing while a recording is being started, ended or dumped.
  */
 void session_dump_unless_occupied(JNIEnv *jni);
 /*
@@ -124,10 +124,10 @@ void session_failed(struct session *s, int error, const char *format, ...) print
  * handler.
  */
 void session_message(struct session *s, const char *format, ...) printf_like(2, 3);
-/* The same; `jvmscope run` prints it at once too. */
+/* Adds a line for the user as session_message does; `jvmscope run` also prints it at once. */
 void session_report(struct session *s, const char *format, ...) printf_like(2, 3);
 /*
- * The same for something that a result lacks; it is printed on standard error only if the library
- * was loaded at start-up.
+ * Adds a line for the user about something that a result lacks; it is printed on standard error
+ * only if the library was loaded at start-up.
  */
 void session_warn(struct session *s, const char *format, ...) printf_like(2, 3);

@@ -22,7 +22,7 @@ void class_watch_stop(void);
 /* The serial number of a class that is not an array; 0 when nothing is watched. */
 uint32_t class_watch_serial(JNIEnv *jni, jclass c);
 /*
- * The serial number of the loaded class with a name ("java/lang/String"; a hidden class is
+ * Returns the serial number of the loaded class with a name ("java/lang/String"; a hidden class is
  * "p/C.0x1234") that the VM keeps at an address. 0 when the address is not known and the name does
  * not identify a single class.
  */
@@ -30,5 +30,5 @@ uint32_t class_watch_find(const char *name, uint64_t address);
 bool class_watch_is_unloaded(uint32_t serial);
 /* Returns whether there were classes of this name and all are unloaded; the slashes may be dots. */
 bool class_watch_none_left(const char *name);
-/* Number of classes unloaded so far. */
+/* Returns the number of classes unloaded so far. */
 uint64_t class_watch_unload_count(void);

@@ -51,7 +51,7 @@ const struct method *names_method(JNIEnv *jni, jmethodID id);
  * are copied. NULL: out of memory.
  */
 jmethodID names_add(const struct method *m);
-/* The line of a bytecode index; 0: unknown. */
+/* Returns the line of a bytecode index; 0: unknown. */
 uint32_t names_method_line(const struct method *m, int32_t bci);
 /* "java.lang.String" from "java/lang/String", into to[size], cut when too long. */
 void names_dotted(const char *internal, char *to, size_t size);

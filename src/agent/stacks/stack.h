@@ -97,8 +97,8 @@ void stack_vm_trouble(uint64_t *ret_resumed, uint64_t *ret_faults);
 void stack_vm_status(struct buf *out);
 
 /*
- * True when a frame's method is an id of unwind/walk.h: the first function for Java methods, the
- * second for other code.
+ * Returns whether a frame's method is an id of unwind/walk.h: the first function for Java methods,
+ * the second for other code.
  */
 static inline bool stack_vm_is_java(uint64_t id)
 {

@@ -25,5 +25,5 @@ int vm_dump(JNIEnv *jni, const char *path, jstring name, bool *ret_collected) mu
  * in the heap. A class name with several sizes has 0.
  */
 int vm_instance_sizes(JNIEnv *jni, struct map *ret) must_check;
-/* The key of a class by its internal name ("java/lang/String"). */
+/* Returns the key of a class by its internal name ("java/lang/String"). */
 uint64_t vm_size_key(const char *name, size_t len);

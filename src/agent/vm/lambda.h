@@ -19,8 +19,8 @@ void lambda_target(jclass c, const char *signature, struct generated_target *ret
 void class_each_field(jclass c, void (*f)(void *context, struct str owner, struct str name),
                       void *context);
 /*
- * A class's descriptor as outputs show it: "Ljava/lang/String;", "[I", without the suffixes that
- * the VM adds to the names of classes that it generated (base/generated_name.h). The caller frees
- * it. NULL: the VM does not provide it, or out of memory.
+ * Returns a class's descriptor as outputs show it: "Ljava/lang/String;", "[I", without the suffixes
+ * that the VM adds to the names of classes that it generated (base/generated_name.h). The caller
+ * frees it. NULL: the VM does not provide it, or out of memory.
  */
 char *class_signature(jclass c);

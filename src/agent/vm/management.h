@@ -6,8 +6,8 @@
 #include "agent/vm/vm.h"
 
 /*
- * The address of a native method: of `now` in the library of JDK 9 and later, or of `jdk8` in that
- * of JDK 8 (may be NULL). Loads the library. NULL when there is none.
+ * Returns the address of a native method: of `now` in the library of JDK 9 and later, or of `jdk8`
+ * in that of JDK 8 (may be NULL). Loads the library. NULL when there is none.
  */
 void *management_native(const char *now, const char *jdk8);
 

@@ -12,7 +12,9 @@
 
 /* Writes such a name into to[size] and returns it. */
 const char *shown_thread_number(char *to, size_t size, int64_t java_id, bool is_virtual);
-/* The name of a live thread; malloc'ed. NULL: the VM does not provide it, or out of memory. */
+/*
+ * Returns the name of a live thread; malloc'ed. NULL: the VM does not provide it, or out of memory.
+ */
 char *shown_thread_name(JNIEnv *jni, jthread t);
 /* Thread.getId() without calling it; -1 when the VM has no such field. */
 int64_t shown_thread_java_id(JNIEnv *jni, jthread t);

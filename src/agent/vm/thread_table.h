@@ -45,8 +45,8 @@ void threads_own_here(void);
 void threads_add_existing(JNIEnv *jni);
 
 /*
- * The calling thread's entry, created if necessary; NULL when the table is full. Not in a signal
- * handler.
+ * Returns the calling thread's entry, created if necessary; NULL when the table is full. Not in a
+ * signal handler.
  */
 struct thread *threads_self(JNIEnv *jni);
 
@@ -57,14 +57,14 @@ struct thread *threads_self(JNIEnv *jni);
  */
 bool threads_had_tid(pid_t tid);
 void threads_forget_tid(pid_t tid);
-/* The index of an entry in the table, below THREADS_MAX. */
+/* Returns the index of an entry in the table, below THREADS_MAX. */
 uint32_t thread_index(const struct thread *t);
 /* All entries that were ever used have indices below this. Any thread. */
 uint32_t threads_used(void);
 struct thread *threads_by_serial(uint32_t serial);
-/* The entry of a live thread with this Java id; NULL when it has none. */
+/* Returns the entry of a live thread with this Java id; NULL when it has none. */
 struct thread *threads_by_java_id(uint64_t id);
-/* The entry of any live thread; NULL when it has none. */
+/* Returns the entry of any live thread; NULL when it has none. */
 struct thread *threads_find(JNIEnv *jni, jthread thread);
 /* Async-signal-safe; searches live entries. NULL when there is none. */
 struct thread *threads_by_env(JNIEnv *env);

@@ -25,5 +25,5 @@ int virtual_threads_visit(JNIEnv *jni, void (*visit)(const struct existing_virtu
                           void *arg, uint64_t *ret_left) must_check;
 /* Returns whether a thread is virtual; false before JDK 21 and for NULL. */
 bool thread_is_virtual(JNIEnv *jni, jthread thread);
-/* The present carrier of a virtual thread; NULL when it has none. */
+/* Returns the present carrier of a virtual thread; NULL when it has none. */
 const struct thread *virtual_thread_carrier(JNIEnv *jni, jthread thread);

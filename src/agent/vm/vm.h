@@ -136,13 +136,16 @@ jvmtiError vm_all_threads(jint *ret_n, jthread **ret_threads) must_check;
 jvmtiError vm_all_stacks(jint depth, jint *ret_n, jvmtiStackInfo **ret_infos) must_check;
 
 /*
- * An instance method of a class of the JDK ("java/lang/Thread"), NULL when there is none; no
- * exception is left behind.
+ * Returns an instance method of a class of the JDK ("java/lang/Thread"), or NULL when there is
+ * none; no exception is left behind.
  */
 jmethodID vm_method(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor);
-/* The same for an instance field. */
+/*
+ * Returns an instance field of a class of the JDK, or NULL when there is none; no exception is left
+ * behind.
+ */
 jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor);
-/* A class of the JDK as a global reference; NULL when there is none. */
+/* Returns a class of the JDK as a global reference; NULL when there is none. */
 jclass vm_class(JNIEnv *jni, const char *name);
 
 /*
@@ -152,17 +155,21 @@ jclass vm_class(JNIEnv *jni, const char *name);
 bool vm_is_live(void);
 
 /*
- * The size in bytes of an object that was created only to be measured; releases its local
- * reference. 0 when it could not be created; the exception is cleared.
+ * Returns the size in bytes of an object that was created only to be measured; releases its local
+ * reference. Returns 0 when it could not be created; the exception is cleared.
  */
 jlong vm_size_of_new(JNIEnv *jni, jobject o);
 
 /*
- * The JDK's Unsafe object and its class, as two local references; NULL, and no class, on failure.
+ * Returns the JDK's Unsafe object and its class, as two local references; NULL, and no class, on
+ * failure.
  */
 jobject vm_unsafe(JNIEnv *jni, jclass *ret_class);
-/* The same, given Unsafe's class, which may be NULL. */
+/*
+ * Returns the JDK's Unsafe object, given its class, which may be NULL, as a local reference; NULL
+ * on failure.
+ */
 jobject vm_unsafe_of(JNIEnv *jni, jclass class);
 
-/* A function that libjvm exports, by its symbol; NULL when there is none. */
+/* Returns a function that libjvm exports, by its symbol; NULL when there is none. */
 void *vm_libjvm_function(const char *symbol);

@@ -80,8 +80,8 @@ int json_print(struct buf *b);
 int json_print_part(struct buf *b) must_check;
 
 /*
- * The verbs. They return the exit status, or -EPROTO, unreported, when a node of an unchecked
- * timeline refers to nothing.
+ * These carry out the verbs. They return the exit status, or -EPROTO, unreported, when a node of an
+ * unchecked timeline refers to nothing.
  */
 int threads_deadlocks(struct thread_view *v);
 int threads_path(struct thread_view *v);

@@ -122,13 +122,13 @@ struct alloc_counter *alloc_counter_of(struct alloc_block *b, uint32_t point);
 struct alloc_block *alloc_block_for(struct alloc_block *own, uint64_t key, uint32_t point);
 /* Makes the thread the owner of a point's cell if the cell has none. */
 void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point);
-/* True when the thread of this block owns the point's cell. */
+/* Returns whether the thread of this block owns the point's cell. */
 bool alloc_owns(const struct alloc_block *own, uint32_t point);
 /* Gives up the cells of an ended thread. With `forget`, their next counts start a new stratum. */
 void alloc_disown(struct alloc_block *own, bool forget);
 /*
- * The thread ends without the lock: its cells remain as they are, and no thread owns them, until
- * alloc_disown.
+ * Gives up the block of a thread that ends without the lock: its cells remain as they are, and no
+ * thread owns them, until alloc_disown.
  */
 void alloc_orphan(struct alloc_block *own);
 
@@ -138,7 +138,10 @@ void alloc_orphan(struct alloc_block *own);
  * with alloc_point_set. Callable from any thread.
  */
 int64_t alloc_points_add(struct str class_name, const struct edit *e, uint32_t n, bool *ret_new);
-/* A separate point for objects of one class that a call returned; -ENOBUFS. */
+/*
+ * Makes a separate point for objects of one class that a call returned. Returns its number, or
+ * -ENOBUFS.
+ */
 int64_t alloc_point_new(enum alloc_kind kind, const char *descriptor);
 void alloc_point_set(uint32_t number, enum alloc_kind kind, const char *descriptor, size_t len);
 struct alloc_point *alloc_point(uint32_t number);
@@ -151,7 +154,7 @@ enum alloc_follow {
     FOLLOW_ALL,    /* live=exact, heap=all */
 };
 
-/* instrument.h's edit. */
+/* Inserts the probes into a class (the function `edit` of instrument.h). */
 int alloc_edit(const struct instrument_class *c, struct edit *e);
 extern enum alloc_follow alloc_follow; /* set before instrumentation starts */
 
@@ -171,7 +174,7 @@ void alloc_forget(struct alloc_block *b);
 void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l);
 void alloc_forget_all(void);
 /*
- * The recording begins now: forgets all that was counted and followed before. Under the lock;
+ * Forgets all that was counted and followed before the recording, which begins now. Under the lock;
  * sites_drop_forgotten must follow.
  */
 void alloc_start_again(void);

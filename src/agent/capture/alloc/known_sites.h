@@ -34,5 +34,5 @@ struct site_lookup known_site(JNIEnv *jni, uint64_t key);
 /* Stores the site that a walk has found; `words` are those of the walk. */
 void known_site_keep(const struct site_lookup *lookup, const struct walk_words *words,
                      int64_t site);
-/* The calling thread ends. */
+/* Releases the calling thread's sites when it ends. */
 void known_sites_release(void);

@@ -72,7 +72,7 @@ void sites_drop_forgotten(JNIEnv *jni);
  * the table is emptied. Never 0; constant while the lock is held.
  */
 uint32_t sites_round(void);
-/* Number of frames that a site keeps: that of depth=, or what a front end requested. */
+/* Returns the number of frames that a site keeps: that of depth=, or what a front end requested. */
 uint32_t sites_depth(void);
 bool sites_by_thread(void); /* thread=y */
 /*
@@ -81,7 +81,10 @@ bool sites_by_thread(void); /* thread=y */
  * Returns the number of frames.
  */
 uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call);
-/* The same, with the words that determine the frames; ret_words may be NULL (own_stack.h). */
+/*
+ * Like sites_stack, but also returns the words that determine the frames; ret_words may be NULL
+ * (own_stack.h).
+ */
 uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call,
                            struct walk_words *ret_words);
 /* Returns whether a stack leads through a probe class: what it allocates is not the program's. */
@@ -100,8 +103,8 @@ int64_t sites_line_of(int64_t number);
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
 /*
- * The same for threads of the program, which must not wait for long (patience.h). Returns false
- * when the lock could not be acquired; `bytes` of objects are then counted as lost.
+ * Acquires the lock on threads of the program, which must not wait for long (patience.h). Returns
+ * false when the lock could not be acquired; `bytes` of objects are then counted as lost.
  */
 bool sites_lock_patiently(double bytes) must_check;
 /* The argument of sites_lock_patiently for an object of unknown size. */
@@ -112,7 +115,7 @@ bool sites_lock_patiently(double bytes) must_check;
  */
 void alloc_samples_reduce(unsigned level);
 void sites_unlock(void);
-/* The function `reachable` of capture.h: returns whether the table's lock can be acquired. */
+/* Returns whether the table's lock can be acquired (the function `reachable` of capture.h). */
 bool sites_reachable(void);
 /*
  * Tracks an object of `size` bytes that represents `weight` until it dies; takes ownership of the
@@ -131,7 +134,9 @@ void sites_expect(int64_t site, double weight, uint32_t size, bool expected);
  * another. It has `weight` objects of about `size` bytes. Requires the lock.
  */
 void sites_divide(int64_t site, double weight, double size);
-/* The same as sites_follow, for an object that the VM has sampled, in addition to exact counts. */
+/*
+ * Does what sites_follow does for an object that the VM has sampled, in addition to exact counts.
+ */
 void sites_follow_sample(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 
 /* The VM's usual sampling interval in bytes. */
@@ -165,12 +170,12 @@ typedef void sites_settle(JNIEnv *jni);
 /* Collects and counts what is alive, for the dump that follows. */
 void sites_prepare(JNIEnv *jni, enum dump_reason reason);
 /*
- * The dump function of capture.h. Sites are ordered by their live bytes, or by allocated bytes if
- * those were requested.
+ * Writes the sites (the function `dump` of capture.h), ordered by their live bytes, or by allocated
+ * bytes if those were requested.
  */
 void sites_dump(struct session *s, JNIEnv *jni, sites_settle *settle);
 /*
- * The save function of capture.h: writes what was allocated. What is alive is known only after a
+ * Writes what was allocated (the function `save` of capture.h). What is alive is known only after a
  * collection, which only a report requests.
  */
 uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle, bool *ret_all);

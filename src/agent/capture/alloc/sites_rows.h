@@ -43,7 +43,7 @@ struct site_rows {
  * libm.
  */
 double sites_square_root(double x);
-/* The nearest integer; 0 for negative numbers. */
+/* Rounds to the nearest integer; negative numbers become 0. */
 uint64_t sites_rounded(double x);
 /*
  * Makes a row of each site, brought up to date, including live objects after a collection, when
@@ -59,12 +59,14 @@ int sites_merge_rows(struct session *s, JNIEnv *jni, struct site_rows *r);
 void sites_know_errors(struct site_rows *r);
 /* Orders the rows as the report ranks them. */
 void sites_sort(struct site_rows *r);
-/* The lower bound of the row's live bytes, given their standard error. */
+/* Returns the lower bound of the row's live bytes, given their standard error. */
 double sites_certain_bytes(const struct site_row *r);
 struct hprof_heap_totals sites_totals(const struct site_rows *r);
-/* The standard error of all live bytes. */
+/* Returns the standard error of all live bytes. */
 double sites_error_of_all(const struct site_rows *r);
-/* The descriptor of the class of a site's objects. It stays valid until the session ends. */
+/*
+ * Returns the descriptor of the class of a site's objects. It stays valid until the session ends.
+ */
 const char *sites_class_of(uint32_t site);
 /* Fills frames, innermost first. Returns their number. */
 uint32_t sites_frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX],

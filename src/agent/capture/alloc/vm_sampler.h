@@ -27,7 +27,7 @@ void vm_sampler_find(JNIEnv *jni);
  */
 void vm_sampler_thread(const struct thread *t, JNIEnv *jni, uint64_t now, uint64_t before);
 
-/* A thread ends; on that thread. */
+/* Handles the end of a thread. Called on that thread. */
 void vm_sampler_thread_ended(const struct thread *t, JNIEnv *jni);
 
 /*
@@ -43,11 +43,14 @@ void vm_sampler_next(JNIEnv *jni, uint64_t interval);
  */
 uint64_t vm_sampler_rest(const struct thread *t, JNIEnv *jni, uint64_t size);
 
-/* GarbageCollectionStart: all threads stand still. Must be enabled while samples are taken. */
+/*
+ * Handles GarbageCollectionStart, at which all threads stand still. Must be enabled while samples
+ * are taken.
+ */
 void JNICALL vm_sampler_collection(jvmtiEnv *ti);
 
 /*
- * From now on counts what the threads of the program allocate, by the VM's own counters. Returns
+ * Counts what the threads of the program allocate from now on, by the VM's own counters. Returns
  * false when they are not where this version of the VM should have them. With the session's lock
  * held.
  */

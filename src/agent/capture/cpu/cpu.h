@@ -31,7 +31,7 @@ void cpu_events_start(struct jfr_writer *w);
 void cpu_events_release(void);
 /* Writes that samples lack something, and why. */
 void cpu_events_report_missing(struct jfr_writer *w, const char *what, const char *reason);
-/* The sampler's functions (sampler.h); the first runs in the signal handler. */
+/* These are the sampler's functions (sampler.h); the first runs in the signal handler. */
 bool cpu_events_record(void *context, const struct sample *s);
 void cpu_events_record_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
                                    uint32_t weight);
@@ -48,7 +48,7 @@ void cpu_events_report_times(const struct session *s, bool end);
 
 void cpu_counts_start(struct session *s);
 void cpu_counts_release(void);
-/* The sampler's functions (sampler.h); context is the JNIEnv. */
+/* These are the sampler's functions (sampler.h); context is the JNIEnv. */
 bool cpu_counts_keep(void *context, const struct sample *s);
 void cpu_counts_count_kept(void *context, const struct sample *s);
 void cpu_counts_count_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,

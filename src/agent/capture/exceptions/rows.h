@@ -23,8 +23,8 @@ struct thrown_row {
 /* The row of a key that was passed to thrown_row_also; NULL when there is none. */
 struct thrown_row *thrown_row(uint64_t key);
 /*
- * The row of these texts, created if necessary; takes ownership of the strings. NULL when there are
- * too many rows or one of the first two texts is NULL.
+ * Returns the row of these texts, which is created if necessary; takes ownership of the strings.
+ * Returns NULL when there are too many rows or one of the first two texts is NULL.
  */
 struct thrown_row *thrown_row_of(char *class_name, char *place, char *caught);
 /*

@@ -135,7 +135,7 @@ int64_t follow_take(struct pool *p);
 void follow_give(struct pool *p, uint32_t i);
 void follow_give_spare(void);
 
-/* The record that a token names, even if another request uses the record by now. */
+/* Returns the record that a token names, even if another request uses the record by now. */
 static inline struct request *follow_at(uint64_t token)
 {
     return (struct request *)follow.requests.records + (token & TOKEN_INDEX);
@@ -186,7 +186,7 @@ bool follow_is_kept(uint64_t token);
 
 /* ---- works.c ---- */
 
-/* The calling thread's id in the recording, for its Java id. */
+/* Returns the calling thread's id in the recording, for its Java id. */
 uint64_t follow_thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual);
 /*
  * The first finds the entry of the calling thread, and makes the record of a work that has none;
@@ -196,15 +196,18 @@ struct slot follow_slot(uint64_t java_id);
 struct slot follow_claim(JNIEnv *jni, uint64_t java_id);
 void follow_slot_free(struct slot s);
 /*
- * follow_take for the thread of this entry. When there is no record, that is counted, and the entry
- * shows what the thread works for without one.
+ * Does what follow_take does for the thread of this entry. When there is no record, that is
+ * counted, and the entry shows what the thread works for without one.
  */
 int64_t follow_take_for(struct slot s, struct pool *p);
-/* The calling thread begins to work for a request. Returns the work's number; 0: no room. */
+/*
+ * Begins work of the calling thread for a request. Returns the work's number, or 0 if there is no
+ * room.
+ */
 uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how);
 
 /*
- * The calling thread begins to work for a request that thread `by` handed over at a given time; the
+ * Begins work of the calling thread for a request that thread `by` handed over at a given time; the
  * time is 0 if the work did not lie in a queue. Returns the work's number, or 0 when the thread
  * already works for the request or the request is not followed.
  */
@@ -217,10 +220,10 @@ uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request
  */
 void follow_cancel(JNIEnv *jni, uint64_t java_id, uint64_t token, uint64_t time, uint64_t by);
 
-/* The calling thread's work of this number ends. */
+/* Ends the calling thread's work of this number. */
 void follow_work_end(uint64_t java_id, uint64_t number);
 /*
- * The calling thread, which belongs to a pool, looks for its next task: ends what it works for.
+ * Ends what the calling thread, which belongs to a pool, works for: it looks for its next task.
  * With drop, what it has done so far does not count as work.
  */
 void follow_leave(JNIEnv *jni, uint64_t java_id, bool drop);
@@ -244,7 +247,7 @@ void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now);
 /* ---- follow.c ---- */
 
 /*
- * A request begins on the calling thread. due: for a task, when it was to begin, in ns; 0: unknown.
+ * Begins a request on the calling thread. due: for a task, when it was to begin, in ns; 0: unknown.
  */
 uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
                               uint64_t due);

@@ -40,31 +40,34 @@ struct request_name {
 };
 
 /*
- * The name of a request by its method (may be NULL) and path, as a zero-terminated string of at
- * most REQUEST_NAME_SIZE - 1 characters: no query string, no path parameters; numbers, hexadecimal
- * ids and long mixed tokens become {id}; what is not printable ASCII becomes '?'.
+ * Writes the name of a request, given its method (may be NULL) and path, as a zero-terminated
+ * string of at most REQUEST_NAME_SIZE - 1 characters: no query string, no path parameters; numbers,
+ * hexadecimal ids and long mixed tokens become {id}; what is not printable ASCII becomes '?'.
  */
 void request_fold(const char *method, const char *path, char ret[REQUEST_NAME_SIZE]);
 
-/* The same for a route, in which nothing is folded. method may be NULL or empty. */
+/*
+ * Writes the name of a request from its method, which may be NULL or empty, and its route, in which
+ * nothing is folded.
+ */
 void request_join(const char *method, const char *route, char ret[REQUEST_NAME_SIZE]);
 
 /*
- * A path as an example of what a name stands for: without query string and path parameters, and
- * with {id} for long mixed tokens, which may be secrets.
+ * Writes a path as an example of what a name stands for: without query string and path parameters,
+ * and with {id} for long mixed tokens, which may be secrets.
  */
 void request_example(const char *path, char ret[REQUEST_NAME_SIZE]);
 
 /*
- * The number of a name, which is added if it is new; 0, the number of REQUEST_OTHER, when there
- * are too many or no memory. Any thread.
+ * Returns the number of a name, which is added if it is new; 0, the number of REQUEST_OTHER, when
+ * there are too many or no memory. Any thread.
  */
 unsigned request_name_find(int kind, const char *text);
 /* Gives a name the path of one of its requests as its example, unless it has one. Any thread. */
 void request_name_example(unsigned number, const char *path);
-/* A request gets another name: the example of its former name is one of the new name as well. */
+/* Makes the example of a request's former name one of its new name as well. */
 void request_name_renamed(unsigned from, unsigned to);
-/* NULL when there is none of this number. */
+/* Returns the name with this number; NULL when there is none. */
 struct request_name *request_name_at(unsigned number);
 unsigned request_names_count(void);
 /* Gives each new name its constant in the recording; called once for each. */

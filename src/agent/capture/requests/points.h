@@ -47,7 +47,7 @@ struct point {
  */
 int point_push(const struct instrument_class *c, struct edit *e, const struct point *p,
                const char *words, struct buf *code) must_check;
-/* The same, followed by the call of the probe that p->probe names. */
+/* Appends what point_push appends, and the call of the probe that p->probe names. */
 int point_enter(const struct instrument_class *c, struct edit *e, const struct point *p,
                 struct buf *code) must_check;
 
@@ -65,7 +65,10 @@ int point_returns(struct edit *e, const struct buf *code, unsigned stack) must_c
  * variable. Returns 1, or a negative errno.
  */
 int point_thrown(struct edit *e, const char *probe, int local) must_check;
-/* The slot of the first parameter of the type p->type; 0 without a type; -1: it has none. */
+/*
+ * Returns the slot of the first parameter of the type p->type; 0 if no type is given; -1 if the
+ * method has no such parameter.
+ */
 int point_slot(const struct instrument_class *c, const struct edit *e, const struct point *p);
 bool point_calls(const struct instrument_class *c, const char *owner, const char *name,
                  const char *descriptor);

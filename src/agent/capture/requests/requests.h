@@ -105,7 +105,7 @@ int follow_start(JNIEnv *jni, struct buf *why) must_check;
 void follow_open_up(void);
 /* After this returns, no native method of the probe is in progress, and none begins. */
 void follow_stop(void);
-/* Called ten times a second: sets how many details may be kept from now on. */
+/* Sets how many details may be kept from now on. Called ten times a second. */
 void follow_flush(uint64_t now);
 /*
  * Has the details of one in 4^level of the usual number of requests written; 0: of as many as there

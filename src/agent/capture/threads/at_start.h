@@ -10,11 +10,13 @@
  */
 void at_start_record(JNIEnv *jni, uint64_t since);
 /*
- * Called at the first event of the calling thread in this capture: the wait that was in progress
- * has ended, at `ready`, or now when that is 0.
+ * Ends the wait of the calling thread that was in progress when the capture began, at `ready`, or
+ * now when that is 0. Called at the thread's first event in this capture.
  */
 void at_start_contact(uint64_t id, uint64_t ready);
-/* Called in MonitorWaited, before at_start_contact, with whether the wait ended by its timeout. */
+/*
+ * Stores whether the wait ended by its timeout. Called in MonitorWaited, before at_start_contact.
+ */
 void at_start_timed_out(bool timed_out);
 void at_start_flush(JNIEnv *jni);
 /* Writes jvmscope.Waiting again for those of these waits that are still in progress. */

@@ -11,7 +11,10 @@ uint64_t thread_running_on(const struct thread *t);
  * none.
  */
 void thread_carries(JNIEnv *jni, uint64_t id);
-/* The virtual thread that the calling carrier ran for most of the time since `time`; 0: unknown. */
+/*
+ * Returns the virtual thread that the calling carrier ran for most of the time since `time`; 0:
+ * unknown.
+ */
 uint64_t thread_carried_since(uint64_t time);
 /* Records that a carrier, if it was known to run `was`, runs `now` from now on; 0: none. */
 void thread_carried(const struct thread *carrier, uint64_t was, uint64_t now);

@@ -17,5 +17,5 @@ void lifetimes_off(void);
  * more than `most`, the rest is counted as lost, and the next call begins with it.
  */
 uint64_t lifetimes_put_existing(JNIEnv *jni, uint32_t most);
-/* jvmscope.ThreadObject of a virtual thread that existed before the capture. */
+/* Writes jvmscope.ThreadObject for a virtual thread that existed before the capture. */
 void threads_put_existing_thread(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since);

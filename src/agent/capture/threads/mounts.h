@@ -4,7 +4,7 @@
 
 #include "agent/capture/threads/waiters.h"
 
-/* jvmscope.VirtualThreadUnmounted. */
+/* Writes jvmscope.VirtualThreadUnmounted. ns: how long the thread was unmounted. */
 void threads_put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns);
 /*
  * Shortens a wait of the calling thread by the time in which the thread only lacked a carrier, and

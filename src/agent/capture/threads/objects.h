@@ -5,7 +5,7 @@
 #include "agent/session/session.h"
 
 uint32_t object_identity(jobject o);
-/* The class of an object as a constant of the recording; 0 for NULL. */
+/* Returns the class of an object as a constant of the recording; 0 for NULL. */
 uint64_t object_class(JNIEnv *jni, jobject o);
 /* Returns a class as a constant of the recording. */
 uint64_t class_record(JNIEnv *jni, jclass c);

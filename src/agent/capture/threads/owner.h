@@ -6,7 +6,7 @@
 
 /* Determines where this VM keeps the owners of monitors, once. Must be called first. */
 void owner_init(JNIEnv *jni);
-/* The VM's own structure of the calling thread; 0: unknown. */
+/* Returns the VM's own structure of the calling thread; 0: unknown. */
 uint64_t owner_vm_thread(JNIEnv *jni);
 /*
  * Returns the owner of a synchronizer, or 0 if it has none or the owner is unknown. *ret_owned is

@@ -7,13 +7,16 @@
 /* The calling thread's stack as a constant. init must be called before the first one. */
 void stack_init(JNIEnv *jni);
 uint64_t stack_here(JNIEnv *jni, struct waiter *w);
-/* The same for a wait that begins; 0: it was left out to stay within the budget. */
+/*
+ * Returns the stack of a wait that begins as a constant; 0 if it was left out to stay within the
+ * budget.
+ */
 uint64_t stack_of_wait(JNIEnv *jni, struct waiter *w);
-/* A stack of another thread, as read by JVM TI, as a constant. */
+/* Returns a stack of another thread, as read by JVM TI, as a constant. */
 uint64_t stack_of_frames(const jvmtiFrameInfo *frames, jint n);
 /*
- * The same for a virtual thread that is being unmounted: GetStackTrace knows which of its frames
- * are hidden.
+ * Returns the stack of a virtual thread that is being unmounted as a constant: GetStackTrace knows
+ * which of its frames are hidden.
  */
 uint64_t stack_unmounting(void);
 /* Frees what stack_here keeps in a waiter; NULL is ignored. */

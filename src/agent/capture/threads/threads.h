@@ -55,8 +55,8 @@ bool threads_natives_enter_early(void);
 void threads_natives_leave(void);
 
 /*
- * jvmscope.Notify, .StartCall, .InterruptCall, .Unpark: actions of the calling thread on other
- * threads.
+ * Writes jvmscope.Notify, .StartCall, .InterruptCall or .Unpark: an action of the calling thread on
+ * another thread.
  */
 void threads_put_interaction(enum threads_type type, struct waiter *w, uint64_t trace,
                              uint64_t class, uint32_t object, uint64_t target, bool all);

@@ -101,7 +101,7 @@ int waiters_init(void) must_check;
 /* Frees all waits. No event may arrive any more. */
 void waiters_release(void);
 
-/* The current platform thread; NULL for the agent's own threads. */
+/* Returns the current platform thread; NULL for the agent's own threads. */
 struct thread *waiters_platform_self(JNIEnv *jni);
 /*
  * Called in ThreadStart and ThreadEnd. What the calling thread does after ThreadEnd is done by the
@@ -115,14 +115,14 @@ void waiters_remove_virtual(JNIEnv *jni, uint64_t java_id);
 uint64_t waiters_java_id(JNIEnv *jni, jthread thread);
 
 /*
- * The calling thread's waits; NULL for the agent's own threads and when the capture is off. thread:
- * the current thread, or NULL.
+ * Returns the calling thread's waits; NULL for the agent's own threads and when the capture is off.
+ * thread: the current thread, or NULL.
  */
 struct waiter *waiter_self(JNIEnv *jni, jthread thread);
 
 /* Base of a platform thread's stack as far as it is known; 0: unknown. */
 uint64_t waiter_stack(const struct thread *t);
-/* True when the address is known to be on the thread's stack (deadlock=y). */
+/* Returns whether the address is known to be on the thread's stack (deadlock=y). */
 bool waiter_stack_has(const struct thread *t, uint64_t address);
 
 /*
@@ -134,9 +134,9 @@ void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void
 /* Returns whether all of these locks can be had. */
 bool waiters_reachable(void);
 
-/* The id in the recording of a live thread, given its Java id; 0 when unknown. */
+/* Returns the id in the recording of a live thread, given its Java id; 0 when unknown. */
 uint64_t thread_record_id(uint64_t java_id);
-/* The id of any thread; a virtual thread is described to the recording. */
+/* Returns the id of any thread; describes a virtual thread to the recording. */
 uint64_t thread_record(JNIEnv *jni, jthread thread);
 /* Records that a virtual thread is given to the scheduler now. */
 void waiter_ready(JNIEnv *jni, jthread thread);

@@ -4,7 +4,7 @@
 
 #include "agent/capture/threads/waiters.h"
 
-/* jvmscope.Waiting, of a wait in progress. False when there is no room. */
+/* Writes jvmscope.Waiting for a wait in progress. Returns false when there is no room. */
 bool threads_put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how);
 /*
  * Writes jvmscope.Waiting for all waits that began before a time and have not been
@@ -13,8 +13,8 @@ bool threads_put_waiting(uint64_t thread, enum wait_kind kind, const struct wait
 void waiting_init(struct jfr_writer *jfr);
 void waiting_report_all(uint64_t before);
 /*
- * The same for all waits, whether they were reported or not, up to a limit, which is `most` or
- * less. The rest is counted as lost.
+ * Reports all waits, whether they were reported or not, up to a limit, which is `most` or less. The
+ * rest is counted as lost.
  */
 void waiting_report_again(uint32_t most);
 /*

@@ -19,7 +19,7 @@ int64_t times_method_add(struct str class_name, struct str name, struct str desc
  * outside of all calls; TIMES_BEYOND). NULL: no memory.
  */
 jmethodID times_method_id(int64_t number);
-/* The number of methods. */
+/* Returns the number of methods. */
 uint32_t times_method_count(void);
 
 /*

@@ -134,7 +134,10 @@ int times_begin(struct times_tree *t, size_t limit, bool timed) must_check;
  */
 void times_end(struct times_tree *t);
 
-/* A context with no call in progress; NULL when there are none left. Under the caller's lock. */
+/*
+ * Returns a context with no call in progress; NULL when there are none left. Under the caller's
+ * lock.
+ */
 struct times_context *times_context_take(struct times_tree *t, bool reuse);
 void times_context_give(struct times_tree *t, struct times_context *c);
 /* Registers a thread; NULL when the table is full. Under the caller's lock. */
@@ -149,8 +152,9 @@ void times_slot_remove(struct times_tree *t, struct times_slot *s);
 struct times_reading *times_reading_of(const struct times_tree *t, const struct times_node *n);
 
 /*
- * The child of a node, added if necessary; called on the thread that runs in its context, under
- * the caller's lock. Never NULL: when there is no room it is the node for such calls.
+ * Returns the child of a node, which is added if necessary; called on the thread that runs in its
+ * context, under the caller's lock. Never returns NULL: when there is no room it returns the node
+ * for such calls.
  */
 struct times_node *times_child(struct times_tree *t, struct times_node *parent, int32_t method);
 

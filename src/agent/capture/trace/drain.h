@@ -57,7 +57,7 @@ void drain_close(const struct drain_reader *reader, struct jfr_writer *w, JNIEnv
  * many records have arrived meanwhile.
  */
 void drain_round(struct session *s, JNIEnv *jni);
-/* The probe class; NULL before it is defined. */
+/* Returns the probe class; NULL before it is defined. */
 jclass drain_probe(void);
 /* Classes that the probes call themselves, which therefore must not be instrumented. */
 bool drain_is_used(struct str class_name);
@@ -68,8 +68,8 @@ bool drain_is_used(struct str class_name);
  */
 const char *drain_thread_name(int64_t java_id);
 /*
- * The same in the form that events contain: "" for a platform thread without a name and NULL for a
- * virtual one, which readers then name by their numbers.
+ * Returns the name of a thread in the form that events contain: "" for a platform thread without a
+ * name and NULL for a virtual one, which readers then name by their numbers. As drain_thread_name.
  */
 const char *drain_thread_written(int64_t java_id);
 const char *drain_class(uint32_t number);

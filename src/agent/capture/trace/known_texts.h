@@ -26,7 +26,7 @@ void known_put_java_date(struct buf *b,
                          const struct value *v); /* the instant, which has no time zone */
 void known_put_timestamp(struct buf *b,
                          const struct value *v); /* likewise, of java.sql.Timestamp */
-/* The instant; "not computed" while there are only the fields that were set. */
+/* Appends the instant, or "not computed" while there are only the fields that were set. */
 void known_put_calendar(struct buf *b, const struct value *v);
 void known_put_path(struct buf *b, const struct value *v);
 void known_put_base_locale(struct buf *b, const struct value *v); /* without extensions */
@@ -42,6 +42,6 @@ void known_put_constructor(struct buf *b, const struct value *v); /* "pkg.Class.
 void known_put_frame(struct buf *b, const struct value *v);       /* "pkg.Class.method:12" */
 void known_put_parameter(struct buf *b, const struct value *v);   /* "arg0 of pkg.Class.method" */
 void known_put_buffer(struct buf *b, const struct value *v);      /* "pos=0 lim=8 cap=8" */
-/* The result, the exception, or "not completed"; of a FutureTask, "cancelled" too. */
+/* Appends the result, the exception, or "not completed"; for a FutureTask, "cancelled" too. */
 void known_put_future(struct buf *b, const struct value *v);
 void known_put_task(struct buf *b, const struct value *v);

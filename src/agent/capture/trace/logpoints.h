@@ -5,7 +5,9 @@
 #include "agent/instrument/instrument.h"
 #include "base/buf.h"
 
-/* watch=: patterns "pkg.Class.field:...". Returns 0, or -EINVAL with a sentence in why. */
+/*
+ * Sets the patterns of watch=, "pkg.Class.field:...". Returns 0, or -EINVAL with a sentence in why.
+ */
 int watches_set(const char *fields) must_check;
 void watches_clear(void);
 /*

@@ -33,7 +33,10 @@ struct traced_methods {
 bool trace_has_annotations(const char *patterns);
 bool trace_annotated(const char *pattern, const struct class_file *c, const struct class_method *m);
 
-/* The type in a pattern "implements pkg.Type", the first of a list; NULL: it is another one. */
+/*
+ * Returns the type in a pattern "implements pkg.Type", the first of a list; NULL: it is another
+ * one.
+ */
 const char *trace_pattern_type(const char *pattern);
 /* Returns whether the first pattern of a list is neither an annotation nor a type. */
 bool trace_is_named(const char *pattern);

@@ -17,14 +17,17 @@ enum text_missing { TEXT_NOT_CALLED = -4, TEXT_SLOW, TEXT_THREW };
  */
 int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why) must_check;
 void trace_objects_end(JNIEnv *jni);
-/* Called periodically: replaces a thread that hangs in toString(). */
+/* Replaces a thread that hangs in toString(). Called periodically. */
 void trace_objects_work(struct session *s, JNIEnv *jni);
 /*
- * What probes write of the objects of a class with a number (shapes.h), as a new local reference;
- * NULL: nothing.
+ * Returns what probes write of the objects of a class with a number (shapes.h), as a new local
+ * reference, or NULL if they write nothing.
  */
 jlongArray trace_objects_shape(JNIEnv *jni, jclass c, jint number);
-/* What records contain of the objects of a class, given its number; NULL: nothing. */
+/*
+ * Returns what records contain of the objects of a class, given its number, or NULL if they contain
+ * nothing.
+ */
 const struct shown_class *trace_shown(uint32_t number);
 /* Counts a value without text, which trace_objects_report() then reports to the recording. */
 void trace_objects_without_text(enum text_missing why);

@@ -29,7 +29,7 @@ struct open_threads {
     uint64_t n_open;    /* number of calls */
 };
 
-/* The calls of a thread; NULL: it never had any. */
+/* Returns the calls of a thread; NULL: it never had any. */
 struct open_calls *open_calls_of(const struct open_threads *t, int64_t thread);
 /*
  * Adds a copy of the record of a call that began within all other calls of its thread. Returns 0,

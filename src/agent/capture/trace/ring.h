@@ -103,14 +103,17 @@ struct trace_slot {
 
 #define RING_SLOTS (1u << RING_SLOT_BITS)
 
-/* The slot of a key, or a free slot (whose key then differs); NULL when 64 places are taken. */
+/*
+ * Returns the slot of a key, or a free slot (whose key then differs); NULL when 64 places are
+ * taken.
+ */
 struct trace_slot *trace_slot_find(struct trace_slot *slots, uint64_t eetop);
 
 /* An empty ring, never unmapped, whose calls are numbered from `calls` on; NULL: no memory. */
 struct trace_ring *trace_ring_new(uint32_t size, uint64_t calls);
 /* The number of bytes that may be unread in each of n rings. */
 uint32_t trace_ring_share(unsigned n);
-/* Number of bytes between the reader's and the writer's positions. */
+/* Returns the number of bytes between the reader's and the writer's positions. */
 uint32_t trace_ring_used(struct trace_ring *r);
 
 /* The reader's place in a ring: the complete records up to where the writer was when it began. */
@@ -122,8 +125,8 @@ struct trace_cursor {
 
 void trace_cursor_begin(struct trace_cursor *c, struct trace_ring *r);
 /*
- * The record at the cursor; NULL when none is left. If the bytes there are not a record, all that
- * are left are skipped, and *ret_broken is true.
+ * Returns the record at the cursor; NULL when none is left. If the bytes there are not a record,
+ * all that are left are skipped, and *ret_broken is true.
  */
 const struct trace_record *trace_cursor_record(struct trace_cursor *c, bool *ret_broken);
 /*

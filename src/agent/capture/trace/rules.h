@@ -44,7 +44,7 @@ void trace_rules_release(struct trace_rules *r);
  * -ENOMEM.
  */
 int trace_rule_add(struct trace_rules *r, const char *condition, struct buf *why) must_check;
-/* The rules of a pattern, as a set. */
+/* Returns the rules of a pattern, as a set. */
 uint64_t trace_rules_used(const struct trace_rules *r);
 /*
  * Returns whether a call is recorded: whether a condition of this set of rules holds for the values

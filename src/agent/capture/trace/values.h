@@ -37,18 +37,18 @@ bool value_is_message(const struct value *v);
 /* Returns whether `length` is that of a string, an array, a collection or a map. */
 bool value_has_length(const struct value *v);
 /*
- * JSON of a value. A box is the value in it. Longs beyond 2^53, NaN and infinities are {"number":
- * TEXT}, objects other than strings {"object": TEXT} with the text of value_text.
+ * Writes a value as JSON. A box is the value in it. Longs beyond 2^53, NaN and infinities are
+ * {"number": TEXT}, objects other than strings {"object": TEXT} with the text of value_text.
  */
 void value_json(struct json *j, const struct value *v);
 /*
- * The same as text for people: "java.util.ArrayList(2)@1f{1, \"a\"}", "int[3]@1f{1, 2, 3}",
+ * Appends a value as text for people: "java.util.ArrayList(2)@1f{1, \"a\"}", "int[3]@1f{1, 2, 3}",
  * "shop.Color.RED". A string has quotes only inside an object.
  */
 void value_text(struct buf *b, const struct value *v);
 /*
- * What a condition compares: the value in a box, an Optional (null if empty) or a reference such as
- * AtomicReference, or the value itself.
+ * Returns what a condition compares: the value in a box, an Optional (null if empty) or a reference
+ * such as AtomicReference, or the value itself.
  */
 struct value value_held(const struct value *v);
 /* Reads the parts of an object that is not an array. Returns how many there are. */
@@ -57,13 +57,13 @@ unsigned value_parts(const struct value *v, struct value ret[SHOWN_FIELDS_MAX]);
 unsigned value_ints(const struct value *v, uint32_t *ret, unsigned max);
 /* Returns whether `shown->put` writes the value as text. */
 bool value_known(const struct value *v);
-/* "java.lang.String" or "int[]" of a class number into b. */
+/* Appends the name of a class, given its number: "java.lang.String" or "int[]". */
 void trace_put_class(struct buf *b, uint32_t number);
-/* Modified UTF-8, which the JSON writer understands. */
+/* Appends characters as modified UTF-8, which the JSON writer understands. */
 void trace_put_utf16(struct buf *b, const uint16_t *chars, uint32_t n);
-/* The characters of a text value, followed by "... (LENGTH)" when they are incomplete. */
+/* Appends the characters of a text value, followed by "... (LENGTH)" when they are incomplete. */
 void trace_put_text(struct buf *b, const struct value *v);
-/* A value inside an object: as text, with quotes around strings and characters. */
+/* Appends a value inside an object as text, with quotes around strings and characters. */
 void trace_put_part(struct buf *b, const struct value *v);
 /*
  * Fields with their names, elements, or keys with their values; "..." stands for what was left out.

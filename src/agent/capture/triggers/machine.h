@@ -4,17 +4,19 @@
 
 #include <stdint.h>
 
-/* The number of CPUs that the process may use, by its affinity and its container's quota. */
+/*
+ * Returns the number of CPUs that the process may use, by its affinity and its container's quota.
+ */
 double machine_cpus(void);
-/* Resident memory in bytes; 0 when it cannot be read. */
+/* Returns the resident memory in bytes; 0 when it cannot be read. */
 uint64_t machine_rss(void);
-/* The container's limit of memory, or the machine's memory; 0 when unknown. */
+/* Returns the container's limit of memory, or the machine's memory; 0 when unknown. */
 uint64_t machine_memory(void);
-/* Threads of the process, those of the VM itself included; 0 when unknown. */
+/* Returns the number of threads of the process, those of the VM itself included; 0 when unknown. */
 uint64_t machine_threads(void);
-/* The container's limit of threads and processes; 0 when there is none. */
+/* Returns the container's limit of threads and processes; 0 when there is none. */
 uint64_t machine_thread_limit(void);
-/* The number of open file descriptors, and its limit; 0 when unknown. */
+/* Return the number of open file descriptors and its limit; 0 when unknown. */
 uint64_t machine_descriptors(void);
 uint64_t machine_descriptor_limit(void);
 /* The limit to which the process may raise its own limit; 0 when unknown. */

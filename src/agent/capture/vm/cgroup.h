@@ -50,5 +50,8 @@ double cgroup_processors(const char *list, const char *root);
 
 /* Reads a small file as text. False and "": there is none. */
 bool cgroup_small_file(const char *path, char *ret, int size);
-/* The number after a word at the beginning of a line ("nr_throttled 12"); -1: there is none. */
+/*
+ * Returns the number after a word at the beginning of a line ("nr_throttled 12"); -1: there is
+ * none.
+ */
 int64_t cgroup_line_number(const char *text, const char *word);

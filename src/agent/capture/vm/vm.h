@@ -27,7 +27,7 @@ extern struct vm_activity vm_activity;
 /* ---- safepoints.c ---- */
 
 void safepoints_reset(void);
-/* A line with the tag safepoint. */
+/* Reads a line with the tag safepoint. */
 void safepoints_line(const struct log_line *line);
 /* Reads the counters, where there is no log. */
 void safepoints_read(uint64_t now);
@@ -83,17 +83,17 @@ void collection_put_phase(uint32_t type, uint32_t id, uint64_t start_ns, uint64_
 /* ---- gc.c: what JVM TI and the counters report ---- */
 
 void gc_reset(bool active);
-/* JVM TI's events; at a safepoint, on any thread. */
+/* These handle JVM TI's events at a safepoint, on any thread. */
 void gc_starts(void);
 void gc_ends(void);
 void gc_flush(void);
-/* The name that JFR gives to the collector of the young or the old generation. */
+/* Returns the name that JFR gives to the collector of the young or the old generation. */
 const char *gc_name(bool old);
 
 /* ---- compilers.c: what the log reports ---- */
 
 void compilers_reset(void);
-/* A line with the tags jit,compilation, or with the tag deoptimization. */
+/* Reads a line with the tags jit,compilation, or with the tag deoptimization. */
 void compilers_line(const struct log_line *line);
 void compilers_trap(const struct log_line *line);
 /* Writes the traps that were summed up since the last call. */
@@ -114,7 +114,7 @@ void pools_flush(JNIEnv *jni, uint64_t now, bool at_once);
 
 /* Returns the number of loaders of this class (com.acme.Loader), or of the VM's own (NULL). */
 uint32_t loaders_number(const char *class_name);
-/* Any thread, at a safepoint too. */
+/* May be called on any thread, also at a safepoint. */
 void loaders_loaded(uint32_t number);
 void loaders_unloaded(uint32_t number);
 /* Forgets what was counted before a recording. */
