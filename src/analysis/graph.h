@@ -42,8 +42,8 @@ struct graph_seen {
 };
 
 /*
- * The same as graph_state. A series of questions along one thread, in either direction, takes one
- * step per node in total, even when there are millions of instants.
+ * Returns the same as graph_state. A series of questions along one thread, in either direction,
+ * takes one step per node in total, even when there are millions of instants.
  */
 static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n,
                                         struct graph_seen *seen)
@@ -83,7 +83,7 @@ static inline bool graph_woken_at(const struct timeline *t, const struct tl_node
     return at->prev >= n || *ret_cause >= tl_node(t, graph_wait_start(t, n)).time;
 }
 
-/* The same for a node that was not read yet. */
+/* Returns whether graph_woken_at is true of a node, which is read here. */
 static inline bool graph_woken(const struct timeline *t, uint32_t n)
 {
     const struct tl_node at = tl_node(t, n);

@@ -147,7 +147,7 @@ typedef bool holds_want(const struct timeline *t, uint32_t object, void *arg);
 
 int holds_collect(const struct timeline *t, holds_want *want, void *arg,
                   struct holds *ret) must_check;
-/* The same, with links. */
+/* Collects holds like holds_collect, with links. */
 int holds_collect_linked(const struct timeline *t, holds_want *want, void *arg,
                          struct holds *ret) must_check;
 void holds_release(struct holds *h);

@@ -59,8 +59,8 @@ static inline bool seqlock_still(_Atomic(uint32_t) *lock, uint32_t version)
 }
 
 /*
- * The same for data that one thread writes and stamps with the time, which serves as its version: 0
- * while it is written, and when there is none.
+ * Begins a write of data that one thread writes and stamps with the time. The stamp serves as the
+ * data's version; it is 0 while they are written, and when there are none.
  */
 static inline void seqlock_stamp_clear(_Atomic(uint64_t) *stamp)
 {

@@ -20,7 +20,7 @@ struct capture {
 
 extern const struct arg_set capture_set; /* its struct is struct capture */
 
-/* True for --always: the recording is a ring and has no end. */
+/* Returns whether --always was given: the recording is a ring and has no end. */
 bool capture_always(const struct capture *c);
 /* Returns true for --on without --always: triggers for a recording that is always on already. */
 bool capture_adds_triggers(const struct capture *c);

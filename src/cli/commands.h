@@ -34,5 +34,5 @@ int complain(const char *where, const char *what, const char *why);
  * no longer do. The strings are not copied.
  */
 void complain_as(const char *path, const char *shown);
-/* The same with strerror(-error) as the reason. */
+/* Complains like complain, with strerror(-error) as the reason. */
 int complain_errno(const char *where, const char *what, int error);

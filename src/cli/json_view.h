@@ -10,7 +10,10 @@
 /* Prints a JSON text. Returns 0, or -EINVAL when it is not valid JSON. */
 int json_view(FILE *to, const char *text);
 
-/* The same for members of an object, without those that it does not have. NULL ends the names. */
+/*
+ * Prints members of an object like json_view, without those that it does not have. NULL ends the
+ * names.
+ */
 int json_view_members(FILE *to, const char *text, const char *const names[]);
 
 enum { JSON_VIEW_KEYS = 4 };

@@ -18,7 +18,10 @@ extern const struct arg_set push_set; /* its struct is struct push_options */
  */
 bool push_check(const char *command, const struct push_options *o);
 
-/* The same for recordings by run and attach, which must have an end and be written as a .jfr. */
+/*
+ * Checks like push_check for recordings by run and attach, which must have an end and be written as
+ * a .jfr.
+ */
 bool push_check_capture(const char *command, const struct push_options *o, const struct capture *c,
                         const char *output);
 

@@ -45,8 +45,8 @@ const char *recording_replaced(const char *output);
  */
 int recording_announce(const struct capture *c, const char *output);
 /*
- * The same for an open file, reported as `shown` followed by `where`. ended: the recording is
- * complete.
+ * Reports an open file like recording_announce, under the name `shown` followed by `where`. ended:
+ * the recording is complete.
  */
 int recording_announce_open(int fd, const char *shown, const char *where, bool ended);
 /*

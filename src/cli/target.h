@@ -32,14 +32,14 @@ bool target_begin(struct vm *ret, const struct command *self, void *options, int
  */
 int target_message(const struct vm *vm, const char *what, const char *options, bool load,
                    struct buf *answer);
-/* The same without printing the agent's messages. */
+/* Sends a message like target_message, without printing the agent's messages. */
 int target_query(const struct vm *vm, const char *what, const char *options, bool load,
                  struct buf *answer);
 #define ENDED_MEANWHILE "the VM ended while its recording was being stopped"
 
 /*
- * The same for the last message to a VM. If the VM ended before it could answer, which ends its
- * recording too, *ret_ended is set and that is not an error. ret_ended may be NULL.
+ * Sends the last message to a VM. If the VM ended before it could answer, which ends its recording
+ * too, *ret_ended is set and that is not an error. ret_ended may be NULL.
  */
 int target_ask_last(const struct vm *vm, const char *what, const char *options, bool load,
                     struct buf *answer, bool *ret_ended);
@@ -54,7 +54,7 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
  * match so far.
  */
 bool target_has_reported(const char *subject);
-/* The same for a note that ended with this reason. */
+/* Returns whether such a note was printed that ended with this reason. */
 bool target_has_reported_why(const char *subject, const char *why);
 /* Appends a text of the agent with options as target_report_note prints them. */
 void target_put_text(struct buf *to, const char *text);

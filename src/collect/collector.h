@@ -95,17 +95,17 @@ struct upload_origin {
  */
 int collector_admit_series(struct collector *c, const struct fleet_origin *o,
                            struct buf *why) must_check;
-/* POST /v1/upload */
+/* Answers POST /v1/upload. */
 int collector_upload(struct collector *c, const struct tenant *t, const struct intake_request *q,
                      struct intake_reply *reply);
-/* POST /ingest, /push.v1.PusherService/Push and OTLP's path: in protocols.c. */
+/* Answers POST /ingest, /push.v1.PusherService/Push and OTLP's path (protocols.c). */
 int collector_ingest(struct collector *c, const struct tenant *t, const struct intake_request *q,
                      struct intake_reply *reply);
 int collector_push(struct collector *c, const struct tenant *t, const struct intake_request *q,
                    struct intake_reply *reply);
 int collector_otlp(struct collector *c, const struct tenant *t, const struct intake_request *q,
                    struct intake_reply *reply);
-/* POST /querier.v1.QuerierService/METHOD, in querier.c. */
+/* Answers POST /querier.v1.QuerierService/METHOD (querier.c). */
 int collector_query(struct collector *c, const struct tenant *t, const struct intake_request *q,
                     const char *method, struct intake_reply *reply);
 /* Returns what is wrong with the characters of a name, for a message, or NULL. */

@@ -26,9 +26,12 @@ struct fleet_entries {
 /* Sorts entries by stack, request and trace, and merges those that are equal in all three. */
 void fleet_entries_settle(struct fleet_entries *e);
 void fleet_entries_release(struct fleet_entries *e);
-/* The entries must be settled. */
+/* Appends a block with the entries, which must be settled. */
 void fleet_block_write(const struct fleet_entries *e, struct buf *to);
-/* The same for stacks and requests that are hashes, whose differences are as long as they are. */
+/*
+ * Appends a block like fleet_block_write, of entries whose stacks and requests are hashes, whose
+ * differences are as long as they are.
+ */
 void fleet_block_write_hashes(const struct fleet_entries *e, struct buf *to);
 /* Appends the entries of a block. Returns 0, -ENOMEM or -EBADMSG. */
 int fleet_block_read(struct fleet_entries *to, const void *bytes, size_t len) must_check;
@@ -38,7 +41,7 @@ struct fleet_counts {
     VEC(struct fleet_count) list;
 };
 
-/* A comparison for qsort: by bucket. */
+/* Compares for qsort by bucket. */
 int fleet_count_compare(const void *left, const void *right);
 int fleet_counts_add(struct fleet_counts *to, const struct fleet_count *counts,
                      size_t n) must_check;

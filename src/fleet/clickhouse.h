@@ -103,7 +103,7 @@ int clickhouse_merge(struct store *s, struct buf *why);
 
 /* Returns the name of the table on one server. */
 const char *clickhouse_local_table(enum clickhouse_table table);
-/* The same as clickhouse_run for one server, with the tables of that server. */
+/* Runs a statement like clickhouse_run on one server, with the tables of that server. */
 int clickhouse_run_on(struct clickhouse_store *s, const char *host, const char *sql,
                       const struct buf *data, struct buf *ret, struct buf *why) must_check;
 
@@ -123,7 +123,10 @@ typedef int clickhouse_part(void *context, const struct clickhouse_share *list, 
  */
 int clickhouse_each_part(struct clickhouse_store *s, const char *host, const char *select,
                          clickhouse_part *visit, void *context, struct buf *why) must_check;
-/* " WHERE start >= ... AND start < ... AND series IN (...)": the rows of a part. */
+/*
+ * Appends the condition that chooses the rows of a part: " WHERE start >= ... AND start < ... AND
+ * series IN (...)".
+ */
 void clickhouse_put_part(struct buf *sql, const struct clickhouse_share *list, size_t n);
 /* Merges new blocks on a server. */
 int clickhouse_merge_on(struct clickhouse_store *s, const char *host, struct buf *why) must_check;

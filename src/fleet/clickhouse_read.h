@@ -44,5 +44,5 @@ int clickhouse_each_row(struct store_read *r, struct buf *sql,
 bool clickhouse_choice_is_empty(const struct store_read *r);
 /* " AND series IN (...)" unless all are chosen. */
 void clickhouse_put_series(struct store_read *r, struct buf *sql);
-/* " start >= ... AND start < ...": appends a span as a condition in SQL. */
+/* Appends a span as a condition in SQL: " start >= ... AND start < ...". */
 void clickhouse_put_span(struct buf *sql, const struct store_span *span);

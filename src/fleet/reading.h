@@ -79,9 +79,9 @@ int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how,
                struct buf *why) must_check;
 
 /*
- * The same in a process of its own, with limits on its memory and processor time: a file that
- * makes the reader take too much of either, or crash, is refused (-E2BIG, -EPROTO), and nothing
- * else happens. Safe while other threads run.
+ * Reads like fleet_read in a process of its own, with limits on its memory and processor time: a
+ * file that makes the reader take too much of either, or crash, is refused (-E2BIG, -EPROTO), and
+ * nothing else happens. Safe while other threads run.
  */
 int fleet_read_in_process(struct fleet_batches *ret, const struct fleet_reading *how,
                           struct buf *why) must_check;

@@ -262,7 +262,9 @@ enum { STORE_SPANS = 2 * STORE_RESOLUTIONS * STORE_RESOLUTIONS };
  */
 int store_spans(const struct fleet_choice *choice, const int64_t removed_until_s[STORE_RESOLUTIONS],
                 struct store_span ret[STORE_SPANS]);
-/* The same for removed_until_s as an engine stored it; corrects values that contradict each other.
+/*
+ * Divides a range like store_spans, with removed_until_s as an engine stored it; corrects values
+ * that contradict each other.
  */
 int store_spans_kept(const struct fleet_choice *choice, int64_t removed_until_s[STORE_RESOLUTIONS],
                      struct store_span ret[STORE_SPANS]);

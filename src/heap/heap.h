@@ -126,7 +126,7 @@ static inline uint64_t heap_size_by_class(const struct heap_dump *d, int32_t cla
                : 0;
 }
 
-/* The same as heap_shallow, of an item whose class the index has as `class`. */
+/* Returns the same as heap_shallow, of an item whose class the index has as `class`. */
 static inline uint64_t heap_size_with_class(const struct heap_dump *d,
                                             const struct hprof_item *item, int32_t class)
 {
@@ -145,8 +145,8 @@ static inline uint64_t heap_id(const struct heap *h, uint64_t i)
  */
 void heap_children(const struct heap *h, uint64_t i, uint64_t *ret_first, uint64_t *ret_count);
 /*
- * The same for callers that visit one object after the other: `near` is the *ret_first of a nearby
- * object. For neighbours this needs no search.
+ * Returns the same as heap_children, for callers that visit one object after the other: `near` is
+ * the *ret_first of a nearby object. For neighbours this needs no search.
  */
 void heap_children_near(const struct heap *h, uint64_t i, uint64_t near, uint64_t *ret_first,
                         uint64_t *ret_count);

@@ -19,7 +19,7 @@ void heap_text_prepare(struct heap *h);
 bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret);
 
 /*
- * True for an object that would name a class of the agent in a list of objects: such a class, an
+ * Returns whether an object would name a class of the agent in a list of objects: such a class, an
  * instance of one, a string that is its name, or the array with the characters.
  */
 bool heap_is_agents(const struct heap *h, uint64_t i);

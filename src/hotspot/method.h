@@ -35,8 +35,8 @@ bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64
 bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                        const struct method_parts *p);
 /*
- * The same for parts that were valid before, when no class has been unloaded since
- * (hotspot/unloads.h): then what a class leads to is unchanged.
+ * Returns whether these are still the parts of the method if they were valid before and no class
+ * has been unloaded since (hotspot/unloads.h): then what a class leads to is unchanged.
  */
 bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory *m,
                              uint64_t method, const struct method_parts *p);
@@ -79,8 +79,8 @@ struct method_description {
 int method_describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                     uint32_t check, struct method_description *ret) must_check;
 /*
- * The same for the class at an address, which may be any number; false when nothing there looks
- * like a class.
+ * Appends the name of the class at an address, which may be any number. Returns false when nothing
+ * there looks like a class.
  */
 bool method_class_name(const struct hotspot_layout *l, const struct memory *m, uint64_t address,
                        struct buf *ret);

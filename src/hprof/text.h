@@ -56,7 +56,7 @@ struct hprof_text_site {
     const char *class_name;
 };
 
-/* order: "live bytes" or "allocated bytes". */
+/* Begins SITES. order: "live bytes" or "allocated bytes". */
 void hprof_text_sites_begin(struct hprof_text *t, const char *order, time_t when);
 void hprof_text_site(struct hprof_text *t, const struct hprof_text_site *site);
 void hprof_text_sites_end(struct hprof_text *t);
@@ -70,8 +70,8 @@ void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t b
                                 uint64_t all_bytes);
 
 /*
- * A section that we add after SITES: the estimate of the objects that the counts do not include.
- * Writes nothing for 0 objects.
+ * Writes a section that we add after SITES: the estimate of the objects that the counts do not
+ * include. Writes nothing for 0 objects.
  */
 void hprof_text_not_counted(struct hprof_text *t, uint64_t bytes, uint64_t objects);
 
@@ -86,17 +86,17 @@ enum hprof_ranked {
 
 #define HPROF_TEXT_WALL "SAMPLES OF ELAPSED TIME (cpu=wall), waiting threads included:"
 
-/* total: the number of samples, or milliseconds. */
+/* Begins a ranked table. total: the number of samples, or milliseconds. */
 void hprof_text_ranked_begin(struct hprof_text *t, enum hprof_ranked kind, uint64_t total,
                              time_t when);
-/* name: the trace's first method, or the monitor's class. */
+/* Writes a row of a ranked table. name: the trace's first method, or the monitor's class. */
 void hprof_text_ranked(struct hprof_text *t, enum hprof_ranked kind, uint32_t rank, double self,
                        double accumulated, uint64_t count, uint32_t trace, const char *name);
 void hprof_text_ranked_end(struct hprof_text *t, enum hprof_ranked kind);
 
 /*
- * cpu=old: "count callee caller time". Names are "Class.method(descriptor)"; a caller of NULL is
- * unknown.
+ * Begins the table of cpu=old, "count callee caller time". Names are "Class.method(descriptor)"; a
+ * caller of NULL is unknown.
  */
 void hprof_text_old_begin(struct hprof_text *t);
 void hprof_text_old(struct hprof_text *t, uint64_t count, const char *callee, const char *caller,
@@ -112,7 +112,7 @@ void hprof_text_waited(struct hprof_text *t, const char *descriptor, int64_t tim
                        uint32_t thread);
 
 void hprof_text_monitors_begin(struct hprof_text *t);
-/* state: JVMTI_THREAD_STATE bits. */
+/* Writes a thread of MONITOR DUMP. state: JVMTI_THREAD_STATE bits. */
 void hprof_text_monitors_thread(struct hprof_text *t, uint32_t thread, uint32_t trace,
                                 uint32_t state);
 /* owner 0 means that the monitor is not owned. */
@@ -121,16 +121,19 @@ void hprof_text_monitor(struct hprof_text *t, const char *descriptor, uint32_t o
                         const uint32_t *waiters, size_t n_waiters);
 void hprof_text_monitors_end(struct hprof_text *t);
 
-/* Heap dump. The format has only references that are not null. */
+/* Begins a heap dump. The format has only references that are not null. */
 void hprof_text_heap_begin(struct hprof_text *t, uint64_t objects, uint64_t bytes, time_t when);
 /*
- * a: the thread's serial number, or the id of a JNI global reference. b: the trace, or the frame's
- * number in the thread's trace, or -1. name is used for a system class only.
+ * Writes a root. a: the thread's serial number, or the id of a JNI global reference. b: the trace,
+ * or the frame's number in the thread's trace, or -1. name is used for a system class only.
  */
 void hprof_text_root(struct hprof_text *t, enum hprof_sub_tag kind, uint64_t object, uint64_t a,
                      uint32_t b, const char *name);
 void hprof_text_class(struct hprof_text *t, uint64_t id, const char *name, uint32_t trace);
-/* what: "super", "loader", "signers" or "domain". Ids of 0 are left out. */
+/*
+ * Writes a reference of a class. what: "super", "loader", "signers" or "domain". Ids of 0 are left
+ * out.
+ */
 void hprof_text_class_link(struct hprof_text *t, const char *what, uint64_t id);
 void hprof_text_static(struct hprof_text *t, const char *name, uint64_t id);
 void hprof_text_constant(struct hprof_text *t, uint32_t index, uint64_t id);

@@ -47,7 +47,7 @@ void hprof_utf8(struct hprof_writer *w, uint64_t id, const char *s, size_t len);
 void hprof_load_class(struct hprof_writer *w, uint32_t serial, uint64_t class_id, uint32_t trace,
                       uint64_t name);
 void hprof_unload_class(struct hprof_writer *w, uint32_t serial);
-/* line: a positive line number or HPROF_LINE_*. */
+/* Writes a STACK FRAME. line: a positive line number or HPROF_LINE_*. */
 void hprof_frame(struct hprof_writer *w, uint64_t id, uint64_t method, uint64_t signature,
                  uint64_t source, uint32_t class_serial, int32_t line);
 void hprof_trace(struct hprof_writer *w, uint32_t serial, uint32_t thread, const uint64_t *frames,
@@ -83,8 +83,9 @@ void hprof_cpu_samples(struct hprof_writer *w, uint64_t total, const struct hpro
 void hprof_control_settings(struct hprof_writer *w, uint16_t flags, uint16_t depth);
 
 /*
- * A heap dump: segments, then its end. No other record may come between. The caller of
- * hprof_segment then passes len bytes of whole sub-records in parts, which go directly to the sink.
+ * Begins a segment of a heap dump, which consists of segments and their end. No other record may
+ * come between. The caller then passes len bytes of whole sub-records in parts, which go directly
+ * to the sink.
  */
 void hprof_segment(struct hprof_writer *w, uint64_t len);
 void hprof_segment_bytes(struct hprof_writer *w, const void *bytes, size_t n);

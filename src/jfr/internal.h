@@ -431,9 +431,9 @@ int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size
                          uint32_t *ret_ids) must_check;
 int types_constants(struct jfr_writer *w) must_check;
 void types_release(struct jfr_writer *w);
-/* Requires the dict lock. Returns 0 when out of memory. */
+/* Returns the id of a method in the dictionary, or 0 when out of memory. Requires the dict lock. */
 uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method *m);
-/* The same for any entry; releases the contents. */
+/* Returns the id of any entry, whose contents it releases, as dictionary_intern_method. */
 uint64_t dictionary_intern(struct jfr_writer *w, uint32_t pool, struct buf *contents);
 /* Defines a thread. stays: it is kept until jfr_forget_thread. Takes the dict lock. */
 int dictionary_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t,

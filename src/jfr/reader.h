@@ -126,10 +126,10 @@ struct rec_info {
  * the next open on this thread.
  */
 int recording_open(struct recording **ret, const char *path, const char **ret_why) must_check;
-/* Like recording_open, for bytes in memory, which must outlive the recording. */
+/* Opens bytes in memory like recording_open. They must outlive the recording. */
 int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
                          const char **ret_why) must_check;
-/* The same for bytes that are a private, read-only mapping of a file. */
+/* Opens bytes like recording_open_bytes that are a private, read-only mapping of a file. */
 int recording_open_mapped(struct recording **ret, const void *bytes, size_t len,
                           const char **ret_why) must_check;
 void recording_close(struct recording *r);

@@ -50,7 +50,10 @@ static inline bool thread_ready(const struct my *own, JNIEnv *env)
     return likely(own->known_env == env) || thread_check(env);
 }
 
-/* The calling thread begins. Also called for a thread that JVM TI does not report in time. */
+/*
+ * Handles the begin of the calling thread. Also called for a thread that JVM TI does not report in
+ * time.
+ */
 void thread_begin(JNIEnv *env, jthread thread);
 /*
  * Returns whether an event of JVM TI is one of a virtual thread, which has no JNIEnv and may change

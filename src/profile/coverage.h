@@ -69,7 +69,7 @@ void coverage_sort(struct coverage *c);
 /* Returns the lines of a class in ascending order, malloc'ed, or -ENOMEM. */
 int coverage_lines(const struct coverage *c, const struct cover_class *of, struct cover_line **ret,
                    size_t *ret_n) must_check;
-/* The same for the lines of one method. */
+/* Returns the lines of one method like coverage_lines. */
 int coverage_body_lines(const struct cover_body *b, struct cover_line **ret,
                         size_t *ret_n) must_check;
 /*

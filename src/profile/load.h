@@ -68,8 +68,8 @@ int64_t load_unlisted_node(struct profile *p) must_check; /* the stack of that s
 int load_unlisted(struct profile *p, enum profile_metric metric, uint64_t weight) must_check;
 
 /*
- * For readers of stacks in text form: returns the number of the frame for a method's label,
- * "pkg.Class.name", or -ENOMEM or -E2BIG. A label that consists of brackets only is a mark.
+ * Returns the number of the frame for a method's label in a stack in text form, "pkg.Class.name",
+ * or -ENOMEM or -E2BIG. A label that consists of brackets only is a mark.
  */
 int64_t load_frame(struct profile *p, struct str label, struct str descriptor, struct str file,
                    int32_t line, enum frame_kind kind) must_check;

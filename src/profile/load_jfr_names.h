@@ -68,7 +68,7 @@ struct names {
 /* Returns the node of the stack whose id a field of an object's chunk holds. */
 int64_t names_stack(struct names *n, const struct rec_object *o, const struct rec_field *f,
                     uint64_t id);
-/* The same for a field that is read by its name. Returns node 0 if it has no stack. */
+/* Returns the node of the stack in a field that is read by its name; node 0 if it has no stack. */
 int64_t names_stack_by_name(struct names *n, const struct rec_object *o, const char *name);
 int64_t names_thread(struct names *n, const struct rec_object *o, const struct rec_field *f,
                      uint64_t id);

@@ -60,7 +60,7 @@ struct sum_thread {
 int sums_add(struct sums *s, const struct profile_sample *sample, const struct sum_thread *t,
              const struct profile_spread *spread) must_check;
 /*
- * LOAD_SUMS: makes the rows of all samples that were added, to which weights can then be added.
+ * Makes the rows of all samples that were added (LOAD_SUMS), to which weights can then be added.
  * Returns 0 or -ENOMEM.
  */
 int sums_settle(struct sums *s) must_check;

@@ -120,14 +120,20 @@ bool losses_is_of(const char *const *captures, const char *capture);
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out);
 /* "times: some was recorded up to 7.20 s before the recording began, while classes were changed" */
 void losses_early_sentence(const struct early *e, struct buf *out);
-/* "cpu: no kernel frames: perf_event_open is refused (Operation not permitted)" */
+/*
+ * Appends a sentence such as "cpu: no kernel frames: perf_event_open is refused (Operation not
+ * permitted)".
+ */
 void losses_missing_sentence(const struct missing *m, struct buf *out);
 /*
  * Writes "32 jdk.ExecutionSample and 4 jdk.ThreadPark events of the VM's own recorder were left
  * out: jvmscope recorded the same itself", and returns whether there were any.
  */
 bool losses_left_out_sentence(const struct losses *l, struct buf *out);
-/* "budget: between 3.10 s and 60.25 s one in 16 stacks of short waits was kept". */
+/*
+ * Appends a sentence such as "budget: between 3.10 s and 60.25 s one in 16 stacks of short waits
+ * was kept".
+ */
 void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out);
 /*
  * If the recording was not ended, writes a sentence with the time after which everything is
@@ -144,7 +150,7 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out);
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);
 /*
- * The same for a file. any: false when it is known that nothing was lost, so that the file need not
- * be read.
+ * Writes the members of losses_json for a file. any: false when it is known that nothing was lost,
+ * so that the file need not be read.
  */
 void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j);

@@ -369,7 +369,10 @@ bool profile_view_passes(const struct profile_view *v, const struct profile_samp
 int profile_view_each(const struct profile_view *v,
                       int (*visit)(void *context, const struct profile_sample *s), void *context);
 
-/* The same for the samples with merged threads, where the profile has them. */
+/*
+ * Calls visit like profile_view_each, for the samples with merged threads, where the profile has
+ * them.
+ */
 int profile_view_each_merged(const struct profile_view *v,
                              int (*visit)(void *context, const struct profile_sample *s),
                              void *context);
@@ -414,7 +417,9 @@ enum { FEWEST_READINGS = 10 };
  * estimated bytes are based; 0 for other metrics, and where everything was timed or counted.
  */
 uint64_t profile_readings(const struct profile *p, enum profile_metric metric);
-/* The same number, read from the note of a metric in a file (profile_note). */
+/*
+ * Returns the number of profile_readings, read from the note of a metric in a file (profile_note).
+ */
 uint64_t profile_readings_noted(struct str text);
 /*
  * Returns the weight below which a method or a stack of the view means nothing: what

@@ -176,7 +176,10 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
                   struct buf *why) must_check;
 /* Returns whether a file is a recording with requests, without reading all of it. */
 bool requests_any(const char *path);
-/* The same for requests or contexts that the program's tracer published. */
+/*
+ * Returns whether a file is a recording with requests, or with contexts that the program's tracer
+ * published, without reading all of it.
+ */
 bool requests_any_or_contexts(const char *path);
 void requests_release(struct requests *r);
 

@@ -16,7 +16,7 @@ bool namespace_is_ours(const struct vm *vm, const char *kind);
  */
 int namespace_join(const struct vm *vm, const char *kind, int flag) must_check;
 /*
- * The same, if need be from within the VM's user namespace, where the user who made it has the
- * rights that joining takes. That is joined as well then, and the process keeps it.
+ * Joins like namespace_join, if need be from within the VM's user namespace, where the user who
+ * made it has the rights that joining takes. That is joined as well then, and the process keeps it.
  */
 int namespace_join_any(const struct vm *vm, const char *kind, int flag) must_check;

@@ -36,8 +36,9 @@ struct scratch {
  */
 int scratch_make(struct scratch *ret, const struct vm *vm, struct buf *why) must_check;
 /*
- * The same in a folder that has `room` bytes left, so that what is written next to the file fits;
- * where none has, in the one with the most room. /dev/shm is memory and counts as 64 MiB at most.
+ * Creates a file like scratch_make, but in a folder that has `room` bytes left, so that what is
+ * written next to the file fits; where none has, in the one with the most room. /dev/shm is memory
+ * and counts as 64 MiB at most.
  */
 int scratch_make_roomy(struct scratch *ret, const struct vm *vm, uint64_t room,
                        struct buf *why) must_check;
@@ -58,7 +59,7 @@ void scratch_remove_sibling(const struct scratch *s, const char *path);
  * day. Stores the VM's name for it and returns whether there is one.
  */
 bool scratch_find_recording(const struct vm *vm, char *path, size_t size);
-/* True for a path that scratch_sibling returned, to this or another command. */
+/* Returns whether a path is one that scratch_sibling returned, to this or another command. */
 bool scratch_is_sibling(const char *path);
 
 /*

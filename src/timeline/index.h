@@ -19,9 +19,9 @@ void timeline_save(struct timeline *t, const char *path, uint64_t key);
  */
 int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
 /*
- * The same without reading the arrays: references in the tables may be out of range until
- * timeline_check or timeline_check_tables has returned 0, and the contents of nodes may be wrong
- * (node.h).
+ * Maps an index file like timeline_map, without reading the arrays: references in the tables may be
+ * out of range until timeline_check or timeline_check_tables has returned 0, and the contents of
+ * nodes may be wrong (node.h).
  */
 int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key) must_check;
 int timeline_check(const struct timeline *t) must_check;
@@ -47,13 +47,16 @@ enum tl_kept { TL_KEPT(TL_KEEP_) TL_KEPT_ARRAYS };
  * uses these results.
  */
 void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n);
-/* The same for a copy of n rows of `size` bytes each. When out of memory, nothing is kept. */
+/*
+ * Adds a copy of n rows of `size` bytes each, like timeline_keep. When out of memory, nothing is
+ * kept.
+ */
 void timeline_keep_copy(struct timeline *t, enum tl_kept which, const void *rows, size_t n,
                         size_t size);
 /*
- * The same for an array that need not lie in memory: `put` writes its elements into the file, from
- * which the timeline uses them afterwards, and returns how many there are, or a negative errno.
- * Returns 0, or a negative errno with nothing changed; -ENOENT when there is no file.
+ * Adds an array that need not lie in memory, like timeline_keep: `put` writes its elements into the
+ * file, from which the timeline uses them afterwards, and returns how many there are, or a negative
+ * errno. Returns 0, or a negative errno with nothing changed; -ENOENT when there is no file.
  */
 int timeline_keep_put(struct timeline *t, enum tl_kept which, int64_t (*put)(int fd, void *arg),
                       void *arg) must_check;

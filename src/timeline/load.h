@@ -14,14 +14,11 @@
  * has none. Returns a negative errno with the reason in why.
  */
 int timeline_load(struct timeline **ret, const char *path, struct buf *why) must_check;
-/*
- * The same for a recording with an existing index, which is mapped and not checked
- * (timeline_check).
- */
+/* Loads a recording with an existing index, which is mapped and not checked (timeline_check). */
 int timeline_load_unchecked(struct timeline **ret, const char *path) must_check;
 /*
- * The same without using an index. When there are many nodes, they lie in the file of this name
- * that timeline_save turns into an index (NULL: in memory). The timeline is built while the
+ * Reads a recording without using an index. When there are many nodes, they lie in the file of this
+ * name that timeline_save turns into an index (NULL: in memory). The timeline is built while the
  * recording is read if it has at least streamed_from bytes.
  */
 int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from,

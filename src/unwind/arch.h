@@ -109,5 +109,5 @@ extern const struct arch arch_x86_64, arch_aarch64;
 #define ARCH_HERE arch_aarch64
 #endif
 
-/* The registers of a signal's ucontext_t. */
+/* Reads the registers of a signal's ucontext_t. */
 void arch_registers(const void *context, struct registers *ret);

@@ -176,7 +176,7 @@ static inline void walk_note_code(const struct walk *k, const struct compilation
         w->n = WALK_WORDS_MAX + 1;
 }
 
-/* The same for the method of an interpreted frame, by its id. */
+/* Notes that the frames depend on the method of an interpreted frame, given its id. */
 static inline void walk_note_method(const struct walk *k, uint64_t id)
 {
     struct walk_words *w = k->words;

@@ -58,7 +58,7 @@ static inline size_t snapshot_bytes(const struct snapshot *s)
     return sizeof(*s) + (s->high - s->low) + (s->chunk_high - s->chunk_low);
 }
 
-/* The same with the words, into a buffer of snapshot_bytes. */
+/* Copies a measured snapshot with the words into a buffer of snapshot_bytes, in the handler. */
 void snapshot_take(const struct walker *w, const struct snapshot *measured, struct snapshot *ret);
 
 /* Creates a walk for snapshots, one at a time. NULL: out of memory. */

@@ -128,7 +128,7 @@ int64_t wire_node(struct wire_batch *b, uint32_t parent, uint32_t frame) must_ch
  * counts, and those with an empty value are left out.
  */
 int64_t wire_labels(struct wire_batch *b, struct wire_label *labels, size_t n) must_check;
-/* The same for `set` with other labels on top of it. */
+/* Adds a set of labels like wire_labels: those of `set` with other labels on top of it. */
 int64_t wire_labels_with(struct wire_batch *b, uint32_t set, const struct wire_label *labels,
                          size_t n) must_check;
 int64_t wire_link(struct wire_batch *b, const struct wire_link *link) must_check;

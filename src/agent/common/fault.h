@@ -14,7 +14,7 @@
 void fault_set(const char *spec);
 /* Returns whether NAME is the capture (or "session") whose steps are counted. */
 bool fault_is_of(const char *name);
-/* From now on this thread's steps belong to NAME; NULL: to none. */
+/* Makes this thread's steps belong to NAME from now on; NULL: to none. */
 void fault_steps_of(const char *name);
 /*
  * Returns whether the step that begins here has to fail. False on threads that are not starting a

@@ -29,10 +29,14 @@ unsigned rounds_one_of(void);
 /* Declares that the recording needs ten rounds a second even while the program is idle. */
 void rounds_need(void);
 
-/* For the agent's thread: a recording begins, which does not need its rounds yet. */
+/* Begins a recording, which does not need its rounds yet. Called by the agent's thread. */
 void rounds_begin(void);
 bool rounds_needed(void);
-/* For the agent's thread: returns whether rounds_soon was called since the last call of this. */
+/*
+ * Returns whether rounds_soon was called since the last call of this. Called by the agent's thread.
+ */
 bool rounds_at_once(void);
-/* For the agent's thread: whether it sleeps longer now because the program is idle. */
+/*
+ * Stores whether the agent's thread, which calls it, sleeps longer now because the program is idle.
+ */
 void rounds_rest(bool rest);

@@ -19,5 +19,5 @@ bool loaded_may_change(jclass class, struct str name);
  * because no recording waits for it.
  */
 void loaded_restore(JNIEnv *jni, uint64_t out_of);
-/* ClassPrepare: offers a new class to clients of loaded classes (loaded_only). */
+/* Offers a new class to clients of loaded classes (loaded_only). Called in ClassPrepare. */
 void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class);

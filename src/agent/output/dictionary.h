@@ -30,19 +30,19 @@ void dictionary_free(struct dictionary *d);
  */
 uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames,
                           uint32_t n, uint32_t thread);
-/* TRACE_EMPTY, for events without a stack; it is written if it has not been yet. */
+/* Returns TRACE_EMPTY, for events without a stack, which is written if it has not been yet. */
 uint32_t dictionary_empty_trace(struct dictionary *d);
 /*
- * "java.util.Vector.addElement", the innermost method of a trace; "" for an empty one. Valid until
- * dictionary_free.
+ * Returns the innermost method of a trace, as "java.util.Vector.addElement"; "" for an empty trace.
+ * Valid until dictionary_free.
  */
 const char *dictionary_trace_method(struct dictionary *d, uint32_t trace);
 /* Returns the serial number of a class, given its name ("java/lang/String") and id. */
 uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class_id);
 
 /*
- * For format b: writes UNLOAD CLASS for written classes that have been unloaded since. A class that
- * is loaded again receives another serial number.
+ * Writes UNLOAD CLASS (format b) for written classes that have been unloaded since. A class that is
+ * loaded again receives another serial number.
  */
 void dictionary_unloaded(struct dictionary *d);
 

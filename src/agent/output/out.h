@@ -45,9 +45,9 @@ struct out {
  * negative errno with a sentence in why.
  */
 int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
-/* For HPROF records: sets the time of the records that follow. */
+/* Sets the time of the HPROF records that follow. */
 void out_stamp(struct out *out);
-/* For HPROF records: writes CONTROL SETTINGS with the current options. */
+/* Writes CONTROL SETTINGS (HPROF records) with the current options. */
 void out_settings(struct out *out, const struct options *o);
 /*
  * For HPROF text: builds a section in memory, so that nothing else can appear inside it. close
@@ -56,8 +56,8 @@ void out_settings(struct out *out, const struct options *o);
 void out_section_open(struct hprof_text *ret, struct buf *bytes);
 void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes);
 /*
- * For a recording: when it is closed, the chunks of the recording in another file are appended to
- * it, without its events of the given types, and that file is removed. `without` is not copied.
+ * Makes the end of a recording append the chunks of the recording in another file, without its
+ * events of the given types, and remove that file. `without` is not copied.
  */
 int out_append_later(struct out *out, const char *path,
                      const struct rec_select *without) must_check;

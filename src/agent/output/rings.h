@@ -12,7 +12,7 @@ void ring_hold(int fd);
 /* Returns whether a VM, which may be the calling one, writes the ring at a path. */
 bool ring_is_held(const char *path);
 /*
- * Of the rings in a folder that belong to this user and that no VM writes any more, removes all but
- * the newest.
+ * Removes all but the newest of the rings in a folder that belong to this user and that no VM
+ * writes any more.
  */
 void rings_tidy(const char *folder);

@@ -96,7 +96,7 @@ int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
  * thread is left.
  */
 void sampler_stop(void);
-/* Call after the last sampler_drain: reports the intervals that no signal reported. */
+/* Reports the intervals that no signal reported. To be called after the last sampler_drain. */
 void sampler_settle(void);
 /* Frees what handlers have left behind. */
 void sampler_release(void);
@@ -108,8 +108,8 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
 void sampler_fill(void);
 
 /*
- * Call ten times a second: removes the timers of threads that are not Java threads, and reports the
- * samples of idle threads.
+ * Removes the timers of threads that are not Java threads, and reports the samples of idle threads.
+ * To be called ten times a second.
  */
 void sampler_work(void);
 /*
@@ -121,8 +121,8 @@ void sampler_keep_one_of(uint32_t n);
 bool sampler_can_thin(void);
 void sampler_counters(struct sampler_counters *ret);
 /*
- * CPU time in ns of the signal handlers and of walking the stacks that they copy. Unlike
- * sampler_counters it takes no longer when there are many threads.
+ * Returns the CPU time in ns of the signal handlers and of walking the stacks that they copy.
+ * Unlike sampler_counters it takes no longer when there are many threads.
  */
 void sampler_cost(uint64_t *ret_handler_ns, uint64_t *ret_later_ns);
 /* The CPU time of Java threads in which they were sampled by signals; 0 without signals. */

@@ -83,8 +83,8 @@ int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *con
 /* Starts a daemon thread of the agent, attached to the VM. Returns 0, or -ENOMEM. */
 int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *context) must_check;
 /*
- * Like session_dump, and ends the session. The result of a session that ended because its duration
- * was over is returned as well, once. -ESRCH: there is neither.
+ * Dumps like session_dump, and ends the session. The result of a session that ended because its
+ * duration was over is returned as well, once. -ESRCH: there is neither.
  */
 int session_end(JNIEnv *jni, struct buf *why);
 /*
@@ -101,7 +101,7 @@ void session_abandon(JNIEnv *jni);
  * all the same. What was recorded until then is still written.
  */
 void session_watch_time(const struct session *s);
-/* Called by a capture's save between its events: drains the other captures if that is due. */
+/* Drains the other captures if that is due. Called by a capture's save between its events. */
 void session_drain(struct session *s, JNIEnv *jni);
 /*
  * Appends control.h's lines from `state` on. reports: the messages among them count as reported.

@@ -41,19 +41,19 @@ struct method {
 };
 
 /*
- * NULL: the id is stale or memory is exhausted. A repeated call returns the same method. Where the
- * recording may be always on, the result may only be used between names_hold and names_unhold,
- * except on the thread that calls names_drop.
+ * Returns the method with an id, or NULL if the id is stale or memory is exhausted. A repeated call
+ * returns the same method. Where the recording may be always on, the result may only be used
+ * between names_hold and names_unhold, except on the thread that calls names_drop.
  */
 const struct method *names_method(JNIEnv *jni, jmethodID id);
 /*
- * An id of our own for a method of which only the names are known (instrumented code); the strings
- * are copied. NULL: out of memory.
+ * Returns an id of our own for a method of which only the names are known (instrumented code); the
+ * strings are copied. NULL: out of memory.
  */
 jmethodID names_add(const struct method *m);
 /* Returns the line of a bytecode index; 0: unknown. */
 uint32_t names_method_line(const struct method *m, int32_t bci);
-/* "java.lang.String" from "java/lang/String", into to[size], cut when too long. */
+/* Writes "java.lang.String" for "java/lang/String" into to[size], cut when too long. */
 void names_dotted(const char *internal, char *to, size_t size);
 /*
  * The dotted name of a class that is not an array, "?" when the VM does not provide it; the caller

@@ -24,9 +24,12 @@ void own_stack_start(JNIEnv *jni, const struct options *o);
  * being read.
  */
 void own_stack_release(void);
-/* Reads at most max frames, innermost first; returns their number. */
+/* Reads at most max frames of the calling thread, innermost first; returns their number. */
 jint own_stack(JNIEnv *jni, jvmtiFrameInfo *frames, jint max);
-/* The same, together with the words that determine the frames; none if the stack was not walked. */
+/*
+ * Reads frames like own_stack, and the words that determine them; there are no words if the stack
+ * was not walked.
+ */
 jint own_stack_words(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *ret_words);
 /*
  * For callers that recognize stacks which they have seen before (unwind/known.h). The first stores

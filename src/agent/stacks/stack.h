@@ -66,7 +66,7 @@ bool stack_vm_measure(const void *ucontext, JNIEnv *env, struct snapshot *ret);
 void stack_vm_take(const struct snapshot *measured, struct snapshot *ret);
 int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uint32_t max,
                         bool *ret_cut);
-/* Only creates the walker, for stack_vm_own. Must be called from a platform thread of the VM. */
+/* Creates only the walker, for stack_vm_own. Must be called from a platform thread of the VM. */
 int stack_vm_prepare(JNIEnv *jni) must_check;
 /* Returns where the VM keeps what the walker reads, or NULL before the walker was created. */
 const struct hotspot_layout *stack_vm_layout(void);

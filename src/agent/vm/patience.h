@@ -24,7 +24,7 @@
 bool patience_lock(pthread_mutex_t *lock) must_check;
 
 /*
- * For threads of the agent, before they use the lock: returns whether it can be acquired within two
- * seconds, or at once if it could not the last time.
+ * Returns whether the lock can be acquired within two seconds, or at once if it could not the last
+ * time. For threads of the agent, before they use the lock.
  */
 bool patience_reachable(pthread_mutex_t *lock) must_check;

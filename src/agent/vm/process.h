@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* When the process started, in milliseconds since 1970; 0: unknown. */
+/* Returns when the process started, in milliseconds since 1970; 0: unknown. */
 uint64_t process_start_ms(void);
 /*
  * Appends the VM's options from the `java` command line and the environment (JAVA_TOOL_OPTIONS,

@@ -16,5 +16,5 @@ const char *shown_thread_number(char *to, size_t size, int64_t java_id, bool is_
  * Returns the name of a live thread; malloc'ed. NULL: the VM does not provide it, or out of memory.
  */
 char *shown_thread_name(JNIEnv *jni, jthread t);
-/* Thread.getId() without calling it; -1 when the VM has no such field. */
+/* Returns what Thread.getId() returns, without calling it; -1 when the VM has no such field. */
 int64_t shown_thread_java_id(JNIEnv *jni, jthread t);

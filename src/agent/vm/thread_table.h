@@ -66,7 +66,10 @@ struct thread *threads_by_serial(uint32_t serial);
 struct thread *threads_by_java_id(uint64_t id);
 /* Returns the entry of any live thread; NULL when it has none. */
 struct thread *threads_find(JNIEnv *jni, jthread thread);
-/* Async-signal-safe; searches live entries. NULL when there is none. */
+/*
+ * Searches live entries and returns the one with a JNIEnv; NULL when there is none.
+ * Async-signal-safe.
+ */
 struct thread *threads_by_env(JNIEnv *env);
 /* Iterates over live entries: for (struct thread *t = NULL; (t = threads_next(t));). */
 struct thread *threads_next(struct thread *after);

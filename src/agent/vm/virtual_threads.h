@@ -23,8 +23,8 @@ uint64_t virtual_threads_mounted_ns(void);
 /* To be called as often as `on` returned true. */
 void virtual_threads_off(void);
 /*
- * Async-signal-safe: the id to which a sample of t is attributed, THREAD_VIRTUAL | threadId() or
- * t's own serial.
+ * Returns the id to which a sample of t is attributed, THREAD_VIRTUAL | threadId() or t's own
+ * serial. Async-signal-safe.
  */
 uint64_t virtual_thread_id(const struct thread *t);
 /*

@@ -182,13 +182,13 @@ uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle, bool *
 void sites_request(struct session *s, JNIEnv *jni, const struct hprof_request *r,
                    sites_settle *settle);
 /*
- * heap=all: stores the allocation traces of the objects in a heap dump that the VM has just
- * written, as address -> trace serial for all tracked objects. Returns 0, or a negative errno;
+ * Stores the allocation traces of the objects in a heap dump that the VM has just written
+ * (heap=all), as address -> trace serial for all tracked objects. Returns 0, or a negative errno;
  * -EAGAIN when the collector has run since, so that addresses have changed.
  */
 int sites_traces(struct session *s, JNIEnv *jni, struct map *ret) must_check;
 /*
- * At the end of the VM: collects and records what is alive, for the report that is written when a
+ * Collects and records what is alive at the end of the VM, for the report that is written when a
  * collection can no longer be requested.
  */
 void sites_ending(JNIEnv *jni);

@@ -17,10 +17,10 @@ enum { MONITORS_SKIP_MAX = 32 };
 uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, jint skip);
 /* Counts a time blocked at a site. Takes no lock. */
 void monitors_blocked(uint32_t site, uint64_t ns);
-/* park=y: starts and stops counting threads that park for locks. */
+/* Starts counting threads that park for locks (park=y); park_off stops it. */
 int park_on(JNIEnv *jni, struct buf *why) must_check;
 void park_off(JNIEnv *jni);
-/* MONITOR DUMP: all threads, and the monitors that are owned or waited for. */
+/* Writes MONITOR DUMP: all threads, and the monitors that are owned or waited for. */
 void monitors_dump(struct session *s, JNIEnv *jni);
-/* "java.lang.Object[]" from "[Ljava/lang/Object;", truncated when too long. */
+/* Writes "java.lang.Object[]" for "[Ljava/lang/Object;", truncated when too long. */
 void monitors_source_name(const char *descriptor, char *to, size_t size);
