@@ -38,8 +38,8 @@ bool generated_name_is_anonymous(const char *name, size_t len);
  */
 bool generated_name_is_agents(const char *name, size_t len);
 /*
- * True for a method of the agent, by its name with its class, that hands an object to the thread
- * that calls toString(), waits for the text, or is that thread's own.
+ * Returns whether a method, by its name with its class, is one of the agent that hands an object to
+ * the thread that calls toString(), waits for the text, or is that thread's own.
  */
 bool generated_name_waits_for_text(const char *name, size_t len);
 

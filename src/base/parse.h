@@ -40,7 +40,7 @@ char *format_size(char text[24], uint64_t bytes);
  * given in the plural.
  */
 char *format_count(char text[64], uint64_t n, const char *nouns);
-/* The same in memory that lasts to the end of the block. */
+/* Is a text of format_count in memory that lasts to the end of the block. */
 #define COUNT_TEXT(n, nouns) format_count((char[64]){0}, n, nouns)
 
 /*

@@ -47,7 +47,7 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
  * that do not know it see a stack without weight.
  */
 #define COLLAPSED_METRIC "# jvmscope: "
-/* The same prefix before the text of profile_note. */
+/* The prefix of a line with the text of profile_note. */
 #define COLLAPSED_NOTE "# jvmscope note: "
 
 /*

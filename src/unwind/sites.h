@@ -38,7 +38,7 @@ struct site {
 _Static_assert(sizeof(struct site) == 128, "two cache lines");
 
 /*
- * The same for a Method: where its bytecode is, and its check. It is valid while everything from
+ * Describes a Method: where its bytecode is, and its check. It is valid while everything from
  * which the check is computed is unchanged: the memory of an unloaded class may be reused by a
  * class that is identical, pointer for pointer. While no class is unloaded (hotspot/unloads.h),
  * less needs to be compared.

@@ -37,5 +37,7 @@ jclass named_class(JNIEnv *jni, const char *name, const struct wanted_member *me
  */
 bool named_class_inherits(JNIEnv *jni, jclass c, const char *method, struct buf *ret);
 
-/* The same for a method that the class declares under the most similar name. */
+/*
+ * Writes the method that the class declares under the most similar name, like named_class_inherits.
+ */
 bool named_class_similar(jclass c, const char *method, struct buf *ret);

@@ -68,7 +68,7 @@ bool budget_rate_is_known(void);
  * was short, and of short waits themselves. 1: all are kept.
  */
 extern _Atomic uint32_t budget_stacks_of, budget_waits_of;
-/* The same for wake-ups: calls of notify and unpark. */
+/* One in this many wake-ups, which are calls of notify and unpark, is kept. 1: all are. */
 extern _Atomic uint32_t budget_wakes_of;
 /* One in this many parks is timed, if the thread's last park was short. */
 extern _Atomic uint32_t budget_times_of;
