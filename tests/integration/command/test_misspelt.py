@@ -153,6 +153,15 @@ def test_names_that_are_nearly_right_are_answered_with_the_right_ones(jdk, missp
     done = attach("--trace", "Misspelt.f", "--if", "Misspelt$Child.made == 9")
     assert done.returncode == 0 and "never hold" not in done.stderr, done.stderr
     assert lab.read_json("trace", "--json", out)["calls"]
+    # Which classes there are is known only at the end.
+    for word, meant in (
+        ("Mispelt.total", "Misspelt.total"),
+        ("Twin.lifted", "Misspelt$Other$Twin.lifted"),
+    ):
+        done = attach("--trace", "Misspelt.f", "--if", f"{word} == -1")
+        assert (
+            f"no class was loaded that has a static field {word}; there is {meant}\n" in done.stderr
+        ), done.stderr
     # What the recording itself says at its end.
     done = lab.jvmscope(
         "run",

@@ -4,6 +4,7 @@
 #include "agent/capture/trace/constants.h"
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/impossible.h"
+#include "agent/instrument/named_class.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/field_guess.h"
 #include "agent/vm/lambda.h"
@@ -445,6 +446,24 @@ static bool missing_below(JNIEnv *jni, struct str type, const struct cond_test *
     return true;
 }
 
+/* Adds the field of a loaded class that a path without a package, or with a wrong one, may mean. */
+static void put_static_meant(JNIEnv *jni, const char *path, struct buf *why)
+{
+    struct choice_guess guess = {0};
+    for (const char *dot = strchr(path, '.'); dot && !guess.has_member;
+         dot = strchr(dot + 1, '.')) {
+        _cleanup_free_ char *class = strndup(path, (size_t)(dot - path));
+        _cleanup_free_ char *field = strndup(dot + 1, strcspn(dot + 1, "."));
+        jclass c = class && field
+                       ? named_class(jni, class, &(struct wanted_member){.field = field}, &guess)
+                       : NULL;
+        if (c)
+            (*jni)->DeleteLocalRef(jni, c);
+        else if (guess.has_member)
+            buf_printf(why, "; there is %s.%s", guess.name, field);
+    }
+}
+
 static bool static_missing(JNIEnv *jni, bool late, const struct cond_test *t, struct buf *why)
 {
     _cleanup_(search_release) struct search s = {
@@ -461,6 +480,7 @@ static bool static_missing(JNIEnv *jni, bool late, const struct cond_test *t, st
         put_nearest(why, &s);
     } else if (late) {
         buf_printf(why, "no class was loaded that has a static field %s", path);
+        put_static_meant(jni, path, why);
     }
     return s.len || late;
 }
