@@ -56,6 +56,10 @@ public class Misspelt {
         return c;
     }
 
+    static boolean isNone(Child c) {
+        return c == null; // none
+    }
+
     @Deprecated
     static void old() {
         total++;
@@ -71,6 +75,8 @@ public class Misspelt {
             m.price(2);
             f(c);
             old();
+            isNone(null);
+            isNone(c);
             Thread.sleep(1);
         }
         System.out.println("done");

@@ -15,7 +15,7 @@ def line_with(comment):
     return 1 + next(i for i, l in enumerate(lines) if l.endswith(f"// {comment}"))
 
 
-LOGGED, WEIGHED = line_with("logged"), line_with("weighed")
+LOGGED, WEIGHED, NONE = (line_with(w) for w in ("logged", "weighed", "none"))
 
 NO_METHOD = "Misspelt is loaded and has no such method; there is "
 NO_CLASS = "no class of this name is loaded, but Misspelt is"
@@ -278,3 +278,19 @@ def test_a_field_of_a_number_or_of_nothing_is_not_logged_as_null(misspelt, tmp_p
     for value, similar in values.items():
         line = f" {value}: there was no such field{similar}\n"
         assert (line in done.stderr) == (similar is not None), done.stderr
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_field_that_no_object_has_is_reported_although_there_was_null_too(misspelt, tmp_path):
+    out = tmp_path / "a.jfr"
+    text = "{c.wieght}|{c.weight}"
+    done = lab.jvmscope(
+        "attach", "-t", "300ms", "--log", f"Misspelt:{NONE} {text}", "-o", out, misspelt
+    )
+    assert done.returncode == 0, done.stderr
+    events = lab.read_json("trace", "--json", out)["events"]
+    rows = {e["text"].split("|")[0] for e in events if e["kind"] == "log" and e["thread"]}
+    assert rows == {"null", "(no such field)"}, rows
+    assert [e["text"] for e in events if e["kind"] == "log" and not e["thread"]] == [
+        "note: c.wieght: there was no such field; there is Misspelt$Child.weight"
+    ]

@@ -101,8 +101,8 @@ static void put_length(struct buf *text, const struct value *v)
 
 /*
  * By site, one bit for each value in the order of the text. had: some record had the field to which
- * the path leads; had_not: some record lacked it. Classes differ in their fields, so only a field
- * that no record had is likely to be misspelt.
+ * the path leads; had_not: some record lacked it; neither, if a reference on the way was null.
+ * Classes differ in their fields, so only a field that no record had is likely to be misspelt.
  */
 static struct {
     uint32_t had, had_not;
@@ -110,9 +110,11 @@ static struct {
 
 _Static_assert(LOG_PARTS_MAX <= 32, "a bit for each value");
 
-/* Reads a value of the record at *at. Returns false if the value has no such field. */
-static bool put_logged(struct buf *text, const struct trace_record *r, const uint8_t **at,
-                       char type)
+enum logged { LOGGED, LOGGED_NULL, LOGGED_NO_FIELD };
+
+/* Reads a value of the record at *at. LOGGED_NULL: a reference on the way to a field was null. */
+static enum logged put_logged(struct buf *text, const struct trace_record *r, const uint8_t **at,
+                              char type)
 {
     const uint8_t *end = (const uint8_t *)r + r->size;
     uint32_t tag[2]; /* id, type */
@@ -121,10 +123,10 @@ static bool put_logged(struct buf *text, const struct trace_record *r, const uin
     const char *name = drain_thread_name(r->thread);
     if (type == TYPE_THREAD) {
         buf_string(text, name ? name : "?");
-        return true;
+        return LOGGED;
     }
     if (path && end - *at < (ptrdiff_t)sizeof(tag))
-        return true;
+        return LOGGED;
     if (path) {
         memcpy(tag, *at, sizeof(tag));
         *at += sizeof(tag);
@@ -132,12 +134,14 @@ static bool put_logged(struct buf *text, const struct trace_record *r, const uin
     if (path && tag[1] <= PATH_NONE)
         buf_string(text, tag[1] == PATH_NULL ? "null" : "(no such field)");
     else if (!value_take(at, end, path ? (char)tag[1] : type == TYPE_LENGTH ? 'L' : type, &v))
-        return true;
+        return LOGGED;
     else if (type == TYPE_LENGTH || type == TYPE_PATH_LENGTH)
         put_length(text, &v);
     else
         value_text(text, &v);
-    return !path || tag[1] != PATH_NONE;
+    return !path || tag[1] > PATH_NONE ? LOGGED
+           : tag[1] == PATH_NULL       ? LOGGED_NULL
+                                       : LOGGED_NO_FIELD;
 }
 
 /*
@@ -175,9 +179,10 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
         if (!*type)
             continue;
         uint32_t bit = UINT32_C(1) << (type - site->types);
-        if (put_logged(&text, r, &at, *type++))
+        enum logged logged = put_logged(&text, r, &at, *type++);
+        if (logged == LOGGED)
             fields_of[number].had |= bit;
-        else
+        else if (logged == LOGGED_NO_FIELD)
             report_missing_field(site, number, bit, (struct str){value, (size_t)(p - value)});
     }
     if (buf_error(&text)) {
