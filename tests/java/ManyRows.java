@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.io.ByteArrayOutputStream;
+import java.io.InputStream;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -31,6 +33,15 @@ public class ManyRows {
         }
     }
 
+    static String bytesOf(Class<?> c) throws Exception {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        try (InputStream in = c.getResourceAsStream("/" + c.getName() + ".class")) {
+            for (int b; (b = in.read()) >= 0;)
+                out.write(b);
+        }
+        return out.toString("ISO-8859-1");
+    }
+
     /**
      * The holder lets the other thread begin to block before it releases the lock. No thread's name
      * is a part of another's, so that --thread selects a single one.
@@ -51,7 +62,7 @@ public class ManyRows {
     }
 
     public static void main(String[] args) throws Exception {
-        String text = new String(ManyClasses.bytesOf(Row00000.class), "ISO-8859-1");
+        String text = bytesOf(Row00000.class);
         Loader loader = new Loader();
         CountDownLatch done = new CountDownLatch(ROWS);
         int classes = args.length > 0 ? Integer.parseInt(args[0]) : ROWS;

@@ -15,7 +15,7 @@ let server;
 let bases; // of each recording: in one file, and served
 
 before(async () => {
-  const { command, classes } = java("ManyRows", "ManyClasses");
+  const { command, classes } = java("ManyRows");
   const run = (name, options, ...program) =>
     jvmscope(
       "run",
