@@ -118,3 +118,13 @@ def test_the_cpu_time_of_texts_is_the_profilers(jdk, tmp_path):
     reported = lab.read_json("report", "--json", "--metric", "samples", quick)["samples"]
     take = [m["self"] for m in reported["methods"] if m["method"].startswith("Texts.take")]
     assert reported["profiler"] > sum(take) and reported["profiler"] >= 50, reported
+
+
+def test_a_note_says_that_waiting_for_a_text_counts_as_running(jdk, tmp_path):
+    note = "tostring: a thread that waits for a text counts as running in threads and requests"
+    for options in (",threads=y", ",requests=Texts.nosuch(..)", ""):
+        agent = jdk.agent(
+            f"format=r,trace=Texts.nosuch,tostring=Texts{options},file={tmp_path / 'n.jfr'}"
+        )
+        done = jdk.java("Texts", 1, jvm=[agent])
+        assert (note in done.stderr) == (options != ""), done.stderr

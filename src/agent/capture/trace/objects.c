@@ -466,6 +466,9 @@ int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why)
     r = probe_define(jni, VALUES, &objects.values, why);
     if (r == 0 && (r = fault_here() ? -EAGAIN : start_helper(jni)) < 0)
         buf_string(why, "tostring: the VM cannot start a thread for the agent");
+    if (r == 0 && (option_on(&s->options, OPT_THREADS) || s->options.v[OPT_REQUESTS].text))
+        session_message(s, "tostring: a thread that waits for a text counts as running in threads "
+                           "and requests");
     return r;
 }
 
