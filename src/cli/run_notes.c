@@ -14,9 +14,9 @@ enum { LINE_LENGTH = 8 << 10, POLL_NS = 100000000 };
 /* Prints why an agent could not begin. */
 static void report_refusal(const char *text)
 {
-    _cleanup_(buf_release) struct buf said = BUF(1 << 20);
-    target_put_text(&said, text);
-    complain(buf_str(&said), NULL, NULL);
+    _cleanup_(buf_release) struct buf readable = BUF(1 << 20);
+    target_put_text(&readable, text);
+    complain(buf_str(&readable), NULL, NULL);
 }
 
 /*

@@ -233,10 +233,10 @@ static void print_line(const char *key, struct str value)
                (int)strcspn(capture, "."), capture);
     } else if (shown_as_is) {
         _cleanup_free_ char *copy = note ? strndup(value.data, value.len) : NULL;
-        _cleanup_(buf_release) struct buf said = BUF(1 << 16);
+        _cleanup_(buf_release) struct buf readable = BUF(1 << 16);
         if (copy) {
-            target_put_text(&said, copy);
-            value = (struct str){buf_str(&said), said.len};
+            target_put_text(&readable, copy);
+            value = (struct str){buf_str(&readable), readable.len};
         }
         printf("%-16s ", note ? "note" : key);
         print_text(stdout, value);

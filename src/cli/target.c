@@ -327,7 +327,7 @@ static void put_beginning(struct buf *why, const char *message, const char *pid)
 int target_ask_last(const struct vm *vm, const char *what, const char *options, bool load,
                     struct buf *answer, bool *ret_ended)
 {
-    _cleanup_(buf_release) struct buf why = BUF(4096), said = BUF(1 << 14);
+    _cleanup_(buf_release) struct buf why = BUF(4096), readable = BUF(1 << 14);
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", vm->pid);
     int r = agent_message(vm, options, load, answer, &why);
@@ -339,8 +339,8 @@ int target_ask_last(const struct vm *vm, const char *what, const char *options, 
         buf_printf(&why, "; end that recording with: jvmscope stop %s", pid);
     else if (r == -ESRCH)
         put_beginning(&why, options, pid);
-    target_put_text(&said, buf_str(&why));
-    return why.len ? complain(pid, what, buf_str(&said)) : complain_errno(pid, what, r);
+    target_put_text(&readable, buf_str(&why));
+    return why.len ? complain(pid, what, buf_str(&readable)) : complain_errno(pid, what, r);
 }
 
 int target_message(const struct vm *vm, const char *what, const char *options, bool load,

@@ -352,7 +352,7 @@ uint64_t jfr_define_string(struct jfr_writer *w, const char *s)
 }
 
 /* Requires the dict lock. */
-static void stays(struct jfr_writer *w, uint32_t pool, uint64_t id)
+static void keep_entry(struct jfr_writer *w, uint32_t pool, uint64_t id)
 {
     struct constant *c = pool_get(&w->types.data[pool]->entries, id);
     if (c)
@@ -375,8 +375,8 @@ static uint64_t name_of_class(const struct jfr_writer *w, uint64_t class)
 void jfr_class_stays(struct jfr_writer *w, uint64_t class)
 {
     pthread_mutex_lock(&w->dict);
-    stays(w, JFR_POOL_CLASS, class);
-    stays(w, JFR_POOL_SYMBOL, name_of_class(w, class));
+    keep_entry(w, JFR_POOL_CLASS, class);
+    keep_entry(w, JFR_POOL_SYMBOL, name_of_class(w, class));
     pthread_mutex_unlock(&w->dict);
 }
 

@@ -368,8 +368,8 @@ void layer_report_found(JNIEnv *env, const found_vec *found)
         struct flight flight = {0};
         if (!known || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !report_begin(own))
             continue;
-        if (id_claim(f->id, &flight) && !layer_mutation("untold-object"))
-            for (int times = layer_mutation("told-twice") ? 2 : 1; times > 0; times--)
+        if (id_claim(f->id, &flight) && !layer_mutation("unreported-object"))
+            for (int times = layer_mutation("reported-twice") ? 2 : 1; times > 0; times--)
                 send_alloc(own, env, JVMPI_EVENT_OBJECT_ALLOC, current_kind(env, known), f->size,
                            (jobjectID)(intptr_t)f->id, NULL);
         flight_end(&flight);

@@ -53,7 +53,8 @@ public class BusyThreads {
 
     public static void main(String[] args) throws Exception {
         Thread[] threads = new Thread[4 * Runtime.getRuntime().availableProcessors()];
-        String[] told = new String[threads.length]; // no locks: a path would go on with who had it
+        // no locks: a path would go on with the thread that had one
+        String[] results = new String[threads.length];
         counts(open());
         for (int t = 0; t < threads.length; t++) {
             int me = t;
@@ -64,7 +65,7 @@ public class BusyThreads {
                 sink += work(begin + 400_000_000L);
                 long[] after = counts(file);
                 long end = System.nanoTime();
-                told[me] =
+                results[me] =
                         (end - begin) + " " + (after[1] - before[1]) + " " + (after[0] - before[0]);
                 // One after the other: a thread that ends takes the lock of its group, and a path
                 // would go on with who had that.
@@ -79,7 +80,7 @@ public class BusyThreads {
             while (threads[t]
                            .isAlive()) // join() would hold the lock that a thread takes as it ends
                 LockSupport.parkNanos(5_000_000L);
-            System.out.println(threads[t].getName() + " " + told[t]);
+            System.out.println(threads[t].getName() + " " + results[t]);
         }
     }
 }

@@ -56,7 +56,7 @@ public class Churns {
         }
         String text = new String(out.toByteArray(), "ISO-8859-1");
         int count = args.length > 1 ? Integer.parseInt(args[1]) : 2;
-        long rate = Long.parseLong(args[0]), began = System.nanoTime(), told = began;
+        long rate = Long.parseLong(args[0]), began = System.nanoTime(), reported = began;
         System.out.println("ready");
         for (long n = 1;; n++) {
             String name = String.format("M%08d", n);
@@ -73,9 +73,9 @@ public class Churns {
             if (n % 2000 == 0)
                 System.gc();
             long now = System.nanoTime();
-            if (now - told > 1_000_000_000L) {
+            if (now - reported > 1_000_000_000L) {
                 System.out.println("rounds " + n);
-                told = now;
+                reported = now;
             }
             if (rate > 0 && now - began < n * 1_000_000_000L / rate)
                 Thread.sleep((n * 1_000_000_000L / rate - (now - began)) / 1_000_000 + 1);

@@ -189,8 +189,8 @@ MUTANTS = {
     "sticky-object": "hello",  # a class that is not linked is a root of the sort STICKY_CLASS
     "unannounced-class": (40, 2),  # every eighth CLASS_LOAD is left out
     "unlinked-class": "hello",  # a class that is not linked is dumped as a class
-    "untold-object": "hello",  # objects that a walk finds are not reported
-    "told-twice": "hello",  # objects that a walk finds are reported twice
+    "unreported-object": "hello",  # objects that a walk finds are not reported
+    "reported-twice": "hello",  # objects that a walk finds are reported twice
     "free-outside": (40, 60),  # OBJECT_FREE after GC_FINISH
     "class-before-objects": (40, 60),  # CLASS_UNLOAD before what belongs to the class has ended
     "obsolete-method": "hello",  # the ids of methods of instrumented classes change
@@ -255,7 +255,7 @@ MUTANT_OPTIONS = {
 QUICK = (
     "class-of-class",
     "unannounced-thread",
-    "untold-object",
+    "unreported-object",
     "class-before-its-object",
     4,
     # some 50,000 objects are requested repeatedly: this ends in time only if not all requests walk
