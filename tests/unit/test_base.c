@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests.h"
 
+#include "agent/common/inside.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/class_name.h"
@@ -29,6 +30,22 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static void a_capture_is_idle_when_its_calls_have_ended(void **state)
+{
+    static struct inside i;
+    assert_false(inside_enter(&i));
+    inside_open(&i, 1);
+    assert_true(inside_enter(&i));
+    assert_false(inside_enter_at(&i, 2));
+    inside_close(&i);
+    assert_false(inside_enter(&i));
+    assert_false(inside_is_idle(&i));
+    inside_close(&i); /* does not wait again, and the call still hangs */
+    assert_false(inside_is_idle(&i));
+    inside_leave(&i);
+    assert_true(inside_is_idle(&i));
+}
 
 static void map_agrees_with_a_plain_array(void **state)
 {
@@ -643,6 +660,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ended_thread_has_used_no_time),
         cmocka_unit_test(the_smaller_and_the_larger_are_computed_once),
+        cmocka_unit_test(a_capture_is_idle_when_its_calls_have_ended),
         cmocka_unit_test(map_agrees_with_a_plain_array),
         cmocka_unit_test(an_element_is_that_of_the_sorted_numbers),
         cmocka_unit_test(texts_of_either_encoding_are_equal),

@@ -16,7 +16,8 @@
 enum { INSIDE_COUNTERS = 64, INSIDE_MAX_MS = 5000 };
 
 struct inside {
-    atomic_bool open;
+    atomic_int level; /* what calls may do; 0: nothing */
+    bool hangs;       /* a call was still in progress when inside_close() gave up */
 
     struct {
         atomic_int n;
@@ -33,26 +34,65 @@ static inline void inside_leave(struct inside *i)
     atomic_fetch_sub(inside_here(i), 1);
 }
 
-/* False when the capture is off; otherwise the caller calls inside_leave on the same thread. */
-static inline bool inside_enter(struct inside *i)
+/*
+ * Returns false when the level is below `least`; otherwise the caller calls inside_leave on the
+ * same thread.
+ */
+static inline bool inside_enter_at(struct inside *i, int least)
 {
     atomic_fetch_add(inside_here(i), 1);
-    if (likely(atomic_load(&i->open)))
+    if (likely(atomic_load(&i->level) >= least))
         return true;
     inside_leave(i);
     return false;
 }
 
-static inline void inside_open(struct inside *i)
+static inline bool inside_enter(struct inside *i)
 {
-    atomic_store(&i->open, true);
+    return inside_enter_at(i, 1);
 }
 
-/* Prevents new calls and waits until those in progress have ended. */
+static inline void inside_open(struct inside *i, int level)
+{
+    atomic_store(&i->level, level);
+}
+
+/*
+ * Waits until each counter was 0 at some time, for at most max_ms in all. Returns whether all were:
+ * calls that began before it have then ended. Those that come later find the level 0.
+ */
+static inline bool inside_drain(struct inside *i, int max_ms)
+{
+    int ms = 0;
+    for (int k = 0; k < INSIDE_COUNTERS; k++)
+        for (; atomic_load(&i->calls[k].n) > 0; ms++) {
+            if (ms == max_ms)
+                return false;
+            nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+        }
+    return true;
+}
+
+/*
+ * Prevents new calls and waits for those in progress, for at most INSIDE_MAX_MS. A call may hang
+ * for longer, for instance while the VM has stopped its thread; inside_is_idle() then returns
+ * false.
+ */
 static inline void inside_close(struct inside *i)
 {
-    atomic_store(&i->open, false);
-    for (int k = 0, ms = 0; k < INSIDE_COUNTERS; k++)
-        for (; atomic_load(&i->calls[k].n) > 0 && ms < INSIDE_MAX_MS; ms++)
-            nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    if (atomic_exchange(&i->level, 0))
+        i->hangs = !inside_drain(i, INSIDE_MAX_MS);
+}
+
+/*
+ * Returns whether all calls have ended since inside_close(). Before that, none of the memory that
+ * they use may be released, nor the capture begin again.
+ */
+static inline bool inside_is_idle(struct inside *i)
+{
+    enum { AGAIN_MS = 100 }; /* for calls that find the level 0 at this moment */
+
+    if (i->hangs)
+        i->hangs = !inside_drain(i, AGAIN_MS);
+    return !i->hangs;
 }

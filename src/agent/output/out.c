@@ -259,7 +259,8 @@ int out_close(struct out *out)
         r = recording_failure(out);
         int appended = out->appended ? append_recording(out) : 0;
         r = r ? r : appended;
-        jfr_writer_free(out->jfr);
+        if (!out->keeps_writer)
+            jfr_writer_free(out->jfr);
         out->jfr = NULL;
     }
     hprof_text_release(&out->text);

@@ -35,6 +35,7 @@ struct out {
     uint64_t lost;          /* events of a recording that were lost because of it */
     bool cut;               /* another process cut the file of a recording short */
     struct jfr_writer *jfr; /* of a recording */
+    bool keeps_writer;      /* its memory is not freed, because threads may still use it */
     uint64_t opened_ns;     /* of a recording */
     char *appended; /* of a recording: a file whose content is appended at the end, or NULL */
     const struct rec_select *not_appended; /* types of events of that file that are left out */

@@ -99,6 +99,12 @@ struct capture {
     unsigned unsaved;
     void (*stop)(struct session *s, JNIEnv *jni);
     void (*release)(struct session *s);
+    /*
+     * For rows whose functions the program calls. Returns whether all these calls have ended since
+     * stop(). Until then release() is not called, the recording's writer is not freed, and the row
+     * is not loaded again.
+     */
+    bool (*is_idle)(void);
     /* ten times a second: moves data from buffers into the recording */
     void (*flush)(struct session *s, JNIEnv *jni);
     /* between two flushes: handles what must not wait as long */

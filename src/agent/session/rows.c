@@ -155,10 +155,31 @@ static int ask_basics(struct buf *why)
     return r;
 }
 
+static uint64_t unreleased; /* rows of earlier recordings that calls of the program still use */
+
+/* Releases a row that could not be released when its recording ended. */
+static int release_late(struct session *s, int i, struct buf *why)
+{
+    const struct capture *row = captures[i];
+    if (!rows_has(unreleased, i))
+        return 0;
+    if (!row->is_idle()) {
+        name_options(s, row, why);
+        buf_string(why, ": a thread of the program is still in a probe of the recording before");
+        return -EAGAIN;
+    }
+    if (row->release)
+        row->release(s);
+    unreleased &= ~(UINT64_C(1) << i);
+    return 0;
+}
+
 static int load_row(struct session *s, int i, struct buf *why)
 {
     const struct capture *row = captures[i];
-    int r = ask_capabilities(s, row, why);
+    int r = release_late(s, i, why);
+    if (r == 0)
+        r = ask_capabilities(s, row, why);
     if (r < 0)
         return r;
     s->loaded |= UINT64_C(1) << i;
@@ -279,7 +300,13 @@ void rows_stop(struct session *s, JNIEnv *jni)
         s->on &= ~(UINT64_C(1) << i);
         if (rows_has(s->events, i))
             vm_events_off(row->events);
-        if (rows_has(s->loaded, i) && row->release && !leave)
+        if (leave || !rows_has(s->loaded, i))
+            continue;
+        if (row->is_idle && !row->is_idle()) {
+            unreleased |= UINT64_C(1) << i;
+            s->out.keeps_writer = true;
+        } else if (row->release) {
             row->release(s);
+        }
     }
 }

@@ -336,12 +336,17 @@ int follow_start(JNIEnv *jni, struct buf *why)
 
 void follow_open_up(void)
 {
-    inside_open(&follow_inside);
+    inside_open(&follow_inside, 1);
 }
 
 void follow_stop(void)
 {
     inside_close(&follow_inside);
+}
+
+bool follow_is_idle(void)
+{
+    return inside_is_idle(&follow_inside);
 }
 
 void follow_losses(struct jfr_writer *w)

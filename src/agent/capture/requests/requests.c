@@ -441,6 +441,7 @@ const struct capture capture_requests = {
     .begin = requests_begin,
     .stop = requests_stop,
     .release = requests_release,
+    .is_idle = follow_is_idle,
     .flush = requests_flush,
     .save = requests_save,
     .counts = "requests",

@@ -103,8 +103,12 @@ int follow_load(void) must_check;
  */
 int follow_start(JNIEnv *jni, struct buf *why) must_check;
 void follow_open_up(void);
-/* After this returns, no native method of the probe is in progress, and none begins. */
+/*
+ * After this returns, no native method of the probe begins. follow_is_idle() returns whether none
+ * is in progress either (common/inside.h).
+ */
 void follow_stop(void);
+bool follow_is_idle(void);
 /* Sets how many details may be kept from now on. Called ten times a second. */
 void follow_flush(uint64_t now);
 /*

@@ -19,6 +19,7 @@
 #include "agent/capture/threads/waiters.h"
 #include "agent/capture/threads/waiting.h"
 #include "agent/capture/threads/wake_cost.h"
+#include "agent/common/inside.h"
 #include "agent/session/pace.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
@@ -32,58 +33,31 @@
 
 struct thread_capture thread_capture;
 
-/*
- * ---- calls of our natives in progress; they are counted by thread, because a shared counter would
- * move between the caches of processors ----
- */
+/* ---- calls of our natives in progress ---- */
 
-enum { INSIDE = 64, INSIDE_MAX_MS = 5000 };
-
-static struct {
-    atomic_int n;
-} __attribute__((aligned(64))) inside[INSIDE];
+static struct inside inside;
 
 /* What natives and probes may do: nothing, describe classes to the recording, or record. */
 enum natives_do { NATIVES_NOTHING, NATIVES_DESCRIBE, NATIVES_RECORD };
 
-static _Atomic enum natives_do natives_do;
-
-static atomic_int *inside_here(void)
-{
-    return &inside[((uint64_t)pthread_self() >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 58].n;
-}
-
-static bool enter(enum natives_do least)
-{
-    atomic_fetch_add(inside_here(), 1);
-    if (likely(atomic_load(&natives_do) >= least))
-        return true;
-    threads_natives_leave();
-    return false;
-}
-
 bool threads_natives_enter(void)
 {
-    return enter(NATIVES_RECORD);
+    return inside_enter_at(&inside, NATIVES_RECORD);
 }
 
 bool threads_natives_enter_early(void)
 {
-    return enter(NATIVES_DESCRIBE);
+    return inside_enter_at(&inside, NATIVES_DESCRIBE);
 }
 
 void threads_natives_leave(void)
 {
-    atomic_fetch_sub(inside_here(), 1);
+    inside_leave(&inside);
 }
 
-/* Prevents new calls and waits until those in progress have finished with the writer. */
-static void natives_drain(void)
+static bool is_idle(void)
 {
-    atomic_store(&natives_do, NATIVES_NOTHING);
-    for (int i = 0, ms = 0; i < INSIDE; i++)
-        for (; atomic_load(&inside[i].n) > 0 && ms < INSIDE_MAX_MS; ms++)
-            nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    return inside_is_idle(&inside);
 }
 
 void threads_put_interaction(enum threads_type type, struct waiter *w, uint64_t trace,
@@ -175,7 +149,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     analysis.wake_up = vm.late ? wake_cost() : 0;
     analysis.wake_up_later = !vm.late;
     thread_capture.jfr = s->out.jfr;
-    atomic_store(&natives_do, NATIVES_DESCRIBE);
+    inside_open(&inside, NATIVES_DESCRIBE);
     stack_init(jni);
     io_start(jni);
     int natives = natives_bind(jni, thread_capture.instrument, why);
@@ -196,7 +170,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 /* Makes the probes, which have done nothing so far, and the VM's events record from now on. */
 static int begin(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    atomic_store(&natives_do, NATIVES_RECORD);
+    inside_open(&inside, NATIVES_RECORD);
     struct waiter *self_waits = waiter_self(jni, NULL);
     if (self_waits)
         delays_run_begins(self_waits, now_ns(), 0);
@@ -277,13 +251,14 @@ static void stop(struct session *s, JNIEnv *jni)
         mounts_off();
     vm_events_off(&thread_monitor_events);
     lifetimes_off();
-    natives_drain();
+    inside_close(&inside);
     if (thread_capture.jfr) {
         waiting_report_all(UINT64_MAX);
         jfr_lose(thread_capture.jfr, LOSS_WAITS_STOPPED, !waiters_reachable());
     }
     vm_wait_callbacks();
-    thread_capture.jfr = NULL;
+    if (is_idle())
+        thread_capture.jfr = NULL;
 }
 
 static void release(struct session *s)
@@ -323,6 +298,7 @@ const struct capture capture_threads = {
     .begin = begin,
     .stop = stop,
     .release = release,
+    .is_idle = is_idle,
     .flush = flush,
     .drain = drain,
     .dump = dump,
