@@ -94,18 +94,15 @@ static void print_number(char to[16], unsigned n)
 }
 
 /*
- * Estimates how long the remaining classes will take from the time since the first call: "", or ",
- * about 12 s to go".
+ * Estimates how long the remaining classes will take from the time since the first call of their
+ * round (`anew`): "", or ", about 12 s to go".
  */
-static void print_rest(char to[48], unsigned done, unsigned of, uint64_t now)
+static void print_rest(char to[48], unsigned done, unsigned of, bool anew, uint64_t now)
 {
     static uint64_t began_ns;
-    static unsigned began, last, all;
-    bool anew = of != all || done < last;
+    static unsigned began;
     began_ns = anew ? now : began_ns;
     began = anew ? done : began;
-    last = done;
-    all = of;
     to[0] = 0;
     if (done > began && done < of) {
         uint64_t rest = (now - began_ns) / (done - began) * (of - done);
@@ -123,11 +120,12 @@ void target_advise(const char *sentence)
 
 /*
  * Shows progress: on a terminal in one line that is overwritten, elsewhere in a line from time to
- * time.
+ * time. Several captures change classes one after the other, each in a round of its own.
  */
-static void show_progress(unsigned done, unsigned of)
+static void show_progress(unsigned done, unsigned of, bool back)
 {
     static uint64_t began_ns, next_ns;
+    static unsigned round, last, all;
     static bool shown;
     uint64_t now = now_ns();
     bool terminal = isatty(STDERR_FILENO) == 1;
@@ -135,20 +133,27 @@ static void show_progress(unsigned done, unsigned of)
         fputs(shown && terminal ? "\r\033[K" : "", stderr);
         shown = false;
         began_ns = next_ns = 0;
+        round = last = all = 0;
         return;
     }
-    char a[16], b[16], rest[48];
-    print_rest(rest, done, of, now);
+    char a[16], b[16], which[32] = "", rest[48];
+    bool anew = of != all || done < last;
+    round += anew;
+    last = done;
+    all = of;
+    print_rest(rest, done, of, anew, now);
     began_ns = began_ns ? began_ns : now;
     next_ns = next_ns ? next_ns : now + (terminal ? NS_PER_SECOND / 2 : PLAIN_NS);
     if (now < next_ns)
         return;
     print_number(a, done);
     print_number(b, of);
+    if (round > 1)
+        snprintf(which, sizeof(which), " (round %u)", round);
     fprintf(stderr,
-            terminal ? "\r\033[Kjvmscope: changing %s of %s classes%s"
-                     : "jvmscope: changing %s of %s classes%s\n",
-            a, b, rest);
+            terminal ? "\r\033[Kjvmscope: changing %s of %s classes%s%s%s"
+                     : "jvmscope: changing %s of %s classes%s%s%s\n",
+            a, b, back ? " back" : "", which, rest);
     if (advice && now - began_ns >= PLAIN_NS) {
         fprintf(stderr, "%sjvmscope: note: %s\n", terminal ? "\r\033[K" : "", advice);
         advice = NULL;

@@ -115,7 +115,8 @@ static uint64_t limit_of(const char *options)
     return ATTACH_QUESTION_NS;
 }
 
-void (*agent_progress)(unsigned done, unsigned of);
+void (*agent_progress)(unsigned done, unsigned of, bool back);
+static bool changes_back; /* the message in progress ends a recording */
 
 /*
  * Returns whether the agent is still carrying out the message whose reply file is given. Shows the
@@ -128,7 +129,7 @@ static bool is_working(int reply)
     if (pread(reply, line, sizeof(line) - 1, 0) < 0)
         return false;
     if (agent_progress && sscanf(line, CONTROL_CHANGING " %u %u", &done, &of) == 2)
-        agent_progress(done, of);
+        agent_progress(done, of, changes_back);
     return line[0] == *CONTROL_WORKING || line[0] == *CONTROL_CHANGING;
 }
 
@@ -182,13 +183,14 @@ static int exchange(const struct vm *vm, const char *library, const char *option
     const char *const args[ATTACH_ARGS] = {is_lent ? lent : library, "true", buf_str(&words)};
     const struct attach_waiting waiting = {show_progress, &reply.fd};
     uint64_t limit = limit_of(options);
+    changes_back = strncmp(options, "control=stop", strlen("control=stop")) == 0;
     r = attach_command(vm, "load", args, limit, &waiting, &text, &status, why);
     if (r == 0)
         r = check_load(status, buf_str(&text), why);
     if (r == 0)
         r = read_reply(vm, reply.fd, limit, answer, why);
     if (agent_progress)
-        agent_progress(0, 0);
+        agent_progress(0, 0, false);
     return r < 0 ? r : check_answer(answer, why);
 }
 

@@ -42,9 +42,9 @@ int agent_placeable(const struct vm *vm, struct buf *why) must_check;
 
 /*
  * Called with the number of classes done and their total while the VM's classes are being changed,
- * and with 0 of 0 when the answer has arrived. May be NULL.
+ * and with 0 of 0 when the answer has arrived. back: they are being changed back. May be NULL.
  */
-extern void (*agent_progress)(unsigned done, unsigned of);
+extern void (*agent_progress)(unsigned done, unsigned of, bool back);
 
 /*
  * Returns the value of the nth line `KEY VALUE` (counted from 0) of an answer, allocated by malloc,

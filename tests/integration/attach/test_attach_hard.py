@@ -318,6 +318,7 @@ def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
         assert (changing.program.returncode, out) == ((-9, "") if killed else (7, "hook\n")), err
         changing.read()
         assert changing.command.wait() == 0, changing.shown
+        assert re.search(r"changing [\d,]+ of [\d,]+ classes back", changing.shown), changing.shown
         if killed:
             assert "the VM ended while its recording was being stopped" in changing.shown
             assert (
