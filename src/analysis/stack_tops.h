@@ -11,8 +11,7 @@ struct stack_tops {
      * whether this stack contains the method. NULL: there are too many such methods.
      */
     uint64_t *has;
-    uint32_t
-        *top; /* for each stack, the number of the bit of its own top method */
+    uint32_t *top; /* for each stack, the number of the bit of its own top method */
     size_t has_words;
 };
 

@@ -173,8 +173,11 @@ class Changing:
 
     def read(self, until=None):
         """Waits until a text is shown, or the command ends."""
-        while (until is None or until not in self.shown) and self.read_more():
-            pass
+        lab.wait_for(
+            lambda: (until is not None and until in self.shown) or not self.read_more(),
+            300,
+            f"{until or 'the end'} on the terminal",
+        )
 
     def read_more(self):
         """Returns whether there was more."""

@@ -323,9 +323,7 @@ def test_equal_recordings_do_not_differ_and_a_removed_ring_is_not_named(jdk, tmp
     ring.unlink()
     os.kill(java_below(process.pid), signal.SIGTERM)
     printed = process.communicate(timeout=60)[1]
-    assert (
-        "extract them with" not in printed and "no recording was written" not in printed
-    ), printed
+    assert "extract them with" not in printed and "no recording was written" not in printed, printed
     assert f"note: {ring}: the ring is missing: it was removed" in printed, printed
 
 

@@ -153,8 +153,8 @@ export function RequestsView({ state, change, known }: ViewProps) {
   return (
     <main class="columns stay" aria-busy={!heat.done}>
       <p class="dim">
-        VMs with host recording send only the requests whose details were kept in their ring. At high
-        rates, these are not all.
+        VMs with host recording send only the requests whose details were kept in their ring. At
+        high rates, these are not all.
       </p>
       {without > 0 && (
         <p class="note lost">
