@@ -396,7 +396,7 @@ public class JvmpiWork {
 
     static volatile boolean stop;
 
-    static final int PARK_LINE = 376; // where parked() calls park()
+    static final int PARK_LINE = 403; // where parked() calls park()
 
     static void parked() {
         while (!stop)
