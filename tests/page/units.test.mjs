@@ -224,7 +224,7 @@ test("calls have their callers, and the time of each counts once", () => {
     [-1, 0, -1, 0, 3, -1],
   );
   assert.equal(linked[0].children, 2);
-  const rows = calls.methods(linked);
+  const rows = calls.methods(linked, new Uint8Array(linked.length).fill(1));
   assert.deepEqual(
     rows.map((r) => [r.name, r.calls, r.total, r.self, r.max, r.threw]),
     [
