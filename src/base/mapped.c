@@ -2,6 +2,7 @@
 #include "base/mapped.h"
 
 #include "base/pages.h"
+#include "base/vec.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -9,27 +10,38 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { NOTED_MAX = 128, PAGES_AT_ONCE = 4096 };
+enum { PAGES_AT_ONCE = 4096 };
+
+struct noted {
+    char *at;
+    size_t bytes;
+};
 
 static struct {
     pthread_mutex_t lock;
-
-    struct noted {
-        char *at;
-        size_t bytes;
-    } of[NOTED_MAX];
+    VEC(struct noted) of;
 } noted = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/*
- * Replaces the entry of a table; NULL stands for no entry. A table without an entry is not counted.
- */
-static void note(void *before, void *after, size_t bytes)
+/* Adds a table to the list. Returns 0 or -ENOMEM. */
+static int note(void *at, size_t bytes)
 {
     pthread_mutex_lock(&noted.lock);
-    for (int i = 0; i < NOTED_MAX; i++) {
-        if (noted.of[i].at != before)
+    int r = vec_push(&noted.of, ((struct noted){at, bytes}));
+    pthread_mutex_unlock(&noted.lock);
+    return r;
+}
+
+/* Changes the size of a table that is in the list; 0 removes it. */
+static void note_size(const void *at, size_t bytes)
+{
+    pthread_mutex_lock(&noted.lock);
+    for (size_t i = 0; i < noted.of.len; i++) {
+        struct noted *n = &noted.of.data[i];
+        if (n->at != at)
             continue;
-        noted.of[i] = (struct noted){after, bytes};
+        n->bytes = bytes;
+        if (!bytes)
+            *n = noted.of.data[--noted.of.len];
         break;
     }
     pthread_mutex_unlock(&noted.lock);
@@ -42,12 +54,20 @@ static void *map(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* Returns memory that is in the list now, or unmaps it and returns NULL. */
+static void *listed(void *memory, size_t bytes)
+{
+    if (note(memory, bytes) < 0) {
+        munmap(memory, bytes);
+        return NULL;
+    }
+    return memory;
+}
+
 void *mapped_new(size_t bytes)
 {
     void *p = map(bytes);
-    if (p)
-        note(NULL, p, bytes);
-    return p;
+    return p ? listed(p, bytes) : NULL;
 }
 
 void *mapped_new_huge(size_t bytes)
@@ -62,16 +82,21 @@ void *mapped_new_huge(size_t bytes)
     memory += before;
     /* With a huge page, one entry of the TLB covers it all. */
     (void)madvise(memory, bytes, MADV_HUGEPAGE);
-    note(NULL, memory, bytes);
-    return memory;
+    return listed(memory, bytes);
 }
 
 void mapped_free(void *memory, size_t bytes)
 {
     if (!memory)
         return;
-    note(memory, NULL, 0);
+    note_size(memory, 0);
     munmap(memory, bytes);
+}
+
+void mapped_shrink(void *memory, size_t bytes, size_t left)
+{
+    note_size(memory, left);
+    munmap((char *)memory + left, bytes - left);
 }
 
 /* a bit of an entry of /proc/self/pagemap, from Linux 4.2 on */
@@ -117,10 +142,9 @@ uint64_t mapped_resident(void)
     uint64_t pages = 0;
     pthread_mutex_lock(&noted.lock);
     bool known = fd >= 0 && written_pages(fd, &noted.lock, 1, page) == 1;
-    for (int i = 0; i < NOTED_MAX; i++) {
-        const struct noted *n = &noted.of[i];
-        if (n->at)
-            pages += known ? written_pages(fd, n->at, n->bytes, page) : touched_pages(n, page);
+    for (size_t i = 0; i < noted.of.len; i++) {
+        const struct noted *n = &noted.of.data[i];
+        pages += known ? written_pages(fd, n->at, n->bytes, page) : touched_pages(n, page);
     }
     pthread_mutex_unlock(&noted.lock);
     return pages * page;

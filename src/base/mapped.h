@@ -20,6 +20,11 @@ void *mapped_new_huge(size_t bytes) must_check;
 /* `bytes` must be the size with which the memory was requested. NULL is ignored. */
 void mapped_free(void *memory, size_t bytes);
 /*
+ * Unmaps the end of memory that was requested with `bytes`, so that the first `left` bytes remain:
+ * a multiple of the page size, more than 0. They are later freed with mapped_free(memory, left).
+ */
+void mapped_shrink(void *memory, size_t bytes, size_t left);
+/*
  * Returns how many bytes of all memory that was mapped and not freed are resident, according to the
  * kernel.
  */

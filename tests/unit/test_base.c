@@ -619,6 +619,26 @@ static void memory_that_was_touched_is_counted_until_it_is_freed(void **state)
     assert_int_equal(mapped_resident(), before);
 }
 
+static void every_table_is_counted_and_may_shrink(void **state)
+{
+    enum { TABLES = 1000 };
+
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t before = mapped_resident();
+    static char *tables[TABLES];
+    for (size_t i = 0; i < TABLES; i++) {
+        assert_non_null(tables[i] = mapped_new(4 * page));
+        tables[i][0] = tables[i][3 * page] = 1;
+    }
+    assert_int_equal(mapped_resident(), before + 2 * TABLES * page);
+    for (size_t i = 0; i < TABLES; i += 2)
+        mapped_shrink(tables[i], 4 * page, page);
+    assert_int_equal(mapped_resident(), before + (TABLES / 2 + TABLES) * page);
+    for (size_t i = 0; i < TABLES; i++)
+        mapped_free(tables[i], i % 2 ? 4 * page : page);
+    assert_int_equal(mapped_resident(), before);
+}
+
 static void *own_id(void *ret)
 {
     *(pid_t *)ret = gettid();
@@ -674,6 +694,7 @@ int main(void)
         cmocka_unit_test(json_is_always_valid_text),
         cmocka_unit_test(arena_allocations_do_not_overlap),
         cmocka_unit_test(memory_that_was_touched_is_counted_until_it_is_freed),
+        cmocka_unit_test(every_table_is_counted_and_may_shrink),
         cmocka_unit_test(no_link_leads_out_of_a_root),
         cmocka_unit_test(a_file_appears_whole_or_not_at_all),
         cmocka_unit_test(names_of_made_classes_mean_the_same_in_every_run),

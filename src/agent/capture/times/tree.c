@@ -4,6 +4,7 @@
 #include "agent/common/fault.h"
 
 #include "base/map.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,13 +14,6 @@
 enum { FIRST_CHUNK = 16, LARGEST_CHUNK = 1024, SPARE = 4096 };
 
 #define NODE_SHIFT 6 /* TIMES_NODE */
-
-static void *map_memory(size_t size)
-{
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
 
 /* Marks all entries of a table as empty. */
 static void clear_table(uint64_t *table, uint32_t n)
@@ -42,17 +36,14 @@ static int map_once(struct times_tree *t, size_t limit)
 {
     if (t->slots)
         return 0;
-    struct times_slot *slots = map_memory(TIMES_SLOTS * sizeof(*slots));
+    struct times_slot *slots = mapped_new(TIMES_SLOTS * sizeof(*slots));
     size_t contexts_size = TIMES_ENDED * TIMES_CONTEXTS * sizeof(struct times_context);
-    struct times_context *contexts = map_memory(contexts_size);
-    struct times_reading *readings = map_memory(limit / TIMES_NODE * sizeof(*readings));
+    struct times_context *contexts = mapped_new(contexts_size);
+    struct times_reading *readings = mapped_new(limit / TIMES_NODE * sizeof(*readings));
     if (!slots || !contexts || !readings) {
-        if (slots)
-            munmap(slots, TIMES_SLOTS * sizeof(*slots));
-        if (contexts)
-            munmap(contexts, contexts_size);
-        if (readings)
-            munmap(readings, limit / TIMES_NODE * sizeof(*readings));
+        mapped_free(slots, TIMES_SLOTS * sizeof(*slots));
+        mapped_free(contexts, contexts_size);
+        mapped_free(readings, limit / TIMES_NODE * sizeof(*readings));
         return -ENOMEM;
     }
     for (int i = 0; i < TIMES_SLOTS; i++)
@@ -75,7 +66,7 @@ int times_begin(struct times_tree *t, size_t limit, bool timed)
     int r = fault_here() ? -ENOMEM : map_once(t, limit);
     if (r < 0)
         return r;
-    char *memory = map_memory(limit);
+    char *memory = mapped_new(limit);
     if (!memory)
         return -ENOMEM;
     if (t->active)
@@ -130,8 +121,10 @@ void times_end(struct times_tree *t)
         madvise(oldest->memory, oldest->size, MADV_DONTNEED);
     memmove(t->ended + 1, t->ended, (TIMES_ENDED - 1) * sizeof(*t->ended));
     size_t used = (MIN(atomic_load(&t->used), t->limit) + 4095) & ~(size_t)4095;
-    if (used < t->limit)
-        munmap(t->memory + used, t->limit - used);
+    if (!used)
+        mapped_free(t->memory, t->limit);
+    else if (used < t->limit)
+        mapped_shrink(t->memory, t->limit, used);
     t->ended[0] = (struct times_ended){used ? t->memory : NULL, used};
     t->memory = NULL;
 }

@@ -11,12 +11,12 @@
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { RINGS_MAX = 1024, CLASSES_MAX = (1 << 14) + 2, READERS_MAX = 2 };
 
@@ -505,14 +505,9 @@ static int begin(JNIEnv *jni, struct buf *why)
         buf_string(why, "trace: the layout of java.lang.Thread is unknown");
         return -ENOTSUP;
     }
-    if (!drain.slots) {
-        void *p = mmap(NULL, RING_SLOTS * sizeof(struct trace_slot), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (p == MAP_FAILED) {
-            buf_string(why, "trace: no memory");
-            return -ENOMEM;
-        }
-        drain.slots = p;
+    if (!drain.slots && !(drain.slots = mapped_new(RING_SLOTS * sizeof(*drain.slots)))) {
+        buf_string(why, "trace: no memory");
+        return -ENOMEM;
     }
     pthread_mutex_lock(&drain.lock);
     drain.active = true;

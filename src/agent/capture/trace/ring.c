@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/ring.h"
 
+#include "base/mapped.h"
+
 #include <sys/mman.h>
 
 struct trace_slot *trace_slot_find(struct trace_slot *slots, uint64_t eetop)
@@ -23,9 +25,8 @@ struct trace_ring *trace_ring_new(uint32_t size, uint64_t calls)
 {
     /* Unread bytes may begin and end within a chunk, and the writer needs one that is free. */
     size_t n = (size + RING_CHUNK - 1) / RING_CHUNK + 2;
-    struct trace_ring *r = mmap(NULL, sizeof(*r) + n * RING_CHUNK_MEMORY, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (r == MAP_FAILED)
+    struct trace_ring *r = mapped_new(sizeof(*r) + n * RING_CHUNK_MEMORY);
+    if (!r)
         return NULL;
     r->calls = calls;
     r->size = (int32_t)size;
