@@ -304,7 +304,7 @@ static int carry_out_in_thread(struct message *m, JNIEnv *jni)
         once = true;
     }
     m->users++;
-    if (session_thread(jni, "jvmscope request", run, m) < 0) {
+    if (session_thread(jni, "jvmscope request", run, m, NULL) < 0) {
         m->users--;
         return -ENOMEM;
     }

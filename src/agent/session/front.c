@@ -124,7 +124,7 @@ int front_start(struct session *s, JNIEnv *jni)
         return 0;
     commands = refused = 0;
     current = s->out.net;
-    int r = session_thread(jni, "jvmscope front-end", listen_to, net_ref(s->out.net));
+    int r = session_thread(jni, "jvmscope front-end", listen_to, net_ref(s->out.net), NULL);
     if (r < 0) {
         current = NULL;
         net_unref(s->out.net);

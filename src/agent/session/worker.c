@@ -127,7 +127,8 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
     instrument_restore(jni);
 }
 
-int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *context)
+int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *context,
+                   jobject *ret)
 {
     int r;
     jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
@@ -142,6 +143,8 @@ int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *
         r = -ENOMEM;
     }
     vm_clear_exception(jni);
+    if (ret)
+        *ret = r == 0 ? (*jni)->NewGlobalRef(jni, thread) : NULL;
     if (thread)
         (*jni)->DeleteLocalRef(jni, thread);
     if (name)
@@ -165,7 +168,7 @@ int session_worker_start(JNIEnv *jni)
     worker_stop = false;
     rounds_begin();
     worker_exists = true;
-    int r = session_thread(jni, "jvmscope", work, NULL);
+    int r = session_thread(jni, "jvmscope", work, NULL, NULL);
     worker_exists = r == 0;
     return r;
 }

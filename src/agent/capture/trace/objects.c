@@ -4,8 +4,8 @@
 #include "agent/common/fault.h"
 #include "agent/common/rounds.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/session/session.h"
 #include "agent/vm/lambda.h"
-#include "agent/vm/thread_table.h"
 
 #include "base/clock.h"
 #include "base/dotted.h"
@@ -37,7 +37,7 @@ static struct {
     struct shown_class *shown[CLASSES_MAX];
     jclass values;
 
-    struct {
+    struct helper {
         jobject thread; /* global reference; NULL once it was replaced */
         atomic_bool runs;
     } helpers[HELPERS_MAX]; /* the threads that call toString() */
@@ -347,30 +347,13 @@ static int start_helper(JNIEnv *jni)
         at++;
     if (at == HELPERS_MAX)
         return -EAGAIN;
-    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
-    jmethodID make = c ? (*jni)->GetMethodID(jni, c, "<init>", "(Ljava/lang/String;)V") : NULL;
-    jstring name = make ? (*jni)->NewStringUTF(jni, "jvmscope values") : NULL;
-    jthread t = name ? (*jni)->NewObject(jni, c, make, name) : NULL;
-    int r = -ENOMEM;
-    if (t && !vm_clear_exception(jni)) {
-        atomic_store(&objects.helpers[at].runs, true);
-        r = threads_own(jni, t);
-        if (r == 0 && (*vm.ti)->RunAgentThread(vm.ti, t, serve, &objects.helpers[at].runs,
-                                               JVMTI_THREAD_NORM_PRIORITY) != JVMTI_ERROR_NONE) {
-            threads_disown(jni, t);
-            r = -ENOMEM;
-        }
-    }
-    vm_clear_exception(jni);
-    if (r == 0) {
-        objects.helpers[at].thread = (*jni)->NewGlobalRef(jni, t);
+    struct helper *h = &objects.helpers[at];
+    atomic_store(&h->runs, true);
+    int r = session_thread(jni, "jvmscope values", serve, &h->runs, &h->thread);
+    if (r == 0)
         objects.helper = at;
-    } else {
-        atomic_store(&objects.helpers[at].runs, false);
-    }
-    (*jni)->DeleteLocalRef(jni, t);
-    (*jni)->DeleteLocalRef(jni, name);
-    (*jni)->DeleteLocalRef(jni, c);
+    else
+        atomic_store(&h->runs, false);
     return r;
 }
 

@@ -452,7 +452,7 @@ int firings_start(JNIEnv *jni)
     if (running)
         return 0;
     firings.can_dump_heap = vm_dump_prepare(jni) == 0;
-    int r = session_thread(jni, "jvmscope triggers", run, NULL);
+    int r = session_thread(jni, "jvmscope triggers", run, NULL, NULL);
     pthread_mutex_lock(&firings.lock);
     firings.running = r == 0;
     pthread_mutex_unlock(&firings.lock);
