@@ -525,7 +525,10 @@ const struct command command_attach = {
         "program's requests within 5 ms of its usual latency; 6 to 10 ms were measured with "
         "*--live*, which collects garbage twice, and 8 to 32 ms on JDK 8 to 12, whose VM stops for "
         "longer. Changed methods are compiled again. *--include* limits the classes and so the "
-        "time.\n\n*--on* without *--always* adds a trigger to a recording that is already always "
+        "time.\n\nIf nothing that *--trace*, *--log*, "
+        "*--watch* or *--requests* names is in the program, the command, or *jvmscope stop* where "
+        "no time was given, says what is missing and exits with 1.\n\n*--on* without *--always* "
+        "adds a trigger to a recording that is already always "
         "on; *--on* none removes all triggers.",
     .examples = "  jvmscope attach -t 30s --match 'com.shop.*'      every such VM, into "
                 "jvmscope-PID.jfr\n"

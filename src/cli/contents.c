@@ -94,6 +94,7 @@ static bool asks_for(const struct asked *row, const char *name, const char *valu
  */
 struct settings {
     bool on[OPTION_COUNT], asked[ARRAY_SIZE(rows)];
+    bool counts_throws;         /* --exceptions counts, without stacks */
     bool only_named;            /* --requests names methods and has no "auto" */
     bool missing[OPTION_COUNT]; /* something that the option names does not exist */
 };
@@ -105,6 +106,8 @@ static void note_setting(struct settings *s, const struct rec_event *e)
     int option = option_find(name, strlen(name));
     if (option >= 0)
         s->on[option] = strcmp(value, "n") != 0;
+    if (option == OPT_EXCEPTIONS)
+        s->counts_throws = strcmp(value, "stacks") != 0;
     if (option == OPT_REQUESTS)
         s->only_named =
             strchr(value, '.') && strncmp(value, "auto:", 5) != 0 && !strstr(value, ":auto");
@@ -119,6 +122,15 @@ static const char *why_nothing(const struct settings *s, const struct asked *row
     if (s->on[OPT_IF] && strcmp(row->option, "trace") == 0)
         return "holds no calls: the methods to trace were not called, or no call met the condition "
                "of --if";
+    /* Counts come from probes in the classes that were chosen, stacks from the VM. */
+    if (strcmp(row->option, "exceptions") == 0 && s->counts_throws &&
+        (s->on[OPT_INCLUDE] || s->on[OPT_EXCLUDE]))
+        return s->on[OPT_INCLUDE]
+                   ? "holds no exceptions: none was thrown in the classes that --include names; "
+                     "what "
+                     "other classes threw was not counted"
+                   : "holds no exceptions: none was thrown outside of the classes that --exclude "
+                     "names, in which throws were not counted";
     return row->nothing;
 }
 
@@ -215,6 +227,13 @@ static bool all_unmatched(char *list, struct buf *unmatched)
     return all;
 }
 
+/* Copies the value of an option, unless *to has one already. */
+static void keep_setting(char **to, const struct rec_event *e, int option)
+{
+    if (!*to && strcmp(rec_string(&e->object, "name", ""), option_table[option].name) == 0)
+        *to = strdup(rec_string(&e->object, "value", ""));
+}
+
 int contents_report(const char *path, const char *shown)
 {
     enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
@@ -228,11 +247,12 @@ int contents_report(const char *path, const char *shown)
     const char *why = NULL;
     struct rec_event e;
     struct settings s = {0};
-    _cleanup_(buf_release) struct buf unmatched = BUF(1 << 20);
-    _cleanup_free_ char *traced = NULL;
+    _cleanup_(buf_release) struct buf unmatched = BUF(1 << 20), no_requests = BUF(1 << 20);
+    _cleanup_free_ char *traced = NULL, *requests = NULL;
     if (recording_open(&r, path, &why) < 0)
         return 0;
     buf_string(&unmatched, ",");
+    buf_string(&no_requests, ",");
     /*
      * What the command has already reported is repeated only if it explains why the recording is
      * empty.
@@ -246,6 +266,8 @@ int contents_report(const char *path, const char *shown)
         bool partly = e.tag == UNMATCHED && rec_long(&e.object, "partly", 0);
         if (e.tag == UNMATCHED && !partly)
             buf_printf(&unmatched, "%s,", subject);
+        if (e.tag == PATTERN && strcmp(rec_string(&e.object, "option", ""), "requests") == 0)
+            buf_printf(&no_requests, "%s,", subject);
         s.missing[OPT_LOG] |= e.tag == NOTE;
         s.missing[OPT_WATCH] |= e.tag == NOTE;
         if (e.tag != SETTING && !empty && target_has_reported(subject))
@@ -267,9 +289,14 @@ int contents_report(const char *path, const char *shown)
         if (e.tag == PATTERN) {
             const char *option = rec_string(&e.object, "option", "?");
             const char *nested = rec_string(&e.object, "nested", NULL);
+            const char *reason = rec_string(&e.object, "reason", NULL);
             int i = option_find(option, strlen(option));
-            s.missing[OPT_REQUESTS] |= i == OPT_REQUESTS;
             _cleanup_(buf_release) struct buf text = BUF(4096);
+            if (reason && *reason) {
+                buf_printf(&text, "%s: no call of it can be a request", subject);
+                complain(option_table[OPT_REQUESTS].flag, buf_str(&text), reason);
+                continue;
+            }
             buf_string(&text, subject);
             if (nested && *nested)
                 buf_printf(&text, i == OPT_SHOW ? ", but there is %s" : ", but %s was", nested);
@@ -280,11 +307,12 @@ int contents_report(const char *path, const char *shown)
             continue;
         }
         note_setting(&s, &e);
-        if (!traced && strcmp(rec_string(&e.object, "name", ""), option_table[OPT_TRACE].name) == 0)
-            traced = strdup(rec_string(&e.object, "value", ""));
+        keep_setting(&traced, &e, OPT_TRACE);
+        keep_setting(&requests, &e, OPT_REQUESTS);
     }
     int status = 0;
     s.missing[OPT_TRACE] = all_unmatched(traced, &unmatched);
+    s.missing[OPT_REQUESTS] = all_unmatched(requests, &no_requests);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         if (s.asked[i] && !has_any(r, rows[i].types))
             complain(shown, why_nothing(&s, &rows[i]), NULL);

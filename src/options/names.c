@@ -123,6 +123,8 @@ static const char *method_fault(const char *part, size_t len)
     const char *last = memrchr(part, '.', n);
     if (option_is_auto(part, len))
         return NULL;
+    if (*part == '@')
+        return "names methods; annotations are for --trace";
     if (memchr(part, ' ', n))
         return "names a method as pkg.Class.method or pkg.Class.method(..)";
     if (!last || last == part || last == part + n - 1)

@@ -6,7 +6,10 @@
  */
 #include "agent/session/capture.h"
 
+#include "agent/capture/requests/requests.h"
+#include "agent/capture/trace/explain.h"
 #include "agent/instrument/choice.h"
+#include "agent/instrument/loaded.h"
 #include "agent/instrument/named_class.h"
 #include "agent/session/session.h"
 #include "agent/vm/field_guess.h"
@@ -28,9 +31,9 @@ static const struct jfr_type unmatched_type = {
     .category = "jvmscope",
     .description = "A pattern of an option that matched no class by the end of the recording",
     .kind = JFR_EVENT,
-    .fields = JFR_FIELDS({"option", "Option", "java.lang.String"},
-                         {"pattern", "Pattern", "java.lang.String"},
-                         {"nested", "Similar Name", "java.lang.String"}),
+    .fields = JFR_FIELDS(
+        {"option", "Option", "java.lang.String"}, {"pattern", "Pattern", "java.lang.String"},
+        {"nested", "Similar Name", "java.lang.String"}, {"reason", "Reason", "java.lang.String"}),
 };
 
 enum { PATTERNS_MAX = 256 };
@@ -47,7 +50,12 @@ struct pattern {
     struct field_guess field; /* of show= */
     char method[400]; /* "pkg.Class.method", inherited or similar, for the one that requests= names
                        */
+    /* Of requests=: the class and the name of a method that matches and cannot be a request. */
+    char left_class[256], left_method[256];
+    const char *left_why;
 };
+
+static const char is_abstract[] = "is abstract", is_native[] = "is native";
 
 struct patterns {
     JNIEnv *jni;
@@ -81,7 +89,12 @@ static void split(struct patterns *ret, enum option option, const char *list)
     }
 }
 
-static bool declares_method(jclass c, struct str class_name, const char *pattern)
+/*
+ * Returns whether a class declares a method that the pattern matches and that f, unless it is NULL,
+ * accepts.
+ */
+static bool declares_method(jclass c, struct str class_name, const char *pattern,
+                            bool (*f)(void *context, jmethodID m, const char *name), void *context)
 {
     jint n = 0;
     jmethodID *methods = NULL;
@@ -94,7 +107,8 @@ static bool declares_method(jclass c, struct str class_name, const char *pattern
             JVMTI_ERROR_NONE)
             continue;
         is = choice_matches(pattern, class_name, (struct str){name, strlen(name)},
-                            (struct str){descriptor, strlen(descriptor)});
+                            (struct str){descriptor, strlen(descriptor)}) &&
+             (!f || f(context, methods[i], name));
         vm_free(name);
         vm_free(descriptor);
     }
@@ -119,7 +133,7 @@ static bool is_chosen(const char *pattern, jclass c, struct str name)
         return true;
     return choice_may_match(pattern, name) &&
            (!last || !last[1] || memchr(pattern, '*', (size_t)(last - pattern)) ||
-            declares_method(c, name, pattern));
+            declares_method(c, name, pattern, NULL, NULL));
 }
 
 /* Returns whether a class is among those to which a pattern of the option refers. */
@@ -164,13 +178,14 @@ static void see_member(struct pattern *p, JNIEnv *jni, jclass c, struct str name
 /* Considers a class as one whose name, in the option, is misspelt. */
 static void see_spelling(struct pattern *p, jclass c, struct str name)
 {
-    const char *dot = strrchr(p->text, '.');
-    bool show = p->option == OPT_SHOW;
-    if ((!show && p->option != OPT_TOSTRING) || strchr(p->text, '*') || (show && !dot))
+    const char *dot = last_dot(p->text);
+    bool show = p->option == OPT_SHOW, member = show || p->option == OPT_REQUESTS;
+    if ((!member && p->option != OPT_TOSTRING) || strchr(p->text, '*') || (member && !dot))
         return;
     struct choice_guess one = {0};
-    _cleanup_free_ char *class = strndup(p->text, show ? (size_t)(dot - p->text) : strlen(p->text));
-    if (class)
+    _cleanup_free_ char *class =
+        strndup(p->text, member ? (size_t)(dot - p->text) : strlen(p->text));
+    if (class && !choice_is_class(name, class))
         choice_guess_spelling(&one, name, class);
     if (one.rank && (!show || class_declares_field(vm.ti, c, dot + 1)))
         choice_guess_prefer(&p->guess, &one);
@@ -179,10 +194,60 @@ static void see_spelling(struct pattern *p, jclass c, struct str name)
 /* Appends what the pattern probably means, if anything, as it should be written. */
 static void put_guess(struct buf *b, const struct pattern *p)
 {
-    if (p->guess.rank && !p->field.is_inherited)
+    if (p->guess.rank && !p->field.is_inherited && !*p->method)
         buf_printf(b, "%s%s", p->guess.name, p->option == OPT_SHOW ? strrchr(p->text, '.') : "");
     else
         buf_string(b, *p->field.name ? p->field.name : p->method);
+}
+
+struct left_out {
+    struct pattern *pattern;
+    struct str class_name;
+    const char *why; /* why no method of the class can be a request, or NULL */
+};
+
+/* Returns whether calls of a method can be requests. Keeps the first that cannot, and why. */
+static bool can_be_request(void *context, jmethodID m, const char *name)
+{
+    const struct left_out *l = context;
+    struct pattern *p = l->pattern;
+    jint modifiers = 0;
+    (void)(*vm.ti)->GetMethodModifiers(vm.ti, m, &modifiers);
+    const char *why = l->why              ? l->why
+                      : modifiers & 0x400 ? is_abstract
+                      : modifiers & 0x100 ? is_native
+                                          : NULL;
+    if (why && !p->left_why) {
+        p->left_why = why;
+        dotted_copy(p->left_class, sizeof(p->left_class), l->class_name);
+        snprintf(p->left_method, sizeof(p->left_method), "%s", name);
+    }
+    return !why;
+}
+
+/*
+ * Returns whether calls of some method of a class, which the pattern of requests= matches, can be
+ * requests. The methods are not searched if the pattern has a star in the name of the class.
+ */
+static bool has_requests(struct pattern *p, jclass c, struct str name)
+{
+    const char *last = last_dot(p->text);
+    struct left_out left = {.pattern = p, .class_name = name};
+    if (last && memchr(p->text, '*', (size_t)(last - p->text)))
+        return true;
+    if (!points_may_name(name))
+        left.why = "belongs to the JDK, whose methods cannot be requests";
+    else if (!loaded_may_change(c, name))
+        left.why = "belongs to a class that the VM does not allow to be changed";
+    return declares_method(c, name, p->text, can_be_request, &left);
+}
+
+/* Appends why the methods that match cannot be requests. Searches all classes. */
+static void put_left(JNIEnv *jni, const struct pattern *p, struct buf *why)
+{
+    buf_printf(why, "%s.%s %s", p->left_class, p->left_method, p->left_why);
+    if (p->left_why == is_abstract)
+        trace_explain_implemented(jni, p->left_class, p->left_method, why);
 }
 
 struct other_name {
@@ -201,8 +266,9 @@ static bool match(void *context, jclass c, struct str name)
     struct patterns *p = context;
     for (unsigned i = 0; i < p->n; i++) {
         struct pattern *one = &p->of[i];
-        one->matched = one->matched || is_meant(one, c, name);
-        if (one->matched)
+        bool meant = one->matched || is_meant(one, c, name);
+        one->matched |= meant && (one->option != OPT_REQUESTS || has_requests(one, c, name));
+        if (meant)
             continue;
         see_member(one, p->jni, c, name);
         choice_guess_see(&one->guess, name, means, &(struct other_name){one, c});
@@ -244,14 +310,21 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     for (unsigned i = 0; i < p.n; i++) {
         const struct pattern *one = &p.of[i];
         _cleanup_(buf_release) struct buf guess = BUF(4096);
+        if (one->matched)
+            continue;
+        if (one->left_why) {
+            put_left(jni, one, &guess);
+            session_message(s, "%s %s: nothing so far: %s", option_table[one->option].name,
+                            one->text, buf_str(&guess));
+            continue;
+        }
         put_guess(&guess, one);
-        if (!one->matched)
-            session_message(
-                s, "%s %s: %s%s%s", option_table[one->option].name, one->text,
-                one->is_method ? "nothing so far: the class is loaded and has no such method"
-                : one->option == OPT_SHOW ? "no class that is loaded so far has this field"
-                                          : "no class that is loaded so far matches",
-                guess.len ? ", but there is " : "", buf_str(&guess));
+        session_message(s, "%s %s: %s%s%s", option_table[one->option].name, one->text,
+                        one->is_method
+                            ? "nothing so far: the class is loaded and has no such method"
+                        : one->option == OPT_SHOW ? "no class that is loaded so far has this field"
+                                                  : "no class that is loaded so far matches",
+                        guess.len ? ", but there is " : "", buf_str(&guess));
     }
     return 0;
 }
@@ -264,15 +337,21 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
         fill(&p, s, jni);
     for (unsigned i = 0; i < p.n; i++) {
         const char *name = option_table[p.of[i].option].name;
-        _cleanup_(buf_release) struct buf guess = BUF(4096);
-        put_guess(&guess, &p.of[i]);
-        if (p.of[i].matched ||
-            !jfr_begin(s->out.jfr, type, strlen(name) + strlen(p.of[i].text) + guess.len + 64, &e))
+        _cleanup_(buf_release) struct buf guess = BUF(4096), left = BUF(4096);
+        if (p.of[i].matched)
+            continue;
+        if (p.of[i].left_why)
+            put_left(jni, &p.of[i], &left);
+        else
+            put_guess(&guess, &p.of[i]);
+        size_t texts = strlen(name) + strlen(p.of[i].text) + guess.len + left.len;
+        if (!jfr_begin(s->out.jfr, type, texts + 64, &e))
             continue;
         jfr_put_time(&e, now_ns());
         jfr_put_string(&e, name);
         jfr_put_string(&e, p.of[i].text);
         jfr_put_string(&e, guess.len ? buf_str(&guess) : NULL);
+        jfr_put_string(&e, left.len ? buf_str(&left) : NULL);
         jfr_commit(&e);
     }
 }

@@ -231,7 +231,16 @@ bool choice_is_class(struct str class_name, const char *name)
     return true;
 }
 
-enum { RANK_SIMILAR = 1, RANK_LIBRARY, RANK_UTIL, RANK_LANG, RANK_PROGRAM, RANK_NESTED, RANK_CASE };
+enum {
+    RANK_PACKAGE = 1,
+    RANK_SIMILAR,
+    RANK_LIBRARY,
+    RANK_UTIL,
+    RANK_LANG,
+    RANK_PROGRAM,
+    RANK_NESTED,
+    RANK_CASE
+};
 
 static bool begins_with(struct str name, const char *prefix)
 {
@@ -313,11 +322,29 @@ static void guess_similar(struct choice_guess *g, struct str class_name, const c
         memmem(class_name.data, class_name.len, "$$", 2))
         return;
     snprintf(name, sizeof(name), "%.*s", (int)(class_name.len - n), class_name.data + n);
-    if (nearest_try(&nearest, name) && (!g->rank || nearest.distance < g->distance)) {
+    if (nearest_try(&nearest, name) && (g->rank < RANK_SIMILAR || nearest.distance < g->distance)) {
         g->rank = RANK_SIMILAR;
         g->distance = nearest.distance;
         dotted_copy(g->name, sizeof(g->name), class_name);
     }
+}
+
+/* Considers a class of the same name in another package: the first, but one of the program's first.
+ */
+static void guess_package(struct choice_guess *g, struct str class_name, const char *wanted)
+{
+    const char *dot = strrchr(wanted, '.'), *slash = memrchr(class_name.data, '/', class_name.len);
+    struct str simple = class_name;
+    if (slash)
+        simple = (struct str){slash + 1, class_name.len - (size_t)(slash + 1 - class_name.data)};
+    if (!dot || !dot[1] || !choice_is_class(simple, dot + 1))
+        return;
+    unsigned library = rank_of(class_name) != RANK_PROGRAM;
+    if (g->rank && library >= g->distance)
+        return;
+    g->rank = RANK_PACKAGE;
+    g->distance = library;
+    dotted_copy(g->name, sizeof(g->name), class_name);
 }
 
 void choice_guess_spelling(struct choice_guess *g, struct str class_name, const char *wanted)
@@ -327,6 +354,8 @@ void choice_guess_spelling(struct choice_guess *g, struct str class_name, const 
         dotted_copy(g->name, sizeof(g->name), class_name);
     } else if (g->rank <= RANK_SIMILAR) {
         guess_similar(g, class_name, wanted);
+        if (g->rank <= RANK_PACKAGE && class_name.len < sizeof(g->name))
+            guess_package(g, class_name, wanted);
     }
 }
 
@@ -334,7 +363,7 @@ void choice_guess_prefer(struct choice_guess *g, const struct choice_guess *othe
 {
     bool better = other->has_member != g->has_member ? other->has_member
                   : other->rank != g->rank           ? other->rank > g->rank
-                  : other->rank == RANK_SIMILAR      ? other->distance < g->distance
+                  : other->rank <= RANK_SIMILAR      ? other->distance < g->distance
                                                      : strlen(other->name) < strlen(g->name);
     if (other->rank && (!g->rank || better))
         *g = *other;

@@ -42,7 +42,8 @@ bool choice_is_class(struct str class_name, const char *name);
 
 /*
  * The class that a name which matches none probably means: one with $ where the name has dots, one
- * whose package, or outer class, the name leaves out, or one of a similar name in the same package.
+ * whose package, or outer class, the name leaves out, one of a similar name in the same package, or
+ * one of the same name in another package.
  * All zeros is not a class.
  */
 struct choice_guess {
@@ -60,7 +61,7 @@ void choice_guess_see(struct choice_guess *g, struct str class_name,
                       bool (*means)(void *context, struct str name), void *context);
 /*
  * Considers a class whose name is spelt like the wanted one: it differs only in upper and lower
- * case or, within the same package, in a few letters.
+ * case or, within the same package, in a few letters, or only in its package.
  */
 void choice_guess_spelling(struct choice_guess *g, struct str class_name, const char *wanted);
 /* Replaces a guess with another one that is better: a class with the wanted member is first. */

@@ -18,6 +18,8 @@ def line_with(comment):
 LOGGED, WEIGHED, NONE = (line_with(w) for w in ("logged", "weighed", "none"))
 
 NO_METHOD = "Misspelt is loaded and has no such method; there is "
+NO_ANNOTATION = "no method of a loaded class, and no such class, has this annotation"
+NOT_LOADED = "no class that is loaded so far matches, but there is "
 NO_CLASS = "no class of this name is loaded, but Misspelt is"
 NO_FIELD = "no class that is loaded so far has this field, but there is "
 UNDECLARED = "the class is loaded and declares no field of this name; there is "
@@ -36,7 +38,29 @@ NOTES = (
     (["--trace", "Misspelt$Nosuch.shown"], "no class of this name is loaded"),
     (
         ["--trace", "@Deprecate"],
-        "no method of a loaded class, and no such class, has this annotation",
+        NO_ANNOTATION + "; there is @java.lang.Deprecated",
+    ),
+    (["--trace", "@com.other.Deprecated"], NO_ANNOTATION + "; there is @java.lang.Deprecated"),
+    (["--trace", "@com.other.Depercated"], NO_ANNOTATION + "; there is @java.lang.Deprecated"),
+    (["--trace", "@Transactional"], NO_ANNOTATION),
+    # A class of the name is in another package.
+    (["--trace", "com.shop.Misspelt.price"], NO_CLASS),
+    (["--requests", "com.shop.Misspelt.price(..)"], NOT_LOADED + "Misspelt"),
+    (["--requests", "Mispelt.price(..)"], NOT_LOADED + "Misspelt"),
+    (["--requests", "com.shop.Nosuch.price(..)"], "no class that is loaded so far matches"),
+    (
+        ["--trace", "Misspelt.f", "--show", "com.shop.Misspelt.total"],
+        NO_FIELD + "Misspelt.total",
+    ),
+    (
+        ["--trace", "Misspelt.f", "--to-string", "com.shop.Misspelt$Child"],
+        NOT_LOADED + "Misspelt$Child",
+    ),
+    # Methods whose calls cannot be requests.
+    (
+        ["--requests", "Misspelt$Priced.cost(..)"],
+        "nothing so far: Misspelt$Priced.cost is abstract: name the methods that implement it, "
+        "such as Misspelt$Child.cost",
     ),
     (
         ["--requests", "Misspelt.Price(..)"],
@@ -173,6 +197,47 @@ def test_names_that_are_nearly_right_are_answered_with_the_right_ones(jdk, missp
         "jvmscope: --show: no class that was loaded has this field: Misspelt$Child.hidden, but there"
         " is Misspelt$Parent.hidden\n" in done.stderr
     ), done.stderr
+
+
+@pytest.mark.jdks(8, 25)
+def test_requests_of_methods_without_code_name_those_that_implement_them(jdk, tmp_path):
+    """With what lambdas and method references run, as for --trace. Of several patterns it is no
+    failure if one is right.
+    """
+    out = tmp_path / "a.jfr"
+    cannot = "no call of it can be a request: "
+    lambda_ = "the code of a lambda is traced by its own name, such as Implemented.lambda$main$"
+    for patterns, status, says in (
+        (
+            "Implemented$Job.work(..)",
+            1,
+            "is abstract: name the methods that implement it, such as Implemented$Worker.work; "
+            + lambda_,
+        ),
+        (
+            "Implemented$Task.run",
+            1,
+            "is abstract, and no loaded class of the program that can be changed implements it; "
+            + lambda_,
+        ),
+        (
+            "Implemented$Plain.plain,Implemented$Worker.plain",
+            0,
+            "is abstract: name the methods that implement it, such as Implemented$Worker.plain",
+        ),
+    ):
+        done = lab.jvmscope(
+            *("run", f"--requests={patterns}", "-o", out, "--"),
+            *jdk.command("java", "-cp", lab.compiled("Implemented"), "Implemented"),
+        )
+        first = patterns.split(",")[0]
+        name = first.split("(")[0]
+        line = f"jvmscope: --requests: {first}: {cannot}{name} {says}"
+        assert done.returncode == status and any(
+            l.startswith(line) for l in done.stderr.splitlines()
+        ), (patterns, done.stderr)
+    done = lab.jvmscope("run", "--requests=@Audited", "-o", out, "--", "java", "Nosuch")
+    assert done.returncode == 2 and "annotations are for --trace" in done.stderr, done.stderr
 
 
 @pytest.mark.jdks(8, 25)

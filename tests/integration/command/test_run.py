@@ -154,6 +154,7 @@ NAMES_SOMETHING = (
     ("--trace", "Exits.unused,no.Such.m"),
     ("--log", "Exits:8 x"),
     ("--requests=Exits.main",),
+    ("--requests=Exits.unused,no.Such.m",),
 )
 
 
@@ -184,8 +185,20 @@ def test_an_option_that_names_nothing_in_the_program_is_a_failure(jdk, tmp_path)
 def test_a_name_that_attach_does_not_find_is_a_failure_as_in_run(jdk, tmp_path):
     process = jdk.start_java("Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
-    missing = [("--trace", "no.Such.m"), ("--log", "no.Such:1 x"), ("--watch", "no.Such.f")]
-    there = [("--trace", "Busy.work"), ("--trace", "Busy.work,no.Such.m"), ("--alloc",)]
+    missing = [
+        ("--trace", "no.Such.m"),
+        ("--log", "no.Such:1 x"),
+        ("--watch", "no.Such.f"),
+        ("--requests=no.Such.m",),
+        ("--requests=no.Such.m,Busy.nosuch",),
+    ]
+    there = [
+        ("--trace", "Busy.work"),
+        ("--trace", "Busy.work,no.Such.m"),
+        ("--requests=Busy.main,no.Such.m",),
+        ("--requests=auto,no.Such.m",),
+        ("--alloc",),
+    ]
     for words, status in [(w, 1) for w in missing] + [(w, 0) for w in there]:
         for name in ("n.jfr", "n.html"):
             more = ("--cpu",) if name == "n.html" else ()  # without it a page would be empty

@@ -72,6 +72,25 @@ def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path)
     )
 
 
+@pytest.mark.jdks(8, 17)
+def test_classes_in_which_throws_are_not_counted_are_not_said_to_throw_none(jdk, tmp_path):
+    out = tmp_path / "x.jfr"
+    for words, why in (
+        (
+            ("--include", "com.x.*"),
+            " in the classes that --include names; what other classes threw",
+        ),
+        (("--exclude", "*"), " outside of the classes that --exclude names, in which throws were"),
+    ):
+        done = lab.jvmscope(
+            *("run", "--exceptions", *words, "-o", out, "--"),
+            *jdk.command("java", "-cp", lab.compiled("Throws"), "Throws", "10"),
+        )
+        line = f"jvmscope: {out}: holds no exceptions: none was thrown{why}"
+        for printed in (done.stderr, lab.jvmscope("trace", "--exceptions", out).stderr):
+            assert any(l.startswith(line) for l in printed.splitlines()), (words, printed)
+
+
 @pytest.mark.jdks(17)
 def test_what_was_asked_for_and_is_not_in_a_recording_is_reported(jdk, tmp_path):
     out, page = tmp_path / "x.jfr", tmp_path / "x.html"

@@ -251,14 +251,15 @@ static bool matches(const char *pattern, struct str name)
     return pattern[i] == '*' || (!pattern[i] && i == name.len);
 }
 
-/*
- * Returns whether the option may name methods of a class. It may not name those of the JDK, because
- * the probes call some of them.
- */
+bool points_may_name(struct str class_name)
+{
+    return !point_begins(class_name, "java/") && !point_begins(class_name, "jdk/") &&
+           !point_begins(class_name, "sun/");
+}
+
 static bool may_be_named(struct str class_name)
 {
-    return methods && !point_begins(class_name, "java/") && !point_begins(class_name, "jdk/") &&
-           !point_begins(class_name, "sun/") && choice_may_match(methods, class_name);
+    return methods && points_may_name(class_name) && choice_may_match(methods, class_name);
 }
 
 static bool is_named(struct str class_name, struct str method, struct str descriptor)

@@ -14,9 +14,11 @@
 
 enum { LOADERS_MAX = 16 }; /* classes of one name */
 
+enum { IS_NATIVE = 0x100, IS_ABSTRACT = 0x400 };
+
 struct search {
     JNIEnv *jni;
-    const char *type;
+    const char *type, *method;
     jclass types[LOADERS_MAX];
     unsigned n;
     struct trace_below *found;
@@ -61,6 +63,27 @@ static bool traces_method_of(struct str class_name)
     return found;
 }
 
+/* Returns whether a class declares a method of this name that has code. */
+static bool implements(jclass c, const char *method)
+{
+    jint n = 0, modifiers = 0;
+    jmethodID *methods = NULL;
+    bool does = false;
+    if (!method || (*vm.ti)->GetClassMethods(vm.ti, c, &n, &methods) != JVMTI_ERROR_NONE)
+        return false;
+    for (jint i = 0; i < n && !does; i++) {
+        char *name = NULL;
+        if ((*vm.ti)->GetMethodName(vm.ti, methods[i], &name, NULL, NULL) != JVMTI_ERROR_NONE)
+            continue;
+        does = strcmp(name, method) == 0 &&
+               (*vm.ti)->GetMethodModifiers(vm.ti, methods[i], &modifiers) == JVMTI_ERROR_NONE &&
+               !(modifiers & (IS_NATIVE | IS_ABSTRACT));
+        vm_free(name);
+    }
+    vm_free(methods);
+    return does;
+}
+
 static bool see_below(void *context, jclass c, struct str name)
 {
     struct search *s = context;
@@ -73,14 +96,17 @@ static bool see_below(void *context, jclass c, struct str name)
         trace_hidden_add(&s->found->hidden, c);
     else if (is_below && !s->found->traced)
         s->found->traced = traces_method_of(name);
-    if (is_below && !is_type(s, name) && loaded_may_change(c, name))
+    if (is_below && !is_type(s, name) && loaded_may_change(c, name)) {
         s->found->changeable = true;
+        if (!s->found->first[0] && implements(c, s->method))
+            dotted_copy(s->found->first, sizeof(s->found->first), name);
+    }
     return false;
 }
 
-void trace_below_find(JNIEnv *jni, const char *type, struct trace_below *ret)
+void trace_below_find(JNIEnv *jni, const char *type, const char *method, struct trace_below *ret)
 {
-    struct search s = {.jni = jni, .type = type, .found = ret};
+    struct search s = {.jni = jni, .type = type, .method = method, .found = ret};
     *ret = (struct trace_below){0};
     loaded_classes_each(vm.ti, jni, see_type, &s);
     ret->loaded = s.n > 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/explain.h"
 
+#include "agent/capture/trace/annotations.h"
 #include "agent/capture/trace/below.h"
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/methods.h"
@@ -88,6 +89,7 @@ void trace_left_add(struct str class_name, struct str method, struct str descrip
 
 void trace_left_clear(void)
 {
+    trace_annotations_clear();
     pthread_mutex_lock(&left.lock);
     map_release(&left.methods);
     pthread_mutex_unlock(&left.lock);
@@ -280,11 +282,22 @@ static bool explain_lambda(JNIEnv *jni, const char *pattern, struct buf *why)
 static void put_implementations(JNIEnv *jni, const char *type, struct buf *why)
 {
     struct trace_below below;
-    trace_below_find(jni, type, &below);
+    trace_below_find(jni, type, NULL, &below);
     if (below.changeable)
         buf_printf(why, ": trace the methods that implement it with 'implements %s'", type);
     else
         buf_string(why, ", and no loaded class of the program that can be traced implements it");
+    trace_hidden_put_hint(&below.hidden, why);
+}
+
+void trace_explain_implemented(JNIEnv *jni, const char *type, const char *method, struct buf *why)
+{
+    struct trace_below below;
+    trace_below_find(jni, type, method, &below);
+    if (below.first[0])
+        buf_printf(why, ": name the methods that implement it, such as %s.%s", below.first, method);
+    else
+        buf_string(why, ", and no loaded class of the program that can be changed implements it");
     trace_hidden_put_hint(&below.hidden, why);
 }
 
@@ -295,7 +308,7 @@ static const char cannot_be_changed[] =
 enum trace_result trace_explain_type(JNIEnv *jni, const char *type, struct buf *why)
 {
     struct trace_below below;
-    trace_below_find(jni, type, &below);
+    trace_below_find(jni, type, NULL, &below);
     if (!below.loaded)
         explain_not_loaded(why, &below.guess);
     else if (below.hidden.n)
@@ -335,6 +348,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
                        .inherited = BUF(1024)};
     if (*pattern == '@') {
         buf_string(why, "no method of a loaded class, and no such class, has this annotation");
+        trace_annotation_put_similar(pattern + 1, why);
         return;
     }
     if (names)

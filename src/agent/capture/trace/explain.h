@@ -38,6 +38,12 @@ enum trace_result trace_explain_hidden(JNIEnv *jni, const char *pattern, const c
 void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why);
 
 /*
+ * Appends, after a colon, what a user can name instead of an abstract method of `type`, "pkg.Type":
+ * a method of this name, if a loaded class implements it, and what lambdas run.
+ */
+void trace_explain_implemented(JNIEnv *jni, const char *type, const char *method, struct buf *why);
+
+/*
  * Appends why no access to a field is recorded, as half a sentence: its class is not loaded, the
  * class declares no such field, or no loaded code uses it.
  */

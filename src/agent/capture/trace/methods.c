@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/methods.h"
 
+#include "agent/capture/trace/annotations.h"
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/ring.h"
 #include "agent/instrument/choice.h"
@@ -25,6 +26,7 @@ bool trace_has_annotations(const char *patterns)
 static bool is_annotation(const void *context, struct str type)
 {
     const struct str *wanted = context;
+    trace_annotation_add(type);
     return signature_is_type(wanted->data, wanted->len, type);
 }
 
