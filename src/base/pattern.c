@@ -9,6 +9,8 @@
 static bool match_one(const char *pattern, size_t n, const char *text, size_t len)
 {
     const char *end = pattern + n;
+    if (n && *pattern == '=')
+        return len == n - 1 && memcmp(pattern + 1, text, len) == 0;
     if (strcspn(pattern, "*?") >= n)
         return !n || memmem(text, len, pattern, n) != NULL;
     /*

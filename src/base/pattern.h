@@ -5,8 +5,10 @@
 #include <stddef.h>
 
 /*
- * Returns whether text matches the pattern. A pattern with * (any run of characters) or ? (any one
- * character) must match the whole text; a pattern without either matches any part of it. Commas
+ * Returns whether text matches the pattern. A pattern that begins with = matches the text that
+ * follows it and no other, so that worker-1 can be told from worker-10. Otherwise one with * (any
+ * run of characters) or ? (any one character) must match the whole text, and one without either
+ * matches any part of it. Commas
  * separate alternatives. Because a name may contain a comma, the whole pattern is tried as a single
  * one as well. NULL matches everything. At worst the time is linear in the product of the lengths.
  */

@@ -21,7 +21,7 @@ struct only_requests {
      ARG_LIST,                                                                                  \
      offsetof(type, field.name),                                                                \
      "NAME",                                                                                    \
-     "only while a thread worked for a request whose name matches (* and ?, or a part of it)"}, \
+     "only while a thread worked for a request whose name matches (a part of it, * and ?, or =NAME)"}, \
     {                                                                                           \
         "--slowest", 0, ARG_SHARE, offsetof(type, field.slowest), "SHARE",                      \
             "only while a thread worked for one of the slowest requests of its name: 1%"        \

@@ -17,7 +17,7 @@
 
 static const struct arg selection_args[] = {
     {"--thread", 0, ARG_LIST, offsetof(struct selection, filter.thread), "PATTERN",
-     "only threads whose name matches (* and ?, or a part of it)"},
+     "only threads whose name matches (a part of it, * and ?, or =NAME)"},
     {"--class", 0, ARG_LIST, offsetof(struct selection, filter.class_name), "PATTERN",
      "only stacks with a frame of a class that matches"},
     {"--from", 0, ARG_DURATION, offsetof(struct selection, filter.from_ns), "TIME",
@@ -104,6 +104,12 @@ static int see_recording(struct selected_names *s, const char *pattern, bool cla
     return r == -ENOMEM ? r : 0;
 }
 
+static struct str thread_name(const void *context, size_t i)
+{
+    const struct profile *p = context;
+    return profile_text(p, p->threads.data[i].name);
+}
+
 /*
  * Checks that samples have the names of threads or classes that a pattern selects, or, if
  * `of_events`, that any event has them. Returns 0 or the exit status after a complaint.
@@ -118,8 +124,11 @@ static int check_names(const char *pattern, bool classes, const struct profile *
         uint32_t name = classes ? p->methods.data[i].class_name : p->threads.data[i].name;
         see_name(&s, pattern, profile_text(p, name));
     }
-    if (r == 0 && !s.missing.len)
+    if (r == 0 && !s.missing.len) {
+        if (!classes)
+            selected_note_parts(pattern, thread_name, p, n);
         return 0;
+    }
     const char *without = r == 0 ? s.missing.data[0] : NULL;
     if (r == 0)
         r = see_recording(&s, pattern, classes, path);

@@ -559,7 +559,10 @@ const struct command command_report = {
         "For CPU samples, the head says how much CPU time the whole process used, and how much of "
         "it the compilers, the collector and other threads without Java code used. These are not "
         "sampled, and the shares of methods are of the Java threads' time alone. In the page's "
-        "flame graph they stand next to the program.",
+        "flame graph they stand next to the program.\n\n"
+        "A name in a PATTERN selects all names of which it is a part, here and in all commands "
+        "that read recordings: *worker-1* selects worker-10 too, *=worker-1* does not, and "
+        "*'worker-?'* selects worker-0 to worker-9. Commas separate several.",
     .examples = "  jvmscope report app.jfr                          the whole recording\n"
                 "  jvmscope report --thread 'worker-*' app.jfr      only some threads\n"
                 "  jvmscope report --from 10s --to 20s app.jfr      only ten seconds\n"

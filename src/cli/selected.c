@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/selected.h"
 
+#include "base/buf.h"
 #include "base/parse.h"
 #include "base/pattern.h"
 #include "cli/commands.h"
@@ -49,6 +50,37 @@ void selected_names_release(struct selected_names *s)
     vec_release(&s->missing);
 }
 
+void selected_note_parts(const char *pattern, selected_name *name, const void *context, size_t n)
+{
+    _cleanup_free_ char *copy = pattern ? strdup(pattern) : NULL;
+    for (char *rest = copy, *one; copy && (one = strsep(&rest, ","));) {
+        struct str longer = {0};
+        size_t others = 0;
+        bool is_name = false;
+        one += strspn(one, " ");
+        size_t len = strlen(one);
+        if (!len || *one == '=' || strpbrk(one, "*?"))
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            struct str s = name(context, i);
+            bool same = s.len == len && memcmp(s.data, one, len) == 0;
+            is_name |= same;
+            if (same || !memmem(s.data, s.len, one, len))
+                continue;
+            /* Several threads may have one name. */
+            others += !longer.data || s.len != longer.len || memcmp(s.data, longer.data, s.len);
+            longer = longer.data ? longer : s;
+        }
+        if (!is_name || !others)
+            continue;
+        _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+        buf_printf(&text, "%s also selects %.*s%s; =%s selects this name alone", one,
+                   (int)longer.len, longer.data,
+                   others > 1 ? " and other names of which it is a part" : "", one);
+        complain("note", buf_str(&text), NULL);
+    }
+}
+
 int selected_by_name(const char *path, const char *why, const char *pattern, selected_name *name,
                      const void *context, size_t n)
 {
@@ -58,9 +90,12 @@ int selected_by_name(const char *path, const char *why, const char *pattern, sel
         struct str one = name(context, i);
         /* A name may contain a comma. */
         if (pattern_match_one(pattern, one.data, one.len))
-            return 0;
-        selected_names_see(&s, one.data, one.len);
+            s.missing.len = 0;
+        else
+            selected_names_see(&s, one.data, one.len);
     }
+    if (r == 0 && !s.missing.len)
+        selected_note_parts(pattern, name, context, n);
     return r < 0 ? complain_errno(path, "cannot read", r) : selected_names_end(&s, path, why);
 }
 

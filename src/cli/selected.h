@@ -12,11 +12,18 @@
 typedef struct str selected_name(const void *context, size_t i);
 
 /*
- * Checks that each alternative of a pattern matches one of n names. Returns 0, also for NULL, or
- * the exit status after a complaint `why` that names the first alternative without a match.
+ * Checks that each alternative of a pattern matches one of n names, and notes which of them are
+ * also parts of other names. Returns 0, also for NULL, or the exit status after a complaint `why`
+ * that names the first alternative without a match.
  */
 int selected_by_name(const char *path, const char *why, const char *pattern, selected_name *name,
                      const void *context, size_t n);
+
+/*
+ * Notes for each alternative that is one of the names, and a part of others, that it selects these
+ * too, and how the name alone is selected.
+ */
+void selected_note_parts(const char *pattern, selected_name *name, const void *context, size_t n);
 
 /*
  * The alternatives of a pattern, for a caller that passes names one after the other. The caller

@@ -128,8 +128,8 @@ bool store_matches(const char *wanted, const char *text)
 {
     if (!wanted)
         return true;
-    return strpbrk(wanted, "*?") ? pattern_match(wanted, text, strlen(text))
-                                 : strcmp(wanted, text) == 0;
+    return strpbrk(wanted, "*?") || *wanted == '=' ? pattern_match(wanted, text, strlen(text))
+                                                   : strcmp(wanted, text) == 0;
 }
 
 static const char *label_of(const struct store_series *s, const char *key)

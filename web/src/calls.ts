@@ -131,7 +131,7 @@ export function types(method: string): { parameters: string[]; result: string } 
 }
 
 export interface CallFilter {
-  text: string; // of the method's name: a part, or with * and ? the whole
+  text: string; // of the method's name: a part, with * and ? the whole, or after = exactly
   thread: string;
   minNs: number;
   threw: boolean;
@@ -143,18 +143,22 @@ const lower = (s: string) => s.replace(/[A-Z]+/g, (letters) => letters.toLowerCa
 export function filterCalls(calls: Call[], f: CallFilter): Uint8Array {
   const hits = new Uint8Array(calls.length);
   const text = lower(f.text);
-  const glob = /[*?]/.test(text)
-    ? new RegExp(
-        `^${text
-          .replace(/[.+^${}()|[\]\\]/g, "\\$&")
-          .replace(/\*+/g, ".*")
-          .replace(/\?/g, ".")}$`,
-        "su",
-      )
-    : null;
+  const exact = text.startsWith("=") ? text.slice(1) : null;
+  const glob =
+    exact === null && /[*?]/.test(text)
+      ? new RegExp(
+          `^${text
+            .replace(/[.+^${}()|[\]\\]/g, "\\$&")
+            .replace(/\*+/g, ".*")
+            .replace(/\?/g, ".")}$`,
+          "su",
+        )
+      : null;
   calls.forEach((c, i) => {
     const name = lower(c.name);
-    if (text && !(glob ? glob.test(name) : name.includes(text))) return;
+    if (exact !== null) {
+      if (name !== exact) return;
+    } else if (text && !(glob ? glob.test(name) : name.includes(text))) return;
     if ((f.thread && c.thread !== f.thread) || c.ns < f.minNs || (f.threw && !c.exception)) return;
     hits[i] = 1;
   });

@@ -135,7 +135,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
           <input
             type="search"
             placeholder="Method ( / )"
-            aria-label="Method: a part of its name, or a pattern with *"
+            aria-label="Method: a part of its name, a pattern with *, or = and the name"
             value={filter.text}
             onInput={(e) => keep({ cm: e.currentTarget.value, call: "" })}
           />

@@ -256,15 +256,18 @@ export function matched(t: Tree, match: Uint8Array): number {
 }
 
 /**
- * Finds labels that match a search: a part of the name, or with * and ? the whole name; case matters when the text contains
- * capitals.
+ * Finds labels that match a search: a part of the name, with * and ? the whole name, or after = exactly this name; case
+ * matters when the text contains capitals.
  */
 export function search(labels: string[], text: string): Uint8Array | null {
   if (!text) return null;
   const fold = text === text.toLowerCase();
   const hits = new Uint8Array(labels.length);
   let test: (s: string) => boolean;
-  if (/[*?]/.test(text)) {
+  if (text.startsWith("=")) {
+    const exact = text.slice(1);
+    test = (s) => (fold ? s.toLowerCase() : s) === exact;
+  } else if (/[*?]/.test(text)) {
     const source = text
       .replace(/[.+^${}()|[\]\\]/g, "\\$&")
       .replace(/\*+/g, ".*")

@@ -36,12 +36,12 @@ const struct arg_set *const heap_paths_sets[] = {&select_set, &exclude_set, &hea
 
 /*
  * Returns whether a class matches the pattern, a binary name in which '*' stands for any
- * characters.
+ * characters. As in other patterns, = may precede a name that is meant as a whole.
  */
 static bool heap_class_matches(const struct heap_class *c, const char *pattern)
 {
-    return strcmp(c->name, pattern) == 0 ||
-           (strchr(pattern, '*') && pattern_match(pattern, c->name, strlen(c->name)));
+    return strcmp(c->name, pattern) == 0 || ((strchr(pattern, '*') || *pattern == '=') &&
+                                             pattern_match(pattern, c->name, strlen(c->name)));
 }
 
 void heap_selection_release(struct heap_selection *s)

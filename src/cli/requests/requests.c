@@ -22,7 +22,7 @@
 /* clang-format off */
 #define JSON   {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"}
 #define THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "only requests that began on a thread whose name matches"}
-#define NAME   {"--name", 0, ARG_LIST, OPTION(name), "PATTERN", "only requests whose name matches (* and ?, or a part of it)"}
+#define NAME   {"--name", 0, ARG_LIST, OPTION(name), "PATTERN", "only requests whose name matches (a part of it, * and ?, or =NAME)"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only those that began from this time on, counted from the start: 1.5s, 2m"}, \
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only those that began before this time"}
 #define SLOWEST {"--slowest", 0, ARG_SHARE, OPTION(slowest), "SHARE", "how many requests of a name count as slow: 1%, 0.1% (1%)"}

@@ -22,7 +22,7 @@
 
 /* clang-format off */
 #define JSON   {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"}
-#define THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "only threads whose name matches (* and ?, or a part of it)"}
+#define THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "only threads whose name matches (a part of it, * and ?, or =NAME)"}
 #define CLASS  {"--class", 0, ARG_LIST, OPTION(class_name), "PATTERN", "only waits for objects of a class that matches"}, \
                {"--lock", 0, ARG_LIST, OPTION(lock), "PATTERN", "the same"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only from this time on, counted from the start: 1.5s, 2m"}, \
@@ -89,6 +89,23 @@ void thread_view_left_out(size_t left, const char *nouns)
         printf(" ... and %s more (--limit)\n", COUNT_TEXT(left, nouns));
 }
 
+/* Returns whether a thread, which may be TL_NONE, has just this name, which may be NULL. */
+static bool is_named(const struct thread_view *v, const char *name, uint32_t thread)
+{
+    return name && thread != TL_NONE && strcmp(tl_thread_name(v->t, thread), name) == 0;
+}
+
+/*
+ * Returns whether a thread is that of --end: the last that matches, but one that has just this name
+ * takes precedence over those of which the name is a part.
+ */
+static bool ends_here(const struct thread_view *v, uint32_t thread)
+{
+    const char *wanted = v->options->end_thread, *name = tl_thread_name(v->t, thread);
+    return wanted && pattern_match(wanted, name, strlen(name)) &&
+           (is_named(v, wanted, thread) || !is_named(v, wanted, v->range.end_thread));
+}
+
 static int select_all(struct thread_view *v)
 {
     const struct timeline *t = v->t;
@@ -100,7 +117,7 @@ static int select_all(struct thread_view *v)
     for (size_t i = 0; i < t->n_threads; i++) {
         const char *name = tl_thread_name(t, (uint32_t)i);
         v->threads[i] = pattern_match(v->options->thread, name, strlen(name));
-        if (v->options->end_thread && pattern_match(v->options->end_thread, name, strlen(name)))
+        if (ends_here(v, (uint32_t)i))
             v->range.end_thread = (uint32_t)i;
     }
     for (size_t i = 0; v->objects && i < t->n_objects; i++) {
@@ -165,10 +182,14 @@ static int view_open(struct thread_view *ret, const struct thread_options *o, co
 
 void thread_view_select_end(struct thread_view *v)
 {
-    for (size_t i = 0; i < v->t->n_threads; i++) {
+    const struct timeline *t = v->t;
+    for (size_t i = 0; i < t->n_threads; i++) {
         uint32_t end = v->range.end_thread;
-        bool later = end == TL_NONE || v->t->threads[i].end_ns >= v->t->threads[end].end_ns;
-        if (v->threads[i] && v->t->threads[i].first != TL_NONE && later)
+        bool is = is_named(v, v->options->thread, (uint32_t)i),
+             was = is_named(v, v->options->thread, end),
+             later = end == TL_NONE ||
+                     (is != was ? is : t->threads[i].end_ns >= t->threads[end].end_ns);
+        if (v->threads[i] && t->threads[i].first != TL_NONE && later)
             v->range.end_thread = (uint32_t)i;
     }
 }

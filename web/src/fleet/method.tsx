@@ -39,12 +39,14 @@ export function MethodView({ state, change }: ViewProps) {
             type="search"
             autofocus
             placeholder="java.util.regex.*"
-            aria-label="Method, a part of its name or a pattern"
+            aria-label="Method, a part of its name, a pattern, or = and the name"
             value={state.search}
             onChange={(e) => change({ search: e.currentTarget.value })}
           />
         </div>
-        <span class="dim">A part of a method's name, or a pattern with * and ?</span>
+        <span class="dim">
+          A part of a method's name, a pattern with * and ?, or = and the name
+        </span>
       </div>
       <main>
         {!asked ? null : !data ? (
