@@ -6,7 +6,7 @@
 
 /*
  * Returns whether text matches the pattern. A pattern that begins with = matches the text that
- * follows it and no other, so that worker-1 can be told from worker-10. Otherwise one with * (any
+ * follows it and no other, so =worker-1 does not match worker-10. Otherwise one with * (any
  * run of characters) or ? (any one character) must match the whole text, and one without either
  * matches any part of it. Commas
  * separate alternatives. Because a name may contain a comma, the whole pattern is tried as a single

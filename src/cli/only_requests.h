@@ -15,16 +15,16 @@ struct only_requests {
 };
 
 /* Rows of an option table, for a struct that has the struct above as its member `field`. */
-#define ONLY_REQUESTS_ARGS(type, field)                                                         \
-    {"--request",                                                                               \
-     0,                                                                                         \
-     ARG_LIST,                                                                                  \
-     offsetof(type, field.name),                                                                \
-     "NAME",                                                                                    \
-     "only while a thread worked for a request whose name matches (a part of it, * and ?, or =NAME)"}, \
-    {                                                                                           \
-        "--slowest", 0, ARG_SHARE, offsetof(type, field.slowest), "SHARE",                      \
-            "only while a thread worked for one of the slowest requests of its name: 1%"        \
+#define ONLY_REQUESTS_ARGS(type, field)                                                            \
+    {"--request",                                                                                  \
+     0,                                                                                            \
+     ARG_LIST,                                                                                     \
+     offsetof(type, field.name),                                                                   \
+     "NAME",                                                                                       \
+     "only while a thread worked for a request of such a name (a part of it, * and ?, or =NAME)"}, \
+    {                                                                                              \
+        "--slowest", 0, ARG_SHARE, offsetof(type, field.slowest), "SHARE",                         \
+            "only while a thread worked for one of the slowest requests of its name: 1%"           \
     }
 
 static inline bool only_requests_given(const struct only_requests *o)

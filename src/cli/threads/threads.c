@@ -185,10 +185,11 @@ void thread_view_select_end(struct thread_view *v)
     const struct timeline *t = v->t;
     for (size_t i = 0; i < t->n_threads; i++) {
         uint32_t end = v->range.end_thread;
-        bool is = is_named(v, v->options->thread, (uint32_t)i),
-             was = is_named(v, v->options->thread, end),
-             later = end == TL_NONE ||
-                     (is != was ? is : t->threads[i].end_ns >= t->threads[end].end_ns);
+        bool is = is_named(v, v->options->thread, (uint32_t)i);
+        bool was = is_named(v, v->options->thread, end);
+        bool later = end == TL_NONE;
+        if (!later)
+            later = is != was ? is : t->threads[i].end_ns >= t->threads[end].end_ns;
         if (v->threads[i] && t->threads[i].first != TL_NONE && later)
             v->range.end_thread = (uint32_t)i;
     }

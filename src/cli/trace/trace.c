@@ -33,7 +33,7 @@ static const struct arg trace_args[] = {
     {"--thread", 0, ARG_LIST, offsetof(struct trace_options, calls.thread), "PATTERN",
      "only calls, and the lines between them, of threads whose name matches"},
     {"--method", 0, ARG_LIST, offsetof(struct trace_options, calls.method), "PATTERN",
-     "only calls of methods whose name matches (a part of it, * and ?, or =NAME), and what --log, --watch "
+     "only calls of such methods (a part of the name, * and ?, or =NAME), and what --log, --watch "
      "and --exceptions recorded in them"},
     {"--min", 0, ARG_DURATION, offsetof(struct trace_options, calls.min), "TIME",
      "only calls that took at least this long"},

@@ -84,7 +84,7 @@ OTHERS = (
 
 
 @pytest.mark.jdks(8, 25)
-def test_a_name_can_be_told_from_those_of_which_it_is_a_part(jdk, recording, tmp_path):
+def test_a_name_is_distinguished_from_those_of_which_it_is_a_part(jdk, recording, tmp_path):
     for verb, option, (name, longer), count in COUNTED:
         n = {}
         for pattern in (name, "=" + name, "=" + longer, f"={name},={longer}"):

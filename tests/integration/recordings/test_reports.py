@@ -73,7 +73,7 @@ def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path)
 
 
 @pytest.mark.jdks(8, 17)
-def test_classes_in_which_throws_are_not_counted_are_not_said_to_throw_none(jdk, tmp_path):
+def test_where_throws_are_not_counted_the_message_does_not_deny_them(jdk, tmp_path):
     out = tmp_path / "x.jfr"
     for words, why in (
         (

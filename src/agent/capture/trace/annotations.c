@@ -39,7 +39,8 @@ void trace_annotation_add(struct str descriptor)
 /* Returns the name without its package and its outer class. */
 static const char *simple(const char *name)
 {
-    const char *dot = strrchr(name, '.'), *dollar = strrchr(dot ? dot : name, '$');
+    const char *dot = strrchr(name, '.');
+    const char *dollar = strrchr(dot ? dot : name, '$');
     return dollar && dollar[1] ? dollar + 1 : dot ? dot + 1 : name;
 }
 
