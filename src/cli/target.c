@@ -329,6 +329,18 @@ static void put_beginning(struct buf *why, const char *message, const char *pid)
     }
 }
 
+/*
+ * Returns whether a message was refused because of another recording of the VM. Threads, files and
+ * the VM's end are other reasons.
+ */
+static bool is_recording(const char *message, struct buf *why)
+{
+    const char *text = buf_str(why);
+    return strncmp(message, "control=start", strlen("control=start")) == 0 &&
+           (strstr(text, "already recording to") || strstr(text, "is always on already")) &&
+           !strstr(text, "the VM is ending");
+}
+
 int target_ask_last(const struct vm *vm, const char *what, const char *options, bool load,
                     struct buf *answer, bool *ret_ended)
 {
@@ -340,7 +352,7 @@ int target_ask_last(const struct vm *vm, const char *what, const char *options, 
         *ret_ended = r < 0 && vm_has_ended(vm);
     if (r == 0 || (ret_ended && *ret_ended))
         return 0;
-    if (r == -EBUSY)
+    if (r == -EBUSY && is_recording(options, &why))
         buf_printf(&why, "; end that recording with: jvmscope stop %s", pid);
     else if (r == -ESRCH)
         put_beginning(&why, options, pid);

@@ -183,6 +183,8 @@ int control_error(struct control_call *c, const char *what, jvmtiError e)
         return 0;
     buf_printf(c->i->why, "%s: ", what);
     vm_put_error(c->i->why, e);
+    if (e == JVMTI_ERROR_THREAD_SUSPENDED)
+        buf_string(c->i->why, "; the verb resume lets it continue");
     return e == JVMTI_ERROR_THREAD_SUSPENDED ? -EBUSY : -ENOTSUP;
 }
 

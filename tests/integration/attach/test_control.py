@@ -87,7 +87,9 @@ def test_a_thread_is_held_inspected_and_changed(jdk, start, tmp_path, jvmscope):
     before = program.state()
     time.sleep(0.1)
     assert program.state() == before
-    assert "is suspended already" in program.refused("suspend", WORKER)
+    assert program.refused("suspend", WORKER).endswith(
+        "is suspended already; the verb resume lets it continue\n"
+    )  # and no recording is to be ended
     program.control("resume", WORKER)
     program.until(lambda s: s[2] > before[2])
 
