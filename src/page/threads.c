@@ -340,8 +340,14 @@ static int answer_at(struct page_threads *s, const struct server_request *q,
     uint64_t thread = server_number(q, "thread", UINT64_MAX);
     if (thread >= s->t->n_threads)
         return 404;
-    return answer_node(s, timeline_view_at(s->view, (uint32_t)thread, server_number(q, "time", 0)),
-                       reply);
+    uint32_t node = timeline_view_at(s->view, (uint32_t)thread, server_number(q, "time", 0));
+    if (node != TL_NONE)
+        return answer_node(s, node, reply);
+    /* Before the first event of a thread nothing is known of it; browsers report 404 as an error.
+     */
+    buf_string(&reply->body, "null");
+    reply->type = "application/json";
+    return 200;
 }
 
 static int answer_node_of(struct page_threads *s, const struct server_request *q,

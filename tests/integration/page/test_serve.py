@@ -3,7 +3,9 @@
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.parse
+import urllib.request
 
 import pytest
 
@@ -26,6 +28,11 @@ def served(jdk, tmp_path):
         process.communicate(timeout=30)
 
 
+def get(url):
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return answer.read()
+
+
 def ask(url, request=None, timeout=20):
     """Returns the status with which a request (for the page when None) is answered."""
     with socket.create_connection((url.hostname, url.port), timeout=timeout) as s:
@@ -35,6 +42,28 @@ def ask(url, request=None, timeout=20):
         )
         answer = s.recv(4096)
         return int(answer.split()[1]) if answer else 0
+
+
+@pytest.mark.jdks(17)
+def test_a_time_before_the_first_event_of_a_thread_is_no_error(jdk, tmp_path):
+    """Browsers report each answer of status 404 in their console."""
+    recording = tmp_path / "a.jfr"
+    done = jdk.java("Busy", 1, jvm=[jdk.agent(f"threads=y,format=r,file={recording}")])
+    assert done.returncode == 0, done.stderr
+    process = subprocess.Popen(
+        [lab.BUILD / "jvmscope", "serve", recording], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        base = process.stdout.readline().strip() + "0/"
+        lab.wait_for(lambda: b"wait" not in get(base + "ready"), 60, "the timeline")
+        answers = []
+        with pytest.raises(urllib.error.HTTPError):  # for the first number that no thread has
+            while True:
+                answers.append(get(f"{base}at?thread={len(answers)}&time=0"))
+        assert len(answers) > 1 and b"null" in answers, answers
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
 
 
 @pytest.mark.jdks(17)
