@@ -171,6 +171,15 @@ bool convert_follows(const struct export_format *format, const struct selection 
     return false;
 }
 
+/* Leaves out of a page, with a note, what a selection cannot divide; it would be shown as zero. */
+static void leave_out_whole(const struct profile_filter *f, struct profile *p, const char *path)
+{
+    reading_note_left_out(f, p, path);
+    for (int m = 0; m < PROFILE_METRICS; m++)
+        if (reading_whole_only(f, p, (enum profile_metric)m))
+            p->series[m].samples.len = 0;
+}
+
 static int convert(const struct selection *selection, const char *from, const char *to,
                    const struct convert *options, const char *labels)
 {
@@ -201,6 +210,8 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (source.all_metrics && (format == &export_format_otlp || format == &export_format_pprof ||
                                format == &export_format_jfr))
         reading_note_left_out(&selection->filter, p, from);
+    if (p && format == &export_format_html)
+        leave_out_whole(&selection->filter, p, from);
     if (format->threads)
         losses_report_file(from, losses_of_threads);
     int r = p && format->any ? vm_time_samples(p) : 0;

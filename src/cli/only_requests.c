@@ -77,14 +77,20 @@ int only_requests_keep(const struct only_requests *o, const char *path, struct p
     int status = only_requests_times(o, path, &times);
     if (status)
         return status;
+    /* Which threads have samples is shown; it changes with the selection. */
+    for (size_t i = 0; i < p->threads.len; i++)
+        p->threads.data[i].metrics = 0;
     for (int m = 0; m < PROFILE_METRICS; m++) {
         struct profile_series *s = &p->series[m];
         size_t kept = 0;
         for (size_t i = 0; i < s->samples.len; i++) {
             const struct profile_sample *sample = &s->samples.data[i];
-            if (request_times_hold(&times, p->threads.data[sample->thread].id,
-                                   (int64_t)(p->start_epoch_ns + sample->time_ns)))
-                s->samples.data[kept++] = *sample;
+            struct profile_thread *thread = &p->threads.data[sample->thread];
+            if (!request_times_hold(&times, thread->id,
+                                    (int64_t)(p->start_epoch_ns + sample->time_ns)))
+                continue;
+            s->samples.data[kept++] = *sample;
+            thread->metrics |= 1u << m;
         }
         s->samples.len = kept;
         all += kept;

@@ -168,11 +168,14 @@ static bool any_untimed(const struct profile *p)
 }
 
 /* Complains if no sample passes all options, each of which selects something by itself. */
-static int check_together(const struct profile *p, const struct profile_filter *f, const char *path)
+static int check_together(const struct profile *p, const struct selection *s, const char *path)
 {
+    const struct profile_filter *f = &s->filter;
     bool time = f->from_ns || f->to_ns;
-    const char *options[] = {f->thread ? "--thread" : NULL, f->class_name ? "--class" : NULL,
-                             f->from_ns ? "--from" : NULL, f->to_ns ? "--to" : NULL};
+    const char *options[] = {
+        f->thread ? "--thread" : NULL,         f->class_name ? "--class" : NULL,
+        f->from_ns ? "--from" : NULL,          f->to_ns ? "--to" : NULL,
+        s->requests.name ? "--request" : NULL, s->requests.slowest > 0 ? "--slowest" : NULL};
     /* Counted calls and sites have no times, and no threads where these are merged. */
     if ((!f->thread && !f->class_name && !time) || !profile_has_samples(p) || p->calls.len ||
         p->sites.len || (time && any_untimed(p)))
@@ -214,11 +217,14 @@ bool reading_check(const struct selection *s, struct profile *p, const char *pat
     if (selected_by_time(path, f->from_ns, f->to_ns, p->duration_ns) ||
         check_names(f->thread, false, p, path, of_events) ||
         check_names(f->class_name, true, p, path, of_events) ||
-        (!of_events && check_together(p, f, path)))
+        (!of_events && check_together(p, s, path)))
         return false;
     if (p->is_sent && only_requests_given(&s->requests))
         return check_sent(s, p, path);
-    return !only_requests_given(&s->requests) || only_requests_keep(&s->requests, path, p) == 0;
+    if (!only_requests_given(&s->requests))
+        return true;
+    return only_requests_keep(&s->requests, path, p) == 0 &&
+           (of_events || !check_together(p, s, path));
 }
 
 /* Returns whether samples of a metric belong to threads: counts may be merged over all of them. */

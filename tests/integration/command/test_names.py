@@ -100,6 +100,16 @@ def test_a_name_is_distinguished_from_those_of_which_it_is_a_part(jdk, recording
 
 
 @pytest.mark.jdks(25)
+def test_the_threads_of_a_request_are_those_of_its_samples(recording):
+    for name in NAMED:
+        printed = lab.output("report", "--request", "=" + name, recording)
+        assert re.search(r"CPU samples: \d+, .*, from 1 thread\n", printed), printed
+    done = lab.jvmscope("report", "--thread", WORKERS[1], "--request", "=" + NAMED[0], recording)
+    assert done.returncode == 1 and done.stdout == "", done
+    assert done.stderr.endswith(": no sample is selected by: --thread --request\n"), done.stderr
+
+
+@pytest.mark.jdks(25)
 def test_every_option_that_takes_names_takes_exact_ones(jdk, recording, tmp_path):
     out = ("-o", tmp_path / "o.pb.gz")
     for verb, *more, (name, _) in OTHERS + tuple((v, o, n) for v, o, n, _ in COUNTED):

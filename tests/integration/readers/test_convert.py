@@ -51,6 +51,24 @@ def test_report_counts_recursion_once_and_marks_apart(stacks):
     ]
 
 
+@pytest.mark.jdks(17)
+def test_a_page_lacks_what_a_selection_cannot_divide(jdk, tmp_path):
+    """It used to show no time of counted calls although it was known for all threads."""
+    whole, page = tmp_path / "w.jfr", tmp_path / "p.html"
+    options = f"cpu=samples,cpu=times,format=r,file={whole}"
+    done = jdk.java("Busy", 1, jvm=[jdk.agent(options)])
+    assert done.returncode == 0, done.stderr
+    for words in (), ("--thread", "main"), ("--from", "10ms"):
+        done = lab.jvmscope("convert", *words, whole, "-o", page)
+        assert done.returncode == 0, done.stderr
+        shown = [m["title"] for m in outputs.page(page)["metrics"]]
+        there = "Time of counted calls" in shown
+        assert "CPU samples" in shown and there == (not words), (words, shown)
+        assert ("note: the output lacks Time of counted calls: " in done.stderr) == (
+            not there
+        ), done.stderr
+
+
 def test_filters(stacks):
     assert report(stacks, "--class", "c.C")["samples"]["total"] == 12
     assert report(stacks, "--class", "*.B")["samples"]["total"] == 24
