@@ -27,6 +27,11 @@ bool instrument_any_client(void);
 bool instrument_wants(struct str class_name, const struct instrument_client *one);
 /* The VM has refused the new code of a class, which is no longer offered. */
 void instrument_set_refused(struct str class_name);
+/*
+ * Notes that a class is to be changed when it is prepared. Returns false if that is not reported.
+ */
+bool instrument_postpone(struct str class_name) must_check;
+bool instrument_is_postponed(struct str class_name);
 /* Returns the clients whose probes a class contains, as bits; set adds to them. */
 uint64_t instrument_changed_by(struct str class_name);
 void instrument_set_changed(struct str class_name, uint64_t by);

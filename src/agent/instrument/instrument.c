@@ -35,7 +35,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything 
 static char *include_patterns, *exclude_patterns;
 /* hash of a class's name -> the clients whose probes it contains, as bits */
 static struct map changed;
-static struct map refused; /* the same for those that the VM refused */
+static struct map refused;   /* the same for those that the VM refused */
+static struct map postponed; /* the same for those that are changed when they are linked */
 /*
  * keys of before_key for the classes that a client with `seldom` has ever changed; the values are 1
  */
@@ -140,6 +141,14 @@ void instrument_set_refused(struct str name)
     pthread_mutex_unlock(&lock);
 }
 
+bool instrument_is_postponed(struct str name)
+{
+    pthread_mutex_lock(&lock);
+    bool is = map_get(&postponed, name_key(name)) != NULL;
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
 uint64_t instrument_changed_by(struct str name)
 {
     pthread_mutex_lock(&lock);
@@ -180,6 +189,14 @@ static const struct vm_callbacks events = {.ti = {.ClassFileLoadHook = transform
 static const struct vm_callbacks prepare_events = {.ti = {.ClassPrepare = loaded_class_prepared}};
 static bool prepares; /* prepare_events are enabled */
 
+bool instrument_postpone(struct str name)
+{
+    pthread_mutex_lock(&lock);
+    bool done = prepares && map_put(&postponed, name_key(name), 1) == 0;
+    pthread_mutex_unlock(&lock);
+    return done;
+}
+
 /* Removes the bits of clients that have gone, and everything when there is no client any more. */
 static void forget_clients(uint64_t slots)
 {
@@ -198,6 +215,7 @@ static void forget_clients(uint64_t slots)
     pthread_mutex_lock(&lock);
     map_release(&changed);
     map_release(&refused);
+    map_release(&postponed);
     pthread_mutex_unlock(&lock);
 }
 
@@ -276,7 +294,7 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
         }
     }
     atomic_store(&instrument_clients[i], c);
-    if (c->loaded_only && !prepares)
+    if ((c->loaded_only || c->when_linked) && !prepares)
         prepares = vm_events_on(&prepare_events) == 0;
     if ((r = loaded_transform(jni, c, 0)) < 0) {
         buf_printf(why, "the VM does not list its classes");

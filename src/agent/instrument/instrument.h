@@ -68,6 +68,11 @@ struct instrument_client {
      * prepared. If the verifier rejects a class's new code, the class keeps its old code.
      */
     bool loaded_only;
+    /*
+     * Loaded classes that have not been linked are offered to this client when they are. The VM
+     * would have to link them in order to change them, which delays the start of a program.
+     */
+    bool when_linked;
     /* Called with each class after it was loaded, before `wants` is called for it. May be NULL. */
     void (*on_class)(JNIEnv *jni, jclass class, struct str class_name);
     /* The VM has refused the class with code of this client (and possibly others). May be NULL. */

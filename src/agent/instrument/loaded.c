@@ -106,6 +106,23 @@ static void call_on_class(JNIEnv *jni, jclass class, struct str name)
     }
 }
 
+static bool is_linked(jclass class)
+{
+    jint status = 0;
+    return (*vm.ti)->GetClassStatus(vm.ti, class, &status) != JVMTI_ERROR_NONE ||
+           status & JVMTI_CLASS_STATUS_PREPARED;
+}
+
+/*
+ * Returns whether loaded_class_prepared will offer a class to a client. Another thread may be
+ * linking the class, so whether it is linked is looked up again after the note is visible.
+ */
+static bool waits_for_link(const struct instrument_client *c, jclass class, struct str name)
+{
+    return c && c->when_linked && !is_linked(class) && instrument_postpone(name) &&
+           !is_linked(class);
+}
+
 /*
  * Returns whether a loaded class has to be transformed: because it is offered to a client, because
  * probes have to be removed, or for either reason, as for loaded_transform.
@@ -125,7 +142,8 @@ static bool to_retransform(jclass class, const struct instrument_client *c, uint
         modifiable = loaded_may_change(class, name);
     if (wanted && !modifiable)
         atomic_fetch_add(&instrument_tally.unmodifiable, 1);
-    bool is = (back || wanted) && modifiable && batches_may_transform(class, name, back);
+    bool is = (back || (wanted && !waits_for_link(c, class, name))) && modifiable &&
+              batches_may_transform(class, name, back);
     vm_free(signature);
     return is;
 }
@@ -139,10 +157,10 @@ void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jc
 {
     char *signature;
     struct str name;
-    bool wanted = false;
     if (!class_signature_name(class, &signature, &name))
         return;
     call_on_class(jni, class, name);
+    bool wanted = instrument_is_postponed(name);
     for (int i = 0; i < CLIENTS_MAX && !wanted; i++) {
         const struct instrument_client *c = atomic_load(&instrument_clients[i]);
         wanted = c && c->loaded_only && !choice_is_excluded(name) && c->wants && c->wants(name);

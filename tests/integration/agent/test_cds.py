@@ -45,6 +45,20 @@ def test_samples_and_waits_leave_the_shared_archive_in_use(jdk, tmp_path):
         )
 
 
+@pytest.mark.jdks(21, 25)
+@pytest.mark.parametrize("options", ("always=y", "requests=auto", "cpu=samples,threads=y"))
+def test_a_class_that_is_not_linked_is_changed_when_it_is(jdk, tmp_path, options):
+    """VirtualThread is loaded at each start. Changing it costs a program that uses none 5 ms."""
+    log = tmp_path / "classes.txt"
+    agent = jdk.agent(f"format=r,{options},file={tmp_path}/x.jfr")
+    for program, changed in ((("Busy", "0.1"), False), (("Virtual", "2", "1"), True)):
+        done = jdk.java(*program, jvm=[f"-Xlog:class+load:file={log}", agent], release=21)
+        assert done.returncode == 0, done.stderr
+        sources = re.findall(r" java\.lang\.VirtualThread source: (.*)$", log.read_text(), re.M)
+        assert sources[0].startswith("shared objects file")
+        assert ("__VM_RedefineClasses__" in sources) == changed, (program, sources)
+
+
 @pytest.mark.jdks(17, 25)
 def test_an_archive_of_the_program_stays_in_use(jdk, tmp_path):
     """Uses -XX:SharedArchiveFile with -Xshare:on, with which a VM ends that cannot use its

@@ -302,7 +302,8 @@ static const struct instrument_client client = {.name = "requests",
                                                 .wants = wants,
                                                 .thread = true,
                                                 .virtual_threads = true,
-                                                .seldom = true};
+                                                .seldom = true,
+                                                .when_linked = true};
 
 /* Returns whether a request is in progress while a row's method runs. */
 static bool is_request(const struct point *p)

@@ -101,7 +101,8 @@ static const struct instrument_client client = {.name = "threads",
                                                 .edit = unpark_edit,
                                                 .wants = unpark_wants,
                                                 .virtual_threads = true,
-                                                .loaded_only = true};
+                                                .loaded_only = true,
+                                                .when_linked = true};
 static bool on;
 
 int unparks_on(JNIEnv *jni, struct buf *why)
