@@ -42,10 +42,10 @@ int region_new(struct jfr_writer *w, struct region **ret, uint64_t file_offset, 
         else
             r->map = map;
         /*
-         * The first page that is touched would otherwise have the kernel read megabytes of the
-         * empty file ahead, which delays the start of the program.
+         * The first page that is touched in each part of the file would otherwise have the kernel
+         * read megabytes of the empty file ahead, which costs time and memory.
          */
-        if (!error && !atomic_load(&w->chunks))
+        if (!error)
             (void)madvise(map, r->map_len, MADV_RANDOM);
         if (!error)
             error = -backed_add(map, r->map_len, &w->lost);

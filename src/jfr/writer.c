@@ -223,8 +223,6 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
             error = ring ? ring_begin(w) : first_chunk(w);
         if (error && path && w->fd >= 0)
             unlink(path);
-        if (!error) /* the first pages are there; see region_new */
-            (void)madvise(w->chunk.region->map, w->chunk.region->map_len, MADV_NORMAL);
     }
     if (error) {
         writer_release(w);

@@ -2,6 +2,7 @@
 #include "tests.h"
 
 #include "base/file.h"
+#include "jfr/internal.h"
 #include "jfr/losses.h"
 #include "jfr/reader.h"
 #include "jfr/writer.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static char path[64];
@@ -129,6 +131,35 @@ static void a_large_file_is_removed_in_the_first_round(void **state)
     assert_int_equal(open_without_name(), 0);
     jfr_writer_free(second);
     unlink(large);
+}
+
+/* Only the pages of the blocks that are ready, and of a ring's head, are in memory. */
+static void an_empty_ring_is_not_read_ahead(void **state)
+{
+    enum { RING = 64 << 20, HEAD = 64 << 10 };
+
+    char name[80];
+    struct jfr_writer *ring;
+    snprintf(name, sizeof(name), "%s.ring", path);
+    struct jfr_writer_options options = {.slots = 4,
+                                         .trace_bytes = 1 << 20,
+                                         .waker = &waker,
+                                         .ring_bytes = RING,
+                                         .begins_small = true};
+    assert_int_equal(jfr_writer_open(&ring, name, &options), 0);
+    assert_int_equal(jfr_writer_work(ring), 0);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), present = 0;
+    uint8_t *map = mmap(NULL, RING, PROT_READ, MAP_SHARED, ring->fd, 0),
+            *pages = malloc(RING / page);
+    assert_true(map != MAP_FAILED && pages);
+    assert_int_equal(mincore(map, RING, pages), 0);
+    for (size_t i = 0; i < RING / page; i++)
+        present += pages[i] & 1;
+    assert_in_range(present * page, 1, ring->chunk.region->ready * JFR_BLOCK + HEAD);
+    free(pages);
+    munmap(map, RING);
+    jfr_writer_free(ring);
+    unlink(name);
 }
 
 static void every_kind_of_field_comes_back(void **state)
@@ -558,6 +589,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reasons_are_right_for_one_thing),
         cmocka_unit_test_setup_teardown(every_kind_of_field_comes_back, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(an_empty_ring_is_not_read_ahead, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(a_large_file_is_removed_in_the_first_round, open_writer,
                                         close_writer),
         cmocka_unit_test_setup_teardown(threads_are_renamed_found_and_forgotten, open_writer,
