@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mapped.h"
+#include "base/waker.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@ static struct {
     struct seen *seen; /* THREADS_MAX elements */
     pthread_t thread;
     atomic_bool exists, stop;
+    struct waker waker; /* `stop` is set */
     bool first_round;
     _Atomic uint64_t threads;
 } jvmti;
@@ -118,8 +120,7 @@ static void *run(void *unused)
         last += rounds * interval;
         sample_round(jni, (uint32_t)rounds);
         uint64_t pause = MAX(interval, ROUND_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin));
-        struct timespec t = {(time_t)(pause / NS_PER_SECOND), (long)(pause % NS_PER_SECOND)};
-        nanosleep(&t, NULL);
+        (void)waker_wait(&jvmti.waker, pause);
     }
     (*vm.java)->DetachCurrentThread(vm.java);
     return NULL;
@@ -145,6 +146,7 @@ int sampler_jvmti_start(const struct sampler_jvmti *o)
     jvmti.seen = memory;
     jvmti.first_round = true;
     atomic_store(&jvmti.stop, false);
+    jvmti.waker = (struct waker){0};
     r = -pthread_create(&jvmti.thread, NULL, run, NULL);
     atomic_store(&jvmti.exists, r == 0);
     return r;
@@ -155,6 +157,7 @@ void sampler_jvmti_stop(void)
     if (!atomic_exchange(&jvmti.exists, false))
         return;
     atomic_store(&jvmti.stop, true);
+    waker_wake(&jvmti.waker);
     pthread_join(jvmti.thread, NULL);
     atomic_store(&jvmti.threads, 0);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mapped.h"
+#include "base/waker.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -36,6 +37,7 @@ static uint64_t java_ns; /* CPU time of slots that have been removed; protected 
 
 static pthread_t visitor;
 static atomic_bool visitor_exists, visitor_stop;
+static struct waker visitor_waker; /* visitor_stop is set */
 
 /* ---- in the signal handler ---- */
 
@@ -543,8 +545,7 @@ static void *visit(void *unused)
 {
     uint32_t at = 0;
     while (!atomic_load(&visitor_stop)) {
-        struct timespec pause = timespec_of(options.interval_ns);
-        nanosleep(&pause, NULL);
+        (void)waker_wait(&visitor_waker, options.interval_ns);
         if (!options.wall && atomic_load(&uncovered) == 0)
             continue;
         pthread_mutex_lock(&lock);
@@ -564,6 +565,7 @@ static int start_visitor(void)
     sigfillset(&all);
     sigdelset(&all, SIGBUS); /* base/backed.h */
     atomic_store(&visitor_stop, false);
+    visitor_waker = (struct waker){0};
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int r = -pthread_create(&visitor, &attributes, visit, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -607,6 +609,7 @@ void slots_stop(void)
     threads_unlisten(&listener);
     if (atomic_exchange(&visitor_exists, false)) {
         atomic_store(&visitor_stop, true);
+        waker_wake(&visitor_waker);
         pthread_join(visitor, NULL);
     }
     pthread_mutex_lock(&lock);
