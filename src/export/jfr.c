@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a part of a flight recording as a recording: the selected events of each chunk, byte for
- * byte, with all metadata and constants of the chunk. Only the links between checkpoints, and the
- * offsets and the span in the header change.
+ * byte, with all metadata and constants of the chunk. Only the links between checkpoints, the
+ * offsets and the span in the header, and readings of CPU time that reach over an end of the part
+ * change.
  *
  * A chunk consists of a header of 68 bytes and of events, each "size, type, ..." in compressed
  * numbers. Type 0 is the metadata. Type 1 is a checkpoint: "size, 1, time, duration, delta, ...",
@@ -14,6 +15,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pattern.h"
+#include "export/cut_times.h"
 #include "jfr/chunk_head.h"
 #include "jfr/reader.h"
 
@@ -35,6 +37,7 @@ enum belongs {
     UNTIL_IT_ENDS, /* a wait that lasts until another event of the same wait has an end */
     /* it has a sum from the beginning of the recording, so it belongs to no shorter span */
     TO_ALL_TIME,
+    TO_ITS_SHARE, /* it concerns the process, from the event before to this one (cut_times.h) */
 };
 
 static enum belongs belongs_to(const char *type)
@@ -59,6 +62,7 @@ static enum belongs belongs_to(const char *type)
         {"jvmscope.ThreadObject", ALWAYS},
         {"jvmscope.TraceUnmatched", ALWAYS},
         {"jvmscope.Lost", TO_ITS_TIME},
+        {CUT_TIMES_TYPE, TO_ITS_SHARE},
         {"jdk.JavaMonitorEnter", TO_ITS_THREAD},
         {"jdk.JavaMonitorWait", TO_ITS_THREAD},
         {"jdk.ThreadPark", TO_ITS_THREAD},
@@ -96,6 +100,7 @@ struct selecting {
     VEC(uint64_t) kept;          /* offsets of the selected events, ascending */
     VEC(struct open_wait) open;  /* waits that began before the part */
     struct map over;             /* keys of waits that were over before the part */
+    struct cut_times times;      /* readings of CPU time */
     const struct rec_type *type; /* of the last event, with its kind */
     enum belongs belongs;
     /* HOLDS_...: there: what the recording has; chosen: what was chosen */
@@ -171,13 +176,24 @@ static int by_offset(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+static int keep_times(struct selecting *s)
+{
+    cut_times_settle(&s->times, &s->source->filter);
+    if (s->times.list.len)
+        s->chosen |= export_kind_of(CUT_TIMES_TYPE);
+    for (size_t i = 0; i < s->times.list.len; i++)
+        if (vec_push(&s->kept, s->times.list.data[i].offset) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
 static int keep_open_waits(struct selecting *s)
 {
     for (size_t i = 0; i < s->open.len; i++)
         if (!map_get(&s->over, s->open.data[i].key) &&
             vec_push(&s->kept, s->open.data[i].offset) < 0)
             return -ENOMEM;
-    if (s->open.len)
+    if (s->open.len || s->times.list.len)
         vec_sort(&s->kept, by_offset);
     return 0;
 }
@@ -209,6 +225,12 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
                 s->belongs = TO_ALL_TIME;
         }
         s->present |= s->kind;
+        if (s->belongs == TO_ITS_SHARE) {
+            r = by_name ? 0 : cut_times_note(&s->times, &e, s->start_ns);
+            if (r < 0)
+                break;
+            continue;
+        }
         if (!is_selected(s, &e)) {
             if (s->belongs == TO_ITS_THREAD)
                 r = note_wait(s, &e);
@@ -227,18 +249,14 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
             break;
         }
     }
+    if (r == 0)
+        r = keep_times(s);
+    s->any = s->any || s->times.list.len;
     if (r == 0 && !s->any && (by_name || f->from_ns || f->to_ns)) {
         buf_string(why, "the selection has no events");
         return -ENOENT;
     }
     return r < 0 ? r : keep_open_waits(s);
-}
-
-/* Appends a compressed number of exactly `width` bytes (1 to 8). */
-static void put_padded(struct buf *b, uint64_t v, int width)
-{
-    for (int i = 0; i < width; i++, v >>= 7)
-        buf_u8(b, (uint8_t)((v & 0x7f) | (i + 1 < width ? 0x80 : 0)));
 }
 
 struct chunk {
@@ -266,7 +284,7 @@ static void put_checkpoint(struct chunk *c, struct cursor event)
     buf_jfr_long(&body, time);
     buf_jfr_long(&body, duration);
     buf_jfr_long(&body, c->checkpoint ? c->checkpoint - at : 0);
-    put_padded(&c->out, 4 + body.len + cursor_left(&event), 4);
+    cut_times_put_padded(&c->out, 4 + body.len + cursor_left(&event), 4);
     buf_bytes(&c->out, body.data, body.len);
     buf_bytes(&c->out, event.at, cursor_left(&event));
     buf_release(&body);
@@ -329,9 +347,11 @@ static int find_chain(struct map *ret, const uint8_t *file, uint64_t begin, uint
  * events. What follows damage is left out, as the reader does. Returns false when no event of the
  * chunk can be read.
  */
-static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uint64_t end,
-                       uint64_t metadata, const uint64_t **kept, const uint64_t *last)
+static bool copy_chunk(struct chunk *c, const struct cut_times *times, const uint8_t *file,
+                       uint64_t begin, uint64_t end, uint64_t metadata, const uint64_t **kept,
+                       const uint64_t *last)
 {
+    uint64_t hz = big_endian(file + begin + HEAD_HZ);
     struct cursor cursor = cursor_of(file + begin, end - begin);
     buf_bytes(&c->out, cursor_take(&cursor, HEADER), HEADER);
     while (cursor_left(&cursor)) {
@@ -355,7 +375,8 @@ static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uin
         } else if (type == CHECKPOINT) {
             buf_bytes(&c->out, bytes, size);
         } else if (*kept < last && **kept == at) {
-            buf_bytes(&c->out, bytes, size);
+            if (!cut_times_put(times, &c->out, at, bytes, size, hz))
+                buf_bytes(&c->out, bytes, size);
         }
     }
     return c->metadata != 0;
@@ -405,8 +426,9 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
         uint64_t metadata = begin + big_endian(map->data + begin + HEAD_METADATA);
         if (metadata - begin >= size)
             metadata = recording_metadata_at(s->recording, begin);
-        bool whole = r == 0 && metadata &&
-                     copy_chunk(&chunk, map->data, begin, begin + size, metadata, &kept, last);
+        bool whole =
+            r == 0 && metadata &&
+            copy_chunk(&chunk, &s->times, map->data, begin, begin + size, metadata, &kept, last);
         if (r == 0)
             r = buf_error(&chunk.out);
         if (whole && r == 0) {
@@ -447,6 +469,7 @@ static int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
     recording_close(selecting.recording);
     vec_release(&selecting.kept);
     vec_release(&selecting.open);
+    cut_times_release(&selecting.times);
     map_release(&selecting.over);
     file_map_release(&map);
     return r;

@@ -45,20 +45,26 @@ static int most_first(const void *a, const void *b)
                                   : (x->what > y->what) - (x->what < y->what);
 }
 
-/*
- * Returns how much of the time that was used since `before` belongs to the part that the filter
- * selects. When it was used is unknown, so it is spread evenly.
- */
-static uint64_t selected_ns(const struct profile_cpu_time *t, uint64_t before,
-                            const struct profile_filter *filter)
+/* Returns how much of cpu_ns was used from the beginning of its time to `at`, spread evenly. */
+static uint64_t used_until(uint64_t cpu_ns, uint64_t before, uint64_t time_ns, uint64_t at)
 {
-    uint64_t from = MAX(before, filter->from_ns);
-    uint64_t to = filter->to_ns ? MIN(t->time_ns, filter->to_ns) : t->time_ns;
-    if (t->time_ns <= before)
-        return t->time_ns >= filter->from_ns && t->time_ns <= to ? t->cpu_ns : 0;
-    if (to <= from)
-        return 0;
-    return (uint64_t)((double)t->cpu_ns * (double)(to - from) / (double)(t->time_ns - before));
+    if (at >= time_ns)
+        return cpu_ns;
+    return at <= before
+               ? 0
+               : (uint64_t)((double)cpu_ns * (double)(at - before) / (double)(time_ns - before));
+}
+
+uint64_t vm_time_selected(uint64_t cpu_ns, uint64_t before, uint64_t time_ns,
+                          const struct profile_filter *filter)
+{
+    uint64_t from = filter->from_ns;
+    uint64_t to = filter->to_ns ? filter->to_ns : UINT64_MAX;
+    if (time_ns <= before)
+        return time_ns >= from && time_ns < to ? cpu_ns : 0;
+    uint64_t until = used_until(cpu_ns, before, time_ns, to),
+             earlier = used_until(cpu_ns, before, time_ns, from);
+    return until - MIN(earlier, until);
 }
 
 int vm_time_sum(struct vm_time *ret, const struct profile *p, const struct profile_filter *filter)
@@ -67,7 +73,7 @@ int vm_time_sum(struct vm_time *ret, const struct profile *p, const struct profi
     uint64_t others_ns = 0, before = 0;
     for (size_t i = 0; i < p->cpu_times.len; i++) {
         const struct profile_cpu_time *t = &p->cpu_times.data[i];
-        uint64_t ns = selected_ns(t, before, filter);
+        uint64_t ns = vm_time_selected(t->cpu_ns, before, t->time_ns, filter);
         if (is(p, t, VM_TIME_PROCESS)) /* the last of the events that are written together */
             before = t->time_ns;
         if (is(p, t, VM_TIME_PROCESS) || is(p, t, VM_TIME_JAVA)) {

@@ -22,6 +22,14 @@ int profile_cpu_time(struct profile *p, uint64_t time_ns, const char *what, cons
 /* Sorts p->cpu_times by time, because a recording's blocks are not in chronological order. */
 void profile_cpu_times_sort(struct profile *p);
 
+/*
+ * Returns how much of the CPU time that was used between `before` and time_ns belongs to the part
+ * that the filter selects. When it was used is unknown, so it is spread evenly. The shares of two
+ * parts that meet add up to the whole.
+ */
+uint64_t vm_time_selected(uint64_t cpu_ns, uint64_t before, uint64_t time_ns,
+                          const struct profile_filter *filter);
+
 struct vm_time_row {
     uint32_t what; /* a text of the profile */
     uint64_t cpu_ns;

@@ -91,6 +91,42 @@ def time_of(recording):
     return float(re.search(r"in (\S+) s,", lab.jvmscope("report", recording).stdout)[1])
 
 
+@pytest.mark.jdks(8, 17)
+def test_a_part_has_the_same_cpu_time_as_a_selection_and_as_a_file(jdk, tmp_path):
+    """Readings are a second apart. A part used to lose the reading that reached over its end and to
+    have all of the one that reached over its beginning, so the file differed from the selection.
+    """
+    out, part = tmp_path / "c.jfr", tmp_path / "part.jfr"
+    done = jdk.run(
+        *(lab.BUILD / "jvmscope", "run", "--cpu", "-i", "1ms", "-o", out, "--", "java", "-Xmx64m"),
+        *("-cp", lab.compiled("Compiles"), "Compiles", lab.ROOT / "tests" / "java"),
+    )
+    assert out.exists(), done.stderr
+    whole = samples(out)["cpu_time_ns"]
+    middle = time_of(out) / 2
+    sums = dict.fromkeys(whole, 0)
+    for window in (
+        (),
+        ("--to", f"{middle}s"),
+        ("--from", f"{middle}s"),
+        ("--from", "0.4s", "--to", "0.7s"),
+    ):
+        selected = samples(out, *window)["cpu_time_ns"]
+        assert lab.jvmscope("convert", *window, out, "-o", part).returncode == 0
+        found = samples(part)["cpu_time_ns"]
+        assert found.keys() == selected.keys(), (window, found, selected)
+        for what, ns in selected.items():
+            assert abs(found[what] - ns) < 2000, (window, what, found, selected)
+            if len(window) == 2:
+                sums[what] += found[what]
+    for what, ns in whole.items():
+        assert abs(sums[what] - ns) < 4000, (what, sums, whole)
+    # A part of a part as well: its readings are spread over what is left of their time.
+    assert lab.jvmscope("convert", "--to", f"{middle}s", out, "-o", part).returncode == 0
+    selected = samples(out, "--to", "0.7s")["cpu_time_ns"]["process"]
+    assert abs(samples(part, "--to", "0.7s")["cpu_time_ns"]["process"] - selected) < 2000
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_cpu_time_at_attach(jdk, tmp_path):
     out = tmp_path / "a.jfr"
