@@ -140,10 +140,30 @@ static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64
                : sums_add(to, &s, of, &spread);
 }
 
+/*
+ * Reduces a wait for a lock to what lies in the recording and in the selected part, as the monitor
+ * statistics do (analysis/monitor_stats.c). A wait that lies outside is left as it is.
+ */
+static void clip_wait(const struct reading *r, int64_t *start_ns, uint64_t *weight)
+{
+    int64_t start = *start_ns, end = start + (int64_t)MIN(*weight, (uint64_t)INT64_MAX / 4);
+    int64_t from = r->start_ns + (int64_t)MIN(r->how.from_ns, (uint64_t)INT64_MAX / 4);
+    int64_t to = r->ceiling_ns;
+    if (r->how.to_ns)
+        to = MIN(to, r->start_ns + (int64_t)MIN(r->how.to_ns, (uint64_t)INT64_MAX / 4));
+    if (end <= from || start >= to)
+        return;
+    *start_ns = MAX(start, from);
+    *weight = (uint64_t)(MIN(end, to) - *start_ns);
+}
+
 static int add(struct reading *r, enum kind kind, const struct rec_row *row, int64_t node,
                uint64_t weight)
 {
-    return add_sample(r, kind, row->start_ns, node, load_thread_of_row(r, row), weight);
+    int64_t start_ns = row->start_ns;
+    if (kind == LOCKS)
+        clip_wait(r, &start_ns, &weight);
+    return add_sample(r, kind, start_ns, node, load_thread_of_row(r, row), weight);
 }
 
 static enum kind kind_of(enum tag tag)
@@ -206,6 +226,9 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
             names_stack_soon(&r->names, later);
         }
         uint64_t weight = s->weight;
+        int64_t start_ns = s->start_ns;
+        if (kind == LOCKS)
+            clip_wait(r, &start_ns, &weight);
         if (kind == SAMPLED)
             r->allocated.sampled_ns = MAX(r->allocated.sampled_ns, s->start_ns);
         if (kind == TIMED) {
@@ -215,12 +238,12 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
         int64_t thread = names_thread(&r->names, &o, plan->field[plan->thread], s->thread);
         bool simple = tally && thread >= 0 && r->names.of_thread.data[thread].counts;
         if (simple && tally_add(tally, s->stack, weight)) {
-            latest_ns = MAX(latest_ns, s->start_ns);
+            latest_ns = MAX(latest_ns, start_ns);
             r->names.of_thread.data[thread].kinds |= 1u << kind;
             continue;
         }
         int64_t node = names_stack(&r->names, &o, plan->field[STACK], s->stack);
-        e = add_sample(r, kind, s->start_ns, node, thread, weight);
+        e = add_sample(r, kind, start_ns, node, thread, weight);
         if (simple && e >= 0)
             e = tally_know(tally, s->stack, (uint32_t)node);
     }
@@ -528,7 +551,11 @@ int load_jfr(struct load *l)
     }
     struct rec_info info;
     recording_info(recording, &info);
-    struct reading r = {.l = l, .p = l->profile, .start_ns = info.start_ns};
+    struct reading r = {.l = l,
+                        .p = l->profile,
+                        .start_ns = info.start_ns,
+                        .ceiling_ns = info.part_of_time && info.start_ns < info.end_ns ? info.end_ns
+                                                                                       : INT64_MAX};
     prepare(&r, &info);
     l->profile->start_epoch_ns = (uint64_t)MAX(info.start_ns, 0);
     e = read_all_events(&r, recording);

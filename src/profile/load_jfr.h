@@ -68,7 +68,8 @@ struct load_site_time {
 struct reading {
     struct load *l;
     struct profile *p;
-    int64_t start_ns; /* the start of the recording */
+    int64_t start_ns;   /* the start of the recording */
+    int64_t ceiling_ns; /* in a part of a recording, its end: what ends later has not ended */
     struct names names;
     struct sum_options how;
     /*

@@ -827,6 +827,47 @@ def test_a_part_has_what_its_waits_have_in_it(jdk, tmp_path):
     ), text
 
 
+@pytest.mark.jdks(8, 17)
+def test_time_blocked_on_locks_in_a_part_is_one_figure(jdk, tmp_path):
+    """A wait that began before the part or ended after it counts with what lies in the part, in the
+    report, in every converted file and in the statistics of monitors, so parts add up.
+    """
+    path = tmp_path / "locks.jfr"
+    options = jdk.agent(f"threads=y,format=r,file={path}")
+    done = jdk.java("CpuLocks", "monitor", 1, 60, jvm=(options,))
+    assert done.returncode == 0, done.stderr
+
+    def blocked(recording, *window):
+        done = lab.jvmscope("report", "--json", "--metric", "locks", *window, recording)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["locks"]["total"]
+
+    end = threads("summary", path)["end_ns"]
+    waits, since = [], {}
+    for event in threads("timeline", path)["events"]:
+        thread, at = event["threadId"], event["time"]
+        if thread in since:
+            waits.append((at - since.pop(thread), at))
+        if event["type"] == "TRCThreadWaitingForLockEvent":
+            since[thread] = at
+    # The parts meet in the middle of two waits.
+    edges = [0, *sorted(at - ns // 2 for ns, at in sorted(waits)[-2:]), end + 1]
+    sums = 0
+    for a, b in itertools.pairwise(edges):
+        window = ("--from", f"{a}ns", "--to", f"{b}ns")
+        rows = threads("monitors", path, *window)["threads"]
+        truth = sum(row["blocked_ns"] for row in rows)
+        found = {"report": blocked(path, *window)}
+        for extension in (".jfr", ".pb.gz"):
+            part = tmp_path / f"part{extension}"
+            only = () if extension == ".jfr" else ("--metric", "locks")
+            assert lab.jvmscope("convert", *only, *window, path, "-o", part).returncode == 0
+            found[extension] = blocked(part)
+        assert truth > 0 and found == dict.fromkeys(found, truth), (window, truth, found)
+        sums += truth
+    assert sums == blocked(path)
+
+
 @pytest.mark.jdks(17)
 def test_tables_are_what_a_new_user_reads(jdk):
     """Tests orders, truncated tables, times that can be compared, and names that match nothing."""
