@@ -62,26 +62,12 @@ static bool was_alive(const struct thread_view *v, size_t thread)
     return t->first != TL_NONE && t->end_ns >= v->options->from_ns && t->start_ns <= end_of(v);
 }
 
-/* The number of events in the selected part. Nodes are in order of time. */
-static uint64_t events_in_part(const struct thread_view *v)
-{
-    uint64_t n = 0, to = end_of(v);
-    if (!v->options->from_ns && to == v->t->end_ns)
-        return v->t->n_nodes;
-    for (size_t i = 0; i < v->t->n_nodes; i++) {
-        uint64_t at = tl_node(v->t, (uint32_t)i).time;
-        n += at >= v->options->from_ns && (at < to || to == v->t->end_ns);
-    }
-    return n;
-}
-
 static uint64_t threads_in_part(const struct thread_view *v)
 {
+    bool whole = !v->options->from_ns && end_of(v) == v->t->end_ns;
     uint64_t n = 0;
-    if (!v->options->from_ns && end_of(v) == v->t->end_ns)
-        return v->t->n_threads;
     for (size_t i = 0; i < v->t->n_threads; i++)
-        n += was_alive(v, i);
+        n += v->threads[i] && (whole || was_alive(v, i));
     return n;
 }
 
@@ -141,7 +127,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "origin_ns", v->t->origin_ns);
     json_key_u64(&j, "end_ns", v->t->end_ns);
     json_key_u64(&j, "span_ns", span_of(v));
-    json_key_u64(&j, "events", events_in_part(v));
+    json_key_u64(&j, "events", thread_view_events(v));
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
     json_key(&j, "contanalysis");
     if (v->t->instrumented == TL_NONE)
@@ -237,8 +223,8 @@ int threads_summary(struct thread_view *v)
         bool part = span < v->t->end_ns;
         printf("%s: %s%s%s, %s of %s, %" PRIu64 " lost%s\n", v->path, format_duration(d, span),
                part ? " of " : "", part ? format_duration(whole, v->t->end_ns) : "",
-               COUNT_TEXT(events_in_part(v), "events"), COUNT_TEXT(threads_in_part(v), "threads"),
-               v->t->lost,
+               COUNT_TEXT(thread_view_events(v), "events"),
+               COUNT_TEXT(threads_in_part(v), "threads"), v->t->lost,
                v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
         printf("waits of 1 ms or more: %" PRIu64 ", with a known cause %" PRIu64
                ", of these inferred %" PRIu64 "\n",

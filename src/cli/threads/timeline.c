@@ -170,8 +170,9 @@ static void event_head(struct json *j, const struct timeline *t, const char *typ
 }
 
 /*
- * Returns whether a hand-over has no node of its own, because the thread released the lock by
- * waiting or by ending. It is then written when its receiver runs.
+ * Returns whether what ended a wait has no node of its own: a lock that was handed over by a thread
+ * that waited or ended, or the end of a thread that was joined. It is then an event of its own,
+ * written when the thread that waited runs.
  */
 static bool is_implied(const struct timeline *t, const struct tl_node *n)
 {
@@ -185,20 +186,13 @@ static void print_time(uint64_t ns)
            (unsigned long long)ns % 1000000000 / 1000);
 }
 
-/*
- * Returns whether the table has a row of its own for what ended a wait: a lock that was handed
- * over.
- */
-static bool has_implied_row(const struct timeline *t, const struct tl_node *node)
-{
-    return is_implied(t, node) && node->edge != TL_BY_JOIN;
-}
-
 static void print_implied(const struct timeline *t, const struct tl_node *node)
 {
-    uint32_t object = node->prev == TL_NONE ? TL_NONE : tl_context_of(t, node->prev)->object;
+    bool join = node->edge == TL_BY_JOIN;
+    uint32_t object =
+        join || node->prev == TL_NONE ? TL_NONE : tl_context_of(t, node->prev)->object;
     print_time(node->time);
-    printf("  %-12s  %s", tl_kind_name(TL_HANDOFF),
+    printf("  %-12s  %s", tl_kind_name(join ? TL_DEAD_JOIN : TL_HANDOFF),
            tl_thread_name(t, tl_node(t, node->waker).thread));
     if (object != TL_NONE)
         printf("  %s@%llx", tl_object_class(t, object), (unsigned long long)t->objects[object].id);
@@ -251,18 +245,35 @@ static uint8_t *long_waits(const struct thread_view *v)
     return keep;
 }
 
+/* Returns whether the event lies in the selected time, requests and threads. */
+static bool in_part(const struct thread_view *v, const struct tl_node *n)
+{
+    uint64_t to = v->options->to_ns;
+    if (v->options->times && !request_times_hold(v->options->times, v->t->threads[n->thread].id,
+                                                 (int64_t)(v->t->origin_ns + n->time)))
+        return false;
+    return v->threads[n->thread] && n->time >= v->options->from_ns &&
+           (!to || n->time < to || to >= v->t->end_ns);
+}
+
+uint64_t thread_view_events(const struct thread_view *v)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < v->t->n_nodes; i++) {
+        const struct tl_node node = tl_node(v->t, (uint32_t)i);
+        if (in_part(v, &node))
+            n += 1 + is_implied(v->t, &node);
+    }
+    return n;
+}
+
 static bool selected(const struct thread_view *v, const uint8_t *keep, uint32_t n)
 {
     const struct tl_node node = tl_node(v->t, n);
     if (keep && !keep[n])
         return false;
     uint32_t object = tl_context_of(v->t, n)->object;
-    if (v->options->times && !request_times_hold(v->options->times, v->t->threads[node.thread].id,
-                                                 (int64_t)(v->t->origin_ns + node.time)))
-        return false;
-    return v->threads[node.thread] && node.time >= v->options->from_ns &&
-           (!v->options->to_ns || node.time <= v->options->to_ns) &&
-           (!v->objects || (object != TL_NONE && v->objects[object]));
+    return in_part(v, &node) && (!v->objects || (object != TL_NONE && v->objects[object]));
 }
 
 static int timeline_json(struct thread_view *v, const struct causes *c, const uint8_t *keep)
@@ -313,7 +324,7 @@ static int timeline_text(struct thread_view *v, const uint8_t *keep)
         const struct tl_context *x = &t->contexts[n.context];
         if (!selected(v, keep, (uint32_t)i))
             continue;
-        if (has_implied_row(t, &n) && shown++ < limit)
+        if (is_implied(t, &n) && shown++ < limit)
             print_implied(t, &n);
         if (shown++ >= limit)
             continue;

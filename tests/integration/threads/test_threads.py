@@ -828,6 +828,34 @@ def test_a_part_has_what_its_waits_have_in_it(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 17)
+def test_every_verb_counts_the_same_events(jdk):
+    """The summary, the rows of the timeline and its JSON have the same number of events, with those
+    that have no record of their own: locks that a waiting thread hands over, and joined threads.
+    """
+    implied = 0
+    for run in all_programs(jdk.version).values():
+        path = run.path
+        end, name = threads("summary", path)["end_ns"], "=main"
+        for part in (
+            (),
+            ("--to", f"{end // 2}ns"),
+            ("--from", f"{end // 2}ns"),
+            ("--thread", name),
+        ):
+            listed = threads("timeline", path, *part)["events"]
+            rows = lab.output("threads", "timeline", "-n", "1000000", *part, path).splitlines()
+            cut = lab.output("threads", "timeline", "-n", "1", *part, path).splitlines()
+            head = lab.output("threads", "summary", *part, path).split("\n")[0]
+            n = len(listed)
+            implied += sum("id" not in event for event in listed)
+            assert threads("summary", path, *part)["events"] == n == len(rows), (path, part)
+            assert f", {n} events of " in head, (head, part)
+            assert (" of 1 thread," in head) == (part[:1] == ("--thread",)), (head, part)
+            assert len(cut) == 2 and f"and {n - 1} events more" in cut[1], cut
+    assert implied > 0
+
+
+@pytest.mark.jdks(8, 17)
 def test_time_blocked_on_locks_in_a_part_is_one_figure(jdk, tmp_path):
     """A wait that began before the part or ended after it counts with what lies in the part, in the
     report, in every converted file and in the statistics of monitors, so parts add up.
