@@ -125,6 +125,28 @@ static bool selects_samples(const struct selection *s)
            only_requests_given(&s->requests);
 }
 
+/* Writes the options of a selection as they were given. */
+static void put_selection(const struct selection *s, struct buf *to)
+{
+    const struct profile_filter *f = &s->filter;
+    char text[24];
+
+    const struct {
+        const char *option, *value;
+    } texts[] = {
+        {"--thread", f->thread}, {"--class", f->class_name}, {"--request", s->requests.name}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        if (texts[i].value)
+            buf_printf(to, "%s%s %s", to->len ? " " : "", texts[i].option, texts[i].value);
+    if (s->requests.slowest > 0)
+        buf_printf(to, "%s--slowest %g%%", to->len ? " " : "", s->requests.slowest * 100);
+    if (f->from_ns)
+        buf_printf(to, "%s--from %s", to->len ? " " : "", format_duration(text, f->from_ns));
+    if (f->to_ns)
+        buf_printf(to, "%s--to %s", to->len ? " " : "", format_duration(text, f->to_ns));
+}
+
 static void report_kind_left_out(void *context, const char *sentence)
 {
     complain(context, "note", sentence);
@@ -195,7 +217,7 @@ static int convert(const struct selection *selection, const char *from, const ch
                                    .labels = labels,
                                    .all_metrics = !selection->metric};
     _cleanup_(buf_release) struct buf warning = BUF(4096), members = BUF(SIZE_MAX / 2),
-                                      note = BUF(4096), whole = BUF(4096);
+                                      note = BUF(4096), whole = BUF(4096), part = BUF(1 << 16);
     /* Other formats contain more than a single view shows. */
     const char *const *captures = format->holds == HOLDS_STACKS ? losses_of_profile : NULL;
     int status =
@@ -232,6 +254,9 @@ static int convert(const struct selection *selection, const char *from, const ch
             &note,
             "only the samples are limited to the selection; these cover the whole recording: %s",
             buf_str(&whole));
+    if (format == &export_format_html)
+        put_selection(selection, &part);
+    source.part = part.len ? buf_str(&part) : NULL;
     source.whole = whole.len ? buf_str(&whole) : NULL;
     source.profile = p;
     source.members = &members;

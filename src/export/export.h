@@ -19,6 +19,7 @@ struct export_source {
     struct profile_filter filter;
     /* for a page of a part: the kinds of data that still cover the whole recording, or NULL */
     const char *whole;
+    const char *part;          /* for a page of a part: the options that select it, or NULL */
     const char *warning;       /* for a page: what is wrong with the recording, or NULL */
     const struct buf *members; /* for a page: see struct page_source */
     struct buf *note;          /* receives what the selection left out, unless NULL */

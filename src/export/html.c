@@ -20,6 +20,7 @@ static int export_html(const struct export_source *s, FILE *out, struct buf *why
                                        .filter = s->filter,
                                        .warning = s->warning,
                                        .whole = s->whole,
+                                       .part = s->part,
                                        .members = s->members};
     int r = page_of_recording(&source, &data);
     if (r == 0)

@@ -54,6 +54,7 @@ int page_of_recording(const struct page_source *s, struct buf *out)
     json_key_string(&j, "file", s->name ? s->name : file_base(s->path));
     json_key_string(&j, "warning", s->warning);
     json_key_string(&j, "whole", s->whole);
+    json_key_string(&j, "part", s->part);
     json_key_u64(&j, "start_ms", s->profile->start_epoch_ns / 1000000);
     json_key_u64(&j, "duration_ns", s->profile->duration_ns);
     json_key_string(&j, "metric", profile_metrics[s->metric].name);

@@ -30,6 +30,7 @@ struct page_source {
     const char *warning; /* what is wrong with the recording, or NULL */
     /* With a filter: the kinds of data that still cover the whole recording, or NULL. */
     const char *whole;
+    const char *part; /* With a filter: the options that select it, or NULL. */
     /*
      * Further members of the page's JSON object, without its braces, which follow the profile and
      * the threads; may be empty.

@@ -253,7 +253,16 @@ function Profile({
         ),
     ],
     ["Flame graph, PNG", () => png(`${name}.png`)],
-    ["Table, CSV", () => download(`${name}.csv`, "text/csv", csv(shownRows, labels))],
+    [
+      "Table, CSV",
+      // Only its name can say that rows or samples are missing.
+      () =>
+        download(
+          `${name}${match || page.part ? "-part" : ""}.csv`,
+          "text/csv",
+          csv(shownRows, labels),
+        ),
+    ],
     [
       "Stacks, collapsed",
       () => download(`${name}.collapsed`, "text/plain", collapsed(tree, labels)),
@@ -491,6 +500,9 @@ function Header(p: HeaderProps) {
     <>
       <Bar {...p} />
       {p.page.warning && <p class="note">Only part of it could be read: {p.page.warning}.</p>}
+      {p.page.part && (
+        <p class="note">Of the samples, this page has only those of: {p.page.part}</p>
+      )}
       {p.page.whole && (
         <p class="note">
           Only the samples are limited to the selected part. These cover the whole recording:{" "}

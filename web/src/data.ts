@@ -52,6 +52,7 @@ export interface PageJson {
   version: string;
   file: string;
   warning: string | null; // what is wrong with the recording
+  part?: string | null; // where samples are selected: the options that select them
   whole?: string | null; // where samples are selected: the data that still covers the whole recording
   start_ms: number;
   duration_ns: number;

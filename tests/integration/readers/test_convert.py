@@ -586,11 +586,14 @@ def test_a_page_of_a_part_says_what_is_of_the_whole(traced, tmp_path):
             in done.stderr
         ), (part, done.stderr)
         assert outputs.page(page)["whole"] == kinds
+        words = outputs.page(page)["part"].split()
+        assert words[0] == part[0] and words[1][0] == part[1][0], words
     done = lab.jvmscope("convert", traced, "-o", page)
     assert (
         done.returncode == 0
         and "of the selection" not in done.stderr
         and outputs.page(page)["whole"] is None
+        and outputs.page(page)["part"] is None
     )
 
 
