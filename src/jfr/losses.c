@@ -124,6 +124,8 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_VM_PAUSES] = {"events", "collection pauses",
                         "the VM counted more pauses than its log listed"},
     [LOSS_STACK] = {"recording", "stacks", "there was no memory for more"},
+    [LOSS_STACK_CALLERS] = {"recording", "callers of stacks",
+                            "there was no memory for more, so only the innermost frames are kept"},
     [LOSS_NAME] = {"recording", "names", "no longer known to the VM"},
     [LOSS_CONSTANT] = {"recording", "names", "there was no room for more in the chunk"},
 };
@@ -382,6 +384,7 @@ void losses_write(struct jfr_writer *w, bool last)
     if (!last && now - w->reported_ns < REPORT_NS)
         return;
     jfr_lose_total(w, LOSS_STACK, atomic_load(&w->traces.lost));
+    jfr_lose_total(w, LOSS_STACK_CALLERS, atomic_load(&w->traces.shortened));
     jfr_lose_total(w, LOSS_NAME, atomic_load(&w->unresolved));
     jfr_lose_total(w, LOSS_CONSTANT, atomic_load(&w->lost_constants));
     for (size_t i = 0; i < JFR_LOSSES; i++) {

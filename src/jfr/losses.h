@@ -80,6 +80,7 @@ enum jfr_loss {
     LOSS_VM_PAUSES,
     /* Losses that the writer itself counts. */
     LOSS_STACK,
+    LOSS_STACK_CALLERS,
     LOSS_NAME,
     LOSS_CONSTANT,
     JFR_LOSSES

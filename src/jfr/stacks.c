@@ -29,6 +29,25 @@ enum { PARTS = 16, PARTS_RETIRED = 2, PARTS_FREE = 4 };
 /* A reader that was delayed for longer compares with newer contents, at worst past the end. */
 #define TAIL_BYTES (UINT64_C(1) << 20)
 
+/*
+ * When no room is left for a stack, its innermost frames are stored instead: SHORT_FRAMES, or the
+ * innermost one alone. A part of the memory is kept for each, so that events still count under
+ * their method. A ring, whose memory is reused, needs none.
+ */
+enum { SHORT_FRAMES = 8 };
+
+/* Stacks of more frames may not use one sixteenth of the memory; those of two or more, one 64th. */
+#define KEPT_FOR_SHORT 16
+#define KEPT_FOR_ONE   64
+
+/* Returns how much of `whole` a stack of n frames may use: memory, or slots of the table. */
+static uint64_t share(const struct traces *t, uint64_t whole, uint32_t n)
+{
+    if (t->part != t->bytes || n <= 1)
+        return whole;
+    return whole - whole / (n > SHORT_FRAMES ? KEPT_FOR_SHORT : KEPT_FOR_ONE);
+}
+
 int traces_init(struct traces *t, uint64_t bytes, bool again)
 {
     uint64_t slots = 4096;
@@ -124,16 +143,19 @@ static uint64_t place(const struct traces *t, uint64_t used, uint64_t size)
     return (uint32_t)(used / 16 + 1) ? used : used + 16;
 }
 
-/* Copies the stack into the arena. Returns its id, or 0 when the arena is full. */
+/* Copies the stack into the arena. Returns its id, or 0 when there is no room for it. */
 static uint64_t trace_store(struct traces *t, uint32_t hash, const struct jfr_frame *frames,
                             uint32_t n, bool truncated)
 {
     uint64_t size = sizeof(struct trace) + n * sizeof(*frames), at;
     uint64_t used = atomic_load_explicit(&t->used, memory_order_relaxed);
+    if (t->part == t->bytes &&
+        atomic_load_explicit(&t->count, memory_order_relaxed) >= share(t, t->mask, n))
+        return 0;
     do {
         at = place(t, used, size);
         if (size > t->part - at % t->part ||
-            at + size > atomic_load_explicit(&t->end, memory_order_acquire))
+            at + size > share(t, atomic_load_explicit(&t->end, memory_order_acquire), n))
             return 0;
     } while (!atomic_compare_exchange_weak_explicit(&t->used, &used, at + size,
                                                     memory_order_release, memory_order_relaxed));
@@ -269,40 +291,53 @@ static uint32_t hash_frames(const struct jfr_frame *frames, uint32_t n, bool tru
     return (uint32_t)hash_u64(a + hash_u64(b));
 }
 
-/* Returns the id of a stack. Sets *ret_added if the stack is new. */
-at_each_sample static uint64_t trace_id(struct jfr_writer *w, const struct jfr_frame *frames,
-                                        uint32_t n, bool truncated, bool *ret_added)
+/* Finds the n innermost frames in place of the stack, if it has more. Returns the id, or 0. */
+static uint64_t find_shorter(struct search *s, uint32_t n)
 {
-    *ret_added = false;
-    if (!n)
+    if (s->n <= n)
         return 0;
-    uint32_t hash = hash_frames(frames, n, truncated);
-    struct search s = {
-        .traces = &w->traces, .hash = hash, .n = n, .truncated = truncated, .frames = frames};
-    uint64_t id = trace_find(&s);
-    if (unlikely(!id))
-        atomic_fetch_add_explicit(&w->traces.lost, 1, memory_order_relaxed);
-    if (unlikely(s.added))
+    s->n = n;
+    s->truncated = true;
+    s->hash = hash_frames(s->frames, n, true);
+    return trace_find(s);
+}
+
+/*
+ * Returns the id of a stack. Sets s->added if the stack is new, and s->n and s->truncated if only
+ * its innermost frames are stored.
+ */
+at_each_sample static uint64_t trace_id(struct jfr_writer *w, struct search *s)
+{
+    if (!s->n)
+        return 0;
+    s->traces = &w->traces;
+    s->hash = hash_frames(s->frames, s->n, s->truncated);
+    uint64_t id = trace_find(s);
+    if (unlikely(!id)) {
+        if (!(id = find_shorter(s, SHORT_FRAMES)))
+            id = find_shorter(s, 1);
+        atomic_fetch_add_explicit(id ? &w->traces.shortened : &w->traces.lost, 1,
+                                  memory_order_relaxed);
+    }
+    if (unlikely(s->added))
         atomic_fetch_add_explicit(&w->traces.count, 1, memory_order_relaxed);
-    *ret_added = s.added;
     return id;
 }
 
 at_each_sample uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
                                   bool truncated)
 {
-    bool added;
-    uint64_t id = trace_id(w, frames, n, truncated, &added);
-    if (unlikely(added))
-        trace_append(w, id, frames, n, truncated);
+    struct search s = {.frames = frames, .n = n, .truncated = truncated};
+    uint64_t id = trace_id(w, &s);
+    if (unlikely(s.added))
+        trace_append(w, id, frames, s.n, s.truncated);
     return id;
 }
 
 uint64_t jfr_trace_growing(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
                            bool truncated)
 {
-    bool added;
-    return trace_id(w, frames, n, truncated, &added);
+    return trace_id(w, &(struct search){.frames = frames, .n = n, .truncated = truncated});
 }
 
 bool jfr_trace_stays(const struct jfr_writer *w, uint64_t id)

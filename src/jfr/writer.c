@@ -512,6 +512,7 @@ void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret)
                                  .lost_closed = atomic_load(&v->lost_closed),
                                  .traces = atomic_load(&v->traces.count),
                                  .lost_traces = atomic_load(&v->traces.lost),
+                                 .shortened_traces = atomic_load(&v->traces.shortened),
                                  .unresolved = atomic_load(&v->unresolved),
                                  .lost_constants = atomic_load(&v->lost_constants),
                                  .error = atomic_load(&v->failure)};

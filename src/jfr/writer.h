@@ -203,6 +203,7 @@ struct jfr_counters {
     uint64_t lost_shape;  /* events lost because their values were not those of their type */
     uint64_t lost_closed; /* events lost because they were begun after jfr_writer_close */
     uint64_t traces, lost_traces; /* distinct stacks; stacks lost for lack of memory */
+    uint64_t shortened_traces;    /* stacks of which only the innermost frames are kept */
     uint64_t unresolved;          /* methods and threads that could not be named */
     uint64_t lost_constants;      /* dictionary entries for which their chunk had no room */
     int error;                    /* 0, or the negative errno of the last failed growth */
@@ -269,8 +270,9 @@ void jfr_forget_thread(struct jfr_writer *w, uint64_t id);
 /* ---- events (async-signal-safe) ---- */
 
 /*
- * Returns the id of a stack, which is stored once, or 0 when n is 0 or when out of memory (which is
- * counted). The frames are copied.
+ * Returns the id of a stack, which is stored once; the frames are copied. If there is no memory for
+ * all of them, the innermost eight are stored, or one, as those of a truncated stack, and this is
+ * counted. Returns 0 when n is 0, or, which is counted too, when there is no memory for one frame.
  */
 uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
                    bool truncated);

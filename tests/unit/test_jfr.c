@@ -343,7 +343,7 @@ static void what_does_not_fit_is_counted(void **state)
     for (int i = 0; i < 4; i++)
         jfr_abort(&taken[i]);
     static struct jfr_frame frames[70000]; /* larger than the table's memory */
-    assert_int_equal(jfr_trace(w, frames, 70000, false), 0);
+    assert_int_not_equal(jfr_trace(w, frames, 70000, false), 0);
     struct recording *r = reopen();
     assert_false(jfr_begin(w, JFR_LOST, 0, &e));
     struct jfr_counters n;
@@ -352,7 +352,8 @@ static void what_does_not_fit_is_counted(void **state)
     assert_int_equal(n.lost_shape, 1);
     assert_int_equal(n.lost_busy, 1);
     assert_int_equal(n.lost_closed, 1);
-    assert_int_equal(n.lost_traces, 1);
+    assert_int_equal(n.lost_traces, 0);
+    assert_int_equal(n.shortened_traces, 1);
     struct rec_event v;
     int reported = 0, big = 0;
     while (recording_next(r, &v) > 0) {
@@ -366,6 +367,57 @@ static void what_does_not_fit_is_counted(void **state)
 }
 
 /* Only texts need room of their own, wherever in a block an event begins. */
+/*
+ * Every event counts for the method that it happened in, even if there is no memory for its stack:
+ * the innermost frames are kept, and this is counted.
+ */
+static void stacks_without_room_keep_their_innermost_frames(void **state)
+{
+    enum { EVENTS = 12000, DEPTH = 100, PLACES = 300 };
+
+    for (int i = 0; i < EVENTS; i++) {
+        struct jfr_frame frames[DEPTH];
+        struct jfr_event e;
+        for (int k = 0; k < DEPTH; k++)
+            frames[k] = (struct jfr_frame){
+                .method = 1, .bci = k ? i * DEPTH + k : i % PLACES, .type = JFR_FRAME_JIT};
+        uint64_t id = jfr_trace_growing(w, frames, DEPTH, false);
+        assert_int_not_equal(id, 0);
+        assert_int_equal(jfr_trace_growing(w, frames, DEPTH, false), id);
+        assert_true(jfr_begin_growing(w, JFR_EXECUTION_SAMPLE, 0, &e));
+        jfr_put_time(&e, now_ns());
+        jfr_put_long(&e, 78);
+        jfr_put_long(&e, (int64_t)id);
+        jfr_put_long(&e, 0);
+        jfr_commit(&e);
+    }
+    struct recording *r = reopen();
+    struct jfr_counters n;
+    jfr_writer_counters(w, &n);
+    struct rec_event v;
+    int of[DEPTH + 1] = {0}, events = 0;
+    int64_t reported = 0;
+    while (recording_next(r, &v) > 0) {
+        const struct rec_stack *s = rec_stack(&v.object, "stackTrace");
+        reported += strcmp(rec_string(&v.object, "what", ""), "callers of stacks") == 0
+                        ? rec_long(&v.object, "amount", 0)
+                        : 0;
+        if (!s)
+            continue;
+        assert_in_range(s->n, 1, DEPTH);
+        assert_int_equal(s->truncated, s->n < DEPTH);
+        assert_int_equal(s->frames[0].bci, events++ % PLACES);
+        of[s->n]++;
+    }
+    assert_int_equal(events, EVENTS);
+    assert_true(of[DEPTH] > 500 && of[8] > 100 && of[1] > 100);
+    assert_int_equal(of[DEPTH] + of[8] + of[1], EVENTS);
+    assert_int_equal(n.lost_traces, 0);
+    assert_int_equal(n.shortened_traces, 2 * (of[8] + of[1]));
+    assert_int_equal(reported, n.shortened_traces);
+    recording_close(r);
+}
+
 static void numbers_always_fit(void **state)
 {
     struct jfr_event e;
@@ -596,6 +648,8 @@ int main(void)
                                         close_writer),
         cmocka_unit_test_setup_teardown(order_of_time_crosses_chunks, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_counted, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(stacks_without_room_keep_their_innermost_frames,
+                                        open_writer, close_writer),
         cmocka_unit_test_setup_teardown(numbers_always_fit, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(the_worker_is_woken_before_there_is_no_room, open_writer,
                                         close_writer),
