@@ -198,3 +198,28 @@ size_t descriptor_next(struct str d, size_t at, unsigned *ret_slots)
     *ret_slots = !dimensions && (kind == 'J' || kind == 'D') ? 2 : 1;
     return i + 1 - at;
 }
+
+static unsigned count_parameters(struct str descriptor)
+{
+    unsigned n = 0, slots;
+    for (size_t at = 1, len; (len = descriptor_next(descriptor, at, &slots)); at += len)
+        n++;
+    return n;
+}
+
+bool class_method_is_bridge(const struct class_file *c, const struct class_method *m)
+{
+    if (!(m->access & ACC_BRIDGE) || !(m->access & ACC_SYNTHETIC))
+        return false;
+    struct str name = class_utf8(c, m->name);
+    unsigned parameters = count_parameters(class_utf8(c, m->descriptor));
+    for (size_t i = 0; i < c->methods.len; i++) {
+        const struct class_method *other = &c->methods.data[i];
+        struct str other_name = class_utf8(c, other->name);
+        if (!(other->access & ACC_BRIDGE) && other_name.len == name.len &&
+            memcmp(other_name.data, name.data, name.len) == 0 &&
+            count_parameters(class_utf8(c, other->descriptor)) == parameters)
+            return true;
+    }
+    return false;
+}

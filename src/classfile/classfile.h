@@ -124,3 +124,11 @@ bool class_member(const struct class_file *c, uint16_t index, struct class_membe
  * 1.
  */
 size_t descriptor_next(struct str descriptor, size_t at, unsigned *ret_slots);
+
+/*
+ * Returns whether a method is a bridge that the compiler generated for another method of the
+ * class, with the same name and number of parameters, which the bridge only calls: each call of
+ * that method by way of a more general type begins with a call of the bridge (Java Language
+ * Specification 15.12.4.5).
+ */
+bool class_method_is_bridge(const struct class_file *c, const struct class_method *m);

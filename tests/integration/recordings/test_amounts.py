@@ -25,6 +25,52 @@ def row(table, method):
     return next(m for m in table["methods"] if m["method"] == method)
 
 
+def test_calls_by_way_of_bridges_are_counted_once(jdk, tmp_path):
+    """A call of a generic method begins with the bridge that the compiler generated for it. Both
+    have one name, so only the method itself is counted, traced and taken as a request, unless a
+    pattern names the bridge's own parameters; a method that is only inherited has its own count.
+    """
+    known = {
+        "Bridges$Number.compareTo": 1000,
+        "Bridges$Number.call": 2000,
+        "Bridges$Base.seen": 1000,
+    }
+
+    def record(*options):
+        out = tmp_path / "bridges.jfr"
+        done = jdk.run(
+            lab.BUILD / "jvmscope",
+            "run",
+            *options,
+            "-o",
+            out,
+            "--",
+            "java",
+            "-cp",
+            lab.compiled("Bridges"),
+            "Bridges",
+        )
+        assert done.returncode == 0 and done.stdout.startswith("sum "), done.stderr
+        return out
+
+    out = record("--cpu=times", "--include", "Bridges")
+    counted = {m["method"]: m["calls"] for m in js("report", "--json", out)["times"]["methods"]}
+    assert {m: counted.get(m) for m in known} == known
+    for pattern in (
+        "Bridges$Number.*",
+        "Bridges$Number.compareTo(..)",
+        "@Bridges$Marked",
+        "implements java.lang.Comparable",
+    ):
+        traced = js("trace", "--json", record("--trace", pattern))
+        names = collections.Counter(c["method"].split("(")[0] for c in traced["calls"])
+        assert names["Bridges$Number.compareTo"] == 1000, pattern
+    out = record("--trace", "Bridges$Number.compareTo(Object)")
+    assert js("trace", "--json", out)["calls_all"] == 1000
+    out = record("--requests=Bridges$Number.compareTo")
+    assert [r["count"] for r in js("requests", "--json", out)["requests"]] == [1000]
+
+
 def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
     """The probes of one capture are not counted by another: exceptions, calls, times, coverage,
     objects and locks agree with the program while all of them watch the same methods, and nothing

@@ -292,7 +292,8 @@ static int edit(const struct instrument_class *c, struct edit *e)
     }
     if (edits)
         return 1;
-    if (is_named(c->name, name, descriptor))
+    /* A bridge only calls the method that is meant as well. */
+    if (is_named(c->name, name, descriptor) && !class_method_is_bridge(c->file, e->method))
         return point_named(c, e);
     return point_is_sql(c->name) ? point_sql(c, e, name, descriptor) : 0;
 }

@@ -393,6 +393,8 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
     int r;
     if (c->virtual_thread) {
         r = state.carrier ? edit_virtual_thread(&s) : 0;
+    } else if (class_method_is_bridge(c->file, e->method)) {
+        r = 0; /* its calls would count twice under one name */
     } else {
         int64_t number = add_method(c, e->method);
         bool small = is_small(e);
@@ -408,7 +410,7 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
 static void left_method(const struct instrument_class *c, const struct class_method *m,
                         enum instrument_reason why)
 {
-    if (!c->virtual_thread)
+    if (!c->virtual_thread && !class_method_is_bridge(c->file, m))
         times_method_mark(add_method(c, m), instrument_reasons[why]);
 }
 

@@ -13,8 +13,9 @@
 #include <string.h>
 
 /*
- * Returns the rules of the patterns that match a method by name or annotation, as a set. Requires
- * the lock.
+ * Returns the rules of the patterns that match a method by name or annotation, as a set. A bridge,
+ * whose calls would appear twice under one name, matches only a pattern with its parameters.
+ * Requires the lock.
  */
 static uint64_t matched_rules(const struct instrument_class *c, const struct class_method *m,
                               struct str name, struct str descriptor)
@@ -24,10 +25,15 @@ static uint64_t matched_rules(const struct instrument_class *c, const struct cla
     uint64_t rules = 0;
     if (choice_matches(method_trace.exclude, c->name, name, descriptor))
         return 0;
-    for (unsigned i = 0; i < patterns->n; i++, p += strcspn(p, ":"), p += *p == ':')
+    bool bridge = m && class_method_is_bridge(c->file, m);
+    for (unsigned i = 0; i < patterns->n; i++, p += strcspn(p, ":"), p += *p == ':') {
+        const char *parameters = p + strcspn(p, "(:");
+        if (bridge && (*parameters != '(' || strncmp(parameters, "(..)", 4) == 0))
+            continue;
         if (choice_matches_first(p, c->name, name, descriptor) ||
             (m && trace_annotated(p, c->file, m)))
             rules |= UINT64_C(1) << patterns->rules[i];
+    }
     return rules;
 }
 
@@ -211,7 +217,8 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
     pthread_mutex_lock(&method_trace.lock);
     uint64_t matched = matched_rules(c, e->method, name, descriptor);
     uint64_t rules = by_type ? trace_types_rules(&method_trace.types, c->name) : matched;
-    if (drain_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name, descriptor))
+    if (drain_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name, descriptor) ||
+        (by_type && class_method_is_bridge(c->file, e->method)))
         rules = 0;
     if (rules)
         number = add_method(instrument_shown_name(c, &room), name, descriptor, has_this, rules);
