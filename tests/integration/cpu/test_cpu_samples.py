@@ -147,6 +147,17 @@ def test_without_kernel_timers(jdk, tmp_path):
     )
 
 
+@pytest.mark.jdks(8, 25)
+@pytest.mark.parametrize(
+    "options", ["cpu=wall", "cpu=wall,walker=jvmti", "cpu=samples,walker=jvmti"]
+)
+def test_a_long_interval_does_not_hold_the_vm_at_its_end(jdk, tmp_path, options):
+    """A thread that samples at intervals of an hour is woken when the recording ends."""
+    agent = jdk.agent(f"{options},interval=1h,format=r,file={tmp_path / 'o.jfr'}")
+    done = jdk.run("java", agent, "-version", timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_binary_output(jdk, tmp_path):
     """format=b: the records of the specification, read by our reader of sizes and tags."""
     out = tmp_path / "out.hprof"
