@@ -8,6 +8,7 @@
 #include "agent/vm/error_words.h"
 #include "agent/vm/os_thread.h"
 #include "agent/vm/shown_thread.h"
+#include "agent/vm/thread_table.h"
 #include "agent/vm/virtual_list.h"
 #include "base/parse.h"
 #include "classfile/classfile.h"
@@ -147,7 +148,9 @@ int inspect_threads(struct inspection *i)
     inspect_find_locks(i);
     json_key_array(i->out, "threads");
     for (jint k = 0; k < n; k++) {
-        put_thread(i, list[k]);
+        const struct thread *t = threads_find(i->jni, list[k]);
+        if (!t || !t->own)
+            put_thread(i, list[k]);
         (*i->jni)->DeleteLocalRef(i->jni, list[k]);
     }
     vm_free(list);

@@ -245,6 +245,8 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     last = lines[-1]
     assert last["threads"] >= 3 and last["classes_loaded"] > 300 and last["resident"] > 10 << 20
     assert last["states"]["blocked"] == 1 and last["states"]["parked"] >= 1
+    # The agent's own threads are in neither figure.
+    assert sum(last["states"].values()) == last["threads"], last
     assert (
         any(p["name"] == "metaspace" and p["used"] > 0 for p in last["pools"]) and last["busiest"]
     )
@@ -256,6 +258,7 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     }
     shown = {t["tid"]: t for t in last["busiest"]}
     assert any(len(name.encode()) > 15 for name in names.values()), names
+    assert not any(name.startswith("jvmscope") for name in names.values()), names
     assert {tid: (t["name"], t["name_cut"]) for tid, t in shown.items() if tid in names} == {
         tid: (name, False) for tid, name in names.items() if tid in shown
     }
