@@ -18,6 +18,7 @@ enum jfr_frame_type {
     JFR_FRAME_KERNEL = 6,
     JFR_FRAME_STUB = 7, /* code that the VM generated and that is not a method */
     JFR_FRAME_C1 = 8,   /* compiled by the first compiler, where that is known */
+    JFR_FRAME_JAVA = 9, /* how it was compiled is not known */
 };
 
 /*

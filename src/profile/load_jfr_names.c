@@ -16,6 +16,7 @@ static const struct {
 } kinds[] = {
     {"Interpreted", FRAME_INTERPRETED},
     {"JIT compiled", FRAME_COMPILED},
+    {"C1 compiled", FRAME_COMPILED},
     {"Inlined", FRAME_INLINED},
     {"Native", FRAME_NATIVE},
     {"C++", FRAME_NATIVE},

@@ -368,7 +368,7 @@ static int ask_stack(void *context, struct jfr_frame *frames, uint32_t max, bool
         bool native = found[i].location < 0;
         frames[i] = (struct jfr_frame){.method = (uintptr_t)found[i].method,
                                        .bci = native ? -1 : (int32_t)found[i].location,
-                                       .type = native ? JFR_FRAME_NATIVE : JFR_FRAME_JIT};
+                                       .type = native ? JFR_FRAME_NATIVE : JFR_FRAME_JAVA};
         /*
          * Resolve the name now, because using the id of a method whose class was unloaded crashes
          * some VMs.

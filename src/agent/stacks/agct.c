@@ -49,7 +49,7 @@ static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t 
         frames[i] = (struct jfr_frame){
             .method = (uintptr_t)f.method,
             .bci = f.bci >= 0 ? f.bci : -1,
-            .type = f.bci == -3 ? JFR_FRAME_NATIVE : JFR_FRAME_JIT,
+            .type = f.bci == -3 ? JFR_FRAME_NATIVE : JFR_FRAME_JAVA,
         };
     }
     return trace.n;

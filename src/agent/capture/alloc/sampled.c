@@ -224,7 +224,7 @@ static void write_sample(struct jfr_writer *w, const char *signature, const stru
         signature[0] == 'L' ? strndup(signature + 1, len - 2) : strdup(signature);
     for (uint32_t i = 0; i < n; i++)
         stack[i] = (struct jfr_frame){
-            .method = frames[i].method, .bci = (int32_t)frames[i].bci, .type = JFR_FRAME_JIT};
+            .method = frames[i].method, .bci = (int32_t)frames[i].bci, .type = JFR_FRAME_JAVA};
     uint64_t trace = jfr_trace(w, stack, n, n == sites_depth());
     uint64_t class = name ? jfr_define_class(w, &(struct jfr_class){.name = name}) : 0;
     if (!jfr_begin(w, JFR_OBJECT_ALLOCATION_SAMPLE, 0, &e))

@@ -361,7 +361,7 @@ uint32_t sites_frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX],
         struct site_frame at;
         memcpy(&at, key.data + sizeof(head) + f * sizeof(at), sizeof(at));
         frames[f] =
-            (struct jfr_frame){.method = at.method, .bci = (int32_t)at.bci, .type = JFR_FRAME_JIT};
+            (struct jfr_frame){.method = at.method, .bci = (int32_t)at.bci, .type = JFR_FRAME_JAVA};
     }
     *ret_thread = head.thread;
     return n;

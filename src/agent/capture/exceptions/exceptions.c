@@ -171,7 +171,7 @@ static void take_stack(JNIEnv *jni, struct throw *t, jmethodID to)
     for (jint i = 0; i < t->frames; i++) {
         names_method(jni, frames[i].method);
         out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method,
-                                    (int32_t)frames[i].location, JFR_FRAME_JIT};
+                                    (int32_t)frames[i].location, JFR_FRAME_JAVA};
     }
     t->stack = jfr_trace(session_now->out.jfr, out, (uint32_t)t->frames, t->frames == thrown.depth);
 }

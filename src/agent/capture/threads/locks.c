@@ -216,7 +216,7 @@ static uint64_t site_trace(uint32_t site)
     if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 2, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
         return 0;
     struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location,
-                            JFR_FRAME_JIT};
+                            JFR_FRAME_JAVA};
     trace = jfr_trace(thread_capture.jfr, &out, 1, true);
     atomic_store_explicit(&sites[site], trace, memory_order_relaxed);
     return trace;

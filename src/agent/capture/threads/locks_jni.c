@@ -41,7 +41,7 @@ static uint64_t caller(void)
     if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 0, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
         return 0;
     struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location,
-                            JFR_FRAME_JIT};
+                            JFR_FRAME_JAVA};
     return jfr_trace(thread_capture.jfr, &out, 1, true);
 }
 

@@ -101,7 +101,7 @@ static uint64_t trace_of(const jvmtiFrameInfo *frames, jint n)
     struct jfr_frame out[DEPTH_MAX];
     for (jint i = 0; i < n; i++)
         out[i] = (struct jfr_frame){(uint64_t)(uintptr_t)frames[i].method,
-                                    (int32_t)frames[i].location, JFR_FRAME_JIT};
+                                    (int32_t)frames[i].location, JFR_FRAME_JAVA};
     return jfr_trace(thread_capture.jfr, out, (uint32_t)n, n == depth());
 }
 

@@ -253,7 +253,7 @@ static uint32_t trace_frames(const struct report *r, const struct trace_row *row
         int32_t method;
         memcpy(&method, key.data + (i + 1) * sizeof(method), sizeof(method));
         frames[i] = (struct jfr_frame){
-            .method = (uintptr_t)times_method_id(method), .bci = -1, .type = JFR_FRAME_JIT};
+            .method = (uintptr_t)times_method_id(method), .bci = -1, .type = JFR_FRAME_JAVA};
     }
     return n;
 }
@@ -350,7 +350,7 @@ static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
     for (uint32_t at = 0; times_method_next_mark(&at, &why); at++) {
         struct jfr_event e;
         const struct jfr_frame frame = {
-            .method = (uintptr_t)times_method_id(at), .bci = -1, .type = JFR_FRAME_JIT};
+            .method = (uintptr_t)times_method_id(at), .bci = -1, .type = JFR_FRAME_JAVA};
         uint64_t trace = jfr_trace_growing(w, &frame, 1, false);
         if (!jfr_begin_growing(w, type, 0, &e))
             return -ENOSPC;
