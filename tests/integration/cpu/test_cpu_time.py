@@ -120,7 +120,9 @@ def test_a_part_has_the_same_cpu_time_as_a_selection_and_as_a_file(jdk, tmp_path
             if len(window) == 2:
                 sums[what] += found[what]
     for what, ns in whole.items():
-        assert abs(sums[what] - ns) < 4000, (what, sums, whole)
+        # What the sum of the others lacks; where two clocks make it negative in a part, it is 0.
+        if what != "not sampled":
+            assert abs(sums[what] - ns) < 4000, (what, sums, whole)
     # A part of a part as well: its readings are spread over what is left of their time.
     assert lab.jvmscope("convert", "--to", f"{middle}s", out, "-o", part).returncode == 0
     selected = samples(out, "--to", "0.7s")["cpu_time_ns"]["process"]
