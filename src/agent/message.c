@@ -207,7 +207,7 @@ static void write_answer(int fd, const struct buf *out)
     char line[64];
     int r = buf_error(out);
     if (r == 0)
-        r = lseek(fd, 1, SEEK_SET) < 0 ? -errno : write_all(fd, out->data + 1, out->len - 1);
+        r = lseek(fd, 1, SEEK_SET) < 0 ? -errno : file_write_all(fd, out->data + 1, out->len - 1);
     if (r == 0) {
         (void)!pwrite(fd, out->data, 1, 0);
         return;

@@ -200,7 +200,7 @@ struct putting {
 
 static int flush(struct putting *p)
 {
-    int r = write_all(p->fd, p->bytes.data, p->bytes.len);
+    int r = file_write_all(p->fd, p->bytes.data, p->bytes.len);
     vec_clear(&p->bytes);
     return r;
 }

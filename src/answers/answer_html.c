@@ -11,7 +11,7 @@ static void html_text(struct buf *b, const char *text)
     static const char *const escapes[128] = {
         ['<'] = "&lt;", ['>'] = "&gt;", ['&'] = "&amp;", ['"'] = "&quot;"};
     _cleanup_(buf_release) struct buf clean = BUF(64 << 20);
-    buf_utf8(&clean, text, strlen(text));
+    json_put_utf8(&clean, text, strlen(text));
     for (const char *p = buf_str(&clean); *p; p++) {
         const char *escape = (unsigned char)*p < 128 ? escapes[(unsigned char)*p] : NULL;
         if (escape)

@@ -57,7 +57,7 @@ const char *file_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
-int read_all(int fd, size_t limit, uint8_t **ret, size_t *ret_len)
+int file_read_all(int fd, size_t limit, uint8_t **ret, size_t *ret_len)
 {
     _cleanup_free_ uint8_t *data = NULL;
     size_t len = 0, cap = 0;
@@ -86,10 +86,10 @@ int read_all(int fd, size_t limit, uint8_t **ret, size_t *ret_len)
     return 0;
 }
 
-int read_file(const char *path, size_t limit, uint8_t **ret, size_t *ret_len)
+int file_read_path(const char *path, size_t limit, uint8_t **ret, size_t *ret_len)
 {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : read_all(fd, limit, ret, ret_len);
+    return fd < 0 ? -errno : file_read_all(fd, limit, ret, ret_len);
 }
 
 static sighandler_t limit_action = SIG_DFL;
@@ -116,7 +116,7 @@ void file_fault_begin(void)
     sigaction(SIGBUS, &(struct sigaction){.sa_handler = on_fault}, NULL);
 }
 
-int write_all(int fd, const void *bytes, size_t len)
+int file_write_all(int fd, const void *bytes, size_t len)
 {
     for (const char *p = bytes; len;) {
         ssize_t n = write(fd, p, len);
@@ -131,7 +131,7 @@ int write_all(int fd, const void *bytes, size_t len)
 }
 
 /* Opens one component of the path after the other. Each must be a folder and must not be a link. */
-int open_in_root_by_steps(int root, const char *path, int flags, mode_t mode)
+int file_open_in_root_by_steps(int root, const char *path, int flags, mode_t mode)
 {
     char part[NAME_MAX + 1];
     _cleanup_close_ int at = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -161,7 +161,7 @@ int open_in_root_by_steps(int root, const char *path, int flags, mode_t mode)
     return -errno;
 }
 
-int open_in_root(int root, const char *path, int flags, mode_t mode)
+int file_open_in_root(int root, const char *path, int flags, mode_t mode)
 {
     struct open_how how = {
         .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
@@ -174,7 +174,7 @@ int open_in_root(int root, const char *path, int flags, mode_t mode)
      * denied, the fallback will find that as well.
      */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-        return open_in_root_by_steps(root, path, flags, mode);
+        return file_open_in_root_by_steps(root, path, flags, mode);
     return fd < 0 ? -errno : (int)fd;
 }
 
@@ -266,7 +266,7 @@ int out_file_open(struct out_file *ret, const char *path)
 int out_file_write(struct out_file *f, const void *bytes, size_t len)
 {
     if (f->error == 0)
-        f->error = write_all(f->fd, bytes, len);
+        f->error = file_write_all(f->fd, bytes, len);
     return f->error;
 }
 

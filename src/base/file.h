@@ -27,9 +27,9 @@ void file_map_release(struct file_map *m);
  * Reads everything from a descriptor, or fails with -EFBIG when that is more than limit bytes. *ret
  * is allocated by malloc and followed by a NUL; the caller frees it.
  */
-int read_all(int fd, size_t limit, uint8_t **ret, size_t *ret_len) must_check;
-/* Reads a file like read_all, given its path; also reads files in /proc. */
-int read_file(const char *path, size_t limit, uint8_t **ret, size_t *ret_len) must_check;
+int file_read_all(int fd, size_t limit, uint8_t **ret, size_t *ret_len) must_check;
+/* Reads a file like file_read_all, given its path; also reads files in /proc. */
+int file_read_path(const char *path, size_t limit, uint8_t **ret, size_t *ret_len) must_check;
 /*
  * file_limit_begin makes a write beyond RLIMIT_FSIZE fail with EFBIG instead of killing the
  * process. file_limit_end restores SIGXFSZ's action and is called before another program is
@@ -47,16 +47,16 @@ const char *file_base(const char *path);
 /* Returns whether a name consists of `end`, such as ".jfr", and of something before that. */
 bool file_name_ends_in(const char *name, const char *end);
 /* Writes all bytes, retrying after EINTR and short writes. Returns 0 or a negative errno. */
-int write_all(int fd, const void *bytes, size_t len) must_check;
+int file_write_all(int fd, const void *bytes, size_t len) must_check;
 
 /*
  * Opens a path the way a process whose root folder is `root` (a descriptor) would: neither symbolic
  * links nor ".." lead out of it. Adds O_CLOEXEC. O_NOFOLLOW applies to the last component only, as
  * in open(). Before Linux 5.6 no component may be a link. Returns a descriptor or a negative errno.
  */
-int open_in_root(int root, const char *path, int flags, mode_t mode) must_check;
-/* Does what open_in_root does on Linux before 5.6; public for tests. */
-int open_in_root_by_steps(int root, const char *path, int flags, mode_t mode) must_check;
+int file_open_in_root(int root, const char *path, int flags, mode_t mode) must_check;
+/* Does what file_open_in_root does on Linux before 5.6; public for tests. */
+int file_open_in_root_by_steps(int root, const char *path, int flags, mode_t mode) must_check;
 
 /*
  * An output file that appears complete or not at all. Until it is committed the file has no name,

@@ -48,7 +48,7 @@ void json_end_array(struct json *j)
     close_with(j, ']');
 }
 
-void buf_utf8(struct buf *b, const char *s, size_t len)
+void json_put_utf8(struct buf *b, const char *s, size_t len)
 {
     for (size_t n; len; s += n, len -= n) {
         uint32_t v;

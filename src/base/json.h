@@ -42,4 +42,4 @@ void json_key_array(struct json *j, const char *key);
  * Appends len bytes as valid UTF-8. Understands the JVM's modified UTF-8. Every byte that is part
  * of no character becomes U+FFFD.
  */
-void buf_utf8(struct buf *b, const char *s, size_t len);
+void json_put_utf8(struct buf *b, const char *s, size_t len);

@@ -47,4 +47,4 @@ char *format_count(char text[64], uint64_t n, const char *nouns);
  * Expands a pattern into a file name: %p is the process id, %t the local time as yyyymmdd-hhmmss,
  * %% a percent sign. ret has size bytes. Returns 0, -EINVAL (another letter) or -ENAMETOOLONG.
  */
-int expand_file_name(const char *pattern, long pid, char *ret, size_t size) must_check;
+int parse_file_pattern(const char *pattern, long pid, char *ret, size_t size) must_check;

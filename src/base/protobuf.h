@@ -2,7 +2,7 @@
 /*
  * Protocol Buffers' wire format (https://protobuf.dev/programming-guides/encoding/), written and
  * read a field at a time. A message within another one is written into a buffer of its own and then
- * appended with proto_put_bytes(). Text must be UTF-8 (base/json.h has buf_utf8()).
+ * appended with proto_put_bytes(). Text must be UTF-8 (base/json.h has json_put_utf8()).
  */
 #pragma once
 

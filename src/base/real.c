@@ -35,7 +35,7 @@ static void put_decimal(struct buf *b, const char *text)
     buf_string(b, ".0");
 }
 
-void buf_real(struct buf *b, double d, bool is_float)
+void real_put(struct buf *b, double d, bool is_float)
 {
     char text[40];
     if (d - d != 0) {
@@ -53,6 +53,6 @@ void buf_real(struct buf *b, double d, bool is_float)
 void real_text(double d, bool is_float, char ret[32])
 {
     _cleanup_(buf_release) struct buf b = BUF(31);
-    buf_real(&b, d, is_float);
+    real_put(&b, d, is_float);
     snprintf(ret, 32, "%s", buf_str(&b));
 }

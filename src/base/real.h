@@ -8,7 +8,7 @@
  * Appends the shortest decimal number that reads back as the same float or double: 100.0, 0.1,
  * 1e16, -0.0, NaN, Infinity.
  */
-void buf_real(struct buf *b, double d, bool is_float);
+void real_put(struct buf *b, double d, bool is_float);
 
-/* Writes what buf_real appends as a C string. */
+/* Writes what real_put appends as a C string. */
 void real_text(double d, bool is_float, char ret[32]);

@@ -177,7 +177,7 @@ bool class_member(const struct class_file *c, uint16_t index, struct class_membe
     return true;
 }
 
-size_t descriptor_next(struct str d, size_t at, unsigned *ret_slots)
+size_t class_descriptor_next(struct str d, size_t at, unsigned *ret_slots)
 {
     size_t i = at, dimensions = 0;
     while (i < d.len && d.data[i] == '[') {
@@ -202,7 +202,7 @@ size_t descriptor_next(struct str d, size_t at, unsigned *ret_slots)
 static unsigned count_parameters(struct str descriptor)
 {
     unsigned n = 0, slots;
-    for (size_t at = 1, len; (len = descriptor_next(descriptor, at, &slots)); at += len)
+    for (size_t at = 1, len; (len = class_descriptor_next(descriptor, at, &slots)); at += len)
         n++;
     return n;
 }

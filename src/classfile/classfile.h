@@ -123,7 +123,7 @@ bool class_member(const struct class_file *c, uint16_t index, struct class_membe
  * previous type, or 0 at ')' or when the descriptor is malformed. *ret_slots is 2 for J and D, else
  * 1.
  */
-size_t descriptor_next(struct str descriptor, size_t at, unsigned *ret_slots);
+size_t class_descriptor_next(struct str descriptor, size_t at, unsigned *ret_slots);
 
 /*
  * Returns whether a method is a bridge that the compiler generated for another method of the

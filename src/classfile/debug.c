@@ -58,7 +58,7 @@ static bool is_local(void *context, const struct class_local *l)
     return is;
 }
 
-int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct class_local *ret)
+int debug_find_local(const struct edit *e, uint32_t pc, const char *name, struct class_local *ret)
 {
     struct class_local found;
     struct local_search s = {name, &found};
@@ -150,7 +150,7 @@ static bool try_field(void *context, struct str name, struct str descriptor, uin
     return false;
 }
 
-void edit_nearest_name(const struct edit *e, uint32_t pc, bool locals, struct nearest *n)
+void debug_nearest_name(const struct edit *e, uint32_t pc, bool locals, struct nearest *n)
 {
     struct try_fields fields = {n, e->method->access & ACC_STATIC};
     if (locals)
@@ -277,7 +277,7 @@ static unsigned map_line(struct str line, uint64_t files, unsigned *file, unsign
     return out + (wanted - in) * step;
 }
 
-int smap_lines(struct str smap, const char *file, unsigned line, unsigned *ret, int max)
+int debug_smap_lines(struct str smap, const char *file, unsigned line, unsigned *ret, int max)
 {
     enum { NOTHING, FILES, LINES } section = NOTHING;
 

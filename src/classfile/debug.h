@@ -24,7 +24,7 @@ struct class_local {
  * Finds the local of this name that is live at pc. Returns -ENODATA when there is no table of
  * locals, and -ENOENT when it has none of this name there.
  */
-int edit_find_local(const struct edit *e, uint32_t pc, const char *name, struct class_local *ret);
+int debug_find_local(const struct edit *e, uint32_t pc, const char *name, struct class_local *ret);
 
 /* Finds a field that the class itself declares. Returns false when there is none. */
 bool class_find_field(const struct class_file *c, const char *name, struct str *ret_descriptor,
@@ -34,7 +34,7 @@ bool class_find_field(const struct class_file *c, const char *name, struct str *
  * Compares a misspelt name with those of the locals that are live at pc, if they are asked for, and
  * of the fields of the class that the method can read without another object.
  */
-void edit_nearest_name(const struct edit *e, uint32_t pc, bool locals, struct nearest *n);
+void debug_nearest_name(const struct edit *e, uint32_t pc, bool locals, struct nearest *n);
 
 /*
  * Returns whether a class or method has an annotation for whose type ("Ljavax/inject/Inject;")
@@ -48,4 +48,4 @@ bool class_annotated(const struct class_file *c, uint32_t at,
  * according to the class's source map. Stores up to max of them, in the map's order, and returns
  * their number. The file may be given by its name or by the end of its path.
  */
-int smap_lines(struct str smap, const char *file, unsigned line, unsigned *ret, int max);
+int debug_smap_lines(struct str smap, const char *file, unsigned line, unsigned *ret, int max);

@@ -23,16 +23,16 @@ void edit_free(struct edit *e)
     free(e);
 }
 
-uint32_t branch_target(const struct edit *e, uint32_t pc)
+uint32_t edit_branch_target(const struct edit *e, uint32_t pc)
 {
     if (e->code[pc] >= OP_GOTO_W)
         return pc + code_be32(e, pc + 1);
     return pc + (uint32_t)(int16_t)(e->code[pc + 1] << 8 | e->code[pc + 2]);
 }
 
-uint32_t switch_target(const struct edit *e, uint32_t pc, unsigned edge)
+uint32_t edit_switch_target(const struct edit *e, uint32_t pc, unsigned edge)
 {
-    uint32_t body = switch_body(pc);
+    uint32_t body = edit_switch_body(pc);
     if (edge == 0)
         return pc + code_be32(e, body);
     if (e->code[pc] == OP_TABLESWITCH)
@@ -44,21 +44,22 @@ unsigned edit_edges(const struct edit *e, uint32_t pc)
 {
     uint8_t op = e->code[pc];
     if (op == OP_TABLESWITCH)
-        return 2 + code_be32(e, switch_body(pc) + 8) - code_be32(e, switch_body(pc) + 4);
+        return 2 + code_be32(e, edit_switch_body(pc) + 8) - code_be32(e, edit_switch_body(pc) + 4);
     if (op == OP_LOOKUPSWITCH)
-        return 1 + code_be32(e, switch_body(pc) + 4);
+        return 1 + code_be32(e, edit_switch_body(pc) + 4);
     return (op_info[op] & OP_IS_BRANCH) && op != OP_JSR && op != OP_JSR_W;
 }
 
 uint32_t edit_edge_target(const struct edit *e, uint32_t pc, unsigned edge)
 {
-    return op_info[e->code[pc]] & OP_IS_SWITCH ? switch_target(e, pc, edge) : branch_target(e, pc);
+    return op_info[e->code[pc]] & OP_IS_SWITCH ? edit_switch_target(e, pc, edge)
+                                               : edit_branch_target(e, pc);
 }
 
 /* Returns the length of the switch at pc, or 0 when it does not fit into the code. */
 static uint32_t switch_length(const struct edit *e, uint32_t pc)
 {
-    uint64_t body = switch_body(pc), n;
+    uint64_t body = edit_switch_body(pc), n;
     bool table = e->code[pc] == OP_TABLESWITCH;
     if (body + (table ? 12 : 8) > e->code_len)
         return 0;
@@ -98,12 +99,12 @@ static int check_targets(struct edit *e)
 {
     for (uint32_t pc = 0; pc < e->code_len; pc += e->p->length.data[pc]) {
         uint8_t info = op_info[e->code[pc]];
-        if ((info & OP_IS_BRANCH) && !is_start(e, branch_target(e, pc)))
+        if ((info & OP_IS_BRANCH) && !is_start(e, edit_branch_target(e, pc)))
             return -EBADMSG;
         if (info & OP_IS_SWITCH) {
             unsigned edges = edit_edges(e, pc);
             for (unsigned i = 0; i < edges; i++)
-                if (!is_start(e, switch_target(e, pc, i)))
+                if (!is_start(e, edit_switch_target(e, pc, i)))
                     return -EBADMSG;
         }
     }
@@ -257,7 +258,7 @@ static int insert_edge(struct edit *e, uint32_t pc, unsigned edge, const struct 
         return -EINVAL;
     bool is_switch = op_info[e->code[pc]] & OP_IS_SWITCH;
     struct detour d = {.pc = pc, .edge = edge, .island = e->code_len};
-    d.target = is_switch ? switch_target(e, pc, edge) : branch_target(e, pc);
+    d.target = is_switch ? edit_switch_target(e, pc, edge) : edit_branch_target(e, pc);
     for (size_t i = p->detours.len; i-- > 0;) {
         struct detour *existing = &p->detours.data[i];
         if (existing->pc != pc || existing->edge != edge)

@@ -53,7 +53,7 @@ static int initial_frame(struct edit *e, struct frame *ret)
     if (d.len == 0 || d.data[0] != '(')
         return -EBADMSG;
     unsigned slots;
-    for (size_t at = 1, n; r == 0 && (n = descriptor_next(d, at, &slots)) > 0; at += n) {
+    for (size_t at = 1, n; r == 0 && (n = class_descriptor_next(d, at, &slots)) > 0; at += n) {
         switch (d.data[at]) {
         case 'J':
             r = push_type(e, T_LONG, 0);

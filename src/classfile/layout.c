@@ -72,7 +72,7 @@ static uint32_t new_length(const struct edit *e, uint32_t pc, uint32_t at)
     uint32_t n = p->length.data[pc];
     uint8_t info = op_info[e->code[pc]];
     if (info & OP_IS_SWITCH)
-        return n - (switch_body(pc) - pc) + (switch_body(at) - at);
+        return n - (edit_switch_body(pc) - pc) + (edit_switch_body(at) - at);
     if (p->large && p->wide.data[pc])
         return 5;
     return n;
@@ -194,7 +194,7 @@ static int widen(struct edit *e, bool *ret_changed)
         p->detours.len = fixed; /* detours added in this round are not sorted yet */
         struct detour *d = detours_at(p, pc, &hint, &n);
         p->detours.len = all;
-        uint32_t to = n ? d->to : p->label.data[branch_target(e, pc)];
+        uint32_t to = n ? d->to : p->label.data[edit_branch_target(e, pc)];
         if (reaches((int64_t)to - p->moved.data[pc]))
             continue;
         changed = true;
@@ -202,7 +202,7 @@ static int widen(struct edit *e, bool *ret_changed)
             p->wide.data[pc] = 1;
             continue;
         }
-        struct detour add = {.pc = pc, .target = branch_target(e, pc)};
+        struct detour add = {.pc = pc, .target = edit_branch_target(e, pc)};
         int r = find_island(e, pc, &add.island);
         if (r < 0)
             return r;
@@ -269,10 +269,10 @@ static void write_switch(const struct edit *e, uint32_t pc, const struct detour 
                          struct buf *out)
 {
     const struct edit_private *p = e->p;
-    uint32_t at = p->moved.data[pc], body = switch_body(pc);
+    uint32_t at = p->moved.data[pc], body = edit_switch_body(pc);
     bool table = e->code[pc] == OP_TABLESWITCH;
     buf_u8(out, e->code[pc]);
-    for (uint32_t pad = at + 1; pad < switch_body(at); pad++)
+    for (uint32_t pad = at + 1; pad < edit_switch_body(at); pad++)
         buf_u8(out, 0);
     unsigned edges = edit_edges(e, pc);
     for (unsigned k = 0; k < edges; k++) {
@@ -286,7 +286,7 @@ static void write_switch(const struct edit *e, uint32_t pc, const struct detour 
             d++;
             n--;
         } else {
-            to = p->label.data[switch_target(e, pc, k)];
+            to = p->label.data[edit_switch_target(e, pc, k)];
         }
         buf_be32(out, to - at);
     }
@@ -347,7 +347,7 @@ int edit_write_code(struct edit *e, struct buf *out)
             if (info & OP_IS_SWITCH)
                 write_switch(e, pc, d, n, out);
             else
-                write_branch(e, pc, n ? d->to : p->label.data[branch_target(e, pc)], out);
+                write_branch(e, pc, n ? d->to : p->label.data[edit_branch_target(e, pc)], out);
         } else {
             buf_bytes(out, e->code + pc, p->length.data[pc]);
         }

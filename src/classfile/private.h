@@ -66,9 +66,9 @@ int rewrite_class_named(struct rewrite *w, const char *name, size_t len) must_ch
  * Return the operands of a branch or switch. Offsets lie within the code, which edit_begin has
  * checked.
  */
-uint32_t branch_target(const struct edit *e, uint32_t pc);
+uint32_t edit_branch_target(const struct edit *e, uint32_t pc);
 
-static inline uint32_t switch_body(uint32_t pc)
+static inline uint32_t edit_switch_body(uint32_t pc)
 {
     /* the address of the default, low and high operands (table) or default and count (lookup) */
     return (pc & ~3u) + 4;
@@ -81,7 +81,7 @@ static inline uint32_t code_be32(const struct edit *e, uint32_t at)
 }
 
 /* Returns the target of an edge of the switch at pc; edge 0 is the default. */
-uint32_t switch_target(const struct edit *e, uint32_t pc, unsigned edge);
+uint32_t edit_switch_target(const struct edit *e, uint32_t pc, unsigned edge);
 
 /* Returns the new pc of an old one. A pc within an instruction counts as its start. */
 static inline uint32_t label_of(const struct edit *e, uint32_t pc)

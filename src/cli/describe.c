@@ -220,7 +220,7 @@ static int cmd_manual(const struct command *self, int argc, char **argv)
     }
     _cleanup_free_ uint8_t *transcript = NULL;
     size_t len;
-    int r = operands.count > 1 ? read_file(operands.list[1], 1 << 20, &transcript, &len) : 0;
+    int r = operands.count > 1 ? file_read_path(operands.list[1], 1 << 20, &transcript, &len) : 0;
     if (r < 0)
         return complain_errno(operands.list[1], NULL, r);
     COMMAND_EACH(c, commands) {

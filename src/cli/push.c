@@ -120,7 +120,7 @@ static int read_token(const char *path, struct buf *ret, struct buf *why)
     _cleanup_free_ uint8_t *text = NULL;
     size_t len = 0;
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int r = fd < 0 ? -errno : read_all(fd, TOKEN_MAX, &text, &len);
+    int r = fd < 0 ? -errno : file_read_all(fd, TOKEN_MAX, &text, &len);
     if (r < 0) {
         buf_printf(why, "--token-file %s: %s", path, strerror(-r));
         return r;
@@ -371,7 +371,7 @@ static int push_jfr(struct pushing *p, const struct profile *profile, struct buf
         .path = p->path, .profile = profile, .filter = p->selection->filter};
     int r = write_format(&source, &export_format_jfr, &jfr, why);
     if (r == 0)
-        r = pack_gzip(jfr.data, jfr.len, &packed);
+        r = unpack_pack_gzip(jfr.data, jfr.len, &packed);
     /* No event has a context, so the snapshot of their labels, a protobuf message, is empty. */
     struct http_part parts[] = {{"jfr", "jfr", "application/octet-stream", packed.data, packed.len},
                                 {"labels", "labels", "application/octet-stream", "", 0}};

@@ -63,7 +63,7 @@ static bool has_no_place(const struct run *run)
 static int name_files(struct run *run, pid_t pid)
 {
     char name[PATH_MAX], cwd[PATH_MAX];
-    int r = expand_file_name(output_pattern(run), pid, name, sizeof(name));
+    int r = parse_file_pattern(output_pattern(run), pid, name, sizeof(name));
     if (r < 0)
         return r;
     if (!getcwd(cwd, sizeof(cwd)))
@@ -249,7 +249,7 @@ static int read_outcomes(const struct run *run, bool *ret_refused, bool *ret_any
     int status = 0;
     *ret_refused = *ret_any = false;
     if (run->outcome < 0 || lseek(run->outcome, 0, SEEK_SET) < 0 ||
-        read_all(run->outcome, 1 << 24, &lines, &len) < 0)
+        file_read_all(run->outcome, 1 << 24, &lines, &len) < 0)
         return 0;
     for (char *rest = (char *)lines, *line; (line = strsep(&rest, "\n"));) {
         const char *error = strsep(&line, "\t"), *path = strsep(&line, "\t"), *why = line;

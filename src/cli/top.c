@@ -110,7 +110,7 @@ static uint64_t stat_cpu(const char *path, char *name, size_t size)
     _cleanup_free_ uint8_t *data = NULL;
     size_t len;
     unsigned long user = 0, system = 0;
-    if (read_file(path, 1 << 16, &data, &len) < 0)
+    if (file_read_path(path, 1 << 16, &data, &len) < 0)
         return 0;
     char *open = strchr((char *)data, '('), *end = strrchr((char *)data, ')');
     if (!open || !end ||
@@ -302,7 +302,8 @@ static int take_sample(struct sample *ret, const struct vm *vm, bool states)
     size_t len;
     unsigned long pages = 0;
     snprintf(path, sizeof(path), "/proc/%d/statm", vm->pid);
-    if (read_file(path, 4096, &statm, &len) == 0 && sscanf((char *)statm, "%*u %lu", &pages) == 1)
+    if (file_read_path(path, 4096, &statm, &len) == 0 &&
+        sscanf((char *)statm, "%*u %lu", &pages) == 1)
         s.rss = pages * (uint64_t)sysconf(_SC_PAGESIZE);
     read_tasks(&s, vm->pid);
     if (vm_counters(vm, &data, &len) == 0)

@@ -492,7 +492,7 @@ int collector_query(struct collector *c, const struct tenant *t, const struct in
     if (kind == PYROSCOPE_QUERIES)
         return refuse(reply, 404, "unimplemented", method);
     if (q->body >= 0 &&
-        (lseek(q->body, 0, SEEK_SET) < 0 || read_all(q->body, QUERY_MAX, &body, &len) < 0))
+        (lseek(q->body, 0, SEEK_SET) < 0 || file_read_all(q->body, QUERY_MAX, &body, &len) < 0))
         return refuse(reply, 413, "resource_exhausted", "the query is too large");
     x.choice.tenant = c->open ? NULL : t->name;
     reply->body = BUF(ANSWER_MAX);

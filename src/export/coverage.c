@@ -64,7 +64,7 @@ int export_lcov(const struct coverage *c, const char *sources, FILE *out)
 static void put_escaped(FILE *out, const char *s)
 {
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
-    buf_utf8(&b, s, strlen(s));
+    json_put_utf8(&b, s, strlen(s));
     for (const char *p = buf_str(&b); *p; p++) {
         switch (*p) {
         case '<':
@@ -314,7 +314,7 @@ static int html_source(const struct coverage *c, const struct cover_class *class
     if (r < 0)
         return r;
     fputs("<pre>", out);
-    if (path && read_file(path, 16 << 20, &text, &len) == 0) {
+    if (path && file_read_path(path, 16 << 20, &text, &len) == 0) {
         const char *at = (const char *)text;
         size_t k = 0;
         for (uint32_t number = 1; *at; number++) {

@@ -29,7 +29,7 @@ struct perfetto {
 static void put_string(struct perfetto *p, struct buf *b, unsigned field, const char *s)
 {
     struct buf text = BUF(1 << 20);
-    buf_utf8(&text, s, strlen(s));
+    json_put_utf8(&text, s, strlen(s));
     proto_put_part(b, field, &text);
     buf_release(&text);
 }

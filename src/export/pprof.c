@@ -72,7 +72,7 @@ static void put_piece(struct writing *w, unsigned field)
 static uint64_t string_of(struct writing *w, const char *data, size_t len)
 {
     _cleanup_(buf_release) struct buf text = BUF(LIMIT_PIECE);
-    buf_utf8(&text, data, len);
+    json_put_utf8(&text, data, len);
     int64_t n = buf_error(&text)
                     ? buf_error(&text)
                     : strpool_add(&w->strings, text.len ? (char *)text.data : "", text.len);

@@ -21,7 +21,7 @@ struct trcxml {
 static void put_escaped(FILE *out, const char *s)
 {
     struct buf text = BUF(1 << 20);
-    buf_utf8(&text, s, strlen(s));
+    json_put_utf8(&text, s, strlen(s));
     const char *at = buf_str(&text);
     for (; *at; at++) {
         unsigned char c = (unsigned char)*at;

@@ -262,7 +262,7 @@ static int take_layer(const struct file_map *map, uint64_t limit, int *ret_fd, s
     if (r < 0)
         return r;
     _cleanup_close_ int fd = memfd_create("upload", MFD_CLOEXEC);
-    r = fd < 0 ? -errno : write_all(fd, plain.data, plain.len);
+    r = fd < 0 ? -errno : file_write_all(fd, plain.data, plain.len);
     if (r == 0)
         *ret_fd = TAKE_FD(fd);
     return r;
@@ -351,7 +351,7 @@ static int read_form(struct fleet_batches *to, const struct file_map *body,
         if (!str_is(part.name, "jfr") && !str_is(part.name, "profile"))
             continue;
         _cleanup_close_ int fd = memfd_create("part", MFD_CLOEXEC);
-        int r = fd < 0 ? -errno : write_all(fd, part.data, part.len);
+        int r = fd < 0 ? -errno : file_write_all(fd, part.data, part.len);
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         return r < 0 ? r : read_packed(to, path, how, why);
     }
@@ -429,7 +429,7 @@ static uint64_t inherited_bytes(void)
     _cleanup_free_ uint8_t *text = NULL;
     size_t len;
     unsigned long long pages = 0;
-    if (read_file("/proc/self/statm", 4096, &text, &len) == 0)
+    if (file_read_path("/proc/self/statm", 4096, &text, &len) == 0)
         (void)sscanf((char *)text, "%*u %*u %*u %*u %*u %llu", &pages);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
@@ -456,10 +456,10 @@ _Noreturn static void read_in_child(int to, const struct fleet_reading *how)
         buf_bytes(&packed, why.data, why.len);
     if (buf_error(&packed)) {
         uint8_t error = ENOMEM;
-        r = write_all(to, &error, 1);
+        r = file_write_all(to, &error, 1);
         _exit(1);
     }
-    r = write_all(to, packed.data, packed.len);
+    r = file_write_all(to, packed.data, packed.len);
     _exit(r < 0);
 }
 
@@ -537,7 +537,7 @@ int fleet_read_in_process(struct fleet_batches *ret, const struct fleet_reading 
         return started;
     _cleanup_free_ uint8_t *bytes = NULL;
     size_t len = 0;
-    int status, r = read_all(from, how->limits->memory, &bytes, &len);
+    int status, r = file_read_all(from, how->limits->memory, &bytes, &len);
     close(from);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;

@@ -35,7 +35,7 @@ static uint64_t anonymous_now(void)
     uint8_t *text;
     size_t len;
     uint64_t kib = 0;
-    if (read_file("/proc/self/status", 1 << 16, &text, &len) < 0)
+    if (file_read_path("/proc/self/status", 1 << 16, &text, &len) < 0)
         return 0;
     const char *line = strstr((const char *)text, "RssAnon:");
     if (line)

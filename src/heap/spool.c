@@ -45,7 +45,7 @@ static int unpack(gzFile in, int out)
         if (i > BOMB_BLOCKS && i * BLOCK / BOMB_RATIO > (uint64_t)MAX(gzoffset(in), (z_off_t)0))
             error = -EMSGSIZE;
         if (!error)
-            error = write_all(out, block, (size_t)n);
+            error = file_write_all(out, block, (size_t)n);
         if (error)
             return error;
     }

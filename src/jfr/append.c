@@ -37,7 +37,7 @@ static int put(struct appending *a, const void *bytes, size_t len)
     buf_bytes(&a->out, bytes, len);
     a->done += len;
     if (a->out.len >= WRITE_BYTES && !buf_error(&a->out)) {
-        r = write_all(a->to, a->out.data, a->out.len);
+        r = file_write_all(a->to, a->out.data, a->out.len);
         buf_clear(&a->out);
     }
     return r < 0 ? r : buf_error(&a->out);
@@ -150,7 +150,7 @@ static int append_changed(struct appending *a, struct rec_chunk *k, off_t begin)
     if (r == 0 && (!constants || !metadata))
         r = -EBADMSG;
     if (r == 0)
-        r = write_all(a->to, a->out.data, a->out.len);
+        r = file_write_all(a->to, a->out.data, a->out.len);
     if (r < 0)
         return r;
     put_big_endian(head + HEAD_SIZE, a->done);
@@ -174,7 +174,7 @@ static int append_chunk(struct appending *a, struct rec_chunk *k)
         return r;
     if (ftruncate(a->to, begin) < 0 || lseek(a->to, begin, SEEK_SET) < 0)
         return -errno;
-    return write_all(a->to, k->start, (size_t)(k->end - k->start));
+    return file_write_all(a->to, k->start, (size_t)(k->end - k->start));
 }
 
 /* Reads the clock of a recording's first chunk, whose ticks are nanoseconds. */

@@ -169,7 +169,7 @@ static void put_string(struct buf *b, const char *s)
         return;
     }
     struct buf text = BUF(UINT32_C(1) << 24);
-    buf_utf8(&text, s, strlen(s));
+    json_put_utf8(&text, s, strlen(s));
     buf_u8(b, 3);
     buf_jfr_long(b, text.len);
     buf_bytes(b, text.data, text.len);

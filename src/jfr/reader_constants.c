@@ -21,7 +21,7 @@ static void set_string(struct recording *r, struct rec_value *ret, const char *s
         return;
     }
     struct buf b = BUF(UINT32_C(1) << 30);
-    buf_utf8(&b, s, len);
+    json_put_utf8(&b, s, len);
     keep_string(r, ret, buf_str(&b), buf_error(&b) ? 0 : b.len);
     buf_release(&b);
 }

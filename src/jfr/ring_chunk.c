@@ -157,7 +157,7 @@ int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool event
     put_big_endian(head + HEAD_METADATA, JFR_CHUNK_HEAD);
     put_big_endian(head + HEAD_CONSTANTS, constants);
     fill_header(t, head, s, last);
-    r = write_all(t->to, t->out.data, t->out.len);
+    r = file_write_all(t->to, t->out.data, t->out.len);
     if (r == 0 && pwrite(t->to, head, sizeof(head), start) < 0)
         r = -errno;
     t->part.chunks += r == 0;
@@ -179,7 +179,7 @@ static int copy_bytes(struct ring_taking *t, uint64_t from, size_t n)
             size_t some = MIN(n, (size_t)t->head.segment_bytes);
             int error = ring_read_at(t->fd, t->bytes, some, from);
             if (error == 0)
-                error = write_all(t->to, t->bytes, some);
+                error = file_write_all(t->to, t->bytes, some);
             if (error)
                 return error;
             r = (ssize_t)some;
@@ -198,7 +198,7 @@ int ring_copy_chunk(struct ring_taking *t, const struct ring_chunk *s)
         return r;
     fill_header(t, h, s, false);
     put_big_endian(h + HEAD_SIZE, s->size);
-    r = write_all(t->to, h, sizeof(h));
+    r = file_write_all(t->to, h, sizeof(h));
     if (r == 0)
         r = copy_bytes(t, ring_offset_of(t, s->index) + sizeof(h), s->size - sizeof(h));
     t->part.chunks += r == 0;

@@ -161,9 +161,9 @@ static int put_run(struct ring_taking *t, const uint8_t *at, size_t n)
     }
     int r = buf_error(&t->out);
     if (r == 0)
-        r = write_all(t->to, t->out.data, t->out.len);
+        r = file_write_all(t->to, t->out.data, t->out.len);
     if (r == 0)
-        r = write_all(t->to, at, n);
+        r = file_write_all(t->to, at, n);
     t->written += t->out.len + n;
     buf_clear(&t->out);
     return r;

@@ -18,7 +18,7 @@ static bool is_service_thread(const char *tid)
     _cleanup_free_ uint8_t *name = NULL;
     size_t len;
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", tid);
-    return read_file(path, PROC_MAX, &name, &len) >= 0 &&
+    return file_read_path(path, PROC_MAX, &name, &len) >= 0 &&
            strcmp((const char *)name, "Service Thread\n") == 0;
 }
 
@@ -48,7 +48,7 @@ bool kernel_thread_slept(pid_t tid, uint64_t *last)
     _cleanup_free_ uint8_t *text = NULL;
     size_t len;
     snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
-    if (tid <= 0 || read_file(path, PROC_MAX, &text, &len) < 0)
+    if (tid <= 0 || file_read_path(path, PROC_MAX, &text, &len) < 0)
         return false;
     const char *status = (const char *)text;
     uint64_t switches = number_of(status, "\nvoluntary_ctxt_switches:") +

@@ -219,7 +219,7 @@ static double number_in(const char *path)
 {
     _cleanup_free_ uint8_t *text = NULL;
     size_t len;
-    return read_file(path, 256, &text, &len) == 0 ? strtod((const char *)text, NULL) : 0;
+    return file_read_path(path, 256, &text, &len) == 0 ? strtod((const char *)text, NULL) : 0;
 }
 
 /*

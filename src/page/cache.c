@@ -66,9 +66,9 @@ void page_cache_put(const char *path, uint64_t key, const struct buf *data)
     _cleanup_(out_file_release) struct out_file f = OUT_FILE;
     int r = out_file_open_like(&f, name, path);
     if (r == 0)
-        r = write_all(f.fd, &h, sizeof(h));
+        r = file_write_all(f.fd, &h, sizeof(h));
     if (r == 0)
-        r = write_all(f.fd, data->data, data->len);
+        r = file_write_all(f.fd, data->data, data->len);
     if (r == 0)
         (void)!out_file_commit(&f); /* it is only a cache: if it cannot be written, there is none */
 }

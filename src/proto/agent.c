@@ -154,7 +154,7 @@ static int read_reply(const struct vm *vm, int reply, uint64_t limit_ns, struct 
     }
     _cleanup_free_ uint8_t *data = NULL;
     size_t len;
-    int r = read_all(reply, CONTROL_ANSWER_MAX, &data, &len);
+    int r = file_read_all(reply, CONTROL_ANSWER_MAX, &data, &len);
     if (r < 0)
         return fail(why, r, "cannot read the agent's answer");
     buf_bytes(answer, data, len);
@@ -241,7 +241,7 @@ static int place(struct placed *ret, const struct vm *vm, struct buf *why)
     }
     _cleanup_free_ uint8_t *data = NULL;
     size_t len;
-    int r = read_file(ours, 1 << 28, &data, &len);
+    int r = file_read_path(ours, 1 << 28, &data, &len);
     if (r < 0)
         return fail(why, r, "cannot read the agent's library");
     uint64_t hash = hash_bytes(data, len);

@@ -101,7 +101,7 @@ static char *read_named(const struct vm *vm, const char *name)
     snprintf(path, sizeof(path), "%s%s%s", folder, *name == '/' ? "" : "/", name);
     _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        read_all(fd, FILE_MAX, &text, &len) < 0)
+        file_read_all(fd, FILE_MAX, &text, &len) < 0)
         return NULL;
     return (char *)text;
 }
@@ -240,9 +240,9 @@ void arguments_read(struct arguments *ret, const struct vm *vm)
     size_t line_len = 0, len = 0;
     _cleanup_(buf_release) struct buf launched = BUF(WORDS_MAX);
     snprintf(path, sizeof(path), "/proc/%d/environ", vm->pid);
-    ret->incomplete = read_file(path, PROC_MAX, (uint8_t **)&environment, &len) < 0;
+    ret->incomplete = file_read_path(path, PROC_MAX, (uint8_t **)&environment, &len) < 0;
     snprintf(path, sizeof(path), "/proc/%d/cmdline", vm->pid);
-    if (read_file(path, PROC_MAX, (uint8_t **)&line, &line_len) < 0 || !line_len) {
+    if (file_read_path(path, PROC_MAX, (uint8_t **)&line, &line_len) < 0 || !line_len) {
         ret->incomplete = true;
         return;
     }

@@ -203,7 +203,8 @@ static int send_request(int fd, const char *command, const char *const args[ATTA
                         "the options are longer than the 1,024 bytes that attach can carry");
         buf_bytes(&request, arg, strlen(arg) + 1);
     }
-    return buf_error(&request) ? buf_error(&request) : write_all(fd, request.data, request.len);
+    return buf_error(&request) ? buf_error(&request)
+                               : file_write_all(fd, request.data, request.len);
 }
 
 int attach_wait_on(const struct vm *vm, struct attach_wait *w, struct buf *why)

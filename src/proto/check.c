@@ -31,7 +31,7 @@ static bool status_number(const struct vm *vm, const char *name, int base, uint6
     _cleanup_free_ uint8_t *text = NULL;
     size_t len;
     snprintf(path, sizeof(path), "/proc/%d/status", vm->pid);
-    if (read_file(path, PROC_MAX, &text, &len) < 0 || !text)
+    if (file_read_path(path, PROC_MAX, &text, &len) < 0 || !text)
         return false;
     const char *at = strstr((const char *)text, name);
     if (!at)
@@ -151,7 +151,7 @@ static enum check_verdict check_kernel(const struct vm *vm, struct buf *why)
     _cleanup_free_ uint8_t *text = NULL;
     uint64_t capabilities = 0, seccomp = 0;
     size_t len;
-    if (read_file("/proc/sys/kernel/perf_event_paranoid", 64, &text, &len) < 0 || !text)
+    if (file_read_path("/proc/sys/kernel/perf_event_paranoid", 64, &text, &len) < 0 || !text)
         return no(why, "this kernel has no perf_event");
     int paranoid = atoi((const char *)text);
     bool capable =

@@ -96,7 +96,7 @@ static void read_id(const char *path, char ret[CONTAINER_ID_MAX])
 {
     _cleanup_free_ uint8_t *text = NULL;
     size_t len;
-    if (read_file(path, GROUPS_BYTES, &text, &len) < 0 || !text ||
+    if (file_read_path(path, GROUPS_BYTES, &text, &len) < 0 || !text ||
         !container_of_groups((const char *)text, ret))
         ret[0] = 0;
 }

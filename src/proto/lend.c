@@ -91,7 +91,7 @@ static int make_memory_file(const char *name, const void *data, size_t len)
     _cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
     if (fd < 0 && errno == EINVAL)
         fd = memfd_create(name, MFD_CLOEXEC);
-    int r = fd < 0 ? -errno : write_all(fd, data, len);
+    int r = fd < 0 ? -errno : file_write_all(fd, data, len);
     if (r < 0)
         return r;
     return TAKE_FD(fd);

@@ -221,7 +221,7 @@ static int make_base(struct scratch *s, const char *folder)
     if (r < 0)
         return r;
     s->fd = r;
-    r = write_all(s->fd, room, sizeof(room));
+    r = file_write_all(s->fd, room, sizeof(room));
     return r == 0 && (ftruncate(s->fd, 0) < 0 || lseek(s->fd, 0, SEEK_SET) < 0) ? -errno : r;
 }
 
@@ -351,7 +351,7 @@ static int make_library(int folder, const char *name, const void *data, size_t l
                 usleep(50000);
         }
     }
-    int r = fd < 0 ? fd : write_all(fd, data, len);
+    int r = fd < 0 ? fd : file_write_all(fd, data, len);
     if (r < 0 && fd >= 0) {
         unlinkat(folder, name, 0);
         close(fd);

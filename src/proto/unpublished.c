@@ -84,7 +84,7 @@ static char *version_of_installation(const struct vm *vm, const char *library)
         *strrchr(folder, '/') = 0;
         snprintf(path, sizeof(path), "%s/release", folder);
         _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NONBLOCK, 0);
-        if (fd >= 0 && read_all(fd, RELEASE_MAX, &text, &len) == 0 && text)
+        if (fd >= 0 && file_read_all(fd, RELEASE_MAX, &text, &len) == 0 && text)
             return find_version((const char *)text);
     }
     return NULL;
@@ -100,7 +100,7 @@ static char *version_of_library(const struct vm *vm, const char *library)
     _cleanup_free_ uint8_t *bytes = NULL;
     size_t len;
     _cleanup_close_ int fd = vm_open(vm, library, O_RDONLY | O_NONBLOCK, 0);
-    if (fd < 0 || read_all(fd, LIBRARY_MAX, &bytes, &len) < 0)
+    if (fd < 0 || file_read_all(fd, LIBRARY_MAX, &bytes, &len) < 0)
         return NULL;
     const char *at = (const char *)bytes, *end = at + len;
     while ((at = memmem(at, (size_t)(end - at), before, sizeof(before) - 1))) {

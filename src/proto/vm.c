@@ -28,7 +28,7 @@ static int read_proc(pid_t pid, const char *name, char **ret, size_t *ret_len)
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
     uint8_t *data = NULL;
-    int r = read_file(path, PROC_LIMIT, &data, ret_len);
+    int r = file_read_path(path, PROC_LIMIT, &data, ret_len);
     if (r < 0 || !data)
         return r == -ENOENT ? -ESRCH : r < 0 ? r : -ENOMEM;
     *ret = (char *)data;
@@ -150,7 +150,7 @@ int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len)
         snprintf(inner, sizeof(inner), "/tmp/%s/%d", e->d_name, vm->inner_pid);
         _cleanup_close_ int fd = vm_open_written(vm, inner, &why);
         if (fd >= 0)
-            r = read_all(fd, 1 << 24, ret, ret_len);
+            r = file_read_all(fd, 1 << 24, ret, ret_len);
     }
     closedir(dir);
     return r;

@@ -58,7 +58,7 @@ int vm_open(const struct vm *vm, const char *path, int flags, mode_t mode)
     int r = vm_user_enter(vm);
     if (r < 0)
         return r;
-    r = open_in_root(vm->root_fd, path, flags, mode);
+    r = file_open_in_root(vm->root_fd, path, flags, mode);
     vm_user_leave();
     return r;
 }
@@ -70,7 +70,7 @@ int vm_open_folder(const struct vm *vm, const char *path)
 
 int vm_locate(const struct vm *vm, const char *path)
 {
-    return open_in_root(vm->root_fd, path, O_PATH, 0);
+    return file_open_in_root(vm->root_fd, path, O_PATH, 0);
 }
 
 int vm_open_written(const struct vm *vm, const char *path, struct buf *why)

@@ -53,7 +53,7 @@ static int find_library(struct vm_memory *m, pid_t pid)
     _cleanup_free_ uint8_t *maps = NULL;
     size_t len;
     snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-    int r = read_file(path, MAPS_MAX, &maps, &len);
+    int r = file_read_path(path, MAPS_MAX, &maps, &len);
     if (r < 0)
         return r;
     const char *at = strstr((const char *)maps, name);

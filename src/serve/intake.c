@@ -209,7 +209,7 @@ static enum MHD_Result on_piece(struct intake *in, struct upload *u, const char 
         u->error = MIN(u->request.body, 0);
     }
     if (u->error == 0)
-        u->error = write_all(u->request.body, bytes, n);
+        u->error = file_write_all(u->request.body, bytes, n);
     u->request.body_len += n;
     return MHD_YES;
 }

@@ -168,9 +168,9 @@ static int write_arrays(const struct timeline *t, struct index_header *h, int fd
     h->sum = sum_of(t);
     int r = nodes_written && lseek(fd, (off_t)h->arrays[1].offset, SEEK_SET) < 0 ? -errno : 0;
     for (i = nodes_written; r == 0 && i < ARRAYS; i++) {
-        r = write_all(fd, data[i], bytes[i]);
+        r = file_write_all(fd, data[i], bytes[i]);
         if (r == 0)
-            r = write_all(fd, zeros, -bytes[i] & 7);
+            r = file_write_all(fd, zeros, -bytes[i] & 7);
     }
     return r;
 }
@@ -287,7 +287,7 @@ struct plain {
 static int64_t put_plain(int fd, void *arg)
 {
     const struct plain *p = arg;
-    int r = write_all(fd, p->data, p->n * p->size);
+    int r = file_write_all(fd, p->data, p->n * p->size);
     return r < 0 ? r : (int64_t)p->n;
 }
 

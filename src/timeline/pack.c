@@ -97,7 +97,7 @@ static int into_file(struct tl_packer *p)
     /* trying to write beyond the limit would raise SIGXFSZ */
     uint64_t end = timeline_packed_offset() + p->written + n + TL_PACKED_PADDING;
     bool fits = getrlimit(RLIMIT_FSIZE, &limit) == 0 && end <= limit.rlim_cur;
-    if (!fits || write_all(p->file->file.fd, p->bytes.data, n) < 0 ||
+    if (!fits || file_write_all(p->file->file.fd, p->bytes.data, n) < 0 ||
         ftruncate(p->file->file.fd, (off_t)end) < 0)
         return leave_file(p);
     p->written += n;

@@ -257,13 +257,13 @@ int timeline_view_save(struct timeline_view *v, const char *path, uint64_t key, 
     _cleanup_(out_file_release) struct out_file f = OUT_FILE;
     int r = out_file_open(&f, path);
     if (r == 0)
-        r = write_all(f.fd, &h, sizeof(h));
+        r = file_write_all(f.fd, &h, sizeof(h));
     for (int i = 0; r == 0 && i < PARTS; i++) {
         static const char zeros[8];
         size_t bytes = i == PART_REST ? len : v->parts[i].n * v->parts[i].size;
-        r = write_all(f.fd, i == PART_REST ? rest : v->parts[i].data, bytes);
+        r = file_write_all(f.fd, i == PART_REST ? rest : v->parts[i].data, bytes);
         if (r == 0)
-            r = write_all(f.fd, zeros, -bytes & 7);
+            r = file_write_all(f.fd, zeros, -bytes & 7);
     }
     return r == 0 ? out_file_commit(&f) : r;
 }

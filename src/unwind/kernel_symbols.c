@@ -41,7 +41,7 @@ struct kernel_symbols *kernel_symbols_new(void)
 {
     struct kernel_symbols *s = calloc(1, sizeof(*s));
     size_t len = 0;
-    if (!s || read_file("/proc/kallsyms", KALLSYMS_LIMIT, (uint8_t **)&s->text, &len) < 0)
+    if (!s || file_read_path("/proc/kallsyms", KALLSYMS_LIMIT, (uint8_t **)&s->text, &len) < 0)
         return s;
     for (char *line = s->text, *next; line && *line; line = next) {
         next = strchr(line, '\n');

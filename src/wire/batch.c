@@ -92,7 +92,7 @@ int64_t wire_string(struct wire_batch *b, const char *text, size_t len)
     int r = begin(b);
     _cleanup_(buf_release) struct buf utf8 = BUF(3 * len + 1);
     if (r == 0 && !is_ascii(text, len)) {
-        buf_utf8(&utf8, text, len);
+        json_put_utf8(&utf8, text, len);
         r = buf_error(&utf8);
         text = buf_str(&utf8);
         len = utf8.len;

@@ -19,4 +19,4 @@ int unpack_bytes(const void *data, size_t len, size_t max, struct buf *to,
                  struct buf *why) must_check;
 
 /* Appends the bytes compressed with gzip. Returns 0 or a negative errno. */
-int pack_gzip(const void *data, size_t len, struct buf *to) must_check;
+int unpack_pack_gzip(const void *data, size_t len, struct buf *to) must_check;

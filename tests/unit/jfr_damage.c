@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 {
     uint8_t *bytes;
     size_t len;
-    if (argc < 4 || read_file(argv[1], 1 << 30, &bytes, &len))
+    if (argc < 4 || file_read_path(argv[1], 1 << 30, &bytes, &len))
         return 2;
     size_t step = strtoul(argv[3], NULL, 10), n = 0;
     size_t tries = argc > 4 ? strtoul(argv[4], NULL, 10) : SIZE_MAX;

@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     for (int i = damage ? 3 : 1; i < argc && status == 0; i++) {
         uint8_t *bytes;
         size_t len;
-        if (read_file(argv[i], SIZE_MAX / 2, &bytes, &len))
+        if (file_read_path(argv[i], SIZE_MAX / 2, &bytes, &len))
             return 2;
         if (damage) {
             status = read_damaged(bytes, len, strtoul(argv[2], NULL, 10), argv[i]);

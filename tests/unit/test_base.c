@@ -256,11 +256,11 @@ static void durations_and_sizes(void **state)
                         "1 millisecond of virtual threads");
     assert_string_equal(COUNT_TEXT(1, "works and parts"), "1 work or part");
     assert_string_equal(COUNT_TEXT(0, "works and parts"), "0 works and parts");
-    assert_int_equal(expand_file_name("a-%p.jfr", 42, path, sizeof(path)), 0);
+    assert_int_equal(parse_file_pattern("a-%p.jfr", 42, path, sizeof(path)), 0);
     assert_string_equal(path, "a-42.jfr");
-    assert_int_equal(expand_file_name("%q", 42, path, sizeof(path)), -EINVAL);
-    assert_int_equal(expand_file_name("0123456789012345678", 42, path, sizeof(path)), 0);
-    assert_int_equal(expand_file_name("01234567890123456789", 42, path, sizeof(path)),
+    assert_int_equal(parse_file_pattern("%q", 42, path, sizeof(path)), -EINVAL);
+    assert_int_equal(parse_file_pattern("0123456789012345678", 42, path, sizeof(path)), 0);
+    assert_int_equal(parse_file_pattern("01234567890123456789", 42, path, sizeof(path)),
                      -ENAMETOOLONG);
 }
 
@@ -376,7 +376,7 @@ static bool opens(opener open_it, int root, const char *path, int flags)
 
 static void no_link_leads_out_of_a_root(void **state)
 {
-    static const opener openers[] = {open_in_root, open_in_root_by_steps};
+    static const opener openers[] = {file_open_in_root, file_open_in_root_by_steps};
     char folder[32], path[64], command[64];
     make_root(folder);
     snprintf(path, sizeof(path), "%s/root", folder);
@@ -392,8 +392,8 @@ static void no_link_leads_out_of_a_root(void **state)
         assert_false(opens(openers[i], root, "/etc/near", O_RDONLY | O_NOFOLLOW));
         assert_false(opens(openers[i], root, "/folder/passwd", O_RDONLY));
     }
-    assert_true(opens(open_in_root, root, "/folder/own", O_RDONLY));
-    assert_true(opens(open_in_root, root, "/etc/near", O_RDONLY));
+    assert_true(opens(file_open_in_root, root, "/folder/own", O_RDONLY));
+    assert_true(opens(file_open_in_root, root, "/etc/near", O_RDONLY));
     close(root);
     snprintf(command, sizeof(command), "rm -r %s", folder);
     assert_int_equal(system(command), 0);

@@ -495,7 +495,7 @@ static size_t metadata_written(void)
     uint8_t *bytes;
     size_t len, found = 0;
     recording_close(reopen());
-    assert_int_equal(read_file(path, 64 << 20, &bytes, &len), 0);
+    assert_int_equal(file_read_path(path, 64 << 20, &bytes, &len), 0);
     const uint8_t *at = bytes;
     for (; (at = memmem(at, (size_t)(bytes + len - at), name, strlen(name))); at++)
         found++;
@@ -597,7 +597,7 @@ static void a_cut_recording_is_shorter_and_says_so(void **state)
     recording_close(reopen());
     uint8_t *bytes;
     size_t len;
-    assert_int_equal(read_file(path, 1 << 20, &bytes, &len), 0);
+    assert_int_equal(file_read_path(path, 1 << 20, &bytes, &len), 0);
     int last = 300;
     /* Metadata and dictionary are in the first blocks, followed by the events. */
     for (size_t cut = len - 1; cut > len - 8192; cut -= 97) {

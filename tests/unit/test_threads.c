@@ -1158,7 +1158,7 @@ static void check_damaged_index(const char *name)
     struct timeline *t, *again;
     uint8_t *file;
     size_t len;
-    assert_int_equal(read_file(name, 1 << 20, &file, &len), 0);
+    assert_int_equal(file_read_path(name, 1 << 20, &file, &len), 0);
     assert_int_equal(timeline_map(&t, name, 42), 0);
     int fd = open(name, O_RDWR | O_CLOEXEC);
 

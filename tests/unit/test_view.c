@@ -253,7 +253,7 @@ static void test_a_damaged_view_harms_nothing(void **state)
     assert_int_equal(timeline_view_new(&v, &t), 0);
     assert_int_equal(timeline_view_save(v, path, 1, NULL, 0), 0);
     timeline_view_free(v);
-    assert_int_equal(read_file(path, SIZE_MAX / 2, &data, &len), 0);
+    assert_int_equal(file_read_path(path, SIZE_MAX / 2, &data, &len), 0);
     close(fd);
     int drawn = 0;
     for (int i = 0; i < 150; i++) {
@@ -265,7 +265,7 @@ static void test_a_damaged_view_harms_nothing(void **state)
         memcpy(&before, data + at, sizeof(before));
         memcpy(data + at, &bad, sizeof(bad));
         assert_int_equal(out_file_open(&f, path), 0);
-        assert_int_equal(write_all(f.fd, data, cut), 0);
+        assert_int_equal(file_write_all(f.fd, data, cut), 0);
         assert_int_equal(out_file_commit(&f), 0);
         out_file_release(&f);
         if (timeline_view_map(&v, &t, path, 1, &found, &n_rest) == 0) {

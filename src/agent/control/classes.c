@@ -32,7 +32,7 @@ int control_redefine(struct control_call *c)
     _cleanup_free_ uint8_t *data = NULL;
     size_t len;
     char wanted[1024];
-    int r = read_file(path, CLASS_FILE_MAX, &data, &len);
+    int r = file_read_path(path, CLASS_FILE_MAX, &data, &len);
     if (r < 0) {
         buf_printf(c->i->why, "%s: the VM cannot read it: %s", path, strerror(-r));
         return r;

@@ -84,7 +84,7 @@ static void arguments(const struct native_frame *f, struct str descriptor, jvalu
 {
     unsigned integers = 2, reals = 0, slots; /* after JNIEnv and the object or class */
     const uint64_t *stack = f->stack;
-    for (size_t at = 1, len; (len = descriptor_next(descriptor, at, &slots)); at += len) {
+    for (size_t at = 1, len; (len = class_descriptor_next(descriptor, at, &slots)); at += len) {
         char type = descriptor.data[at];
         bool real = type == 'F' || type == 'D';
         uint64_t word;

@@ -8,7 +8,7 @@
 unsigned native_stack_words(struct str descriptor)
 {
     unsigned integers = 2, reals = 0, words = 0, slots;
-    for (size_t at = 1, len; (len = descriptor_next(descriptor, at, &slots)); at += len) {
+    for (size_t at = 1, len; (len = class_descriptor_next(descriptor, at, &slots)); at += len) {
         bool real = strchr("FD", descriptor.data[at]) != NULL;
         words += real ? reals >= THUNK_REALS : integers >= THUNK_INTEGERS;
         reals += real;

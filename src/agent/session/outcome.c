@@ -32,7 +32,7 @@ void outcome_refused(int file, int error, const char *then, struct buf *why)
     for (size_t i = 0; i < why->len; i++)
         buf_u8(&line, why->data[i] < ' ' ? ' ' : why->data[i]);
     buf_u8(&line, '\n');
-    if (file >= 0 && !buf_error(&line) && write_all(file, line.data, line.len) == 0)
+    if (file >= 0 && !buf_error(&line) && file_write_all(file, line.data, line.len) == 0)
         buf_clear(why);
 }
 
@@ -40,7 +40,7 @@ void outcome_report(int file, const char *path, int error, const char *why, bool
 {
     char line[PATH_MAX + 1024];
     int n = snprintf(line, sizeof(line), "%d\t%s\t%s\n", -error, path, why);
-    if (file >= 0 && write_all(file, line, MIN((size_t)n, sizeof(line) - 1)) == 0)
+    if (file >= 0 && file_write_all(file, line, MIN((size_t)n, sizeof(line) - 1)) == 0)
         return;
     if (error < 0 && aloud)
         fprintf(stderr, "hprof: %s: %s\n", path, why);

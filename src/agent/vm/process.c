@@ -18,7 +18,7 @@ uint64_t process_start_ms(void)
     size_t len;
     unsigned long long ticks;
     long per_second = sysconf(_SC_CLK_TCK);
-    if (read_file("/proc/self/stat", PROC_MAX, &text, &len) < 0 || per_second <= 0)
+    if (file_read_path("/proc/self/stat", PROC_MAX, &text, &len) < 0 || per_second <= 0)
         return 0;
     /*
      * proc(5): the name, in parentheses, may contain anything; the start time, since boot, is the
@@ -77,7 +77,7 @@ void process_vm_arguments(struct buf *to)
     append(to, getenv("JAVA_TOOL_OPTIONS"));
     /* Each word is terminated by NUL. */
     if (name && strcmp(name, "/java") == 0 &&
-        read_file("/proc/self/cmdline", PROC_MAX, &text, &len) == 0 && len && !text[len - 1])
+        file_read_path("/proc/self/cmdline", PROC_MAX, &text, &len) == 0 && len && !text[len - 1])
         append_options(to, (const char *)text, (const char *)text + len);
     append(to, getenv("_JAVA_OPTIONS"));
 }

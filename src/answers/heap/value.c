@@ -31,9 +31,9 @@ static bool box_value(const char *class, uint64_t bits, struct buf *b)
              !strcmp(class, "java.util.concurrent.atomic.AtomicBoolean"))
         buf_string(b, bits ? "true" : "false");
     else if (!strcmp(class, "java.lang.Float"))
-        buf_real(b, (double)*(float *)memcpy(&f, &low, 4), true);
+        real_put(b, (double)*(float *)memcpy(&f, &low, 4), true);
     else if (!strcmp(class, "java.lang.Double"))
-        buf_real(b, *(double *)memcpy(&d, &bits, 8), false);
+        real_put(b, *(double *)memcpy(&d, &bits, 8), false);
     else if (!strcmp(class, "java.lang.Character")) {
         buf_u8(b, '\'');
         heap_put_character(b, (uint32_t)bits & 0xffff);

@@ -134,7 +134,7 @@ static int each_token(struct collector *c, char *text, const char *separators)
         }
         _cleanup_free_ uint8_t *bytes = NULL;
         size_t len;
-        int r = read_file(t + 1, 1 << 20, &bytes, &len);
+        int r = file_read_path(t + 1, 1 << 20, &bytes, &len);
         if (r < 0)
             return complain_errno(t + 1, "cannot read", r);
         status = each_token(c, (char *)bytes, "\r\n");

@@ -105,7 +105,7 @@ static int run_self(const char *const *arguments, struct buf *messages)
     if (r == 0) {
         _cleanup_free_ uint8_t *text = NULL;
         size_t len = 0;
-        if (read_all(ends[0], 1 << 20, &text, &len) == 0)
+        if (file_read_all(ends[0], 1 << 20, &text, &len) == 0)
             buf_bytes(messages, text, len);
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
             ;
@@ -132,7 +132,7 @@ static uint64_t start_of(pid_t pid)
     size_t len;
     unsigned long long start = 0;
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    if (read_file(path, 1 << 16, &text, &len) < 0)
+    if (file_read_path(path, 1 << 16, &text, &len) < 0)
         return 0;
     const char *behind = strrchr((char *)text, ')');
     /* Field 22; the name is followed by field 3. */

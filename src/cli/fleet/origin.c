@@ -143,7 +143,7 @@ void vm_origin_read(struct vm_origin *o, const struct vm *vm)
     if (vm->container_id)
         vm_origin_set(o, "container.id", vm->container_id);
     snprintf(path, sizeof(path), "/proc/%d/environ", vm->pid);
-    if (read_file(path, ENVIRONMENT_MAX, &environment, &len) == 0)
+    if (file_read_path(path, ENVIRONMENT_MAX, &environment, &len) == 0)
         vm_origin_of_environment(o, (const char *)environment, len);
     if (!o->service[0] && vm->command)
         service_of_command(o, vm->command);

@@ -40,7 +40,7 @@ int sender_open(struct sender *s, const char *url, const char *token)
     if (token && token[0] == '@') {
         _cleanup_free_ uint8_t *text = NULL;
         size_t n;
-        int r = read_file(token + 1, 4096, &text, &n);
+        int r = file_read_path(token + 1, 4096, &text, &n);
         if (r < 0)
             return complain_errno(token + 1, "cannot read", r);
         text[strcspn((char *)text, "\r\n")] = 0;
@@ -82,7 +82,7 @@ static int send_one(struct sender *s, const struct spool *spool, uint64_t number
     spool_body(spool, number, path);
     int r = spool_query(spool, number, &query);
     if (r == 0)
-        r = read_file(path, BODY_MAX, &body, &len);
+        r = file_read_path(path, BODY_MAX, &body, &len);
     if (r < 0) {
         buf_string(why, strerror(-r));
         return -EBADMSG;

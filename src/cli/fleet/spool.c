@@ -178,7 +178,7 @@ int spool_query(const struct spool *s, uint64_t number, char **ret)
     uint8_t *bytes;
     size_t len;
     name_of(s, number, "query", path);
-    int r = read_file(path, 1 << 20, &bytes, &len);
+    int r = file_read_path(path, 1 << 20, &bytes, &len);
     if (r == 0)
         *ret = (char *)bytes;
     return r;

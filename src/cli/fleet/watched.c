@@ -101,7 +101,7 @@ static void read_state(struct watched_list *to, const struct spool *s, const cha
     if (sscanf(name, "%d-%" SCNu64 ".taken%n", &w.pid, &w.start, &used) != 2 || !used || name[used])
         return;
     snprintf(path, sizeof(path), "%s/%s", s->folder, name);
-    if (read_file(path, STATE_MAX, &text, &len) < 0)
+    if (file_read_path(path, STATE_MAX, &text, &len) < 0)
         return;
     char *rest = (char *)text, *after = strsep(&rest, "\n");
     if (!after || sscanf(after, "%" SCNd64 " %" SCNu64, &w.after, &w.taken_ns) != 2)

@@ -231,7 +231,7 @@ static int print(struct buf *b)
 {
     int r = buf_error(b);
     if (r == 0)
-        r = write_all(STDOUT_FILENO, b->data, b->len);
+        r = file_write_all(STDOUT_FILENO, b->data, b->len);
     b->len = 0;
     return r;
 }

@@ -89,7 +89,8 @@ static void print_arguments(struct str values, const char *descriptor)
     unsigned slots;
     size_t at = 1;
     while (values.len) {
-        size_t len = json_value_len(values.data, values.len), n = descriptor_next(d, at, &slots);
+        size_t len = json_value_len(values.data, values.len),
+               n = class_descriptor_next(d, at, &slots);
         if (!len || !n) {
             print_value(values);
             return;

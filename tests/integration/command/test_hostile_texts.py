@@ -277,7 +277,7 @@ def test_nothing_is_printed_past_the_one_function():
     ]
     around = re.compile(
         r"\((printf|fprintf|puts|fputs|fputc|putchar|fwrite)\)\(|#undef \w*(print|put|write)|TEXT_PLAIN_STDIO|"
-        r"\b(write|writev|write_all|sendfile)\((1|2|STDOUT_FILENO|STDERR_FILENO)\b"
+        r"\b(write|writev|file_write_all|sendfile)\((1|2|STDOUT_FILENO|STDERR_FILENO)\b"
     )
     found = {
         (path.relative_to(lab.ROOT / "src/cli").as_posix(), line.strip())
@@ -289,7 +289,7 @@ def test_nothing_is_printed_past_the_one_function():
     # Parts of JSON of any size, which has no control characters (base/json.h), and stacks whose
     # names went through text_put.
     assert found == {
-        ("threads/threads.c", "r = write_all(STDOUT_FILENO, b->data, b->len);"),
+        ("threads/threads.c", "r = file_write_all(STDOUT_FILENO, b->data, b->len);"),
         ("fleet/tables.c", "(fwrite)(path->data, 1, path->len, stdout);"),
     }
 

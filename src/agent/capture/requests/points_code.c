@@ -32,7 +32,7 @@ static int point_interface(struct edit *e, struct buf *code, const char *owner, 
     unsigned count = 1, slots;
     struct str d = {descriptor, strlen(descriptor)};
     size_t n;
-    for (size_t at = 1; (n = descriptor_next(d, at, &slots)); at += n)
+    for (size_t at = 1; (n = class_descriptor_next(d, at, &slots)); at += n)
         count += slots;
     buf_u8(code, (uint8_t)count);
     buf_u8(code, 0);
@@ -64,7 +64,8 @@ static int parameter(const struct edit *e, struct str descriptor, const char *ty
     int slot = !(e->method->access & ACC_STATIC);
     unsigned slots;
     size_t n;
-    for (size_t at = 1; (n = descriptor_next(descriptor, at, &slots)); at += n, slot += (int)slots)
+    for (size_t at = 1; (n = class_descriptor_next(descriptor, at, &slots));
+         at += n, slot += (int)slots)
         if (n == strlen(type) + 2 && descriptor.data[at] == 'L' &&
             memcmp(descriptor.data + at + 1, type, n - 2) == 0)
             return slot;

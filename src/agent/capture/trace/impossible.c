@@ -25,7 +25,7 @@ static struct str argument(const char *descriptor, unsigned nth, unsigned *ret_c
     struct str d = {descriptor, strlen(descriptor)};
     unsigned slots;
     *ret_count = 0;
-    for (size_t at = 1, len; (len = descriptor_next(d, at, &slots)); at += len)
+    for (size_t at = 1, len; (len = class_descriptor_next(d, at, &slots)); at += len)
         if (++*ret_count == nth)
             return (struct str){d.data + at, len};
     return (struct str){"", 0};

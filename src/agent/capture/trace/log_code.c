@@ -78,7 +78,7 @@ static void find_name(const struct edit *e, uint32_t pc, const char *name, const
                       struct found *f, const char **ret_why)
 {
     struct class_local local;
-    int r = edit_find_local(e, pc, name, &local);
+    int r = debug_find_local(e, pc, name, &local);
     if (r == 0) {
         f->type = local.descriptor.data[0];
         f->slot = local.slot;
@@ -165,7 +165,7 @@ static void report_unavailable(const struct edit *e, uint32_t pc, const char *pl
     struct nearest n = {.word = name};
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(own, "."), own);
     if (field || p->kind == LOG_NAME)
-        edit_nearest_name(e, pc, !field, &n);
+        debug_nearest_name(e, pc, !field, &n);
     /* A name that is the same is not available for the reason that is given. */
     bool similar = *n.best && strcmp(n.best, name) != 0;
     snprintf(text, sizeof(text), "%s%s%s", why, similar ? "; there is " : "",

@@ -189,7 +189,7 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
         buf_clear(&text);
         buf_string(&text, "(too long)");
     }
-    buf_utf8(&utf8, (const char *)text.data, text.len);
+    json_put_utf8(&utf8, (const char *)text.data, text.len);
     const char *name = drain_thread_written(r->thread);
     struct jfr_event e;
     size_t room = utf8.len + strlen(site->place) + (name ? strlen(name) : 0) + 128;

@@ -69,8 +69,8 @@ static int lines_of(const struct log_spec *s, const struct instrument_class *c, 
     struct cursor map = class_attribute(c->file, c->file->attributes_start, "SourceDebugExtension");
     int n = 0;
     if (!map.failed)
-        n = smap_lines((struct str){(const char *)map.at, cursor_left(&map)}, s->place, s->line,
-                       lines, LINES_MAX);
+        n = debug_smap_lines((struct str){(const char *)map.at, cursor_left(&map)}, s->place,
+                             s->line, lines, LINES_MAX);
     if (n || !log_file_is(s->place, c->name, c->source))
         return n;
     lines[0] = s->line;

@@ -128,7 +128,7 @@ struct argument {
 static unsigned arguments(struct str descriptor, bool is_static, struct argument *ret)
 {
     unsigned n = 0, local = !is_static, slots;
-    for (size_t at = 1, len; n < 255 && (len = descriptor_next(descriptor, at, &slots));
+    for (size_t at = 1, len; n < 255 && (len = class_descriptor_next(descriptor, at, &slots));
          at += len, local += slots)
         ret[n++] =
             (struct argument){stack_type(descriptor.data[at]), descriptor.data[at] == 'Z', local};

@@ -83,7 +83,7 @@ void trace_native_enter(struct native_call *c)
     if (!(*jni)->ExceptionCheck(jni) && !c->is_static)
         at = put(jni, at, 'L', (jvalue){.l = c->self});
     for (size_t p = 1, len;
-         !(*jni)->ExceptionCheck(jni) && (len = descriptor_next(c->descriptor, p, &slots));
+         !(*jni)->ExceptionCheck(jni) && (len = class_descriptor_next(c->descriptor, p, &slots));
          p += len)
         at = put(jni, at, c->descriptor.data[p], *v++);
     if (!(*jni)->ExceptionCheck(jni))

@@ -70,7 +70,7 @@ static bool argument(const struct ended *c, unsigned nth, struct value *ret)
     *ret = v;
     if (nth == 0)
         return c->method->has_this;
-    for (size_t p = 1, len; (len = descriptor_next(d, p, &slots)); p += len) {
+    for (size_t p = 1, len; (len = class_descriptor_next(d, p, &slots)); p += len) {
         if (!value_take(&at, end, d.data[p], &v))
             return false;
         if (--nth == 0) {
@@ -92,7 +92,7 @@ static bool path_value(const struct ended *c, unsigned id, struct value *ret)
     unsigned slots;
     uint32_t tag[2]; /* id, type */
     bool present = !c->method->has_this || value_take(&at, end, 'L', ret);
-    for (size_t p = 1, len; present && (len = descriptor_next(d, p, &slots)); p += len)
+    for (size_t p = 1, len; present && (len = class_descriptor_next(d, p, &slots)); p += len)
         present = value_take(&at, end, d.data[p], ret);
     while (present && end - at >= (ptrdiff_t)sizeof(tag)) {
         memcpy(tag, at, sizeof(tag));
@@ -238,7 +238,8 @@ static int put_values(const struct ended *c)
     if (c->method->has_this && value_take(&at, end, 'L', &v))
         value_json(&j, &v);
     for (size_t p = 1, len;
-         (len = descriptor_next(d, p, &slots)) && value_take(&at, end, d.data[p], &v); p += len)
+         (len = class_descriptor_next(d, p, &slots)) && value_take(&at, end, d.data[p], &v);
+         p += len)
         value_json(&j, &v);
     json_end_array(&j);
     if (result(c, &v) && c->exit->kind == RECORD_EXIT)
@@ -388,7 +389,7 @@ static bool has_class_of_agent(const struct traced_method *m, const struct trace
     struct value v;
     unsigned slots;
     bool is = false, more = !m->has_this || value_take(&at, end, 'L', &v);
-    for (size_t p = 1, len; more && !is && (len = descriptor_next(d, p, &slots)); p += len) {
+    for (size_t p = 1, len; more && !is && (len = class_descriptor_next(d, p, &slots)); p += len) {
         _cleanup_(buf_release) struct buf text = BUF(16 << 10);
         more = value_take(&at, end, d.data[p], &v);
         if (more && v.type == 'L' && v.shown && v.shown->kind == SHAPE_CLASS)

@@ -444,7 +444,7 @@ void value_text(struct buf *b, const struct value *v)
         break;
     case 'F':
     case 'D':
-        buf_real(b, v->real, v->type == 'F');
+        real_put(b, v->real, v->type == 'F');
         break;
     case 'L':
         if (v->class == 0)

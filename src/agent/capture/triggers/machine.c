@@ -25,7 +25,7 @@ static uint64_t number_in(const char *path)
 {
     _cleanup_free_ uint8_t *text = NULL;
     size_t len;
-    if (read_file(path, PROC_MAX, &text, &len) < 0 || !len || text[0] < '0' || text[0] > '9')
+    if (file_read_path(path, PROC_MAX, &text, &len) < 0 || !len || text[0] < '0' || text[0] > '9')
         return UINT64_MAX;
     return strtoull((const char *)text, NULL, 10);
 }
@@ -66,7 +66,7 @@ uint64_t machine_rss(void)
     _cleanup_free_ uint8_t *text = NULL;
     size_t len;
     unsigned long long all, resident;
-    if (read_file("/proc/self/statm", PROC_MAX, &text, &len) < 0 ||
+    if (file_read_path("/proc/self/statm", PROC_MAX, &text, &len) < 0 ||
         sscanf((const char *)text, "%llu %llu", &all, &resident) != 2)
         return 0;
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -76,7 +76,7 @@ uint64_t machine_threads(void)
 {
     _cleanup_free_ uint8_t *text = NULL;
     size_t len;
-    if (read_file("/proc/self/status", PROC_MAX, &text, &len) < 0)
+    if (file_read_path("/proc/self/status", PROC_MAX, &text, &len) < 0)
         return 0;
     const char *line = strstr((const char *)text, "\nThreads:");
     return line ? strtoull(line + 9, NULL, 10) : 0;
