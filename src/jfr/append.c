@@ -76,7 +76,7 @@ static bool copy_fields(struct appending *a, const struct rec_chunk *k, const st
         const struct rec_field *f = &t->fields[i];
         const uint8_t *from = c->at;
         if (!is_ticks(f)) {
-            chunk_skip_value(k, f, c, 0);
+            rec_chunk_skip_value(k, f, c, 0);
             buf_bytes(&a->body, from, c->failed ? 0 : (size_t)(c->at - from));
         } else if (f->unit == REC_TICKS_STAMP) {
             buf_jfr_long(&a->body, our_ticks(a, k, read_long(k, c)));
@@ -111,7 +111,7 @@ static int append_event(struct appending *a, const struct rec_chunk *k, const ui
 {
     const uint8_t *begin = *at;
     uint64_t offset = (uint64_t)(begin - k->start);
-    struct cursor c = chunk_cursor(k, begin);
+    struct cursor c = rec_chunk_cursor(k, begin);
     uint32_t size = (uint32_t)read_int(k, &c);
     const uint8_t *after_size = c.at;
     uint64_t id = (uint64_t)read_long(k, &c);
@@ -120,7 +120,7 @@ static int append_event(struct appending *a, const struct rec_chunk *k, const ui
     *at = c.end = begin + size;
     if ((id == TYPE_CHECKPOINT || id == TYPE_METADATA) && map_put(&a->moved, offset, a->done) < 0)
         return -ENOMEM;
-    const struct type *t = id == TYPE_CHECKPOINT ? NULL : chunk_type(k, id);
+    const struct type *t = id == TYPE_CHECKPOINT ? NULL : rec_chunk_type(k, id);
     if (t && t->pub.event && t->pub.tag >= 0)
         return 0; /* selected to be left out */
     if (id != TYPE_CHECKPOINT && (!t || !t->pub.event))
@@ -134,7 +134,7 @@ static int append_event(struct appending *a, const struct rec_chunk *k, const ui
 static int append_changed(struct appending *a, struct rec_chunk *k, off_t begin)
 {
     uint8_t head[JFR_CHUNK_HEAD];
-    int r = chunk_prepare(k);
+    int r = rec_chunk_prepare(k);
     if (r < 0)
         return r;
     if (!k->compressed || k->cut)

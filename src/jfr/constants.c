@@ -163,10 +163,10 @@ static bool begin_own(struct jfr_writer *w, struct chunk *c, size_t room, struct
 {
     bool newest = c == &w->chunk && c->region == atomic_load(&w->region);
     if ((!newest || leaves_losses(c->region, room)) &&
-        slot_begin(w, &c->own, c->region, true, room, ret))
+        jfr_slot_begin(w, &c->own, c->region, true, room, ret))
         return true;
     return newest && !region_grow(w, (uint32_t)(room / JFR_BLOCK) + 2) &&
-           slot_begin(w, &c->own, c->region, true, room, ret);
+           jfr_slot_begin(w, &c->own, c->region, true, room, ret);
 }
 
 static void checkpoint_write(struct jfr_writer *w, struct checkpoint *p)
@@ -186,7 +186,7 @@ static void checkpoint_write(struct jfr_writer *w, struct checkpoint *p)
         jfr_put_byte(&e, 0);
         jfr_put_int(&e, (int32_t)p->sections);
         jfr_put_bytes_(&e, p->out.data, p->out.len);
-        slot_commit(&e, CODE_CHECKPOINT);
+        jfr_slot_commit(&e, CODE_CHECKPOINT);
         w->constant_bytes += p->out.len;
         c->last_checkpoint = at;
         header_store(c, HEAD_CONSTANTS, at);

@@ -147,7 +147,7 @@ int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size
     return ret;
 }
 
-void types_release(struct jfr_writer *w)
+void dictionary_release_types(struct jfr_writer *w)
 {
     for (size_t i = 0; i < w->types.len; i++)
         type_free(w->types.data[i]);
@@ -466,7 +466,7 @@ void dictionary_forget(struct jfr_writer *w, uint32_t before)
     pthread_mutex_unlock(&w->dict);
 }
 
-int types_constants(struct jfr_writer *w)
+int dictionary_add_type_constants(struct jfr_writer *w)
 {
     static const struct {
         uint16_t pool, id;

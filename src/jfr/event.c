@@ -40,7 +40,7 @@ static inline void set_at(struct jfr_slot *slot, uint8_t *at)
     __atomic_store_n(&slot->at, at, __ATOMIC_RELAXED);
 }
 
-void slot_retire(struct jfr_slot *slot)
+void jfr_slot_retire(struct jfr_slot *slot)
 {
     if (!slot->at)
         return;
@@ -49,8 +49,9 @@ void slot_retire(struct jfr_slot *slot)
     slot->end = NULL;
 }
 
-at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region,
-                               bool worker, size_t room, struct jfr_event *ret)
+at_each_sample bool jfr_slot_begin(struct jfr_writer *w, struct jfr_slot *slot,
+                                   struct region *region, bool worker, size_t room,
+                                   struct jfr_event *ret)
 {
     /* Every put requires nine free bytes even if it writes fewer. */
     size_t need = JFR_EVENT_HEAD + room + 9 + JFR_WIDEN;
@@ -75,7 +76,7 @@ at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, stru
         uint8_t *block = take_blocks(w, region, worker, 1, &span);
         if (!block)
             return false;
-        slot_retire(slot);
+        jfr_slot_retire(slot);
         set_at(slot, block);
         slot->end = block + JFR_BLOCK;
         slot->span = span;
@@ -85,7 +86,7 @@ at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, stru
     return true;
 }
 
-at_each_sample void slot_commit(struct jfr_event *e, uint16_t code)
+at_each_sample void jfr_slot_commit(struct jfr_event *e, uint16_t code)
 {
     uint32_t len = (uint32_t)(e->at - e->start);
     uint32_t all = (uint32_t)(e->end - e->start) + JFR_WIDEN;
@@ -116,7 +117,7 @@ at_each_sample void slot_commit(struct jfr_event *e, uint16_t code)
         set_at(e->slot, e->start + len);
 }
 
-void slot_acquire(struct jfr_slot *slot)
+void jfr_slot_acquire(struct jfr_slot *slot)
 {
     for (unsigned tries = 0; atomic_exchange_explicit(&slot->busy, 1, memory_order_acquire);
          tries++) {
@@ -125,7 +126,7 @@ void slot_acquire(struct jfr_slot *slot)
     }
 }
 
-void slot_release(struct jfr_slot *slot)
+void jfr_slot_release(struct jfr_slot *slot)
 {
     atomic_store_explicit(&slot->busy, 0, memory_order_release);
 }
@@ -157,11 +158,11 @@ at_each_sample bool event_begin(struct jfr_writer *w, uint32_t type, size_t room
     *ret_reason = slot ? LOST_ROOM : LOST_BUSY;
     if (!slot)
         return false;
-    if (slot_begin(w, slot, NULL, false, JFR_NUMBERS_ROOM + room, ret)) {
+    if (jfr_slot_begin(w, slot, NULL, false, JFR_NUMBERS_ROOM + room, ret)) {
         ret->type = type;
         return true;
     }
-    slot_release(slot);
+    jfr_slot_release(slot);
     waker_wake(w->waker);
     return false;
 }
@@ -188,8 +189,8 @@ bool event_begin_constant(struct jfr_writer *w, uint32_t pool, uint64_t id, size
 void event_end_constant(struct jfr_event *e)
 {
     if (!e->overflow)
-        slot_commit(e, CODE_CHECKPOINT);
-    slot_release(e->slot);
+        jfr_slot_commit(e, CODE_CHECKPOINT);
+    jfr_slot_release(e->slot);
 }
 
 static void count_lost(struct jfr_writer *w, uint32_t type, enum lost_reason reason)
@@ -248,18 +249,18 @@ at_each_sample void jfr_commit(struct jfr_event *e)
         jfr_abort(e);
         return;
     }
-    slot_commit(e, type_code(e->type + JFR_TYPE_BASE));
+    jfr_slot_commit(e, type_code(e->type + JFR_TYPE_BASE));
     /* Only the thread that holds the slot writes the number. */
     uint64_t events = atomic_load_explicit(&e->slot->events, memory_order_relaxed);
     atomic_store_explicit(&e->slot->events, events + 1, memory_order_relaxed);
-    slot_release(e->slot);
+    jfr_slot_release(e->slot);
 }
 
 void jfr_abort(struct jfr_event *e)
 {
     if (e->span)
         atomic_fetch_or_explicit(e->span, SPAN_RETIRED, memory_order_release);
-    slot_release(e->slot);
+    jfr_slot_release(e->slot);
 }
 
 at_each_sample void jfr_put_time(struct jfr_event *e, uint64_t ns)

@@ -301,14 +301,14 @@ struct jfr_writer {
 };
 
 /* ---- event.c ---- */
-bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region, bool worker,
-                size_t room, struct jfr_event *ret);
+bool jfr_slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region, bool worker,
+                    size_t room, struct jfr_event *ret);
 /* Publishes the event without releasing the slot. */
-void slot_commit(struct jfr_event *e, uint16_t code);
+void jfr_slot_commit(struct jfr_event *e, uint16_t code);
 /* Ends writing into the slot's block. */
-void slot_retire(struct jfr_slot *slot);
-void slot_acquire(struct jfr_slot *slot); /* may wait */
-void slot_release(struct jfr_slot *slot);
+void jfr_slot_retire(struct jfr_slot *slot);
+void jfr_slot_acquire(struct jfr_slot *slot); /* may wait */
+void jfr_slot_release(struct jfr_slot *slot);
 /*
  * Like jfr_begin, but does not count a lost event: if the result is false, *ret_reason is why it
  * was lost.
@@ -404,7 +404,7 @@ void chunk_touch(const struct jfr_writer *w, struct chunk *c);
  * Writes the constants of all events that were begun before the call. Waits for a block that a
  * preempted thread is about to open.
  */
-void update_fully(struct jfr_writer *w);
+void chunk_update_fully(struct jfr_writer *w);
 
 /* ---- ring.c ---- */
 /* Allocates the empty file and writes the head. */
@@ -430,8 +430,8 @@ void metadata_release(struct metadata *m);
 /* ---- dictionary.c ---- */
 int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size_t n,
                          uint32_t *ret_ids) must_check;
-int types_constants(struct jfr_writer *w) must_check;
-void types_release(struct jfr_writer *w);
+int dictionary_add_type_constants(struct jfr_writer *w) must_check;
+void dictionary_release_types(struct jfr_writer *w);
 /* Returns the id of a method in the dictionary, or 0 when out of memory. Requires the dict lock. */
 uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method *m);
 /* Returns the id of any entry, whose contents it releases, as dictionary_intern_method. */

@@ -328,7 +328,7 @@ static void report(struct jfr_writer *w, struct loss_counter *c, const struct jf
     struct jfr_event e;
     uint64_t total = atomic_load(&c->total);
     if (total <= c->reported ||
-        !slot_begin(w, &w->chunk.own, w->chunk.region, true, 300 + strlen(row->reason), &e))
+        !jfr_slot_begin(w, &w->chunk.own, w->chunk.region, true, 300 + strlen(row->reason), &e))
         return;
     uint64_t since = atomic_exchange(&c->since_ns, 0);
     since = since ? MIN(since, w->reported_ns) : w->reported_ns;
@@ -341,7 +341,7 @@ static void report(struct jfr_writer *w, struct loss_counter *c, const struct jf
     jfr_put_long(&e, (int64_t)(total - c->reported));
     jfr_put_long(&e, (int64_t)total);
     jfr_put_string(&e, row->of ? row->of : "");
-    slot_commit(&e, type_code(JFR_LOST + JFR_TYPE_BASE));
+    jfr_slot_commit(&e, type_code(JFR_LOST + JFR_TYPE_BASE));
     atomic_fetch_add_explicit(&w->chunk.own.events, 1, memory_order_relaxed);
     c->reported = total;
 }

@@ -326,18 +326,18 @@ int metadata_write(struct jfr_writer *w, struct chunk *c)
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
         len += parts[i]->len;
     struct jfr_event e;
-    if (!ret && !slot_begin(w, &c->own, c->region, true, len, &e))
+    if (!ret && !jfr_slot_begin(w, &c->own, c->region, true, len, &e))
         ret = -ENOSPC;
     if (!ret) {
         if ((JFR_EVENT_HEAD + len) % 4 == 0)
             /*
              * Encode the start time in one byte more. The event is then not aligned, and
-             * slot_commit lengthens the type as CODE_METADATA requires.
+             * jfr_slot_commit lengthens the type as CODE_METADATA requires.
              */
             jfr_put_byte(&e, 0x80);
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
             jfr_put_bytes_(&e, parts[i]->data, parts[i]->len);
-        slot_commit(&e, CODE_METADATA);
+        jfr_slot_commit(&e, CODE_METADATA);
         header_store(c, HEAD_METADATA, offset_in_chunk(c, e.start));
     }
     w->described = ret ? 0 : m->types_done;

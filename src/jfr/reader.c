@@ -68,7 +68,7 @@ static uint64_t search_metadata(const struct rec_chunk *k)
 {
     uint64_t found = 0;
     for (const uint8_t *at = k->start + JFR_CHUNK_HEAD; at < k->end;) {
-        struct cursor c = chunk_cursor(k, at);
+        struct cursor c = rec_chunk_cursor(k, at);
         uint32_t size = (uint32_t)read_int(k, &c);
         int64_t type = read_long(k, &c);
         if (c.failed || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
@@ -84,20 +84,20 @@ static uint64_t search_metadata(const struct rec_chunk *k)
     return found;
 }
 
-int chunk_prepare_early(struct rec_chunk *k)
+int rec_chunk_prepare_early(struct rec_chunk *k)
 {
     if (k->state == CHUNK_READY)
         return 0;
     if (k->state == CHUNK_BAD)
         return -EBADMSG;
     const char *why;
-    int ret = chunk_read_metadata(k, &why);
+    int ret = rec_chunk_read_metadata(k, &why);
     if (ret == -EBADMSG && k->cut) {
         uint64_t found = search_metadata(k);
         if (found && found != k->metadata) {
             chunk_forget(k);
             k->metadata = found;
-            ret = chunk_read_metadata(k, &why);
+            ret = rec_chunk_read_metadata(k, &why);
         }
     }
     if (ret) {
@@ -113,16 +113,16 @@ int chunk_prepare_early(struct rec_chunk *k)
     return 0;
 }
 
-void chunk_report(struct rec_chunk *k)
+void rec_chunk_report(struct rec_chunk *k)
 {
     if (k->state == CHUNK_BAD)
         recording_damage(k->recording, k->start, k->why);
 }
 
-int chunk_prepare(struct rec_chunk *k)
+int rec_chunk_prepare(struct rec_chunk *k)
 {
-    int ret = chunk_prepare_early(k);
-    chunk_report(k);
+    int ret = rec_chunk_prepare_early(k);
+    rec_chunk_report(k);
     return ret;
 }
 
@@ -131,7 +131,7 @@ uint64_t recording_metadata_at(struct recording *r, uint64_t chunk)
     for (size_t i = 0; i < r->chunks.len; i++) {
         struct rec_chunk *k = r->chunks.data[i];
         if ((uint64_t)(k->start - r->data) == chunk)
-            return chunk_prepare_early(k) == 0 ? chunk + k->metadata : 0;
+            return rec_chunk_prepare_early(k) == 0 ? chunk + k->metadata : 0;
     }
     return 0;
 }
@@ -241,7 +241,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
 /* Returns whether our writer wrote a chunk. The chunk is prepared for this. */
 static bool is_ours(struct rec_chunk *k)
 {
-    if (k->state != CHUNK_READY && chunk_prepare(k) < 0)
+    if (k->state != CHUNK_READY && rec_chunk_prepare(k) < 0)
         return true; /* damaged: assumed to be ours */
     for (size_t type = 0; type < k->types.list.len; type++)
         if (strcmp(k->types.list.data[type]->pub.name, "jvmscope.Lost") == 0)
@@ -282,7 +282,7 @@ static int open_common(struct recording *r, const char **ret_why)
     r->info.chunks = r->chunks.len;
     r->info.part_of_ring = r->chunks.data[0]->part_of_ring;
     for (size_t i = 0; i < r->chunks.len; i++) {
-        ret = chunk_prepare(r->chunks.data[i]);
+        ret = rec_chunk_prepare(r->chunks.data[i]);
         if (ret != -EBADMSG)
             break;
     }
@@ -400,8 +400,8 @@ int recording_select(struct recording *r, const struct rec_select *rows)
 
 /* ---- events ---- */
 
-void chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at,
-                      const uint8_t *body, const uint8_t *end, struct rec_event *ret)
+void rec_chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at,
+                          const uint8_t *body, const uint8_t *end, struct rec_event *ret)
 {
     struct cursor c = cursor_of(body, (size_t)(end - body));
     *ret = (struct rec_event){.object = {k->recording, k, &t->pub, body, end},
@@ -447,11 +447,11 @@ static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_ev
                 r, at, k->cut ? "the last event is not complete" : "an event's size is damaged");
             break;
         }
-        const struct type *t = id > TYPE_CHECKPOINT ? chunk_type(k, id) : NULL;
+        const struct type *t = id > TYPE_CHECKPOINT ? rec_chunk_type(k, id) : NULL;
         if (t && t->pub.tag >= 0) {
             r->at = at + size;
             r->last = k;
-            chunk_fill_event(k, t, at, body, at + size, ret);
+            rec_chunk_fill_event(k, t, at, body, at + size, ret);
             return 1;
         }
         at += size;
@@ -476,7 +476,7 @@ int recording_next(struct recording *r, struct rec_event *ret)
     recording_forget_strings(r);
     while (r->current < r->chunks.len) {
         struct rec_chunk *k = r->chunks.data[r->current];
-        int error = chunk_prepare(k);
+        int error = rec_chunk_prepare(k);
         if (error == -ENOMEM)
             return error;
         if (!error && next_in_chunk(r, k, ret))
@@ -539,17 +539,17 @@ int recording_at(struct recording *r, uint64_t offset, struct rec_event *ret)
             high = middle;
     }
     struct rec_chunk *k = r->chunks.data[low];
-    int error = chunk_prepare(k);
+    int error = rec_chunk_prepare(k);
     if (error)
         return error;
     const uint8_t *at = r->data + MIN(offset, r->len);
-    struct cursor c = chunk_cursor(k, at);
+    struct cursor c = rec_chunk_cursor(k, at);
     uint32_t size = (uint32_t)read_int(k, &c);
-    const struct type *t = chunk_type(k, (uint64_t)read_long(k, &c));
+    const struct type *t = rec_chunk_type(k, (uint64_t)read_long(k, &c));
     if (c.failed || !t || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
         return -EBADMSG;
     r->last = k;
-    chunk_fill_event(k, t, at, c.at, at + size, ret);
+    rec_chunk_fill_event(k, t, at, c.at, at + size, ret);
     return 0;
 }
 

@@ -75,17 +75,17 @@ static void read_latin1(struct rec_chunk *k, struct cursor *c, struct rec_value 
 
 static void read_string_constant(struct rec_chunk *k, uint64_t id, struct rec_value *ret)
 {
-    struct type *t = chunk_type_named(k, TYPE_OF_STRINGS);
+    struct type *t = rec_chunk_type_named(k, TYPE_OF_STRINGS);
     struct rec_chunk *where = k;
-    uint64_t place = t ? chunk_constant_place(&where, &t, id) : 0;
+    uint64_t place = t ? rec_chunk_constant_place(&where, &t, id) : 0;
     if (!place)
         return;
-    struct cursor c = chunk_cursor(where, where->recording->data + (place & ~PLACE_RAW));
+    struct cursor c = rec_chunk_cursor(where, where->recording->data + (place & ~PLACE_RAW));
     if (c.at < c.end && *c.at != 2) /* a chain of references is not allowed */
-        chunk_read_string(where, &c, ret);
+        rec_chunk_read_string(where, &c, ret);
 }
 
-void chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
+void rec_chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
 {
     if (ret) {
         ret->string.data = NULL;
@@ -173,19 +173,19 @@ static void skip_one(const struct rec_chunk *k, const struct rec_field *f, struc
         cursor_skip(c, 8);
         return;
     case REC_STRING:
-        chunk_read_string((struct rec_chunk *)k, c, NULL);
+        rec_chunk_read_string((struct rec_chunk *)k, c, NULL);
         return;
     case REC_STRUCT:
         /* Values that take no bytes could be repeated endlessly. */
         if (depth > MAX_NESTING || !f->type->n_fields)
             c->failed = true;
         for (uint32_t i = 0; i < f->type->n_fields && !c->failed; i++)
-            chunk_skip_value(k, &f->type->fields[i], c, depth + 1);
+            rec_chunk_skip_value(k, &f->type->fields[i], c, depth + 1);
     }
 }
 
-void chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
-                      int depth)
+void rec_chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
+                          int depth)
 {
     uint32_t n = 1;
     if (f->array) {
@@ -249,7 +249,7 @@ static int pool_add(struct type *t, uint64_t id, uint64_t place)
     return 0;
 }
 
-bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint64_t *ret_place)
+bool rec_chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint64_t *ret_place)
 {
     for (; *i < t->constants.len; ++*i) {
         const struct constant *c = &t->constants.data[*i];
@@ -284,11 +284,11 @@ static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uin
         uint64_t id = (uint64_t)read_long(k, c);
         uint64_t place = (uint64_t)(c->at - k->recording->data) | flags;
         if (t->pub.kind == REC_STRING)
-            chunk_read_string(k, c, NULL);
+            rec_chunk_read_string(k, c, NULL);
         else if (t->pub.kind != REC_STRUCT || !t->pub.n_fields)
             c->failed = true;
         for (uint32_t f = 0; f < t->pub.n_fields && !c->failed; f++)
-            chunk_skip_value(k, &t->fields[f], c, 0);
+            rec_chunk_skip_value(k, &t->fields[f], c, 0);
         if (!c->failed && pool_add(t, id, place) < 0)
             return false;
     }
@@ -309,7 +309,7 @@ static void chain_damaged(struct rec_chunk *k, const uint8_t *at, const char *wh
  */
 static bool read_checkpoint(struct rec_chunk *k, const uint8_t *at, int64_t *ret_back, bool chained)
 {
-    struct cursor c = chunk_cursor(k, at);
+    struct cursor c = rec_chunk_cursor(k, at);
     uint32_t size = (uint32_t)read_int(k, &c);
     if (c.failed || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
         return false;
@@ -323,7 +323,7 @@ static bool read_checkpoint(struct rec_chunk *k, const uint8_t *at, int64_t *ret
     bool raw = !chained && flags == 0x40;
     uint32_t pools = (uint32_t)read_int(k, &c);
     for (uint32_t i = 0; i < pools && !c.failed; i++) {
-        struct type *t = chunk_type(k, (uint64_t)read_long(k, &c));
+        struct type *t = rec_chunk_type(k, (uint64_t)read_long(k, &c));
         if (!t)
             c.failed = true;
         else if (!read_pool(k, t, &c, raw ? PLACE_RAW : 0))
@@ -357,7 +357,7 @@ static void read_chain(struct rec_chunk *k)
     }
 }
 
-void chunk_read_constants_early(struct rec_chunk *k)
+void rec_chunk_read_constants_early(struct rec_chunk *k)
 {
     if (k->constants_read || k->constants_early)
         return;
@@ -370,7 +370,7 @@ static void need_constants(struct rec_chunk *k)
 {
     if (k->constants_read)
         return;
-    chunk_read_constants_early(k);
+    rec_chunk_read_constants_early(k);
     k->constants_read = true;
     if (k->chain_why)
         recording_damage(k->recording, k->chain_damage, k->chain_why);
@@ -384,7 +384,7 @@ static void search_checkpoints(struct rec_chunk *k)
 {
     k->searched = true;
     for (const uint8_t *at = k->start + JFR_CHUNK_HEAD; at < k->end;) {
-        struct cursor c = chunk_cursor(k, at);
+        struct cursor c = rec_chunk_cursor(k, at);
         uint32_t size = (uint32_t)read_int(k, &c);
         int64_t type = read_long(k, &c), back;
         if (c.failed || size < 2 || size > (size_t)(k->end - at))
@@ -395,7 +395,7 @@ static void search_checkpoints(struct rec_chunk *k)
     }
 }
 
-uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id)
+uint64_t rec_chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id)
 {
     struct rec_chunk *k = *chunk;
     need_constants(k);
@@ -412,11 +412,11 @@ uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint
      * The ids of our writer are valid in all chunks, and a killed process may not have repeated one
      * in its last chunk.
      */
-    if (k->index + 1 == k->recording->chunks.len && chunk_type_named(k, TYPE_OF_METHOD_KEYS)) {
+    if (k->index + 1 == k->recording->chunks.len && rec_chunk_type_named(k, TYPE_OF_METHOD_KEYS)) {
         for (size_t i = k->index; i-- > 0;) {
             struct rec_chunk *before = k->recording->chunks.data[i];
             struct type *t =
-                chunk_prepare(before) ? NULL : chunk_type_called(before, (*type)->pub.name);
+                rec_chunk_prepare(before) ? NULL : rec_chunk_type_called(before, (*type)->pub.name);
             if (t)
                 need_constants(before);
             if (t && pool_get(t, id, &place)) {

@@ -225,13 +225,13 @@ static inline const uint8_t *event_head(const struct rec_chunk *k, const uint8_t
     return likely(whole) ? body : NULL;
 }
 
-static inline struct cursor chunk_cursor(const struct rec_chunk *k, const uint8_t *at)
+static inline struct cursor rec_chunk_cursor(const struct rec_chunk *k, const uint8_t *at)
 {
     return at >= k->start && at <= k->end ? cursor_of(at, (size_t)(k->end - at))
                                           : (struct cursor){k->end, k->end, true};
 }
 
-static inline struct type *chunk_type(const struct rec_chunk *k, uint64_t id)
+static inline struct type *rec_chunk_type(const struct rec_chunk *k, uint64_t id)
 {
     if (likely(id < DIRECT_TYPES))
         return k->types.direct[id];
@@ -246,13 +246,13 @@ static inline int64_t ticks_to_ns(const struct rec_chunk *k, int64_t ticks)
 
 /* ---- reader_metadata.c ---- */
 /* Reads the types. Returns 0, or -ENOMEM or -EBADMSG with *ret_why. */
-int chunk_read_metadata(struct rec_chunk *k, const char **ret_why) must_check;
+int rec_chunk_read_metadata(struct rec_chunk *k, const char **ret_why) must_check;
 void described_release(struct described *types);
 /* Passes the types of a chunk that is left on to a later one, with empty pools. */
 void described_keep(struct rec_chunk *k);
 /* Returns a type that is looked up often, or the type of any other name; NULL if there is none. */
-struct type *chunk_type_named(const struct rec_chunk *k, enum named_type which);
-struct type *chunk_type_called(const struct rec_chunk *k, const char *name);
+struct type *rec_chunk_type_named(const struct rec_chunk *k, enum named_type which);
+struct type *rec_chunk_type_called(const struct rec_chunk *k, const char *name);
 
 /* ---- reader_constants.c ---- */
 /* Returns what is known of an id, in this chunk or an earlier one, or NULL. */
@@ -280,35 +280,36 @@ struct constant *constant_far(struct type *t, uint64_t id) must_check;
  * Reads the positions of the chunk's constants before one is requested. Another thread may do the
  * same for other chunks meanwhile. Damage is recorded when the first constant is requested.
  */
-void chunk_read_constants_early(struct rec_chunk *k);
+void rec_chunk_read_constants_early(struct rec_chunk *k);
 /* Visits the constants of a pool: *i is 0 at first. Returns false at the end. */
-bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint64_t *ret_place);
+bool rec_chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id,
+                             uint64_t *ret_place);
 /*
  * Returns the position of a constant in *chunk, which may be changed to an earlier chunk, or 0 when
  * it is not defined.
  */
-uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id);
+uint64_t rec_chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id);
 /* Skips a value. */
-void chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
-                      int depth);
+void rec_chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
+                          int depth);
 /*
  * Reads a string. If ret is not NULL the string is decoded, NUL-terminated, and valid as long as
  * the event.
  */
-void chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret);
+void rec_chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret);
 
 /* ---- reader.c ---- */
-int chunk_prepare(struct rec_chunk *k) must_check;
+int rec_chunk_prepare(struct rec_chunk *k) must_check;
 /*
- * Does the same before the iteration reaches the chunk. Damage is recorded later by chunk_report,
- * once everything that precedes the chunk has been read.
+ * Does the same before the iteration reaches the chunk. Damage is recorded later by
+ * rec_chunk_report, once everything that precedes the chunk has been read.
  */
-int chunk_prepare_early(struct rec_chunk *k) must_check;
-void chunk_report(struct rec_chunk *k);
+int rec_chunk_prepare_early(struct rec_chunk *k) must_check;
+void rec_chunk_report(struct rec_chunk *k);
 /* Called when all of the chunk was read: frees its memory, unless chunks are kept. */
 void rec_chunk_leave(struct recording *r, struct rec_chunk *k);
 /* Describes the event at `at`, whose body (after size and type) and end are given. */
-void chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at,
-                      const uint8_t *body, const uint8_t *end, struct rec_event *ret);
+void rec_chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at,
+                          const uint8_t *body, const uint8_t *end, struct rec_event *ret);
 /* Frees the strings of the previous event before the next one is read. */
 void recording_forget_strings(struct recording *r);

@@ -49,7 +49,7 @@ static void read_strings(struct parse *p)
     }
     for (; p->n_strings < n && !p->c.failed; p->n_strings++) {
         struct rec_value v = {0};
-        chunk_read_string(p->k, &p->c, &v);
+        rec_chunk_read_string(p->k, &p->c, &v);
         if (v.string.data)
             p->strings[p->n_strings] = recording_text(p->k->recording, v.string.data, v.string.len);
     }
@@ -282,7 +282,7 @@ static void apply_annotations(struct parse *p)
 {
     for (size_t i = 0; i < p->annotations.len; i++) {
         const struct annotation *a = &p->annotations.data[i];
-        const struct type *class = chunk_type(p->k, a->class);
+        const struct type *class = rec_chunk_type(p->k, a->class);
         const char *dot = class ? strrchr(class->pub.name, '.') : NULL;
         if (!dot)
             continue;
@@ -325,7 +325,7 @@ static bool link_fields(struct parse *p)
         uint32_t longs = 0;
         for (uint32_t j = 0; j < t->pub.n_fields; j++) {
             struct rec_field *f = &t->fields[j];
-            const struct type *type = chunk_type(p->k, p->field_types.data[next++]);
+            const struct type *type = rec_chunk_type(p->k, p->field_types.data[next++]);
             if (!type)
                 return false;
             f->type = &type->pub;
@@ -444,10 +444,10 @@ static int read_types(struct rec_chunk *k, struct cursor *c)
     return p.error ? p.error : p.c.failed ? -EBADMSG : 0;
 }
 
-int chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
+int rec_chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
 {
-    struct cursor c =
-        chunk_cursor(k, k->metadata < (size_t)(k->end - k->start) ? k->start + k->metadata : NULL);
+    struct cursor c = rec_chunk_cursor(
+        k, k->metadata < (size_t)(k->end - k->start) ? k->start + k->metadata : NULL);
     *ret_why = "the description of its events is damaged or missing";
     const uint8_t *start = c.at;
     uint32_t size = (uint32_t)read_int(k, &c);
@@ -472,12 +472,12 @@ int chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
     return error;
 }
 
-struct type *chunk_type_named(const struct rec_chunk *k, enum named_type which)
+struct type *rec_chunk_type_named(const struct rec_chunk *k, enum named_type which)
 {
     return k->types.named[which];
 }
 
-struct type *chunk_type_called(const struct rec_chunk *k, const char *name)
+struct type *rec_chunk_type_called(const struct rec_chunk *k, const char *name)
 {
     for (size_t i = 0; i < k->types.list.len; i++)
         if (!strcmp(k->types.list.data[i]->pub.name, name))

@@ -152,7 +152,7 @@ void plan_by_name(const struct plan *p, struct rec_row *row)
     row->damaged = true;
     const struct type *t = (const struct type *)(const void *)p->pub.type;
     struct rec_event e;
-    chunk_fill_event(p->pub.chunk, t, row->at, row->body, row->at + row->size, &e);
+    rec_chunk_fill_event(p->pub.chunk, t, row->at, row->body, row->at + row->size, &e);
     row->start_ns = e.start_ns;
     row->duration_ns = e.duration_ns;
 }
@@ -196,7 +196,7 @@ static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end,
             break;
         default: {
             struct cursor c = cursor_of(at, (size_t)(end - at));
-            chunk_skip_value(p->pub.chunk, &p->pub.type->fields[op->field], &c, 0);
+            rec_chunk_skip_value(p->pub.chunk, &p->pub.type->fields[op->field], &c, 0);
             if (c.failed)
                 return false;
             at = c.at;

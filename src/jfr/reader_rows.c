@@ -108,7 +108,7 @@ static void fill(struct reader *from, struct batch *b)
     const uint8_t *at = from->at ? from->at : k->start + JFR_CHUNK_HEAD;
     const uint8_t *end = k->state == CHUNK_READY ? k->end : at;
     if (!from->at && from->threaded && k->state == CHUNK_READY && !rows->wanted.what)
-        chunk_read_constants_early(k);
+        rec_chunk_read_constants_early(k);
     const uint8_t *part = at, *begin = at;
     b->n = b->n_parts = b->n_samples = 0;
     b->chunk = k;
@@ -134,7 +134,7 @@ static void fill(struct reader *from, struct batch *b)
             at = end;
             break;
         }
-        struct type *t = chunk_type(k, id);
+        struct type *t = rec_chunk_type(k, id);
         const struct plan *p = t ? t->plan : NULL;
         if (t && unlikely(!t->seen))
             t->seen = true;
@@ -308,7 +308,7 @@ static int prepare_until(struct rec_rows *rows, size_t n)
     n = MIN(n, rows->r->chunks.len);
     for (size_t i = rows->prepared; i < n; i++) {
         struct rec_chunk *k = rows->r->chunks.data[i];
-        int error = chunk_prepare_early(k);
+        int error = rec_chunk_prepare_early(k);
         if (!error)
             error = plan_chunk(&rows->wanted, k);
         if (error == -ENOMEM)
@@ -388,7 +388,7 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
         if (error)
             return error;
         const struct batch *b = rows->current = take(rows, chunk);
-        chunk_report(b->chunk);
+        rec_chunk_report(b->chunk);
         for (size_t i = 0; i < b->n_parts; i++) {
             if (vec_push(&rows->parts, b->parts[i]) < 0)
                 return -ENOMEM;

@@ -6,9 +6,9 @@
 /* Reads which ids of methods correspond to the writer's own numbers. */
 static void read_method_keys(struct rec_chunk *k)
 {
-    struct type *t = chunk_type_named(k, TYPE_OF_METHOD_KEYS);
+    struct type *t = rec_chunk_type_named(k, TYPE_OF_METHOD_KEYS);
     uint64_t id, place;
-    for (size_t i = 0; t && chunk_constant_next(t, &i, &id, &place);) {
+    for (size_t i = 0; t && rec_chunk_constant_next(t, &i, &id, &place);) {
         struct rec_object o = {k->recording, k, &t->pub, k->recording->data + (place & ~PLACE_RAW),
                                k->end};
         struct reference method;
@@ -26,13 +26,13 @@ static uint64_t method_of_key(struct rec_chunk *chunk, uint64_t key)
 {
     for (size_t i = chunk->index + 1; i-- > 0;) {
         struct rec_chunk *k = chunk->recording->chunks.data[i];
-        if (k->state != CHUNK_READY && chunk_prepare(k))
+        if (k->state != CHUNK_READY && rec_chunk_prepare(k))
             continue;
         if (!k->method_of_key.len) {
-            struct type *t = chunk_type_named(k, TYPE_OF_METHODS);
+            struct type *t = rec_chunk_type_named(k, TYPE_OF_METHODS);
             if (t)
                 /* for its side effect: it reads the pools */
-                (void)chunk_constant_place(&(struct rec_chunk *){k}, &t, 0);
+                (void)rec_chunk_constant_place(&(struct rec_chunk *){k}, &t, 0);
             read_method_keys(k);
         }
         const uint64_t *id = map_get(&k->method_of_key, key);
@@ -76,7 +76,7 @@ static void read_fields(struct rec_chunk *k, const struct type *t, struct cursor
     for (uint32_t i = 0; i < t->pub.n_fields && !c->failed; i++) {
         const struct rec_field *f = &t->fields[i];
         if (!is_read(t, i)) {
-            chunk_skip_value(k, f, c, 1);
+            rec_chunk_skip_value(k, f, c, 1);
             continue;
         }
         ret->field[t->roles[i]] = f;
@@ -110,7 +110,7 @@ static const struct rec_method *frame_method(const struct frame_reader *f, uint6
             return known;
         return usual_method((struct reference){f->k, f->method, id});
     }
-    return usual_method((struct reference){f->k, chunk_type_named(f->k, TYPE_OF_METHODS), 0});
+    return usual_method((struct reference){f->k, rec_chunk_type_named(f->k, TYPE_OF_METHODS), 0});
 }
 
 static void resolve_frame(const struct frame_reader *f, const struct raw_frame *raw,
@@ -172,7 +172,7 @@ static int room_for(struct rec_stack_room *room, uint64_t n)
 static bool has_frames(const struct rec_chunk *k, const struct rec_field *f)
 {
     return f->array && !f->constant && f->type->kind == REC_STRUCT &&
-           chunk_type_named(k, TYPE_OF_METHODS);
+           rec_chunk_type_named(k, TYPE_OF_METHODS);
 }
 
 /* Decodes a stack. Returns 0, -ENOENT if the object is not a stack, -EBADMSG or -ENOMEM. */
@@ -200,7 +200,7 @@ static int decode_stack(const struct rec_object *o, uint64_t id, bool raw,
             error =
                 read_frames(k, (const struct type *)(const void *)f->type, &c, raw, room->stack, n);
         } else {
-            chunk_skip_value(k, f, &c, 0);
+            rec_chunk_skip_value(k, f, &c, 0);
         }
     }
     if (c.failed || error == -EBADMSG) {
@@ -269,11 +269,11 @@ static void compare_ids(struct rec_chunk *k, struct type *methods, struct type *
     struct recording *r = k->recording;
     uint64_t id, place;
     k->ids_known = true;
-    for (size_t i = 0; !r->ids_differ && chunk_constant_next(methods, &i, &id, &place);) {
+    for (size_t i = 0; !r->ids_differ && rec_chunk_constant_next(methods, &i, &id, &place);) {
         const struct rec_method *m = usual_method((struct reference){k, methods, id});
         r->ids_differ = !same_id(&r->method_ids, id, m->number);
     }
-    for (size_t i = 0; !r->ids_differ && chunk_constant_next(frame_types, &i, &id, &place);) {
+    for (size_t i = 0; !r->ids_differ && rec_chunk_constant_next(frame_types, &i, &id, &place);) {
         const char *text = frame_type((struct reference){k, frame_types, id});
         r->ids_differ = !same_id(&r->frame_type_ids, id, (uintptr_t)text);
     }
@@ -321,9 +321,9 @@ uint64_t rec_stack_key(const struct rec_object *o, const struct rec_field *f, ui
     }
     if (r->ids_differ || !pool_get(t, id, &place) || place & PLACE_RAW)
         return 0;
-    struct cursor c = chunk_cursor(k, r->data + place);
+    struct cursor c = rec_chunk_cursor(k, r->data + place);
     const uint8_t *begin = c.at;
     for (uint32_t i = 0; i < t->pub.n_fields && !c.failed; i++)
-        chunk_skip_value(k, &t->fields[i], &c, 0);
+        rec_chunk_skip_value(k, &t->fields[i], &c, 0);
     return c.failed ? 0 : hash_u64(hash_bytes(begin, (size_t)(c.at - begin)) ^ k->types.text_hash);
 }

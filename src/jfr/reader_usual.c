@@ -43,7 +43,7 @@ bool usual_reference(const struct rec_object *o, const char *path, enum usual us
             return false;
         struct cursor c = cursor_of(at.at, (size_t)(at.end - at.at));
         for (uint32_t j = 0; j < i && !c.failed; j++)
-            chunk_skip_value(at.chunk, &at.type->fields[j], &c, 0);
+            rec_chunk_skip_value(at.chunk, &at.type->fields[j], &c, 0);
         *ret = (struct reference){at.chunk, (struct type *)(void *)f->type,
                                   (uint64_t)read_long(at.chunk, &c)};
         return !c.failed && ret->type->usual == usual;
@@ -53,7 +53,7 @@ bool usual_reference(const struct rec_object *o, const char *path, enum usual us
 
 bool usual_resolve(struct reference *ref, struct rec_object *ret, bool *ret_raw)
 {
-    uint64_t place = chunk_constant_place(&ref->chunk, &ref->type, ref->id);
+    uint64_t place = rec_chunk_constant_place(&ref->chunk, &ref->type, ref->id);
     if (!place)
         return false;
     struct recording *r = ref->chunk->recording;
@@ -137,7 +137,7 @@ static bool read_slots(const struct rec_object *o, struct slots *ret)
         const struct rec_field *f = &t->fields[i];
         enum role role = t->roles[i];
         if (role == ROLE_NONE || ret->field[role] || !has_number(f)) {
-            chunk_skip_value(k, f, &c, 0);
+            rec_chunk_skip_value(k, f, &c, 0);
             continue;
         }
         ret->field[role] = f;

@@ -46,11 +46,11 @@ static void read_one(struct rec_chunk *k, const struct rec_field *f, struct curs
         return;
     }
     case REC_STRING:
-        chunk_read_string(k, c, ret);
+        rec_chunk_read_string(k, c, ret);
         return;
     case REC_STRUCT:
         ret->object = (struct rec_object){k->recording, k, f->type, c->at, c->end};
-        chunk_skip_value(k, &(struct rec_field){.type = f->type}, c, 0);
+        rec_chunk_skip_value(k, &(struct rec_field){.type = f->type}, c, 0);
         ret->object.end = c->at;
     }
 }
@@ -59,7 +59,7 @@ static void read_one(struct rec_chunk *k, const struct rec_field *f, struct curs
 static void follow(struct rec_chunk *k, struct rec_value *v)
 {
     struct type *t = (struct type *)(void *)v->field->type;
-    uint64_t place = chunk_constant_place(&k, &t, v->id);
+    uint64_t place = rec_chunk_constant_place(&k, &t, v->id);
     if (!place) {
         v->is_null = true;
         return;
@@ -83,7 +83,7 @@ static void read_value(struct rec_chunk *k, const struct rec_field *f, struct cu
     if (ret->count > cursor_left(c))
         c->failed = true;
     for (uint64_t i = 0; i < ret->count && !c->failed; i++)
-        chunk_skip_value(k, &element, c, 0);
+        rec_chunk_skip_value(k, &element, c, 0);
     ret->object.end = c->at;
 }
 
@@ -139,7 +139,7 @@ static int get_field(const struct rec_object *o, const char *name, size_t len,
         return -ENOENT;
     struct cursor c = cursor_of(o->at, (size_t)(o->end - o->at));
     for (const struct rec_field *before = o->type->fields; before != f && !c.failed; before++)
-        chunk_skip_value(o->chunk, before, &c, 0);
+        rec_chunk_skip_value(o->chunk, before, &c, 0);
     struct rec_value v;
     read_value(o->chunk, f, &c, &v);
     if (c.failed) {

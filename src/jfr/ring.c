@@ -208,12 +208,12 @@ int ring_rotate(struct jfr_writer *w)
     publish(w, segment, &next);
     atomic_store_explicit(&w->region, next.region, memory_order_release);
     for (unsigned i = 0; i < w->n_slots; i++) {
-        slot_acquire(&w->slots[i]);
-        slot_retire(&w->slots[i]);
-        slot_release(&w->slots[i]);
+        jfr_slot_acquire(&w->slots[i]);
+        jfr_slot_retire(&w->slots[i]);
+        jfr_slot_release(&w->slots[i]);
     }
-    update_fully(w);
-    slot_retire(&old->own);
+    chunk_update_fully(w);
+    jfr_slot_retire(&old->own);
     chunk_touch(w, old);
     uint64_t bytes = (uint64_t)(uint32_t)atomic_load(&r->bump) * JFR_BLOCK;
     header_store(old, HEAD_SIZE, bytes);

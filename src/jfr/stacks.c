@@ -397,7 +397,7 @@ void jfr_traces_kept(struct jfr_writer *w)
     pthread_mutex_lock(&w->work);
     /* Whatever refers to the stacks that are dropped must be read before. */
     if (!atomic_load(&w->closed)) {
-        update_fully(w);
+        chunk_update_fully(w);
         retire_oldest(&w->traces, now_ns());
     }
     pthread_mutex_unlock(&w->work);

@@ -159,7 +159,7 @@ static void writer_release(struct jfr_writer *w)
     for (size_t i = 0; i < JFR_LOSSES; i++)
         free(atomic_load(&w->named_reasons[i]));
     traces_release(&w->traces);
-    types_release(w);
+    dictionary_release_types(w);
     metadata_release(&w->metadata);
     free(w->slots);
     drop_replaced(w);
@@ -202,7 +202,7 @@ static int writer_init(struct jfr_writer *w, const struct jfr_writer_options *op
     int ret = traces_init(&w->traces, o->trace_bytes & ~UINT64_C(15), o->ring_bytes != 0);
     if (!ret)
         ret = dictionary_add_types(w, jfr_builtin_types, JFR_BUILTINS, NULL);
-    return ret ? ret : types_constants(w);
+    return ret ? ret : dictionary_add_type_constants(w);
 }
 
 int jfr_writer_open(struct jfr_writer **ret, const char *path,
@@ -234,7 +234,7 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
 
 /* ---- the worker's rounds ---- */
 
-void update_fully(struct jfr_writer *w)
+void chunk_update_fully(struct jfr_writer *w)
 {
     while (!constants_update(w, &w->chunk)) {
         struct timespec nap = {0, 50000};
@@ -304,10 +304,10 @@ int jfr_writer_flush(struct jfr_writer *w)
     if (ret != -EBADF) {
         for (unsigned i = 0; i < w->n_slots; i++) {
             /* When we have the slot, its previous writer has committed. */
-            slot_acquire(&w->slots[i]);
-            slot_release(&w->slots[i]);
+            jfr_slot_acquire(&w->slots[i]);
+            jfr_slot_release(&w->slots[i]);
         }
-        update_fully(w);
+        chunk_update_fully(w);
         chunk_touch(w, &w->chunk);
     }
     pthread_mutex_unlock(&w->work);
@@ -405,14 +405,14 @@ static int rotate(struct jfr_writer *w)
                w->file_end - fresh->file_offset - JFR_MIN_PAD);
     atomic_store_explicit(&w->region, fresh, memory_order_release);
     for (unsigned i = 0; i < w->n_slots; i++) {
-        slot_acquire(&w->slots[i]);
-        slot_retire(&w->slots[i]);
-        slot_release(&w->slots[i]);
+        jfr_slot_acquire(&w->slots[i]);
+        jfr_slot_retire(&w->slots[i]);
+        jfr_slot_release(&w->slots[i]);
     }
     ret = metadata_write(w, &next);
     constants_start(w, &next);
-    update_fully(w);
-    slot_retire(&old->own);
+    chunk_update_fully(w);
+    jfr_slot_retire(&old->own);
     chunk_touch(w, old);
     chunk_touch(w, &next);
     header_store(old, HEAD_SIZE, next.start - old->start);
@@ -445,14 +445,14 @@ static int finish(struct jfr_writer *w)
     int ret = do_work(w);
     atomic_store(&w->closed, true);
     for (unsigned i = 0; i < w->n_slots; i++) {
-        slot_acquire(&w->slots[i]); /* for good */
-        slot_retire(&w->slots[i]);
+        jfr_slot_acquire(&w->slots[i]); /* for good */
+        jfr_slot_retire(&w->slots[i]);
     }
-    update_fully(w);
+    chunk_update_fully(w);
     losses_write(w, true);
     /* If the file could not grow, the reserve is used here. */
-    update_fully(w);
-    slot_retire(&c->own);
+    chunk_update_fully(w);
+    jfr_slot_retire(&c->own);
     chunk_touch(w, c);
     uint64_t end =
         c->region->file_offset + (uint64_t)(uint32_t)atomic_load(&c->region->bump) * JFR_BLOCK;
