@@ -443,7 +443,7 @@ static uint32_t stack_before(const struct timeline *t, const struct path_segment
 
 static bool is_outer(const struct timeline *t, const uint8_t *kinds, uint32_t frame)
 {
-    return role_of_frame(t, kinds, frame) != ROLE_PROGRAM ||
+    return idle_role_of_frame(t, kinds, frame) != ROLE_PROGRAM ||
            strstr(tl_string(t, t->frames[frame].method), "$$Lambda");
 }
 
@@ -478,7 +478,7 @@ struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
     }
     /* The event that ended the run does not belong to it. */
     uint32_t program = 0;
-    while (program < ret.n && role_of_frame(t, kinds, ret.first + program) != ROLE_PROGRAM)
+    while (program < ret.n && idle_role_of_frame(t, kinds, ret.first + program) != ROLE_PROGRAM)
         program++;
     return program < ret.n ? (struct path_frames){ret.first + program, ret.n - program} : ret;
 }
@@ -490,7 +490,7 @@ int path_methods(const struct timeline *t, const struct critical_path *p, const 
         size_t row, segment;                           /* each plus 1 */
     } *seen = calloc(t->n_strings + 1, sizeof(*seen)); /* per method; the last: of damaged frames */
     struct path_methods rows = {0};
-    uint8_t *kinds = frame_roles(t);
+    uint8_t *kinds = idle_frame_roles(t);
     int r = seen && kinds ? 0 : -ENOMEM;
     for (size_t i = 0; r == 0 && i < p->segments.len; i++) {
         const struct path_segment *s = &p->segments.data[i];

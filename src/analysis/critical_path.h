@@ -134,7 +134,7 @@ struct path_frames {
 /*
  * Returns what a thread had on its stack during a segment, as far as its records show: for a wait
  * the stack of the wait; for a run the frames of the program that were there before and after it.
- * kinds: frame_roles() of the timeline.
+ * kinds: idle_frame_roles() of the timeline.
  */
 struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
                                const struct path_segment *s);

@@ -126,7 +126,7 @@ static int class_add(struct counting *c, const struct one_wait *w, uint32_t clas
 
 static int site_add(struct counting *c, const struct one_wait *w, uint32_t class)
 {
-    uint32_t at = waiting_frame(c->t, c->kinds, w->context.stack);
+    uint32_t at = idle_waiting_frame(c->t, c->kinds, w->context.stack);
     struct tl_frame frame = at == TL_NONE ? (struct tl_frame){TL_NONE, 0} : c->t->frames[at];
     bool added;
     uint64_t key = hash_u64((uint64_t) class << 32 | frame.method) ^ w->block;
@@ -216,7 +216,7 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
                  class_of(c, &w) == TL_NONE;
     /* A virtual thread that is ready only lacks a carrier and does not wait for another thread. */
     bool ready = n.kind == TL_UNMOUNTED || n.kind == TL_PREEMPTED;
-    w.idle = !w.block && !ready && (in_vm || stack_is_idle(c->t, c->kinds, w.context.stack));
+    w.idle = !w.block && !ready && (in_vm || idle_is_idle_stack(c->t, c->kinds, w.context.stack));
     if (w.ns >= c->f->over_ns && ends && !(e.flags & TL_BLOCKED) && !ready &&
         (!w.idle || c->f->idle)) {
         c->s->intervals++;
@@ -278,7 +278,7 @@ int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct
     struct monitor_stats s = {0};
     struct counting c = {.t = t, .f = f, .s = &s};
     int r = vec_extend(&s.threads, t->n_threads);
-    c.kinds = frame_roles(t);
+    c.kinds = idle_frame_roles(t);
     if (r == 0 && !c.kinds)
         r = -ENOMEM;
     for (size_t i = 0; r == 0 && i < t->n_threads; i++)

@@ -70,8 +70,8 @@ static int64_t list_of(struct joining *j, const struct rec_event *e, const struc
     if (known)
         return (int64_t)*known;
     struct hit list = {.first = (uint32_t)j->frames.len};
-    for (uint32_t i = probe_frames(s); i < s->n; i++) {
-        if (is_of_agents_library(s->frames[i].method))
+    for (uint32_t i = frame_role_probe_frames(s); i < s->n; i++) {
+        if (frame_role_is_of_agent(s->frames[i].method))
             continue;
         int64_t number = number_of(j, s->frames[i].method);
         bool again = false;
@@ -189,14 +189,14 @@ static int find_idle(struct joining *j)
 {
     const struct timeline *t = j->t;
     struct path_samples *out = j->out;
-    uint8_t *roles = j->with_idle ? NULL : frame_roles(t);
+    uint8_t *roles = j->with_idle ? NULL : idle_frame_roles(t);
     if (!roles)
         return j->with_idle ? 0 : -ENOMEM;
     for (size_t i = 0; i < j->path->segments.len; i++) {
         const struct path_segment *s = &j->path->segments.data[i];
         uint32_t stack =
             is_run(s) || s->node == TL_NONE ? TL_NONE : tl_context_of(t, s->node)->stack;
-        out->idle[i] = stack_is_idle(t, roles, stack);
+        out->idle[i] = idle_is_idle_stack(t, roles, stack);
         out->idle_ns += out->idle[i] ? s->end - s->start : 0;
     }
     free(roles);

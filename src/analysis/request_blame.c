@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-const char *frames_method(const struct request_ledger *l, const struct frames_ref *f, uint32_t i,
-                          uint32_t *ret_line)
+const char *frames_ref_method(const struct request_ledger *l, const struct frames_ref *f,
+                              uint32_t i, uint32_t *ret_line)
 {
     if (f->sampled) {
         const struct request_frame *frame = &l->r->frames.data[f->first + i];
@@ -25,19 +25,19 @@ const char *frames_method(const struct request_ledger *l, const struct frames_re
  */
 static bool is_program(const struct request_ledger *l, const struct frames_ref *f, uint32_t i)
 {
-    const char *method = frames_method(l, f, i, NULL);
+    const char *method = frames_ref_method(l, f, i, NULL);
     enum frame_role role =
-        f->sampled ? frame_role(method) : role_of_frame(l->t, l->roles, f->first + i);
+        f->sampled ? frame_role(method) : idle_role_of_frame(l->t, l->roles, f->first + i);
     return role == ROLE_PROGRAM && !(ledger_mark(method) & FRAME_POOL) &&
            strncmp(method, "com.zaxxer.hikari.", strlen("com.zaxxer.hikari.")) != 0;
 }
 
-const char *frames_program(const struct request_ledger *l, const struct frames_ref *f)
+const char *frames_ref_program(const struct request_ledger *l, const struct frames_ref *f)
 {
     for (uint32_t i = 0; i < f->n; i++)
         if (is_program(l, f, i))
-            return frames_method(l, f, i, NULL);
-    return f->n ? frames_method(l, f, 0, NULL) : NULL;
+            return frames_ref_method(l, f, i, NULL);
+    return f->n ? frames_ref_method(l, f, 0, NULL) : NULL;
 }
 
 static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t node)
@@ -129,7 +129,7 @@ static int add_span_of_thread(struct request_ledger *l, uint32_t thread, uint64_
     for (size_t i = 0; e == 0 && i < p->rows.len; i++) {
         const struct request_part *part = &p->rows.data[i];
         bool waits = part->node != TL_NONE && ledger_is_blocked(tl_node(l->t, part->node).kind);
-        if (!waits || !stack_is_idle(l->t, l->roles, tl_context_of(l->t, part->node)->stack))
+        if (!waits || !idle_is_idle_stack(l->t, l->roles, tl_context_of(l->t, part->node)->stack))
             e = add_activity(l, part, ret);
     }
     return e;

@@ -239,7 +239,7 @@ static int culprit_of(const struct summing *s, const struct tally *y, double req
     uint64_t kinds[REQUEST_CAUSES] = {0}, most_thread = 0, most_frames = 0;
     int e = 0;
     for (size_t i = 0; e == 0 && i < y->rows.len; i++) {
-        const char *method = frames_program(s->l, &y->rows.data[i].activity.frames);
+        const char *method = frames_ref_program(s->l, &y->rows.data[i].activity.frames);
         bool added = false;
         uint64_t *at = map_at(&methods, text_key(method), rows.len, &added);
         e = !at ? -ENOMEM : added ? vec_push(&rows, ((struct method_row){method, 0})) : 0;
@@ -250,7 +250,7 @@ static int culprit_of(const struct summing *s, const struct tally *y, double req
         best = rows.data[i].ns > rows.data[best].ns ? i : best;
     for (size_t i = 0; e == 0 && i < y->rows.len; i++) {
         const struct tally_row *row = &y->rows.data[i];
-        uint64_t key = text_key(frames_program(s->l, &row->activity.frames));
+        uint64_t key = text_key(frames_ref_program(s->l, &row->activity.frames));
         if (*map_get(&methods, key) != best)
             continue;
         uint64_t *ns = map_at(&threads, thread_key(s, row->activity.thread), 0, NULL);

@@ -210,7 +210,7 @@ int request_ledger_new(struct request_ledger **ret, const struct requests *r,
         return -ENOMEM;
     l->r = r;
     l->t = t;
-    l->roles = frame_roles(t);
+    l->roles = idle_frame_roles(t);
     l->marks = calloc(t->n_strings + 1, 1);
     int e = l->roles && l->marks ? 0 : -ENOMEM;
     for (size_t i = 0; e == 0 && i < t->n_strings; i++)

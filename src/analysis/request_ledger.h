@@ -123,10 +123,10 @@ int request_part_culprits(struct request_ledger *l, const struct request_part *p
                           struct thread_activities *ret) must_check;
 
 /* Returns a frame's method, "package.Class.method", and its line, 0 when it is unknown. */
-const char *frames_method(const struct request_ledger *l, const struct frames_ref *f, uint32_t i,
-                          uint32_t *ret_line);
+const char *frames_ref_method(const struct request_ledger *l, const struct frames_ref *f,
+                              uint32_t i, uint32_t *ret_line);
 /*
  * Returns the program's innermost method, or the innermost method of all when the program has none;
  * NULL when there are no frames.
  */
-const char *frames_program(const struct request_ledger *l, const struct frames_ref *f);
+const char *frames_ref_program(const struct request_ledger *l, const struct frames_ref *f);

@@ -205,7 +205,7 @@ static int walk_busy(struct walk *w, uint32_t thread, uint64_t floor)
     while (e == 0 && thread != TL_NONE && w->at > floor) {
         struct stretch s = ledger_before(w->l, thread, floor, w->at);
         if (s.state == TL_NONE ||
-            stack_is_idle(w->l->t, w->l->roles, tl_context_of(w->l->t, s.state)->stack))
+            idle_is_idle_stack(w->l->t, w->l->roles, tl_context_of(w->l->t, s.state)->stack))
             break;
         e = ledger_add_stretch(w->l, w->out, REQUEST_NONE, thread, &s);
         w->at = s.start;

@@ -112,7 +112,7 @@ static int add_part(struct causes *c, const struct request *q, const struct requ
         const struct thread_activity *a = &c->activities.rows.data[i];
         bool last = i + 1 == c->activities.rows.len;
         uint64_t ns = last ? left : MIN(a->ns, left);
-        method = frames_program(c->l, &a->frames);
+        method = frames_ref_program(c->l, &a->frames);
         r = add(c, q, p, method, ns, first);
         first = false;
         left -= ns;

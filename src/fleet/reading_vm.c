@@ -137,7 +137,8 @@ static int report(struct batch *b, const struct vm_activity *v, const struct fle
         int64_t reached_ns = s->start_ns + (int64_t)s->sync_ns;
         if (s->late_n && fleet_reading_includes(how, reached_ns))
             r = batch_finding(b, reached_ns, FLEET_LATE_THREAD,
-                              vm_text(v, v->frames.data[s->late_first].method), 1, s->sync_ns);
+                              vm_activity_text(v, v->frames.data[s->late_first].method), 1,
+                              s->sync_ns);
     }
     for (size_t i = 0; i < v->throttles.len; i++) {
         const struct vm_throttle *t = &v->throttles.data[i];

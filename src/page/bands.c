@@ -69,9 +69,10 @@ static int add_collections(struct bands *b)
     for (size_t i = 0; i < v->pauses.len && r == 0; i++) {
         const struct vm_pause *p = &v->pauses.data[i];
         const uint64_t *c = map_get(&causes, p->collection);
-        const char *cause = c ? vm_text(v, v->collections.data[*c].cause) : "";
+        const char *cause = c ? vm_activity_text(v, v->collections.data[*c].cause) : "";
         char name[256];
-        snprintf(name, sizeof(name), *cause ? "%s (%s)" : "%s", vm_text(v, p->name), cause);
+        snprintf(name, sizeof(name), *cause ? "%s (%s)" : "%s", vm_activity_text(v, p->name),
+                 cause);
         r = add(b, COLLECTIONS, p->start_ns, p->duration_ns,
                 (struct band){.stopped = p->duration_ns}, name);
     }
@@ -83,10 +84,10 @@ static int add_safepoints(struct bands *b)
     int r = 0;
     for (size_t i = 0; i < b->v->safepoints.len && r == 0; i++) {
         const struct vm_safepoint *s = &b->v->safepoints.data[i];
-        const char *late = vm_text(b->v, s->late_thread);
+        const char *late = vm_activity_text(b->v, s->late_thread);
         char name[512];
         snprintf(name, sizeof(name), *late ? "%s; the thread %s was late" : "%s",
-                 vm_text(b->v, s->operation), late);
+                 vm_activity_text(b->v, s->operation), late);
         r = add(b, SAFEPOINTS, s->start_ns, s->total_ns,
                 (struct band){.stopped = s->total_ns, .way = s->sync_ns}, name);
     }

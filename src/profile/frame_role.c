@@ -106,7 +106,7 @@ enum frame_role frame_role(const char *method)
     return ROLE_PROGRAM;
 }
 
-bool is_vm_thread(const char *name)
+bool frame_role_is_vm_thread(const char *name)
 {
     static const char *const names[] = {"Signal Dispatcher", "Notification Thread",
                                         "Attach Listener", "Service Thread",
@@ -117,14 +117,14 @@ bool is_vm_thread(const char *name)
     return false;
 }
 
-bool is_idle_worker(const char *callee, const char *method)
+bool frame_role_is_idle_worker(const char *callee, const char *method)
 {
     /* In JDK 11, runWorker itself parks idle workers, and it also runs their tasks. */
     return begins(callee, "java.util.concurrent.locks.LockSupport.park") &&
            strcmp(method, "java.util.concurrent.ForkJoinPool.runWorker") == 0;
 }
 
-uint32_t probe_frames(const struct rec_stack *s)
+uint32_t frame_role_probe_frames(const struct rec_stack *s)
 {
     for (uint32_t i = s->n; i-- > 0;) {
         const struct rec_method *m = s->frames[i].method;
@@ -134,7 +134,7 @@ uint32_t probe_frames(const struct rec_stack *s)
     return 0;
 }
 
-bool is_of_agents_library(const struct rec_method *m)
+bool frame_role_is_of_agent(const struct rec_method *m)
 {
     return m && m->full && generated_name_is_agents_library(m->full, strlen(m->full));
 }

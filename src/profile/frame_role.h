@@ -26,18 +26,18 @@ enum frame_role frame_role(const char *method);
  * Returns whether this is the name of one of HotSpot's own threads, which run no Java code except
  * for attaching.
  */
-bool is_vm_thread(const char *name);
+bool frame_role_is_vm_thread(const char *name);
 /*
  * Returns how many frames at the top of a stack belong to a probe of the agent, because the method
  * with the probe did not call them itself. Returns the number of all frames when the agent itself
  * called into Java.
  */
-uint32_t probe_frames(const struct rec_stack *s);
+uint32_t frame_role_probe_frames(const struct rec_stack *s);
 /*
  * Returns whether a frame is of a function of the agent's library, which no stack shows: the VM's
  * events run such functions, and natives and JNI functions are called through them when they are
  * measured.
  */
-bool is_of_agents_library(const struct rec_method *m);
+bool frame_role_is_of_agent(const struct rec_method *m);
 /* Returns whether a thread waits for work in this method, given the method that it called. */
-bool is_idle_worker(const char *callee, const char *method);
+bool frame_role_is_idle_worker(const char *callee, const char *method);

@@ -107,8 +107,8 @@ static int read_thread(struct reading *r, struct cursor *c)
     return n < 0 ? (int)n : 0;
 }
 
-int hprof_sample(struct profile *p, const struct hprof_traces *t, enum profile_metric metric,
-                 uint64_t weight, uint32_t trace)
+int load_hprof_sample(struct profile *p, const struct hprof_traces *t, enum profile_metric metric,
+                      uint64_t weight, uint32_t trace)
 {
     uint64_t *of = map_get(&t->threads, trace), *node = map_get(&t->nodes, trace);
     int64_t thread = profile_thread(p, of ? *of : 0, "", 0);
@@ -126,7 +126,7 @@ static int read_samples(struct reading *r, struct cursor *c)
     int e = 0;
     for (uint32_t n = cursor_be32(c); n-- > 0 && cursor_left(c) >= 8 && e == 0;) {
         uint32_t count = cursor_be32(c), trace = cursor_be32(c);
-        e = hprof_sample(r->l->profile, &r->traces, metric, count, trace);
+        e = load_hprof_sample(r->l->profile, &r->traces, metric, count, trace);
         listed += count;
     }
     /* These rows are below the file's cutoff. */
@@ -166,7 +166,7 @@ static int read_sites(struct reading *r, struct cursor *c)
         uint32_t bytes = cursor_be32(c);
         cursor_skip(c, 4);
         listed += bytes;
-        e = hprof_sample(r->l->profile, &r->traces, PROFILE_ALLOCATION, bytes, trace);
+        e = load_hprof_sample(r->l->profile, &r->traces, PROFILE_ALLOCATION, bytes, trace);
     }
     return e < 0 ? e
                  : load_unlisted(r->l->profile, PROFILE_ALLOCATION,

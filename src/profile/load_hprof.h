@@ -11,5 +11,5 @@ struct hprof_traces {
 };
 
 /* Adds a sample of `weight` with that trace. Returns 0 or a negative errno. */
-int hprof_sample(struct profile *p, const struct hprof_traces *t, enum profile_metric metric,
-                 uint64_t weight, uint32_t trace);
+int load_hprof_sample(struct profile *p, const struct hprof_traces *t, enum profile_metric metric,
+                      uint64_t weight, uint32_t trace);

@@ -81,12 +81,12 @@ static int add_ranked(struct reading *r, const struct hprof_text_item *item)
     r->accumulated = item->accumulated;
     switch (item->ranked) {
     case HPROF_RANKED_SAMPLES:
-        return hprof_sample(r->l->profile, &r->traces, PROFILE_CPU, item->count, item->trace);
+        return load_hprof_sample(r->l->profile, &r->traces, PROFILE_CPU, item->count, item->trace);
     case HPROF_RANKED_WALL:
-        return hprof_sample(r->l->profile, &r->traces, PROFILE_WALL, item->count, item->trace);
+        return load_hprof_sample(r->l->profile, &r->traces, PROFILE_WALL, item->count, item->trace);
     case HPROF_RANKED_MONITORS:
-        return hprof_sample(r->l->profile, &r->traces, PROFILE_LOCK, share_ns(r, item->self),
-                            item->trace);
+        return load_hprof_sample(r->l->profile, &r->traces, PROFILE_LOCK, share_ns(r, item->self),
+                                 item->trace);
     case HPROF_RANKED_TIMES:
         break;
     }
@@ -165,8 +165,8 @@ static int add_item(void *context, const struct hprof_text_item *item)
         r->l->profile->series[PROFILE_ALLOCATION].listed_only = true;
         return 0;
     case HPROF_ITEM_SITE:
-        return hprof_sample(r->l->profile, &r->traces, PROFILE_ALLOCATION, item->site.alloc_bytes,
-                            item->site.trace);
+        return load_hprof_sample(r->l->profile, &r->traces, PROFILE_ALLOCATION,
+                                 item->site.alloc_bytes, item->site.trace);
     default:
         return 0;
     }

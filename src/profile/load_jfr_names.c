@@ -76,7 +76,7 @@ static int64_t add_method(struct names *n, const struct rec_method *m)
     if (number >= 0)
         *known = (struct name_method){(uint32_t)number + 1, is_mark(m),
                                       generated_name_is_agents(m->full, strlen(m->full)),
-                                      is_of_agents_library(m)};
+                                      frame_role_is_of_agent(m)};
     return number;
 }
 
@@ -298,7 +298,7 @@ static int describe_thread(struct names *n, uint32_t number)
         struct str name = profile_text(n->p, n->p->threads.data[i].name);
         const char *pattern = n->filter ? n->filter->thread : NULL;
         struct sum_thread t = {.counts = !pattern || pattern_match(pattern, name.data, name.len)};
-        uint32_t *stand_in = &n->stand_ins[is_vm_thread(name.data)];
+        uint32_t *stand_in = &n->stand_ins[frame_role_is_vm_thread(name.data)];
         if (t.counts && !*stand_in)
             *stand_in = i + 1;
         t.stand_in = *stand_in - 1;

@@ -465,7 +465,7 @@ static bool node_is_idle(const struct profile *p, const uint8_t *roles, uint32_t
     for (uint32_t n = node; n; n = p->nodes.data[n].parent) {
         uint32_t label = p->methods.data[profile_node_frame(p, n)->method].label;
         const char *name = profile_text(p, label).data;
-        if (roles[label] == ROLE_IDLE || is_idle_worker(callee, name))
+        if (roles[label] == ROLE_IDLE || frame_role_is_idle_worker(callee, name))
             return true;
         /*
          * Above the JDK's frames of a sample there are frames of libraries and the kernel, which
@@ -514,7 +514,7 @@ static int leave_idle_out(struct profile_view *v)
         roles[p->methods.data[i].label] =
             (uint8_t)frame_role(profile_text(p, p->methods.data[i].label).data);
     for (size_t i = 0; r == 0 && i < p->threads.len; i++)
-        idling.threads[i] = is_vm_thread(profile_text(p, p->threads.data[i].name).data);
+        idling.threads[i] = frame_role_is_vm_thread(profile_text(p, p->threads.data[i].name).data);
     /* `self` temporarily marks the nodes that are idle. */
     for (size_t i = 1; r == 0 && i < p->nodes.len; i++)
         v->self[i] = node_is_idle(p, roles, (uint32_t)i);

@@ -163,9 +163,9 @@ static uint32_t stack_field(struct reading *r)
         return (uint32_t)*known;
     struct request_frame frames[FRAMES_MAX];
     uint32_t n = 0;
-    for (uint32_t i = probe_frames(s); i < s->n && n < FRAMES_MAX; i++) {
+    for (uint32_t i = frame_role_probe_frames(s); i < s->n && n < FRAMES_MAX; i++) {
         const struct rec_frame *f = &s->frames[i];
-        if (is_of_agents_library(f->method))
+        if (frame_role_is_of_agent(f->method))
             continue;
         frames[n++] = (struct request_frame){.method = text_of(r, f->method->full),
                                              .line = f->line > 0 ? (uint32_t)f->line : 0};

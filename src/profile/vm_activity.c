@@ -12,7 +12,7 @@
 /* This many frames of the late thread's stack are kept. */
 #define LATE_FRAMES 64
 
-const char *vm_text(const struct vm_activity *v, uint32_t text)
+const char *vm_activity_text(const struct vm_activity *v, uint32_t text)
 {
     return text == VM_NONE ? "" : strpool_get(&v->strings, text).data;
 }
@@ -73,7 +73,7 @@ static void add_readings(struct activity_reading *r)
         if (s->kind == VM_THROTTLED_TIME && f->n && s->value > f->last &&
             vec_push(&v->throttles, t) < 0)
             r->error = -ENOMEM;
-        activity_add_figure(f, s->ns, s->value);
+        vm_activity_add_figure(f, s->ns, s->value);
     }
 }
 
@@ -119,16 +119,16 @@ static void put_together(struct activity_reading *r)
     add_readings(r);
     for (size_t i = 0; i < v->safepoints.len; i++) {
         struct vm_safepoint *s = &v->safepoints.data[i];
-        const struct activity_part *p = activity_part(r, &r->safepoints, s->id);
+        const struct activity_part *p = vm_activity_part(r, &r->safepoints, s->id);
         s->total_ns = s->sync_ns;
         if (p && p->has_end)
-            s->total_ns = MAX(s->sync_ns, activity_length(p->end_ns - s->start_ns));
+            s->total_ns = MAX(s->sync_ns, vm_activity_length(p->end_ns - s->start_ns));
         v->safepoint_ends |= p && p->has_end;
         s->operation = p ? p->operation : VM_NONE;
     }
     for (size_t i = 0; i < v->collections.len; i++) {
         struct vm_collection *c = &v->collections.data[i];
-        const struct activity_part *p = activity_part(r, &r->collections, c->id);
+        const struct activity_part *p = vm_activity_part(r, &r->collections, c->id);
         c->has_heap = p && p->has_before && p->has_after;
         c->no_before = p && !p->has_before && p->has_after;
         if (c->has_heap || c->no_before) {
@@ -141,7 +141,7 @@ static void put_together(struct activity_reading *r)
     SORT(v->safepoints, by_start_safepoint);
     SORT(v->pauses, by_start_pause);
     SORT(v->collections, by_start_collection);
-    vm_sort_pools(v);
+    vm_activity_sort_pools(v);
     SORT(v->deoptimizations, by_count);
     SORT(r->totals, by_ns);
     if (r->totals.len && !r->filter->from_ns && !r->filter->to_ns)
@@ -195,19 +195,19 @@ static void find_late(struct activity_reading *r, struct recording *recording)
         const struct rec_thread *t = rec_thread(&e.object, "sampledThread");
         if (!t)
             t = rec_thread(&e.object, "eventThread");
-        uint32_t ours = stack ? probe_frames(stack) : 0;
+        uint32_t ours = stack ? frame_role_probe_frames(stack) : 0;
         if (!t || !stack || stack->n <= ours)
             continue;
         *last = e.start_ns;
-        s->late_thread = activity_text(r, t->name);
+        s->late_thread = vm_activity_keep_text(r, t->name);
         s->late_first = (uint32_t)r->out->frames.len;
         s->late_n = 0;
         for (uint32_t i = ours; i < stack->n && s->late_n < LATE_FRAMES; i++) {
-            if (is_of_agents_library(stack->frames[i].method))
+            if (frame_role_is_of_agent(stack->frames[i].method))
                 continue;
             s->late_n++;
             if (vec_push(&r->out->frames,
-                         ((struct vm_frame){activity_text(r, stack->frames[i].method->full),
+                         ((struct vm_frame){vm_activity_keep_text(r, stack->frames[i].method->full),
                                             (uint32_t)MAX(stack->frames[i].line, 0)})) < 0)
                 r->error = -ENOMEM;
         }
@@ -229,7 +229,7 @@ int vm_activity_load(struct vm_activity *ret, const char *path,
     }
     recording_info(recording, &info);
     out.start_ns = info.start_ns;
-    error = recording_each(recording, activity_events, activity_visit, &r);
+    error = recording_each(recording, activity_events, vm_activity_visit, &r);
     recording_info(recording, &info);
     out.end_ns = info.end_ns;
     out.cut_at = info.truncated ? info.at : 0;

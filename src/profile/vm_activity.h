@@ -176,13 +176,13 @@ int vm_activity_load(struct vm_activity *ret, const char *path,
                      const struct vm_activity_filter *filter, struct buf *why) must_check;
 void vm_activity_release(struct vm_activity *v);
 /* Returns a text by its number, "" for VM_NONE. */
-const char *vm_text(const struct vm_activity *v, uint32_t text);
+const char *vm_activity_text(const struct vm_activity *v, uint32_t text);
 /*
  * vm_activity_pools.c: add an event about memory, or about class loaders. Returns 0 or -ENOMEM.
  */
-int vm_add_pool(struct vm_activity *v, const struct rec_event *e) must_check;
-int vm_add_metaspace(struct vm_activity *v, const struct rec_event *e) must_check;
-int vm_add_loader(struct vm_activity *v, const struct rec_event *e) must_check;
-void vm_sort_pools(struct vm_activity *v);
+int vm_activity_add_pool(struct vm_activity *v, const struct rec_event *e) must_check;
+int vm_activity_add_metaspace(struct vm_activity *v, const struct rec_event *e) must_check;
+int vm_activity_add_loader(struct vm_activity *v, const struct rec_event *e) must_check;
+void vm_activity_sort_pools(struct vm_activity *v);
 /* Returns whether the recording contains any of these. */
 bool vm_activity_any(const struct vm_activity *v);

@@ -104,7 +104,7 @@ static const struct {
 
 static uint32_t text_field(struct activity_reading *r, const char *field)
 {
-    return activity_text(r, rec_string(&r->e->object, field, NULL));
+    return vm_activity_keep_text(r, rec_string(&r->e->object, field, NULL));
 }
 
 static bool in_window(const struct vm_activity *v, const struct vm_activity_filter *f, int64_t ns)
@@ -139,7 +139,7 @@ static void on_begin(struct activity_reading *r)
 {
     struct vm_safepoint s = {.id = id_field(r, "safepointId"),
                              .start_ns = r->e->start_ns,
-                             .sync_ns = activity_length(r->e->duration_ns),
+                             .sync_ns = vm_activity_length(r->e->duration_ns),
                              .operation = VM_NONE,
                              .late_thread = VM_NONE};
     if (wanted(r) && vec_push(&r->out->safepoints, s) < 0)
@@ -151,7 +151,7 @@ static void on_end(struct activity_reading *r)
     struct activity_part *p = part_of(r, &r->safepoints, id_field(r, "safepointId"));
     if (!p)
         return;
-    p->end_ns = MAX(p->end_ns, r->e->start_ns + (int64_t)activity_length(r->e->duration_ns));
+    p->end_ns = MAX(p->end_ns, r->e->start_ns + (int64_t)vm_activity_length(r->e->duration_ns));
     p->has_end = true;
 }
 
@@ -164,7 +164,7 @@ static void on_operation(struct activity_reading *r)
         return;
     /* recordings of the JDK's recorder may lack the end */
     p->operation = text_field(r, "operation");
-    p->end_ns = MAX(p->end_ns, r->e->start_ns + (int64_t)activity_length(r->e->duration_ns));
+    p->end_ns = MAX(p->end_ns, r->e->start_ns + (int64_t)vm_activity_length(r->e->duration_ns));
     p->has_end = true;
 }
 
@@ -173,8 +173,8 @@ static void on_totals(struct activity_reading *r)
     const struct rec_object *o = &r->e->object;
     struct activity_totals t = {r->e->start_ns,
                                 {(uint64_t)rec_long(o, "count", 0),
-                                 activity_length(rec_ns(o, "time", 0)),
-                                 activity_length(rec_ns(o, "syncTime", 0))}};
+                                 vm_activity_length(rec_ns(o, "time", 0)),
+                                 vm_activity_length(rec_ns(o, "syncTime", 0))}};
     if (vec_push(&r->totals, t) < 0)
         r->error = -ENOMEM;
 }
@@ -184,9 +184,9 @@ static void on_collection(struct activity_reading *r)
     const struct rec_object *o = &r->e->object;
     struct vm_collection c = {.id = (uint32_t)id_field(r, "gcId"),
                               .start_ns = r->e->start_ns,
-                              .duration_ns = activity_length(r->e->duration_ns),
-                              .pauses_ns = activity_length(rec_ns(o, "sumOfPauses", 0)),
-                              .longest_ns = activity_length(rec_ns(o, "longestPause", 0)),
+                              .duration_ns = vm_activity_length(r->e->duration_ns),
+                              .pauses_ns = vm_activity_length(rec_ns(o, "sumOfPauses", 0)),
+                              .longest_ns = vm_activity_length(rec_ns(o, "longestPause", 0)),
                               .name = text_field(r, "name"),
                               .cause = text_field(r, "cause")};
     if (wanted(r) && vec_push(&r->out->collections, c) < 0)
@@ -195,16 +195,16 @@ static void on_collection(struct activity_reading *r)
 
 static void on_pause(struct activity_reading *r)
 {
-    struct vm_pause p = {r->e->start_ns, activity_length(r->e->duration_ns), text_field(r, "name"),
-                         (uint32_t)id_field(r, "gcId"), false};
+    struct vm_pause p = {r->e->start_ns, vm_activity_length(r->e->duration_ns),
+                         text_field(r, "name"), (uint32_t)id_field(r, "gcId"), false};
     if (wanted(r) && vec_push(&r->out->pauses, p) < 0)
         r->error = -ENOMEM;
 }
 
 static void on_phase(struct activity_reading *r, bool concurrent)
 {
-    struct vm_pause p = {r->e->start_ns, activity_length(r->e->duration_ns), text_field(r, "name"),
-                         (uint32_t)id_field(r, "gcId"), concurrent};
+    struct vm_pause p = {r->e->start_ns, vm_activity_length(r->e->duration_ns),
+                         text_field(r, "name"), (uint32_t)id_field(r, "gcId"), concurrent};
     if (wanted(r) && vec_push(&r->out->phases, p) < 0)
         r->error = -ENOMEM;
 }
@@ -244,7 +244,7 @@ static const char *method_name(struct activity_reading *r)
 
 static uint32_t method_text(struct activity_reading *r)
 {
-    return activity_text(r, method_name(r));
+    return vm_activity_keep_text(r, method_name(r));
 }
 
 /* Returns whether the event is about a method that the agent injected, which no view shows. */
@@ -258,7 +258,7 @@ static void on_compilation(struct activity_reading *r)
 {
     const struct rec_object *o = &r->e->object;
     struct vm_compilation c = {.start_ns = r->e->start_ns,
-                               .duration_ns = activity_length(r->e->duration_ns),
+                               .duration_ns = vm_activity_length(r->e->duration_ns),
                                .method = method_text(r),
                                .level = (uint32_t)rec_long(o, "compileLevel", 0),
                                .osr = rec_long(o, "isOsr", 0) != 0,
@@ -407,20 +407,20 @@ static void on_event(struct activity_reading *r)
         on_phase(r, true);
         break;
     case POOL:
-        added(r, wanted(r) ? vm_add_pool(r->out, r->e) : 0);
+        added(r, wanted(r) ? vm_activity_add_pool(r->out, r->e) : 0);
         break;
     case METASPACE:
-        added(r, wanted(r) ? vm_add_metaspace(r->out, r->e) : 0);
+        added(r, wanted(r) ? vm_activity_add_metaspace(r->out, r->e) : 0);
         break;
     case LOADER:
-        added(r, wanted(r) ? vm_add_loader(r->out, r->e) : 0);
+        added(r, wanted(r) ? vm_activity_add_loader(r->out, r->e) : 0);
         break;
     case FAILURE:
         break;
     }
 }
 
-uint32_t activity_text(struct activity_reading *r, const char *s)
+uint32_t vm_activity_keep_text(struct activity_reading *r, const char *s)
 {
     int64_t n = s && *s ? strpool_add(&r->out->strings, s, strlen(s)) : VM_NONE;
     if (n < 0)
@@ -428,19 +428,19 @@ uint32_t activity_text(struct activity_reading *r, const char *s)
     return n < 0 ? VM_NONE : (uint32_t)n;
 }
 
-uint64_t activity_length(int64_t ns)
+uint64_t vm_activity_length(int64_t ns)
 {
     return (uint64_t)MIN(MAX(ns, INT64_C(0)), LONGEST_NS);
 }
 
-const struct activity_part *activity_part(const struct activity_reading *r, const struct map *m,
-                                          uint64_t id)
+const struct activity_part *vm_activity_part(const struct activity_reading *r, const struct map *m,
+                                             uint64_t id)
 {
     const uint64_t *at = map_get(m, id);
     return at ? &r->parts.data[*at - 1] : NULL;
 }
 
-void activity_add_figure(struct vm_figure *f, int64_t ns, uint64_t v)
+void vm_activity_add_figure(struct vm_figure *f, int64_t ns, uint64_t v)
 {
     if (f->n == 0) {
         *f = (struct vm_figure){.first_ns = ns, .first = v, .low = v, .high = v};
@@ -455,7 +455,7 @@ void activity_add_figure(struct vm_figure *f, int64_t ns, uint64_t v)
     f->high = MAX(f->high, v);
 }
 
-int activity_visit(void *context, const struct rec_event *e)
+int vm_activity_visit(void *context, const struct rec_event *e)
 {
     struct activity_reading *r = context;
     r->e = e;

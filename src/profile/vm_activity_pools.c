@@ -47,7 +47,7 @@ static int add_pool(struct vm_activity *v, const char *name, int64_t ns,
     return 0;
 }
 
-int vm_add_pool(struct vm_activity *v, const struct rec_event *e)
+int vm_activity_add_pool(struct vm_activity *v, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;
     const char *name = rec_string(o, "name", NULL);
@@ -67,7 +67,7 @@ int vm_add_pool(struct vm_activity *v, const struct rec_event *e)
                         reserved - rec_long(o, "unallocatedCapacity", reserved + 1), -1, reserved});
 }
 
-int vm_add_metaspace(struct vm_activity *v, const struct rec_event *e)
+int vm_activity_add_metaspace(struct vm_activity *v, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;
     return add_pool(v, "Metaspace", e->start_ns,
@@ -83,7 +83,7 @@ static const char *loader_name(const struct rec_object *o)
     return ours ? ours : c && c->name && *c->name ? c->name : "bootstrap";
 }
 
-int vm_add_loader(struct vm_activity *v, const struct rec_event *e)
+int vm_activity_add_loader(struct vm_activity *v, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;
     bool ours = strcmp(o->type->name, "jvmscope.ClassLoading") == 0,
@@ -108,17 +108,18 @@ static const struct vm_activity *sorted;
 static int by_name(const void *a, const void *b)
 {
     const struct vm_pool *x = a, *y = b;
-    return strcmp(vm_text(sorted, x->name), vm_text(sorted, y->name));
+    return strcmp(vm_activity_text(sorted, x->name), vm_activity_text(sorted, y->name));
 }
 
 static int by_loaded(const void *a, const void *b)
 {
     const struct vm_loader *x = a, *y = b;
     uint64_t p = x->loaded + x->unloaded, q = y->loaded + y->unloaded;
-    return p != q ? (p < q) - (p > q) : strcmp(vm_text(sorted, x->name), vm_text(sorted, y->name));
+    return p != q ? (p < q) - (p > q)
+                  : strcmp(vm_activity_text(sorted, x->name), vm_activity_text(sorted, y->name));
 }
 
-void vm_sort_pools(struct vm_activity *v)
+void vm_activity_sort_pools(struct vm_activity *v)
 {
     sorted = v;
     vec_sort(&v->pools, by_name);

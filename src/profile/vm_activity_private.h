@@ -33,12 +33,12 @@ struct activity_reading {
 /* The events of the VM's activity; ends with a zero. */
 extern const struct rec_select activity_events[];
 /* Handles an event; context is a struct activity_reading. Returns 0 or a negative errno. */
-int activity_visit(void *context, const struct rec_event *e);
+int vm_activity_visit(void *context, const struct rec_event *e);
 
 /* Returns the number of a text, which is added; VM_NONE for "". Sets r->error on failure. */
-uint32_t activity_text(struct activity_reading *r, const char *s);
+uint32_t vm_activity_keep_text(struct activity_reading *r, const char *s);
 /* Returns a duration from the recording, in ns, limited to what is possible. */
-uint64_t activity_length(int64_t ns);
-const struct activity_part *activity_part(const struct activity_reading *r, const struct map *m,
-                                          uint64_t id);
-void activity_add_figure(struct vm_figure *f, int64_t ns, uint64_t v);
+uint64_t vm_activity_length(int64_t ns);
+const struct activity_part *vm_activity_part(const struct activity_reading *r, const struct map *m,
+                                             uint64_t id);
+void vm_activity_add_figure(struct vm_figure *f, int64_t ns, uint64_t v);

@@ -252,9 +252,9 @@ static uint32_t find_stack(struct loader *l, enum field f, int slot)
         return (uint32_t)*known;
     struct tl_frame frames[1024];
     uint32_t n = 0;
-    for (uint32_t i = probe_frames(s); i < s->n && n < ARRAY_SIZE(frames); i++) {
+    for (uint32_t i = frame_role_probe_frames(s); i < s->n && n < ARRAY_SIZE(frames); i++) {
         const struct rec_frame *at = &s->frames[i];
-        if (is_of_agents_library(at->method))
+        if (frame_role_is_of_agent(at->method))
             continue;
         memset(&frames[n], 0, sizeof(frames[n]));
         frames[n].method = method_of(l, at->method);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-uint8_t *frame_roles(const struct timeline *t)
+uint8_t *idle_frame_roles(const struct timeline *t)
 {
     uint8_t *kinds = calloc(t->n_strings + 1, 1);
     for (size_t i = 0; kinds && i < t->n_strings; i++)
@@ -11,7 +11,7 @@ uint8_t *frame_roles(const struct timeline *t)
     return kinds;
 }
 
-enum frame_role role_of_frame(const struct timeline *t, const uint8_t *kinds, uint32_t frame)
+enum frame_role idle_role_of_frame(const struct timeline *t, const uint8_t *kinds, uint32_t frame)
 {
     uint32_t method = t->frames[frame].method;
     return method < t->n_strings ? kinds[method] : ROLE_PROGRAM;
@@ -20,16 +20,16 @@ enum frame_role role_of_frame(const struct timeline *t, const uint8_t *kinds, ui
 static enum frame_role kind_at(const struct timeline *t, const uint8_t *kinds, uint32_t stack,
                                uint32_t k)
 {
-    return role_of_frame(t, kinds, t->stacks[stack].first + k);
+    return idle_role_of_frame(t, kinds, t->stacks[stack].first + k);
 }
 
-bool stack_is_idle(const struct timeline *t, const uint8_t *kinds, uint32_t stack)
+bool idle_is_idle_stack(const struct timeline *t, const uint8_t *kinds, uint32_t stack)
 {
     for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
         enum frame_role kind = kind_at(t, kinds, stack, k);
         const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
-        if (kind == ROLE_IDLE ||
-            (k > 0 && is_idle_worker(tl_string(t, f[-1].method), tl_string(t, f->method))))
+        if (kind == ROLE_IDLE || (k > 0 && frame_role_is_idle_worker(tl_string(t, f[-1].method),
+                                                                     tl_string(t, f->method))))
             return true;
         /* A server socket or queue in the program's own code may have any purpose. */
         if (kind == ROLE_PROGRAM)
@@ -38,7 +38,7 @@ bool stack_is_idle(const struct timeline *t, const uint8_t *kinds, uint32_t stac
     return false;
 }
 
-uint32_t waiting_frame(const struct timeline *t, const uint8_t *kinds, uint32_t stack)
+uint32_t idle_waiting_frame(const struct timeline *t, const uint8_t *kinds, uint32_t stack)
 {
     uint32_t jdks = TL_NONE;
     uint32_t n = stack == TL_NONE ? 0 : t->stacks[stack].len;

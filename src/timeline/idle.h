@@ -14,17 +14,17 @@
  * Returns the roles of a timeline's methods, indexed by string number, n_strings of them. The
  * caller frees them; NULL: out of memory.
  */
-uint8_t *frame_roles(const struct timeline *t);
+uint8_t *idle_frame_roles(const struct timeline *t);
 /* Returns the role of a frame, given its number. */
-enum frame_role role_of_frame(const struct timeline *t, const uint8_t *kinds, uint32_t frame);
+enum frame_role idle_role_of_frame(const struct timeline *t, const uint8_t *kinds, uint32_t frame);
 /*
  * Returns whether a wait with this stack (TL_NONE: not known) is that of a thread that has nothing
  * to do.
  */
-bool stack_is_idle(const struct timeline *t, const uint8_t *kinds, uint32_t stack);
+bool idle_is_idle_stack(const struct timeline *t, const uint8_t *kinds, uint32_t stack);
 /*
  * Returns the frame that best explains what a stack waits for: the program's frame that called the
  * waiting method or, if the stack has only frames of the JDK, the most informative one of them.
  * TL_NONE for an empty stack.
  */
-uint32_t waiting_frame(const struct timeline *t, const uint8_t *kinds, uint32_t stack);
+uint32_t idle_waiting_frame(const struct timeline *t, const uint8_t *kinds, uint32_t stack);

@@ -52,7 +52,7 @@ static bool same_text(struct str a, const char *b)
 
 static bool same_stack(const struct profile *p, uint32_t node, const struct rec_stack *s)
 {
-    uint32_t ours = s ? probe_frames(s) : 0;
+    uint32_t ours = s ? frame_role_probe_frames(s) : 0;
     if (s && s->n && ours == s->n)
         return true;
     for (uint32_t i = ours; s && i < s->n; i++) {

@@ -287,7 +287,7 @@ static void a_monitor_is_reported_with_its_owner(void **state)
     assert_int_equal(activities.rows.data[0].ns, 118 * MS);
     assert_int_equal(activities.rows.data[0].kind, CAUSE_SLEEP);
     assert_string_equal(tl_thread_name(f.t, activities.rows.data[0].thread), "compactor");
-    assert_string_equal(frames_program(f.l, &activities.rows.data[0].frames), "C.m2");
+    assert_string_equal(frames_ref_program(f.l, &activities.rows.data[0].frames), "C.m2");
     vec_release(&activities.rows);
     done(&f);
 }

@@ -276,7 +276,7 @@ static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t
     return 0;
 }
 
-/* Like is_of_agents_library of profile/frame_role.h. */
+/* Like frame_role_is_of_agent of profile/frame_role.h. */
 static bool is_of_own_library(const struct method *m)
 {
     char function[NAME_MAX_BYTES];

@@ -235,7 +235,7 @@ void request_frames_json(struct json *j, const struct request_view *v, const str
     for (uint32_t i = 0; i < f->n; i++) {
         char text[1200];
         uint32_t line;
-        const char *method = frames_method(v->l, f, i, &line);
+        const char *method = frames_ref_method(v->l, f, i, &line);
         if (line)
             snprintf(text, sizeof(text), "%s:%" PRIu32, method, line);
         else

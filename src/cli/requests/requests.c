@@ -150,7 +150,7 @@ void print_frames_ref(const struct request_view *v, const struct frames_ref *f, 
 {
     for (uint32_t i = 0; i < MIN((size_t)f->n, limit); i++) {
         uint32_t line;
-        const char *method = frames_method(v->l, f, i, &line);
+        const char *method = frames_ref_method(v->l, f, i, &line);
         printf("%*s%s", indent, "", method);
         if (line)
             printf(":%" PRIu32, line);

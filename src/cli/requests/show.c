@@ -37,7 +37,7 @@ static int explain(struct request_view *v, const struct request_part *p, struct 
     for (size_t i = 0; e == 0 && i < own.rows.len; i++)
         most = !most || own.rows.data[i].ns > most->ns ? &own.rows.data[i] : most;
     if (most)
-        c.own = (struct group_culprit){.method = frames_program(v->l, &most->frames),
+        c.own = (struct group_culprit){.method = frames_ref_program(v->l, &most->frames),
                                        .frames = most->frames,
                                        .kind = most->kind,
                                        .ns = (double)most->ns};
@@ -47,7 +47,7 @@ static int explain(struct request_view *v, const struct request_part *p, struct 
     if (most)
         c.culprit = (struct group_culprit){.thread = tl_thread_name(v->t, most->thread),
                                            .threads = 1,
-                                           .method = frames_program(v->l, &most->frames),
+                                           .method = frames_ref_program(v->l, &most->frames),
                                            .frames = most->frames,
                                            .kind = most->kind,
                                            .ns = (double)most->ns};

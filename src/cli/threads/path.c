@@ -29,7 +29,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
                       const struct unknown_table *unknown)
 {
     const struct timeline *t = v->t;
-    _cleanup_free_ uint8_t *kinds = frame_roles(t);
+    _cleanup_free_ uint8_t *kinds = idle_frame_roles(t);
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
     struct json j = {.out = &b};
     json_begin_object(&j);
@@ -136,7 +136,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
                       const struct unknown_table *unknown, size_t limit)
 {
     const struct timeline *t = v->t;
-    _cleanup_free_ uint8_t *kinds = frame_roles(t);
+    _cleanup_free_ uint8_t *kinds = idle_frame_roles(t);
     char d[24];
     printf("%s: critical path of %s, %s, %u inferred\n\n", v->path, format_duration(d, p->length),
            COUNT_TEXT(p->segments.len, "segments"), p->inferred);

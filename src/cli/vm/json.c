@@ -3,7 +3,7 @@
 
 void vm_key_text(const struct vm_view *w, struct json *j, const char *key, uint32_t text)
 {
-    json_key_string(j, key, text == VM_NONE ? NULL : vm_text(&w->v, text));
+    json_key_string(j, key, text == VM_NONE ? NULL : vm_activity_text(&w->v, text));
 }
 
 uint64_t vm_since_start(const struct vm_view *w, int64_t ns)

@@ -11,7 +11,7 @@
 
 static const char *shown(const struct vm_view *w, uint32_t text)
 {
-    return text == VM_NONE ? "-" : vm_text(&w->v, text);
+    return text == VM_NONE ? "-" : vm_activity_text(&w->v, text);
 }
 
 static void more(size_t n, size_t limit, const char *what)
@@ -83,7 +83,7 @@ static void deoptimizations_text(const struct vm_view *w)
     for (size_t i = 0; i < MIN(n, w->limit); i++) {
         const struct vm_deoptimization *d = &w->v.deoptimizations.data[i];
         printf("%8" PRIu64 "  %-34s %-18s %s", d->count,
-               d->reason != VM_NONE ? vm_text(&w->v, d->reason) : "-",
+               d->reason != VM_NONE ? vm_activity_text(&w->v, d->reason) : "-",
                d->discarded ? "code discarded" : shown(w, d->action), shown(w, d->method));
         if (d->line > 0)
             printf(":%" PRId32 "\n", d->line);

@@ -7,7 +7,7 @@
 
 static const char *shown(const struct vm_view *w, uint32_t text)
 {
-    return text == VM_NONE ? "-" : vm_text(&w->v, text);
+    return text == VM_NONE ? "-" : vm_activity_text(&w->v, text);
 }
 
 static double percent(uint64_t part, uint64_t whole)

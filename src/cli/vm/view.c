@@ -74,7 +74,7 @@ static int group_safepoints(struct vm_view *w)
 static bool without_log(const struct vm_activity *v)
 {
     for (size_t i = 0; i < v->pauses.len; i++)
-        if (strcmp(vm_text(v, v->pauses.data[i].name), "GC Pause") == 0)
+        if (strcmp(vm_activity_text(v, v->pauses.data[i].name), "GC Pause") == 0)
             return true;
     return false;
 }
@@ -93,7 +93,7 @@ static const char *heap_note(const struct vm_activity *v)
                    "the heap before them";
     for (size_t i = 0; i < v->collections.len; i++) {
         const struct vm_collection *c = &v->collections.data[i];
-        const char *name = vm_text(v, c->name);
+        const char *name = vm_activity_text(v, c->name);
         if (c->has_heap && name[0] == 'Z')
             return "freed and allocated leave out what was allocated during the collections, which "
                    "run concurrently with the program; ZGC counts whole pages";

@@ -7,7 +7,7 @@
 
 /* Sums over the events with the same name and, of collections, the same cause. */
 struct vm_group {
-    uint32_t name, cause; /* for vm_text */
+    uint32_t name, cause; /* for vm_activity_text */
     uint64_t n, total_ns, sync_ns, longest_ns, longest_sync_ns, freed;
     uint64_t with_heap; /* the number of collections for which the freed bytes are known */
     bool concurrent;    /* phases that run concurrently with the program */
