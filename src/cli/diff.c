@@ -146,8 +146,8 @@ static void print_table(const struct comparison *c, uint64_t limit)
     char base[24], new[24];
     bool any_few = false;
     printf("%s: base %s, new %s; shares of each\n", profile_metrics[c->metric].title,
-           format_weight(base, c->metric, c->weight[0]),
-           format_weight(new, c->metric, c->weight[1]));
+           reading_format_weight(base, c->metric, c->weight[0]),
+           reading_format_weight(new, c->metric, c->weight[1]));
     if (clocks_differ(c))
         printf("  of different clocks: base has %s, new has %s\n", clock_text(c->clock[0]),
                clock_text(c->clock[1]));

@@ -289,7 +289,7 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
     return complain(path, "holds no samples", buf_str(&what));
 }
 
-char *format_weight(char text[24], enum profile_metric metric, uint64_t weight)
+char *reading_format_weight(char text[24], enum profile_metric metric, uint64_t weight)
 {
     switch (profile_metrics[metric].unit) {
     case UNIT_BYTES:

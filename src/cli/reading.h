@@ -50,4 +50,4 @@ void reading_note_left_out(const struct profile_filter *f, const struct profile 
                            const char *path);
 
 /* Formats a weight in the metric's unit: "123", "1.5 MiB" or "2.1 s". Returns text. */
-char *format_weight(char text[24], enum profile_metric metric, uint64_t weight);
+char *reading_format_weight(char text[24], enum profile_metric metric, uint64_t weight);

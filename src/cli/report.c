@@ -56,7 +56,7 @@ static void print_head(const struct profile_view *v, const char *path)
     const struct profile_series *series = &v->profile->series[v->metric];
     char weight[24], time[24], interval[24];
     printf("%s: %s: %s", path, profile_metrics[v->metric].title,
-           format_weight(weight, v->metric, v->weight));
+           reading_format_weight(weight, v->metric, v->weight));
     if (series->interval_ns && profile_metrics[v->metric].unit == UNIT_SAMPLES)
         printf(", one every %s: %s", format_duration(interval, series->interval_ns),
                format_duration(time, v->weight * series->interval_ns));
@@ -84,19 +84,20 @@ static void print_head(const struct profile_view *v, const char *path)
                "in it\n");
     if (v->unattributed)
         printf("  without a method: %s (%.2f %%)\n",
-               format_weight(weight, v->metric, v->unattributed),
+               reading_format_weight(weight, v->metric, v->unattributed),
                percent(v->unattributed, v->weight));
     if (v->own)
-        printf("  of the profiler itself: %s (%.2f %%)\n", format_weight(weight, v->metric, v->own),
-               percent(v->own, v->weight));
+        printf("  of the profiler itself: %s (%.2f %%)\n",
+               reading_format_weight(weight, v->metric, v->own), percent(v->own, v->weight));
     if (v->idle)
         printf("  left out: %s of threads with nothing to do (--idle)%s\n",
-               format_weight(weight, v->metric, v->idle),
+               reading_format_weight(weight, v->metric, v->idle),
                idle_lacks_names(v) ? "; the VM's own are among the samples, because the file names "
                                      "no threads"
                                    : "");
     if (v->truncated)
-        printf("  truncated stacks: %s (%.2f %%)\n", format_weight(weight, v->metric, v->truncated),
+        printf("  truncated stacks: %s (%.2f %%)\n",
+               reading_format_weight(weight, v->metric, v->truncated),
                percent(v->truncated, v->weight));
 }
 
@@ -213,7 +214,7 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
         bool marked = ranks[i].self && (ranks[i].few || ranks[i].estimated);
         rough += v->metric == PROFILE_ALLOCATION && ranks[i].self && ranks[i].few;
         snprintf(self, sizeof(self), "%s%s", marked ? "~" : "",
-                 format_weight(weight, v->metric, ranks[i].self));
+                 reading_format_weight(weight, v->metric, ranks[i].self));
         printf(" %6.2f %%  %6.2f %%  %10s  ", percent(ranks[i].self, v->weight),
                percent(ranks[i].total, v->weight), self);
         print_text(stdout, profile_text(v->profile, ranks[i].label));
@@ -223,7 +224,7 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
         printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, "methods"));
     if (rough)
         printf(" ~ rough: on average fewer than %d samples stand for it, %s\n", FEWEST_READINGS,
-               format_weight(weight, v->metric, profile_least_weight(v)));
+               reading_format_weight(weight, v->metric, profile_least_weight(v)));
 }
 
 /* One of the hottest stacks: a node of the merged tree. */
@@ -265,7 +266,7 @@ static int print_stacks(const struct profile_view *v, const struct profile_tree 
         printf(i ? "\n" : "\nHottest stacks\n");
         printf(" %6.2f %%  %s%s\n", percent(hot.data[i].self, v->weight),
                hot.data[i].self < rough ? "~" : "",
-               format_weight(self, v->metric, hot.data[i].self));
+               reading_format_weight(self, v->metric, hot.data[i].self));
         int lines = 0;
         for (uint32_t n = hot.data[i].node; n; n = t->nodes.data[n].parent, lines++) {
             if (lines < STACK_LINES) {
@@ -280,7 +281,7 @@ static int print_stacks(const struct profile_view *v, const struct profile_tree 
     if (v->open && !v->profile->calls.len) { /* otherwise the table of calls has already shown it */
         char open[24];
         printf("\nIn calls that had not returned at the end, for which no stacks are shown: %s\n",
-               format_weight(open, v->metric, v->open));
+               reading_format_weight(open, v->metric, v->open));
     }
     if (few)
         printf("\n%s with too few readings of the CPU clock to be ranked by time.\n",

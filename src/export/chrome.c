@@ -58,8 +58,8 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
     struct chrome *c = context;
     const struct tl_context *x = tl_context_of(c->t, state);
     char name[1200], dur[40];
-    begin(c, "X", slice_name(c->t, state, name, sizeof(name)), "state", tl_node(c->t, state).thread,
-          start);
+    begin(c, "X", thread_slice_name(c->t, state, name, sizeof(name)), "state",
+          tl_node(c->t, state).thread, start);
     json_key(&c->j, "dur");
     snprintf(dur, sizeof(dur), "%llu.%03llu", (unsigned long long)((stop - start) / 1000),
              (unsigned long long)((stop - start) % 1000));

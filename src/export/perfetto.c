@@ -123,8 +123,8 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
         annotate(p, "stack", frames);
     if (x->other != TL_NONE)
         annotate(p, "other", tl_thread_name(p->t, x->other));
-    int r = put_event(p, start, track, SLICE_BEGIN, slice_name(p->t, state, name, sizeof(name)),
-                      "state");
+    int r = put_event(p, start, track, SLICE_BEGIN,
+                      thread_slice_name(p->t, state, name, sizeof(name)), "state");
     return r < 0 ? r : put_event(p, stop, track, SLICE_END, NULL, NULL);
 }
 

@@ -43,7 +43,7 @@ int thread_slices(const struct timeline *t, const struct slice_visitor *v)
     return r;
 }
 
-const char *slice_name(const struct timeline *t, uint32_t state, char *text, size_t size)
+const char *thread_slice_name(const struct timeline *t, uint32_t state, char *text, size_t size)
 {
     const struct tl_node n = tl_node(t, state);
     const char *class_name = tl_object_class(t, t->contexts[n.context].object);

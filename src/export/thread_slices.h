@@ -28,4 +28,4 @@ int thread_slices_load(struct timeline **ret, const char *path, struct buf *why)
 int thread_slices(const struct timeline *t, const struct slice_visitor *v) must_check;
 
 /* Writes the name of a slice, such as "wait-lock java.lang.Object", into text[size]. */
-const char *slice_name(const struct timeline *t, uint32_t state, char *text, size_t size);
+const char *thread_slice_name(const struct timeline *t, uint32_t state, char *text, size_t size);

@@ -277,7 +277,7 @@ static int add_blocks(struct making *m, enum clickhouse_table table, int resolut
 {
     m->table = table;
     m->rows = &m->to->rows[table];
-    int r = batch_rollup(m->b, store_resolution_s[resolution], resolution == 0, add_bucket, m);
+    int r = rollup_batch(m->b, store_resolution_s[resolution], resolution == 0, add_bucket, m);
     return r < 0 ? r : complete(m, table);
 }
 

@@ -35,5 +35,5 @@ struct profile;
  * Adds the figures of a recording to a batch, in buckets of FLEET_BUCKET_S; other files have none.
  * Returns 0, or a negative errno with the reason in why.
  */
-int vm_figures_read(struct batch *b, const char *path, const struct profile *p,
+int figures_read_vm(struct batch *b, const char *path, const struct profile *p,
                     const struct fleet_reading *how, struct buf *why) must_check;

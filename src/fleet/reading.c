@@ -214,7 +214,7 @@ static int read_causes(struct batch *b, const char *path, const struct sample_re
                        struct buf *why)
 {
     size_t samples = b->samples.len, findings = b->findings.len;
-    int r = causes_read(b, path, requests, why);
+    int r = reading_causes_read(b, path, requests, why);
     if (r != -ENOMEM || !requests->how->alone)
         return r;
     b->samples.len = samples;
@@ -242,7 +242,7 @@ static int read_plain(struct batch *b, const char *path, const struct fleet_read
     if (r == 0 && p->has_live)
         r = reading_wire_live(b, path, how, why);
     if (r == 0)
-        r = vm_figures_read(b, path, p, how, why);
+        r = figures_read_vm(b, path, p, how, why);
     if (r == 0)
         r = read_causes(b, path, &requests, why);
     if (r == 0)
@@ -368,7 +368,7 @@ static int read_messages(struct fleet_batches *to, const struct file_map *body,
                 ? otlp_decode(&w, body->data, body->len, why)
                 : pyroscope_push(&w, how->format == FLEET_PUSH_JSON, body->data, body->len, why);
     if (r == 0)
-        r = batches_of_wire(to, &w, how);
+        r = fleet_batches_of_wire(to, &w, how);
     wire_batch_release(&w);
     for (size_t i = 0; i < to->list.len && r == 0; i++) {
         r = batch_close(&to->list.data[i]);

@@ -91,8 +91,8 @@ int fleet_read_in_process(struct fleet_batches *ret, const struct fleet_reading 
  * reading_wire.c. Returns 0 or a negative errno.
  */
 struct wire_batch;
-int batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,
-                    const struct fleet_reading *how) must_check;
+int fleet_batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,
+                          const struct fleet_reading *how) must_check;
 /*
  * Adds the live objects of a file with pprof or OTLP to its batch: struct profile cannot hold them.
  */

@@ -162,7 +162,7 @@ static bool is_recording(const char *path)
            memcmp(head, "FLR", sizeof(head)) == 0;
 }
 
-int vm_figures_read(struct batch *b, const char *path, const struct profile *p,
+int figures_read_vm(struct batch *b, const char *path, const struct profile *p,
                     const struct fleet_reading *how, struct buf *why)
 {
     struct vm_activity v = {0};

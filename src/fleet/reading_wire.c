@@ -286,8 +286,8 @@ int reading_wire_live(struct batch *b, const char *path, const struct fleet_read
     return r;
 }
 
-int batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,
-                    const struct fleet_reading *how)
+int fleet_batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,
+                          const struct fleet_reading *how)
 {
     int r = 0;
     for (size_t i = 0; i < w->profiles.len && r == 0; i++) {

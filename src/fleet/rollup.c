@@ -21,7 +21,7 @@ static int add_bucket(const struct batch *b, uint32_t type, size_t from, size_t 
     return r;
 }
 
-int batch_rollup(const struct batch *b, int64_t step_s, bool traces, rollup_visit *visit,
+int rollup_batch(const struct batch *b, int64_t step_s, bool traces, rollup_visit *visit,
                  void *context)
 {
     struct fleet_entries e = {0};

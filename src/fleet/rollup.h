@@ -16,5 +16,5 @@ typedef int rollup_visit(void *context, uint32_t type, int64_t start_s, struct f
  * samples of different traces stay apart. Returns 0, -ENOMEM, or the first result of the visit that
  * is not 0, which ends the visits.
  */
-int batch_rollup(const struct batch *b, int64_t step_s, bool traces, rollup_visit *visit,
+int rollup_batch(const struct batch *b, int64_t step_s, bool traces, rollup_visit *visit,
                  void *context) must_check;

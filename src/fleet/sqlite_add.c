@@ -383,7 +383,7 @@ static void add_samples(struct adding *a)
         /*
          * A query for a trace includes its time, so traces are kept in the finest resolution only.
          */
-        int r = batch_rollup(a->b, store_resolution_s[i], i == 0, add_block, &x);
+        int r = rollup_batch(a->b, store_resolution_s[i], i == 0, add_block, &x);
         a->error = a->error ? a->error : r;
     }
 }

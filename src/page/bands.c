@@ -146,7 +146,7 @@ static void kind_json(struct json *j, const struct bands *b, enum kind kind)
         at = x->start;
     }
     json_key(j, kinds[kind]);
-    json_base64(j, &bytes);
+    page_json_base64(j, &bytes);
 }
 
 static void write_json(struct json *j, const struct bands *b)

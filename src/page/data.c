@@ -9,7 +9,7 @@
 
 enum { NODE_BITS = 32 };
 
-void json_base64(struct json *j, const struct buf *bytes)
+void page_json_base64(struct json *j, const struct buf *bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 2);
@@ -30,7 +30,7 @@ void json_base64(struct json *j, const struct buf *bytes)
 static void put_bytes(struct json *j, const struct buf *bytes, struct buf *blob)
 {
     if (!blob) {
-        json_base64(j, bytes);
+        page_json_base64(j, bytes);
         return;
     }
     json_begin_array(j);

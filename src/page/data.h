@@ -25,4 +25,4 @@ int page_profile_json(struct json *j, const struct profile *p, const struct prof
  * Writes bytes as a base64 string. Numbers encoded as LEB128 in base64 take half as much as decimal
  * digits and are fast to read in a browser.
  */
-void json_base64(struct json *j, const struct buf *bytes);
+void page_json_base64(struct json *j, const struct buf *bytes);

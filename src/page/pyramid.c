@@ -107,7 +107,7 @@ static int part_json(struct json *j, struct pyramid *p, uint64_t from, uint64_t 
         buf_clear(&rows);
         e = timeline_view_rows(p->view, &r, &rows);
         name_rows(p, &rows, r.n_threads);
-        json_base64(j, &rows);
+        page_json_base64(j, &rows);
         *bytes += rows.len;
     }
     json_end_array(j);
@@ -119,7 +119,7 @@ static int part_json(struct json *j, struct pyramid *p, uint64_t from, uint64_t 
     name_arrows(p, &rows);
     page_path_picture(p->path, &r, &rows);
     json_key(j, "across");
-    json_base64(j, &rows);
+    page_json_base64(j, &rows);
     json_end_object(j);
     *bytes += rows.len;
     return e < 0 ? e : buf_error(&rows);
@@ -236,7 +236,7 @@ static int nodes_json(struct json *j, struct pyramid *p)
         last = i;
     }
     json_key(j, "nodes");
-    json_base64(j, &bytes);
+    page_json_base64(j, &bytes);
     json_end_object(j);
     return buf_error(&bytes) < 0 ? buf_error(&bytes) : page_contexts_json(j, t, list, n_contexts);
 }

@@ -91,7 +91,7 @@ static void nodes_json(struct json *j, const struct timeline *t)
         time = node.time;
     }
     json_key(j, "nodes");
-    json_base64(j, &bytes);
+    page_json_base64(j, &bytes);
 }
 
 /*
@@ -119,9 +119,9 @@ static int objects_json(struct json *j, const struct timeline *t, const uint32_t
         buf_varint(&bytes, c->timeout_ms);
     }
     json_key(j, "contexts");
-    json_base64(j, &bytes);
+    page_json_base64(j, &bytes);
     json_key(j, "objects");
-    json_base64(j, &objects);
+    page_json_base64(j, &objects);
     return buf_error(&bytes) < 0 ? buf_error(&bytes) : buf_error(&objects);
 }
 
@@ -138,7 +138,7 @@ int page_contexts_json(struct json *j, const struct timeline *t, const uint32_t 
         }
     }
     json_key(j, "stacks");
-    json_base64(j, &bytes);
+    page_json_base64(j, &bytes);
     json_key_array(j, "strings");
     for (size_t i = 0; i < t->n_strings; i++)
         json_string(j, tl_string(t, (uint32_t)i));
@@ -254,7 +254,7 @@ static int path_json(struct json *j, const struct critical_path *path,
     ran_json(j, path, ran);
     ran_names_json(j, &names);
     json_key(j, "segments");
-    json_base64(j, &bytes);
+    page_json_base64(j, &bytes);
     json_end_object(j);
     return r < 0 ? r : buf_error(&bytes);
 }

@@ -145,8 +145,8 @@ static int request_view_close(struct request_view *v, int status)
     return status;
 }
 
-void print_frames_ref(const struct request_view *v, const struct frames_ref *f, size_t limit,
-                      int indent)
+void requests_print_frames(const struct request_view *v, const struct frames_ref *f, size_t limit,
+                           int indent)
 {
     for (uint32_t i = 0; i < MIN((size_t)f->n, limit); i++) {
         uint32_t line;
@@ -175,7 +175,7 @@ int requests_print_json(struct request_view *v, const char *key,
     request_cpu_note_json(v, &j);
     losses_json_of_file(v->path, losses_of_requests, true, &j);
     json_end_object(&j);
-    return json_print(&b);
+    return threads_json_print(&b);
 }
 
 void requests_print_cpu_note(const struct request_view *v)

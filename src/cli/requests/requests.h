@@ -18,8 +18,8 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
 bool request_options_check(const struct request_options *o, const char *command);
 
 /* Prints a stack as lines indented by a number of spaces. */
-void print_frames_ref(const struct request_view *v, const struct frames_ref *f, size_t limit,
-                      int indent);
+void requests_print_frames(const struct request_view *v, const struct frames_ref *f, size_t limit,
+                           int indent);
 
 /* Prints how many requests the figures do not include, if any. */
 void requests_print_not_kept(const struct request_view *v);

@@ -270,7 +270,7 @@ static int show_json(struct request_view *v, const struct request *q, const stru
     json_end_array(&j);
     losses_json_of_file(v->path, losses_of_requests, true, &j);
     json_end_object(&j);
-    return json_print(&b);
+    return threads_json_print(&b);
 }
 
 int requests_show(struct request_view *v, const char *id)

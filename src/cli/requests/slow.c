@@ -28,11 +28,11 @@ static void print_stacks(const struct request_view *v, const struct group_cause 
                c->cause == CAUSE_CPU || c->cause == CAUSE_RUNNABLE || c->cause == CAUSE_THROTTLED
                    ? "where they ran"
                    : "where they waited");
-        print_frames_ref(v, &c->own.frames, limit, 6);
+        requests_print_frames(v, &c->own.frames, limit, 6);
     }
     if (known && c->culprit.frames.n) {
         printf("\n    what thread %s did meanwhile:\n", c->culprit.thread);
-        print_frames_ref(v, &c->culprit.frames, limit, 6);
+        requests_print_frames(v, &c->culprit.frames, limit, 6);
     }
 }
 

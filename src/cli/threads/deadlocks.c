@@ -95,12 +95,12 @@ int threads_deadlocks(struct thread_view *v)
             const char *class_name = tl_object_class(v->t, c->object);
             json_begin_object(&j);
             json_key(&j, "thread");
-            json_thread(&j, v->t, tl_node(v->t, node).thread);
+            threads_json_thread(&j, v->t, tl_node(v->t, node).thread);
             json_key_string(&j, "waits_for", class_name);
             json_key(&j, "owned_by");
-            json_thread(&j, v->t, c->other);
+            threads_json_thread(&j, v->t, c->other);
             json_key(&j, "frames");
-            json_frames(&j, v->t, c->stack);
+            threads_json_frames(&j, v->t, c->stack);
             json_end_object(&j);
             if (v->options->json)
                 continue;
@@ -121,5 +121,5 @@ int threads_deadlocks(struct thread_view *v)
     if (!v->options->json)
         print_rest(looked, &u, d.list.len > 0);
     deadlocks_release(&d);
-    return v->options->json ? json_print(&b) : 0;
+    return v->options->json ? threads_json_print(&b) : 0;
 }

@@ -18,7 +18,7 @@ static void json_unknown(struct json *j, const struct timeline *t, const struct 
         json_begin_object(j);
         json_key_string(j, "class", tl_string(t, u->rows.data[i].class));
         json_key_u64(j, "waits", u->rows.data[i].waits);
-        json_unknown_owners(j, &u->rows.data[i]);
+        threads_json_unknown_owners(j, &u->rows.data[i]);
         json_end_object(j);
     }
     json_end_array(j);
@@ -40,18 +40,18 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
         const struct path_segment *s = &p->segments.data[i];
         json_begin_object(&j);
         json_key(&j, "thread");
-        json_thread(&j, t, s->thread);
+        threads_json_thread(&j, t, s->thread);
         json_key_string(&j, "state", path_state_name(s->state));
         json_key_u64(&j, "start_ns", s->start);
         json_key_u64(&j, "ns", s->end - s->start);
         json_key(&j, "waker");
-        json_thread(&j, t, s->waker);
+        threads_json_thread(&j, t, s->waker);
         json_key_string(&j, "object", s->object == TL_NONE ? NULL : tl_object_class(t, s->object));
         json_key_bool(&j, "inferred", s->inferred);
         json_key_string(&j, "edge", s->edge == TL_NO_EDGE ? NULL : tl_edge_name(s->edge));
         json_key(&j, "frames");
         struct path_frames frames = kinds ? path_frames(t, kinds, s) : (struct path_frames){0, 0};
-        json_some_frames(&j, t, frames.first, frames.n);
+        threads_json_some_frames(&j, t, frames.first, frames.n);
         json_key_string(&j, "sampled_in", samples->top[i]);
         json_key_bool(&j, "idle", samples->idle[i]);
         json_end_object(&j);
@@ -95,7 +95,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
     json_key_u64(&j, "origin_ns", t->origin_ns);
     losses_json_of_file(v->path, losses_of_threads, t->lost_any, &j);
     json_end_object(&j);
-    (void)json_print(&b);
+    (void)threads_json_print(&b);
 }
 
 static double share(uint64_t part, uint64_t whole)

@@ -84,7 +84,7 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
         json_key_string(j, "name", tl_string(v->t, t->name));
         json_key_string(j, "group", t->group == TL_NONE ? NULL : tl_string(v->t, t->group));
         json_key(j, "parent");
-        json_thread(j, v->t, t->parent);
+        threads_json_thread(j, v->t, t->parent);
         json_key_bool(j, "virtual", t->flags & TL_THREAD_VIRTUAL);
         json_key_bool(j, "daemon", t->flags & TL_THREAD_DAEMON);
         json_key_bool(j, "system", t->flags & TL_THREAD_SYSTEM);
@@ -146,7 +146,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key(&j, "threads");
     json_threads(v, &j, s);
     json_end_object(&j);
-    return json_print(&b);
+    return threads_json_print(&b);
 }
 
 /*
@@ -337,7 +337,7 @@ static void json_sites(struct thread_view *v, struct json *j, const struct monit
         json_key_u64(j, "objects", row->objects);
         json_key_u64(j, "threads", row->threads);
         json_key(j, "frames");
-        json_frames(j, v->t, row->stack);
+        threads_json_frames(j, v->t, row->stack);
         json_end_object(j);
     }
     json_end_array(j);
@@ -394,7 +394,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
             json_key_u64(&j, steps[k].name, gain(v, row->class, steps[k].factor, &inferred));
         json_end_object(&j);
         json_key_bool(&j, "gain_inferred", inferred);
-        json_unknown_owners(&j, unknown_owners_of(&g->unknown, row->class));
+        threads_json_unknown_owners(&j, unknown_owners_of(&g->unknown, row->class));
         json_end_object(&j);
     }
     json_end_array(&j);
@@ -406,7 +406,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
     json_holds(v, &j, &g->holds);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
     json_end_object(&j);
-    return json_print(&b);
+    return threads_json_print(&b);
 }
 
 static const char *of_whole(char text[24], const struct wait_times *w, uint64_t ns)

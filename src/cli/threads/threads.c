@@ -201,13 +201,13 @@ int thread_view_no_path(const struct thread_view *v, const char *what, int r)
                         : complain_errno(v->path, what, r);
 }
 
-void json_frames(struct json *j, const struct timeline *t, uint32_t stack)
+void threads_json_frames(struct json *j, const struct timeline *t, uint32_t stack)
 {
-    json_some_frames(j, t, stack == TL_NONE ? 0 : t->stacks[stack].first,
-                     stack == TL_NONE ? 0 : t->stacks[stack].len);
+    threads_json_some_frames(j, t, stack == TL_NONE ? 0 : t->stacks[stack].first,
+                             stack == TL_NONE ? 0 : t->stacks[stack].len);
 }
 
-void json_some_frames(struct json *j, const struct timeline *t, uint32_t first, uint32_t n)
+void threads_json_some_frames(struct json *j, const struct timeline *t, uint32_t first, uint32_t n)
 {
     json_begin_array(j);
     for (uint32_t k = 0; k < n; k++) {
@@ -222,7 +222,7 @@ void json_some_frames(struct json *j, const struct timeline *t, uint32_t first, 
     json_end_array(j);
 }
 
-void json_thread(struct json *j, const struct timeline *t, uint32_t thread)
+void threads_json_thread(struct json *j, const struct timeline *t, uint32_t thread)
 {
     json_string(j, thread == TL_NONE ? NULL : tl_thread_name(t, thread));
 }
@@ -260,21 +260,21 @@ void thread_view_print_unknown(const struct thread_view *v, const struct unknown
     }
 }
 
-void json_unknown_owners(struct json *j, const struct tl_unowned *row)
+void threads_json_unknown_owners(struct json *j, const struct tl_unowned *row)
 {
     bool lock = row && row->lock;
     json_key_u64(j, "owner_unknown", lock ? row->unknown : 0);
     json_key_u64(j, "owner_unknown_ns", lock ? row->ns : 0);
 }
 
-int json_print(struct buf *b)
+int threads_json_print(struct buf *b)
 {
     buf_u8(b, '\n');
     int r = print(b);
     return r < 0 ? complain_errno(NULL, "cannot write", r) : 0;
 }
 
-int json_print_part(struct buf *b)
+int threads_json_print_part(struct buf *b)
 {
     return b->len < 1 << 20 ? 0 : print(b);
 }

@@ -65,21 +65,21 @@ bool thread_view_is_unknown(const struct thread_view *v, const struct tl_unowned
 /* Prints a line about each such class below a table of locks. */
 void thread_view_print_unknown(const struct thread_view *v, const struct unknown_table *u);
 /* Writes the same about one class as two members of the open object; row may be NULL. */
-void json_unknown_owners(struct json *j, const struct tl_unowned *row);
+void threads_json_unknown_owners(struct json *j, const struct tl_unowned *row);
 
 /* Writes a stack as a JSON array of "package.Class.method:line". */
-void json_frames(struct json *j, const struct timeline *t, uint32_t stack);
+void threads_json_frames(struct json *j, const struct timeline *t, uint32_t stack);
 /* Writes n frames from the first one on in the same way. */
-void json_some_frames(struct json *j, const struct timeline *t, uint32_t first, uint32_t n);
+void threads_json_some_frames(struct json *j, const struct timeline *t, uint32_t first, uint32_t n);
 /* Writes a thread's name or null. */
-void json_thread(struct json *j, const struct timeline *t, uint32_t thread);
+void threads_json_thread(struct json *j, const struct timeline *t, uint32_t thread);
 /* Writes the finished JSON to standard output. Returns the exit status. */
-int json_print(struct buf *b);
+int threads_json_print(struct buf *b);
 /*
  * Writes a part of a large output to standard output; a small part is kept until there is more.
  * Returns 0 or a negative errno.
  */
-int json_print_part(struct buf *b) must_check;
+int threads_json_print_part(struct buf *b) must_check;
 
 /*
  * These carry out the verbs. They return the exit status, or -EPROTO, unreported, when a node of an

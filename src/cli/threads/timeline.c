@@ -90,7 +90,7 @@ static void running_events(struct json *j, const struct timeline *t, const struc
 static void key_thread(struct json *j, const char *key, const struct timeline *t, uint32_t thread)
 {
     json_key(j, key);
-    json_thread(j, t, thread);
+    threads_json_thread(j, t, thread);
 }
 
 static void key_object(struct json *j, const char *key, const struct timeline *t, uint32_t object)
@@ -303,15 +303,15 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
         attributes(&j, t, c, n);
         if (tl_context_of(t, n)->stack != TL_NONE) {
             json_key(&j, "frames");
-            json_frames(&j, t, tl_context_of(t, n)->stack);
+            threads_json_frames(&j, t, tl_context_of(t, n)->stack);
         }
         json_end_object(&j);
-        r = json_print_part(&b);
+        r = threads_json_print_part(&b);
     }
     json_end_array(&j);
     losses_json_of_file(v->path, losses_of_threads, t->lost_any, &j);
     json_end_object(&j);
-    return r < 0 ? complain_errno(NULL, "cannot write", r) : json_print(&b);
+    return r < 0 ? complain_errno(NULL, "cannot write", r) : threads_json_print(&b);
 }
 
 static int timeline_text(struct thread_view *v, const uint8_t *keep)

@@ -55,7 +55,7 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
     json_key_bool(j, "order_decided_anew", a->decided_anew);
     json_key_u64(j, "scaled_ns", a->scaled_ns);
     json_key_u64(j, "path_bound_ns", a->upper_bound);
-    json_unknown_owners(j, unknown);
+    threads_json_unknown_owners(j, unknown);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, j);
     json_end_object(j);
 }
@@ -205,7 +205,7 @@ static int what_if_of_locks(struct thread_view *v, double factor)
         return r;
     if (r < 0)
         return thread_view_no_path(v, "cannot replay", r);
-    return v->options->json ? json_print(&b) : 0;
+    return v->options->json ? threads_json_print(&b) : 0;
 }
 
 int threads_what_if(struct thread_view *v)
@@ -269,5 +269,5 @@ int threads_what_if(struct thread_view *v)
         return r;
     if (r < 0)
         return thread_view_no_path(v, "cannot replay", r);
-    return o->json ? json_print(&b) : 0;
+    return o->json ? threads_json_print(&b) : 0;
 }

@@ -23,7 +23,7 @@ static const char *after_text_key(const char *p, const char *end)
     return NULL;
 }
 
-void print_value(struct str json)
+void moment_print_value(struct str json)
 {
     _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 4);
     bool quoted = false;
@@ -49,7 +49,7 @@ void print_value(struct str json)
     print_text(stdout, (struct str){(const char *)text.data, text.len});
 }
 
-void print_quoted(const char *s)
+void moment_print_quoted(const char *s)
 {
     _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 4);
     json_string(&(struct json){.out = &text}, s);
@@ -58,7 +58,7 @@ void print_quoted(const char *s)
 
 static void print_value_of(const char *json)
 {
-    print_value((struct str){json, strlen(json)});
+    moment_print_value((struct str){json, strlen(json)});
 }
 
 static void print_access(const struct rec_object *o)
@@ -88,7 +88,7 @@ static void print_thrown(const struct rec_object *o)
     print_string(rec_string(o, "className", "?"));
     if (message) {
         fputs(": ", stdout);
-        print_quoted(message);
+        moment_print_quoted(message);
     }
     fputs("  at ", stdout);
     print_string(rec_string(o, "place", "?"));

@@ -11,6 +11,6 @@ void moment_print(const struct rec_event *e, int64_t recording_start_ns);
  * Prints a value that was recorded as JSON for people: objects without quotes, strings quoted and
  * escaped.
  */
-void print_value(struct str json);
+void moment_print_value(struct str json);
 /* Prints a string as a string among values is printed, quoted and escaped. */
-void print_quoted(const char *s);
+void moment_print_quoted(const char *s);

@@ -79,7 +79,7 @@ static void print_typed(struct str json, char type)
     if (type == 'C' && json.len > 2 && json.data[0] == '"')
         print_char(json);
     else
-        print_value(json);
+        moment_print_value(json);
 }
 
 /* Prints the values of a JSON array. A method's descriptor gives their types. */
@@ -92,7 +92,7 @@ static void print_arguments(struct str values, const char *descriptor)
         size_t len = json_value_len(values.data, values.len),
                n = class_descriptor_next(d, at, &slots);
         if (!len || !n) {
-            print_value(values);
+            moment_print_value(values);
             return;
         }
         print_typed((struct str){values.data, len}, d.data[at]);
@@ -125,7 +125,7 @@ static void print_call(const struct call *c, int64_t start)
     struct call_arguments args = call_arguments(c);
     if (args.self.len) {
         fputs("this=", stdout);
-        print_value(args.self);
+        moment_print_value(args.self);
     }
     fputs(args.self.len && args.others.len ? ", " : "", stdout);
     print_arguments(args.others, descriptor);
@@ -135,7 +135,7 @@ static void print_call(const struct call *c, int64_t start)
         print_text_of(c->exception);
         if (c->message) {
             fputs(": ", stdout);
-            print_quoted(c->message);
+            moment_print_quoted(c->message);
         }
     } else if (c->returned) {
         fputs(" = ", stdout);

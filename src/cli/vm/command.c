@@ -37,7 +37,7 @@ static int print_view_json(struct vm_view *w)
     vm_view_json(w, &j);
     losses_json_of_file(w->path, losses_of_vm, true, &j);
     json_end_object(&j);
-    return json_print(&b);
+    return threads_json_print(&b);
 }
 
 static void set_window(struct vm_view *w, const struct vm_options *o)
