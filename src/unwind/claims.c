@@ -102,7 +102,7 @@ at_each_sample bool claims_settle(struct walk *k)
         methods[i] = walk_id_method(k->frames[c->of_method[i].frame].id);
     fetch_parts(k, methods, c->methods);
     for (unsigned i = 0; i < c->sites && hold; i++)
-        hold = compilation_holds(&k->w->layout, &k->w->memory, &c->of_site[i]);
+        hold = site_compilation_holds(&k->w->layout, &k->w->memory, &c->of_site[i]);
     for (unsigned i = 0; i < c->methods && hold; i++)
         hold = settle_method(k, &c->of_method[i]);
     c->sites = c->methods = 0;

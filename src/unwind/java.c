@@ -221,7 +221,7 @@ static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
         walk_note_code(k, &of);
     if (k->claims)
         return claim_site(k, &of);
-    if (compilation_holds(&k->w->layout, &k->w->memory, &of))
+    if (site_compilation_holds(&k->w->layout, &k->w->memory, &of))
         return true;
     /* It is unknown which of the two was there when the stack was copied. */
     k->refuted = k->later;
@@ -262,7 +262,7 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     struct compilation of;
     unsigned first = k->count;
     enum frame_state state = FRAME_FULL;
-    if (!compilation_read(&w->layout, &w->memory, blob->address, &of))
+    if (!site_read_compilation(&w->layout, &w->memory, blob->address, &of))
         return false;
     code_fetch_scopes(&w->code, &w->memory, blob, r.pc);
     if (k->top) {
@@ -287,7 +287,7 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
      * described at their ends.
      */
     emit_compiled(k, blob, k->top ? pc + 1 : pc, state != FRAME_FULL);
-    if (k->later && !compilation_holds(&w->layout, &w->memory, &of)) {
+    if (k->later && !site_compilation_holds(&w->layout, &w->memory, &of)) {
         k->count = first;
         return false;
     }

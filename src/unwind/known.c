@@ -39,7 +39,7 @@ static uint64_t word_at(uint64_t address)
     return *(const volatile uint64_t *)(uintptr_t)address;
 }
 
-bool walk_own_start(const struct walker *w, const void *env, struct walk_start *ret)
+bool known_stack_own_start(const struct walker *w, const void *env, struct walk_start *ret)
 {
     const struct hotspot_layout *l = &w->layout;
     uint64_t thread = (uint64_t)(uintptr_t)env - (uint64_t)w->env_offset,
@@ -94,7 +94,7 @@ static bool code_holds_still(const struct walker *w, const struct compilation *o
     uint8_t used;
     return load8(&w->memory, of->blob - (uint64_t)l->sizeof_block + (uint64_t)l->block_used,
                  &used) &&
-           used && compilation_holds(l, &w->memory, of);
+           used && site_compilation_holds(l, &w->memory, of);
 }
 
 /* Returns whether the method of an interpreted frame is the one with an id. */

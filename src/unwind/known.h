@@ -20,7 +20,7 @@ struct known_stack {
 };
 
 /* Returns where the calling thread, whose JNIEnv is env, left Java; false if it runs no Java. */
-bool walk_own_start(const struct walker *w, const void *env, struct walk_start *ret);
+bool known_stack_own_start(const struct walker *w, const void *env, struct walk_start *ret);
 /*
  * Keeps a stack that the calling thread has just walked, without loss. Returns false, and keeps
  * none, if it has too many words or memory is exhausted.

@@ -107,19 +107,19 @@ at_each_sample void known_method_note(struct known_method *known, uint32_t epoch
     seqlock_end(&k->version);
 }
 
-at_each_sample bool compilation_read(const struct hotspot_layout *l, const struct memory *m,
-                                     uint64_t blob, struct compilation *ret)
+at_each_sample bool site_read_compilation(const struct hotspot_layout *l, const struct memory *m,
+                                          uint64_t blob, struct compilation *ret)
 {
     ret->blob = blob;
     return load64(m, blob + (uint64_t)l->nm_method, &ret->method) &&
            load32(m, blob + (uint64_t)l->nm_compile_id, &ret->id);
 }
 
-at_each_sample bool compilation_holds(const struct hotspot_layout *l, const struct memory *m,
-                                      const struct compilation *c)
+at_each_sample bool site_compilation_holds(const struct hotspot_layout *l, const struct memory *m,
+                                           const struct compilation *c)
 {
     struct compilation now = {0};
-    return compilation_read(l, m, c->blob, &now) && now.method == c->method && now.id == c->id;
+    return site_read_compilation(l, m, c->blob, &now) && now.method == c->method && now.id == c->id;
 }
 
 at_each_sample void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes,

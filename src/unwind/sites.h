@@ -104,11 +104,11 @@ static inline struct walk_frame site_frame(const struct site_method *m)
 }
 
 /* Returns the compilation that is at its place now. Async-signal-safe. */
-bool compilation_read(const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
-                      struct compilation *ret);
+bool site_read_compilation(const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
+                           struct compilation *ret);
 /* Returns whether that compilation is still at its place. Async-signal-safe. */
-bool compilation_holds(const struct hotspot_layout *l, const struct memory *m,
-                       const struct compilation *c);
+bool site_compilation_holds(const struct hotspot_layout *l, const struct memory *m,
+                            const struct compilation *c);
 /*
  * Notes the frames of an nmethod at a return address, or at an interrupted instruction whose frame
  * is in the given state; the ids have their checks. Frames beyond the limit are not noted.

@@ -369,7 +369,7 @@ unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags,
 {
     if (ret_words) {
         ret_words->n = ret_words->codes = ret_words->methods = 0;
-        if (!walk_own_start(w, env, &ret_words->start))
+        if (!known_stack_own_start(w, env, &ret_words->start))
             ret_words->n = WALK_WORDS_MAX + 1;
     }
     return walk_from(w, NULL, env, flags, frames, max, ret_words, ret_end);

@@ -73,12 +73,13 @@ static struct known_stack keep(void)
     struct known_stack k = {0};
     struct walk_words w = {.n = WORDS, .codes = 1, .methods = 1};
     struct method_parts parts;
-    assert_true(walk_own_start(&walker, thread, &w.start));
+    assert_true(known_stack_own_start(&walker, thread, &w.start));
     for (int i = 0; i < WORDS; i++) {
         w.at[i] = address(&stack[noted[i]]);
         w.word[i] = stack[noted[i]];
     }
-    assert_true(compilation_read(&walker.layout, &walker.memory, address(&blob[1]), &w.code[0]));
+    assert_true(
+        site_read_compilation(&walker.layout, &walker.memory, address(&blob[1]), &w.code[0]));
     assert_true(method_parts(&walker.layout, &walker.memory, address(method), &parts));
     w.method[0] = walk_id_of_method(address(method), method_parts_check(&parts));
     assert_true(known_stack_keep(&k, &w));
@@ -88,7 +89,7 @@ static struct known_stack keep(void)
 static bool is(const struct known_stack *k)
 {
     struct walk_start start;
-    return walk_own_start(&walker, thread, &start) && known_stack_is(&walker, k, &start);
+    return known_stack_own_start(&walker, thread, &start) && known_stack_is(&walker, k, &start);
 }
 
 static void every_word_and_all_code_must_be_the_same(void **state)
@@ -149,7 +150,7 @@ static void words_are_kept_as_the_walk_has_read_them(void **state)
     set_up();
     struct known_stack k = {0};
     struct walk_words w = {.n = 1, .at = {address(&stack[SP])}, .word = {stack[SP]}};
-    assert_true(walk_own_start(&walker, thread, &w.start));
+    assert_true(known_stack_own_start(&walker, thread, &w.start));
     stack[SP]++; /* the VM has replaced it since */
     assert_true(known_stack_keep(&k, &w));
     assert_false(is(&k));
@@ -165,7 +166,7 @@ static void what_cannot_be_kept_is_not(void **state)
     set_up();
     struct known_stack k = keep();
     struct walk_words w = {.n = WALK_WORDS_MAX + 1};
-    assert_true(walk_own_start(&walker, thread, &w.start));
+    assert_true(known_stack_own_start(&walker, thread, &w.start));
     assert_false(known_stack_keep(&k, &w)); /* too many */
     assert_false(is(&k));
     w.n = 0;

@@ -70,7 +70,7 @@ static bool find_thread(void *context, uint64_t java_id, uint32_t *ret_serial, u
     for (struct thread *t = NULL; (t = threads_next(t));)
         if (t->java_id == java_id) {
             *ret_serial = t->serial;
-            *ret_object = thread_object_id(t->serial);
+            *ret_object = dictionary_thread_object(t->serial);
             return true;
         }
     return false;

@@ -154,7 +154,7 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
     if (!dot || (size_t)(dot - p->text) >= sizeof(class_name))
         return false;
     snprintf(class_name, sizeof(class_name), "%.*s", (int)(dot - p->text), p->text);
-    return choice_is_class(name, class_name) && class_declares_field(vm.ti, c, dot + 1);
+    return choice_is_class(name, class_name) && loaded_class_declares_field(vm.ti, c, dot + 1);
 }
 
 /* Considers a class that is named by the part of the pattern before its last dot. */
@@ -187,7 +187,7 @@ static void see_spelling(struct pattern *p, jclass c, struct str name)
         strndup(p->text, member ? (size_t)(dot - p->text) : strlen(p->text));
     if (class && !choice_is_class(name, class))
         choice_guess_spelling(&one, name, class);
-    if (one.rank && (!show || class_declares_field(vm.ti, c, dot + 1)))
+    if (one.rank && (!show || loaded_class_declares_field(vm.ti, c, dot + 1)))
         choice_guess_prefer(&p->guess, &one);
 }
 

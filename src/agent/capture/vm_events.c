@@ -212,7 +212,7 @@ static void report_renamed(JNIEnv *jni)
 /* Returns "com.acme.Shop", which the caller frees; NULL for an array, or if memory is exhausted. */
 static char *readable_name(jclass c)
 {
-    _cleanup_free_ char *signature = class_signature(c);
+    _cleanup_free_ char *signature = lambda_class_signature(c);
     size_t n = signature ? strlen(signature) : 0;
     char *name = n > 2 && signature[0] == 'L' ? strndup(signature + 1, n - 2) : NULL;
     dotted_in_place(name, name ? n - 2 : 0);

@@ -29,7 +29,7 @@ char *inspect_type_name(const char *signature)
 
 char *inspect_class_name(struct inspection *i, jclass c)
 {
-    _cleanup_free_ char *signature = c ? class_signature(c) : NULL;
+    _cleanup_free_ char *signature = c ? lambda_class_signature(c) : NULL;
     return signature ? inspect_type_name(signature) : strdup("?");
 }
 

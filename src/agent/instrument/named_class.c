@@ -60,7 +60,7 @@ static bool declares_method(jclass c, const char *wanted, bool inherited, struct
 static bool has_member(jclass c, const struct wanted_member *m)
 {
     return (m->method && *m->method && declares_method(c, m->method, false, NULL)) ||
-           (m->field && *m->field && class_declares_field(vm.ti, c, m->field));
+           (m->field && *m->field && loaded_class_declares_field(vm.ti, c, m->field));
 }
 
 void named_class_guess(struct choice_guess *g, jclass c, struct str name,
@@ -112,7 +112,7 @@ jclass named_class(JNIEnv *jni, const char *name, const struct wanted_member *me
 /* Writes "pkg.Class.f(int)" if the class declares such a method; inherited is as above. */
 static bool put_declared(jclass c, const char *method, bool inherited, struct buf *ret)
 {
-    _cleanup_free_ char *signature = class_signature(c);
+    _cleanup_free_ char *signature = lambda_class_signature(c);
     _cleanup_(buf_release) struct buf found = BUF(1024);
     if (!signature || *signature != 'L' || !declares_method(c, method, inherited, &found))
         return false;
@@ -162,5 +162,5 @@ bool named_class_similar(jclass c, const char *method, struct buf *ret)
 {
     _cleanup_free_ char *word = strndup(method, strcspn(method, "("));
     struct nearest n = {.word = word ? word : ""};
-    return class_nearest_method(vm.ti, c, &n) && put_declared(c, n.best, false, ret);
+    return loaded_class_nearest_method(vm.ti, c, &n) && put_declared(c, n.best, false, ret);
 }

@@ -93,12 +93,12 @@ void dictionary_free(struct dictionary *d)
     free(d);
 }
 
-uint64_t thread_object_id(uint32_t serial)
+uint64_t dictionary_thread_object(uint32_t serial)
 {
     return OBJECT_FIRST + serial - THREAD_UNKNOWN;
 }
 
-uint32_t thread_serial_of_object(uint64_t object)
+uint32_t dictionary_thread_of_object(uint64_t object)
 {
     return object > OBJECT_FIRST && object < OBJECT_FIRST + (UINT64_C(1) << 28)
                ? (uint32_t)(object - OBJECT_FIRST) + THREAD_UNKNOWN
@@ -363,7 +363,7 @@ void dictionary_thread_start(struct dictionary *d, const struct thread *t)
     bool added = false;
     if (map_at(&d->thread_known, serial, 1, &added) && added) {
         out_stamp(d->out);
-        uint64_t object = thread_object_id(serial);
+        uint64_t object = dictionary_thread_object(serial);
         const char *name = t->name ? t->name : "";
         const char *group = t->group ? t->group : "";
         if (d->out->format->text)

@@ -446,7 +446,7 @@ void names_dotted(const char *internal, char *to, size_t size)
 
 char *names_class_text(jclass c)
 {
-    _cleanup_free_ char *signature = class_signature(c);
+    _cleanup_free_ char *signature = lambda_class_signature(c);
     char name[512] = "?";
     if (signature && strlen(signature) > 2) {
         names_dotted(signature + 1, name, sizeof(name));

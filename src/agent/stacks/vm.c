@@ -198,7 +198,7 @@ int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max, struct wa
 
 bool stack_vm_start(JNIEnv *jni, struct walk_start *ret)
 {
-    return stacks.walker && walk_own_start(stacks.walker, jni, ret);
+    return stacks.walker && known_stack_own_start(stacks.walker, jni, ret);
 }
 
 bool stack_vm_is(const struct known_stack *k, const struct walk_start *start)

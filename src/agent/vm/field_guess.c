@@ -13,7 +13,7 @@
 static bool set(struct field_guess *g, jclass c, const char *field)
 {
     char class[256];
-    _cleanup_free_ char *signature = class_signature(c);
+    _cleanup_free_ char *signature = lambda_class_signature(c);
     if (!signature || *signature != 'L')
         return false;
     dotted_copy(class, sizeof(class), (struct str){signature + 1, strlen(signature) - 2});
@@ -25,10 +25,10 @@ static bool set(struct field_guess *g, jclass c, const char *field)
 static bool see_one(struct field_guess *g, jclass c, const char *field)
 {
     struct nearest n = {.word = field};
-    if (class_declares_field(vm.ti, c, field))
+    if (loaded_class_declares_field(vm.ti, c, field))
         return set(g, c, field);
-    if (class_nearest_field(vm.ti, c, FIELD_ANY, &n) && (!*g->name || n.distance < g->distance) &&
-        set(g, c, n.best))
+    if (loaded_class_nearest_field(vm.ti, c, FIELD_ANY, &n) &&
+        (!*g->name || n.distance < g->distance) && set(g, c, n.best))
         g->distance = n.distance;
     return false;
 }

@@ -119,13 +119,13 @@ void lambda_target(jclass class, const char *signature, struct generated_target 
     each_member(class, METHOD, consider, &considered);
 }
 
-void class_each_field(jclass c, void (*f)(void *context, struct str owner, struct str name),
-                      void *context)
+void lambda_each_field(jclass c, void (*f)(void *context, struct str owner, struct str name),
+                       void *context)
 {
     each_member(c, FIELD, f, context);
 }
 
-char *class_signature(jclass class)
+char *lambda_class_signature(jclass class)
 {
     char *signature = NULL;
     if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE)

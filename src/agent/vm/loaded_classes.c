@@ -72,7 +72,7 @@ static bool is_field(void *context, const char *name, jint modifiers)
     return strcmp(name, context) == 0;
 }
 
-bool class_declares_field(jvmtiEnv *ti, jclass c, const char *field)
+bool loaded_class_declares_field(jvmtiEnv *ti, jclass c, const char *field)
 {
     return fields_each(ti, c, is_field, (char *)field);
 }
@@ -94,14 +94,14 @@ static bool try_field(void *context, const char *name, jint modifiers)
     return false;
 }
 
-bool class_nearest_field(jvmtiEnv *ti, jclass c, enum field_kind kind, struct nearest *n)
+bool loaded_class_nearest_field(jvmtiEnv *ti, jclass c, enum field_kind kind, struct nearest *n)
 {
     struct near_fields near = {n, kind, false};
     fields_each(ti, c, try_field, &near);
     return near.nearer;
 }
 
-bool class_nearest_method(jvmtiEnv *ti, jclass c, struct nearest *n)
+bool loaded_class_nearest_method(jvmtiEnv *ti, jclass c, struct nearest *n)
 {
     jint count = 0;
     jmethodID *methods = NULL;

@@ -37,7 +37,7 @@ void loaded_classes_release(struct loaded_classes *l);
  * Returns whether a class declares a field of this name; true when the VM does not provide its
  * fields.
  */
-bool class_declares_field(jvmtiEnv *ti, jclass c, const char *field);
+bool loaded_class_declares_field(jvmtiEnv *ti, jclass c, const char *field);
 
 enum field_kind { FIELD_ANY, FIELD_OF_OBJECT, FIELD_STATIC };
 
@@ -45,8 +45,8 @@ enum field_kind { FIELD_ANY, FIELD_OF_OBJECT, FIELD_STATIC };
  * Compares a misspelt name with those of the fields, or of the methods, that a class declares.
  * Returns whether one of them is nearer than all before.
  */
-bool class_nearest_field(jvmtiEnv *ti, jclass c, enum field_kind kind, struct nearest *n);
-bool class_nearest_method(jvmtiEnv *ti, jclass c, struct nearest *n);
+bool loaded_class_nearest_field(jvmtiEnv *ti, jclass c, enum field_kind kind, struct nearest *n);
+bool loaded_class_nearest_method(jvmtiEnv *ti, jclass c, struct nearest *n);
 
 /*
  * Calls f with each loaded class that is not an array and its name (pkg/Class), both valid during

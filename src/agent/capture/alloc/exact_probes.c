@@ -459,7 +459,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
     bool at_call;
     struct thread *self = threads_self(jni);
     char *signature =
-        alloc_busy || !alloc_exact.on || !self || self->own ? NULL : class_signature(class);
+        alloc_busy || !alloc_exact.on || !self || self->own ? NULL : lambda_class_signature(class);
     if (!signature)
         return;
     alloc_busy = true;

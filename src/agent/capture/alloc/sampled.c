@@ -247,7 +247,7 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     double p = sites_chance(size + (jlong)rest, interval_of_sample());
     vm_sampler_next(jni, drawn);
     _cleanup_free_ char *signature =
-        !self || self->own || alloc_busy ? NULL : class_signature(class);
+        !self || self->own || alloc_busy ? NULL : lambda_class_signature(class);
     if (!signature) {
         budget_end(COST_ALLOCATIONS, cost);
         return;

@@ -142,7 +142,7 @@ void cpu_counts_dump(struct session *s)
 static void control(struct session *s, const struct hprof_request *r)
 {
     bool off = r->control == HPROF_CONTROL_SAMPLING_OFF;
-    uint32_t serial = thread_serial_of_object(r->object);
+    uint32_t serial = dictionary_thread_of_object(r->object);
     if (r->control == HPROF_CONTROL_CLEAR_SAMPLES)
         clear();
     if (r->control != HPROF_CONTROL_SAMPLING_ON && !off)

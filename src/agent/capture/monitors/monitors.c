@@ -110,7 +110,7 @@ static void release(struct session *s)
 static int64_t class_number(JNIEnv *jni, jobject object)
 {
     jclass class = (*jni)->GetObjectClass(jni, object);
-    _cleanup_free_ char *signature = class ? class_signature(class) : NULL;
+    _cleanup_free_ char *signature = class ? lambda_class_signature(class) : NULL;
     int64_t number = -1;
     if (signature) {
         pthread_mutex_lock(&lock);

@@ -87,7 +87,7 @@ enum request_kept follow_choose(uint64_t id, uint32_t *ret_one_of)
     return chance >> 32 ? KEPT_ALL : KEPT_SAMPLE;
 }
 
-void follow_flush(uint64_t now)
+void requests_budget_details(uint64_t now)
 {
     uint64_t ns = now - follow.flushed_ns, begun = atomic_load(&follow.begun),
              n = begun - follow.flushed_begun;

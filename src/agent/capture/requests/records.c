@@ -128,7 +128,7 @@ static const struct {
     {(void **)&follow.works.records, WORKS * sizeof(struct work), true},
 };
 
-int follow_load(void)
+int requests_load_follow(void)
 {
     if (fault_here())
         return -ENOMEM;

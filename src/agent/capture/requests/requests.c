@@ -322,7 +322,7 @@ static int requests_load(struct session *s, struct buf *why)
     for (int i = 0; i < CHILD_KINDS; i++)
         state.child_kinds[i] = jfr_define_string(s->out.jfr, child_kinds[i]);
     request_names_define(define_name);
-    return follow_load();
+    return requests_load_follow();
 }
 
 static int requests_start(struct session *s, JNIEnv *jni, struct buf *why)
@@ -365,7 +365,7 @@ static void requests_release(struct session *s)
 
 static void requests_flush(struct session *s, JNIEnv *jni)
 {
-    follow_flush(now_ns());
+    requests_budget_details(now_ns());
     follow_losses(s->out.jfr);
 }
 

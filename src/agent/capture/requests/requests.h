@@ -97,7 +97,7 @@ void requests_lose(enum jfr_loss loss, uint64_t n);
 /* ---- following requests: follow.h ---- */
 
 /* Creates the tables, before the probe class is defined. Returns 0, or -ENOMEM. */
-int follow_load(void) must_check;
+int requests_load_follow(void) must_check;
 /*
  * Begins to follow requests, with empty tables. In a VM that was already running the probes do
  * nothing until follow_open_up is called. Returns 0, or a negative errno with a sentence in why.
@@ -111,7 +111,7 @@ void follow_open_up(void);
 void follow_stop(void);
 bool follow_is_idle(void);
 /* Sets how many details may be kept from now on. Called ten times a second. */
-void follow_flush(uint64_t now);
+void requests_budget_details(uint64_t now);
 /*
  * Has the details of one in 4^level of the usual number of requests written; 0: of as many as there
  * is room for.

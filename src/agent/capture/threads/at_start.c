@@ -475,7 +475,7 @@ void at_start_keep_stacks(void)
     struct early_wait *list = atomic_load(&early.list);
     for (uint32_t i = 0; i < n; i++)
         if (atomic_load(&list[i].progress) == WAITS)
-            wait_keep_stack(&list[i].how);
+            waiting_keep_stack(&list[i].how);
 }
 
 void at_start_release(void)

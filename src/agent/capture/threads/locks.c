@@ -324,7 +324,7 @@ uint64_t locks_class(JNIEnv *jni, jclass class)
         size_t len = strlen(signature);
         bool plain = signature[0] == 'L' && len > 2;
         struct str name = {signature + plain, len - 2 * plain};
-        constant = choice_matches_class(patterns, name) ? class_record(jni, class) : 0;
+        constant = choice_matches_class(patterns, name) ? object_record_class(jni, class) : 0;
         vm_free(signature);
         if (constant)
             jfr_class_stays(thread_capture.jfr, constant); /* the probes keep the constant */

@@ -16,8 +16,8 @@
 
 #include "base/clock.h"
 
-bool wait_event_begin(struct jfr_event *e, uint32_t type, uint64_t thread, const struct wait *was,
-                      uint64_t ns)
+bool monitor_wait_event_begin(struct jfr_event *e, uint32_t type, uint64_t thread,
+                              const struct wait *was, uint64_t ns)
 {
     if (!jfr_begin(thread_capture.jfr, type, 0, e))
         return false;
@@ -32,7 +32,7 @@ bool wait_event_begin(struct jfr_event *e, uint32_t type, uint64_t thread, const
 void threads_put_monitor_enter(uint64_t thread, const struct wait *how, uint64_t ns)
 {
     struct jfr_event e;
-    if (!wait_event_begin(&e, JFR_JAVA_MONITOR_ENTER, thread, how, ns))
+    if (!monitor_wait_event_begin(&e, JFR_JAVA_MONITOR_ENTER, thread, how, ns))
         return;
     jfr_put_long(&e, (int64_t)how->owner);
     jfr_put_long(&e, how->object);
@@ -104,7 +104,7 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
 static void put_monitor_wait(uint64_t thread, const struct wait *was, uint64_t ns, bool timed_out)
 {
     struct jfr_event e;
-    if (!wait_event_begin(&e, JFR_JAVA_MONITOR_WAIT, thread, was, ns))
+    if (!monitor_wait_event_begin(&e, JFR_JAVA_MONITOR_WAIT, thread, was, ns))
         return;
     jfr_put_long(&e, 0);
     jfr_put_long(&e, was->timeout);

@@ -204,7 +204,7 @@ void threads_put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool
                       jlong time)
 {
     struct jfr_event e;
-    if (!wait_event_begin(&e, JFR_THREAD_PARK, thread, was, ns))
+    if (!monitor_wait_event_begin(&e, JFR_THREAD_PARK, thread, was, ns))
         return;
     jfr_put_long(&e, absolute ? INT64_MIN : was->timeout ? was->timeout : INT64_MIN);
     jfr_put_long(&e, absolute ? time : INT64_MIN);

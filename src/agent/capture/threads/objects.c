@@ -22,7 +22,7 @@ static struct class_map classes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t class_constant(jclass c)
 {
-    _cleanup_free_ char *signature = class_signature(c);
+    _cleanup_free_ char *signature = lambda_class_signature(c);
     if (!signature)
         return 0;
     size_t len = strlen(signature);
@@ -41,7 +41,7 @@ void object_class_name(uint64_t class, char *to, size_t size)
     names_dotted(name, to, size);
 }
 
-uint64_t class_record(JNIEnv *jni, jclass c)
+uint64_t object_record_class(JNIEnv *jni, jclass c)
 {
     uint64_t id = 0;
     if (class_map_get(&classes, jni, c, &id))
@@ -55,7 +55,7 @@ uint64_t class_record(JNIEnv *jni, jclass c)
 uint64_t object_class(JNIEnv *jni, jobject o)
 {
     jclass c = o ? (*jni)->GetObjectClass(jni, o) : NULL;
-    uint64_t id = c ? class_record(jni, c) : 0;
+    uint64_t id = c ? object_record_class(jni, c) : 0;
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
     return id;

@@ -106,7 +106,7 @@ void waiting_report_again(uint32_t most)
     jfr_lose(thread_capture.jfr, LOSS_WAITS_AGAIN, t.left);
 }
 
-void wait_keep_stack(struct wait *at)
+void waiting_keep_stack(struct wait *at)
 {
     uint64_t trace = __atomic_load_n(&at->trace, __ATOMIC_RELAXED),
              kept = jfr_trace_keep(thread_capture.jfr, trace);
@@ -120,7 +120,7 @@ static void keep_stacks_of(struct waiter *w, jthread thread, void *arg)
 {
     for (int k = 0; k < WAIT_KINDS; k++)
         if (atomic_load_explicit(&w->waits[k].start, memory_order_acquire))
-            wait_keep_stack(&w->waits[k]);
+            waiting_keep_stack(&w->waits[k]);
 }
 
 void waiting_keep_stacks(void)

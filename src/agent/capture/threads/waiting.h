@@ -21,5 +21,5 @@ void waiting_report_again(uint32_t most);
  * Functions for keep_stacks of capture.h: keep the stack of one wait, and the stacks of all waits
  * in progress.
  */
-void wait_keep_stack(struct wait *at);
+void waiting_keep_stack(struct wait *at);
 void waiting_keep_stacks(void);

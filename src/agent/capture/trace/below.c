@@ -127,7 +127,7 @@ static bool see_shown(void *context, jclass c, struct str name)
     char *signature = NULL;
     if (!memmem(name.data, name.len, "$$Lambda", strlen("$$Lambda")))
         return false;
-    _cleanup_free_ char *shown = class_signature(c);
+    _cleanup_free_ char *shown = lambda_class_signature(c);
     char *colons = shown ? strstr(shown, "::") : NULL;
     if (colons) {
         *colons = '.';

@@ -54,7 +54,7 @@ static bool is_plain(JNIEnv *jni, jclass c)
     jclass super = modifiers & INTERFACE ? NULL : (*jni)->GetSuperclass(jni, c);
     bool plain = super;
     while (super && plain) {
-        _cleanup_free_ char *name = class_signature(super);
+        _cleanup_free_ char *name = lambda_class_signature(super);
         plain =
             name && (strncmp(name, "Ljava/", 6) != 0 || strcmp(name, "Ljava/lang/Object;") == 0 ||
                      strcmp(name, "Ljava/lang/Record;") == 0);

@@ -143,7 +143,7 @@ static pthread_mutex_t tables = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static void enter_class(JNIEnv *jni, jclass c, jint at, jobjectArray classes, jobjectArray shown)
 {
-    char *signature = class_signature(c);
+    char *signature = lambda_class_signature(c);
     if (signature) {
         pthread_mutex_lock(&drain.lock);
         free(drain.classes[at + 1]);

@@ -431,7 +431,7 @@ static bool has_field(void *context, jclass c, struct str name)
     if (!choice_is_class(name, s->class))
         return false;
     s->loaded = true;
-    if (class_declares_field(vm.ti, c, s->field))
+    if (loaded_class_declares_field(vm.ti, c, s->field))
         return true;
     field_guess_see(&s->guess, s->jni, c, s->field);
     return false;

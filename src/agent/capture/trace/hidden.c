@@ -55,7 +55,7 @@ static void target_of(jclass c, struct generated_target *ret)
 
 static void put_shown_name(jclass c, char *to, size_t size)
 {
-    _cleanup_free_ char *shown = class_signature(c);
+    _cleanup_free_ char *shown = lambda_class_signature(c);
     size_t len = shown ? strlen(shown) : 0;
     if (len > 2)
         dotted_copy(to, size, (struct str){shown + 1, len - 2});

@@ -68,7 +68,7 @@ const struct shown_class *trace_shown(uint32_t number)
 /* Writes the class's name with dots. */
 static void name_of(jclass c, char *to, size_t size)
 {
-    _cleanup_free_ char *signature = class_signature(c);
+    _cleanup_free_ char *signature = lambda_class_signature(c);
     to[0] = 0;
     if (!signature)
         return;

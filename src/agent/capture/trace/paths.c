@@ -133,7 +133,7 @@ static void remember_similar(JNIEnv *jni, jclass c, const char *field, char **si
 {
     struct field_guess g = {0};
     struct nearest length = {.word = field};
-    _cleanup_free_ char *signature = class_signature(c);
+    _cleanup_free_ char *signature = lambda_class_signature(c);
     field_guess_see(&g, jni, c, field);
     if (signature && *signature == '[' && nearest_try(&length, "length"))
         snprintf(g.name, sizeof(g.name), "length");
@@ -375,7 +375,7 @@ static bool find_field(void *context, jclass c, struct str name)
     bool related =
         (*jni)->IsAssignableFrom(jni, c, s->top) || (*jni)->IsAssignableFrom(jni, s->top, c);
     if (related)
-        class_nearest_field(vm.ti, c, FIELD_OF_OBJECT, &s->nearest);
+        loaded_class_nearest_field(vm.ti, c, FIELD_OF_OBJECT, &s->nearest);
     return related && take_field(s, s->name, declared(jni, c, s->name, s->len, false).signature);
 }
 
@@ -389,7 +389,7 @@ static bool find_static(void *context, jclass c, struct str name)
     s->len = (size_t)(field - s->name);
     s->unready |= !is_ready(c);
     s->nearest.word = word ? word : "";
-    class_nearest_field(vm.ti, c, FIELD_STATIC, &s->nearest);
+    loaded_class_nearest_field(vm.ti, c, FIELD_STATIC, &s->nearest);
     s->nearest.word = NULL;
     return take_field(s, field, static_field(s->jni, &c, field, strcspn(field, ".")).signature);
 }

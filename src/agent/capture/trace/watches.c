@@ -143,7 +143,7 @@ bool watches_see_hidden(jclass c, struct str plain)
 {
     uint64_t seen = 0;
     if (watch_wants(plain))
-        class_each_field(c, see_field, &seen);
+        lambda_each_field(c, see_field, &seen);
     for (unsigned i = 0; i < n_watches; i++)
         if (seen >> i & 1)
             atomic_fetch_add(&watches[i].hidden, 1);
