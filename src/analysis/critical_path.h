@@ -4,6 +4,8 @@
  * to the end (TPTP thread profiling, "Critical Path"). It is built from the end backward: what a
  * thread does is part of the path; where it waited for another thread, the path continues on that
  * thread, at the moment of the wake-up. Segments touch, so their lengths add up to the makespan.
+ *
+ * Its functions begin with path_.
  */
 #pragma once
 

@@ -4,6 +4,8 @@
  * divides the times without a processor among requests, request_stretches.c divides the time of a
  * thread by what it did, request_walk.c follows a request back from its end, and request_blame.c
  * finds where threads were and which threads kept them waiting.
+ *
+ * Its functions begin with ledger_.
  */
 #pragma once
 

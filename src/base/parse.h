@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses and formats numbers with units, as people write them. */
+/*
+ * Parses and formats numbers with units, as people write them.
+ * Its functions begin with parse_ or format_.
+ */
 #pragma once
 
 #include "base/macro.h"

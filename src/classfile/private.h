@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by the files of the rewriter only. */
+/*
+ * Declarations shared by the files of the rewriter only.
+ * Its functions begin with edit_ or rewrite_.
+ */
 #pragma once
 
 #include "base/cursor.h"

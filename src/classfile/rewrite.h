@@ -29,6 +29,8 @@
  * - Every error leaves the method unchanged: -EBADMSG (malformed), -E2BIG (more than 64 KiB of
  *   code), -EFBIG (larger than what the JIT compiles, see `huge`), -ENOSPC (constant pool full),
  *   -ENOTSUP (not safely possible, see edit_commit), -ENOMEM.
+ *
+ * Its functions begin with rewrite_, edit_ or code_.
  */
 #pragma once
 

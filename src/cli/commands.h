@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Its functions begin with command_ or complain_. */
 #pragma once
 
 #include "base/buf.h"

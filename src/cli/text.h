@@ -12,6 +12,8 @@
  * - puts and fputs do the same with a text that is not a constant, at any length; a newline at its
  *   end is kept. Constants and formats are printed as they are. JSON passes unchanged, because it
  *   has already escaped all of that (base/json.h).
+ *
+ * Its functions begin with print_.
  */
 #pragma once
 

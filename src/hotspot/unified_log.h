@@ -8,6 +8,8 @@
  *
  * Each decoration is padded to the width of the longest one before it in the file.
  * Nothing here allocates memory; texts point into the line.
+ *
+ * Its functions begin with log_.
  */
 #pragma once
 

@@ -198,10 +198,10 @@ static void *read_chunks(void *arg)
 
 /* ---- the caller's side ---- */
 
-int recording_rows_open(struct rec_rows **ret, struct recording *r,
-                        const struct rec_column *columns, size_t n)
+int rec_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_column *columns,
+                  size_t n)
 {
-    return recording_rows_first(ret, r, columns, n, NULL);
+    return rec_rows_first(ret, r, columns, n, NULL);
 }
 
 static int reader_init(struct reader *from, struct rec_rows *rows, size_t number)
@@ -218,8 +218,8 @@ static int reader_init(struct reader *from, struct rec_rows *rows, size_t number
     return 0;
 }
 
-int recording_rows_first(struct rec_rows **ret, struct recording *r,
-                         const struct rec_column *columns, size_t n, unsigned (*what)(int tag))
+int rec_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_column *columns,
+                   size_t n, unsigned (*what)(int tag))
 {
     struct rec_rows *rows = calloc(1, sizeof(*rows));
     if (!rows)
@@ -237,13 +237,13 @@ int recording_rows_first(struct rec_rows **ret, struct recording *r,
     for (size_t i = 0; error == 0 && i < rows->n_readers; i++)
         error = reader_init(&rows->readers[i], rows, i);
     if (error)
-        recording_rows_close(rows);
+        rec_rows_close(rows);
     else
         *ret = rows;
     return error;
 }
 
-void recording_rows_close(struct rec_rows *rows)
+void rec_rows_close(struct rec_rows *rows)
 {
     if (!rows)
         return;
@@ -266,7 +266,7 @@ void recording_rows_close(struct rec_rows *rows)
     free(rows);
 }
 
-int recording_rows_sample(struct rec_rows *rows, const struct rec_sampling *samplings, size_t n)
+int rec_rows_sample(struct rec_rows *rows, const struct rec_sampling *samplings, size_t n)
 {
     rows->wanted.samplings = samplings;
     rows->wanted.n_samplings = n;
@@ -281,19 +281,19 @@ int recording_rows_sample(struct rec_rows *rows, const struct rec_sampling *samp
     return 0;
 }
 
-uint64_t recording_rows_offset(const struct rec_rows *rows)
+uint64_t rec_rows_offset(const struct rec_rows *rows)
 {
     return rows->current ? rows->current->end : 0;
 }
 
-void recording_rows_forget(struct rec_rows *rows)
+void rec_rows_forget(struct rec_rows *rows)
 {
     pthread_mutex_lock(&rows->lock);
     rows->forget = true;
     pthread_mutex_unlock(&rows->lock);
 }
 
-const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t *ret_n)
+const struct rec_part *rec_rows_parts(const struct rec_rows *rows, size_t *ret_n)
 {
     *ret_n = rows->parts.len;
     return rows->parts.data;
@@ -337,8 +337,8 @@ static int note_seen(struct recording *r, const struct rec_chunk *k)
     return 0;
 }
 
-int recording_rows_each_type(const struct rec_rows *rows,
-                             int (*visit)(void *context, const char *type), void *context)
+int rec_rows_each_type(const struct rec_rows *rows, int (*visit)(void *context, const char *type),
+                       void *context)
 {
     const struct recording *r = rows->r;
     int stop = 0;
@@ -366,7 +366,7 @@ static struct batch *take(struct rec_rows *rows, size_t chunk)
     return b;
 }
 
-int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_t *ret_n)
+int rec_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_t *ret_n)
 {
     struct recording *r = rows->r;
     recording_forget_strings(r);
@@ -401,7 +401,7 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
     return 0;
 }
 
-const struct rec_sample *recording_rows_samples(const struct rec_rows *rows, size_t *ret_n)
+const struct rec_sample *rec_rows_samples(const struct rec_rows *rows, size_t *ret_n)
 {
     *ret_n = rows->current ? rows->current->n_samples : 0;
     return rows->current ? rows->current->samples : NULL;

@@ -44,19 +44,18 @@ struct rec_row {
  * valid. A recording can have only one iteration at a time, of this or another kind. Returns 0 or
  * -ENOMEM.
  */
-int recording_rows_open(struct rec_rows **ret, struct recording *r,
-                        const struct rec_column *columns, size_t n) must_check;
+int rec_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_column *columns,
+                  size_t n) must_check;
 
 /*
- * Like recording_rows_open, for the first pass over a recording that is read twice. It returns only
+ * Like rec_rows_open, for the first pass over a recording that is read twice. It returns only
  * rows of the types for whose tags `what` returns REC_ROW. For types with REC_TIME it determines
  * the earliest start in each part of the file.
  */
 enum { REC_ROW = 1, REC_TIME = 2 };
 
-int recording_rows_first(struct rec_rows **ret, struct recording *r,
-                         const struct rec_column *columns, size_t n,
-                         unsigned (*what)(int tag)) must_check;
+int rec_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_column *columns,
+                   size_t n, unsigned (*what)(int tag)) must_check;
 
 /*
  * Reads events with a tag as samples, which consist of a stack, a thread and a weight and take a
@@ -83,10 +82,10 @@ struct rec_sample {
  * Called before the first row is read. The table must stay valid. Returns 0 or -ENOMEM; the rows
  * must then be closed.
  */
-int recording_rows_sample(struct rec_rows *rows, const struct rec_sampling *samplings,
-                          size_t n) must_check;
+int rec_rows_sample(struct rec_rows *rows, const struct rec_sampling *samplings,
+                    size_t n) must_check;
 /* Returns the samples that came with the last rows; they are valid as long as these. */
-const struct rec_sample *recording_rows_samples(const struct rec_rows *rows, size_t *ret_n);
+const struct rec_sample *rec_rows_samples(const struct rec_rows *rows, size_t *ret_n);
 /*
  * Returns a sample's weight in nanoseconds if the weight is a time, given by a column; if not,
  * `otherwise`.
@@ -96,7 +95,7 @@ uint64_t rec_sample_ns(const struct rec_sample *s, unsigned column, uint64_t oth
 void rec_sample_object(const struct rec_sample *s, struct rec_object *ret);
 
 /* Returns how far rows have been read, as an offset in the file. */
-uint64_t recording_rows_offset(const struct rec_rows *rows);
+uint64_t rec_rows_offset(const struct rec_rows *rows);
 
 struct rec_part {
     uint64_t end;     /* offset in the file */
@@ -104,31 +103,29 @@ struct rec_part {
 };
 
 /* Returns the parts, after all rows were read. */
-const struct rec_part *recording_rows_parts(const struct rec_rows *rows, size_t *ret_n);
+const struct rec_part *rec_rows_parts(const struct rec_rows *rows, size_t *ret_n);
 
 /*
  * Releases the pages of the file after they were read, so that a large file does not fill the
  * memory. Called before the first row is read, and only where the bytes are a private, read-only
  * mapping of a file: pages that are read again come from the file.
  */
-void recording_rows_forget(struct rec_rows *rows);
+void rec_rows_forget(struct rec_rows *rows);
 
 /*
  * Returns the next rows, all from one chunk, in the file's order; they are valid until the next
  * call. Returns 1, 0 at the end, or -ENOMEM. Where events are read as samples there may be no rows
  * in a part of the file; *ret_n is 0 then.
  */
-int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret,
-                        size_t *ret_n) must_check;
+int rec_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_t *ret_n) must_check;
 /*
  * Visits each type that occurred among the events read so far, selected or not, once, until `visit`
  * returns a value other than 0. Returns that value.
  */
-int recording_rows_each_type(const struct rec_rows *rows,
-                             int (*visit)(void *context, const char *type),
-                             void *context) must_check;
-void recording_rows_close(struct rec_rows *rows);
-DEFINE_CLEANUP(struct rec_rows *, recording_rows_close)
+int rec_rows_each_type(const struct rec_rows *rows, int (*visit)(void *context, const char *type),
+                       void *context) must_check;
+void rec_rows_close(struct rec_rows *rows);
+DEFINE_CLEANUP(struct rec_rows *, rec_rows_close)
 
 /*
  * Describes the row as recording_next would have returned it, for reading fields by name. Strings

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reader_usual.c and reader_stacks.c share: looking up what the ids of constants stand for. */
+/*
+ * What reader_usual.c and reader_stacks.c share: looking up what the ids of constants stand for.
+ * Its functions begin with usual_.
+ */
 #pragma once
 
 #include "jfr/reader_internal.h"

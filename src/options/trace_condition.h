@@ -19,6 +19,8 @@
  * to true and false.
  *
  * The comparison of a value that does not exist (argument 3 of a method with two) is false.
+ *
+ * Its functions begin with condition_.
  */
 #pragma once
 

@@ -3,6 +3,8 @@
  * Coverage of a program: the methods with their lines and branch edges that ran or did not run,
  * from one recording or from several merged ones. A line ran when one of its starts ran; a branch
  * edge ran when any of the merged recordings or class loaders took it.
+ *
+ * Its functions begin with cover_.
  */
 #pragma once
 

@@ -485,28 +485,28 @@ static int add_type(void *context, const char *type)
 
 static int read_all_events(struct reading *r, struct recording *recording)
 {
-    _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
+    _cleanup_(rec_rows_closep) struct rec_rows *rows = NULL;
     const struct rec_row *batch;
     size_t n;
     int more = recording_select(recording, wanted);
     if (more == 0)
-        more = recording_rows_open(&rows, recording, columns, COLUMNS);
+        more = rec_rows_open(&rows, recording, columns, COLUMNS);
     if (more == 0 && r->l->is_mapped)
-        recording_rows_forget(rows);
+        rec_rows_forget(rows);
     if (more == 0 && r->l->detail != LOAD_SAMPLES)
-        more = recording_rows_sample(rows, samplings, ARRAY_SIZE(samplings));
-    while (more >= 0 && (more = recording_rows_next(rows, &batch, &n)) > 0) {
+        more = rec_rows_sample(rows, samplings, ARRAY_SIZE(samplings));
+    while (more >= 0 && (more = rec_rows_next(rows, &batch, &n)) > 0) {
         for (size_t i = 0; i < n && more >= 0; i++)
             more = read_row(r, &batch[i]);
-        const struct rec_sample *samples = recording_rows_samples(rows, &n);
+        const struct rec_sample *samples = rec_rows_samples(rows, &n);
         if (more >= 0)
             more = read_samples(r, samples, n);
         if (r->l->progress && more >= 0)
-            r->l->progress(r->l->progress_context, recording_rows_offset(rows), r->l->len);
+            r->l->progress(r->l->progress_context, rec_rows_offset(rows), r->l->len);
     }
     r->p->only_samples = r->p->types_known = more == 0;
     if (more == 0)
-        more = recording_rows_each_type(rows, add_type, r->p);
+        more = rec_rows_each_type(rows, add_type, r->p);
     int queued = load_queue_end(&r->queue);
     more = more < 0 ? more : queued;
     return more < 0 ? more : settle(r);

@@ -85,7 +85,7 @@ static int read_rows(struct loader *l, struct rec_rows *rows, void (*on_row)(str
     size_t n;
     int more, r = 0;
     l->e = &e; /* cppcheck-suppress autoVariables ; until it returns */
-    while (r == 0 && (more = recording_rows_next(rows, &batch, &n)) != 0) {
+    while (r == 0 && (more = rec_rows_next(rows, &batch, &n)) != 0) {
         r = MIN(more, 0);
         for (size_t i = 0; r == 0 && i < n; i++) {
             l->row = &batch[i];
@@ -109,14 +109,14 @@ static int read_rows(struct loader *l, struct rec_rows *rows, void (*on_row)(str
  */
 static int read_first(struct loader *l, struct recording *recording, int64_t *end_ns)
 {
-    _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
-    int r = recording_rows_first(&rows, recording, loader_columns, FIELDS, loader_first_wants);
+    _cleanup_(rec_rows_closep) struct rec_rows *rows = NULL;
+    int r = rec_rows_first(&rows, recording, loader_columns, FIELDS, loader_first_wants);
     if (r == 0)
         r = read_rows(l, rows, loader_on_first);
     if (r < 0)
         return r;
     size_t n;
-    const struct rec_part *parts = recording_rows_parts(rows, &n);
+    const struct rec_part *parts = rec_rows_parts(rows, &n);
     r = vec_extend(&l->parts, n);
     int64_t least = INT64_MAX;
     for (size_t i = n; r == 0 && i-- > 0;) {
@@ -142,21 +142,21 @@ static int is_cpu_sample(void *context, const char *type)
 static int read_all_events(struct loader *l, struct recording *recording,
                            const struct rec_info *info)
 {
-    _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
+    _cleanup_(rec_rows_closep) struct rec_rows *rows = NULL;
     pthread_t builder;
-    int r = recording_rows_open(&rows, recording, loader_columns, FIELDS);
+    int r = rec_rows_open(&rows, recording, loader_columns, FIELDS);
     if (r < 0)
         return r;
     if (l->streamed) {
         begin(l, info, l->parts.data[0].start_ns);
         timeline_share(l->b);
-        recording_rows_forget(rows); /* it has an index then */
+        rec_rows_forget(rows); /* it has an index then */
     }
     bool concurrent = l->streamed && pthread_create(&builder, NULL, build_concurrently, l) == 0;
     if (!concurrent)
         vec_clear(&l->parts); /* nobody takes events meanwhile, so all of them are kept */
     r = read_rows(l, rows, loader_on_event);
-    l->unsampled = r == 0 && recording_rows_each_type(rows, is_cpu_sample, NULL) == 0;
+    l->unsampled = r == 0 && rec_rows_each_type(rows, is_cpu_sample, NULL) == 0;
     if (r < 0)
         tl_spool_stop(&l->events);
     tl_spool_close(&l->events);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each event of a recording means for its timeline. */
+/*
+ * What each event of a recording means for its timeline.
+ * Its functions begin with loader_.
+ */
 #pragma once
 
 #include "jfr/reader.h"
@@ -13,7 +16,7 @@ extern const struct rec_select loader_events[];
 void loader_on_event(struct loader *l);
 /*
  * For a first pass over the recording: the first function reads what applies to the whole
- * recording, and the second returns which rows of a tag are needed for that (recording_rows_first).
+ * recording, and the second returns which rows of a tag are needed for that (rec_rows_first).
  */
 void loader_on_first(struct loader *l);
 unsigned loader_first_wants(int tag);

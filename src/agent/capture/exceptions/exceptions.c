@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exceptions=counts|stacks records how often each class is thrown at each place, and where it is
- * caught. Counts come from probes in the code (probes.h). With stacks, each throw is an event as
- * well, and everything comes from JVM TI's Exception event, for which the VM deoptimizes at each
- * throw and searches for the handler twice.
+ * caught. Counts come from probes in the code (thrown_probes.h). With stacks, each throw is an
+ * event as well, and everything comes from JVM TI's Exception event, for which the VM deoptimizes
+ * at each throw and searches for the handler twice.
  */
-#include "agent/capture/exceptions/hidden.h"
-#include "agent/capture/exceptions/probes.h"
-#include "agent/capture/exceptions/rows.h"
+#include "agent/capture/exceptions/thrown_hidden.h"
+#include "agent/capture/exceptions/thrown_probes.h"
+#include "agent/capture/exceptions/thrown_rows.h"
 #include "agent/instrument/guards.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"

@@ -12,7 +12,7 @@ struct thrown_row {
     char *class_name;
     /*
      * caught is NULL if no Java code of the thread catches it, or may be THROWN_NOT_KNOWN
-     * (probes.h)
+     * (thrown_probes.h)
      */
     char *place, *caught;
     _Atomic uint64_t count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/exceptions/probes.h"
+#include "agent/capture/exceptions/thrown_probes.h"
 
-#include "agent/capture/exceptions/rows.h"
+#include "agent/capture/exceptions/thrown_rows.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/stacks/names.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/exceptions/rows.h"
+#include "agent/capture/exceptions/thrown_rows.h"
 
 #include "base/hash.h"
 #include "base/map.h"

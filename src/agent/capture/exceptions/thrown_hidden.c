@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/exceptions/hidden.h"
+#include "agent/capture/exceptions/thrown_hidden.h"
 
-#include "agent/capture/exceptions/probes.h"
+#include "agent/capture/exceptions/thrown_probes.h"
 #include "agent/instrument/hidden_class.h"
 #include "agent/session/session.h"
 #include "agent/stacks/names.h"

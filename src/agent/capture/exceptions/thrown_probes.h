@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exceptions=counts: probes (probe/java/lang/JvmscopeThrown.java) in front of each throw and at the
- * start of each handler, which count into rows.h. JVM TI's Exception event stays disabled, because
- * the VM deoptimizes for it at every throw.
+ * start of each handler, which count into thrown_rows.h. JVM TI's Exception event stays disabled,
+ * because the VM deoptimizes for it at every throw.
  */
 #pragma once
 
