@@ -85,5 +85,5 @@ int method_describe(const struct hotspot_layout *l, const struct memory *m, uint
 bool method_class_name(const struct hotspot_layout *l, const struct memory *m, uint64_t address,
                        struct buf *ret);
 void method_description_release(struct method_description *d);
-/* Returns the line of a bytecode index, 0 when it is not known. */
+/* Returns the line of a bytecode index, 0 when it is not known. For tools/walk_core.c. */
 uint32_t method_line_of(const struct method_description *d, int32_t bci);

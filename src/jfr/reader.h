@@ -238,12 +238,16 @@ struct rec_value {
 
 /* Returns 0, -ENOENT when there is no such field, or -EBADMSG when its bytes are damaged. */
 int rec_get(const struct rec_object *o, const char *path, struct rec_value *ret) must_check;
-/* Reads one field after the other; start with *i = 0. Returns 1, 0 after the last, or -EBADMSG. */
+/*
+ * Reads one field after the other; start with *i = 0. Returns 1, 0 after the last, or -EBADMSG. For
+ * readers that show every field of every type, as the tests' jfr_dump does; those that know what
+ * they look for use rec_get.
+ */
 int rec_fields(const struct rec_object *o, uint32_t *i, const uint8_t **at,
                struct rec_value *ret) must_check;
 /*
- * Reads one element of an array value after the other and advances the value. Returns 1, 0 after
- * the last, or -EBADMSG.
+ * Reads one element of an array value after the other and advances the value, for the same readers
+ * as rec_fields. Returns 1, 0 after the last, or -EBADMSG.
  */
 int rec_elements(struct rec_value *array, struct rec_value *ret) must_check;
 

@@ -145,7 +145,10 @@ int jfr_writer_flush(struct jfr_writer *w);
  * jfr_writer_work then returns -ESTALE.
  */
 bool jfr_writer_is_cut(const struct jfr_writer *w);
-/* Ends the chunk and starts the next one. No event is lost while other threads keep writing. */
+/*
+ * Ends the chunk and starts the next one at once, for tests; otherwise jfr_writer_work does so when
+ * it is time. No event is lost while other threads keep writing. Returns 0 or a negative errno.
+ */
 int jfr_writer_rotate(struct jfr_writer *w);
 /*
  * Sets the beginning of the recording's span to `ns`, which by default is when the file was opened.

@@ -62,5 +62,8 @@ int timeline_keep_put(struct timeline *t, enum tl_kept which, int64_t (*put)(int
                       void *arg) must_check;
 /* Waits until everything has been written. */
 void timeline_index_close(struct timeline *t);
-/* The first 32 bytes that timeline_map expects of a file of this length. */
+/*
+ * Writes the first 32 bytes that timeline_map expects of a file of this length, for fuzz targets,
+ * which make up the rest.
+ */
 void timeline_index_stamp(uint32_t start[8], uint64_t key, uint64_t len);

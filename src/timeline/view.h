@@ -28,7 +28,10 @@ int timeline_view_save(struct timeline_view *v, const char *path, uint64_t key, 
  */
 int timeline_view_map(struct timeline_view **ret, const struct timeline *t, const char *path,
                       uint64_t key, const void **ret_rest, size_t *ret_len) must_check;
-/* The first 24 bytes that timeline_view_map expects of a file of this length. */
+/*
+ * Writes the first 24 bytes that timeline_view_map expects of a file of this length, for fuzz
+ * targets, which make up the rest.
+ */
 void timeline_view_stamp(uint64_t start[3], uint64_t key, uint64_t len);
 void timeline_view_free(struct timeline_view *v);
 DEFINE_CLEANUP(struct timeline_view *, timeline_view_free)

@@ -190,11 +190,6 @@ struct snapshot_walker *snapshot_walker_new(const struct walker *w)
     return s;
 }
 
-void snapshot_walker_free(struct snapshot_walker *s)
-{
-    free(s);
-}
-
 unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, unsigned flags,
                        struct walk_frame *frames, unsigned max, struct walk_end *ret_end)
 {

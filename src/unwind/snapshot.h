@@ -61,9 +61,11 @@ static inline size_t snapshot_bytes(const struct snapshot *s)
 /* Copies a measured snapshot with the words into a buffer of snapshot_bytes, in the handler. */
 void snapshot_take(const struct walker *w, const struct snapshot *measured, struct snapshot *ret);
 
-/* Creates a walk for snapshots, one at a time. NULL: out of memory. */
+/*
+ * Creates a walker for snapshots, which walks one at a time. The caller frees it with free(). NULL:
+ * out of memory.
+ */
 struct snapshot_walker *snapshot_walker_new(const struct walker *w);
-void snapshot_walker_free(struct snapshot_walker *s);
 /* Like walk_stack. */
 unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, unsigned flags,
                        struct walk_frame *frames, unsigned max, struct walk_end *ret_end);

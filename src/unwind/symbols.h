@@ -21,6 +21,11 @@ struct symbol_place {
     uint64_t offset; /* from the symbol's start, or from the library's */
 };
 
+/*
+ * Creates a table of the symbols of this process; libraries are read when an address in them is
+ * looked up first. NULL: out of memory. The agent keeps its table as long as the VM lives; programs
+ * that end before, such as tests, free theirs.
+ */
 struct symbols *symbols_new(void);
 void symbols_free(struct symbols *s);
 /*

@@ -470,7 +470,7 @@ static void make_copy(struct scene *s, struct copied *ret)
 static void drop_copy(struct scene *s, struct copied *c)
 {
     free(c->copy);
-    snapshot_walker_free(c->walker);
+    free(c->walker);
     move_out(s);
 }
 
