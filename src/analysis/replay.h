@@ -149,7 +149,7 @@ struct lane {
     bool begun, blocked;
 };
 
-struct kept {
+struct replay_kept {
     const struct timeline *t;
     /* the replays differ in what is assumed about ends of sections and about wake-ups */
     struct replay *replays;
@@ -164,7 +164,7 @@ struct kept {
     size_t back;   /* how far back times are still available */
     struct lane *lanes;
 
-    struct kept_moment {
+    struct replay_kept_moment {
         uint64_t time;
         struct lane *lanes; /* one per thread */
     } moments[KEPT_MOMENTS];
@@ -184,22 +184,23 @@ enum { KEPT_MORE = 2 };
  * Returns the number of nodes whose times must be kept so that the time of each node's waker is
  * available, or KEPT_TIMES if that might not be enough.
  */
-size_t kept_times(const struct timeline *t);
+size_t replay_kept_times(const struct timeline *t);
 /*
  * Starts to compute the threads' own times for n replays of the same sections by the same factor.
  * There is room for n + KEPT_MORE numbers of each of n_times nodes, a power of two unless it is the
  * number of all nodes (then the new times of all nodes are there at the end). from and to are two
  * moments of the recording, in order, whose new times are wanted.
  */
-int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replays, size_t n,
-               uint64_t *times, size_t n_times, uint64_t from, uint64_t to) must_check;
+int replay_kept_begin(struct replay_kept *ret, const struct timeline *t, struct replay *replays,
+                      size_t n, uint64_t *times, size_t n_times, uint64_t from,
+                      uint64_t to) must_check;
 /*
  * Replays to the end. Returns 0, -ERANGE when a waker's time is no longer available, -EPROTO or
  * -ENOMEM.
  */
-int kept_end(struct kept *k) must_check;
-void kept_release(struct kept *k);
+int replay_kept_end(struct replay_kept *k) must_check;
+void replay_kept_release(struct replay_kept *k);
 /* Returns the new time of a moment in one of the replays, as a thread experiences it. */
-uint64_t kept_moment(const struct kept *k, size_t replay, int which, uint32_t thread);
+uint64_t replay_kept_moment(const struct replay_kept *k, size_t replay, int which, uint32_t thread);
 /* Returns the new time of a thread's last node in one of the replays. */
-uint64_t kept_last(const struct kept *k, size_t replay, uint32_t thread);
+uint64_t replay_kept_last(const struct replay_kept *k, size_t replay, uint32_t thread);

@@ -17,7 +17,7 @@
 /* the least number of nodes that the first pass is ahead */
 enum { LEAD_NODES = 1 << 14 };
 
-static void report(struct kept *k, size_t done, int error)
+static void report(struct replay_kept *k, size_t done, int error)
 {
     if (done % LEAD_NODES != 0 && done != k->t->n_nodes && error == 0)
         return;
@@ -32,7 +32,7 @@ static void report(struct kept *k, size_t done, int error)
  * Waits until there is room for the next own times. Times to which the replay may still refer are
  * not overwritten. Returns false when they are no longer needed.
  */
-static bool have_room(struct kept *k, size_t i)
+static bool have_room(struct replay_kept *k, size_t i)
 {
     if (k->mask == SIZE_MAX)
         return true;
@@ -46,7 +46,7 @@ static bool have_room(struct kept *k, size_t i)
 
 static void *own_times(void *arg)
 {
-    struct kept *k = arg;
+    struct replay_kept *k = arg;
     const struct timeline *t = k->t;
     struct tl_reader nodes = {.t = t};
     size_t i = 0;
@@ -77,7 +77,7 @@ static void *own_times(void *arg)
     return NULL;
 }
 
-size_t kept_times(const struct timeline *t)
+size_t replay_kept_times(const struct timeline *t)
 {
     uint64_t most = 0; /* largest distance to a waker; its code is twice that or more */
     size_t n = KEPT_TIMES_LEAST;
@@ -90,17 +90,17 @@ size_t kept_times(const struct timeline *t)
     return t->n_nodes < CONCURRENT_NODES ? t->n_nodes + 1 : MIN(n, t->n_nodes + 1);
 }
 
-int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replays, size_t n,
-               uint64_t *times, size_t n_times, uint64_t from, uint64_t to)
+int replay_kept_begin(struct replay_kept *ret, const struct timeline *t, struct replay *replays,
+                      size_t n, uint64_t *times, size_t n_times, uint64_t from, uint64_t to)
 {
     bool ring = n_times <= t->n_nodes && t->n_nodes >= CONCURRENT_NODES;
-    *ret = (struct kept){.t = t,
-                         .replays = replays,
-                         .n = n,
-                         .times = times,
-                         .stride = n + KEPT_MORE,
-                         .mask = ring ? n_times - 1 : SIZE_MAX,
-                         .back = ring ? n_times / 2 : SIZE_MAX};
+    *ret = (struct replay_kept){.t = t,
+                                .replays = replays,
+                                .n = n,
+                                .times = times,
+                                .stride = n + KEPT_MORE,
+                                .mask = ring ? n_times - 1 : SIZE_MAX,
+                                .back = ring ? n_times / 2 : SIZE_MAX};
     pthread_mutex_init(&ret->lock, NULL);
     pthread_cond_init(&ret->more, NULL);
     ret->moments[KEPT_FROM].time = from;
@@ -120,7 +120,7 @@ int kept_begin(struct kept *ret, const struct timeline *t, struct replay *replay
     return 0;
 }
 
-void kept_release(struct kept *k)
+void replay_kept_release(struct replay_kept *k)
 {
     if (!k->replays)
         return;
@@ -129,11 +129,11 @@ void kept_release(struct kept *k)
     free(k->lanes);
     for (int i = 0; i < KEPT_MOMENTS; i++)
         free(k->moments[i].lanes);
-    *k = (struct kept){0};
+    *k = (struct replay_kept){0};
 }
 
 /* Waits for the next own times and returns how many there are. */
-static size_t own_times_wait(struct kept *k, size_t beyond)
+static size_t own_times_wait(struct replay_kept *k, size_t beyond)
 {
     pthread_mutex_lock(&k->lock);
     k->replayed = beyond;
@@ -146,7 +146,7 @@ static size_t own_times_wait(struct kept *k, size_t beyond)
 }
 
 /* Marks the moments before a time as passed, and returns how many have passed in all. */
-static int pass_moments(struct kept *k, int passed, uint64_t time)
+static int pass_moments(struct replay_kept *k, int passed, uint64_t time)
 {
     for (; passed < KEPT_MOMENTS && k->moments[passed].time < time; passed++)
         memcpy(k->moments[passed].lanes, k->lanes, k->t->n_threads * sizeof(*k->lanes));
@@ -165,7 +165,8 @@ static bool is_carried(const struct timeline *t, const struct tl_node *at)
  * Computes the new times of node i in all replays. Returns false when the times of its waker are no
  * longer available.
  */
-static bool new_times(const struct kept *k, size_t i, const struct tl_node *at, struct lane *lane)
+static bool new_times(const struct replay_kept *k, size_t i, const struct tl_node *at,
+                      struct lane *lane)
 {
     const size_t n = k->n;
     uint64_t *times = &k->times[(i & k->mask) * k->stride];
@@ -193,7 +194,7 @@ static bool new_times(const struct kept *k, size_t i, const struct tl_node *at, 
     return i - at->waker <= k->back;
 }
 
-static int replay_nodes(struct kept *k)
+static int replay_nodes(struct replay_kept *k)
 {
     const struct timeline *t = k->t;
     struct tl_reader nodes = {.t = t};
@@ -216,7 +217,7 @@ static int replay_nodes(struct kept *k)
     return 0;
 }
 
-int kept_end(struct kept *k)
+int replay_kept_end(struct replay_kept *k)
 {
     int r = replay_nodes(k);
     pthread_mutex_lock(&k->lock);
@@ -228,14 +229,14 @@ int kept_end(struct kept *k)
     return r < 0 ? r : k->error;
 }
 
-uint64_t kept_moment(const struct kept *k, size_t replay, int which, uint32_t thread)
+uint64_t replay_kept_moment(const struct replay_kept *k, size_t replay, int which, uint32_t thread)
 {
     uint64_t at = k->moments[which].time;
     const struct lane *lane = &k->moments[which].lanes[thread];
     return lane->begun ? lane->now[replay] + (at - lane->time) : at;
 }
 
-uint64_t kept_last(const struct kept *k, size_t replay, uint32_t thread)
+uint64_t replay_kept_last(const struct replay_kept *k, size_t replay, uint32_t thread)
 {
     return k->lanes[thread].now[replay];
 }

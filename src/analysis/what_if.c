@@ -147,15 +147,15 @@ int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *t
         return result;
     result = replay_init(&r, t, &what, w->factor, HOLD_ENDS_LIKELY);
     if (result == 0) {
-        struct kept kept = {0};
+        struct replay_kept kept = {0};
         uint64_t *all = malloc((t->n_nodes + 1) * (1 + KEPT_MORE) * sizeof(*all));
-        result = all ? kept_begin(&kept, t, &r, 1, all, SIZE_MAX, 0, 0) : -ENOMEM;
+        result = all ? replay_kept_begin(&kept, t, &r, 1, all, SIZE_MAX, 0, 0) : -ENOMEM;
         if (result == 0)
-            result = kept_end(&kept);
+            result = replay_kept_end(&kept);
         for (size_t i = 0; result == 0 && i < t->n_nodes; i++)
             times[i] = all[i * (1 + KEPT_MORE)];
         free(all);
-        kept_release(&kept);
+        replay_kept_release(&kept);
         replay_release(&r);
     }
     scaled_release(&what);
@@ -270,23 +270,23 @@ static uint64_t makespan(const struct path_part *p, const uint64_t *times)
 /*
  * The same for a replay that keeps the order, for which most nodes' times are no longer available.
  */
-static uint64_t makespan_kept(const struct path_part *p, const struct kept *k, size_t replay)
+static uint64_t makespan_kept(const struct path_part *p, const struct replay_kept *k, size_t replay)
 {
     const struct path_segment *first = &p->path.segments.data[0],
                               *last = &p->path.segments.data[p->path.segments.len - 1];
-    uint64_t end = kept_moment(k, replay, KEPT_TO, last->thread);
+    uint64_t end = replay_kept_moment(k, replay, KEPT_TO, last->thread);
     for (size_t i = 0; p->options->end_thread == TL_NONE && i < p->t->n_threads; i++) {
         if (ends_before(p->t, i, last->end))
-            end = MAX(end, kept_last(k, replay, (uint32_t)i));
+            end = MAX(end, replay_kept_last(k, replay, (uint32_t)i));
     }
-    return end - kept_moment(k, replay, KEPT_FROM, first->thread);
+    return end - replay_kept_moment(k, replay, KEPT_FROM, first->thread);
 }
 
 /*
  * Replays in the recorded order. Unless the path is already known, another thread finds it at the
  * same time.
  */
-static int replay_concurrently(struct kept *k, struct path_part *p)
+static int replay_concurrently(struct replay_kept *k, struct path_part *p)
 {
     pthread_t finder;
     bool find = p->path.segments.len == 0;
@@ -294,7 +294,7 @@ static int replay_concurrently(struct kept *k, struct path_part *p)
                       pthread_create(&finder, NULL, find_concurrently, p) == 0;
     if (find && !concurrent)
         find_path(p);
-    int result = kept_end(k);
+    int result = replay_kept_end(k);
     if (concurrent)
         (void)pthread_join(finder, NULL);
     return result < 0 ? result : p->result;
@@ -344,7 +344,7 @@ static int replay_with(struct path_part *p, double factor, struct in_order *each
                        size_t n_times, uint64_t *ret_scaled)
 {
     struct replay replays[KEPT_REPLAYS] = {0};
-    struct kept kept = {0};
+    struct replay_kept kept = {0};
     uint64_t *times = malloc(n_times * (n + KEPT_MORE) * sizeof(*times));
     int result = times ? 0 : -ENOMEM;
     for (size_t i = 0; result == 0 && i < n; i++) {
@@ -352,13 +352,13 @@ static int replay_with(struct path_part *p, double factor, struct in_order *each
         replays[i].wake_as = each[i].wake_as;
     }
     if (result == 0)
-        result = kept_begin(&kept, p->t, replays, n, times, n_times, p->from, p->to);
+        result = replay_kept_begin(&kept, p->t, replays, n, times, n_times, p->from, p->to);
     if (result == 0)
         result = replay_concurrently(&kept, p);
     for (size_t i = 0; result == 0 && i < n; i++)
         each[i].result = makespan_kept(p, &kept, i);
     *ret_scaled = replays[0].scaled;
-    kept_release(&kept);
+    replay_kept_release(&kept);
     for (size_t i = 0; i < n; i++)
         replay_release(&replays[i]);
     free(times);
@@ -370,7 +370,7 @@ static int replay_in_order(struct path_part *p, double factor, struct all_in_ord
 {
     size_t all = p->t->n_nodes + 1;
     uint64_t scaled;
-    int result = replay_with(p, factor, a->each, a->n, kept_times(p->t), &a->scaled_ns);
+    int result = replay_with(p, factor, a->each, a->n, replay_kept_times(p->t), &a->scaled_ns);
     if (result != -ERANGE)
         return result;
     result = replay_with(p, factor, a->each, 1, all, &a->scaled_ns);

@@ -225,7 +225,7 @@ static int end(const struct vm *vm, enum wait_end ended)
     return 0;
 }
 
-int attach_record(const struct vm *vm, const struct capture *capture, const char *output)
+int attach_record(const struct vm *vm, const struct capture_options *capture, const char *output)
 {
     char file[PATH_MAX];
     bool fetch = false;
@@ -283,7 +283,8 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
 }
 
 /* Makes the VM record continuously into a ring, which is never fetched as a whole. */
-static int record_always(const struct vm *vm, const struct capture *capture, const char *output)
+static int record_always(const struct vm *vm, const struct capture_options *capture,
+                         const char *output)
 {
     char cwd[PATH_MAX] = "", file[PATH_MAX], size[24];
     if (output) {
@@ -314,13 +315,13 @@ static int record_always(const struct vm *vm, const struct capture *capture, con
     return 0;
 }
 
-static const char *output_pattern(const struct capture *capture)
+static const char *output_pattern(const struct capture_options *capture)
 {
     return capture->output ? capture->output : "jvmscope-%p.jfr";
 }
 
 /* Adds triggers to a recording that is always on. */
-static int add_triggers(const struct vm *vm, const struct capture *capture)
+static int add_triggers(const struct vm *vm, const struct capture_options *capture)
 {
     _cleanup_(buf_release) struct buf message = BUF(1 << 16), answer = BUF(1 << 20);
     buf_printf(&message, "control=on,%.*s", (int)capture->options.len, capture->options.data);
@@ -333,7 +334,7 @@ static int add_triggers(const struct vm *vm, const struct capture *capture)
 }
 
 /* Checks that only those options are given that the triggers of a recording in progress accept. */
-static bool check_triggers(const struct capture *capture, const char *command)
+static bool check_triggers(const struct capture_options *capture, const char *command)
 {
     static const enum option theirs[] = {OPT_ON,    OPT_THEN,    OPT_BEFORE,
                                          OPT_AFTER, OPT_ON_FILE, OPT_FILES};
@@ -353,7 +354,7 @@ static bool check_triggers(const struct capture *capture, const char *command)
 }
 
 /* Returns what would shorten the changes of classes that the recording needs, or NULL. */
-static const char *advice_of(const struct capture *capture)
+static const char *advice_of(const struct capture_options *capture)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct options o = {0};
@@ -368,7 +369,8 @@ static const char *advice_of(const struct capture *capture)
                  "which takes less time";
 }
 
-static int attach_one(struct capture *capture, const struct push_options *push, const char *pid)
+static int attach_one(struct capture_options *capture, const struct push_options *push,
+                      const char *pid)
 {
     char output[PATH_MAX];
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
@@ -405,7 +407,7 @@ static const char *reason_to_skip(const struct vm *vm)
  * Starts a process for each VM, because each process takes on the user of its VM, which it can do
  * only once. An interruption reaches all of them, and each ends its recording.
  */
-static int attach_each(struct capture *capture, const struct push_options *push,
+static int attach_each(struct capture_options *capture, const struct push_options *push,
                        const struct choice *choice)
 {
     struct vm_list list;
@@ -450,7 +452,7 @@ static int attach_each(struct capture *capture, const struct push_options *push,
 
 static int cmd_attach(const struct command *self, int argc, char **argv)
 {
-    _cleanup_(capture_release) struct capture capture = {0};
+    _cleanup_(capture_release) struct capture_options capture = {0};
     struct choice choice = {0};
     struct push_options push = {0};
     struct operands operands;

@@ -8,4 +8,4 @@
  * Records a running VM as `jvmscope attach` does, from the start of the agent until the output is
  * in its place. Returns the exit status.
  */
-int attach_record(const struct vm *vm, const struct capture *capture, const char *output);
+int attach_record(const struct vm *vm, const struct capture_options *capture, const char *output);

@@ -68,22 +68,22 @@ bool capture_arg_at(size_t i, struct arg_shown *ret)
     return true;
 }
 
-bool capture_adds_triggers(const struct capture *c)
+bool capture_adds_triggers(const struct capture_options *c)
 {
     return c->given >> OPT_ON & 1 && !capture_always(c);
 }
 
-bool capture_always(const struct capture *c)
+bool capture_always(const struct capture_options *c)
 {
     return c->given >> OPT_ALWAYS & 1 && !c->always_off;
 }
 
-void capture_release(struct capture *c)
+void capture_release(struct capture_options *c)
 {
     buf_release(&c->options);
 }
 
-static void add_words(struct capture *c, const char *name, const char *value)
+static void add_words(struct capture_options *c, const char *name, const char *value)
 {
     c->options.limit = OPTIONS_MAX;
     buf_printf(&c->options, "%s%s%s", c->options.len ? "," : "", name, value ? "=" : "");
@@ -99,7 +99,7 @@ static void add_words(struct capture *c, const char *name, const char *value)
     }
 }
 
-void capture_add(struct capture *c, enum option which, const char *value)
+void capture_add(struct capture_options *c, enum option which, const char *value)
 {
     c->given |= UINT64_C(1) << which;
     add_words(c, option_table[which].name, value);
@@ -116,7 +116,7 @@ static bool may_repeat(size_t which)
  * Adds the pattern of --on-file, to which the VM writes, in front of it the command's working
  * directory, in which % is doubled.
  */
-static int add_absolute(struct capture *c, const struct option_row *row, const char *value)
+static int add_absolute(struct capture_options *c, const struct option_row *row, const char *value)
 {
     char cwd[PATH_MAX];
     _cleanup_(buf_release) struct buf path = BUF(2 * PATH_MAX);
@@ -133,8 +133,8 @@ static int add_absolute(struct capture *c, const struct option_row *row, const c
  * Adds a file with settings. A relative path refers to the command's working directory, because
  * the VM may have another one. Parameters as in take_value.
  */
-static int take_settings(struct capture *c, const struct option_row *row, const char *command,
-                         const char *value)
+static int take_settings(struct capture_options *c, const struct option_row *row,
+                         const char *command, const char *value)
 {
     char path[PATH_MAX];
     /* An absolute path may be one in the container of a VM that is attached to. */
@@ -185,7 +185,7 @@ static bool lacks_percent(enum option which, const char *value)
  * Takes the value of a row. Those that concern the command itself are stored; the others are added
  * to the agent's words.
  */
-static int take_value(struct capture *c, const struct option_row *row, const char *command,
+static int take_value(struct capture_options *c, const struct option_row *row, const char *command,
                       const char *value)
 {
     size_t which = (size_t)(row - option_table);
@@ -227,7 +227,7 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
  * Takes the value of a row. An option whose words are combined may have several, with commas
  * between them.
  */
-static int take_values(struct capture *c, const struct option_row *row, const char *command,
+static int take_values(struct capture_options *c, const struct option_row *row, const char *command,
                        const char *value)
 {
     size_t which = (size_t)(row - option_table);
@@ -283,8 +283,8 @@ static bool is_forgotten_value(const struct option_row *row, const char *word)
     return row->kind == OPTION_WORD && option_has_word(row->values, word, strcspn(word, ","));
 }
 
-static int take_row(struct capture *c, const struct option_row *row, const struct command *command,
-                    int argc, char **argv, int *i)
+static int take_row(struct capture_options *c, const struct option_row *row,
+                    const struct command *command, int argc, char **argv, int *i)
 {
     const char *word = argv[*i];
     size_t n = strlen(row->flag);
@@ -325,7 +325,8 @@ static int take_row(struct capture *c, const struct option_row *row, const struc
     return take_values(c, row, command->name, value);
 }
 
-int capture_take(struct capture *c, const struct command *command, int argc, char **argv, int *i)
+int capture_take(struct capture_options *c, const struct command *command, int argc, char **argv,
+                 int *i)
 {
     const struct option_row *row;
     int r = 0;

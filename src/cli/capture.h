@@ -9,7 +9,7 @@
 #include "cli/args.h"
 #include "options/options.h"
 
-struct capture {
+struct capture_options {
     /* the agent's words so far, "cpu=samples,interval=10ms"; zero-initialized when empty */
     struct buf options;
     uint64_t given;     /* the options that were given, by enum option, as bits */
@@ -18,18 +18,19 @@ struct capture {
     bool always_off;    /* --always=n */
 };
 
-extern const struct arg_set capture_set; /* its struct is struct capture */
+extern const struct arg_set capture_set; /* its struct is struct capture_options */
 
 /* Returns whether --always was given: the recording is a ring and has no end. */
-bool capture_always(const struct capture *c);
+bool capture_always(const struct capture_options *c);
 /* Returns true for --on without --always: triggers for a recording that is always on already. */
-bool capture_adds_triggers(const struct capture *c);
-void capture_release(struct capture *c);
+bool capture_adds_triggers(const struct capture_options *c);
+void capture_release(struct capture_options *c);
 /*
  * Parses the flag at argv[*i], with its value, and sets *i to the last word parsed. Returns 1 if it
  * was one of these flags, 0 if not, and -EINVAL after a complaint.
  */
-int capture_take(struct capture *c, const struct command *command, int argc, char **argv, int *i);
+int capture_take(struct capture_options *c, const struct command *command, int argc, char **argv,
+                 int *i);
 /* Adds an option as if it had been given, with a valid value. */
-void capture_add(struct capture *c, enum option which, const char *value);
+void capture_add(struct capture_options *c, enum option which, const char *value);
 bool capture_arg_at(size_t i, struct arg_shown *ret);

@@ -196,8 +196,8 @@ bool push_check(const char *command, const struct push_options *o)
     return can;
 }
 
-bool push_check_capture(const char *command, const struct push_options *o, const struct capture *c,
-                        const char *output)
+bool push_check_capture(const char *command, const struct push_options *o,
+                        const struct capture_options *c, const char *output)
 {
     const char *why = !o->url ? NULL
                       : capture_always(c)

@@ -22,8 +22,8 @@ bool push_check(const char *command, const struct push_options *o);
  * Checks like push_check for recordings by run and attach, which must have an end and be written as
  * a .jfr.
  */
-bool push_check_capture(const char *command, const struct push_options *o, const struct capture *c,
-                        const char *output);
+bool push_check_capture(const char *command, const struct push_options *o,
+                        const struct capture_options *c, const char *output);
 
 /*
  * Sends the selected part of a recording. `shown` is its name in messages, and the file that is

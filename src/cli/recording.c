@@ -76,7 +76,7 @@ static bool captures_something(const char *words)
     return false;
 }
 
-void recording_options(const struct capture *c, const char *output, const char *file,
+void recording_options(const struct capture_options *c, const char *output, const char *file,
                        struct buf *ret)
 {
     const char *given = buf_str(&c->options);
@@ -146,7 +146,7 @@ static void put_time(struct buf *words, uint64_t ns)
                                            : "s");
 }
 
-bool recording_check(const struct capture *c, const char *output, const char *command)
+bool recording_check(const struct capture_options *c, const char *output, const char *command)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), words = BUF(1 << 20);
     struct options o;
@@ -231,7 +231,7 @@ const char *recording_replaced(const char *output)
     return *older && strcmp(older, output) == 0 ? REPLACED : "";
 }
 
-static bool announce(const struct capture *c, const char *path, const char *shown,
+static bool announce(const struct capture_options *c, const char *path, const char *shown,
                      const char *where, bool ended)
 {
     char size[24];
@@ -251,7 +251,7 @@ static bool announce(const struct capture *c, const char *path, const char *show
     return file_name_ends_in(shown, ".jfr");
 }
 
-int recording_announce(const struct capture *c, const char *output)
+int recording_announce(const struct capture_options *c, const char *output)
 {
     if (!announce(c, output, output, "", true))
         return 0;

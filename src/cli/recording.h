@@ -18,7 +18,7 @@ bool recording_check_output(const char *output);
  * Returns whether the agent will accept these options for this output; complains in the command's
  * name otherwise.
  */
-bool recording_check(const struct capture *c, const char *output, const char *command);
+bool recording_check(const struct capture_options *c, const char *output, const char *command);
 
 /*
  * Builds the agent's option string: format and file for `output`, recorded to `file` (a name in the
@@ -26,7 +26,7 @@ bool recording_check(const struct capture *c, const char *output, const char *co
  * not always on, then the words. A ring's file may be NULL; the agent then chooses a place.
  * buf_error(ret) returns errors.
  */
-void recording_options(const struct capture *c, const char *output, const char *file,
+void recording_options(const struct capture_options *c, const char *output, const char *file,
                        struct buf *ret);
 
 /*
@@ -43,7 +43,7 @@ const char *recording_replaced(const char *output);
  * Reports on standard error where an output is and which command shows it, its losses, and anything
  * requested that it lacks. c: what was recorded, if known. Returns as contents_report.
  */
-int recording_announce(const struct capture *c, const char *output);
+int recording_announce(const struct capture_options *c, const char *output);
 /*
  * Reports an open file like recording_announce, under the name `shown` followed by `where`. ended:
  * the recording is complete.

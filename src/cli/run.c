@@ -27,7 +27,7 @@
 static const struct arg_set *const run_sets[] = {&push_set, &capture_set, NULL};
 
 struct run {
-    struct capture capture;
+    struct capture_options capture;
     struct push_options push;
     struct operands program;
     /* file: what the agent writes, which is the output itself if `direct` */

@@ -62,7 +62,7 @@ struct collector {
     struct store_keep keep;
     struct collector_counts counts;
     pthread_mutex_t credit; /* guards the tenants' state */
-    struct kept kept;
+    struct kept_uploads kept;
     /* Reports the first recording that cannot be kept, with a negative errno. */
     void (*not_kept)(const char *folder, int error);
     struct reading_room room;

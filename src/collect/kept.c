@@ -36,13 +36,14 @@ void kept_id(const struct fleet_hash *upload, char ret[KEPT_ID_LEN + 1])
  * Names are unique, because those of tenants have neither slashes nor spaces, and all ids have the
  * same length.
  */
-static int path_of(const struct kept *k, const char *tenant, const char *id, char path[PATH_LEN])
+static int path_of(const struct kept_uploads *k, const char *tenant, const char *id,
+                   char path[PATH_LEN])
 {
     int len = snprintf(path, PATH_LEN, "%s/%s-%s.jfr", k->folder, tenant, id);
     return len < PATH_LEN ? 0 : -ENAMETOOLONG;
 }
 
-static int list_files(const struct kept *k, struct kept_files *ret)
+static int list_files(const struct kept_uploads *k, struct kept_files *ret)
 {
     DIR *d = opendir(k->folder);
     int r = d ? 0 : -errno;
@@ -76,7 +77,7 @@ static int by_time(const void *left, const void *right)
  * Counts the files and removes the oldest until there are at most `limit` bytes. Files that another
  * collector wrote into the same folder count, too.
  */
-static int shrink(struct kept *k, uint64_t limit)
+static int shrink(struct kept_uploads *k, uint64_t limit)
 {
     struct kept_files files = {0};
     char path[PATH_LEN];
@@ -98,7 +99,7 @@ static int shrink(struct kept *k, uint64_t limit)
     return r;
 }
 
-int kept_open(struct kept *k)
+int kept_open(struct kept_uploads *k)
 {
     if (!k->folder)
         return 0;
@@ -131,7 +132,7 @@ static int write_file(const char *to, const void *bytes, size_t len)
     return r < 0 ? r : out_file_commit(&out);
 }
 
-static int put_bytes(struct kept *k, const char *to, const void *bytes, size_t len)
+static int put_bytes(struct kept_uploads *k, const char *to, const void *bytes, size_t len)
 {
     int r = 0;
     if (len > k->size_max)
@@ -148,7 +149,8 @@ static int put_bytes(struct kept *k, const char *to, const void *bytes, size_t l
     return r;
 }
 
-int kept_put(struct kept *k, const char *tenant, const struct fleet_hash *upload, const char *path)
+int kept_put(struct kept_uploads *k, const char *tenant, const struct fleet_hash *upload,
+             const char *path)
 {
     _cleanup_(buf_release) struct buf plain = BUF(KEPT_FILE_MAX);
     char to[PATH_LEN], id[KEPT_ID_LEN + 1];
@@ -166,7 +168,7 @@ int kept_put(struct kept *k, const char *tenant, const struct fleet_hash *upload
     return r;
 }
 
-int kept_get(const struct kept *k, const char *tenant, const char *id)
+int kept_get(const struct kept_uploads *k, const char *tenant, const char *id)
 {
     char path[PATH_LEN];
     if (!k->folder || strlen(id) != KEPT_ID_LEN || strspn(id, "0123456789abcdef") != KEPT_ID_LEN)

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-struct kept {
+struct kept_uploads {
     const char *folder; /* NULL: nothing is kept */
     uint64_t size_max;  /* bytes */
     uint64_t size;      /* of all files; guarded by lock, as is the folder */
@@ -24,15 +24,15 @@ enum { KEPT_ID_LEN = 2 * FLEET_HASH_BYTES };
 void kept_id(const struct fleet_hash *upload, char ret[KEPT_ID_LEN + 1]);
 
 /* Makes the folder if it is missing. Returns 0 or a negative errno. */
-int kept_open(struct kept *k) must_check;
+int kept_open(struct kept_uploads *k) must_check;
 /*
  * Copies the file at path, without its compression. Returns 0, or a negative errno: -EFBIG for one
  * that is larger than the limit for all recordings.
  */
-int kept_put(struct kept *k, const char *tenant, const struct fleet_hash *upload,
+int kept_put(struct kept_uploads *k, const char *tenant, const struct fleet_hash *upload,
              const char *path) must_check;
 /*
  * Opens the recording of an upload; id is checked and may be any text. Returns a descriptor or a
  * negative errno.
  */
-int kept_get(const struct kept *k, const char *tenant, const char *id) must_check;
+int kept_get(const struct kept_uploads *k, const char *tenant, const char *id) must_check;

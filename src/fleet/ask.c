@@ -93,7 +93,7 @@ static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct
     return 0;
 }
 
-static int read_param(struct question *q, struct arena *arena, const struct ask_param *p,
+static int read_param(struct fleet_question *q, struct arena *arena, const struct ask_param *p,
                       struct buf *why)
 {
     const struct {
@@ -133,8 +133,8 @@ static int read_param(struct question *q, struct arena *arena, const struct ask_
     return -EINVAL;
 }
 
-static int read_question(struct question *q, struct arena *arena, const struct ask_param *params,
-                         size_t n, struct buf *why)
+static int read_question(struct fleet_question *q, struct arena *arena,
+                         const struct ask_param *params, size_t n, struct buf *why)
 {
     int r = 0;
     q->metric = "cpu";
@@ -154,7 +154,7 @@ static int read_question(struct question *q, struct arena *arena, const struct a
 int ask_check(const struct ask_param *params, size_t n, struct buf *why)
 {
     _cleanup_(arena_release) struct arena arena = {0};
-    struct question q = {0};
+    struct fleet_question q = {0};
     return read_question(&q, &arena, params, n, why);
 }
 
@@ -223,7 +223,7 @@ static int answer_top_methods(struct asker *a)
                  weights ? methods.unattributed.weight : methods.unattributed.samples);
     json_key_array(a->j, "methods");
     for (size_t i = 0; e == 0 && i < methods.list.len; i++) {
-        const struct method_sum *m = &methods.list.data[i];
+        const struct fleet_method_sum *m = &methods.list.data[i];
         if (a->q->method && !store_matches(a->q->method, m->label))
             continue;
         a->found = true;
@@ -397,7 +397,7 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
                const struct ask_param *params, size_t n, const struct ask_kept *kept,
                struct buf *out, struct buf *why)
 {
-    struct question q = {0};
+    struct fleet_question q = {0};
     struct arena arena = {0};
     struct json j = {out, false};
     struct asker a = {.store = s, .q = &q, .j = &j, .why = why, .tenant = tenant, .kept = kept};

@@ -17,7 +17,7 @@ struct ask_param {
 enum { ASK_LABELS = 32 };
 
 /* A question, read from parameters. Texts are the caller's. */
-struct question {
+struct fleet_question {
     struct fleet_choice choice, base; /* base: the samples with which `diff` compares */
     struct fleet_label labels[ASK_LABELS], base_labels[ASK_LABELS];
     const char *metric;
@@ -36,7 +36,7 @@ enum ask_about { ASK_ABOUT_METRIC, ASK_ABOUT_SERVICES, ASK_ABOUT_REQUESTS, ASK_A
 
 struct asker {
     struct store *store;
-    const struct question *q;
+    const struct fleet_question *q;
     struct json *j;
     struct buf *why;
     const char *tenant;          /* the only one whose profiles may be seen; NULL: all */

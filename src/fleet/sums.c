@@ -98,7 +98,8 @@ static int64_t method_of(struct ranking *k, uint32_t frame)
     if (at < 0)
         return at;
     if ((size_t)at == k->methods->list.len) {
-        e = vec_push(&k->methods->list, ((struct method_sum){.label = f.label, .kind = f.kind}));
+        e = vec_push(&k->methods->list,
+                     ((struct fleet_method_sum){.label = f.label, .kind = f.kind}));
         if (e == 0)
             e = vec_extend(&k->seen_stack, 1);
         if (e < 0)
@@ -117,14 +118,14 @@ static int add_stack(struct ranking *k, uint64_t stack, struct sum sum)
         method = method_of(k, path.frames[i]);
         if (method < 0)
             return (int)method;
-        struct method_sum *m = &k->methods->list.data[method];
+        struct fleet_method_sum *m = &k->methods->list.data[method];
         if (k->seen_stack.data[method] == (uint32_t)stack + 1)
             continue;
         k->seen_stack.data[method] = (uint32_t)stack + 1;
         m->total.samples += sum.samples;
         m->total.weight += sum.weight;
     }
-    struct method_sum *top = method >= 0 ? &k->methods->list.data[method] : NULL;
+    struct fleet_method_sum *top = method >= 0 ? &k->methods->list.data[method] : NULL;
     struct sum *to = top && top->kind != FLEET_MARK ? &top->self : &k->methods->unattributed;
     to->samples += sum.samples;
     to->weight += sum.weight;
@@ -141,7 +142,7 @@ static int compare_parts(struct sum a, struct sum b, bool weights)
 
 static int compare_methods(const void *left, const void *right, void *weights)
 {
-    const struct method_sum *a = left, *b = right;
+    const struct fleet_method_sum *a = left, *b = right;
     int c = a->few - b->few;
     if (!c)
         c = compare_parts(a->self, b->self, *(bool *)weights);

@@ -39,7 +39,7 @@ int stack_sums_read(struct stack_sums *ret, struct store *s, struct store_read *
 int stack_sums_add(struct stack_sums *s, const struct store_block *b) must_check;
 
 /* A method of the ranked table; recursive calls count once in the total. */
-struct method_sum {
+struct fleet_method_sum {
     const char *label; /* valid until store_end */
     enum fleet_kind kind;
     struct sum self, total;
@@ -47,8 +47,8 @@ struct method_sum {
 };
 
 struct method_sums {
-    VEC(struct method_sum) list; /* the heaviest first */
-    struct sum unattributed;     /* the running method is not known */
+    VEC(struct fleet_method_sum) list; /* the heaviest first */
+    struct sum unattributed;           /* the running method is not known */
 };
 
 /*

@@ -193,7 +193,7 @@ static void skip_entries(struct cursor *c, unsigned entries, unsigned name, bool
     }
 }
 
-static void class_parse(struct cursor *c, unsigned n, struct hprof_class *ret)
+static void parse_class(struct cursor *c, unsigned n, struct hprof_class *ret)
 {
     cursor_skip(c, 1);
     ret->id = hprof_id(c, n);
@@ -223,7 +223,7 @@ int hprof_item_other(struct hprof_items *it, struct hprof_item *ret)
     *ret = (struct hprof_item){.tag = tag, .start = it->at};
     if (tag == HPROF_CLASS_DUMP) {
         struct hprof_class class;
-        class_parse(&c, n, &class);
+        parse_class(&c, n, &class);
         ret->id = class.id;
         ret->class_id = class.super;
         ret->body = it->at + 1 + n;
@@ -257,7 +257,7 @@ int hprof_class_read(const struct hprof_item *item, unsigned id_size, struct hpr
     if (item->tag != HPROF_CLASS_DUMP)
         return -EBADMSG;
     struct cursor c = cursor_of(item->start, (size_t)(item->body + item->body_len - item->start));
-    class_parse(&c, id_size, ret);
+    parse_class(&c, id_size, ret);
     return c.failed ? -EBADMSG : 0;
 }
 

@@ -20,7 +20,7 @@ static uint32_t *emitted_mark(struct jfr_writer *w, uint32_t type, uint64_t id)
         struct trace *trace = trace_of(&w->traces, id);
         return trace ? &trace->emitted : NULL;
     }
-    struct constant *c = pool_get(&w->types.data[type]->entries, id);
+    struct pool_constant *c = pool_get(&w->types.data[type]->entries, id);
     return c ? &c->emitted : NULL;
 }
 
@@ -312,7 +312,7 @@ static void resolve_thread(struct jfr_writer *w, uint64_t id)
 static void emit_entry(struct jfr_writer *w, struct checkpoint *p, uint32_t type, uint64_t id)
 {
     pthread_mutex_lock(&w->dict);
-    struct constant *constant = pool_get(&w->types.data[type]->entries, id);
+    struct pool_constant *constant = pool_get(&w->types.data[type]->entries, id);
     if (constant) {
         constant->emitted = p->chunk->number;
         begin_entry(w, p, type, id);

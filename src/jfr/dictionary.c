@@ -182,19 +182,19 @@ static uint32_t chunk_now(const struct jfr_writer *w)
 }
 
 /* Releases the contents. Returns NULL when out of memory. Requires the dict lock. */
-static struct constant *intern_entry(struct jfr_writer *w, uint32_t pool, struct buf *contents)
+static struct pool_constant *intern_entry(struct jfr_writer *w, uint32_t pool, struct buf *contents)
 {
-    struct constant *c = buf_error(contents)
-                             ? NULL
-                             : pool_intern(&w->types.data[pool]->entries, contents->data,
-                                           contents->len, chunk_now(w));
+    struct pool_constant *c = buf_error(contents)
+                                  ? NULL
+                                  : pool_intern(&w->types.data[pool]->entries, contents->data,
+                                                contents->len, chunk_now(w));
     buf_release(contents);
     return c;
 }
 
 uint64_t dictionary_intern(struct jfr_writer *w, uint32_t pool, struct buf *contents)
 {
-    const struct constant *c = intern_entry(w, pool, contents);
+    const struct pool_constant *c = intern_entry(w, pool, contents);
     return c ? c->id : 0;
 }
 
@@ -266,9 +266,9 @@ static int define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct
                         bool stays)
 {
     int ret = buf_error(contents);
-    struct constant *c = ret ? NULL
-                             : pool_put(&w->types.data[pool]->entries, id, contents->data,
-                                        contents->len, chunk_now(w));
+    struct pool_constant *c = ret ? NULL
+                                  : pool_put(&w->types.data[pool]->entries, id, contents->data,
+                                             contents->len, chunk_now(w));
     if (c)
         c->stays = stays;
     buf_release(contents);
@@ -321,7 +321,7 @@ uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c)
 }
 
 /* Requires the dict lock. Returns NULL when out of memory, or if the pool has other entries. */
-static struct constant *name_entry(struct jfr_writer *w, uint32_t pool, const char *name)
+static struct pool_constant *name_entry(struct jfr_writer *w, uint32_t pool, const char *name)
 {
     bool is = name && pool < w->types.len && !w->types.data[pool]->entries.keyed.len;
     struct buf b = CONTENTS;
@@ -334,7 +334,7 @@ static struct constant *name_entry(struct jfr_writer *w, uint32_t pool, const ch
 uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name)
 {
     pthread_mutex_lock(&w->dict);
-    const struct constant *c = name_entry(w, pool, name);
+    const struct pool_constant *c = name_entry(w, pool, name);
     uint64_t id = c ? c->id : 0;
     pthread_mutex_unlock(&w->dict);
     return id;
@@ -343,7 +343,7 @@ uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name)
 uint64_t jfr_define_string(struct jfr_writer *w, const char *s)
 {
     pthread_mutex_lock(&w->dict);
-    struct constant *c = name_entry(w, JFR_POOL_STRING, s);
+    struct pool_constant *c = name_entry(w, JFR_POOL_STRING, s);
     if (c)
         c->stays = true;
     uint64_t id = c ? c->id : 0;
@@ -354,7 +354,7 @@ uint64_t jfr_define_string(struct jfr_writer *w, const char *s)
 /* Requires the dict lock. */
 static void keep_entry(struct jfr_writer *w, uint32_t pool, uint64_t id)
 {
-    struct constant *c = pool_get(&w->types.data[pool]->entries, id);
+    struct pool_constant *c = pool_get(&w->types.data[pool]->entries, id);
     if (c)
         c->stays = true;
 }
@@ -365,7 +365,7 @@ static void keep_entry(struct jfr_writer *w, uint32_t pool, uint64_t id)
  */
 static uint64_t name_of_class(const struct jfr_writer *w, uint64_t class)
 {
-    const struct constant *c = pool_get(&w->types.data[JFR_POOL_CLASS]->entries, class);
+    const struct pool_constant *c = pool_get(&w->types.data[JFR_POOL_CLASS]->entries, class);
     struct cursor at = cursor_of(c ? c->bytes : NULL, c ? c->len : 0);
     cursor_jfr_long(&at);
     uint64_t symbol = cursor_jfr_long(&at);
@@ -383,7 +383,7 @@ void jfr_class_stays(struct jfr_writer *w, uint64_t class)
 bool jfr_class_name(struct jfr_writer *w, uint64_t class, char *to, size_t size)
 {
     pthread_mutex_lock(&w->dict);
-    const struct constant *c =
+    const struct pool_constant *c =
         pool_get(&w->types.data[JFR_POOL_SYMBOL]->entries, name_of_class(w, class));
     struct cursor at = cursor_of(c ? c->bytes : NULL, c ? c->len : 0);
     size_t len = cursor_u8(&at) == 3 ? cursor_jfr_long(&at) : 0;
@@ -414,7 +414,7 @@ int jfr_define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread
 void jfr_forget_thread(struct jfr_writer *w, uint64_t id)
 {
     pthread_mutex_lock(&w->dict);
-    struct constant *c = pool_get(&w->types.data[JFR_POOL_THREAD]->entries, id);
+    struct pool_constant *c = pool_get(&w->types.data[JFR_POOL_THREAD]->entries, id);
     if (c) {
         c->stays = false;
         c->used = chunk_now(w);

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-struct constant {
+struct pool_constant {
     uint64_t id, hash;
     uint32_t emitted; /* the number of the chunk that has it; 0: none */
     uint32_t used;    /* the chunk in which it was last used or defined */
@@ -20,13 +20,13 @@ struct constant {
 
 struct pool {
     /* Known by their content: the id is generation << POOL_SLOT_BITS | slot + 1. */
-    VEC(struct constant *) slots; /* NULL: free */
+    VEC(struct pool_constant *) slots; /* NULL: free */
     VEC(uint32_t) free;
-    struct constant **index; /* open addressing by content */
-    size_t index_size;       /* 0 or a power of two, at least twice the number of entries */
-    uint64_t generation;     /* how often entries were dropped */
-    struct map keyed;        /* id -> struct constant * */
-    uint64_t bytes;          /* of the entries */
+    struct pool_constant **index; /* open addressing by content */
+    size_t index_size;            /* 0 or a power of two, at least twice the number of entries */
+    uint64_t generation;          /* how often entries were dropped */
+    struct map keyed;             /* id -> struct pool_constant * */
+    uint64_t bytes;               /* of the entries */
 };
 
 enum { POOL_SLOT_BITS = 28 };
@@ -35,11 +35,11 @@ enum { POOL_SLOT_BITS = 28 };
  * Returns the entry with this content, which is added if it is new; NULL: out of memory. chunk: the
  * number of the chunk that is being written.
  */
-struct constant *pool_intern(struct pool *p, const void *bytes, size_t len,
-                             uint32_t chunk) must_check;
+struct pool_constant *pool_intern(struct pool *p, const void *bytes, size_t len,
+                                  uint32_t chunk) must_check;
 /* Adds or replaces the entry with an id that the owner chose. NULL: out of memory. */
-struct constant *pool_put(struct pool *p, uint64_t id, const void *bytes, size_t len,
-                          uint32_t chunk) must_check;
+struct pool_constant *pool_put(struct pool *p, uint64_t id, const void *bytes, size_t len,
+                               uint32_t chunk) must_check;
 
 /* Returns the number of entries that are known by their content. */
 static inline size_t pool_entries(const struct pool *p)
@@ -48,7 +48,7 @@ static inline size_t pool_entries(const struct pool *p)
 }
 
 /* Returns the entry with an id; NULL: there is none. */
-struct constant *pool_get(const struct pool *p, uint64_t id);
+struct pool_constant *pool_get(const struct pool *p, uint64_t id);
 /* Drops entries that were last used and last written before a chunk. */
 void pool_drop(struct pool *p, uint32_t before);
 void pool_release(struct pool *p);

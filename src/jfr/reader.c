@@ -389,7 +389,7 @@ int recording_select(struct recording *r, const struct rec_select *rows)
     for (; rows && rows->type; rows++) {
         const char *name = recording_text(r, rows->type, strlen(rows->type));
         if (strcmp(name, rows->type) != 0 ||
-            vec_push(&r->selected, ((struct selection){name, rows->tag})))
+            vec_push(&r->selected, ((struct rec_selection){name, rows->tag})))
             return -ENOMEM;
     }
     for (size_t i = 0; i < r->chunks.len; i++)

@@ -237,7 +237,7 @@ struct constant *constant_far(struct type *t, uint64_t id)
 }
 
 /* Adds a constant unless there is one with its id. */
-static int pool_add(struct type *t, uint64_t id, uint64_t place)
+static int constant_add(struct type *t, uint64_t id, uint64_t place)
 {
     struct constant *c = id < t->constants.len ? &t->constants.data[id] : constant_far(t, id);
     if (!c)
@@ -289,7 +289,7 @@ static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uin
             c->failed = true;
         for (uint32_t f = 0; f < t->pub.n_fields && !c->failed; f++)
             rec_chunk_skip_value(k, &t->fields[f], c, 0);
-        if (!c->failed && pool_add(t, id, place) < 0)
+        if (!c->failed && constant_add(t, id, place) < 0)
             return false;
     }
     return true;
@@ -400,13 +400,13 @@ uint64_t rec_chunk_constant_place(struct rec_chunk **chunk, struct type **type, 
     struct rec_chunk *k = *chunk;
     need_constants(k);
     uint64_t place;
-    if (pool_get(*type, id, &place))
+    if (constant_placed(*type, id, &place))
         return place;
     if (!id)
         return 0;
     if (!k->searched)
         search_checkpoints(k);
-    if (pool_get(*type, id, &place))
+    if (constant_placed(*type, id, &place))
         return place;
     /*
      * The ids of our writer are valid in all chunks, and a killed process may not have repeated one
@@ -419,7 +419,7 @@ uint64_t rec_chunk_constant_place(struct rec_chunk **chunk, struct type **type, 
                 rec_chunk_prepare(before) ? NULL : rec_chunk_type_called(before, (*type)->pub.name);
             if (t)
                 need_constants(before);
-            if (t && pool_get(t, id, &place)) {
+            if (t && constant_placed(t, id, &place)) {
                 *chunk = before;
                 *type = t;
                 return place;

@@ -146,7 +146,7 @@ struct rec_chunk {
     struct map method_of_key; /* the writer's own numbers -> ids of jdk.types.Method */
 };
 
-struct selection {
+struct rec_selection {
     const char *type; /* interned */
     int tag;
 };
@@ -157,7 +157,7 @@ struct recording {
     size_t len;
     bool mapped; /* data is a private, read-only mapping of a file */
     VEC(struct rec_chunk *) chunks;
-    VEC(struct selection) selected;
+    VEC(struct rec_selection) selected;
     uint32_t selection; /* how often the selection changed, + 1 */
     uint64_t rows;      /* how many iterations over rows there were */
     bool select_all, keep_chunks;
@@ -265,7 +265,7 @@ static inline struct constant *constant_of(const struct type *t, uint64_t id)
 }
 
 /* Finds a constant of the chunk's pool. */
-static inline bool pool_get(const struct type *t, uint64_t id, uint64_t *ret_place)
+static inline bool constant_placed(const struct type *t, uint64_t id, uint64_t *ret_place)
 {
     const struct constant *c = constant_of(t, id);
     if (unlikely(!c || c->placed != t->round))

@@ -319,7 +319,7 @@ uint64_t rec_stack_key(const struct rec_object *o, const struct rec_field *f, ui
             return 0;
         compare_ids(k, methods, types);
     }
-    if (r->ids_differ || !pool_get(t, id, &place) || place & PLACE_RAW)
+    if (r->ids_differ || !constant_placed(t, id, &place) || place & PLACE_RAW)
         return 0;
     struct cursor c = rec_chunk_cursor(k, r->data + place);
     const uint8_t *begin = c.at;

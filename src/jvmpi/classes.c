@@ -226,7 +226,7 @@ static jclass class_of_entry(JNIEnv *env, const struct class_entry *entry)
  */
 static struct class_entry *class_entry(JNIEnv *env, jclass class)
 {
-    jobjectID id = id_of(class);
+    jobjectID id = layer_id_of(class);
     struct class_entry *entry = known_entry((jlong)(intptr_t)id);
     jint status = 0;
     if (entry || !id || (*vm.ti)->GetClassStatus(vm.ti, class, &status))
@@ -468,7 +468,7 @@ jobjectID layer_get_method_class(jmethodID method)
     jclass class = NULL;
     if (id || !env || !method || (*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &class))
         return id;
-    id = id_of(class);
+    id = layer_id_of(class);
     (*env)->DeleteLocalRef(env, class);
     return id;
 }

@@ -26,7 +26,7 @@ void layer_contention_began(jobject object)
 {
     if (!event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT))
         return;
-    jobjectID id = id_of(object);
+    jobjectID id = layer_id_of(object);
     id_tag(id); /* is_contended is called often, so it only searches for tags */
     pthread_mutex_lock(&mutex);
     uint64_t *n = map_at(&contended, (uintptr_t)id, 0, NULL);

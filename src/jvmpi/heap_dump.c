@@ -151,7 +151,7 @@ struct root {
 
 struct walk {
     struct layouts layouts;
-    const struct traces *traces;
+    const struct layer_traces *traces;
     struct map records; /* id -> start of its record in `objects` */
     struct buf objects;
     VEC(struct root) roots;
@@ -539,7 +539,7 @@ static bool add_monitors(JNIEnv *env, struct walk *w)
         for (jint k = 0; k < n; k++) {
             struct root r = {.group = 3,
                              .type = JVMPI_GC_ROOT_MONITOR_USED,
-                             .id = (jlong)(intptr_t)id_of(owned[k])};
+                             .id = (jlong)(intptr_t)layer_id_of(owned[k])};
             if (map_get(&w->records, (uint64_t)r.id))
                 w->failed |= vec_push(&w->roots, r) != 0;
             (*env)->DeleteLocalRef(env, owned[k]);
@@ -551,7 +551,7 @@ static bool add_monitors(JNIEnv *env, struct walk *w)
     return !w->failed;
 }
 
-static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, struct buf *out,
+static bool dump_graph(JNIEnv *env, jint level, const struct layer_traces *traces, struct buf *out,
                        found_vec *dumped)
 {
     struct walk w = {.traces = traces, .dumped = dumped, .objects = BUF(SIZE_MAX / 2)};
@@ -584,7 +584,7 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
 }
 
 /* Makes the dump without its event. */
-static bool take_dump(JNIEnv *env, jint level, struct traces *traces, struct buf *out,
+static bool take_dump(JNIEnv *env, jint level, struct layer_traces *traces, struct buf *out,
                       found_vec *dumped)
 {
     reported_thread_vec threads = {0};
@@ -605,7 +605,7 @@ static bool take_dump(JNIEnv *env, jint level, struct traces *traces, struct buf
 jint layer_request_heap_dump(JNIEnv *env, jint level)
 {
     struct buf out = BUF(SIZE_MAX / 2);
-    struct traces traces = {0};
+    struct layer_traces traces = {0};
     _cleanup_(loaded_classes_release) struct loaded_classes living = {0};
     /*
      * If not all objects were reported to the agent, it may request each object that the dump
@@ -634,7 +634,7 @@ jint layer_request_heap_dump(JNIEnv *env, jint level)
     layer_brackets_release();
     layer_known_thaw();
     vec_release(&dumped.objects);
-    traces_release(&traces);
+    layer_traces_release(&traces);
     buf_release(&out);
     return ok ? JVMPI_SUCCESS : JVMPI_FAIL;
 }

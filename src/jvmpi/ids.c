@@ -220,7 +220,7 @@ jobjectID id_given(jobject object)
     return has ? (jobjectID)(intptr_t)tag : NULL;
 }
 
-jobjectID id_of(jobject object)
+jobjectID layer_id_of(jobject object)
 {
     jlong tag = 0;
     bool unused;

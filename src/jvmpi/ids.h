@@ -22,13 +22,13 @@ struct dumped {
  * Returns the id of an object, which gets one if it has none, or NULL for null. For any attached
  * thread. Sends nothing; for answers.
  */
-jobjectID id_of(jobject object);
+jobjectID layer_id_of(jobject object);
 /* Returns the tag of an object that has one, or NULL. For events that are no longer sent. */
 jobjectID id_given(jobject object);
 /* Sets the id as the tag of its object; the ids of the newest objects are not tags yet. */
 void id_tag(jobjectID id);
 /*
- * Returns the id of an object like id_of, for events. *ret_unreported: OBJECT_ALLOC has not
+ * Returns the id of an object like layer_id_of, for events. *ret_unreported: OBJECT_ALLOC has not
  * reported the object, so the caller must do so and then end the flight. unshared: the caller has
  * just created the object and no other thread can name it; otherwise the function waits while
  * another thread reports it.

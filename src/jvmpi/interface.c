@@ -50,7 +50,7 @@ static jobject object_of_id(jobjectID id)
     X(GetMethodClass, layer_get_method_class, jobjectID, (jmethodID method), (method),             \
       (jobjectID)1)                                                                                \
     X(jobjectID2jobject, object_of_id, jobject, (jobjectID id), (id), NULL)                        \
-    X(jobject2jobjectID, id_of, jobjectID, (jobject o), (o), (jobjectID)1)                         \
+    X(jobject2jobjectID, layer_id_of, jobjectID, (jobject o), (o), (jobjectID)1)                   \
     X(RawMonitorCreate, raw_monitor_create, JVMPI_RawMonitor, (char *name), (name),                \
       (JVMPI_RawMonitor)1)
 

@@ -6,7 +6,7 @@
  *   TI environment, except for the newest objects.
  * - When the defining events are enabled, an id is reported once, before any event names it
  *   (section 1.4). layer_report_object, layer_report_class and thread_begin provide ids for events;
- *   id_of provides them for answers and sends nothing.
+ *   layer_id_of provides them for answers and sends nothing.
  * - An event is sent on the thread that caused it. FREE, CLASS_UNLOAD and GC events are sent by one
  *   thread of the layer (memory.c).
  * - The layer holds no lock of its own while the agent is inside NotifyEvent.

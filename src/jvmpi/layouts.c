@@ -372,7 +372,7 @@ void layouts_sizes(JNIEnv *env, struct layouts *l)
     my.quiet++;
     bool ok = unsafe_open(env, &u) && loaded_classes(vm.ti, env, &all) == 0;
     for (jint i = 0; i < all.n && ok; i++) {
-        struct layout *row = layout_of(l, (jlong)(intptr_t)id_of(all.of[i]));
+        struct layout *row = layout_of(l, (jlong)(intptr_t)layer_id_of(all.of[i]));
         if (row && !row->size && row->kind == JVMPI_NORMAL_OBJECT)
             row->size = size_by_fields(env, &u, all.of[i]);
     }

@@ -92,7 +92,7 @@ static bool on_platform_thread(JNIEnv *env)
     jobject thread = vm.version >= 21 && current_thread ? current_thread(env, NULL) : NULL;
     if (!thread)
         return vm.version < 21;
-    bool is = !thread_is_virtual(env, thread);
+    bool is = !layer_thread_is_virtual(env, thread);
     (*env)->DeleteLocalRef(env, thread);
     return is;
 }

@@ -304,7 +304,7 @@ static __thread bool entering_reported, waiting_reported;
 static bool may_report(JNIEnv *env, jint type, jthread thread)
 {
     return event_enabled(type) && atomic_load(&layer.live) && thread_ready(my_own(), env) &&
-           !thread_is_virtual(env, thread);
+           !layer_thread_is_virtual(env, thread);
 }
 
 static void report_java(JNIEnv *env, jint type, jobject object)
@@ -315,7 +315,7 @@ static void report_java(JNIEnv *env, jint type, jobject object)
 
 static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
-    if (thread_is_virtual(env, thread))
+    if (layer_thread_is_virtual(env, thread))
         return;
     bool may = may_report(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, thread);
     if (may)
@@ -381,14 +381,14 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
 static void JNICALL on_wait_watched(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                                     jlong timeout)
 {
-    if (atomic_load(&layer.live) && !thread_is_virtual(env, thread))
+    if (atomic_load(&layer.live) && !layer_thread_is_virtual(env, thread))
         thread_waits_on(env, object);
 }
 
 static void JNICALL on_waited_watched(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                                       jboolean timed_out)
 {
-    if (atomic_load(&layer.live) && !thread_is_virtual(env, thread))
+    if (atomic_load(&layer.live) && !layer_thread_is_virtual(env, thread))
         thread_waits_on(env, NULL);
 }
 

@@ -130,7 +130,7 @@ static struct kind kind_of(struct my *own, JNIEnv *env, jclass class)
     for (int i = 0; i < 2; i++)
         if (recent[i] && (*env)->IsSameObject(env, recent[i]->class, class))
             return current_kind(env, recent[i]);
-    jobjectID id = id_of(class);
+    jobjectID id = layer_id_of(class);
     struct known_kind *known = find_kind(id);
     if (!known)
         known = learn_kind(env, class, id);
@@ -167,7 +167,7 @@ static void send_alloc(struct my *own, JNIEnv *env, jint type, struct kind k, jl
     e.u.obj_alloc.class_id =
         k.class_id == id && !layer_mutation("class-of-class") ? NULL : k.class_id;
     if (e.u.obj_alloc.class_id && layer_mutation_eighth("other-class"))
-        e.u.obj_alloc.class_id = id_of(boot_class(env, "java/lang/Object"));
+        e.u.obj_alloc.class_id = layer_id_of(boot_class(env, "java/lang/Object"));
     e.u.obj_alloc.is_array = k.is_array;
     e.u.obj_alloc.size = (jint)size;
     e.u.obj_alloc.obj_id = id;
@@ -257,7 +257,7 @@ static jobjectID report_as(JNIEnv *env, jobject object, bool unshared)
     struct my *own = my_own();
     if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) ||
         !thread_ready(own, env))
-        return id_of(object);
+        return layer_id_of(object);
     if (!report_begin(own))
         return id_given(object);
     jobjectID id = id_to_report(object, unshared, &f, &unreported);

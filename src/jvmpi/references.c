@@ -25,7 +25,7 @@ static struct map globals; /* reference -> id */
 
 static void remember(jobject ref)
 {
-    jlong id = (jlong)(intptr_t)id_of(ref);
+    jlong id = (jlong)(intptr_t)layer_id_of(ref);
     pthread_mutex_lock(&globals_mutex);
     if (ref && map_put(&globals, (uintptr_t)ref, (uint64_t)id))
         map_remove(&globals, (uintptr_t)ref);

@@ -226,7 +226,7 @@ static bool is_of_classes(JNIEnv *env, jobjectID class_id)
     static _Atomic(jobjectID) of_classes;
     if (unlikely(!atomic_load(&of_classes))) {
         jclass class = boot_class(env, "java/lang/Class");
-        atomic_store(&of_classes, id_of(class));
+        atomic_store(&of_classes, layer_id_of(class));
         (*env)->DeleteLocalRef(env, class);
     }
     return class_id && class_id == atomic_load(&of_classes);

@@ -34,7 +34,7 @@ jint layer_get_thread_status(JNIEnv *env)
 {
     JNIEnv *self = vm_jni();
     struct thread_entry *t = thread_find(env);
-    jthread thread = self && t ? thread_of(self, env) : NULL;
+    jthread thread = self && t ? layer_thread_of(self, env) : NULL;
     /*
      * An entry without an object is that of a thread of the VM itself that has ended; JVM TI does
      * not report its end.
@@ -106,7 +106,7 @@ static jint suspend(JNIEnv *env)
     if (!self || !t || env == self || atomic_load(&leaving))
         return THREAD_INVALID;
     jobjectID id = t->id;
-    jthread thread = thread_of(self, env);
+    jthread thread = layer_thread_of(self, env);
     if (!thread)
         return THREAD_INVALID;
     if (atomic_exchange(&t->suspended, true)) {
@@ -148,7 +148,7 @@ static jint resume(JNIEnv *env)
     if (!atomic_load(&t->suspended))
         /* suspended by java.lang.Thread.suspend, so it is not ours to resume */
         return THREAD_NOT_SUSPENDED;
-    jthread thread = thread_of(self, env);
+    jthread thread = layer_thread_of(self, env);
     jvmtiError error = thread ? (*vm.ti)->ResumeThread(vm.ti, thread) : JVMTI_ERROR_INVALID_THREAD;
     thread_unsuspended(t);
     if (thread)

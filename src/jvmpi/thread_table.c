@@ -116,7 +116,7 @@ bool thread_known(JNIEnv *env)
 struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, bool *ret_new)
 {
     jweak weak = layer_weak(self, object);
-    jobjectID id = id_of(object);
+    jobjectID id = layer_id_of(object);
     layer_lock(&threads);
     struct thread_entry *t = thread_find(env);
     *ret_new = !t;
@@ -208,7 +208,7 @@ void thread_table_unlock(void)
     layer_unlock(&threads);
 }
 
-jthread thread_of(JNIEnv *self, JNIEnv *env)
+jthread layer_thread_of(JNIEnv *self, JNIEnv *env)
 {
     layer_lock(&threads);
     struct thread_entry *t = thread_find(env);
@@ -222,7 +222,7 @@ jthread thread_of(JNIEnv *self, JNIEnv *env)
 void thread_waits_on(JNIEnv *env, jobject object)
 {
     if (thread_known(env))
-        atomic_store(&my_entry->waits_on, id_of(object));
+        atomic_store(&my_entry->waits_on, layer_id_of(object));
 }
 
 jobjectID thread_waited_object(JNIEnv *env)
@@ -237,7 +237,7 @@ void thread_took_monitor(void)
         atomic_store(&my_entry->agent_table, TABLE_CHANGED);
 }
 
-bool thread_is_virtual(JNIEnv *env, jthread thread)
+bool layer_thread_is_virtual(JNIEnv *env, jthread thread)
 {
     static _Atomic(jfieldID) eetop;
     if (vm.version < 21)

@@ -142,7 +142,7 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
 static void end_former(JNIEnv *env, jthread thread)
 {
     /* this is NULL also when the former thread's object has been freed */
-    jthread former = thread_of(env, env);
+    jthread former = layer_thread_of(env, env);
     struct thread_entry *t = thread_find(env);
     if (t && !(*env)->IsSameObject(env, former, thread)) {
         thread_use(t); /* this thread sends the end of the other one */
@@ -241,7 +241,7 @@ bool thread_check(JNIEnv *env)
      * A thread that attaches itself runs Java (its constructor) before it is alive, and before its
      * ThreadStart.
      */
-    bool complete = !(gone && id_of(thread) == gone) &&
+    bool complete = !(gone && layer_id_of(thread) == gone) &&
                     !(*vm.ti)->GetThreadState(vm.ti, thread, &state) &&
                     (state & JVMTI_THREAD_STATE_ALIVE || layer_mutation("alive-early")) &&
                     !is_attaching(env, thread);
@@ -288,7 +288,7 @@ static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
         return; /* this thread sends JVM_SHUT_DOWN */
     }
     end(env, env, thread);
-    gone = id_of(thread);
+    gone = layer_id_of(thread);
 }
 
 const struct vm_callbacks thread_events = {.ti = {.ThreadStart = on_start, .ThreadEnd = on_end}};

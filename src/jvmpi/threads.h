@@ -59,7 +59,7 @@ void thread_begin(JNIEnv *env, jthread thread);
  * Returns whether an event of JVM TI is one of a virtual thread, which has no JNIEnv and may change
  * its carrier between two events.
  */
-bool thread_is_virtual(JNIEnv *env, jthread thread);
+bool layer_thread_is_virtual(JNIEnv *env, jthread thread);
 
 struct reported_thread {
     JNIEnv *env;
@@ -101,7 +101,7 @@ jint layer_request_thread_start(JNIEnv *env, jobjectID id);
  * Returns the thread object of an environment as a local reference, or NULL when there is no such
  * thread.
  */
-jthread thread_of(JNIEnv *self, JNIEnv *env);
+jthread layer_thread_of(JNIEnv *self, JNIEnv *env);
 JNIEnv *env_of(JNIEnv *self, jthread thread);
 /*
  * Returns whether the thread's start was reported and its end was not. A thread that attaches

@@ -58,7 +58,7 @@ void layer_get_call_trace(JVMPI_CallTrace *trace, jint depth)
     trace->num_frames = 0;
     if (!self || depth <= 0 || !trace->frames || layer_mutation_eighth("no-trace"))
         return;
-    jthread thread = trace->env_id == self ? NULL : thread_of(self, trace->env_id);
+    jthread thread = trace->env_id == self ? NULL : layer_thread_of(self, trace->env_id);
     if (trace->env_id != self && !thread)
         return;
     jvmtiFrameInfo *frames = malloc((size_t)depth * sizeof(*frames));
@@ -70,7 +70,7 @@ void layer_get_call_trace(JVMPI_CallTrace *trace, jint depth)
 }
 
 /* Adds threads for which the VM gives no trace, such as its own, without frames. */
-static void add_frameless(const reported_thread_vec *threads, struct traces *t)
+static void add_frameless(const reported_thread_vec *threads, struct layer_traces *t)
 {
     struct map seen = {0};
     t->n_listed = t->n;
@@ -86,7 +86,7 @@ static void add_frameless(const reported_thread_vec *threads, struct traces *t)
     map_release(&seen);
 }
 
-bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct traces *t)
+bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct layer_traces *t)
 {
     jint n = 0;
     size_t used = 0;
@@ -107,7 +107,7 @@ bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct traces 
     for (jint i = 0; i < n; i++) {
         JNIEnv *of = ok ? env_of(env, stacks[i].thread) : NULL;
         if (of && map_get(&reported, (uintptr_t)of)) {
-            t->threads[t->n] = (jlong)(intptr_t)id_of(stacks[i].thread);
+            t->threads[t->n] = (jlong)(intptr_t)layer_id_of(stacks[i].thread);
             t->all[t->n] = (JVMPI_CallTrace){of, 0, t->frames + used};
             fill(&t->all[t->n++], t->raw + used, stacks[i].frame_buffer, stacks[i].frame_count);
             used += (size_t)stacks[i].frame_count;
@@ -121,7 +121,7 @@ bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct traces 
     return ok;
 }
 
-void traces_release(struct traces *t)
+void layer_traces_release(struct layer_traces *t)
 {
     free(t->all);
     free(t->threads);
@@ -129,7 +129,7 @@ void traces_release(struct traces *t)
     free(t->raw);
 }
 
-static const JVMPI_CallTrace *trace_of(const struct traces *t, jlong thread)
+static const JVMPI_CallTrace *trace_of(const struct layer_traces *t, jlong thread)
 {
     for (jint i = 0; i < t->n; i++)
         if (t->threads[i] == thread)
@@ -137,13 +137,13 @@ static const JVMPI_CallTrace *trace_of(const struct traces *t, jlong thread)
     return NULL;
 }
 
-JNIEnv *traces_env(const struct traces *t, jlong thread)
+JNIEnv *traces_env(const struct layer_traces *t, jlong thread)
 {
     const JVMPI_CallTrace *of = trace_of(t, thread);
     return of ? of->env_id : NULL;
 }
 
-JNIEnv *traces_hidden_env(const struct traces *t, jlong thread)
+JNIEnv *traces_hidden_env(const struct layer_traces *t, jlong thread)
 {
     for (jint i = t->n_listed; i < t->n; i++)
         if (t->threads[i] == thread)
@@ -151,7 +151,7 @@ JNIEnv *traces_hidden_env(const struct traces *t, jlong thread)
     return NULL;
 }
 
-jint traces_frame(const struct traces *t, jlong thread, jint depth, jmethodID method)
+jint traces_frame(const struct layer_traces *t, jlong thread, jint depth, jmethodID method)
 {
     const JVMPI_CallTrace *of = trace_of(t, thread);
     bool same = of && depth >= 0 && depth < of->num_frames &&

@@ -573,7 +573,7 @@ int load_jfr(struct load *l)
         buf_printf(l->why, "%s (at byte %llu)", info.why ? info.why : "damaged",
                    (unsigned long long)info.at);
     recording_close(recording);
-    names_release(&r.names);
+    load_names_release(&r.names);
     for (int i = 0; i < KINDS; i++) {
         tally_release(&r.tallies[i]);
         sums_release(&r.sums[i]);

@@ -45,7 +45,7 @@ static int answers_put(struct answers *all, uint64_t id, uint32_t number)
         return map_put(&all->far, id, number);
     if (id >= all->of_id.len && vec_extend(&all->of_id, id + 1 - all->of_id.len) < 0)
         return -ENOMEM;
-    all->of_id.data[id] = (struct answer){all->round, number};
+    all->of_id.data[id] = (struct name_lookup){all->round, number};
     return 0;
 }
 
@@ -347,7 +347,7 @@ static void answers_release(struct answers *a)
     map_release(&a->far);
 }
 
-void names_release(struct names *n)
+void load_names_release(struct names *n)
 {
     answers_release(&n->stacks);
     answers_release(&n->threads);

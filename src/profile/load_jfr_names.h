@@ -9,7 +9,7 @@
 #include "jfr/reader_rows.h"
 #include "profile/load_sums.h"
 
-struct answer {
+struct name_lookup {
     uint32_t round, number; /* the answer is valid only if its round is that of the current chunk */
 };
 
@@ -22,7 +22,7 @@ struct answers {
     const struct rec_chunk *chunk;
     const struct rec_type *type;
     uint32_t round;
-    VEC(struct answer) of_id;
+    VEC(struct name_lookup) of_id;
     struct map far;
 };
 
@@ -74,7 +74,7 @@ int64_t names_thread(struct names *n, const struct rec_object *o, const struct r
                      uint64_t id);
 /* Returns the thread of a decoded constant; NULL stands for an unknown thread. */
 int64_t names_thread_of(struct names *n, const struct rec_thread *t);
-void names_release(struct names *n);
+void load_names_release(struct names *n);
 
 /* Prefetches what is known about a stack. */
 static inline void names_stack_soon(const struct names *n, uint32_t id)

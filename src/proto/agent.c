@@ -214,7 +214,7 @@ static int load_then_exchange(const struct vm *vm, const char *library, const ch
 static bool vm_can_load(const struct vm *vm, const char *path)
 {
     struct statvfs fs;
-    _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NONBLOCK, 0);
+    _cleanup_close_ int fd = vm_file_open(vm, path, O_RDONLY | O_NONBLOCK, 0);
     return fd >= 0 && fstatvfs(fd, &fs) == 0 && !(fs.f_flag & ST_NOEXEC);
 }
 

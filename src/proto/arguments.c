@@ -99,7 +99,7 @@ static char *read_named(const struct vm *vm, const char *name)
     if (*name != '/' && !working_folder(vm, folder))
         return NULL;
     snprintf(path, sizeof(path), "%s%s%s", folder, *name == '/' ? "" : "/", name);
-    _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    _cleanup_close_ int fd = vm_file_open(vm, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
         file_read_all(fd, FILE_MAX, &text, &len) < 0)
         return NULL;

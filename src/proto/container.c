@@ -85,7 +85,7 @@ bool container_of_groups(const char *text, char ret[CONTAINER_ID_MAX])
 static void read_line(const struct vm *vm, const char *path, char ret[CONTAINER_ID_MAX])
 {
     char text[CONTAINER_ID_MAX];
-    _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+    _cleanup_close_ int fd = vm_file_open(vm, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     text[MAX(n, 0)] = 0;
     snprintf(ret, CONTAINER_ID_MAX, "%.*s", (int)strcspn(text, "\n"), text);

@@ -170,7 +170,7 @@ bool scratch_find_recording(const struct vm *vm, char *path, size_t size)
 {
     bool found = false;
     for (size_t i = 0; i < ARRAY_SIZE(folders) && !found; i++) {
-        int fd = vm_open(vm, folders[i], O_RDONLY | O_DIRECTORY, 0);
+        int fd = vm_file_open(vm, folders[i], O_RDONLY | O_DIRECTORY, 0);
         DIR *all = fd < 0 || vm_user_enter(vm) < 0 ? NULL : fdopendir(fd);
         for (struct dirent *e; all && !found && (e = readdir(all));) {
             found = is_recording_left(vm, fd, e->d_name);

@@ -83,7 +83,7 @@ static char *version_of_installation(const struct vm *vm, const char *library)
         size_t len;
         *strrchr(folder, '/') = 0;
         snprintf(path, sizeof(path), "%s/release", folder);
-        _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NONBLOCK, 0);
+        _cleanup_close_ int fd = vm_file_open(vm, path, O_RDONLY | O_NONBLOCK, 0);
         if (fd >= 0 && file_read_all(fd, RELEASE_MAX, &text, &len) == 0 && text)
             return find_version((const char *)text);
     }
@@ -99,7 +99,7 @@ static char *version_of_library(const struct vm *vm, const char *library)
     static const char before[] = ") for linux-", key[] = " JRE (";
     _cleanup_free_ uint8_t *bytes = NULL;
     size_t len;
-    _cleanup_close_ int fd = vm_open(vm, library, O_RDONLY | O_NONBLOCK, 0);
+    _cleanup_close_ int fd = vm_file_open(vm, library, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0 || file_read_all(fd, LIBRARY_MAX, &bytes, &len) < 0)
         return NULL;
     const char *at = (const char *)bytes, *end = at + len;

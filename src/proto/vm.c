@@ -135,7 +135,7 @@ bool vm_has_pending(const struct vm *vm, int signal_number)
  */
 int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len)
 {
-    int tmp = vm_open(vm, "/tmp", O_RDONLY | O_DIRECTORY, 0);
+    int tmp = vm_file_open(vm, "/tmp", O_RDONLY | O_DIRECTORY, 0);
     DIR *dir = tmp < 0 ? NULL : fdopendir(tmp);
     if (!dir) {
         close_descriptor(&tmp);

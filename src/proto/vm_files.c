@@ -53,7 +53,7 @@ void vm_user_leave(void)
     n_own_groups = -1;
 }
 
-int vm_open(const struct vm *vm, const char *path, int flags, mode_t mode)
+int vm_file_open(const struct vm *vm, const char *path, int flags, mode_t mode)
 {
     int r = vm_user_enter(vm);
     if (r < 0)
@@ -65,7 +65,7 @@ int vm_open(const struct vm *vm, const char *path, int flags, mode_t mode)
 
 int vm_open_folder(const struct vm *vm, const char *path)
 {
-    return vm_open(vm, path, O_PATH | O_DIRECTORY, 0);
+    return vm_file_open(vm, path, O_PATH | O_DIRECTORY, 0);
 }
 
 int vm_locate(const struct vm *vm, const char *path)
@@ -77,7 +77,7 @@ int vm_open_written(const struct vm *vm, const char *path, struct buf *why)
 {
     struct stat st;
     /* O_NONBLOCK: opening something that is not a regular file, such as a pipe, must not block. */
-    _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    _cleanup_close_ int fd = vm_file_open(vm, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0 || fstat(fd, &st) < 0) {
         int r = fd < 0 ? fd : -errno;
         buf_string(why, r == -ELOOP ? "it is a symbolic link, not what the VM was asked to write"

@@ -26,7 +26,7 @@ void vm_user_leave(void);
  * Opens a path of the VM as described above; adds O_CLOEXEC. Returns a descriptor or a negative
  * errno.
  */
-int vm_open(const struct vm *vm, const char *path, int flags, mode_t mode) must_check;
+int vm_file_open(const struct vm *vm, const char *path, int flags, mode_t mode) must_check;
 /*
  * Opens a folder of the VM as a starting point (O_PATH). Returns a descriptor or a negative errno.
  */

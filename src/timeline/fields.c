@@ -108,12 +108,12 @@ int64_t field_ns(const struct loader *l, enum field f)
  * Returns the place of the result for an id, and stores in *ret_known whether it contains the
  * result.
  */
-static struct answer *answer(struct loader *l, const void *of, uint64_t id,
-                             const struct rec_chunk *chunk, bool *ret_known)
+static struct field_lookup *answer(struct loader *l, const void *of, uint64_t id,
+                                   const struct rec_chunk *chunk, bool *ret_known)
 {
     uint64_t hash = (id ^ (uint64_t)(uintptr_t)of * UINT64_C(0x9e3779b97f4a7c15)) *
                     UINT64_C(0x9e3779b97f4a7c15);
-    struct answer *a = &l->answers[hash >> 51];
+    struct field_lookup *a = &l->answers[hash >> 51];
     *ret_known = a->of == of && a->id == id && a->chunk == chunk;
     return a;
 }
@@ -128,10 +128,10 @@ static uint32_t constant_field(struct loader *l, enum field f,
     bool known;
     const void *of = l->row->plan->field[f]->type;
     uint64_t id = (uint64_t)l->row->values[slot];
-    struct answer *a = answer(l, of, id, l->e->object.chunk, &known);
+    struct field_lookup *a = answer(l, of, id, l->e->object.chunk, &known);
     if (unlikely(!known)) {
         uint32_t number = find(l, f, slot);
-        *a = (struct answer){of, l->e->object.chunk, id, number};
+        *a = (struct field_lookup){of, l->e->object.chunk, id, number};
     }
     return a->number;
 }
@@ -164,10 +164,10 @@ uint32_t field_thread_by_id(struct loader *l, enum field f)
 {
     int64_t id = field_number(l, f);
     bool known;
-    struct answer *a = answer(l, l, (uint64_t)id, NULL, &known);
+    struct field_lookup *a = answer(l, l, (uint64_t)id, NULL, &known);
     if (!known) {
         uint32_t number = id > 0 ? checked(l, timeline_thread(l->b, (uint64_t)id)) : TL_NONE;
-        *a = (struct answer){l, NULL, (uint64_t)id, number};
+        *a = (struct field_lookup){l, NULL, (uint64_t)id, number};
     }
     return a->number;
 }
@@ -222,11 +222,11 @@ uint32_t field_object(struct loader *l, enum field class_field)
         return TL_NONE;
     bool known;
     const void *of = (const void *)((uintptr_t) class + 1);
-    struct answer *a = answer(l, of, address, NULL, &known);
+    struct field_lookup *a = answer(l, of, address, NULL, &known);
     if (!known) {
         uint32_t called = class_of_condition(l, class_field, address, class);
         uint32_t number = checked(l, timeline_object(l->b, address, called));
-        *a = (struct answer){of, NULL, address, number};
+        *a = (struct field_lookup){of, NULL, address, number};
     }
     return a->number;
 }
@@ -283,9 +283,9 @@ uint32_t field_stack_answer(struct loader *l, enum stack_question question,
     const void *of = (const char *)f->type + question;
     uint64_t id = (uint64_t)l->row->values[slot];
     bool known;
-    struct answer *a = answer(l, of, id, l->e->object.chunk, &known);
+    struct field_lookup *a = answer(l, of, id, l->e->object.chunk, &known);
     if (unlikely(!known))
-        *a = (struct answer){of, l->e->object.chunk, id,
-                             decide(stack_constant(l, STACK_TRACE, slot))};
+        *a = (struct field_lookup){of, l->e->object.chunk, id,
+                                   decide(stack_constant(l, STACK_TRACE, slot))};
     return a->number;
 }

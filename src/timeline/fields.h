@@ -46,7 +46,7 @@ enum stack_question { STACK_IS_PINNED_SLEEP = 1, STACK_UNMOUNTS };
 /*
  * A cache for what a constant or an object stands for; few of them are looked up, but very often.
  */
-struct answer {
+struct field_lookup {
     /*
      * the field's type, this plus the number of a question about a stack, the object's class + 1,
      * or the loader for a thread's id; NULL: the entry is free
@@ -78,7 +78,7 @@ struct loader {
     struct map before;     /* their threads */
     const struct rec_row *row;
     const struct rec_event *e; /* the current row as an event */
-    struct answer *answers;
+    struct field_lookup *answers;
     int error;
     /* whether the timeline is built while events are read; everything else has been read before */
     bool streamed;

@@ -30,7 +30,7 @@ struct walker {
     /* where each method entry pushes the frame pointer */
     uint64_t entry_frame[INTERPRETER_ENTRIES_MAX];
     struct native_cache_entry *native_cache;
-    struct site *sites; /* NULL: none are kept */
+    struct walk_site *sites; /* NULL: none are kept */
     struct known_method *known;
     struct unloads unloads;
     struct walk_chunks chunks;

@@ -204,7 +204,7 @@ static void note_site(struct walk *k, const struct code_blob *blob, const struct
 static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
                       enum frame_state *ret_state)
 {
-    struct site *s = site_at(k->w->sites, key);
+    struct walk_site *s = site_at(k->w->sites, key);
     uint32_t version = seqlock_read(&s->version);
     if (!version || s->pc != key)
         return false;

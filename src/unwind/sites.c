@@ -5,19 +5,19 @@
 #include "base/seqlock.h"
 
 enum {
-    SITES_BYTES = sizeof(struct site) << SITES_LOG2,
+    SITES_BYTES = sizeof(struct walk_site) << SITES_LOG2,
     KNOWN_BYTES = 64 << KNOWN_LOG2,
     KIND_BITS = 4
 };
 
 _Static_assert(WALK_KINDS <= 1 << KIND_BITS, "a kind has its bits");
 
-struct site *sites_new(void)
+struct walk_site *sites_new(void)
 {
     return mapped_new_huge(SITES_BYTES);
 }
 
-void sites_free(struct site *sites)
+void sites_free(struct walk_site *sites)
 {
     mapped_free(sites, SITES_BYTES);
 }
@@ -122,11 +122,11 @@ at_each_sample bool site_compilation_holds(const struct hotspot_layout *l, const
     return site_read_compilation(l, m, c->blob, &now) && now.method == c->method && now.id == c->id;
 }
 
-at_each_sample void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes,
-                              uint64_t key, uint8_t state, const struct walk_frame *frames,
-                              unsigned count)
+at_each_sample void site_note(struct walk_site *sites, const struct compilation *of,
+                              int32_t frame_bytes, uint64_t key, uint8_t state,
+                              const struct walk_frame *frames, unsigned count)
 {
-    struct site *s = site_at(sites, key);
+    struct walk_site *s = site_at(sites, key);
     if (count > SITE_METHODS_MAX || !seqlock_begin(&s->version))
         return;
     s->frame_bytes = (uint32_t)frame_bytes;
@@ -144,9 +144,9 @@ at_each_sample void site_note(struct site *sites, const struct compilation *of, 
     seqlock_end(&s->version);
 }
 
-void site_forget(struct site *sites, uint64_t key)
+void site_forget(struct walk_site *sites, uint64_t key)
 {
-    struct site *s = site_at(sites, key);
+    struct walk_site *s = site_at(sites, key);
     if (s->pc == key && seqlock_begin(&s->version)) {
         s->pc = 0;
         seqlock_end(&s->version);

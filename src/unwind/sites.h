@@ -19,7 +19,7 @@
 
 enum { SITE_METHODS_MAX = 7, SITES_LOG2 = 14 };
 
-struct site {
+struct walk_site {
     _Atomic uint32_t version; /* odd while it is written; 0: empty */
     uint32_t frame_bytes;
     uint64_t pc;           /* or the key of an interrupted instruction */
@@ -35,7 +35,7 @@ struct site {
     } methods[SITE_METHODS_MAX];
 };
 
-_Static_assert(sizeof(struct site) == 128, "two cache lines");
+_Static_assert(sizeof(struct walk_site) == 128, "two cache lines");
 
 /*
  * Describes a Method: where its bytecode is, and its check. It is valid while everything from
@@ -88,10 +88,10 @@ static inline int32_t known_method_bci(const struct known_method *k, const struc
 }
 
 /* 1 << SITES_LOG2 entries, zeroed, two mebibytes; NULL when out of memory. */
-struct site *sites_new(void);
-void sites_free(struct site *sites);
+struct walk_site *sites_new(void);
+void sites_free(struct walk_site *sites);
 
-static inline struct site *site_at(struct site *sites, uint64_t pc)
+static inline struct walk_site *site_at(struct walk_site *sites, uint64_t pc)
 {
     return &sites[(pc * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - SITES_LOG2)];
 }
@@ -114,7 +114,7 @@ bool site_compilation_holds(const struct hotspot_layout *l, const struct memory 
  * is in the given state; the ids have their checks. Frames beyond the limit are not noted.
  * Async-signal-safe.
  */
-void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes, uint64_t key,
-               uint8_t state, const struct walk_frame *frames, unsigned count);
+void site_note(struct walk_site *sites, const struct compilation *of, int32_t frame_bytes,
+               uint64_t key, uint8_t state, const struct walk_frame *frames, unsigned count);
 /* Forgets what is known about a key. */
-void site_forget(struct site *sites, uint64_t key);
+void site_forget(struct walk_site *sites, uint64_t key);

@@ -167,7 +167,7 @@ static bool recover(struct walk *k)
  * Makes sure that the next part of the stack is mapped: it is above the stack pointer of the
  * current thread.
  */
-static void map_next(struct walk *k)
+static void map_next_part(struct walk *k)
 {
     uint64_t from = k->r.sp & ~UINT64_C(7),
              to = MIN(from + FETCH_BYTES, k->stack_high & ~UINT64_C(7)), word;
@@ -200,7 +200,7 @@ static void fetch_sites(struct walk *k)
 static void prefetch_next(struct walk *k)
 {
     if (!k->later && k->r.sp - k->mapped_low + SITES_BYTES > k->mapped_bytes)
-        map_next(k);
+        map_next_part(k);
     if (k->r.sp >= k->fetched && !code_is_interpreter(&k->w->code, k->r.pc))
         fetch_sites(k);
 }

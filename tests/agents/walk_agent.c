@@ -89,7 +89,7 @@ static uint32_t oracle_costs[COSTS_MAX];
  * has a figure of its own for stacks of about 50 frames.
  */
 static uint32_t *costs, *later_costs;
-static struct ring ring;
+static struct record_ring ring;
 static struct snapshot_walker *later_walker;
 static struct walk_frame *later_frames;
 static pthread_mutex_t later_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -193,7 +193,7 @@ static int replay_in(const struct timeline *t, size_t n_times)
     uint64_t at_from[3] = {0}, at_to[3] = {0};
     struct scaled what;
     struct replay r;
-    struct kept k;
+    struct replay_kept k;
     assert_non_null(all);
     assert_non_null(ring);
     assert_int_equal(what_if_times(t, &w, all), 0);
@@ -206,15 +206,15 @@ static int replay_in(const struct timeline *t, size_t n_times)
     }
     assert_int_equal(scaled_init(&what, t, &w), 0);
     assert_int_equal(replay_init(&r, t, &what, w.factor, HOLD_ENDS_LIKELY), 0);
-    assert_int_equal(kept_begin(&k, t, &r, 1, ring, n_times, from, to), 0);
-    int result = kept_end(&k);
+    assert_int_equal(replay_kept_begin(&k, t, &r, 1, ring, n_times, from, to), 0);
+    int result = replay_kept_end(&k);
     for (uint32_t i = 0; result == 0 && i < 3; i++) {
-        assert_int_equal(kept_moment(&k, 0, KEPT_FROM, i), at_from[i]);
-        assert_int_equal(kept_moment(&k, 0, KEPT_TO, i), at_to[i]);
-        assert_int_equal(kept_last(&k, 0, i), all[t->threads[i].last]);
-        assert_true(kept_last(&k, 0, i) < tl_node(t, t->threads[i].last).time);
+        assert_int_equal(replay_kept_moment(&k, 0, KEPT_FROM, i), at_from[i]);
+        assert_int_equal(replay_kept_moment(&k, 0, KEPT_TO, i), at_to[i]);
+        assert_int_equal(replay_kept_last(&k, 0, i), all[t->threads[i].last]);
+        assert_true(replay_kept_last(&k, 0, i) < tl_node(t, t->threads[i].last).time);
     }
-    kept_release(&k);
+    replay_kept_release(&k);
     replay_release(&r);
     scaled_release(&what);
     free(all);

@@ -235,7 +235,7 @@ static void a_pool_keeps_what_was_used(void **state)
     for (uint32_t round = 1; round < ROUNDS; round++) {
         for (int i = 0; i < 60; i++) {
             uint64_t n = (unsigned)rand_r(&seed) % ENTRIES;
-            struct constant *c = pool_intern(&p, &n, sizeof(n), round);
+            struct pool_constant *c = pool_intern(&p, &n, sizeof(n), round);
             assert_non_null(c);
             bool there = used[n] && used[n] + KEEP > round - 1;
             assert_int_equal(c->id == id[n], there);

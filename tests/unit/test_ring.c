@@ -19,7 +19,7 @@ struct record {
     uint64_t word[];
 };
 
-static bool put(struct ring *r, uint64_t writer, uint64_t number)
+static bool put(struct record_ring *r, uint64_t writer, uint64_t number)
 {
     uint64_t position, words = (writer * 7 + number * 13) % 300;
     struct record *record =
@@ -36,7 +36,7 @@ static bool put(struct ring *r, uint64_t writer, uint64_t number)
 }
 
 /* Checks the next record. Returns false when there is none. */
-static bool take(struct ring *r, uint64_t next[WRITERS])
+static bool take(struct record_ring *r, uint64_t next[WRITERS])
 {
     struct record *record = (struct record *)(void *)ring_next(r);
     if (!record)
@@ -51,7 +51,7 @@ static bool take(struct ring *r, uint64_t next[WRITERS])
 
 static void nothing_fits_into_none(void **state)
 {
-    struct ring r = {0};
+    struct record_ring r = {0};
     uint64_t position;
     assert_null(ring_take(&r, 64, &position));
     assert_null(ring_next(&r));
@@ -60,7 +60,7 @@ static void nothing_fits_into_none(void **state)
 
 static void a_full_one_refuses_and_goes_on(void **state)
 {
-    struct ring r;
+    struct record_ring r;
     uint64_t written = 0, next[WRITERS] = {0}, position;
     assert_int_equal(ring_open(&r, SIZE), 0);
     for (unsigned round = 0; round < 100; round++) {
@@ -76,7 +76,7 @@ static void a_full_one_refuses_and_goes_on(void **state)
 
 static void the_reader_waits_for_what_is_being_written(void **state)
 {
-    struct ring r;
+    struct record_ring r;
     uint64_t first, second;
     assert_int_equal(ring_open(&r, SIZE), 0);
     struct ring_record *a = ring_take(&r, 100, &first), *b = ring_take(&r, 100, &second);
@@ -93,7 +93,7 @@ static void the_reader_waits_for_what_is_being_written(void **state)
 }
 
 struct writer {
-    struct ring *ring;
+    struct record_ring *ring;
     uint64_t number;
 };
 
@@ -107,7 +107,7 @@ static void *write_all(void *context)
 
 static void many_write_and_one_reads(void **state)
 {
-    struct ring r;
+    struct record_ring r;
     struct writer writers[WRITERS];
     pthread_t threads[WRITERS];
     uint64_t next[WRITERS] = {0};

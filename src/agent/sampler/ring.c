@@ -8,7 +8,7 @@
 
 enum { UNIT = 64, FIRST = 64 << 10, PAGE = 4096 };
 
-int ring_open(struct ring *r, uint64_t size)
+int ring_open(struct record_ring *r, uint64_t size)
 {
     char *memory = mapped_new_huge(size);
     if (!memory)
@@ -16,28 +16,29 @@ int ring_open(struct ring *r, uint64_t size)
     if (!pages_to_write(memory, MIN(size, FIRST)))
         for (uint64_t at = 0; at < size; at += PAGE)
             *(volatile char *)(memory + at) = 0;
-    *r = (struct ring){.memory = memory, .size = size};
+    *r = (struct record_ring){.memory = memory, .size = size};
     return 0;
 }
 
-void ring_fill(struct ring *r)
+void ring_fill(struct record_ring *r)
 {
     if (r->size > FIRST)
         (void)pages_to_write(r->memory + FIRST, r->size - FIRST);
 }
 
-void ring_close(struct ring *r)
+void ring_close(struct record_ring *r)
 {
     mapped_free(r->memory, r->size);
-    *r = (struct ring){0};
+    *r = (struct record_ring){0};
 }
 
-static struct ring_record *record_at(const struct ring *r, uint64_t position)
+static struct ring_record *record_at(const struct record_ring *r, uint64_t position)
 {
     return (struct ring_record *)(void *)(r->memory + (position & (r->size - 1)));
 }
 
-at_each_sample struct ring_record *ring_take(struct ring *r, uint64_t bytes, uint64_t *ret_position)
+at_each_sample struct ring_record *ring_take(struct record_ring *r, uint64_t bytes,
+                                             uint64_t *ret_position)
 {
     uint64_t position = atomic_load_explicit(&r->taken, memory_order_relaxed), pad;
     bytes = (bytes + UNIT - 1) & ~(uint64_t)(UNIT - 1);
@@ -63,7 +64,7 @@ at_each_sample struct ring_record *ring_take(struct ring *r, uint64_t bytes, uin
     return record_at(r, position);
 }
 
-struct ring_record *ring_next(struct ring *r)
+struct ring_record *ring_next(struct record_ring *r)
 {
     for (;;) {
         uint64_t position = atomic_load_explicit(&r->read, memory_order_relaxed);
@@ -79,7 +80,7 @@ struct ring_record *ring_next(struct ring *r)
     }
 }
 
-void ring_done(struct ring *r, const struct ring_record *record)
+void ring_done(struct record_ring *r, const struct ring_record *record)
 {
     atomic_store_explicit(&r->read,
                           atomic_load_explicit(&r->read, memory_order_relaxed) + record->bytes,

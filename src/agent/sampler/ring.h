@@ -22,7 +22,7 @@ struct ring_record {
 enum { RING_COMPLETE = 1, RING_PAD = 2 };
 
 /* A zeroed ring refuses every record. */
-struct ring {
+struct record_ring {
     char *memory;
     uint64_t size; /* a power of two */
     _Atomic uint64_t taken __attribute__((aligned(64)));
@@ -34,15 +34,15 @@ struct ring {
  * them resident would delay the program's start by half a millisecond; ring_fill makes the others
  * resident, on another thread.
  */
-int ring_open(struct ring *r, uint64_t size) must_check;
-void ring_fill(struct ring *r);
-void ring_close(struct ring *r);
+int ring_open(struct record_ring *r, uint64_t size) must_check;
+void ring_fill(struct record_ring *r);
+void ring_close(struct record_ring *r);
 
 /*
  * Reserves room for a record of `bytes` bytes including its head, or returns NULL when there is
  * none. The caller then fills it and calls ring_put. Async-signal-safe.
  */
-struct ring_record *ring_take(struct ring *r, uint64_t bytes, uint64_t *ret_position);
+struct ring_record *ring_take(struct record_ring *r, uint64_t bytes, uint64_t *ret_position);
 
 static inline void ring_put(struct ring_record *record, uint64_t position)
 {
@@ -50,11 +50,11 @@ static inline void ring_put(struct ring_record *record, uint64_t position)
 }
 
 /* Returns the next record, which remains until ring_done, or NULL. */
-struct ring_record *ring_next(struct ring *r);
-void ring_done(struct ring *r, const struct ring_record *record);
+struct ring_record *ring_next(struct record_ring *r);
+void ring_done(struct record_ring *r, const struct ring_record *record);
 
 /* Returns the address at which the next record will begin. */
-static inline const void *ring_place(const struct ring *r)
+static inline const void *ring_place(const struct record_ring *r)
 {
     return r->memory + (atomic_load_explicit(&r->taken, memory_order_relaxed) & (r->size - 1));
 }

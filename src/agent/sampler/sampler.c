@@ -48,7 +48,7 @@ static struct {
     _Atomic uint32_t one_of; /* one of this many ticks is recorded */
     _Atomic uint64_t calls, samples, truncated, lost, coalesced;
     struct pool pool;
-    struct ring ring; /* samples whose stacks are walked later */
+    struct record_ring ring; /* samples whose stacks are walked later */
     struct sampler_options options;
     _Atomic uint64_t measured, measured_ns, max_ns;
     _Atomic uint64_t failed[WALK_FAILURES], cost[COST_BUCKETS];
@@ -90,7 +90,7 @@ static struct buffer *take_buffer(void)
 
 /* A signal of ours: the end of one or more intervals of a thread. */
 struct tick {
-    struct slot *slot;
+    struct sampler_slot *slot;
     uint32_t weight;
     uint32_t kernel_count;
     uint64_t kernel[PERF_KERNEL_FRAMES]; /* the kernel's stack when the interval ended */
@@ -180,7 +180,7 @@ at_each_sample static void take_sample(const struct sample *sample, fill_fn *fil
 struct later {
     struct ring_record head;
     struct sample sample; /* without frames */
-    struct slot *slot;
+    struct sampler_slot *slot;
     uint64_t kernel_count;
     uint64_t kernel[];
 };
@@ -257,7 +257,7 @@ at_each_sample static void count_cost(uint64_t start)
 }
 
 /* Returns the slot that a signal is meant for, or NULL when the signal is not ours. */
-static struct slot *slot_of(const siginfo_t *info)
+static struct sampler_slot *slot_of(const siginfo_t *info)
 {
     if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
         return slot_by_address(info->si_value.sival_ptr);

@@ -25,7 +25,7 @@ enum {
     ENDED = -1, /* the tid of a slot whose thread has ended and whose intervals are not settled */
 };
 
-static struct slot *slots;
+static struct sampler_slot *slots;
 static _Atomic uint32_t slots_used;
 static _Atomic uint32_t *by_descriptor; /* 1 + the index of the descriptor's slot */
 /* protects the adding and removal of slots, and their timers */
@@ -41,7 +41,7 @@ static struct waker visitor_waker; /* visitor_stop is set */
 
 /* ---- in the signal handler ---- */
 
-at_each_sample struct slot *slot_by_address(const void *address)
+at_each_sample struct sampler_slot *slot_by_address(const void *address)
 {
     uintptr_t distance = (uintptr_t)address - (uintptr_t)slots;
     if (distance >= atomic_load(&slots_used) * sizeof(*slots) || distance % sizeof(*slots))
@@ -49,7 +49,7 @@ at_each_sample struct slot *slot_by_address(const void *address)
     return &slots[distance / sizeof(*slots)];
 }
 
-struct slot *slot_by_tid(pid_t tid)
+struct sampler_slot *slot_by_tid(pid_t tid)
 {
     uint32_t used = atomic_load(&slots_used);
     for (uint32_t i = 0; i < used; i++)
@@ -58,7 +58,7 @@ struct slot *slot_by_tid(pid_t tid)
     return NULL;
 }
 
-at_each_sample bool slot_is_own(struct slot *s)
+at_each_sample bool slot_is_own(struct sampler_slot *s)
 {
     void *self = __builtin_thread_pointer();
     if (likely(s->self == self))
@@ -69,7 +69,7 @@ at_each_sample bool slot_is_own(struct slot *s)
     return true;
 }
 
-at_each_sample struct slot *slot_by_descriptor(int fd)
+at_each_sample struct sampler_slot *slot_by_descriptor(int fd)
 {
     uint32_t place = fd > 0 && fd < DESCRIPTORS_MAX ? atomic_load(&by_descriptor[fd]) : 0;
     return place ? &slots[place - 1] : NULL;
@@ -80,7 +80,7 @@ static struct timespec timespec_of(uint64_t ns)
     return (struct timespec){(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
 }
 
-at_each_sample void slot_shift(struct slot *s, uint32_t weight)
+at_each_sample void slot_shift(struct sampler_slot *s, uint32_t weight)
 {
     if (!s->has_timer || options.wall || atomic_load(&s->none))
         return;
@@ -115,7 +115,7 @@ at_each_sample void slot_shift(struct slot *s, uint32_t weight)
     }
 }
 
-at_each_sample struct thread *slot_thread(struct slot *slot)
+at_each_sample struct thread *slot_thread(struct sampler_slot *slot)
 {
     struct thread *t = atomic_load(&slot->thread);
     if (t || atomic_load(&slot->none))
@@ -146,13 +146,13 @@ clockid_t slot_clock(pid_t tid)
 bool slot_is_open(pid_t tid)
 {
     pthread_mutex_lock(&lock);
-    struct slot *s = active ? slot_by_tid(tid) : NULL;
+    struct sampler_slot *s = active ? slot_by_tid(tid) : NULL;
     bool open = s && !atomic_load(&s->none) && !atomic_load(&s->thread);
     pthread_mutex_unlock(&lock);
     return open;
 }
 
-static void forget_perf(struct slot *s)
+static void forget_perf(struct sampler_slot *s)
 {
     atomic_store(&by_descriptor[s->perf.fd], 0);
     perf_clock_stop(&s->perf);
@@ -163,7 +163,7 @@ static void forget_perf(struct slot *s)
  * when everything that the first signal's handler needs is in place, because a handler that comes
  * too early would not set the period and no further signal would come.
  */
-static bool arm_perf(struct slot *s, uint64_t first)
+static bool arm_perf(struct sampler_slot *s, uint64_t first)
 {
     perf_clock_release(&s->perf);
     if (!options.perf ||
@@ -183,7 +183,7 @@ static bool arm_perf(struct slot *s, uint64_t first)
     return false;
 }
 
-static void arm_timer(struct slot *s)
+static void arm_timer(struct sampler_slot *s)
 {
     /*
      * The first interval has a random length, so that short-lived threads get their share of
@@ -215,7 +215,7 @@ static void arm_timer(struct slot *s)
 }
 
 /* Returns the CPU time of a slot's thread, or 0 if the thread is gone. */
-static uint64_t read_clock(const struct slot *s)
+static uint64_t read_clock(const struct sampler_slot *s)
 {
     struct timespec t;
     if (clock_gettime(slot_clock(atomic_load(&s->tid)), &t) < 0)
@@ -227,7 +227,7 @@ static uint64_t read_clock(const struct slot *s)
  * Counts the intervals that no signal has reported. Otherwise each thread that runs for a fraction
  * of the kernel's tick at a time would lose a good part of an interval.
  */
-static void count_unsignalled(struct slot *s)
+static void count_unsignalled(struct sampler_slot *s)
 {
     uint64_t interval = options.interval_ns, cpu_ns = read_clock(s), due = 0;
     /* Nothing is known about a thread that has ended or that may not be a Java thread. */
@@ -246,7 +246,7 @@ static void count_unsignalled(struct slot *s)
 }
 
 /* The ring remains until slots_release or until the slot is used again. */
-static void disarm_timer(struct slot *s)
+static void disarm_timer(struct sampler_slot *s)
 {
     if (!options.wall && !atomic_load(&s->none))
         count_unsignalled(s);
@@ -264,7 +264,7 @@ static void disarm_timer(struct slot *s)
  * Moves the timer's next tick to another point of its interval. Every interval since the timer was
  * created has had one tick.
  */
-static void move_tick(struct slot *s)
+static void move_tick(struct sampler_slot *s)
 {
     enum { LEAST_NS = 20000, SKIPS_MAX = 8 };
 
@@ -293,8 +293,8 @@ static void move_tick(struct slot *s)
     timer_settime(s->timer, TIMER_ABSTIME, &spec, NULL);
 }
 
-void slot_shift_later(struct slot *s, const struct thread *thread, uint32_t serial, uint64_t mark,
-                      uint32_t weight, uint64_t round)
+void slot_shift_later(struct sampler_slot *s, const struct thread *thread, uint32_t serial,
+                      uint64_t mark, uint32_t weight, uint64_t round)
 {
     pthread_mutex_lock(&lock);
     if (mark && atomic_load(&s->serial) == serial)
@@ -309,7 +309,7 @@ void slot_shift_later(struct slot *s, const struct thread *thread, uint32_t seri
     pthread_mutex_unlock(&lock);
 }
 
-static void report_idle(struct slot *s)
+static void report_idle(struct sampler_slot *s)
 {
     struct thread *t = atomic_load(&s->thread);
     uint64_t mark = atomic_load(&s->mark);
@@ -318,7 +318,7 @@ static void report_idle(struct slot *s)
 }
 
 /* Wall: returns the intervals that have ended since those accounted for, and accounts for them. */
-static uint32_t take_intervals(struct slot *s)
+static uint32_t take_intervals(struct sampler_slot *s)
 {
     uint64_t now = now_ns();
     uint64_t due = now > s->upto_ns ? (now - s->upto_ns) / options.interval_ns : 0;
@@ -330,7 +330,7 @@ static uint32_t take_intervals(struct slot *s)
  * Wall: accounts for the intervals that have ended since the last visit to a thread, which is not
  * visited again. Requires the lock.
  */
-static void end_wall(struct slot *s)
+static void end_wall(struct sampler_slot *s)
 {
     if (!atomic_load(&s->thread))
         return;
@@ -347,7 +347,7 @@ static void end_wall(struct slot *s)
 /* Requires the lock. */
 static void add_slot(pid_t tid, struct thread *t)
 {
-    struct slot *s = slot_by_tid(tid);
+    struct sampler_slot *s = slot_by_tid(tid);
     uint32_t used = atomic_load(&slots_used), i = 0;
     if (!s) {
         while (i < used && atomic_load(&slots[i].tid))
@@ -356,7 +356,8 @@ static void add_slot(pid_t tid, struct thread *t)
             return;
         s = &slots[i];
         perf_clock_release(&s->perf);
-        *s = (struct slot){.tid = tid, .thread = t, .serial = t ? atomic_load(&t->serial) : 0};
+        *s = (struct sampler_slot){
+            .tid = tid, .thread = t, .serial = t ? atomic_load(&t->serial) : 0};
         uint64_t now = now_ns();
         s->upto_ns = now - hash_u64(now ^ (uint64_t)tid) % options.interval_ns;
         if (i == used)
@@ -372,7 +373,7 @@ static void add_slot(pid_t tid, struct thread *t)
         arm_timer(s);
 }
 
-static void remove_slot(struct slot *s)
+static void remove_slot(struct sampler_slot *s)
 {
     disarm_timer(s);
     atomic_store(&s->thread, NULL);
@@ -384,7 +385,7 @@ static void remove_slot(struct slot *s)
  * Reports the intervals of ended threads that no signal has reported. Samples taken before may
  * still have to be walked, so they wait for the second call, or the last one. Requires the lock.
  */
-static void settle(struct slot *s, bool last)
+static void settle(struct sampler_slot *s, bool last)
 {
     if (!s->unsignalled || atomic_load(&s->tid) != ENDED)
         return;
@@ -411,7 +412,7 @@ static void thread_started(struct thread *t, JNIEnv *jni, jthread thread)
 static void thread_ended(struct thread *t, JNIEnv *jni)
 {
     pthread_mutex_lock(&lock);
-    struct slot *s = slot_by_tid(atomic_load(&t->tid));
+    struct sampler_slot *s = slot_by_tid(atomic_load(&t->tid));
     if (s) {
         if (options.wall)
             end_wall(s);
@@ -455,7 +456,7 @@ static void add_all_tasks(void)
 
 /* ---- the visitor ---- */
 
-static bool send(struct slot *s)
+static bool send(struct sampler_slot *s)
 {
     siginfo_t info = {.si_signo = options.signal, .si_code = SI_QUEUE};
     info.si_pid = getpid();
@@ -475,7 +476,7 @@ static bool send(struct slot *s)
  * visit stands for all the intervals since the one before, whether these were many because there
  * are many threads or because the visitor woke up late. Requires the lock.
  */
-static void visit_wall(struct slot *s)
+static void visit_wall(struct sampler_slot *s)
 {
     uint32_t weight = take_intervals(s);
     if (weight == 0)
@@ -500,7 +501,7 @@ static void visit_wall(struct slot *s)
  * CPU: signals a thread without a timer if it has used an interval or more since its last signal.
  * Requires the lock.
  */
-static void visit_cpu(struct slot *s)
+static void visit_cpu(struct sampler_slot *s)
 {
     uint64_t cpu = clock_ns(slot_clock(s->tid));
     if (!s->seen || cpu < s->cpu_ns)
@@ -514,7 +515,7 @@ static void visit_cpu(struct slot *s)
     (void)send(s);
 }
 
-static bool to_visit(const struct slot *s)
+static bool to_visit(const struct sampler_slot *s)
 {
     return atomic_load(&s->tid) > 0 && !atomic_load(&s->none) && (options.wall || !s->has_timer);
 }
@@ -530,7 +531,7 @@ static void visit_some(uint32_t *at)
 {
     uint32_t used = atomic_load(&slots_used), visits = 0;
     for (uint32_t i = 0; i < used && visits < VISITS_A_ROUND; i++, ++*at) {
-        struct slot *s = &slots[*at % used];
+        struct sampler_slot *s = &slots[*at % used];
         if (!to_visit(s))
             continue;
         visits++;
@@ -645,7 +646,7 @@ void slots_work(void)
     pthread_mutex_lock(&lock);
     uint32_t used = atomic_load(&slots_used);
     for (uint32_t i = 0; i < used; i++) {
-        struct slot *s = &slots[i];
+        struct sampler_slot *s = &slots[i];
         settle(s, false);
         if (atomic_load(&s->tid) <= 0)
             continue;
@@ -675,7 +676,7 @@ uint64_t slots_java_ns(void)
     pthread_mutex_lock(&lock);
     uint64_t sum = java_ns;
     for (uint32_t i = 0; i < atomic_load(&slots_used); i++) {
-        const struct slot *s = &slots[i];
+        const struct sampler_slot *s = &slots[i];
         bool java = atomic_load(&s->tid) > 0 && !atomic_load(&s->none) && atomic_load(&s->serial);
         uint64_t cpu_ns = java ? read_clock(s) : 0;
         sum += cpu_ns ? cpu_ns - s->begun_ns : 0;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-struct slot {
+struct sampler_slot {
     _Atomic pid_t tid;             /* 0 if the slot is free */
     struct thread *_Atomic thread; /* NULL if not known yet */
     atomic_bool none;              /* not a Java thread; not sampled */
@@ -95,28 +95,28 @@ bool slot_is_open(pid_t tid);
  * Returns the slot at an address that came with a signal, or NULL when there is none.
  * Async-signal-safe.
  */
-struct slot *slot_by_address(const void *address);
-struct slot *slot_by_tid(pid_t tid);
-struct slot *slot_by_descriptor(int fd);
+struct sampler_slot *slot_by_address(const void *address);
+struct sampler_slot *slot_by_tid(pid_t tid);
+struct sampler_slot *slot_by_descriptor(int fd);
 /*
  * Returns whether the slot belongs to the calling thread. A late signal may refer to a slot that
  * another thread uses by now.
  */
-bool slot_is_own(struct slot *slot);
+bool slot_is_own(struct sampler_slot *slot);
 /*
  * Called on the thread after a sample of `weight` intervals. Occasionally shifts the tick by a
  * random amount without changing the rate, so that a program with the same period as the interval
  * is not always sampled at the same place.
  */
-void slot_shift(struct slot *slot, uint32_t weight);
+void slot_shift(struct sampler_slot *slot, uint32_t weight);
 /*
  * Like slot_shift, for a thread's timer and outside a handler; shifts at most once in a round.
  * mark: what the sample found the thread doing, or 0.
  */
-void slot_shift_later(struct slot *slot, const struct thread *thread, uint32_t serial,
+void slot_shift_later(struct sampler_slot *slot, const struct thread *thread, uint32_t serial,
                       uint64_t mark, uint32_t weight, uint64_t round);
 /*
  * Returns the Java thread of the calling thread's slot, which the first call finds by its JNIEnv,
  * or NULL when it is none.
  */
-struct thread *slot_thread(struct slot *slot);
+struct thread *slot_thread(struct sampler_slot *slot);

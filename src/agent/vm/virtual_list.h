@@ -2,6 +2,8 @@
 /*
  * The live virtual threads (JDK 21 and later). JVM TI does not list them; the JDK itself does, for
  * its thread dumps: jdk.internal.vm.ThreadContainers.
+ *
+ * Its functions begin with virtual_ or thread_.
  */
 #pragma once
 

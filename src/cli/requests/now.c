@@ -34,7 +34,7 @@ static int report(const char *output, const struct request_options *options)
 
 static int cmd_slow(const struct command *self, int argc, char **argv)
 {
-    _cleanup_(capture_release) struct capture capture = {0};
+    _cleanup_(capture_release) struct capture_options capture = {0};
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
     struct request_options options = {.stacks = REQUEST_FRAMES};
     struct operands operands;

@@ -51,7 +51,7 @@ static void queued_before(uint64_t java_id, uint64_t now, struct request_work *h
 uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
                               uint64_t due)
 {
-    struct slot s = follow_claim(jni, java_id);
+    struct work_slot s = follow_claim(jni, java_id);
     if (!s.in)
         return 0;
     uint64_t outer = atomic_load_explicit(&s.in->request[s.i], memory_order_relaxed);
@@ -185,7 +185,7 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
 /* Returns the token of the task or message that the calling thread is handling, or 0. */
 static uint64_t task_of(uint64_t java_id)
 {
-    struct slot s = follow_slot(java_id);
+    struct work_slot s = follow_slot(java_id);
     const struct work *w = follow_find(s, follow_is_outermost, 0);
     const struct request *r = w && w->as.way == WAY_ENTRY ? follow_request(w->request) : NULL;
     return r && (r->kind == REQUEST_TASK || r->kind == REQUEST_MESSAGE) ? w->request : 0;
@@ -268,7 +268,7 @@ uint64_t follow_thread_ended(JNIEnv *jni, jthread thread)
     struct task *t = &follow.tasks[id & (TASKS - 1)];
     if (atomic_load(&t->java_id) == id)
         atomic_store(&t->java_id, 0);
-    struct slot s = follow_slot(id);
+    struct work_slot s = follow_slot(id);
     if (s.in)
         follow_slot_free(s);
     follow_give_spare();

@@ -77,7 +77,7 @@ struct work {
 enum pool_kind { POOL_REQUESTS, POOL_WORKS, POOLS };
 
 /* A table from which free records are taken. A record never moves. */
-struct pool {
+struct record_pool {
     char *records;
     size_t size, next_at; /* the size of a record, and the offset of its `next` */
     enum pool_kind kind;
@@ -87,13 +87,13 @@ struct pool {
 };
 
 /* The entry of a thread in the slots. */
-struct slot {
-    struct slots *in; /* NULL: none */
+struct work_slot {
+    struct work_slots *in; /* NULL: none */
     unsigned i;
 };
 
 struct follow {
-    struct slots *slots;
+    struct work_slots *slots;
     struct handed *handed, *hot;
     _Atomic uint64_t *spilled; /* entries in `handed`, by bucket of `hot` */
     struct task *tasks;
@@ -101,7 +101,7 @@ struct follow {
     uint64_t *draws;         /* DRAWS random states; the probe changes them */
     _Atomic uint64_t choice; /* tables.h */
     uint64_t *prepared;      /* identity hash of a statement << NAME_BITS | number of its text */
-    struct pool requests, works;
+    struct record_pool requests, works;
     _Atomic uint64_t *late;       /* one bit for each request, by id: whether it was kept */
     _Atomic uint64_t overwritten; /* by the probe */
     _Atomic uint64_t any;
@@ -131,8 +131,8 @@ void follow_empty(void);
  * record back. Each thread holds one spare record of each kind, which the third gives back when the
  * thread ends.
  */
-int64_t follow_take(struct pool *p);
-void follow_give(struct pool *p, uint32_t i);
+int64_t follow_take(struct record_pool *p);
+void follow_give(struct record_pool *p, uint32_t i);
 void follow_give_spare(void);
 
 /* Returns the record that a token names, even if another request uses the record by now. */
@@ -192,19 +192,19 @@ uint64_t follow_thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual);
  * The first finds the entry of the calling thread, and makes the record of a work that has none;
  * the second creates the entry if there is none.
  */
-struct slot follow_slot(uint64_t java_id);
-struct slot follow_claim(JNIEnv *jni, uint64_t java_id);
-void follow_slot_free(struct slot s);
+struct work_slot follow_slot(uint64_t java_id);
+struct work_slot follow_claim(JNIEnv *jni, uint64_t java_id);
+void follow_slot_free(struct work_slot s);
 /*
  * Does what follow_take does for the thread of this entry. When there is no record, that is
  * counted, and the entry shows what the thread works for without one.
  */
-int64_t follow_take_for(struct slot s, struct pool *p);
+int64_t follow_take_for(struct work_slot s, struct record_pool *p);
 /*
  * Begins work of the calling thread for a request. Returns the work's number, or 0 if there is no
  * room.
  */
-uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how);
+uint64_t follow_begin(struct work_slot s, uint64_t token, const struct request_work *how);
 
 /*
  * Begins work of the calling thread for a request that thread `by` handed over at a given time; the
@@ -237,7 +237,7 @@ bool follow_is_number(const struct work *w, uint64_t number);
  */
 bool follow_is_entry(const struct work *w, uint64_t token);
 bool follow_is_outermost(const struct work *w, uint64_t none);
-struct work *follow_find(struct slot s, follow_is is, uint64_t what);
+struct work *follow_find(struct work_slot s, follow_is is, uint64_t what);
 /*
  * Ends the calling thread's work that `is` selects, if there is one. With now 0 the work is dropped
  * as if it had never begun.

@@ -401,7 +401,7 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
     uint64_t cost = budget_begin();
     if (kind < 0 || !inside_enter(&follow_inside))
         return 0;
-    struct slot s = follow_slot((uint64_t)java_id);
+    struct work_slot s = follow_slot((uint64_t)java_id);
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
     if (w && !w->child.start) {
         w->child = (struct request_child){.start = now_ns(),
@@ -475,7 +475,7 @@ NATIVE(void, calls)(JNIEnv *jni, jclass probe, jlong java_id, jstring header)
     uint64_t cost = budget_begin();
     if (!header || !inside_enter(&follow_inside))
         return;
-    struct slot s = follow_slot((uint64_t)java_id);
+    struct work_slot s = follow_slot((uint64_t)java_id);
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
     if (w && w->child.start && w->child.kind == CHILD_HTTP)
         name_trace(&w->child, jni, header);

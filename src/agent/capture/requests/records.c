@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static _Atomic uint32_t *next_of(const struct pool *p, uint32_t i)
+static _Atomic uint32_t *next_of(const struct record_pool *p, uint32_t i)
 {
     return (_Atomic uint32_t *)(p->records + p->size * i + p->next_at);
 }
@@ -31,7 +31,7 @@ static __thread struct {
 /* How often the tables have been emptied. */
 static uint64_t emptied;
 
-static uint32_t *spare_of(const struct pool *p)
+static uint32_t *spare_of(const struct record_pool *p)
 {
     if (unlikely(spare.emptied != emptied)) {
         memset(&spare, 0, sizeof(spare));
@@ -41,7 +41,7 @@ static uint32_t *spare_of(const struct pool *p)
 }
 
 /* Returns the index of a free record, or -1. */
-int64_t follow_take(struct pool *p)
+int64_t follow_take(struct record_pool *p)
 {
     uint32_t *mine = spare_of(p);
     if (*mine) {
@@ -63,7 +63,7 @@ int64_t follow_take(struct pool *p)
     return i < p->max ? (int64_t)i : -1;
 }
 
-static void give_to_all(struct pool *p, uint32_t i)
+static void give_to_all(struct record_pool *p, uint32_t i)
 {
     uint64_t head = atomic_load(&p->free), now;
     do {
@@ -72,7 +72,7 @@ static void give_to_all(struct pool *p, uint32_t i)
     } while (!atomic_compare_exchange_weak(&p->free, &head, now));
 }
 
-void follow_give(struct pool *p, uint32_t i)
+void follow_give(struct record_pool *p, uint32_t i)
 {
     uint32_t *mine = spare_of(p);
     if (*mine)
@@ -83,7 +83,7 @@ void follow_give(struct pool *p, uint32_t i)
 
 void follow_give_spare(void)
 {
-    struct pool *const pools[] = {&follow.requests, &follow.works};
+    struct record_pool *const pools[] = {&follow.requests, &follow.works};
     for (size_t k = 0; k < ARRAY_SIZE(pools); k++) {
         uint32_t *mine = spare_of(pools[k]);
         if (*mine)
@@ -114,7 +114,7 @@ static const struct {
     size_t size;
     bool kept; /* the table is kept from one recording to the next */
 } tables[] = {
-    {(void **)&follow.slots, SLOT_BUCKETS * sizeof(struct slots), false},
+    {(void **)&follow.slots, SLOT_BUCKETS * sizeof(struct work_slots), false},
     {(void **)&follow.handed, HANDED_BUCKETS *BUCKET * sizeof(struct handed), false},
     {(void **)&follow.hot, HOT_BUCKETS *BUCKET * sizeof(struct handed), false},
     {(void **)&follow.spilled, HOT_BUCKETS * sizeof(uint64_t), false},
@@ -145,15 +145,15 @@ void follow_empty(void)
             (void)madvise(*tables[i].at, tables[i].size, MADV_DONTNEED);
     for (uint32_t i = 0; i < atomic_load(&follow.works.used); i++)
         atomic_store(&((struct work *)follow.works.records)[i].number, 0);
-    follow.requests = (struct pool){.records = follow.requests.records,
-                                    .size = sizeof(struct request),
-                                    .next_at = offsetof(struct request, next),
-                                    .kind = POOL_REQUESTS,
-                                    .max = REQUESTS};
-    follow.works = (struct pool){.records = follow.works.records,
-                                 .size = sizeof(struct work),
-                                 .next_at = offsetof(struct work, next),
-                                 .kind = POOL_WORKS,
-                                 .max = WORKS};
+    follow.requests = (struct record_pool){.records = follow.requests.records,
+                                           .size = sizeof(struct request),
+                                           .next_at = offsetof(struct request, next),
+                                           .kind = POOL_REQUESTS,
+                                           .max = REQUESTS};
+    follow.works = (struct record_pool){.records = follow.works.records,
+                                        .size = sizeof(struct work),
+                                        .next_at = offsetof(struct work, next),
+                                        .kind = POOL_WORKS,
+                                        .max = WORKS};
     emptied++;
 }

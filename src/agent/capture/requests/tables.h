@@ -36,7 +36,7 @@ enum {
  * takes a task, the probe writes into the entry what is known about the work, without a call of the
  * agent. The agent makes the record if anything else happens before the work ends.
  */
-struct slots {
+struct work_slots {
     _Atomic uint64_t java_id[BUCKET];    /* 0: free */
     _Atomic uint64_t request[BUCKET];    /* the token of the innermost request; 0: none */
     _Atomic uint64_t thread[BUCKET];     /* the thread's id in the recording */
@@ -90,6 +90,6 @@ struct task {
 
 enum { DRAWS = 256, DRAW_WORDS = 8 /* a cache line each */ };
 
-_Static_assert(sizeof(struct slots) == 384 && sizeof(struct handed) == 32 &&
+_Static_assert(sizeof(struct work_slots) == 384 && sizeof(struct handed) == 32 &&
                    sizeof(struct task) == 32,
                "as the probe has it");

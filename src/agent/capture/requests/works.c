@@ -39,17 +39,17 @@ static void describe_virtual(JNIEnv *jni, uint64_t java_id)
     vm_free_thread_info(jni, &info);
 }
 
-static struct slot find_slot(uint64_t java_id)
+static struct work_slot find_slot(uint64_t java_id)
 {
-    struct slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
+    struct work_slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
     for (unsigned i = 0; i < BUCKET; i++)
         if (atomic_load_explicit(&s->java_id[i], memory_order_relaxed) == java_id)
-            return (struct slot){s, i};
-    return (struct slot){NULL, 0};
+            return (struct work_slot){s, i};
+    return (struct work_slot){NULL, 0};
 }
 
 /* Returns what the probe wrote about a work that has no record. Its end is unknown so far. */
-static struct request_work work_in_slot(struct slot s)
+static struct request_work work_in_slot(struct work_slot s)
 {
     uint64_t start = s.in->work[s.i] & ~WORK_IN_SLOT, handed = s.in->handed[s.i],
              by = s.in->by[s.i];
@@ -61,7 +61,7 @@ static struct request_work work_in_slot(struct slot s)
                                  .way = (enum request_way)(by >> WAY_SHIFT)};
 }
 
-static bool is_in_slot(struct slot s)
+static bool is_in_slot(struct work_slot s)
 {
     return s.in && s.in->work[s.i] & WORK_IN_SLOT;
 }
@@ -70,7 +70,7 @@ static bool is_in_slot(struct slot s)
  * Makes the entry show that the thread works for no request. Returns the token of the request for
  * which it worked.
  */
-static uint64_t clear_slot(struct slot s)
+static uint64_t clear_slot(struct work_slot s)
 {
     s.in->work[s.i] = 0;
     uint64_t token = atomic_load_explicit(&s.in->request[s.i], memory_order_relaxed);
@@ -78,7 +78,7 @@ static uint64_t clear_slot(struct slot s)
     return token;
 }
 
-static void make_record(struct slot s)
+static void make_record(struct work_slot s)
 {
     struct request_work how = work_in_slot(s);
     uint64_t number = s.in->work[s.i], token = clear_slot(s);
@@ -89,21 +89,21 @@ static void make_record(struct slot s)
         w->in_slot = number;
 }
 
-struct slot follow_slot(uint64_t java_id)
+struct work_slot follow_slot(uint64_t java_id)
 {
-    struct slot s = find_slot(java_id);
+    struct work_slot s = find_slot(java_id);
     if (is_in_slot(s))
         make_record(s);
     return s;
 }
 
 /* Returns the calling thread's entry, and adds it if necessary. */
-struct slot follow_claim(JNIEnv *jni, uint64_t java_id)
+struct work_slot follow_claim(JNIEnv *jni, uint64_t java_id)
 {
-    struct slot found = follow_slot(java_id);
+    struct work_slot found = follow_slot(java_id);
     if (found.in)
         return found;
-    struct slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
+    struct work_slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
     for (unsigned i = 0; i < BUCKET; i++) {
         uint64_t none = 0;
         bool is_virtual;
@@ -116,13 +116,13 @@ struct slot follow_claim(JNIEnv *jni, uint64_t java_id)
                               memory_order_relaxed);
         if (is_virtual)
             describe_virtual(jni, java_id);
-        return (struct slot){s, i};
+        return (struct work_slot){s, i};
     }
     atomic_fetch_add(&follow.no_slot, 1);
-    return (struct slot){NULL, 0};
+    return (struct work_slot){NULL, 0};
 }
 
-void follow_slot_free(struct slot s)
+void follow_slot_free(struct work_slot s)
 {
     atomic_store_explicit(&s.in->java_id[s.i], 0, memory_order_release);
 }
@@ -132,7 +132,7 @@ void follow_slot_free(struct slot s)
  * thread keeps the entry until it ends, because it will probably work for another request soon;
  * there are too many virtual threads for that.
  */
-static void show_innermost(struct slot s)
+static void show_innermost(struct work_slot s)
 {
     struct work *w = follow_work(s.in->work[s.i]);
     atomic_store_explicit(&s.in->request[s.i], w ? w->request : 0, memory_order_relaxed);
@@ -143,7 +143,7 @@ static void show_innermost(struct slot s)
         follow_slot_free(s);
 }
 
-int64_t follow_take_for(struct slot s, struct pool *p)
+int64_t follow_take_for(struct work_slot s, struct record_pool *p)
 {
     int64_t i = follow_take(p);
     if (i < 0) {
@@ -156,7 +156,7 @@ int64_t follow_take_for(struct slot s, struct pool *p)
 
 /* ---- works ---- */
 
-uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how)
+uint64_t follow_begin(struct work_slot s, uint64_t token, const struct request_work *how)
 {
     int64_t i = follow_take_for(s, &follow.works);
     if (i < 0)
@@ -196,7 +196,7 @@ static void work_finish(struct work *w, uint64_t now)
 }
 
 /* Ends a work of the calling thread, and all works nested in it whose end was not seen. */
-static void work_end(struct work *w, struct slot s, uint64_t now)
+static void work_end(struct work *w, struct work_slot s, uint64_t now)
 {
     for (bool last = false; !last;) {
         struct work *o = follow_work(s.in->work[s.i]);
@@ -208,7 +208,7 @@ static void work_end(struct work *w, struct slot s, uint64_t now)
 }
 
 /* Returns the innermost of the calling thread's works in progress that `is` selects, or NULL. */
-struct work *follow_find(struct slot s, follow_is is, uint64_t what)
+struct work *follow_find(struct work_slot s, follow_is is, uint64_t what)
 {
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
     while (w && !is(w, what))
@@ -238,13 +238,13 @@ bool follow_is_outermost(const struct work *w, uint64_t none)
 /* Ends the calling thread's work that `is` selects, if there is one. */
 void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now)
 {
-    struct slot s = follow_slot(java_id);
+    struct work_slot s = follow_slot(java_id);
     struct work *w = follow_find(s, is, what);
     if (w)
         work_end(w, s, now);
 }
 
-static void end_in_slot(struct slot s, uint64_t now)
+static void end_in_slot(struct work_slot s, uint64_t now)
 {
     struct request_work w = work_in_slot(s);
     uint64_t token = clear_slot(s);
@@ -254,7 +254,7 @@ static void end_in_slot(struct slot s, uint64_t now)
 
 void follow_work_end(uint64_t java_id, uint64_t number)
 {
-    struct slot s = find_slot(java_id);
+    struct work_slot s = find_slot(java_id);
     if (s.in && s.in->work[s.i] == number && is_in_slot(s))
         end_in_slot(s, now_ns());
     else
@@ -263,7 +263,7 @@ void follow_work_end(uint64_t java_id, uint64_t number)
 
 void follow_leave(JNIEnv *jni, uint64_t java_id, bool drop)
 {
-    struct slot s = find_slot(java_id);
+    struct work_slot s = find_slot(java_id);
     if (is_in_slot(s))
         end_in_slot(s, drop ? 0 : now_ns());
     else if (!follow_task_end(jni, java_id, NULL))
@@ -275,7 +275,7 @@ uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request
 {
     bool follows = TOKEN_SESSION(token) == follow.session &&
                    (follow_request(token) || follow_was_kept(TOKEN_ID(token)));
-    struct slot s = follows ? follow_claim(jni, java_id) : (struct slot){NULL, 0};
+    struct work_slot s = follows ? follow_claim(jni, java_id) : (struct work_slot){NULL, 0};
     if (!s.in || atomic_load(&s.in->request[s.i]) == token)
         return 0;
     struct request_work how = {.start = now_ns(), .submitter = by, .way = way};
@@ -287,7 +287,7 @@ uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request
 void follow_cancel(JNIEnv *jni, uint64_t java_id, uint64_t token, uint64_t time, uint64_t by)
 {
     bool is_virtual;
-    struct slot s = follow_slot(java_id);
+    struct work_slot s = follow_slot(java_id);
     struct request_work w = {.start = now_ns(), .submitter = by, .way = WAY_CANCELLED};
     if (TOKEN_SESSION(token) != follow.session || w.start <= time)
         return;

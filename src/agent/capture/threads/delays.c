@@ -107,7 +107,7 @@ void delays_new_thread(struct waiter *w)
     w->run.watched = WATCHED;
 }
 
-static void read_now(struct running *r, uint64_t now)
+static void read_now(struct running_time *r, uint64_t now)
 {
     r->read = now;
     r->waited = 0;
@@ -116,7 +116,7 @@ static void read_now(struct running *r, uint64_t now)
 
 void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
 {
-    struct running *r = &w->run;
+    struct running_time *r = &w->run;
     r->since = now;
     r->waited += waited;
     r->slept += waited >= SLEPT_LEAST;
@@ -141,7 +141,7 @@ void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
  * Computes the delay from Linux's count since the previous reading. Returns false if that reading
  * is too old.
  */
-static bool counted_delay(struct running *r, uint64_t since, uint64_t ran, uint64_t *ret)
+static bool counted_delay(struct running_time *r, uint64_t since, uint64_t ran, uint64_t *ret)
 {
     uint64_t before = r->delay;
     if (ran < STALE * (since - r->read) || !run_delay(&r->delay))
@@ -154,7 +154,7 @@ static bool counted_delay(struct running *r, uint64_t since, uint64_t ran, uint6
  * Computes the delay by comparing the time since the previous reading with CPU time plus waits.
  * Returns false if the thread may have waited without an event.
  */
-static bool missing_time(struct running *r, uint64_t *ret)
+static bool missing_time(struct running_time *r, uint64_t *ret)
 {
     uint64_t cpu = r->cpu, switches = r->switches;
     usage(&r->cpu, &r->switches);
@@ -168,7 +168,7 @@ static bool missing_time(struct running *r, uint64_t *ret)
 
 void delays_run_ends(struct waiter *w, uint64_t thread, uint64_t now)
 {
-    struct running *r = &w->run;
+    struct running_time *r = &w->run;
     uint64_t since = r->since, ran = now - since, delay = 0;
     r->since = 0;
     if (!since || ran < RUN_LEAST ||

@@ -47,7 +47,7 @@ struct lateness {
 };
 
 /* delays.c: how a platform thread uses its processor. */
-struct running {
+struct running_time {
     /* in ns: running without a wait since then; 0: not running, or unknown */
     uint64_t since;
     uint64_t read;          /* in ns: when the following were read */
@@ -75,9 +75,9 @@ struct waiter {
     /* the thread is virtual and has posted an event of its own in this capture */
     atomic_bool posted;
     bool is_virtual;
-    struct running run; /* of a platform thread, also while it carries a virtual one */
-    bool was_short;     /* the last wait; see agent/session/budget.h */
-    uint64_t entered;   /* in ns: when the last contended monitor was acquired */
+    struct running_time run; /* of a platform thread, also while it carries a virtual one */
+    bool was_short;          /* the last wait; see agent/session/budget.h */
+    uint64_t entered;        /* in ns: when the last contended monitor was acquired */
     /*
      * locks=, in ns: when the thread began to wait for the monitor of arrived_object; 0: it holds
      * it

@@ -199,7 +199,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     }
 }
 
-static const struct known_method *known_method(struct jfr_writer *w, int32_t number)
+static const struct method_copy *known_method(struct jfr_writer *w, int32_t number)
 {
     size_t at = (size_t)number;
     if (at >= method_trace.known.len) {
@@ -209,7 +209,7 @@ static const struct known_method *known_method(struct jfr_writer *w, int32_t num
         if (!present || vec_extend(&method_trace.known, at + 1 - method_trace.known.len) < 0)
             return NULL;
     }
-    struct known_method *k = &method_trace.known.data[at];
+    struct method_copy *k = &method_trace.known.data[at];
     unsigned changed = atomic_load(&method_trace.methods_changed);
     if (!k->name || k->changed != changed) {
         pthread_mutex_lock(&method_trace.lock);
@@ -291,9 +291,9 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
                      const struct trace_record *exit)
 {
     struct open_call own = o->calls[at];
-    const struct known_method *caller = at ? known_method(w, o->calls[at - 1].entry->kind) : NULL;
+    const struct method_copy *caller = at ? known_method(w, o->calls[at - 1].entry->kind) : NULL;
     uint64_t caller_name = caller ? caller->name : 0;
-    const struct known_method *m = known_method(w, own.entry->kind);
+    const struct method_copy *m = known_method(w, own.entry->kind);
     struct ended c = {.method = m ? &m->method : NULL,
                       .entry = own.entry,
                       .exit = exit,
@@ -326,7 +326,7 @@ static void end_without_exit(struct jfr_writer *w, struct open_calls *o, uint32_
     struct trace_record *exit = (struct trace_record *)bytes;
     *exit = (struct trace_record){
         .size = sizeof(bytes), .kind = RECORD_THROWN, .time_ns = outer->time_ns};
-    const struct known_method *m = known_method(w, o->calls[at].entry->kind);
+    const struct method_copy *m = known_method(w, o->calls[at].entry->kind);
     if (m && strstr(m->method.text, ".<init>(")) {
         end_call(w, o, at, exit);
         return;
@@ -404,7 +404,7 @@ static bool read_record(struct jfr_writer *w, const struct trace_record *r)
 {
     if (r->kind < 0)
         return call_ended(w, r);
-    const struct known_method *m = known_method(w, r->kind);
+    const struct method_copy *m = known_method(w, r->kind);
     bool of_agent = is_of_agent(r) || (m && m->takes_class && has_class_of_agent(&m->method, r));
     if (open_calls_add(&method_trace.open, r, of_agent) < 0)
         jfr_lose(w, LOSS_TRACE_MEMORY, 1);

@@ -17,7 +17,7 @@
 #include <pthread.h>
 
 /* A copy of a traced method for the agent's thread, which needs no lock to read it. */
-struct known_method {
+struct method_copy {
     struct traced_method method;
     uint64_t name;    /* 0: not seen yet */
     bool takes_class; /* a parameter is a java.lang.Class */
@@ -57,7 +57,7 @@ extern struct method_trace {
     /* patterns are being added whose condition may still be refused; for the agent's thread */
     bool trying;
     struct open_threads open;
-    VEC(struct known_method) known;
+    VEC(struct method_copy) known;
     /* path values of the call that is being written */
     struct buf arguments, returned, exception, message;
 } method_trace;
