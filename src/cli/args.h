@@ -19,7 +19,7 @@ struct arg_shown {
     const char *unit;     /* the unit of the default, or "" */
 };
 
-/* Returns the i-th option of a set, or false after the last one. */
+/* Stores the i-th option of a set. Returns false after the last one. */
 bool arg_at(const struct arg_set *set, size_t i, struct arg_shown *ret);
 
 struct operands {

@@ -9,8 +9,8 @@
 /* ---- report_times.c */
 
 /*
- * Exact calls and allocation sites. Prints the tables for people, or nothing where the profile has
- * none. Returns 0 or -ENOMEM.
+ * Prints the tables of exact calls and allocation sites for people, or nothing where the profile
+ * has none. Returns 0 or -ENOMEM.
  */
 int report_exact_print(const struct profile *p, const struct profile_filter *filter, size_t limit);
 /* Writes the member "times" of the open object. Returns 0 or -ENOMEM. */

@@ -10,12 +10,12 @@
 
 #include <stdio.h>
 
-/* lcov's tracefile (geninfo(1)): SF, FN, FNDA, DA, BRDA. Counts are 0 or 1. */
+/* Writes lcov's tracefile (geninfo(1)): SF, FN, FNDA, DA, BRDA. Counts are 0 or 1. */
 int export_lcov(const struct coverage *c, const char *sources, FILE *out) must_check;
-/* Cobertura's XML (coverage-04.dtd). */
+/* Writes Cobertura's XML (coverage-04.dtd). */
 int export_cobertura(const struct coverage *c, const char *sources, FILE *out) must_check;
 /*
- * A self-contained page with a table of classes, and with sources coloured by line where they are
- * found below `sources`.
+ * Writes a self-contained page with a table of classes, and with sources coloured by line where
+ * they are found below `sources`.
  */
 int export_cover_html(const struct coverage *c, const char *sources, FILE *out) must_check;

@@ -90,8 +90,8 @@ bool ask_counts_weights(const char *metric);
 const char *ask_unit_of(const char *metric);
 /* Writes two members: the metric's name with "_samples", and the same with '_' and the unit. */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum);
-/* A member "cost", if the question has a price. */
+/* Writes a member "cost", if the question has a price. */
 void ask_put_cost(struct asker *a, struct sum sum);
 void ask_put_double(struct json *j, const char *key, double v);
-/* A member "self" (part 0) or "total" (1). */
+/* Writes a member "self" (part 0) or "total" (1). */
 void ask_put_change(struct json *j, const struct comparison *c, const struct compared *m, int part);

@@ -51,7 +51,8 @@ int fleet_counts_add_latency(struct fleet_counts *to, const struct batch *b,
 void fleet_counts_write(const struct fleet_counts *c, struct buf *to);
 /* Adds the histogram in these bytes. Returns 0, -ENOMEM or -EBADMSG. */
 int fleet_counts_read(struct fleet_counts *to, const void *bytes, size_t len) must_check;
-/* The latency in ns that a share of all does not exceed, by its bucket (base/latency.h); 0 for
- * none.
+/*
+ * Returns the latency in ns that a share of all does not exceed, by its bucket (base/latency.h); 0
+ * for none.
  */
 uint64_t fleet_counts_quantile(const struct fleet_counts *c, double share, uint64_t max_ns);

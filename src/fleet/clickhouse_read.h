@@ -42,7 +42,7 @@ struct store_read {
 int clickhouse_each_row(struct store_read *r, struct buf *sql,
                         int (*visit)(void *context, struct cursor *row), void *context) must_check;
 bool clickhouse_choice_is_empty(const struct store_read *r);
-/* " AND series IN (...)" unless all are chosen. */
+/* Appends " AND series IN (...)" unless all are chosen. */
 void clickhouse_put_series(struct store_read *r, struct buf *sql);
 /* Appends a span as a condition in SQL: " start >= ... AND start < ...". */
 void clickhouse_put_span(struct buf *sql, const struct store_span *span);

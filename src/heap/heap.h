@@ -140,12 +140,12 @@ static inline uint64_t heap_id(const struct heap *h, uint64_t i)
 }
 
 /*
- * Returns the objects that i immediately dominates, largest first, as the numbers first to first +
+ * Stores the objects that i immediately dominates, largest first, as the numbers first to first +
  * count - 1 for heap_child.
  */
 void heap_children(const struct heap *h, uint64_t i, uint64_t *ret_first, uint64_t *ret_count);
 /*
- * Returns the same as heap_children, for callers that visit one object after the other: `near` is
+ * Stores the same as heap_children, for callers that visit one object after the other: `near` is
  * the *ret_first of a nearby object. For neighbours this needs no search.
  */
 void heap_children_near(const struct heap *h, uint64_t i, uint64_t near, uint64_t *ret_first,

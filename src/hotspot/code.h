@@ -113,8 +113,8 @@ bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const s
 void code_fetch_scopes(const struct code_cache *c, const struct memory *m,
                        const struct code_blob *blob, uint64_t pc);
 /*
- * Returns the next method; false at the end or on a fault. An nmethod without descriptions returns
- * its own method once, with bci 0.
+ * Stores the next method. Returns false at the end or on a fault. An nmethod without descriptions
+ * returns its own method once, with bci 0.
  */
 bool code_scopes_next(struct code_scopes *s, struct code_scope *ret);
 

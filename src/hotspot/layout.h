@@ -81,7 +81,7 @@ int hotspot_layout_read_flags(const struct hotspot_image *image,
 /* Returns the address of a VM flag by its name ("CheckJNICalls"); 0 when there is no such flag. */
 uint64_t hotspot_flag_address(const struct hotspot_layout *layout,
                               const struct hotspot_image *image, const char *name);
-/* Returns a boolean flag of the VM; false also when there is no such flag. */
+/* Returns the value of a boolean flag of the VM, and false also when there is no such flag. */
 bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image,
                   const char *name);
 /* Returns whether a flag whose value is a text has one; false also when there is no such flag. */

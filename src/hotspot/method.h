@@ -44,9 +44,9 @@ bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory
 uint32_t method_parts_check(const struct method_parts *p);
 
 /*
- * Returns the bytecode index of a pointer into the method's bytecode; -1 when it points elsewhere.
- * False when there is no Method at the address. *ret_native says that the method has no bytecode at
- * all. Async-signal-safe.
+ * Stores the bytecode index of a pointer into the method's bytecode; -1 when it points elsewhere.
+ * Returns false when there is no Method at the address. *ret_native says that the method has no
+ * bytecode at all. Async-signal-safe.
  */
 bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                 uint64_t bcp, int32_t *ret_bci, bool *ret_native);

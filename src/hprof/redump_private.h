@@ -165,7 +165,7 @@ void redump_visit(struct redump *r, struct cursor c, const struct visitor *v,
 /* Visits the sub-records of a part of a heap dump. */
 void redump_visit_part(struct redump *r, struct cursor c, const struct visitor *v);
 
-/* redump_learn.c: the first pass. */
+/* Makes the first pass (redump_learn.c). */
 void redump_learn(struct redump *r, struct cursor file);
 /* Returns the shallow size of an array in bytes. */
 uint64_t redump_array_size(const struct redump *r, unsigned type, uint64_t n);

@@ -439,7 +439,7 @@ uint64_t dictionary_intern(struct jfr_writer *w, uint32_t pool, struct buf *cont
 /* Defines a thread. stays: it is kept until jfr_forget_thread. Takes the dict lock. */
 int dictionary_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t,
                       bool stays) must_check;
-/* Returns the number of entries of all pools, and their bytes. Requires `work`. */
+/* Stores the number of entries of all pools, and their bytes. Requires `work`. */
 void dictionary_size(struct jfr_writer *w, uint64_t *ret_entries, uint64_t *ret_bytes);
 /*
  * Drops entries that no chunk from `before` on has needed and that do not stay: of all pools in a

@@ -91,7 +91,10 @@ const struct rec_sample *rec_rows_samples(const struct rec_rows *rows, size_t *r
  * `otherwise`.
  */
 uint64_t rec_sample_ns(const struct rec_sample *s, unsigned column, uint64_t otherwise);
-/* An object for looking up the ids of a sample, as by rec_stack_of. It has no fields of its own. */
+/*
+ * Makes an object for looking up the ids of a sample, as by rec_stack_of. It has no fields of its
+ * own.
+ */
 void rec_sample_object(const struct rec_sample *s, struct rec_object *ret);
 
 /* Returns how far rows have been read, as an offset in the file. */

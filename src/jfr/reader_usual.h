@@ -49,7 +49,7 @@ bool usual_reference(const struct rec_object *o, const char *path, enum usual us
 bool usual_resolve(struct reference *ref, struct rec_object *ret, bool *ret_raw);
 /* Returns an interned string, or NULL. */
 const char *usual_text_at(const struct rec_object *o, const char *path);
-/* Never NULL: a method that is not defined has a name that says so. */
+/* Returns the method, never NULL: a method that is not defined has a name that says so. */
 const struct rec_method *usual_method(struct reference ref);
 /* Returns a stack that is valid as long as its chunk; NULL when it is not defined or damaged. */
 const struct rec_stack *usual_stack(struct reference ref);

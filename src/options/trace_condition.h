@@ -107,7 +107,7 @@ bool condition_is_unsatisfiable(const struct condition *c,
                                 void *context);
 
 /*
- * The tests that are required (joined by && at the top level), one after the other: they can be
- * evaluated before the rest. NULL after the last.
+ * Returns the tests that are required (joined by && at the top level), one after the other; they
+ * can be evaluated before the rest. NULL after the last.
  */
 const struct cond_test *condition_required(const struct condition *c, unsigned i);

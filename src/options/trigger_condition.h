@@ -79,5 +79,5 @@ int trigger_condition_parse(struct trigger_condition **ret, const char *text,
                             struct buf *why) must_check;
 /* Returns whether any of its tests has this measure. */
 bool trigger_condition_has(const struct trigger_condition *c, enum measure m);
-/* What a test has measured, as people read it: "612 ms", "93 %", "1.20 GiB". */
+/* Writes what a test has measured, as people read it: "612 ms", "93 %", "1.20 GiB". */
 const char *trigger_measured(char text[64], const struct trigger_test *t, double value);

@@ -118,7 +118,10 @@ bool losses_is_of(const char *const *captures, const char *capture);
  * the thread was full", or "alloc: 3 sites with 70 objects and 9120 bytes were lost ...".
  */
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out);
-/* "times: some was recorded up to 7.20 s before the recording began, while classes were changed" */
+/*
+ * Appends "times: some was recorded up to 7.20 s before the recording began, while classes were
+ * changed"
+ */
 void losses_early_sentence(const struct early *e, struct buf *out);
 /*
  * Appends a sentence such as "cpu: no kernel frames: perf_event_open is refused (Operation not

@@ -26,7 +26,7 @@ enum { CHECKS = 5 };
 int check_vm(const struct vm *vm, struct check ret[CHECKS]) must_check;
 void check_release(struct check checks[CHECKS]);
 
-/* About how many bytes a heap dump takes: what the heap held after the last collection. */
+/* Returns about how many bytes a heap dump takes: what the heap held after the last collection. */
 uint64_t check_dump_size(const struct vm *vm);
 
 /*

@@ -42,7 +42,9 @@ int scratch_make(struct scratch *ret, const struct vm *vm, struct buf *why) must
  */
 int scratch_make_roomy(struct scratch *ret, const struct vm *vm, uint64_t room,
                        struct buf *why) must_check;
-/* The bytes that are left in the file's folder; UINT64_MAX if that is not known. */
+/*
+ * Returns the number of bytes that are left in the file's folder; UINT64_MAX if that is not known.
+ */
 uint64_t scratch_room(const struct scratch *s);
 /* Removes the file. Files that a command or the VM wrote next to it remain. */
 void scratch_release(struct scratch *s);

@@ -21,7 +21,7 @@ struct vm_flags {
 void vm_flags_open(struct vm_flags *ret, const struct vm *vm);
 void vm_flags_close(struct vm_flags *f);
 
-/* 1 or 0, or -1 where there is no such flag or no argument names it. */
+/* Returns 1 or 0, or -1 where there is no such flag or no argument names it. */
 int vm_flags_switch(struct vm_flags *f, const char *name);
 /*
  * Returns the flag by which the VM makes an archive of its classes ("AOTCacheOutput"), or NULL

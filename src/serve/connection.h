@@ -29,7 +29,7 @@ struct connection_list {
 void connection_remove(struct connection_list *list, struct connection *g);
 void connection_add(struct connection_list *list, struct connection *g);
 
-/* The callback for connections that begin and end; `list` receives those that begin. */
+/* Is the callback for connections that begin and end; `list` receives those that begin. */
 void connection_notice(void *list, struct MHD_Connection *c, void **socket_context,
                        enum MHD_ConnectionNotificationCode what);
 /*

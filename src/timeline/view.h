@@ -70,7 +70,7 @@ int timeline_view_arrows(const struct timeline_view *v, const struct view_range 
 /* Returns the thread's state at a time, TL_NONE before its first one. */
 uint32_t timeline_view_at(const struct timeline_view *v, uint32_t thread, uint64_t time);
 /*
- * Returns the thread's states before and after a state, TL_NONE when there is none, and when the
+ * Stores the thread's states before and after a state, TL_NONE when there is none, and when the
  * state ends.
  */
 void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t *ret_before,

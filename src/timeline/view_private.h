@@ -101,5 +101,5 @@ static inline uint64_t end_of(const struct timeline_view *v, uint32_t thread, ui
     return MAX(v->ends[thread], begin);
 }
 
-/* Returns the arrow that leads to a node; false when no other thread woke the node. */
+/* Stores the arrow that leads to a node. Returns false when no other thread woke the node. */
 bool view_arrow_of(const struct timeline *t, uint32_t node, struct arrow *ret);

@@ -12,7 +12,10 @@
 
 struct kernel_symbols;
 
-/* NULL: out of memory. When the addresses are hidden, no name is found. */
+/*
+ * Reads the kernel's symbols. Returns NULL when out of memory. When the addresses are hidden, no
+ * name is found.
+ */
 struct kernel_symbols *kernel_symbols_new(void);
 /*
  * Returns the name of the function at an address, NULL when it is not known. Valid as long as the

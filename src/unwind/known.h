@@ -19,7 +19,10 @@ struct known_stack {
     void *data;
 };
 
-/* Returns where the calling thread, whose JNIEnv is env, left Java; false if it runs no Java. */
+/*
+ * Stores where the calling thread, whose JNIEnv is env, left Java. Returns false if it runs no
+ * Java.
+ */
 bool known_stack_own_start(const struct walker *w, const void *env, struct walk_start *ret);
 /*
  * Keeps a stack that the calling thread has just walked, without loss. Returns false, and keeps

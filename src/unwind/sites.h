@@ -87,7 +87,7 @@ static inline int32_t known_method_bci(const struct known_method *k, const struc
     return offset < k->code_size ? (int32_t)offset : -1;
 }
 
-/* 1 << SITES_LOG2 entries, zeroed, two mebibytes; NULL when out of memory. */
+/* Returns 1 << SITES_LOG2 zeroed entries, two mebibytes; NULL when out of memory. */
 struct walk_site *sites_new(void);
 void sites_free(struct walk_site *sites);
 
@@ -103,7 +103,10 @@ static inline struct walk_frame site_frame(const struct site_method *m)
                                .kind = m->bci_and_kind & 15};
 }
 
-/* Returns the compilation that is at its place now. Async-signal-safe. */
+/*
+ * Stores the compilation that is at a place now. Returns false when memory cannot be read there.
+ * Async-signal-safe.
+ */
 bool site_read_compilation(const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
                            struct compilation *ret);
 /* Returns whether that compilation is still at its place. Async-signal-safe. */

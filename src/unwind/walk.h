@@ -202,7 +202,7 @@ void walker_refresh(struct walker *w);
  * class is unloaded; -ENOMEM. See hotspot/method.h.
  */
 int walker_describe(const struct walker *w, uint64_t id, struct method_description *ret) must_check;
-/* Returns the name of the class at an address, which may be any number; see hotspot/method.h. */
+/* Appends the name of the class at an address, which may be any number; see hotspot/method.h. */
 bool walker_class_name(const struct walker *w, uint64_t address, struct buf *ret);
 /* Returns the layout in use. */
 const struct hotspot_layout *walker_layout(const struct walker *w);

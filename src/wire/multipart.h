@@ -24,5 +24,8 @@ struct multipart_part {
  * multipart/form-data with a boundary.
  */
 bool multipart_begin(struct multipart *m, const char *content_type, const void *body, size_t len);
-/* Returns the next part, whose texts and data lie in the body; false at the end or on damage. */
+/*
+ * Stores the next part, whose texts and data lie in the body. Returns false at the end or on
+ * damage.
+ */
 bool multipart_next(struct multipart *m, struct multipart_part *ret);

@@ -136,7 +136,7 @@ struct pyroscope_flame {
     size_t names_len;
 };
 
-/* Answers, appended as JSON or protobuf. They return 0 or a negative errno. */
+/* Append answers as JSON or protobuf. They return 0 or a negative errno. */
 int pyroscope_put_profile_types(const struct pyroscope_profile_type *types, size_t n, bool json,
                                 struct buf *to) must_check;
 /* of LabelNames and LabelValues */

@@ -71,8 +71,8 @@ int control_redefine(struct control_call *c);
 int control_verbose(struct control_call *c);
 
 /*
- * The thread that an operand names, if it is held by us and really suspended; NULL with a sentence
- * in why.
+ * Returns the thread that an operand names, if it is held by us and really suspended; NULL with a
+ * sentence in why.
  */
 jthread control_halted_thread(struct control_call *c, const char *operand);
 /* Resumes a thread and removes it from the table. Requires the lock. */

@@ -60,11 +60,11 @@ int inspect_object(struct inspection *i);
 int inspect_vm(struct inspection *i);
 int inspect_deadlocks(struct inspection *i);
 
-/* The number of an object, assigned now if it has none; 0 when o is NULL or on failure. */
+/* Returns the number of an object, assigned now if it has none; 0 when o is NULL or on failure. */
 jlong inspect_object_number(struct inspection *i, jobject o);
-/* The object of a number as a local reference, NULL when the object is dead. */
+/* Returns the object of a number as a local reference, NULL when the object is dead. */
 jobject inspect_object_of_number(struct inspection *i, jlong number);
-/* Number of collections since the number was assigned. */
+/* Returns the number of collections since the number was assigned. */
 uint64_t inspect_object_age(jlong number);
 
 /*

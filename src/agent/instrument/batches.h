@@ -49,5 +49,5 @@ bool batches_ended(void);
  * name. `back`: to remove probes, which is always permitted. Any thread.
  */
 bool batches_may_transform(jclass class, struct str name, bool back);
-/* Number of classes that were left alone for this reason. */
+/* Returns the number of classes that were left alone for this reason. */
 uint64_t batches_left(void);

@@ -48,7 +48,7 @@ void dictionary_unloaded(struct dictionary *d);
 
 void dictionary_thread_start(struct dictionary *d, const struct thread *t);
 void dictionary_thread_end(struct dictionary *d, const struct thread *t);
-/* The object id by which a thread is identified here. */
+/* Returns the object id by which a thread is identified here. */
 uint64_t dictionary_thread_object(uint32_t serial);
 /* Returns the thread's serial number for such an id; 0 if it is not one. */
 uint32_t dictionary_thread_of_object(uint64_t object);

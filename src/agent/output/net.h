@@ -34,7 +34,7 @@ int net_write(struct net *n, const void *bytes, size_t len);
  * -EAGAIN when none arrived within wait_ms, or another negative errno. One thread at a time.
  */
 int net_read(struct net *n, void *bytes, size_t size, int wait_ms);
-/* Number of bytes that were not sent and never will be. */
+/* Returns the number of bytes that were not sent and never will be. */
 uint64_t net_lost(struct net *n);
 /*
  * Sends what is queued, waiting like net_write, and ends the connection: net_read returns 0 from

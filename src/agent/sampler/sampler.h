@@ -121,11 +121,11 @@ void sampler_keep_one_of(uint32_t n);
 bool sampler_can_thin(void);
 void sampler_counters(struct sampler_counters *ret);
 /*
- * Returns the CPU time in ns of the signal handlers and of walking the stacks that they copy.
+ * Stores the CPU time in ns of the signal handlers and of walking the stacks that they copy.
  * Unlike sampler_counters it takes no longer when there are many threads.
  */
 void sampler_cost(uint64_t *ret_handler_ns, uint64_t *ret_later_ns);
-/* The CPU time of Java threads in which they were sampled by signals; 0 without signals. */
+/* Returns the CPU time in ns in which Java threads were sampled by signals; 0 without signals. */
 uint64_t sampler_java_ns(void);
 /* Returns the handler time that a share (0 to 1) of the measured calls did not exceed. */
 uint64_t sampler_cost_percentile(const struct sampler_counters *c, double share);

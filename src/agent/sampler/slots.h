@@ -80,7 +80,7 @@ void slots_settle(void);
 void slots_release(void);
 void slots_work(void);
 void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered);
-/* CPU time that Java threads have used while they were sampled, since slots_start. */
+/* Returns the CPU time that Java threads have used while they were sampled, since slots_start. */
 uint64_t slots_java_ns(void);
 
 /* Returns the clock of a kernel thread's CPU time. */

@@ -92,9 +92,9 @@ int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *
  */
 int session_end(JNIEnv *jni, struct buf *why);
 /*
- * The sender asks about the session before it ends it. If the request to end it does not arrive
- * within ten seconds, the session ends anyway. A ring is left alone, because the sender
- * copies it first.
+ * Prepares the end of the session: the sender asks about the session before it ends it. If the
+ * request to end it does not arrive within ten seconds, the session ends anyway. A ring is left
+ * alone, because the sender copies it first.
  */
 void session_ending(void);
 /* Ends the session as if it had not begun, and removes its output. */

@@ -19,7 +19,7 @@
 int class_watch_start(JNIEnv *jni);
 void class_watch_stop(void);
 
-/* The serial number of a class that is not an array; 0 when nothing is watched. */
+/* Returns the serial number of a class that is not an array; 0 when nothing is watched. */
 uint32_t class_watch_serial(JNIEnv *jni, jclass c);
 /*
  * Returns the serial number of the loaded class with a name ("java/lang/String"; a hidden class is

@@ -56,8 +56,8 @@ uint32_t names_method_line(const struct method *m, int32_t bci);
 /* Writes "java.lang.String" for "java/lang/String" into to[size], cut when too long. */
 void names_dotted(const char *internal, char *to, size_t size);
 /*
- * The dotted name of a class that is not an array, "?" when the VM does not provide it; the caller
- * frees it. NULL: out of memory.
+ * Returns the dotted name of a class that is not an array, "?" when the VM does not provide it;
+ * the caller frees it. NULL: out of memory.
  */
 char *names_class_text(jclass c);
 

@@ -17,8 +17,8 @@ void collect_stop(bool wait);
 bool collect_garbage(JNIEnv *jni);
 void collect_if_possible(JNIEnv *jni); /* the same, without an object to find out whether it ran */
 /*
- * A weak reference to an object that is otherwise unreachable, which a collection clears; NULL: out
- * of memory.
+ * Returns a weak reference to an object that is otherwise unreachable, which a collection clears;
+ * NULL: out of memory.
  */
 jweak collect_make_garbage(JNIEnv *jni);
 /*

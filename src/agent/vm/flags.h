@@ -4,8 +4,9 @@
 #include <stdbool.h>
 
 /*
- * Returns a boolean flag of the VM ("UseZGC"), read from the VM's memory. False also when there is
- * no such flag or the layout of this VM is unknown. Looks the flag up each time.
+ * Returns the value of a boolean flag of the VM ("UseZGC"), read from the VM's memory, and false
+ * also when there is no such flag or the layout of this VM is unknown. Looks the flag up each
+ * time.
  */
 bool vm_flag(const char *name);
 

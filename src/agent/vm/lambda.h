@@ -10,9 +10,9 @@
 #include <jvmti.h>
 
 /*
- * The method that a lambda's class implements, which is among those that the class refers to, or
- * the interfaces of a proxy's class. signature: as returned by the VM. Nothing is found for other
- * classes.
+ * Stores the method that a lambda's class implements, which is among those that the class refers
+ * to, or the interfaces of a proxy's class. signature: as returned by the VM. Nothing is found for
+ * other classes.
  */
 void lambda_target(jclass c, const char *signature, struct generated_target *ret);
 /* Calls f with each field that the code of a class names; owner is in the internal form. */

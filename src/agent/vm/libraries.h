@@ -12,5 +12,5 @@
  * returns that, or 0. The program itself comes with the path "". No lock of the loader's is held.
  */
 int libraries_visit(int (*f)(void *library, const char *path, void *context), void *context);
-/* The number of libraries that were ever loaded; 0: the loader does not count them. */
+/* Returns the number of libraries that were ever loaded; 0: the loader does not count them. */
 unsigned long long libraries_loaded(void);

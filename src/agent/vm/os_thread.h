@@ -6,7 +6,8 @@
 #include <sys/types.h>
 
 /*
- * The kernel's id of a live platform thread, as HotSpot has it; 0 when the VM does not reveal it.
- * Unlike the thread table's, it is known of threads that have not run since the agent attached.
+ * Returns the kernel's id of a live platform thread, as HotSpot has it; 0 when the VM does not
+ * reveal it. Unlike the thread table's, it is known of threads that have not run since the agent
+ * attached.
  */
 pid_t os_thread_id(JNIEnv *jni, jthread thread);

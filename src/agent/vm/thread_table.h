@@ -59,7 +59,7 @@ bool threads_had_tid(pid_t tid);
 void threads_forget_tid(pid_t tid);
 /* Returns the index of an entry in the table, below THREADS_MAX. */
 uint32_t thread_index(const struct thread *t);
-/* All entries that were ever used have indices below this. Any thread. */
+/* Returns a number above the indices of all entries that were ever used. Any thread. */
 uint32_t threads_used(void);
 struct thread *threads_by_serial(uint32_t serial);
 /* Returns the entry of a live thread with this Java id; NULL when it has none. */

@@ -28,8 +28,8 @@ void virtual_threads_off(void);
  */
 uint64_t virtual_thread_id(const struct thread *t);
 /*
- * Returns the name for such an id, truncated to 31 characters; false when it is not known or no
- * longer known.
+ * Stores the name for such an id, truncated to 31 characters. Returns false when it is not known
+ * or no longer known.
  */
 bool virtual_thread_name(uint64_t id, char *ret, size_t size);
 /*

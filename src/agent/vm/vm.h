@@ -67,7 +67,7 @@ int vm_need(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) mus
 /* Stores which of the capabilities the VM would not grant, without requesting any. */
 int vm_could(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) must_check;
 bool vm_capabilities_empty(const jvmtiCapabilities *c);
-/* Capability "virtual threads" (JVM TI 21), which older headers lack. */
+/* Adds the capability "virtual threads" (JVM TI 21), which older headers lack. */
 void vm_capability_virtual_threads(jvmtiCapabilities *c);
 /* Appends the names of the capabilities in c. */
 void vm_capability_names(const jvmtiCapabilities *c, struct buf *out);
@@ -131,7 +131,7 @@ bool vm_put_string(JNIEnv *jni, jstring text, struct buf *out);
  */
 void vm_expect_references(JNIEnv *jni);
 
-/* JVM TI's lists of threads, with their references announced. vm_free frees them. */
+/* Return JVM TI's lists of threads, with their references announced. vm_free frees them. */
 jvmtiError vm_all_threads(jint *ret_n, jthread **ret_threads) must_check;
 jvmtiError vm_all_stacks(jint depth, jint *ret_n, jvmtiStackInfo **ret_infos) must_check;
 

@@ -13,5 +13,8 @@ struct heap_collection {
     bool hashed, pairs;
 };
 
-/* Returns the size of one of the JDK's collections or maps. */
+/*
+ * Stores the size of one of the JDK's collections or maps. Returns false when the object is none,
+ * or cannot be read.
+ */
 bool heap_collection_size(const struct heap *h, uint64_t i, uint64_t *ret);

@@ -12,7 +12,10 @@ const char *heap_class_name(const struct heap *h, uint64_t i);
  * declares it.
  */
 bool heap_get(const struct heap *h, uint64_t i, const char *field, uint64_t *ret);
-/* Returns the object to which a field refers. */
+/*
+ * Stores the object to which a field refers. Returns false when there is no such field or it refers
+ * to no object of the heap.
+ */
 bool heap_get_object(const struct heap *h, uint64_t i, const char *field, uint64_t *ret);
 /* Appends a character as UTF-8; half of a surrogate pair as U+FFFD. */
 void heap_put_character(struct buf *b, uint32_t c);

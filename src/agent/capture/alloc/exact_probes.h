@@ -33,8 +33,8 @@ int alloc_exact_learn_tables(JNIEnv *jni);
 int alloc_exact_reserve(void) must_check;
 
 /*
- * Number of threads with a point whose next object is to be tracked: while there is one, the probe
- * after each constructor makes a call.
+ * Returns the number of threads with a point whose next object is to be tracked: while there is
+ * one, the probe after each constructor makes a call.
  */
 uint32_t alloc_exact_awaiting(void);
 /*

@@ -20,7 +20,7 @@ struct thrown_row {
                                reported as lost */
 };
 
-/* The row of a key that was passed to thrown_row_also; NULL when there is none. */
+/* Returns the row of a key that was passed to thrown_row_also, or NULL when there is none. */
 struct thrown_row *thrown_row(uint64_t key);
 /*
  * Returns the row of these texts, which is created if necessary; takes ownership of the strings.

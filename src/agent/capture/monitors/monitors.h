@@ -11,8 +11,9 @@
 enum { MONITORS_SKIP_MAX = 32 };
 
 /*
- * The number, above zero, of the site at which the calling thread is about to block on an object; 0
- * when there is no room. skip: number of top frames to leave out, below MONITORS_SKIP_MAX.
+ * Returns the number, above zero, of the site at which the calling thread is about to block on an
+ * object; 0 when there is no room. skip: number of top frames to leave out, below
+ * MONITORS_SKIP_MAX.
  */
 uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, jint skip);
 /* Counts a time blocked at a site. Takes no lock. */

@@ -126,7 +126,9 @@ void follow_losses(struct jfr_writer *w);
  * Requires the session's lock.
  */
 void requests_report_running(uint64_t now);
-/* The number of requests that are open, and the number of requests that have begun so far. */
+/*
+ * Return the number of requests that are open, and the number of requests that have begun so far.
+ */
 uint64_t follow_open(void);
 uint64_t follow_begun(void);
 /*
@@ -138,7 +140,10 @@ uint64_t follow_thread_ended(JNIEnv *jni, jthread thread);
 
 /* ---- tasks.c: the names of scheduled tasks ---- */
 
-/* Names a task by its class. False when the task is housekeeping of the JDK, a server or a pool. */
+/*
+ * Names a task by its class. Returns false when the task is housekeeping of the JDK, a server or a
+ * pool.
+ */
 bool task_name(JNIEnv *jni, jobject task, unsigned *ret);
 
 /* ---- points.c ---- */

@@ -15,7 +15,7 @@ void at_start_record(JNIEnv *jni, uint64_t since);
  */
 void at_start_contact(uint64_t id, uint64_t ready);
 /*
- * Stores whether the wait ended by its timeout. Called in MonitorWaited, before at_start_contact.
+ * Notes whether the wait ended by its timeout. Called in MonitorWaited, before at_start_contact.
  */
 void at_start_timed_out(bool timed_out);
 void at_start_flush(JNIEnv *jni);

@@ -4,7 +4,7 @@
 
 #include "agent/vm/thread_table.h"
 
-/* The id of a platform thread, or of the virtual thread that is mounted on it now. */
+/* Returns the id of a platform thread, or of the virtual thread that is mounted on it now. */
 uint64_t thread_running_on(const struct thread *t);
 /*
  * Records that the calling thread, a carrier, runs the virtual thread with this id from now on; 0:

@@ -14,7 +14,7 @@ bool monitor_wait_event_begin(struct jfr_event *e, uint32_t type, uint64_t threa
                               const struct wait *was, uint64_t ns);
 /* Writes jdk.JavaMonitorEnter for a wait of ns by the calling thread. */
 void threads_put_monitor_enter(uint64_t thread, const struct wait *how, uint64_t ns);
-/* The event of a wait that has ended, of a thread given by its id in the recording. */
+/* Writes the event of a wait that has ended, of a thread given by its id in the recording. */
 void threads_put_wait(uint64_t thread, enum wait_kind kind, const struct wait *was, uint64_t ns,
                       bool timed_out);
 

@@ -12,8 +12,8 @@ void threads_put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns)
  */
 void mounts_late(struct waiter *w, const struct wait *was, bool timed_out, uint64_t *ns);
 /*
- * The time since which an unmounted thread has been ready; 0: it is not ready, or has become ready
- * only just now.
+ * Returns the time since which an unmounted thread has been ready; 0: it is not ready, or has
+ * become ready only just now.
  */
 uint64_t mounts_ready_since(const struct waiter *w);
 

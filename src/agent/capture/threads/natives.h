@@ -8,7 +8,7 @@
 void threads_put_sleep(uint64_t thread, const struct wait *was, uint64_t ns);
 void threads_put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool absolute,
                       jlong time);
-/* waiter_self for use in a native method, which a virtual thread may call. */
+/* Does what waiter_self does, for use in a native method, which a virtual thread may call. */
 struct waiter *native_self(JNIEnv *jni);
 
 /*
@@ -17,7 +17,7 @@ struct waiter *native_self(JNIEnv *jni);
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;
 void natives_unbind(JNIEnv *jni);
 /*
- * Returns which thread called start() for the thread with this Java id, and from which stack; false
- * when that is not known. Answers only once for each thread.
+ * Stores which thread called start() for the thread with this Java id, and from which stack.
+ * Returns false when that is not known. Answers only once for each thread.
  */
 bool natives_started_by(uint64_t started, uint64_t *ret_by, uint64_t *ret_trace);

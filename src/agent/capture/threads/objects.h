@@ -9,7 +9,7 @@ uint32_t object_identity(jobject o);
 uint64_t object_class(JNIEnv *jni, jobject o);
 /* Returns a class as a constant of the recording. */
 uint64_t object_record_class(JNIEnv *jni, jclass c);
-/* Its name, "java.lang.Object"; "?" when unknown. */
+/* Writes the name of a recorded class, "java.lang.Object"; "?" when unknown. */
 void object_class_name(uint64_t class, char *to, size_t size);
 /* Forgets what is known about classes, because a new chunk begins or the recording has ended. */
 void objects_forget(void);

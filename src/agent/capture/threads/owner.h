@@ -19,8 +19,8 @@ uint64_t owner_of_synchronizer(JNIEnv *jni, jobject synchronizer, bool *ret_owne
  */
 uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor);
 /*
- * The owner of a VM monitor, given the monitor's address, which may no longer be valid. False when
- * it cannot be determined: the owner is then assumed to be the same as when the thread began to
- * wait.
+ * Stores the owner of a VM monitor, given the monitor's address, which may no longer be valid.
+ * Returns false when it cannot be determined: the owner is then assumed to be the same as when the
+ * thread began to wait.
  */
 bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id);

@@ -4,7 +4,10 @@
 
 #include "agent/capture/threads/waiters.h"
 
-/* The calling thread's stack as a constant. init must be called before the first one. */
+/*
+ * stack_here returns the calling thread's stack as a constant. stack_init must be called before the
+ * first one.
+ */
 void stack_init(JNIEnv *jni);
 uint64_t stack_here(JNIEnv *jni, struct waiter *w);
 /*

@@ -111,7 +111,7 @@ void waiters_thread_starts(void);
 void waiters_thread_ends(void);
 /* Forgets the waits of a virtual thread that ends. */
 void waiters_remove_virtual(JNIEnv *jni, uint64_t java_id);
-/* What Thread.getId returns. */
+/* Returns what Thread.getId returns. */
 uint64_t waiters_java_id(JNIEnv *jni, jthread thread);
 
 /*
@@ -120,7 +120,7 @@ uint64_t waiters_java_id(JNIEnv *jni, jthread thread);
  */
 struct waiter *waiter_self(JNIEnv *jni, jthread thread);
 
-/* Base of a platform thread's stack as far as it is known; 0: unknown. */
+/* Returns the base of a platform thread's stack as far as it is known; 0: unknown. */
 uint64_t waiter_stack(const struct thread *t);
 /* Returns whether the address is known to be on the thread's stack (deadlock=y). */
 bool waiter_stack_has(const struct thread *t, uint64_t address);

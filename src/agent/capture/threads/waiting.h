@@ -18,8 +18,8 @@ void waiting_report_all(uint64_t before);
  */
 void waiting_report_again(uint32_t most);
 /*
- * Functions for keep_stacks of capture.h: keep the stack of one wait, and the stacks of all waits
- * in progress.
+ * Serve keep_stacks of capture.h: keep the stack of one wait, and the stacks of all waits in
+ * progress.
  */
 void waiting_keep_stack(struct wait *at);
 void waiting_keep_stacks(void);

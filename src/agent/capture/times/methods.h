@@ -33,8 +33,8 @@ uint32_t times_method_count(void);
 void times_method_mark(int64_t number, const char *why);
 bool times_method_is_small(int64_t number);
 /*
- * The next method with such a mark that has not been returned yet; *at starts at 0. false: there
- * are no more.
+ * Stores the next method with such a mark that has not been returned yet; *at starts at 0. Returns
+ * false when there are no more.
  */
 bool times_method_next_mark(uint32_t *at, const char **ret_why);
 /*

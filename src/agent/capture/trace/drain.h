@@ -59,7 +59,10 @@ void drain_close(const struct drain_reader *reader, struct jfr_writer *w, JNIEnv
 void drain_round(struct session *s, JNIEnv *jni);
 /* Returns the probe class; NULL before it is defined. */
 jclass drain_probe(void);
-/* Classes that the probes call themselves, which therefore must not be instrumented. */
+/*
+ * Returns whether a class is one that the probes call themselves, which therefore must not be
+ * instrumented.
+ */
 bool drain_is_used(struct str class_name);
 
 /*

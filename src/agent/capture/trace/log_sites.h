@@ -36,7 +36,7 @@ struct log_site {
  * -ENOMEM. The strings are copied.
  */
 int log_site_add(const struct log_site *s, uint32_t pc) must_check;
-/* NULL when there is none. The address remains valid. */
+/* Returns a place by its number, NULL when there is none. The address remains valid. */
 const struct log_site *log_site_at(unsigned number);
 /* Writes a place such as "pkg.Class.method:12" into to[size]. */
 void log_site_place(char *to, size_t size, struct str class_name, struct str method, unsigned line);

@@ -38,7 +38,10 @@ struct open_calls *open_calls_of(const struct open_threads *t, int64_t thread);
 int open_calls_add(struct open_threads *t, const struct trace_record *r, bool of_agent) must_check;
 /* Adds the time in which the values of a record, other than that of a new call, were read. */
 void open_calls_read(const struct open_threads *t, const struct trace_record *r);
-/* How long values were read within call `at` so far, those of its own arguments included, in ns. */
+/*
+ * Returns how long values were read within call `at` so far, those of its own arguments included,
+ * in ns.
+ */
 uint64_t open_calls_reading(const struct open_calls *o, uint32_t at);
 /* Returns whether call `at`, or one that encloses it, is of the agent. */
 bool open_calls_within_agent(const struct open_calls *o, uint32_t at);

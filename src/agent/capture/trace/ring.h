@@ -109,9 +109,12 @@ struct trace_slot {
  */
 struct trace_slot *trace_slot_find(struct trace_slot *slots, uint64_t eetop);
 
-/* An empty ring, never unmapped, whose calls are numbered from `calls` on; NULL: no memory. */
+/*
+ * Creates an empty ring, never unmapped, whose calls are numbered from `calls` on; NULL: no
+ * memory.
+ */
 struct trace_ring *trace_ring_new(uint32_t size, uint64_t calls);
-/* The number of bytes that may be unread in each of n rings. */
+/* Returns the number of bytes that may be unread in each of n rings. */
 uint32_t trace_ring_share(unsigned n);
 /* Returns the number of bytes between the reader's and the writer's positions. */
 uint32_t trace_ring_used(struct trace_ring *r);

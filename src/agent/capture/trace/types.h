@@ -38,6 +38,6 @@ int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns
                     JNIEnv *jni) must_check;
 /* Notes a loaded class that is one of the types or a subtype of one. */
 void trace_types_on_class(struct trace_types *t, JNIEnv *jni, jclass class, struct str name);
-/* The rules of the types of which a class is a subtype, as a set; 0: none. */
+/* Returns the rules of the types of which a class is a subtype, as a set; 0: none. */
 uint64_t trace_types_rules(const struct trace_types *t, struct str name);
 void trace_types_release(struct trace_types *t, JNIEnv *jni);

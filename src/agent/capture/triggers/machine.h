@@ -19,5 +19,5 @@ uint64_t machine_thread_limit(void);
 /* Return the number of open file descriptors and its limit; 0 when unknown. */
 uint64_t machine_descriptors(void);
 uint64_t machine_descriptor_limit(void);
-/* The limit to which the process may raise its own limit; 0 when unknown. */
+/* Returns the limit to which the process may raise its own limit; 0 when unknown. */
 uint64_t machine_descriptor_most(void);

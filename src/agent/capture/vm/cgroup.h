@@ -31,8 +31,8 @@ void cgroup_read(const struct cgroup *c, struct cgroup_figures *ret);
 /* Reads the slices and the throttled time alone, from one file. False: they are unknown. */
 bool cgroup_read_throttling(const struct cgroup *c, struct cgroup_figures *ret);
 /*
- * How long at least one task was stalled for lack of "cpu", "memory" or "io", in ns: in the
- * container, or on the whole machine when that is unknown; -1: unknown.
+ * Returns how long at least one task was stalled for lack of "cpu", "memory" or "io", in ns: in
+ * the container, or on the whole machine when that is unknown; -1: unknown.
  */
 int64_t cgroup_pressure_ns(const struct cgroup *c, const char *what);
 
