@@ -476,19 +476,19 @@ jobjectID layer_get_method_class(jmethodID method)
 /* ---- events ---- */
 
 static __thread bool
-    owes_classes; /* classes were linked while this thread's events were left out */
+    classes_unreported; /* classes were linked while this thread's events were left out */
 
 static bool class_may_be_reported(JNIEnv *env)
 {
-    owes_classes |= !thread_ready(my_own(), env);
+    classes_unreported |= !thread_ready(my_own(), env);
     return thread_ready(my_own(), env);
 }
 
 void classes_report_pending(JNIEnv *env)
 {
-    if (owes_classes)
+    if (classes_unreported)
         classes_replay(env);
-    owes_classes = false;
+    classes_unreported = false;
 }
 
 static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass class)

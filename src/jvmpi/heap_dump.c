@@ -130,7 +130,7 @@ static bool dump_level_0(JNIEnv *env, struct buf *out, found_vec *dumped)
         (void)classes_link(env, &d.unlinked);
         ok = level_0_once(env, &d);
     }
-    layer_classes_thaw();
+    layer_classes_unfreeze();
     ok = ok && !d.unlinked.len; /* no dump may leave out objects */
     *out = d.out;
     map_release(&d.kinds);
@@ -571,7 +571,7 @@ static bool dump_graph(JNIEnv *env, jint level, const struct layer_traces *trace
         again = w.strange || linked != classes_linked();
     }
     if (tries > 1)
-        layer_classes_thaw();
+        layer_classes_unfreeze();
     ok = ok && !w.strange && add_monitors(env, &w);
     if (ok) {
         put_sizes(&w);
@@ -632,7 +632,7 @@ jint layer_request_heap_dump(JNIEnv *env, jint level)
         layer_notify(env, &e);
     my.dumped = outer;
     layer_brackets_release();
-    layer_known_thaw();
+    layer_known_unfreeze();
     vec_release(&dumped.objects);
     layer_traces_release(&traces);
     buf_release(&out);

@@ -229,7 +229,7 @@ jint layer_request_monitor_dump(JNIEnv *env)
     if (ret == JVMPI_SUCCESS)
         layer_notify(env, &e);
     layer_brackets_release();
-    layer_known_thaw();
+    layer_known_unfreeze();
     threads_release(env, &threads);
     monitor_entrants_release(env, &m.entrants);
     free(t.traces);

@@ -24,7 +24,7 @@ static void pause_us(long us)
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 /*
- * frozen: threads between freeze and thaw; changing: threads between the begin and the end of a
+ * frozen: threads between freeze and unfreeze; changing: threads between the begin and the end of a
  * change
  */
 static int frozen, changing;
@@ -80,7 +80,7 @@ void layer_known_freeze(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void layer_known_thaw(void)
+void layer_known_unfreeze(void)
 {
     pthread_mutex_lock(&mutex);
     frozen--;
@@ -109,7 +109,7 @@ void layer_classes_freeze(void)
     atomic_fetch_add(&classes_frozen, 1);
 }
 
-void layer_classes_thaw(void)
+void layer_classes_unfreeze(void)
 {
     pthread_mutex_lock(&mutex);
     atomic_fetch_sub(&classes_frozen, 1);

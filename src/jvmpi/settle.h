@@ -9,22 +9,24 @@
 
 /*
  * Enclose a change of what threads or JNI references the agent knows up to the report_begin of its
- * event. Between layer_known_freeze and layer_known_thaw of another thread the change waits, for 10
- * seconds at most, except where the caller is reporting something, or may hold a lock of the agent.
+ * event. Between layer_known_freeze and layer_known_unfreeze of another thread the change waits,
+ * for 10 seconds at most, except where the caller is reporting something, or may hold a lock of the
+ * agent.
  */
 void layer_known_change_begin(void);
 void layer_known_change_end(void);
 /* Enclose the construction and the sending of an event that names everything. */
 void layer_known_freeze(void);
-void layer_known_thaw(void);
+void layer_known_unfreeze(void);
 
 /*
- * Enclose, between layer_known_freeze and layer_known_thaw, operations that fail when other threads
- * link classes meanwhile. layer_class_linked, which is called on a thread that has linked a class,
- * waits in between, for 10 seconds at most, except where the caller may hold a lock of the agent.
+ * Enclose, between layer_known_freeze and layer_known_unfreeze, operations that fail when other
+ * threads link classes meanwhile. layer_class_linked, which is called on a thread that has linked a
+ * class, waits in between, for 10 seconds at most, except where the caller may hold a lock of the
+ * agent.
  */
 void layer_classes_freeze(void);
-void layer_classes_thaw(void);
+void layer_classes_unfreeze(void);
 void layer_class_linked(void);
 
 /*

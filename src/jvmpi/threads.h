@@ -73,7 +73,7 @@ typedef VEC(struct reported_thread) reported_thread_vec;
 /*
  * Lists the threads whose start was reported to the agent and whose end was not; JVM TI leaves out
  * those of the VM's own, and those whose end it does not report, which are marked. Call it between
- * layer_known_freeze and layer_known_thaw; it waits for the starts and ends that are being
+ * layer_known_freeze and layer_known_unfreeze; it waits for the starts and ends that are being
  * reported. *ret must be released also when -ENOMEM is returned.
  */
 int threads_reported(JNIEnv *self, reported_thread_vec *ret) must_check;

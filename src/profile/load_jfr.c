@@ -220,10 +220,10 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
         }
         uint32_t later = list[MIN(i + PREFETCH, n - 1)].stack;
         if (tally) {
-            tally_soon(tally, later);
-            tally_weight_soon(tally, list[MIN(i + PREFETCH / 2, n - 1)].stack);
+            tally_prefetch(tally, later);
+            tally_prefetch_weight(tally, list[MIN(i + PREFETCH / 2, n - 1)].stack);
         } else {
-            names_stack_soon(&r->names, later);
+            names_prefetch_stack(&r->names, later);
         }
         uint64_t weight = s->weight;
         int64_t start_ns = s->start_ns;
@@ -435,7 +435,7 @@ static int settle(struct reading *r)
     int e = 0;
     for (int i = 0; e == 0 && i < KINDS; i++)
         e = tally_end(&r->tallies[i], &r->sums[i]);
-    load_pay_owed(r);
+    load_subtract_pending(r);
     profile_cpu_times_sort(r->p);
     if (e == 0 && r->totals.len)
         e = load_settle_totals(r);
@@ -530,11 +530,11 @@ static void prepare(struct reading *r, const struct rec_info *info)
         uint64_t span = to > how->from_ns ? to - how->from_ns + 1 : 1;
         how->cell_ns = (span + LOAD_TIME_CELLS - 1) / LOAD_TIME_CELLS;
     }
-    r->apart = *how;
+    r->by_thread = *how;
     if (how->detail == LOAD_SUMS)
-        r->apart.detail = LOAD_THREADS;
+        r->by_thread.detail = LOAD_THREADS;
     for (int i = 0; i < KINDS; i++)
-        r->sums[i].how = i == ELAPSED || i == NOT_WALKED ? &r->apart : how;
+        r->sums[i].how = i == ELAPSED || i == NOT_WALKED ? &r->by_thread : how;
     r->sums[SAMPLED].estimated = true;
 }
 
@@ -584,6 +584,6 @@ int load_jfr(struct load *l)
     vec_release(&r.totals);
     vec_release(&r.site_times);
     vec_release(&r.call_times);
-    map_release(&r.owed);
+    map_release(&r.pending);
     return e;
 }

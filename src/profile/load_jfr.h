@@ -76,7 +76,7 @@ struct reading {
      * for wall-clock samples, whose threads are kept separate because whether a thread is idle may
      * depend on its name
      */
-    struct sum_options apart;
+    struct sum_options by_thread;
     struct sums sums[KINDS];
     struct load_queue queue; /* of samples of the sums of threads and cells */
     struct tally tallies[KINDS];
@@ -94,7 +94,7 @@ struct reading {
      * node and thread to the amount that is still to be subtracted from its samples, see
      * add_change()
      */
-    struct map owed;
+    struct map pending;
 };
 
 /* ---- load_jfr.c */
@@ -115,8 +115,8 @@ uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
 
 /* ---- load_jfr_exact.c */
 
-/* Subtracts the amounts in `owed` from the latest samples. */
-void load_pay_owed(struct reading *r);
+/* Subtracts the amounts in `pending` from the latest samples. */
+void load_subtract_pending(struct reading *r);
 
 /*
  * Stores the total calls of a method up to an event. Such totals are saved from time to time when

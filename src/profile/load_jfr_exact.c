@@ -6,43 +6,43 @@
 /*
  * Adds a change of a site's bytes, which events report as differences. If a sum decreases because a
  * better figure became known, the difference is subtracted from later changes, and the remainder
- * from earlier ones (load_pay_owed), because a view has no negative weights.
+ * from earlier ones (load_subtract_pending), because a view has no negative weights.
  */
 static int add_change(struct reading *r, const struct rec_row *row, int64_t node, int64_t change)
 {
     int64_t thread = load_thread_of_row(r, row);
     if (thread < 0 || node < 0)
         return -ENOMEM;
-    uint64_t key = (uint64_t)thread << 32 | (uint64_t)node, *owed = map_get(&r->owed, key);
-    if (change < 0 && !owed && !(owed = map_at(&r->owed, key, 0, NULL)))
+    uint64_t key = (uint64_t)thread << 32 | (uint64_t)node, *pending = map_get(&r->pending, key);
+    if (change < 0 && !pending && !(pending = map_at(&r->pending, key, 0, NULL)))
         return -ENOMEM;
     if (change < 0)
-        *owed += 0 - (uint64_t)change;
+        *pending += 0 - (uint64_t)change;
     if (change <= 0)
         return 0;
-    uint64_t paid = owed ? MIN(*owed, (uint64_t)change) : 0;
-    if (paid)
-        *owed -= paid;
-    if ((uint64_t)change <= paid)
+    uint64_t subtracted = pending ? MIN(*pending, (uint64_t)change) : 0;
+    if (subtracted)
+        *pending -= subtracted;
+    if ((uint64_t)change <= subtracted)
         return 0;
-    struct profile_sample s = {load_since_start(r, row->start_ns), (uint64_t)change - paid,
+    struct profile_sample s = {load_since_start(r, row->start_ns), (uint64_t)change - subtracted,
                                (uint32_t)thread, (uint32_t)node};
     return vec_push(&r->p->series[PROFILE_ALLOCATION].samples, s);
 }
 
-void load_pay_owed(struct reading *r)
+void load_subtract_pending(struct reading *r)
 {
     struct profile_series *s = &r->p->series[PROFILE_ALLOCATION];
     size_t kept = 0;
-    if (!r->owed.len)
+    if (!r->pending.len)
         return;
     for (size_t i = s->samples.len; i-- > 0;) {
         struct profile_sample *sample = &s->samples.data[i];
-        uint64_t *owed = map_get(&r->owed, (uint64_t)sample->thread << 32 | sample->node);
-        uint64_t paid = owed ? MIN(*owed, sample->weight) : 0;
-        sample->weight -= paid;
-        if (paid)
-            *owed -= paid;
+        uint64_t *pending = map_get(&r->pending, (uint64_t)sample->thread << 32 | sample->node);
+        uint64_t subtracted = pending ? MIN(*pending, sample->weight) : 0;
+        sample->weight -= subtracted;
+        if (subtracted)
+            *pending -= subtracted;
     }
     for (size_t i = 0; i < s->samples.len; i++)
         if (s->samples.data[i].weight)

@@ -77,7 +77,7 @@ int64_t names_thread_of(struct names *n, const struct rec_thread *t);
 void load_names_release(struct names *n);
 
 /* Prefetches what is known about a stack. */
-static inline void names_stack_soon(const struct names *n, uint32_t id)
+static inline void names_prefetch_stack(const struct names *n, uint32_t id)
 {
     if (id < n->stacks.of_id.len)
         __builtin_prefetch(&n->stacks.of_id.data[id]);

@@ -215,7 +215,7 @@ static int add_to_node(struct sums *s, const struct sum_pending *pending)
     return push(s, &pending->sample, &pending->spread);
 }
 
-static void rows_soon(const struct sums *s, const struct sum_table *t, size_t n)
+static void prefetch_rows(const struct sums *s, const struct sum_table *t, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct sum_pending *p = &t->pending[i];
@@ -233,7 +233,7 @@ static int flush(struct sums *s, struct sum_table *t)
     t->n_pending = 0;
     if (t->full)
         return 0;
-    rows_soon(s, t, n);
+    prefetch_rows(s, t, n);
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
         const struct sum_pending *p = &t->pending[i];

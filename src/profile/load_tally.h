@@ -37,16 +37,17 @@ int tally_end(struct tally *t, struct sums *s) must_check;
 void tally_release(struct tally *t);
 
 /* Prefetches what is known about an id. */
-static inline void tally_soon(const struct tally *t, uint32_t id)
+static inline void tally_prefetch(const struct tally *t, uint32_t id)
 {
     if (id < t->of_id.len)
         __builtin_prefetch(&t->of_id.data[id]);
 }
 
 /*
- * Prefetches its weight; to be called once the data that tally_soon has prefetched is in the cache.
+ * Prefetches its weight; to be called once the data that tally_prefetch has prefetched is in the
+ * cache.
  */
-static inline void tally_weight_soon(const struct tally *t, uint32_t id)
+static inline void tally_prefetch_weight(const struct tally *t, uint32_t id)
 {
     if (id < t->of_id.len && t->of_id.data[id])
         __builtin_prefetch(&t->known.data[t->of_id.data[id] - 1], 1);

@@ -144,7 +144,7 @@ static int spread(struct profile *p, const struct profile_sample *all, uint64_t 
 int vm_time_samples(struct profile *p)
 {
     uint64_t interval = p->series[PROFILE_CPU].interval_ns;
-    struct map owed = {0}; /* by node: nanoseconds that do not make up an interval yet */
+    struct map remainders = {0}; /* by node: nanoseconds that do not make up an interval yet */
     uint64_t before = 0;
     int r = 0;
     if (!interval || p->vm.samples.len)
@@ -162,7 +162,7 @@ int vm_time_samples(struct profile *p)
         int64_t thread = profile_thread(p, VM_TIME_THREAD | (uint64_t)t.what << 32 | t.name,
                                         name.data, name.len);
         uint64_t *rest =
-            node < 0 || thread < 0 ? NULL : map_at(&owed, (uint64_t)node, interval / 2, NULL);
+            node < 0 || thread < 0 ? NULL : map_at(&remainders, (uint64_t)node, interval / 2, NULL);
         if (!rest) {
             r = -ENOMEM;
             break;
@@ -174,6 +174,6 @@ int vm_time_samples(struct profile *p)
             before);
         *rest %= interval;
     }
-    map_release(&owed);
+    map_release(&remainders);
     return r;
 }

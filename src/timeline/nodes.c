@@ -10,45 +10,45 @@
 
 struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n)
 {
-    const uint64_t *at = b->thawed.len ? map_get(&b->thawed_of, n >> TL_BLOCK_BITS) : NULL;
-    return at ? b->thawed.data[*at]->nodes[n % TL_BLOCK_NODES] : tl_packer_node(&b->packer, n);
+    const uint64_t *at = b->unpacked.len ? map_get(&b->unpacked_of, n >> TL_BLOCK_BITS) : NULL;
+    return at ? b->unpacked.data[*at]->nodes[n % TL_BLOCK_NODES] : tl_packer_node(&b->packer, n);
 }
 
 /* Packs the blocks that were changed. */
-static int freeze(struct timeline_builder *b)
+static int pack_changed(struct timeline_builder *b)
 {
     int r = 0;
-    for (size_t i = 0; i < b->thawed.len; i++) {
+    for (size_t i = 0; i < b->unpacked.len; i++) {
         if (r == 0)
-            r = tl_packer_put(&b->packer, b->thawed.data[i]->block, b->thawed.data[i]->nodes,
+            r = tl_packer_put(&b->packer, b->unpacked.data[i]->block, b->unpacked.data[i]->nodes,
                               TL_BLOCK_NODES);
-        free(b->thawed.data[i]);
+        free(b->unpacked.data[i]);
     }
-    vec_clear(&b->thawed);
-    map_release(&b->thawed_of);
+    vec_clear(&b->unpacked);
+    map_release(&b->unpacked_of);
     return r;
 }
 
-struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n)
+struct tl_node *timeline_node_unpack(struct timeline_builder *b, uint32_t n)
 {
     uint32_t block = n >> TL_BLOCK_BITS;
-    if (b->thawed.len == THAWED_MAX && freeze(b) < 0)
+    if (b->unpacked.len == UNPACKED_MAX && pack_changed(b) < 0)
         b->error = -ENOMEM;
     bool added = false;
-    if (vec_reserve(&b->thawed, b->thawed.len + 1) < 0) {
+    if (vec_reserve(&b->unpacked, b->unpacked.len + 1) < 0) {
         b->error = -ENOMEM;
         return &b->discarded;
     }
-    uint64_t *at = map_at(&b->thawed_of, block, b->thawed.len, &added);
+    uint64_t *at = map_at(&b->unpacked_of, block, b->unpacked.len, &added);
     if (at && !added)
-        return &b->thawed.data[*at]->nodes[n % TL_BLOCK_NODES];
-    struct thawed *t = at ? malloc(sizeof(*t)) : NULL;
+        return &b->unpacked.data[*at]->nodes[n % TL_BLOCK_NODES];
+    struct unpacked *t = at ? malloc(sizeof(*t)) : NULL;
     if (!t) {
-        map_remove(&b->thawed_of, block);
+        map_remove(&b->unpacked_of, block);
         b->error = -ENOMEM;
         return &b->discarded;
     }
-    b->thawed.data[b->thawed.len++] = t;
+    b->unpacked.data[b->unpacked.len++] = t;
     t->block = block;
     for (uint32_t i = 0; i < TL_BLOCK_NODES; i++)
         t->nodes[i] = tl_packer_node(&b->packer, (block << TL_BLOCK_BITS) + i);
@@ -73,7 +73,7 @@ int timeline_nodes_room(struct timeline_builder *b)
 
 int timeline_nodes_pack(struct timeline_builder *b)
 {
-    int r = b->window ? freeze(b) : timeline_nodes_room(b);
+    int r = b->window ? pack_changed(b) : timeline_nodes_room(b);
     while (r == 0 && b->packed < b->n_nodes) {
         size_t n = MIN(b->n_nodes - b->packed, (size_t)TL_BLOCK_NODES);
         r = tl_packer_put(&b->packer, b->packed >> TL_BLOCK_BITS, &b->window[b->packed % WINDOW],
@@ -85,8 +85,8 @@ int timeline_nodes_pack(struct timeline_builder *b)
 
 void timeline_nodes_release(struct timeline_builder *b)
 {
-    (void)!freeze(b);
-    vec_release(&b->thawed);
+    (void)!pack_changed(b);
+    vec_release(&b->unpacked);
     tl_packer_release(&b->packer);
     free(b->window);
 }

@@ -14,8 +14,9 @@
 
 #include <pthread.h>
 
-/* WINDOW: how many nodes are not packed yet; THAWED_MAX: how many blocks may be thawed at a time */
-enum { NESTING = 6, PREFETCH = 16, WINDOW = 1 << 14, THAWED_MAX = 1024 };
+/* WINDOW: how many nodes are not packed yet; UNPACKED_MAX: how many blocks may be unpacked at a
+ * time */
+enum { NESTING = 6, PREFETCH = 16, WINDOW = 1 << 14, UNPACKED_MAX = 1024 };
 
 /* What a thread is doing, between events. */
 struct activity {
@@ -65,7 +66,7 @@ struct monitor {
     uint32_t n_parked, parked;
 };
 
-struct thawed {
+struct unpacked {
     uint32_t block;
     struct tl_node nodes[TL_BLOCK_NODES];
 };
@@ -78,14 +79,14 @@ struct throttled {
 struct timeline_builder {
     /*
      * The latest nodes, by number modulo WINDOW. Those before `packed` are in the packer, except
-     * blocks of them that were changed since (thawed).
+     * blocks of them that were changed since (unpacked).
      */
     struct tl_node *window;
     size_t n_nodes, packed;
     struct tl_packer packer;
-    VEC(struct thawed *) thawed;
-    struct map thawed_of;     /* by block: its place in thawed */
-    struct tl_node discarded; /* receives changes of a node that cannot be thawed */
+    VEC(struct unpacked *) unpacked;
+    struct map unpacked_of;   /* by block: its place in unpacked */
+    struct tl_node discarded; /* receives changes of a node that cannot be unpacked */
     int error;                /* -ENOMEM after such a change */
     VEC(struct tl_context) contexts;
     VEC(struct tl_thread) threads;
@@ -129,7 +130,7 @@ struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n);
  * Returns a node to be changed; valid until the next call, or until a node is added. When out of
  * memory, the change is lost and b->error is set.
  */
-struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n);
+struct tl_node *timeline_node_unpack(struct timeline_builder *b, uint32_t n);
 /* Makes room for one more node when there is none. Returns 0 or -ENOMEM. */
 int timeline_nodes_room(struct timeline_builder *b);
 /* Packs all nodes. Returns 0 or -ENOMEM. */
@@ -143,7 +144,7 @@ static inline struct tl_node timeline_node(const struct timeline_builder *b, uin
 
 static inline struct tl_node *timeline_node_edit(struct timeline_builder *b, uint32_t n)
 {
-    return likely(n >= b->packed) ? &b->window[n % WINDOW] : timeline_node_thaw(b, n);
+    return likely(n >= b->packed) ? &b->window[n % WINDOW] : timeline_node_unpack(b, n);
 }
 
 /* builder.c. Each returns the number of what it added, or a negative error. */

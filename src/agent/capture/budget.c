@@ -123,8 +123,8 @@ static struct {
     uint64_t since_ms[REDUCTIONS]; /* when the level was set, since 1970 */
     unsigned order[64], reduced;   /* order: the kinds of the levels that are in force, the latest
                                     * last; reduced: their number */
-    unsigned calm, patience;       /* calm: seconds within the budget; patience: how many of them
-                                    * undo a reduction */
+    unsigned seconds_within;       /* how many seconds the budget has been kept */
+    unsigned patience;             /* how many of these seconds undo a reduction */
     uint64_t back_ns;              /* when a reduction was last undone */
 } budget;
 
@@ -186,7 +186,7 @@ static bool reduce(uint64_t now)
     unsigned i = next_reduction();
     if (i == REDUCTIONS)
         return false;
-    budget.calm = 0;
+    budget.seconds_within = 0;
     if (budget.back_ns && now - budget.back_ns < 60 * NS_PER_SECOND)
         budget.patience = MIN(2 * budget.patience, (unsigned)PATIENCE_MAX);
     double cost = (double)budget.cost_ns;
@@ -211,10 +211,10 @@ static bool is_needless(void)
 
 static void undo_reduction(uint64_t now)
 {
-    if (!budget.reduced || ++budget.calm < budget.patience)
+    if (!budget.reduced || ++budget.seconds_within < budget.patience)
         return;
     unsigned i = budget.order[--budget.reduced];
-    budget.calm = 0;
+    budget.seconds_within = 0;
     budget.back_ns = now;
     set_level(i, budget.levels[i] - 1, now);
 }
@@ -272,7 +272,7 @@ static void check(uint64_t now)
     if (is_needless() || (!is_over && budget.cost_ns < budget.allowed_ns / 2))
         undo_reduction(now);
     else
-        budget.calm = 0;
+        budget.seconds_within = 0;
 }
 
 /* ---- the capture ---- */
@@ -301,7 +301,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     budget.share = s->options.v[OPT_BUDGET].fraction;
     budget.checked_ns = now_ns();
     budget.cost_ns = budget.allowed_ns = budget.over_seconds = budget.changes = 0;
-    budget.calm = 0;
+    budget.seconds_within = 0;
     memset(budget.part_means, 0, sizeof(budget.part_means));
     memset(budget.call_means, 0, sizeof(budget.call_means));
     for (int i = 0; i < COST_CALLBACKS; i++)

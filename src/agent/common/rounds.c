@@ -15,7 +15,7 @@ void rounds_due(void)
         waker_wake(&rounds_waker);
 }
 
-void rounds_soon(void)
+void rounds_request(void)
 {
     atomic_store(&soon, true);
 }

@@ -17,8 +17,8 @@ extern struct waker rounds_waker;
  * program is idle, it now resumes its usual rounds. Async-signal-safe.
  */
 void rounds_due(void);
-/* Has the agent's thread flush and drain at once, instead of within 50 ms. */
-void rounds_soon(void);
+/* Requests a round: the agent's thread flushes and drains at once, instead of within 50 ms. */
+void rounds_request(void);
 /*
  * Makes rounds one_of times as long, to stay within the budget: a flush every 100 ms times one_of,
  * and a drain every 50 ms times one_of but at least every 200 ms, for which buffers have room. In a
@@ -33,7 +33,8 @@ void rounds_need(void);
 void rounds_begin(void);
 bool rounds_needed(void);
 /*
- * Returns whether rounds_soon was called since the last call of this. Called by the agent's thread.
+ * Returns whether rounds_request was called since the last call of this. Called by the agent's
+ * thread.
  */
 bool rounds_at_once(void);
 /*

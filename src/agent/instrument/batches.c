@@ -42,7 +42,7 @@ enum { SHARE = 200 };
 #define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
 
 static atomic_bool ending;
-static atomic_int hurried;        /* threads that wait for the work in progress */
+static atomic_int waiters;        /* threads that wait for the work in progress */
 static _Atomic uint64_t progress; /* done << 32 | of; 0: no work is in progress */
 
 bool batches_progress(int *ret_done, int *ret_of)
@@ -53,9 +53,9 @@ bool batches_progress(int *ret_done, int *ret_of)
     return now != 0;
 }
 
-void batches_hurry(bool on)
+void batches_skip_pauses(bool on)
 {
-    atomic_fetch_add(&hurried, on ? 1 : -1);
+    atomic_fetch_add(&waiters, on ? 1 : -1);
 }
 
 void batches_end(void)
@@ -75,7 +75,7 @@ bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns)
         if (pause)
             pause(jni);
         nanosleep(&(struct timespec){.tv_nsec = (long)MIN(ns, SLICE_NS)}, NULL);
-    } while (!ending && !hurried && now_ns() - start < ns);
+    } while (!ending && !waiters && now_ns() - start < ns);
     return !ending;
 }
 

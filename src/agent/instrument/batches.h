@@ -36,7 +36,7 @@ bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns);
  * Sets whether another thread waits for the work in progress, which then continues without pauses.
  * Several threads may wait: each `true` is undone by one `false`. Any thread.
  */
-void batches_hurry(bool on);
+void batches_skip_pauses(bool on);
 /* The VM is ending: work in progress skips the remaining classes. Any thread. */
 void batches_end(void);
 /* Returns whether batches_end was called, so that classes may have been left as they are. */

@@ -250,11 +250,11 @@ bool instrument_restoring(void)
  */
 static void restore_now(JNIEnv *jni)
 {
-    batches_hurry(true);
+    batches_skip_pauses(true);
     pthread_mutex_lock(&restore_lock);
     restore(jni);
     pthread_mutex_unlock(&restore_lock);
-    batches_hurry(false);
+    batches_skip_pauses(false);
 }
 
 static void reset_tally(void)
@@ -344,9 +344,10 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni)
         forget_clients(slot);
         return;
     }
-    batches_hurry(true); /* a thread that restores the classes of others makes no more pauses */
+    batches_skip_pauses(
+        true); /* a thread that restores the classes of others makes no more pauses */
     pthread_mutex_lock(&restore_lock);
-    batches_hurry(false);
+    batches_skip_pauses(false);
     loaded_transform(jni, NULL, slot);
     forget_clients(slot);
     pthread_mutex_unlock(&restore_lock);

@@ -34,7 +34,7 @@ void alloc_pending_finish(JNIEnv *jni, struct alloc_pending *p, bool counted)
  */
 static struct alloc_block *ended;
 
-void alloc_block_hand_on(struct alloc_block *b)
+void alloc_block_release_later(struct alloc_block *b)
 {
     alloc_orphan(b);
     b->next_ended = __atomic_load_n(&ended, __ATOMIC_RELAXED);

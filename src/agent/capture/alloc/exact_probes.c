@@ -510,7 +510,7 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
     mine.slot = NULL;
     mine.block = NULL;
     if (!settled || !sites_lock_patiently(0)) {
-        alloc_block_hand_on(b);
+        alloc_block_release_later(b);
         return;
     }
     alloc_block_release(jni, b);

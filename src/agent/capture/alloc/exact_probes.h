@@ -51,7 +51,7 @@ void alloc_pending_finish(JNIEnv *jni, struct alloc_pending *p, bool counted);
 /* Lets another thread use the block of a thread that has ended. Requires the lock. */
 void alloc_block_release(JNIEnv *jni, struct alloc_block *b);
 /* Makes alloc_exact_release_ended release the block of a thread that ended without the lock. */
-void alloc_block_hand_on(struct alloc_block *b);
+void alloc_block_release_later(struct alloc_block *b);
 /*
  * Does what threads that ended without the lock have left to do. Under sites_lock(), before all
  * counters are read.

@@ -486,7 +486,7 @@ void drain_round(struct session *s, JNIEnv *jni)
         drain.since = MAX(drain.since, s->started_ns);
     drain_rings(w, s);
     if (is_busy())
-        rounds_soon();
+        rounds_request();
     pthread_mutex_unlock(&drain.lock);
 }
 

@@ -289,7 +289,7 @@ void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jcl
     pthread_mutex_unlock(&objects.lock);
     if (!thrown) {
         objects.is_stuck = true;
-        rounds_soon();
+        rounds_request();
     }
 }
 
