@@ -62,7 +62,7 @@ public class HeldLocks {
             ;
     }
 
-    static void tell(String name, int count, long inner, long outer) {
+    static void report(String name, int count, long inner, long outer) {
         System.err.println(name + " " + count + " " + inner + " " + outer);
     }
 
@@ -78,7 +78,7 @@ public class HeldLocks {
             }
             outer += System.nanoTime() - before;
         }
-        tell("Block", n, inner, outer);
+        report("Block", n, inner, outer);
     }
 
     /** The outer lock is taken again inside of the inner one. */
@@ -98,7 +98,7 @@ public class HeldLocks {
             }
             outer += System.nanoTime() - before;
         }
-        tell("Nested", n, inner, outer);
+        report("Nested", n, inner, outer);
     }
 
     static int leave(Object lock, int i, long[] inner) {
@@ -127,7 +127,7 @@ public class HeldLocks {
             }
             outer += System.nanoTime() - before;
         }
-        tell("Thrown", n, inner[0], outer);
+        report("Thrown", n, inner[0], outer);
     }
 
     /** wait() releases the monitor in the middle, which makes two holds. */
@@ -150,7 +150,7 @@ public class HeldLocks {
             }
             outer += System.nanoTime() - before - 2_000_000;
         }
-        tell("Waits", 2 * n, inner, outer);
+        report("Waits", 2 * n, inner, outer);
     }
 
     /**
@@ -170,7 +170,7 @@ public class HeldLocks {
             k++;
             outer += System.nanoTime() - before;
         }
-        tell("Loops", n, 0, outer);
+        report("Loops", n, 0, outer);
     }
 
     static void whole(int n) {
@@ -187,7 +187,7 @@ public class HeldLocks {
             }
             outer += System.nanoTime() - before;
         }
-        tell("Whole", 3 * n, plain.inner + thrown.inner, outer);
+        report("Whole", 3 * n, plain.inner + thrown.inner, outer);
     }
 
     static void ofClass(int n) {
@@ -197,7 +197,7 @@ public class HeldLocks {
             OfClass.plain();
             outer += System.nanoTime() - before;
         }
-        tell("OfClass", n, OfClass.inner, outer);
+        report("OfClass", n, OfClass.inner, outer);
     }
 
     /** Implemented in tests/agents/lock_jni.c: runs the task while it holds the monitor. */
@@ -217,7 +217,7 @@ public class HeldLocks {
             }
             outer += System.nanoTime() - before;
         }
-        tell("Native", n, inner[0], outer);
+        report("Native", n, inner[0], outer);
     }
 
     /** Taking a monitor that native code already holds is not a new hold. */
@@ -258,7 +258,7 @@ public class HeldLocks {
             in += inner[t];
             out += outer[t];
         }
-        tell("Contended", threads.length * n, in, out);
+        report("Contended", threads.length * n, in, out);
     }
 
     /**

@@ -70,7 +70,7 @@ public class RequestsTruth {
 
     static boolean silent;
 
-    static synchronized void tell(String line) {
+    static synchronized void report(String line) {
         if (!silent)
             truth.append(line).append('\n');
     }
@@ -82,7 +82,7 @@ public class RequestsTruth {
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
-        tell("task " + way + " " + Thread.currentThread().getName() + " " + start + " "
+        report("task " + way + " " + Thread.currentThread().getName() + " " + start + " "
              + System.nanoTime());
         return way;
     }
@@ -148,7 +148,7 @@ public class RequestsTruth {
                 try {
                     second.get(20, TimeUnit.MILLISECONDS);
                 } catch (TimeoutException e) {
-                    tell("waited " + (System.nanoTime() - start));
+                    report("waited " + (System.nanoTime() - start));
                 }
                 second.cancel(true);
                 forked.cancel(true);
@@ -319,7 +319,7 @@ public class RequestsTruth {
         } catch (java.io.IOException e) {
             // the handler has thrown
         }
-        tell("request " + path + " " + status + " " + start + " " + System.nanoTime() + " "
+        report("request " + path + " " + status + " " + start + " " + System.nanoTime() + " "
              + handlerStart + " " + handlerEnd);
     }
 

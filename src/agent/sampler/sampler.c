@@ -307,7 +307,7 @@ static uint32_t take_tick(struct tick *ret, const siginfo_t *info)
         return 0;
     if (ret->slot->perf.fd) {
         uint32_t taken = perf_clock_take(&ret->slot->perf, ret->kernel, &ret->kernel_count);
-        return ret->weight = taken ? taken + ret->slot->owed : 0;
+        return ret->weight = taken ? taken + ret->slot->left_out : 0;
     }
     if (ret->slot->has_timer)
         ret->weight = info->si_code == SI_TIMER ? 1 + (uint32_t)MAX(info->si_overrun, 0) : 1;

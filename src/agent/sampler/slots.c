@@ -89,7 +89,7 @@ at_each_sample void slot_shift(struct sampler_slot *s, uint32_t weight)
         if (s->shifted)
             perf_clock_period(&s->perf, options.interval_ns);
         s->shifted = false;
-        s->owed = 0;
+        s->left_out = 0;
         return;
     }
     s->due_ns += s->since * options.interval_ns;
@@ -99,12 +99,12 @@ at_each_sample void slot_shift(struct sampler_slot *s, uint32_t weight)
         uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         /*
          * The next signal must not come soon: the period remains until the next handler ends, so a
-         * short one would cause several signals at the same place. The intervals left out are owed,
-         * like those for which the kernel sent no signal.
+         * short one would cause several signals at the same place. The next sample also stands for
+         * the intervals that are left out, like those for which the kernel sent no signal.
          */
         uint64_t earliest = cpu_ns + options.interval_ns / 2;
-        s->owed = at < earliest ? (uint32_t)((earliest - at) / options.interval_ns + 1) : 0;
-        perf_clock_period(&s->perf, at + s->owed * options.interval_ns - cpu_ns);
+        s->left_out = at < earliest ? (uint32_t)((earliest - at) / options.interval_ns + 1) : 0;
+        perf_clock_period(&s->perf, at + s->left_out * options.interval_ns - cpu_ns);
         s->shifted = true;
     } else {
         struct itimerspec spec = {.it_interval = timespec_of(options.interval_ns),

@@ -33,7 +33,7 @@ struct sampler_slot {
     uint64_t shift_round;   /* the round in which slot_shift_later last shifted the tick */
     /* how many times in succession slot_shift_later did not, because a tick was pending */
     uint32_t skips;
-    uint32_t owed;           /* perf: additional intervals that the next sample stands for */
+    uint32_t left_out;       /* perf: additional intervals that the next sample stands for */
     uint64_t cpu_ns;         /* the thread's CPU time at the last visit */
     _Atomic uint32_t weight; /* intervals that the visitor's pending signals stand for */
     uint32_t repeated;       /* wall: intervals since the last sample, all idle */

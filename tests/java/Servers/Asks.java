@@ -21,7 +21,7 @@ final class Asks {
     static final StringBuilder truth = new StringBuilder();
     static volatile long handlerStart, handlerEnd;
 
-    static synchronized void tell(String line) {
+    static synchronized void report(String line) {
         truth.append(line).append('\n');
     }
 
@@ -32,7 +32,7 @@ final class Asks {
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
-        tell("task " + way + " " + Thread.currentThread().getName() + " " + start + " "
+        report("task " + way + " " + Thread.currentThread().getName() + " " + start + " "
              + System.nanoTime());
     }
 
@@ -189,7 +189,7 @@ final class Asks {
         } catch (IOException e) {
             System.out.println(e);
         }
-        tell("request " + path + " " + status + " " + start + " " + System.nanoTime() + " "
+        report("request " + path + " " + status + " " + start + " " + System.nanoTime() + " "
              + handlerStart + " " + handlerEnd);
     }
 
