@@ -170,6 +170,7 @@ def vm(jdk, open_folder):
         process.communicate(timeout=60)
 
 
+@pytest.mark.usefixtures("on_time")  # samples need CPU time, also on a busy machine
 @pytest.mark.jdks(8, 17, 25)
 def test_what_is_recorded_is_for_its_owner_alone_and_nothing_is_left(vm, tmp_path, open_folder):
     """Root fetches from another user's VM with every command; each file is private, and /tmp is as
