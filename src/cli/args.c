@@ -194,6 +194,72 @@ static void usage_error(const struct command *c, const char *what, const char *w
 }
 
 /*
+ * Returns whether a text may stand for a word of a usage, such as NAME, or gc|class|jni, of which
+ * it must be one.
+ */
+static bool word_allows(const char *usage, size_t len, const char *text)
+{
+    for (size_t i = 0; i < len; i++)
+        if (usage[i] >= 'A' && usage[i] <= 'Z')
+            return true;
+    for (const char *end = usage + len; usage < end;) {
+        size_t n = strcspn(usage, "|] ");
+        if (strlen(text) == n && strncmp(usage, text, n) == 0)
+            return true;
+        usage += n + 1;
+    }
+    return false;
+}
+
+/* Returns whether the operands after a word are those of its usage: "set THREAD [VALUE]". */
+static bool follow(const char *usage, char **operands, int n)
+{
+    for (const char *at = usage + strcspn(usage, " "); *at; at += strcspn(at, " ")) {
+        at++;
+        bool optional = *at == '[';
+        if (!n)
+            return optional;
+        if (!word_allows(at + optional, strcspn(at, " ") - optional, *operands))
+            return false;
+        operands++;
+        n--;
+    }
+    return n == 0;
+}
+
+/*
+ * Checks the second operand of a command that takes one of its words there, and those that follow.
+ * Complains and returns false if they are wrong.
+ */
+static bool check_words(const struct command *c, const struct operands *o)
+{
+    const char *given = o->list[1], *usage = NULL;
+    char why[256];
+    struct nearest n = {.word = given};
+    for (const struct operand_word *w = c->words; w->usage; w++) {
+        char word[64];
+        snprintf(word, sizeof(word), "%.*s", (int)strcspn(w->usage, " "), w->usage);
+        (void)nearest_try(&n, word);
+        if (strcmp(word, given) == 0)
+            usage = w->usage;
+    }
+    if (!usage) {
+        snprintf(why, sizeof(why), "unknown%s%s%s", *n.best ? "; did you mean " : "", n.best,
+                 *n.best ? "?" : "");
+        complain(c->name, given, why);
+        list_words(c);
+        refer_to_help(c);
+        return false;
+    }
+    if (follow(usage, o->list + 2, o->count - 2))
+        return true;
+    const char *operands = usage + strcspn(usage, " ");
+    snprintf(why, sizeof(why), "takes %s", *operands ? operands + 1 : "nothing");
+    usage_error(c, given, why);
+    return false;
+}
+
+/*
  * Takes the option at argv[*i]. Returns 1 when it belongs to this set, with *i at its last word, 0
  * when it does not, and -EINVAL after a complaint.
  */
@@ -412,5 +478,5 @@ bool args_parse(const struct command *c, const struct arg_values *values, int ar
         refer_to_help(c);
         return false;
     }
-    return true;
+    return !c->words || check_words(c, ret);
 }

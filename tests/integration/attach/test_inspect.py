@@ -194,16 +194,21 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
     words = [line.split()[0] for line in listed.splitlines()]
     assert "properties" in words and len(words) > 10
     for question, message in (
-        (("nonsense",), f"unknown question; allowed: {' '.join(words)}\n"),
-        (("class", "no.such.Class"), "no loaded class"),
-        (("stack", "nobody"), "no live thread"),
-        (("object", "99999"), "no living object"),
-        (("object", "x"), "no living object"),
+        (("nonsense",), f"nonsense: unknown\njvmscope: WHAT is one of: {', '.join(words)}\n"),
+        (("threat",), "threat: unknown; did you mean threads?"),
         (("object",), "object: takes NUMBER"),
         (("instances",), "instances: takes CLASS"),
         (("statics",), "statics: takes NAME"),
         (("stack",), "stack: takes THREAD"),
         (("threads", "extra"), "threads: takes nothing"),
+    ):
+        done = jvmscope("inspect", program.pid, *question)
+        assert done.returncode == 2 and message in done.stderr and not done.stdout, done.stderr
+    for question, message in (
+        (("class", "no.such.Class"), "no loaded class"),
+        (("stack", "nobody"), "no live thread"),
+        (("object", "99999"), "no living object"),
+        (("object", "x"), "no living object"),
         (("free", "99999"), "99999: no object was given this number"),
     ):
         done = jvmscope("inspect", program.pid, *question)
