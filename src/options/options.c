@@ -70,7 +70,7 @@ static void report_twice(struct buf *message, enum option which, const char *tex
         option_put(message, which, first);
     }
     if (which == OPT_CPU && text && first && strcmp(text, first) != 0)
-        buf_string(message, ": samples, wall and old exclude each other");
+        buf_string(message, ": of these only samples and times, or wall and times, go together");
 }
 
 /* Adds a condition to the preceding trace=. */
@@ -294,6 +294,36 @@ static int check_company(const struct options *o, struct buf *message)
     return 0;
 }
 
+/* Returns whether a list, separated by commas, contains a text. */
+static bool lists(const char *list, const char *text, size_t len)
+{
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == len && memcmp(at, text, len) == 0)
+            return true;
+    return false;
+}
+
+/* Refuses fields of a class whose objects are recorded as what toString() returns. */
+static int check_shown(const struct options *o, struct buf *message)
+{
+    const char *texts = o->v[OPT_TOSTRING].text;
+    for (const char *at = o->v[OPT_SHOW].text; texts && at && *at; at += *at == ',') {
+        size_t n = strcspn(at, ","), class = n;
+        while (class && at[class] != '.')
+            class --;
+        if (lists(texts, at, class)) {
+            _cleanup_free_ char *field = strndup(at, n);
+            option_put(message, OPT_SHOW, field);
+            buf_string(message, ": has no effect, because ");
+            option_put(message, OPT_TOSTRING, NULL);
+            buf_string(message, " names this class: its objects are shown as that text");
+            return -EINVAL;
+        }
+        at += n;
+    }
+    return 0;
+}
+
 static int check_together(const struct options *o, struct buf *message)
 {
     int r = check_always(o, message);
@@ -321,6 +351,8 @@ static int check_together(const struct options *o, struct buf *message)
         return -EINVAL;
     }
     r = check_company(o, message);
+    if (r == 0)
+        r = check_shown(o, message);
     if (r == 0 && o->action_first)
         r = comes_first(OPT_THEN, o->v[OPT_THEN].text, OPT_ON, message);
     if (r == 0 && o->condition_first)

@@ -12,7 +12,7 @@
  * excluded ones.
  */
 #define CALLS   "trace|log|watch"
-#define CHANGED "cpu=times|cpu=old|alloc|live|heap|exceptions=counts|cover"
+#define CHANGED "cpu=times|cpu=old|alloc|live|heap=sites|heap=all|exceptions=counts|cover"
 
 /* clang-format off */
 const struct option_row option_table[OPTION_COUNT] = {

@@ -162,8 +162,11 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
     bool is_number = number_parse(&t->number, word);
     t->text = strcpy(c->texts[number], word);
     if (t->what == COND_TIME && is_number && t->number.real != 0) {
+        logic_skip_blanks(p);
+        bool apart = *p->at && strchr("nums", *p->at);
         p->at = before;
-        return logic_fail(p, "a unit is missing, as in time > 5ms,");
+        return logic_fail(p, apart ? "the unit must follow without a blank, as in time > 5ms,"
+                                   : "a unit is missing, as in time > 5ms,");
     }
     if (t->what == COND_TIME && parse_duration(word, 1, &ns) == 0)
         t->number = number_literal((int64_t)MIN(ns, (uint64_t)INT64_MAX));

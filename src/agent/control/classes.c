@@ -76,8 +76,8 @@ int control_verbose(struct control_call *c)
             (!on && strcmp(c->operands[1], "off") != 0))
             continue;
         switched_on[k] = on;
-        buf_printf(c->done, "verbose %s is %s; the VM prints on the program's standard output",
-                   flags[k].word, on ? "on" : "off");
+        buf_printf(c->done, "verbose %s is %s%s", flags[k].word, on ? "on" : "off",
+                   on ? "; the VM prints on the program's standard output" : "");
         return control_error(c, c->operands[0],
                              (*c->i->ti)->SetVerboseFlag(c->i->ti, flags[k].flag, on));
     }

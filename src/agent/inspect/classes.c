@@ -52,12 +52,14 @@ int inspect_classes(struct inspection *i)
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     if (inspect_loaded(i, &all) < 0)
         return -ENOTSUP;
+    bool found = false;
     json_key_i64(i->out, "loaded", all.n);
     json_key_array(i->out, "classes");
     for (jint k = 0; k < all.n; k++) {
         _cleanup_free_ char *name = inspect_class_name(i, all.of[k]);
         if (name && matches(i->operand, name)) {
             jint status = 0, modifiers = 0;
+            found = true;
             (*i->ti)->GetClassStatus(i->ti, all.of[k], &status);
             (*i->ti)->GetClassModifiers(i->ti, all.of[k], &modifiers);
             json_begin_object(i->out);
@@ -69,6 +71,13 @@ int inspect_classes(struct inspection *i)
         }
     }
     json_end_array(i->out);
+    if (!found && *i->operand) {
+        buf_printf(i->why,
+                   "%s: no loaded class matches; * stands for any characters at the "
+                   "beginning and at the end",
+                   i->operand);
+        return -ESRCH;
+    }
     return 0;
 }
 

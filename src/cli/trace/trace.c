@@ -42,7 +42,7 @@ static const struct arg trace_args[] = {
     {"--to", 0, ARG_SPAN, offsetof(struct trace_options, calls.to_ns), "TIME",
      "only what began before this time"},
     {"--limit", 'n', ARG_COUNT, offsetof(struct trace_options, calls.limit), "N",
-     "calls to show (all)"},
+     "lines to show: calls, and events between them (all)"},
     {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
      "print a table of exceptions by class, place and handler"},
     {"--if", 0, ARG_TEXT, offsetof(struct trace_options, condition), "CONDITION",

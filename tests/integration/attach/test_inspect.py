@@ -206,6 +206,7 @@ def test_vm_properties_modules_and_refusals(jdk, jvmscope, program):
         assert done.returncode == 2 and message in done.stderr and not done.stdout, done.stderr
     for question, message in (
         (("class", "no.such.Class"), "no loaded class"),
+        (("classes", "no.such.*"), "no.such.*: no loaded class matches"),
         (("stack", "nobody"), "no live thread"),
         (("object", "99999"), "no living object"),
         (("object", "x"), "no living object"),

@@ -134,9 +134,12 @@ def test_words_about_values_name_what_differs():
     assert "--cpu=samples: given twice\n" in printed, printed
     printed = run("run", "--cpu=wall", "--cpu", "--", "/no/such/program")[2]
     assert (
-        "--cpu=samples: given twice, the first time as --cpu=wall: samples, wall and old exclude each other\n"
+        "--cpu=samples: given twice, the first time as --cpu=wall: of these only samples and times, or wall and times, go together\n"
         in printed
     ), printed
+    shown = ("--trace=a.B.c", "--to-string=a.C,a.D", "--show=a.X.f,a.D.f")
+    printed = run("run", *shown, "--", "/no/such/program")[2]
+    assert "--show=a.D.f: has no effect, because --to-string names this class" in printed, printed
     printed = run("trace", "--limit", "0x10", "x.jfr")[2]
     assert (
         "--limit=0x10: not a whole number; allowed: 1 to 9223372036854775807\n" in printed

@@ -53,6 +53,26 @@ def run(jdk, out, *options, program=("Busy", "0.2"), status=0):
 
 
 @pytest.mark.jdks(17)
+def test_patterns_that_choose_nothing_are_reported(jdk, tmp_path):
+    """Sampled allocations cannot be chosen by class, unlike exact ones; a dump of the heap is not
+    made by changing classes.
+    """
+    out = tmp_path / "x.jfr"
+    note = (
+        "jvmscope: note: --alloc: include and exclude do not choose among sampled allocations, "
+        "only among exact ones"
+    )
+    for option in ("--include=Busy", "--exclude=Busy"):
+        assert note in run(jdk, out, "--alloc", option)
+    assert note not in run(jdk, out, "--alloc")
+    assert not any(
+        "do not choose" in line for line in run(jdk, out, "--alloc=exact", "--include=Busy")
+    )
+    done = lab.jvmscope("run", "--heap=dump", "--include=Busy", "-o", out, "--", "java")
+    assert done.returncode == 2 and "--include=Busy: has no effect without" in done.stderr
+
+
+@pytest.mark.jdks(17)
 def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path):
     out, dump = tmp_path / "x.jfr", tmp_path / "x.hprof"
     wrote, dumped = run(jdk, out, "--heap")

@@ -2741,6 +2741,10 @@ def test_every_kind_of_argument_is_compared(jdk, tmp_path):
             "a number, text, true, false or null is missing at its end",
         ),
         (("--trace", "a.B.c", "--if", "time > 5"), "a unit is missing, as in time > 5ms,"),
+        (
+            ("--trace", "a.B.c", "--if", "time > 5 ms"),
+            "the unit must follow without a blank, as in time > 5ms,",
+        ),
         (("--trace", "a.B.c", "--if", r"arg1 == '\d'"), "no such escape"),
         (("--trace", "a.B.c", "--if", "arg0 == 1"), "arguments count from 1, so the first is arg1"),
         (("--trace", "a.B.c", "--if", "50 < arg1"), "goes to the left of the comparison"),

@@ -77,6 +77,9 @@ static int load(struct session *s, struct buf *why)
                     ? NULL
                     : s->out.jfr;
     alloc_samples_begin();
+    if (events_to && (s->options.v[OPT_INCLUDE].given || s->options.v[OPT_EXCLUDE].given))
+        session_message(s, "alloc=sampled: include and exclude do not choose among sampled "
+                           "allocations, only among exact ones");
     return events_to ? jfr_declare(events_to, &allocated_type, 1, &allocated) : 0;
 }
 
