@@ -39,6 +39,8 @@ enum { SHORT_FRAMES = 8 };
 /* Stacks of more frames may not use one sixteenth of the memory; those of two or more, one 64th. */
 #define KEPT_FOR_SHORT 16
 #define KEPT_FOR_ONE   64
+/* How much of the table is used at most: in a fuller one many probes would find no free slot. */
+#define SLOTS_USED(slots) ((slots) / 4 * 3)
 
 /* Returns how much of `whole` a stack of n frames may use: memory, or slots of the table. */
 static uint64_t share(const struct traces *t, uint64_t whole, uint32_t n)
@@ -53,7 +55,7 @@ int traces_init(struct traces *t, uint64_t bytes, bool again)
     uint64_t slots = 4096;
     uint64_t part = again ? bytes / PARTS & ~UINT64_C(15) : bytes;
     bytes = again ? part * PARTS : bytes;
-    while (slots < bytes / (again ? 128 : 512) && slots < UINT64_C(1) << 30)
+    while (slots < bytes / (again ? 128 : 256) && slots < UINT64_C(1) << 30)
         slots *= 2;
     /* Pages that are never touched take no memory. */
     *t = (struct traces){.arena = mapped_new(bytes + TAIL_BYTES),
@@ -149,8 +151,8 @@ static uint64_t trace_store(struct traces *t, uint32_t hash, const struct jfr_fr
 {
     uint64_t size = sizeof(struct trace) + n * sizeof(*frames), at;
     uint64_t used = atomic_load_explicit(&t->used, memory_order_relaxed);
-    if (t->part == t->bytes &&
-        atomic_load_explicit(&t->count, memory_order_relaxed) >= share(t, t->mask, n))
+    if (t->part == t->bytes && n > 1 &&
+        atomic_load_explicit(&t->count, memory_order_relaxed) >= share(t, SLOTS_USED(t->mask), n))
         return 0;
     do {
         at = place(t, used, size);
@@ -298,6 +300,7 @@ static uint64_t find_shorter(struct search *s, uint32_t n)
         return 0;
     s->n = n;
     s->truncated = true;
+    s->stored = 0; /* a copy of the whole stack for which there was no slot is given up */
     s->hash = hash_frames(s->frames, n, true);
     return trace_find(s);
 }

@@ -58,16 +58,26 @@ static int name_thread(void *context, uint64_t id, struct jfr_thread *ret)
     return id == 78 ? 0 : -ESRCH;
 }
 
-static int open_writer(void **state)
+static int open_with(uint64_t trace_bytes)
 {
     snprintf(path, sizeof(path), "test_jfr.%d.jfr", (int)getpid());
     struct jfr_writer_options options = {.resolver = {NULL, name_method, name_thread},
                                          .slots = 4,
-                                         .trace_bytes = 1 << 20,
+                                         .trace_bytes = trace_bytes,
                                          .waker = &waker};
     assert_int_equal(jfr_writer_open(&w, path, &options), 0);
     assert_int_equal(jfr_declare(w, rows, 3, ids), 0);
     return 0;
+}
+
+static int open_writer(void **state)
+{
+    return open_with(1 << 20);
+}
+
+static int open_writer_for_many_stacks(void **state)
+{
+    return open_with(4 << 20);
 }
 
 static int close_writer(void **state)
@@ -371,19 +381,19 @@ static void what_does_not_fit_is_counted(void **state)
  * Every event counts for the method that it happened in, even if there is no memory for its stack:
  * the innermost frames are kept, and this is counted.
  */
-static void stacks_without_room_keep_their_innermost_frames(void **state)
+static void write_stacks(int n_events, int depth)
 {
-    enum { EVENTS = 12000, DEPTH = 100, PLACES = 300 };
+    enum { DEPTH = 100, PLACES = 300 };
 
-    for (int i = 0; i < EVENTS; i++) {
+    for (int i = 0; i < n_events; i++) {
         struct jfr_frame frames[DEPTH];
         struct jfr_event e;
-        for (int k = 0; k < DEPTH; k++)
+        for (int k = 0; k < depth; k++)
             frames[k] = (struct jfr_frame){
-                .method = 1, .bci = k ? i * DEPTH + k : i % PLACES, .type = JFR_FRAME_JIT};
-        uint64_t id = jfr_trace_growing(w, frames, DEPTH, false);
+                .method = 1, .bci = k ? i * depth + k : i % PLACES, .type = JFR_FRAME_JIT};
+        uint64_t id = jfr_trace_growing(w, frames, (uint32_t)depth, false);
         assert_int_not_equal(id, 0);
-        assert_int_equal(jfr_trace_growing(w, frames, DEPTH, false), id);
+        assert_int_equal(jfr_trace_growing(w, frames, (uint32_t)depth, false), id);
         assert_true(jfr_begin_growing(w, JFR_EXECUTION_SAMPLE, 0, &e));
         jfr_put_time(&e, now_ns());
         jfr_put_long(&e, 78);
@@ -404,18 +414,29 @@ static void stacks_without_room_keep_their_innermost_frames(void **state)
                         : 0;
         if (!s)
             continue;
-        assert_in_range(s->n, 1, DEPTH);
-        assert_int_equal(s->truncated, s->n < DEPTH);
+        assert_in_range(s->n, 1, depth);
+        assert_int_equal(s->truncated, s->n < (uint32_t)depth);
         assert_int_equal(s->frames[0].bci, events++ % PLACES);
         of[s->n]++;
     }
-    assert_int_equal(events, EVENTS);
-    assert_true(of[DEPTH] > 500 && of[8] > 100 && of[1] > 100);
-    assert_int_equal(of[DEPTH] + of[8] + of[1], EVENTS);
+    assert_int_equal(events, n_events);
+    assert_true(of[depth] > 500 && of[8] > 100 && of[1] > 100);
+    assert_int_equal(of[depth] + of[8] + of[1], n_events);
     assert_int_equal(n.lost_traces, 0);
     assert_int_equal(n.shortened_traces, 2 * (of[8] + of[1]));
     assert_int_equal(reported, n.shortened_traces);
     recording_close(r);
+}
+
+static void stacks_without_memory_keep_their_innermost_frames(void **state)
+{
+    write_stacks(12000, 100);
+}
+
+/* There are more stacks than the table has slots, although there is memory for more. */
+static void stacks_without_a_slot_keep_their_innermost_frames(void **state)
+{
+    write_stacks(24000, 9);
 }
 
 static void numbers_always_fit(void **state)
@@ -648,8 +669,10 @@ int main(void)
                                         close_writer),
         cmocka_unit_test_setup_teardown(order_of_time_crosses_chunks, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_counted, open_writer, close_writer),
-        cmocka_unit_test_setup_teardown(stacks_without_room_keep_their_innermost_frames,
+        cmocka_unit_test_setup_teardown(stacks_without_memory_keep_their_innermost_frames,
                                         open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(stacks_without_a_slot_keep_their_innermost_frames,
+                                        open_writer_for_many_stacks, close_writer),
         cmocka_unit_test_setup_teardown(numbers_always_fit, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(the_worker_is_woken_before_there_is_no_room, open_writer,
                                         close_writer),
