@@ -54,6 +54,12 @@ bool choice_matches_first(const char *p, struct str class_name, struct str metho
            (name == n || (method.len && signature_matches(p + name, n - name, descriptor)));
 }
 
+bool choice_names_parameters(const char *pattern)
+{
+    const char *at = pattern + strcspn(pattern, "(:");
+    return *at == '(' && strncmp(at, "(..)", 4) != 0;
+}
+
 bool choice_matches(const char *patterns, struct str class_name, struct str method,
                     struct str descriptor)
 {

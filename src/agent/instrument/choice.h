@@ -15,6 +15,11 @@ bool choice_matches(const char *patterns, struct str class_name, struct str meth
 /* Returns whether the first pattern of a list matches a method. */
 bool choice_matches_first(const char *pattern, struct str class_name, struct str method,
                           struct str descriptor);
+/*
+ * Returns whether the first pattern of a list names parameters, so that it may mean a bridge
+ * (class_method_is_bridge).
+ */
+bool choice_names_parameters(const char *pattern);
 /* Returns whether one of the patterns matches a class as a whole. */
 bool choice_matches_class(const char *patterns, struct str class_name);
 /*

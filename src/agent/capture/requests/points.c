@@ -262,9 +262,19 @@ static bool may_be_named(struct str class_name)
     return methods && points_may_name(class_name) && choice_may_match(methods, class_name);
 }
 
-static bool is_named(struct str class_name, struct str method, struct str descriptor)
+/*
+ * Returns whether the option names a method. A bridge only calls a method that the same pattern
+ * means as well, unless the pattern names the bridge's parameters.
+ */
+static bool is_named(struct str class_name, struct str method, struct str descriptor, bool bridge)
 {
-    return may_be_named(class_name) && choice_matches(methods, class_name, method, descriptor);
+    if (!may_be_named(class_name))
+        return false;
+    for (const char *p = methods; *p; p += strcspn(p, ":"), p += *p == ':')
+        if ((!bridge || choice_names_parameters(p)) &&
+            choice_matches_first(p, class_name, method, descriptor))
+            return true;
+    return false;
 }
 
 static bool wants(struct str class_name)
@@ -292,8 +302,7 @@ static int edit(const struct instrument_class *c, struct edit *e)
     }
     if (edits)
         return 1;
-    /* A bridge only calls the method that is meant as well. */
-    if (is_named(c->name, name, descriptor) && !class_method_is_bridge(c->file, e->method))
+    if (is_named(c->name, name, descriptor, class_method_is_bridge(c->file, e->method)))
         return point_named(c, e);
     return point_is_sql(c->name) ? point_sql(c, e, name, descriptor) : 0;
 }
@@ -323,7 +332,7 @@ bool points_is_request(const struct method *m)
         if (is_request(&points[i]) && matches(points[i].class, class_name) &&
             matches(points[i].method, name))
             return true;
-    return is_named(class_name, name, (struct str){m->descriptor, strlen(m->descriptor)});
+    return is_named(class_name, name, (struct str){m->descriptor, strlen(m->descriptor)}, false);
 }
 
 /* ---- the option ---- */

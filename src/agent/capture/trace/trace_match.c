@@ -27,8 +27,7 @@ static uint64_t matched_rules(const struct instrument_class *c, const struct cla
         return 0;
     bool bridge = m && class_method_is_bridge(c->file, m);
     for (unsigned i = 0; i < patterns->n; i++, p += strcspn(p, ":"), p += *p == ':') {
-        const char *parameters = p + strcspn(p, "(:");
-        if (bridge && (*parameters != '(' || strncmp(parameters, "(..)", 4) == 0))
+        if (bridge && !choice_names_parameters(p))
             continue;
         if (choice_matches_first(p, c->name, name, descriptor) ||
             (m && trace_annotated(p, c->file, m)))
