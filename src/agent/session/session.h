@@ -105,6 +105,9 @@ void session_abandon(JNIEnv *jni);
  * all the same. What was recorded until then is still written.
  */
 void session_watch_time(const struct session *s);
+/* Returns whether the recording was ended early because records arrived faster than they are read.
+ */
+bool session_is_shut(void);
 /* Drains the other captures if that is due. Called by a capture's save between its events. */
 void session_drain(struct session *s, JNIEnv *jni);
 /*

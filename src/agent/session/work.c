@@ -44,11 +44,28 @@ bool session_row_reachable(const struct session *s, int i)
     return session_row_on(s, i) && (!captures[i]->reachable || captures[i]->reachable());
 }
 
+/* When a recording was closed early, before its last figures were written; 0 if it was not. */
+static _Atomic uint64_t shut_ns;
+
+bool session_is_shut(void)
+{
+    return atomic_load(&shut_ns) != 0;
+}
+
+/*
+ * Returns whether a row has been closed early. Nothing more arrives in its buffers, so they are
+ * read only after the counts of other rows: reading takes a while, and these go on counting.
+ */
+static bool is_shut(int i)
+{
+    return captures[i]->shut && session_is_shut();
+}
+
 void session_drain_rows(struct session *s, JNIEnv *jni)
 {
     s->last_drain_ns = now_ns();
     for (int i = 0; i < captures_count; i++)
-        if (session_row_on(s, i) && captures[i]->drain)
+        if (session_row_on(s, i) && captures[i]->drain && !is_shut(i))
             captures[i]->drain(s, jni);
 }
 
@@ -82,14 +99,15 @@ static void keep_stacks(struct session *s, JNIEnv *jni)
     jfr_traces_kept(s->out.jfr);
 }
 
-void session_flush_rows(struct session *s, JNIEnv *jni)
+/* with_shut: also rows that have been closed early. */
+static void flush_rows(struct session *s, JNIEnv *jni, bool with_shut)
 {
     s->last_drain_ns = now_ns();
     thread_notes_write(s);
     if (s->out.dictionary)
         dictionary_unloaded(s->out.dictionary);
     for (int i = 0; i < captures_count; i++)
-        if (captures[i]->flush && session_row_reachable(s, i))
+        if (captures[i]->flush && session_row_reachable(s, i) && (with_shut || !is_shut(i)))
             captures[i]->flush(s, jni);
     if (s->out.jfr) {
         jfr_writer_work(s->out.jfr);
@@ -100,6 +118,11 @@ void session_flush_rows(struct session *s, JNIEnv *jni)
     /* Everything that ended before the last round has been handled by now. */
     threads_forget_before(s->last_work_ns, s->out.jfr ? recording_keep_thread : NULL, s->out.jfr);
     s->last_work_ns = now_ns();
+}
+
+void session_flush_rows(struct session *s, JNIEnv *jni)
+{
+    flush_rows(s, jni, true);
 }
 
 /*
@@ -164,9 +187,6 @@ static bool changes_classes(const struct session *s)
         changes |= session_row_on(s, i) && captures[i]->changes_classes;
     return changes;
 }
-
-/* When a recording was closed early, before its last figures were written; 0 if it was not. */
-static _Atomic uint64_t shut_ns;
 
 static void shut_rows(void)
 {
@@ -266,7 +286,7 @@ static bool row_dumps(const struct session *s, int i, enum dump_reason reason)
 
 int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    session_flush_rows(s, jni);
+    flush_rows(s, jni, false);
     for (int i = 0; i < captures_count; i++)
         if (row_dumps(s, i, reason) && captures[i]->prepare && session_row_reachable(s, i)) {
             captures[i]->prepare(s, jni, reason);
@@ -295,6 +315,8 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
         session_drain(s, jni);
         write_counted(s, i, until);
     }
+    if (session_is_shut())
+        flush_rows(s, jni, true);
     session_line_open = false;
     if (reason != DUMP_REQUEST)
         end_span(s);

@@ -306,6 +306,8 @@ struct round {
     const struct session *s; /* whose duration may end meanwhile; NULL: it has ended */
     uint64_t up_to;          /* records that are later than this are left for the next round */
     uint64_t records;
+    bool was_shut; /* the recording was over when the round began */
+    bool ends;     /* it has ended since: the rest is read after the other captures' counts */
     struct place *places; /* a heap; the ring with the earliest record comes first */
     unsigned n;
 };
@@ -330,8 +332,10 @@ static bool is_late(uint64_t records)
 
 static void read_one(struct round *round, const struct trace_record *r)
 {
-    if (++round->records % WATCH == 0 && round->s)
+    if (++round->records % WATCH == 0 && round->s) {
         session_watch_time(round->s);
+        round->ends = !round->was_shut && session_is_shut();
+    }
     if (is_late(round->records) && r->kind >= 0)
         jfr_lose(round->w, r->kind < RECORD_SITE ? LOSS_TRACE_LATE : LOSS_LOG_LATE, 1);
     else if (!drain.late && !hand_over(round->w, r))
@@ -408,14 +412,15 @@ static void sift_down(struct round *round, unsigned i)
 static void drain_rings(struct jfr_writer *w, const struct session *s)
 {
     static struct place places[RINGS_MAX]; /* protected by the lock */
-    struct round round = {.w = w, .s = s, .up_to = now_ns(), .places = places};
+    struct round round = {
+        .w = w, .s = s, .up_to = now_ns(), .was_shut = session_is_shut(), .places = places};
     for (unsigned i = 0; i < drain.n_rings; i++) {
         trace_cursor_begin(&places[round.n].cursor, drain.rings[i]);
         round.n += next_record(&round, &places[round.n]);
     }
     for (unsigned i = round.n / 2; i-- > 0;)
         sift_down(&round, i);
-    while (round.n && !(s && atomic_load(&session_end_waits))) {
+    while (round.n && !round.ends && !(s && atomic_load(&session_end_waits))) {
         read_one(&round, places[0].record);
         trace_cursor_next(&places[0].cursor);
         if (!next_record(&round, &places[0]))
