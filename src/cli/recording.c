@@ -158,6 +158,11 @@ bool recording_check(const struct capture_options *c, const char *output, const 
         complain(command, r == -E2BIG ? "the options are too long" : buf_str(&why), NULL);
         return false;
     }
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (option_table[i].acts_on && option_table[i].flag && o.v[i].given &&
+            !option_has_effect(&o, (enum option)i))
+            fprintf(stderr, "jvmscope: note: %s: has no effect on what is recorded\n",
+                    option_table[i].flag);
     bool can =
         capture_always(c) || (check_format(&o, output) && check_gives(buf_str(&words), output));
     options_release(&o);

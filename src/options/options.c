@@ -275,7 +275,8 @@ static int comes_first(enum option which, const char *text, enum option to, stru
 
 bool option_has_effect(const struct options *o, enum option which)
 {
-    const char *list = option_table[which].goes_with;
+    const struct option_row *row = &option_table[which];
+    const char *list = row->goes_with ? row->goes_with : row->acts_on;
     return !list || any_is_on(o, list);
 }
 
@@ -284,7 +285,7 @@ static int check_company(const struct options *o, struct buf *message)
 {
     for (int i = 0; i < OPTION_COUNT; i++) {
         const struct option_row *row = &option_table[i];
-        if (!o->v[i].given || option_has_effect(o, (enum option)i))
+        if (!o->v[i].given || row->acts_on || option_has_effect(o, (enum option)i))
             continue;
         option_put(message, (enum option)i, o->v[i].text);
         buf_string(message, ": has no effect without ");

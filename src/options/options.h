@@ -118,6 +118,11 @@ struct option_row {
      */
     const char *goes_with;
     /*
+     * Like goes_with, for options that HPROF accepts in any case: the command notes that they have
+     * no effect.
+     */
+    const char *acts_on;
+    /*
      * What it makes the agent record, as a set of enum option_gives; 0: it only changes what other
      * options record. An option with any of them is a capture, and replaces the captures that are
      * chosen by default.

@@ -8,11 +8,12 @@
 #define MS UINT64_C(1000000)
 
 /*
- * CALLS: options that record values. The other lists the options that change all classes except
- * excluded ones.
+ * CALLS: options that record values. CHANGED: options that change all classes except excluded ones.
+ * WAITS: options that record what threads wait for, with stacks.
  */
 #define CALLS   "trace|log|watch"
 #define CHANGED "cpu=times|cpu=old|alloc|live|heap=sites|heap=all|exceptions=counts|cover"
+#define WAITS   "threads|locks|deadlock|monitor|requests|always=y|always=memory"
 
 /* clang-format off */
 const struct option_row option_table[OPTION_COUNT] = {
@@ -32,10 +33,11 @@ const struct option_row option_table[OPTION_COUNT] = {
                   .flag_help = "write to this file (jvmscope-PID.jfr); its extension picks the format, as for convert; %p is the process id, %t the time",
                   .default_value = "java.hprof[{.txt}]"},
     [OPT_NET] = {"net", NULL, 0, OPTION_TEXT, "<host>:<port>", "send data over a socket", .always_refuses = "*"},
-    [OPT_DEPTH] = {"depth", "--depth", 'd', OPTION_NUMBER, "<size>", "stack trace depth", .default_value = "4",
+    [OPT_DEPTH] = {"depth", "--depth", 'd', OPTION_NUMBER, "<size>", "stack trace depth", .default_value = "4", .acts_on = "cpu|alloc|live|heap=sites|heap=all|exceptions=stacks|" WAITS,
                    .default_record = "128", .max = 16384, .min_record = 1},
     [OPT_INTERVAL] = {"interval", "--interval", 'i', OPTION_DURATION, "<time>", "sample interval, such as 10ms or 500us",
-                      .default_value = "10", .min = MS / 20, .max = 3600 * 1000 * MS},
+                      .default_value = "10", .min = MS / 20, .max = 3600 * 1000 * MS,
+                      .acts_on = "cpu=samples|cpu=wall|requests|always=y|always=memory"},
     [OPT_CUTOFF] = {"cutoff", NULL, 0, OPTION_FRACTION, "<value>", "output cutoff point", .default_value = "0.0001"},
     [OPT_LINENO] = {"lineno", NULL, 0, OPTION_YES_NO, "y|n", "line numbers in traces", .default_value = "y"},
     [OPT_THREAD] = {"thread", NULL, 0, OPTION_YES_NO, "y|n", "threads in traces", .default_value = "n"},

@@ -102,6 +102,19 @@ test("two recordings beside each other: the changes are those of jvmscope diff",
   );
 });
 
+test("a recording that lacks what is shown is not compared with", async () => {
+  const page = await open(browser, `${url}0/#m=locks&b=1`);
+  await page.waitForSelector("p.note:has-text('holds no')");
+  await page.waitForSelector(".methods tbody tr");
+  assert.equal(await page.locator(".legend:has-text('a larger share than')").count(), 0);
+  await page.selectOption("select[aria-label='Compare with']", "-1");
+  await page.waitForFunction(() => !document.querySelector("p.note"));
+  assert.deepEqual(
+    page.problems.filter((p) => !/request/.test(p)),
+    [],
+  );
+});
+
 test("the what-if slider shows what the command says", async () => {
   const page = await open(browser, `${url}0/#v=monitors`);
   assert.equal(await page.inputValue(".whatif select"), "java.lang.Object");

@@ -237,11 +237,11 @@ function Profile({
   const onSelect = (label: number) => change({ selected: label < 0 ? "" : labels[label] });
   const onOpen = (label: number) => change({ view: "method", selected: labels[label] });
   const name = page.file.replace(/\.[^.]*$/, "");
-  const comparing =
-    !!page.site &&
-    state.compare >= 0 &&
-    state.compare < page.site.files.length &&
-    state.compare !== page.site.at;
+  const other =
+    page.site && state.compare !== page.site.at ? page.site.files[state.compare] : undefined;
+  // The other recording that lacks this metric, so that nothing can be compared.
+  const [lacking, setLacking] = useState("");
+  const comparing = other !== undefined && lacking !== `${metric.name} of ${other}`;
   const saves: [string, () => void][] = [
     [
       "Flame graph, SVG",
@@ -353,7 +353,7 @@ function Profile({
             value={state.compare}
             onChange={(e) => change({ compare: Number(e.currentTarget.value) })}
           >
-            <option value={-1}>{comparing ? "No comparison" : "Compare with …"}</option>
+            <option value={-1}>{other !== undefined ? "No comparison" : "Compare with …"}</option>
             {page.site.files.map(
               (f, i) =>
                 i !== page.site!.at && (
@@ -398,7 +398,7 @@ function Profile({
         </div>
         <div class="grow" />
         {comparing ? (
-          <CompareLegend file={page.site!.files[state.compare]} />
+          <CompareLegend file={other} />
         ) : (
           <div class="legend">
             {used.map((k) => (
@@ -425,6 +425,12 @@ function Profile({
           </div>
         </details>
       </div>
+      {other !== undefined && !comparing && (
+        <p class="note">
+          {other.replace(/^.*\//, "")} holds no {metric.title.toLowerCase()}, so nothing is
+          compared.
+        </p>
+      )}
       {comparing ? (
         <Compare
           page={page}
@@ -435,6 +441,7 @@ function Profile({
           match={match}
           selected={selected}
           onSelect={onSelect}
+          onLacking={() => setLacking(`${metric.name} of ${other}`)}
         />
       ) : state.view === "method" && selected >= 0 ? (
         <Method

@@ -78,6 +78,7 @@ interface CompareProps {
   match: Uint8Array | null; // of the page's labels
   selected: number;
   onSelect: (label: number) => void;
+  onLacking: () => void; // the other recording does not have the metric
 }
 
 export function Compare({
@@ -88,6 +89,7 @@ export function Compare({
   text,
   match,
   onSelect,
+  onLacking,
   selected,
 }: CompareProps) {
   const isDark = useDark();
@@ -105,6 +107,9 @@ export function Compare({
     () => (other && typeof other !== "string" ? sideOf(other, metric.name, aside) : null),
     [other, metric],
   );
+  useEffect(() => {
+    if (other && typeof other !== "string" && !base) onLacking();
+  }, [other, base]);
   const before = useMemo(() => (base ? matchPaths(now, base) : null), [now, base]);
   const rows = useMemo(() => {
     if (!base) return [];
@@ -133,8 +138,7 @@ export function Compare({
   }, [rows, text]);
   if (typeof other === "string") return <p class="note">{other}</p>;
   if (!other) return <p class="note">Reading the other recording …</p>;
-  if (!base || !before)
-    return <p class="note">The other recording holds no {metric.title.toLowerCase()}.</p>;
+  if (!base || !before) return null;
   const whole = now.tree.total[0] || 1;
   const wholeBase = base.tree.total[0] || 1;
   const tint = (node: number) =>

@@ -68,6 +68,11 @@ def test_patterns_that_choose_nothing_are_reported(jdk, tmp_path):
     assert not any(
         "do not choose" in line for line in run(jdk, out, "--alloc=exact", "--include=Busy")
     )
+    no_effect = "has no effect on what is recorded"
+    for options in (["--events", "-i", "5ms"], ["--cover", "-d", "5"], ["--heap=dump", "-d", "5"]):
+        lines = run(jdk, out, *options)
+        assert any(f"-{options[1][1]}" in line and no_effect in line for line in lines), lines
+    assert not any(no_effect in line for line in run(jdk, out, "--cpu", "-i", "5ms", "-d", "5"))
     done = lab.jvmscope("run", "--heap=dump", "--include=Busy", "-o", out, "--", "java")
     assert done.returncode == 2 and "--include=Busy: has no effect without" in done.stderr
 
