@@ -335,7 +335,9 @@ static void guess_similar(struct choice_guess *g, struct str class_name, const c
     }
 }
 
-/* Considers a class of the same name in another package: the first, but one of the program's first.
+/*
+ * Considers a class of the same name in another package: the first, but one of the program's first.
+ * A class of the JDK is only considered for a name that is meant to be one.
  */
 static void guess_package(struct choice_guess *g, struct str class_name, const char *wanted)
 {
@@ -346,7 +348,7 @@ static void guess_package(struct choice_guess *g, struct str class_name, const c
     if (!dot || !dot[1] || !choice_is_class(simple, dot + 1))
         return;
     unsigned library = rank_of(class_name) != RANK_PROGRAM;
-    if (g->rank && library >= g->distance)
+    if ((library && strncmp(wanted, "java", 4) != 0) || (g->rank && library >= g->distance))
         return;
     g->rank = RANK_PACKAGE;
     g->distance = library;
