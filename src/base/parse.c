@@ -148,7 +148,7 @@ char *format_count(char text[64], uint64_t n, const char *nouns)
     return text;
 }
 
-int parse_file_pattern(const char *pattern, long pid, char *ret, size_t size)
+int expand_file_name(const char *pattern, long pid, char *ret, size_t size)
 {
     size_t n = 0;
     for (const char *p = pattern; *p; p++) {

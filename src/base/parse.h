@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses and formats numbers with units, as people write them.
- * Its functions begin with parse_ or format_.
+ * Parses and formats numbers with units, as people write them, and expands patterns of file names.
+ * Its functions begin with parse_, format_ or expand_.
  */
 #pragma once
 
@@ -50,4 +50,4 @@ char *format_count(char text[64], uint64_t n, const char *nouns);
  * Expands a pattern into a file name: %p is the process id, %t the local time as yyyymmdd-hhmmss,
  * %% a percent sign. ret has size bytes. Returns 0, -EINVAL (another letter) or -ENAMETOOLONG.
  */
-int parse_file_pattern(const char *pattern, long pid, char *ret, size_t size) must_check;
+int expand_file_name(const char *pattern, long pid, char *ret, size_t size) must_check;

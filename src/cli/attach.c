@@ -384,7 +384,7 @@ static int attach_one(struct capture_options *capture, const struct push_options
         return add_triggers(&vm, capture);
     bool always = capture_always(capture);
     const char *pattern = output_pattern(capture);
-    if (parse_file_pattern(pattern, vm.pid, output, sizeof(output)) < 0) {
+    if (expand_file_name(pattern, vm.pid, output, sizeof(output)) < 0) {
         complain(pattern, "not a file name",
                  "%p is the process id, %t the time, %% a percent sign");
         return 2;

@@ -371,7 +371,7 @@ static int push_jfr(struct pushing *p, const struct profile *profile, struct buf
         .path = p->path, .profile = profile, .filter = p->selection->filter};
     int r = write_format(&source, &export_format_jfr, &jfr, why);
     if (r == 0)
-        r = unpack_pack_gzip(jfr.data, jfr.len, &packed);
+        r = wire_pack_gzip(jfr.data, jfr.len, &packed);
     /* No event has a context, so the snapshot of their labels, a protobuf message, is empty. */
     struct http_part parts[] = {{"jfr", "jfr", "application/octet-stream", packed.data, packed.len},
                                 {"labels", "labels", "application/octet-stream", "", 0}};

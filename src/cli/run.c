@@ -63,7 +63,7 @@ static bool has_no_place(const struct run *run)
 static int name_files(struct run *run, pid_t pid)
 {
     char name[PATH_MAX], cwd[PATH_MAX];
-    int r = parse_file_pattern(output_pattern(run), pid, name, sizeof(name));
+    int r = expand_file_name(output_pattern(run), pid, name, sizeof(name));
     if (r < 0)
         return r;
     if (!getcwd(cwd, sizeof(cwd)))

@@ -214,7 +214,7 @@ static int read_causes(struct batch *b, const char *path, const struct sample_re
                        struct buf *why)
 {
     size_t samples = b->samples.len, findings = b->findings.len;
-    int r = reading_causes_read(b, path, requests, why);
+    int r = reading_causes_add(b, path, requests, why);
     if (r != -ENOMEM || !requests->how->alone)
         return r;
     b->samples.len = samples;

@@ -233,8 +233,8 @@ static int add_groups(struct causes *c, const struct timeline *t)
     return r;
 }
 
-int reading_causes_read(struct batch *b, const char *path, const struct sample_requests *s,
-                        struct buf *why)
+int reading_causes_add(struct batch *b, const char *path, const struct sample_requests *s,
+                       struct buf *why)
 {
     struct causes c = {.b = b, .s = s};
     _cleanup_(timeline_freep) struct timeline *t = NULL;

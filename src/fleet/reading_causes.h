@@ -10,5 +10,5 @@
  * requests of each name, and the causes of slow requests as findings. Returns 0, or a negative
  * errno with the reason in why.
  */
-int reading_causes_read(struct batch *b, const char *path, const struct sample_requests *s,
-                        struct buf *why) must_check;
+int reading_causes_add(struct batch *b, const char *path, const struct sample_requests *s,
+                       struct buf *why) must_check;

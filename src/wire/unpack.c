@@ -99,7 +99,7 @@ int unpack_bytes(const void *data, size_t len, size_t max, struct buf *to, struc
     return r;
 }
 
-int unpack_pack_gzip(const void *data, size_t len, struct buf *to)
+int wire_pack_gzip(const void *data, size_t len, struct buf *to)
 {
     uint8_t out[PIECE];
     z_stream z = {.next_in = (uint8_t *)data};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decompresses data of other programs: gzip, zlib and zstd, with a limit on the size of the result.
+ * Compresses with gzip.
  */
 #pragma once
 
@@ -19,4 +20,4 @@ int unpack_bytes(const void *data, size_t len, size_t max, struct buf *to,
                  struct buf *why) must_check;
 
 /* Appends the bytes compressed with gzip. Returns 0 or a negative errno. */
-int unpack_pack_gzip(const void *data, size_t len, struct buf *to) must_check;
+int wire_pack_gzip(const void *data, size_t len, struct buf *to) must_check;

@@ -256,11 +256,11 @@ static void durations_and_sizes(void **state)
                         "1 millisecond of virtual threads");
     assert_string_equal(COUNT_TEXT(1, "works and parts"), "1 work or part");
     assert_string_equal(COUNT_TEXT(0, "works and parts"), "0 works and parts");
-    assert_int_equal(parse_file_pattern("a-%p.jfr", 42, path, sizeof(path)), 0);
+    assert_int_equal(expand_file_name("a-%p.jfr", 42, path, sizeof(path)), 0);
     assert_string_equal(path, "a-42.jfr");
-    assert_int_equal(parse_file_pattern("%q", 42, path, sizeof(path)), -EINVAL);
-    assert_int_equal(parse_file_pattern("0123456789012345678", 42, path, sizeof(path)), 0);
-    assert_int_equal(parse_file_pattern("01234567890123456789", 42, path, sizeof(path)),
+    assert_int_equal(expand_file_name("%q", 42, path, sizeof(path)), -EINVAL);
+    assert_int_equal(expand_file_name("0123456789012345678", 42, path, sizeof(path)), 0);
+    assert_int_equal(expand_file_name("01234567890123456789", 42, path, sizeof(path)),
                      -ENAMETOOLONG);
 }
 

@@ -267,7 +267,7 @@ static void test_damaged_messages_do_no_harm(void **state)
     fill(&b);
     assert_int_equal(otlp_encode(&b, &otlp), 0);
     make_pprof(&pprof);
-    assert_int_equal(unpack_pack_gzip(pprof.data, pprof.len, &packed), 0);
+    assert_int_equal(wire_pack_gzip(pprof.data, pprof.len, &packed), 0);
     proto_put_bytes(&part, 1, pprof.data, pprof.len);
     struct buf series = BUF(1 << 20);
     proto_put_part(&series, 2, &part);
@@ -379,7 +379,7 @@ static void test_bombs_are_not_unpacked(void **state)
 
     uint8_t *zeros = calloc(1, ZEROS), *zstd = malloc(ZEROS);
     struct buf packed = BUF(ZEROS), out = BUF(ZEROS), why = BUF(1024);
-    assert_int_equal(unpack_pack_gzip(zeros, ZEROS, &packed), 0);
+    assert_int_equal(wire_pack_gzip(zeros, ZEROS, &packed), 0);
     assert_true(packed.len < 100000);
     assert_int_equal(unpack_bytes(packed.data, packed.len, MAX_BYTES, &out, &why), -E2BIG);
     assert_string_equal(buf_str(&why), "more than 1 MiB when it is unpacked");

@@ -10,8 +10,8 @@
 #include "agent/session/capture.h"
 #include "agent/session/pace.h"
 #include "agent/session/session.h"
-#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/shown_class.h"
 #include "agent/vm/shown_thread.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
@@ -212,7 +212,7 @@ static void report_renamed(JNIEnv *jni)
 /* Returns "com.acme.Shop", which the caller frees; NULL for an array, or if memory is exhausted. */
 static char *readable_name(jclass c)
 {
-    _cleanup_free_ char *signature = lambda_class_signature(c);
+    _cleanup_free_ char *signature = shown_class_signature(c);
     size_t n = signature ? strlen(signature) : 0;
     char *name = n > 2 && signature[0] == 'L' ? strndup(signature + 1, n - 2) : NULL;
     dotted_in_place(name, name ? n - 2 : 0);

@@ -2,7 +2,7 @@
 /* Names and values, read only from fields: nothing here runs code of the program. */
 #include "agent/inspect/inspect.h"
 #include "agent/instrument/named_class.h"
-#include "agent/vm/lambda.h"
+#include "agent/vm/shown_class.h"
 
 #include "agent/stacks/names.h"
 #include "base/generated_name.h"
@@ -29,7 +29,7 @@ char *inspect_type_name(const char *signature)
 
 char *inspect_class_name(struct inspection *i, jclass c)
 {
-    _cleanup_free_ char *signature = c ? lambda_class_signature(c) : NULL;
+    _cleanup_free_ char *signature = c ? shown_class_signature(c) : NULL;
     return signature ? inspect_type_name(signature) : strdup("?");
 }
 

@@ -2,8 +2,8 @@
 #include "agent/instrument/named_class.h"
 
 #include "agent/instrument/choice.h"
-#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/shown_class.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
 #include "options/signature.h"
@@ -112,7 +112,7 @@ jclass named_class(JNIEnv *jni, const char *name, const struct wanted_member *me
 /* Writes "pkg.Class.f(int)" if the class declares such a method; inherited is as above. */
 static bool put_declared(jclass c, const char *method, bool inherited, struct buf *ret)
 {
-    _cleanup_free_ char *signature = lambda_class_signature(c);
+    _cleanup_free_ char *signature = shown_class_signature(c);
     _cleanup_(buf_release) struct buf found = BUF(1024);
     if (!signature || *signature != 'L' || !declares_method(c, method, inherited, &found))
         return false;

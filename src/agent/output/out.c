@@ -39,7 +39,7 @@ static int write_file(void *context, const void *bytes, size_t len)
 static int choose_path(char *path, size_t size, const struct options *o)
 {
     const char *given = o->v[OPT_FILE].given ? o->v[OPT_FILE].text : NULL;
-    int r = parse_file_pattern(given ? given : option_format(o)->file, (long)getpid(), path, size);
+    int r = expand_file_name(given ? given : option_format(o)->file, (long)getpid(), path, size);
     if (r < 0 || option_on(o, OPT_FORCE) || access(path, F_OK) != 0)
         return r;
     size_t cut = strlen(path) - (file_name_ends_in(path, ".txt") ? strlen(".txt") : 0);
@@ -62,7 +62,7 @@ static int choose_ring(char *path, size_t size)
     size_t i = access(folders[0], W_OK | X_OK) == 0 ? 0 : 1;
     rings_tidy(folders[i]);
     snprintf(pattern, sizeof(pattern), "%s/" RING_PREFIX "%%p-%%t" RING_SUFFIX, folders[i]);
-    return parse_file_pattern(pattern, (long)getpid(), path, size);
+    return expand_file_name(pattern, (long)getpid(), path, size);
 }
 
 static uint16_t control_flags(const struct options *o)

@@ -5,6 +5,7 @@
 #include "agent/stacks/stack.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/shown_class.h"
 #include "agent/vm/vm.h"
 #include "base/arena.h"
 #include "base/dotted.h"
@@ -446,7 +447,7 @@ void names_dotted(const char *internal, char *to, size_t size)
 
 char *names_class_text(jclass c)
 {
-    _cleanup_free_ char *signature = lambda_class_signature(c);
+    _cleanup_free_ char *signature = shown_class_signature(c);
     char name[512] = "?";
     if (signature && strlen(signature) > 2) {
         names_dotted(signature + 1, name, sizeof(name));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm/field_guess.h"
 
-#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/shown_class.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
 
@@ -13,7 +13,7 @@
 static bool set(struct field_guess *g, jclass c, const char *field)
 {
     char class[256];
-    _cleanup_free_ char *signature = lambda_class_signature(c);
+    _cleanup_free_ char *signature = shown_class_signature(c);
     if (!signature || *signature != 'L')
         return false;
     dotted_copy(class, sizeof(class), (struct str){signature + 1, strlen(signature) - 2});

@@ -191,8 +191,8 @@ static int cmd_heap_dump(const struct command *self, int argc, char **argv)
     if (!target_begin(&vm, self, &options, argc, argv, &operands, &status))
         return status;
     char output[PATH_MAX];
-    if (parse_file_pattern(options.output ? options.output : "heap-%p.hprof", vm.pid, output,
-                           sizeof(output)) < 0)
+    if (expand_file_name(options.output ? options.output : "heap-%p.hprof", vm.pid, output,
+                         sizeof(output)) < 0)
         return complain(options.output, "this name is too long", NULL);
     return take(&vm, operands.list[0], output, options.all);
 }

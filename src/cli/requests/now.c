@@ -52,7 +52,7 @@ static int cmd_slow(const struct command *self, int argc, char **argv)
     if (status)
         return status;
     const char *pattern = capture.output ? capture.output : "jvmscope-%p.jfr";
-    if (parse_file_pattern(pattern, vm.pid, output, sizeof(output)) < 0) {
+    if (expand_file_name(pattern, vm.pid, output, sizeof(output)) < 0) {
         complain(pattern, "not a file name",
                  "%p is the process id, %t the time, %% a percent sign");
         return 2;

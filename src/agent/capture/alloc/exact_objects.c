@@ -5,7 +5,7 @@
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/exact_probes.h"
-#include "agent/vm/lambda.h"
+#include "agent/vm/shown_class.h"
 
 #include <errno.h>
 
@@ -18,7 +18,7 @@ static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frame
                           uint32_t n_frames, uint64_t n)
 {
     jclass class = (*jni)->GetObjectClass(jni, o);
-    _cleanup_free_ char *signature = class ? lambda_class_signature(class) : NULL;
+    _cleanup_free_ char *signature = class ? shown_class_signature(class) : NULL;
     jlong size = 0;
     (*vm.ti)->GetObjectSize(vm.ti, o, &size);
     if (signature && sites_lock_patiently((double)size * (double)n)) {
@@ -118,7 +118,7 @@ static jint add_place(JNIEnv *jni, jobject weak, const char *signature, jint poi
 NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint point, jint from)
 {
     jint number = -1;
-    char *signature = !o || alloc_busy || !alloc_exact.on ? NULL : lambda_class_signature(type);
+    char *signature = !o || alloc_busy || !alloc_exact.on ? NULL : shown_class_signature(type);
     if (!signature)
         return -1;
     alloc_busy = true;

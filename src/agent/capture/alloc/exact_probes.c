@@ -8,7 +8,7 @@
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/known_sites.h"
 #include "agent/vm/dump.h"
-#include "agent/vm/lambda.h"
+#include "agent/vm/shown_class.h"
 
 #include <errno.h>
 #include <string.h>
@@ -459,7 +459,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
     bool at_call;
     struct thread *self = threads_self(jni);
     char *signature =
-        alloc_busy || !alloc_exact.on || !self || self->own ? NULL : lambda_class_signature(class);
+        alloc_busy || !alloc_exact.on || !self || self->own ? NULL : shown_class_signature(class);
     if (!signature)
         return;
     alloc_busy = true;

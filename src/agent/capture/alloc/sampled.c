@@ -22,7 +22,7 @@
 #include "agent/capture/alloc/vm_sampler.h"
 #include "agent/session/budget.h"
 #include "agent/session/pace.h"
-#include "agent/vm/lambda.h"
+#include "agent/vm/shown_class.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 
@@ -250,7 +250,7 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     double p = sites_chance(size + (jlong)rest, interval_of_sample());
     vm_sampler_next(jni, drawn);
     _cleanup_free_ char *signature =
-        !self || self->own || alloc_busy ? NULL : lambda_class_signature(class);
+        !self || self->own || alloc_busy ? NULL : shown_class_signature(class);
     if (!signature) {
         budget_end(COST_ALLOCATIONS, cost);
         return;

@@ -3,8 +3,8 @@
 
 #include "agent/output/dictionary.h"
 #include "agent/stacks/names.h"
-#include "agent/vm/lambda.h"
 #include "agent/vm/monitor_usage.h"
+#include "agent/vm/shown_class.h"
 #include "base/vec.h"
 
 #include <pthread.h>
@@ -87,7 +87,7 @@ static void dump_monitor(JNIEnv *jni, struct hprof_text *out, const monitor_entr
 {
     jvmtiMonitorUsage usage;
     jclass class = (*jni)->GetObjectClass(jni, object);
-    _cleanup_free_ char *signature = lambda_class_signature(class);
+    _cleanup_free_ char *signature = shown_class_signature(class);
     if (signature && !monitor_usage(vm.ti, jni, entrants, object, &usage)) {
         uint32_t *ids = calloc((size_t)usage.waiter_count + (size_t)usage.notify_waiter_count + 1,
                                sizeof(*ids));

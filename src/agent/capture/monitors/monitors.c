@@ -10,7 +10,7 @@
 #include "agent/session/session.h"
 #include "agent/stacks/names.h"
 #include "agent/stacks/own_stack.h"
-#include "agent/vm/lambda.h"
+#include "agent/vm/shown_class.h"
 #include "base/clock.h"
 #include "base/strpool.h"
 #include "base/vec.h"
@@ -110,7 +110,7 @@ static void release(struct session *s)
 static int64_t class_number(JNIEnv *jni, jobject object)
 {
     jclass class = (*jni)->GetObjectClass(jni, object);
-    _cleanup_free_ char *signature = class ? lambda_class_signature(class) : NULL;
+    _cleanup_free_ char *signature = class ? shown_class_signature(class) : NULL;
     int64_t number = -1;
     if (signature) {
         pthread_mutex_lock(&lock);

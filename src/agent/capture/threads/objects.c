@@ -6,7 +6,7 @@
 #include "agent/capture/threads/threads.h"
 #include "agent/stacks/names.h"
 #include "agent/vm/class_map.h"
-#include "agent/vm/lambda.h"
+#include "agent/vm/shown_class.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static struct class_map classes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t class_constant(jclass c)
 {
-    _cleanup_free_ char *signature = lambda_class_signature(c);
+    _cleanup_free_ char *signature = shown_class_signature(c);
     if (!signature)
         return 0;
     size_t len = strlen(signature);

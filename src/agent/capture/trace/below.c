@@ -6,6 +6,7 @@
 #include "agent/instrument/loaded.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/shown_class.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
 
@@ -127,7 +128,7 @@ static bool see_shown(void *context, jclass c, struct str name)
     char *signature = NULL;
     if (!memmem(name.data, name.len, "$$Lambda", strlen("$$Lambda")))
         return false;
-    _cleanup_free_ char *shown = lambda_class_signature(c);
+    _cleanup_free_ char *shown = shown_class_signature(c);
     char *colons = shown ? strstr(shown, "::") : NULL;
     if (colons) {
         *colons = '.';

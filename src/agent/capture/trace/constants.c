@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/constants.h"
 
-#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/shown_class.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
 #include "base/utf8.h"
@@ -54,7 +54,7 @@ static bool is_plain(JNIEnv *jni, jclass c)
     jclass super = modifiers & INTERFACE ? NULL : (*jni)->GetSuperclass(jni, c);
     bool plain = super;
     while (super && plain) {
-        _cleanup_free_ char *name = lambda_class_signature(super);
+        _cleanup_free_ char *name = shown_class_signature(super);
         plain =
             name && (strncmp(name, "Ljava/", 6) != 0 || strcmp(name, "Ljava/lang/Object;") == 0 ||
                      strcmp(name, "Ljava/lang/Record;") == 0);

@@ -5,7 +5,7 @@
 #include "agent/capture/trace/values.h"
 #include "agent/common/rounds.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/vm/lambda.h"
+#include "agent/vm/shown_class.h"
 #include "agent/vm/thread_table.h"
 #include "agent/vm/virtual_threads.h"
 #include "agent/vm/vm.h"
@@ -143,7 +143,7 @@ static pthread_mutex_t tables = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static void enter_class(JNIEnv *jni, jclass c, jint at, jobjectArray classes, jobjectArray shown)
 {
-    char *signature = lambda_class_signature(c);
+    char *signature = shown_class_signature(c);
     if (signature) {
         pthread_mutex_lock(&drain.lock);
         free(drain.classes[at + 1]);

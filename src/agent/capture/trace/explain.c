@@ -13,7 +13,6 @@
 #include "agent/instrument/named_class.h"
 #include "agent/session/session.h"
 #include "agent/vm/field_guess.h"
-#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"

@@ -8,6 +8,7 @@
 #include "agent/session/session.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/shown_class.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
 #include "base/generated_name.h"
@@ -55,7 +56,7 @@ static void target_of(jclass c, struct generated_target *ret)
 
 static void put_shown_name(jclass c, char *to, size_t size)
 {
-    _cleanup_free_ char *shown = lambda_class_signature(c);
+    _cleanup_free_ char *shown = shown_class_signature(c);
     size_t len = shown ? strlen(shown) : 0;
     if (len > 2)
         dotted_copy(to, size, (struct str){shown + 1, len - 2});

@@ -5,7 +5,7 @@
 #include "agent/common/rounds.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/session/session.h"
-#include "agent/vm/lambda.h"
+#include "agent/vm/shown_class.h"
 
 #include "base/clock.h"
 #include "base/dotted.h"
@@ -68,7 +68,7 @@ const struct shown_class *trace_shown(uint32_t number)
 /* Writes the class's name with dots. */
 static void name_of(jclass c, char *to, size_t size)
 {
-    _cleanup_free_ char *signature = lambda_class_signature(c);
+    _cleanup_free_ char *signature = shown_class_signature(c);
     to[0] = 0;
     if (!signature)
         return;

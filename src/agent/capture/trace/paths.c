@@ -7,8 +7,8 @@
 #include "agent/instrument/named_class.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/field_guess.h"
-#include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/shown_class.h"
 #include "agent/vm/vm.h"
 
 #include "base/dotted.h"
@@ -133,7 +133,7 @@ static void remember_similar(JNIEnv *jni, jclass c, const char *field, char **si
 {
     struct field_guess g = {0};
     struct nearest length = {.word = field};
-    _cleanup_free_ char *signature = lambda_class_signature(c);
+    _cleanup_free_ char *signature = shown_class_signature(c);
     field_guess_see(&g, jni, c, field);
     if (signature && *signature == '[' && nearest_try(&length, "length"))
         snprintf(g.name, sizeof(g.name), "length");

@@ -12,7 +12,7 @@
 #include "agent/capture/trace/logpoints.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/vm/lambda.h"
+#include "agent/vm/code_names.h"
 #include "agent/vm/vm.h"
 #include "options/names.h"
 
@@ -143,7 +143,7 @@ bool watches_see_hidden(jclass c, struct str plain)
 {
     uint64_t seen = 0;
     if (watch_wants(plain))
-        lambda_each_field(c, see_field, &seen);
+        code_each_field(c, see_field, &seen);
     for (unsigned i = 0; i < n_watches; i++)
         if (seen >> i & 1)
             atomic_fetch_add(&watches[i].hidden, 1);

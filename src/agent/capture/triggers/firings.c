@@ -91,7 +91,7 @@ static int expand(const char *pattern, const char *reason, char ret[PATH_MAX])
 {
     char named[PATH_MAX];
     int r = put_reason(pattern, reason, named);
-    return r < 0 ? r : parse_file_pattern(named, (long)getpid(), ret, PATH_MAX);
+    return r < 0 ? r : expand_file_name(named, (long)getpid(), ret, PATH_MAX);
 }
 
 int firings_check_folder(const char *pattern, struct buf *why)
@@ -149,7 +149,7 @@ static size_t dead_or_own(const char *name)
     return pid > 0 && (pid == getpid() || (kill((pid_t)pid, 0) < 0 && errno == ESRCH)) ? n : 0;
 }
 
-/* Returns the length of a time as parse_file_pattern writes it, yyyymmdd-hhmmss, or 0. */
+/* Returns the length of a time as expand_file_name writes it, yyyymmdd-hhmmss, or 0. */
 static size_t time_length(const char *name)
 {
     static const char digits[] = "0123456789";

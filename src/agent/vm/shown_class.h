@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of classes as they appear in outputs. Any attached thread except in signal handlers;
+ * requires the capability to read constant pools.
+ */
+#pragma once
+
+#include <jvmti.h>
+
+/*
+ * Returns a class's descriptor as outputs show it: "Ljava/lang/String;", "[I", without the suffixes
+ * that the VM adds to the names of classes that it generated (base/generated_name.h). The caller
+ * frees it. NULL: the VM does not provide it, or out of memory.
+ */
+char *shown_class_signature(jclass c);
