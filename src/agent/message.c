@@ -7,6 +7,7 @@
 #include "agent/inspect/inspect.h"
 #include "agent/instrument/instrument.h"
 #include "agent/session/session.h"
+#include "agent/vm/own_thread.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -304,7 +305,7 @@ static int carry_out_in_thread(struct message *m, JNIEnv *jni)
         once = true;
     }
     m->users++;
-    if (session_thread(jni, "jvmscope request", run, m, NULL) < 0) {
+    if (own_thread_start(jni, "jvmscope request", run, m, NULL) < 0) {
         m->users--;
         return -ENOMEM;
     }

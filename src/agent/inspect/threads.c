@@ -139,6 +139,13 @@ static void put_not_listed(struct inspection *i, bool listed, uint64_t left)
     json_key_string(i->out, "not_listed", text);
 }
 
+/* Returns whether a thread is one of the agent's, which are no part of the program. */
+static bool is_own(struct inspection *i, jthread thread)
+{
+    const struct thread *t = threads_find(i->jni, thread);
+    return t && t->own;
+}
+
 int inspect_threads(struct inspection *i)
 {
     jint n = 0;
@@ -148,8 +155,7 @@ int inspect_threads(struct inspection *i)
     inspect_find_locks(i);
     json_key_array(i->out, "threads");
     for (jint k = 0; k < n; k++) {
-        const struct thread *t = threads_find(i->jni, list[k]);
-        if (!t || !t->own)
+        if (!is_own(i, list[k]))
             put_thread(i, list[k]);
         (*i->jni)->DeleteLocalRef(i->jni, list[k]);
     }
@@ -179,7 +185,8 @@ static void put_group(struct inspection *i, jthreadGroup g, int depth)
     json_key_bool(i->out, "daemon", info.is_daemon);
     json_key_array(i->out, "threads");
     for (jint k = 0; k < n_threads; k++) {
-        _cleanup_free_ char *name = shown_thread_name(i->jni, threads[k]);
+        _cleanup_free_ char *name =
+            is_own(i, threads[k]) ? NULL : shown_thread_name(i->jni, threads[k]);
         if (name)
             json_string(i->out, name);
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sampler/jvmti.h"
 
+#include "agent/vm/own_thread.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mapped.h"
 #include "base/waker.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 enum { ROUND_SHARE = 50 }; /* a round takes at most 1/ROUND_SHARE of the time between rounds */
@@ -23,9 +23,8 @@ struct seen {
 static struct {
     struct sampler_jvmti options;
     struct seen *seen; /* THREADS_MAX elements */
-    pthread_t thread;
     atomic_bool exists, stop;
-    struct waker waker; /* `stop` is set */
+    struct waker waker, ended; /* `stop` is set; the thread has ended */
     bool first_round;
     _Atomic uint64_t threads;
 } jvmti;
@@ -104,15 +103,8 @@ static void sample_round(JNIEnv *jni, uint32_t rounds)
     jvmti.first_round = false;
 }
 
-static void *run(void *unused)
+static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *unused)
 {
-    JNIEnv *jni = NULL;
-    JavaVMAttachArgs attach = {.version = JNI_VERSION_1_6, .name = (char *)"jvmscope sampler"};
-    if ((*vm.java)->AttachCurrentThreadAsDaemon(vm.java, (void **)&jni, &attach) != JNI_OK)
-        return NULL;
-    struct thread *self = threads_self(jni);
-    if (self)
-        self->own = true;
     uint64_t interval = jvmti.options.interval_ns, last = now_ns();
     while (!atomic_load(&jvmti.stop)) {
         uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), now = now_ns();
@@ -122,8 +114,7 @@ static void *run(void *unused)
         uint64_t pause = MAX(interval, ROUND_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin));
         (void)waker_wait(&jvmti.waker, pause);
     }
-    (*vm.java)->DetachCurrentThread(vm.java);
-    return NULL;
+    waker_wake(&jvmti.ended);
 }
 
 static int need_cpu_time(void)
@@ -146,8 +137,8 @@ int sampler_jvmti_start(const struct sampler_jvmti *o)
     jvmti.seen = memory;
     jvmti.first_round = true;
     atomic_store(&jvmti.stop, false);
-    jvmti.waker = (struct waker){0};
-    r = -pthread_create(&jvmti.thread, NULL, run, NULL);
+    jvmti.waker = jvmti.ended = (struct waker){0};
+    r = own_thread_start(vm_jni(), "jvmscope sampler", run, NULL, NULL);
     atomic_store(&jvmti.exists, r == 0);
     return r;
 }
@@ -158,7 +149,8 @@ void sampler_jvmti_stop(void)
         return;
     atomic_store(&jvmti.stop, true);
     waker_wake(&jvmti.waker);
-    pthread_join(jvmti.thread, NULL);
+    while (!waker_wait(&jvmti.ended, NS_PER_SECOND))
+        continue;
     atomic_store(&jvmti.threads, 0);
 }
 

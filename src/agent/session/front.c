@@ -4,6 +4,7 @@
 #include "agent/output/dictionary.h"
 #include "agent/output/net.h"
 #include "agent/vm/collect.h"
+#include "agent/vm/own_thread.h"
 #include "agent/vm/thread_table.h"
 
 #include <errno.h>
@@ -124,7 +125,7 @@ int front_start(struct session *s, JNIEnv *jni)
         return 0;
     commands = refused = 0;
     current = s->out.net;
-    int r = session_thread(jni, "jvmscope front-end", listen_to, net_ref(s->out.net), NULL);
+    int r = own_thread_start(jni, "jvmscope front-end", listen_to, net_ref(s->out.net), NULL);
     if (r < 0) {
         current = NULL;
         net_unref(s->out.net);

@@ -81,12 +81,6 @@ void session_dump_unless_occupied(JNIEnv *jni);
 int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context),
                 void *context);
 /*
- * Starts a daemon thread of the agent, attached to the VM, which calls run. *ret is set to a global
- * reference to it, unless ret is NULL. Returns 0, or -ENOMEM.
- */
-int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *context,
-                   jobject *ret) must_check;
-/*
  * Dumps like session_dump, and ends the session. The result of a session that ended because its
  * duration was over is returned as well, once. -ESRCH: there is neither.
  */

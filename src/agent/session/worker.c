@@ -4,6 +4,7 @@
 #include "agent/instrument/instrument.h"
 #include "agent/session/private.h"
 #include "agent/session/rows.h"
+#include "agent/vm/own_thread.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
@@ -127,33 +128,6 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
     instrument_restore(jni);
 }
 
-int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *context,
-                   jobject *ret)
-{
-    int r;
-    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
-    jmethodID make =
-        class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/String;)V") : NULL;
-    jstring name = make ? (*jni)->NewStringUTF(jni, text) : NULL;
-    jthread thread = name ? (*jni)->NewObject(jni, class, make, name) : NULL;
-    r = thread && !fault_here() ? threads_own(jni, thread) : -ENOMEM;
-    if (r == 0 && (*vm.ti)->RunAgentThread(vm.ti, thread, run, context,
-                                           JVMTI_THREAD_NORM_PRIORITY) != JVMTI_ERROR_NONE) {
-        threads_disown(jni, thread);
-        r = -ENOMEM;
-    }
-    vm_clear_exception(jni);
-    if (ret)
-        *ret = r == 0 ? (*jni)->NewGlobalRef(jni, thread) : NULL;
-    if (thread)
-        (*jni)->DeleteLocalRef(jni, thread);
-    if (name)
-        (*jni)->DeleteLocalRef(jni, name);
-    if (class)
-        (*jni)->DeleteLocalRef(jni, class);
-    return r;
-}
-
 int session_worker_start(JNIEnv *jni)
 {
     static bool once;
@@ -168,7 +142,7 @@ int session_worker_start(JNIEnv *jni)
     worker_stop = false;
     rounds_begin();
     worker_exists = true;
-    int r = session_thread(jni, "jvmscope", work, NULL, NULL);
+    int r = own_thread_start(jni, "jvmscope", work, NULL, NULL);
     worker_exists = r == 0;
     return r;
 }

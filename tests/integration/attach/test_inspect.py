@@ -57,7 +57,13 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     def names(groups):
         return [n for g in groups for n in [g["name"], *names(g["groups"])]]
 
-    assert "the group" in names(ask(jvmscope, program, "groups")["groups"])
+    def members(groups):
+        return [n for g in groups for n in [*g["threads"], *members(g["groups"])]]
+
+    groups = ask(jvmscope, program, "groups")["groups"]
+    assert "the group" in names(groups)
+    assert not [n for n in (*members(groups), *threads) if n.startswith("jvmscope")]
+    assert {"main", "holder", "blocked"} <= set(members(groups))
 
     stack = ask(jvmscope, program, "stack", "holder")
     waiting = [f for f in stack["frames"] if f["method"] == "waiting"]
@@ -286,6 +292,19 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
         r"^ +\d+ +\S+ %  java$", table.stdout, re.M
     )
     assert "POOL" in table.stdout and "\033" not in table.stdout and " 8 B " not in table.stdout
+
+
+@pytest.mark.jdks(8, 25)
+def test_no_thread_of_the_agent_is_counted(jdk, jvmscope, program, tmp_path):
+    """Neither by top --states nor by the VM, also while a thread of the agent's takes samples."""
+    out = tmp_path / "o.jfr"
+    sampled = jvmscope("attach", "--cpu=wall", "--agent", "walker=jvmti", "-o", out, program.pid)
+    assert sampled.returncode == 0, sampled.stderr
+    last = lab.read_json("top", "--json", "--states", "-n", 1, "-i", "200ms", program.pid)
+    assert sum(last["states"].values()) == last["threads"], last
+    done = jvmscope("stop", program.pid)
+    assert done.returncode == 0, done.stderr
+    assert lab.read_json("report", "--json", out)["wall"]["total"] > 0
 
 
 def test_tables_are_in_the_words_of_java(jdk, jvmscope, program):

@@ -5,6 +5,7 @@
 #include "agent/common/rounds.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/session/session.h"
+#include "agent/vm/own_thread.h"
 #include "agent/vm/shown_class.h"
 
 #include "base/clock.h"
@@ -349,7 +350,7 @@ static int start_helper(JNIEnv *jni)
         return -EAGAIN;
     struct helper *h = &objects.helpers[at];
     atomic_store(&h->runs, true);
-    int r = session_thread(jni, "jvmscope values", serve, &h->runs, &h->thread);
+    int r = own_thread_start(jni, "jvmscope values", serve, &h->runs, &h->thread);
     if (r == 0)
         objects.helper = at;
     else

@@ -8,6 +8,7 @@
  */
 #include "agent/capture/triggers/triggers.h"
 #include "agent/vm/dump.h"
+#include "agent/vm/own_thread.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -452,7 +453,7 @@ int firings_start(JNIEnv *jni)
     if (running)
         return 0;
     firings.can_dump_heap = vm_dump_prepare(jni) == 0;
-    int r = session_thread(jni, "jvmscope triggers", run, NULL, NULL);
+    int r = own_thread_start(jni, "jvmscope triggers", run, NULL, NULL);
     pthread_mutex_lock(&firings.lock);
     firings.running = r == 0;
     pthread_mutex_unlock(&firings.lock);
