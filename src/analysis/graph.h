@@ -33,6 +33,16 @@ static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
 }
 
 /*
+ * Returns whether what ended a wait has no node of its own: a lock that was handed over by a thread
+ * that waited or ended, or the end of a thread that was joined.
+ */
+static inline bool graph_is_implied(const struct timeline *t, const struct tl_node *n)
+{
+    return n->edge != TL_NO_EDGE && n->edge != TL_BY_START && n->waker != TL_NONE &&
+           tl_is_state(tl_node(t, n->waker).kind) && n->kind == TL_RUN;
+}
+
+/*
  * The answer to the previous question about a thread's state, so that the next question about the
  * same thread, from either direction, need not walk the same nodes again. {0}: no previous
  * question.

@@ -288,11 +288,13 @@ int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct
          * A state ends at the thread's next node, not counting instants within the state. Nodes
          * refer to the node before them, so the end is found from there.
          */
-        uint32_t p = tl_node(t, i).prev;
-        if (p == TL_NONE || !tl_is_state(tl_node(t, i).kind))
+        const struct tl_node n = tl_node(t, i);
+        uint32_t p = n.prev;
+        s.implied += graph_is_implied(t, &n);
+        if (p == TL_NONE || !tl_is_state(n.kind))
             continue;
         uint32_t state = graph_state(t, p);
-        if (tl_node(t, state).flags & TL_BLOCKED && tl_node(t, i).kind != TL_DEADLOCK)
+        if (tl_node(t, state).flags & TL_BLOCKED && n.kind != TL_DEADLOCK)
             r = wait_add(&c, state, (uint32_t)i);
     }
     for (size_t i = 0; r == 0 && i < t->n_threads; i++) {

@@ -68,6 +68,7 @@ struct monitor_stats {
          */
         inferred;
     uint64_t idle, idle_ns; /* of the selected threads */
+    uint64_t implied;       /* events of the whole timeline without a node (graph_is_implied) */
     /* waits that began before the selected part of the time */
     uint64_t began_before;
     /*

@@ -127,7 +127,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "origin_ns", v->t->origin_ns);
     json_key_u64(&j, "end_ns", v->t->end_ns);
     json_key_u64(&j, "span_ns", span_of(v));
-    json_key_u64(&j, "events", thread_view_events(v));
+    json_key_u64(&j, "events", thread_view_events(v, s));
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
     json_key(&j, "contanalysis");
     if (v->t->instrumented == TL_NONE)
@@ -223,7 +223,7 @@ int threads_summary(struct thread_view *v)
         bool part = span < v->t->end_ns;
         printf("%s: %s%s%s, %s of %s, %" PRIu64 " lost%s\n", v->path, format_duration(d, span),
                part ? " of " : "", part ? format_duration(whole, v->t->end_ns) : "",
-               COUNT_TEXT(thread_view_events(v), "events"),
+               COUNT_TEXT(thread_view_events(v, &s), "events"),
                COUNT_TEXT(threads_in_part(v), "threads"), v->t->lost,
                v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
         printf("waits of 1 ms or more: %" PRIu64 ", with a known cause %" PRIu64

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analysis/critical_path.h"
+#include "analysis/monitor_stats.h"
 #include "analysis/unknown_owners.h"
 #include "base/json.h"
 #include "cli/commands.h"
@@ -47,8 +48,8 @@ int thread_view_no_path(const struct thread_view *v, const char *what, int r);
 
 /* Returns the maximum number of rows of a table. */
 size_t thread_view_limit(const struct thread_view *v);
-/* Returns the number of events that `timeline` shows of the selected threads and time. */
-uint64_t thread_view_events(const struct thread_view *v);
+/* Returns the number of events that `timeline` shows of what is selected. s: of the same view. */
+uint64_t thread_view_events(const struct thread_view *v, const struct monitor_stats *s);
 /* Prints below a table that `left` rows of it are not shown; nothing when it is 0. */
 void thread_view_left_out(size_t left, const char *nouns);
 

@@ -169,17 +169,6 @@ static void event_head(struct json *j, const struct timeline *t, const char *typ
     key_thread(j, "thread", t, node.thread);
 }
 
-/*
- * Returns whether what ended a wait has no node of its own: a lock that was handed over by a thread
- * that waited or ended, or the end of a thread that was joined. It is then an event of its own,
- * written when the thread that waited runs.
- */
-static bool is_implied(const struct timeline *t, const struct tl_node *n)
-{
-    return n->edge != TL_NO_EDGE && n->edge != TL_BY_START && n->waker != TL_NONE &&
-           tl_is_state(tl_node(t, n->waker).kind) && n->kind == TL_RUN;
-}
-
 static void print_time(uint64_t ns)
 {
     printf("%6llu.%06llu s", (unsigned long long)ns / 1000000000,
@@ -202,7 +191,7 @@ static void print_implied(const struct timeline *t, const struct tl_node *node)
 static void implied_interaction(struct json *j, const struct timeline *t, uint32_t n)
 {
     const struct tl_node node = tl_node(t, n);
-    if (!is_implied(t, &node))
+    if (!graph_is_implied(t, &node))
         return;
     bool join = node.edge == TL_BY_JOIN;
     event_head(j, t, tl_trc_name(join ? TL_DEAD_JOIN : TL_HANDOFF), node.waker);
@@ -256,13 +245,24 @@ static bool in_part(const struct thread_view *v, const struct tl_node *n)
            (!to || n->time < to || to >= v->t->end_ns);
 }
 
-uint64_t thread_view_events(const struct thread_view *v)
+/* Returns whether the event has an object of the selected classes. */
+static bool of_object(const struct thread_view *v, const struct tl_node *n)
 {
+    uint32_t object = v->t->contexts[n->context].object;
+    return !v->objects || (object != TL_NONE && v->objects[object]);
+}
+
+uint64_t thread_view_events(const struct thread_view *v, const struct monitor_stats *s)
+{
+    const struct thread_options *o = v->options;
+    if (!o->thread && !o->from_ns && !o->to_ns && !o->times && !v->objects)
+        return v->t->n_nodes + s->implied;
     uint64_t n = 0;
+    struct tl_reader reader = {.t = v->t};
     for (size_t i = 0; i < v->t->n_nodes; i++) {
-        const struct tl_node node = tl_node(v->t, (uint32_t)i);
-        if (in_part(v, &node))
-            n += 1 + is_implied(v->t, &node);
+        const struct tl_node *node = tl_read(&reader, (uint32_t)i);
+        if (in_part(v, node) && of_object(v, node))
+            n += 1 + graph_is_implied(v->t, node);
     }
     return n;
 }
@@ -270,10 +270,7 @@ uint64_t thread_view_events(const struct thread_view *v)
 static bool selected(const struct thread_view *v, const uint8_t *keep, uint32_t n)
 {
     const struct tl_node node = tl_node(v->t, n);
-    if (keep && !keep[n])
-        return false;
-    uint32_t object = tl_context_of(v->t, n)->object;
-    return in_part(v, &node) && (!v->objects || (object != TL_NONE && v->objects[object]));
+    return (!keep || keep[n]) && in_part(v, &node) && of_object(v, &node);
 }
 
 static int timeline_json(struct thread_view *v, const struct causes *c, const uint8_t *keep)
@@ -324,7 +321,7 @@ static int timeline_text(struct thread_view *v, const uint8_t *keep)
         const struct tl_context *x = &t->contexts[n.context];
         if (!selected(v, keep, (uint32_t)i))
             continue;
-        if (is_implied(t, &n) && shown++ < limit)
+        if (graph_is_implied(t, &n) && shown++ < limit)
             print_implied(t, &n);
         if (shown++ >= limit)
             continue;

@@ -827,6 +827,16 @@ def test_a_part_has_what_its_waits_have_in_it(jdk, tmp_path):
     ), text
 
 
+def lock_class(path):
+    """The class of an object that a thread of the recording waited for, as a pattern, or None."""
+    found = {
+        e["lockedObject"]["class"]
+        for e in threads("timeline", path)["events"]
+        if e.get("lockedObject")
+    }
+    return min(found, default=None)
+
+
 @pytest.mark.jdks(8, 17)
 def test_every_verb_counts_the_same_events(jdk):
     """The summary, the rows of the timeline and its JSON have the same number of events, with those
@@ -841,6 +851,7 @@ def test_every_verb_counts_the_same_events(jdk):
             ("--to", f"{end // 2}ns"),
             ("--from", f"{end // 2}ns"),
             ("--thread", name),
+            *((("--class", c),) if (c := lock_class(path)) else ()),
         ):
             listed = threads("timeline", path, *part)["events"]
             rows = lab.output("threads", "timeline", "-n", "1000000", *part, path).splitlines()
