@@ -44,7 +44,7 @@ void cut_times_settle(struct cut_times *c, const struct profile_filter *filter)
     for (size_t i = 0; i < c->list.len; i++) {
         struct cut_time t = c->list.data[i];
         t.part_ns = vm_time_selected(t.cpu_ns, before, (uint64_t)t.time_ns, filter);
-        if (t.last)
+        if (t.last && t.cpu_ns) /* as profile_cpu_time, which keeps no reading of 0 */
             before = (uint64_t)t.time_ns;
         if (filter->to_ns && (uint64_t)t.time_ns > filter->to_ns)
             t.moved_ns = t.time_ns - (int64_t)filter->to_ns;

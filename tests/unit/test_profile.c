@@ -2,7 +2,9 @@
 #include "tests.h"
 
 #include "base/pattern.h"
+#include "export/cut_times.h"
 #include "profile/profile.h"
+#include "profile/vm_time.h"
 
 enum { METHODS = 12, DEPTH = 9, SAMPLES = 20000, THREADS = 3 };
 
@@ -240,6 +242,45 @@ static void patterns_match(void **state)
                          rows[i].matches);
 }
 
+/*
+ * A part of a recording has as much of each reading of CPU time as a view of the same part, also
+ * where the process used no time between two readings.
+ */
+static void a_part_has_the_cpu_time_of_its_view(void **state)
+{
+    static const uint64_t process_ns[] = {40, 0, 60, 0, 0, 70, 50};
+    static const struct profile_filter parts[] = {{.from_ns = 250},
+                                                  {.from_ns = 100, .to_ns = 280},
+                                                  {.from_ns = 550, .to_ns = 650},
+                                                  {.to_ns = 580}};
+
+    for (size_t k = 0; k < ARRAY_SIZE(parts); k++) {
+        struct profile *p = profile_new();
+        struct cut_times cut = {0};
+        for (size_t i = 0; i < ARRAY_SIZE(process_ns); i++) {
+            uint64_t at = 100 * (i + 1);
+            assert_int_equal(profile_cpu_time(p, at, VM_TIME_PROCESS, "", (int64_t)process_ns[i]),
+                             0);
+            assert_int_equal(vec_push(&cut.list, ((struct cut_time){.offset = i,
+                                                                    .time_ns = (int64_t)at,
+                                                                    .cpu_ns = process_ns[i],
+                                                                    .last = true})),
+                             0);
+        }
+        struct vm_time sum;
+        assert_int_equal(vm_time_sum(&sum, p, &parts[k]), 0);
+        cut_times_settle(&cut, &parts[k]);
+        uint64_t in_part = 0;
+        for (size_t i = 0; i < cut.list.len; i++)
+            in_part += cut.list.data[i].part_ns;
+        assert_true(sum.process_ns > 0);
+        assert_int_equal(in_part, sum.process_ns);
+        vm_time_release(&sum);
+        cut_times_release(&cut);
+        profile_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +288,7 @@ int main(void)
         cmocka_unit_test(marks_are_counted_and_not_ranked),
         cmocka_unit_test(names_are_external),
         cmocka_unit_test(patterns_match),
+        cmocka_unit_test(a_part_has_the_cpu_time_of_its_view),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
