@@ -202,6 +202,15 @@ static void leave_out_whole(const struct profile_filter *f, struct profile *p, c
             p->series[m].samples.len = 0;
 }
 
+/* Returns whether a metric was shown before this one if the selection could divide it. */
+static bool is_second_choice(const struct profile *p, enum profile_metric metric)
+{
+    for (int m = 0; m < (int)metric; m++)
+        if (p->series[m].samples.len)
+            return true;
+    return false;
+}
+
 static int convert(const struct selection *selection, const char *from, const char *to,
                    const struct convert *options, const char *labels)
 {
@@ -229,11 +238,12 @@ static int convert(const struct selection *selection, const char *from, const ch
         status = reading_metric(selection, p, from, &source.metric);
     if (status)
         return status;
-    if (source.all_metrics && (format == &export_format_otlp || format == &export_format_pprof ||
-                               format == &export_format_jfr))
-        reading_note_left_out(&selection->filter, p, from);
     if (p && format == &export_format_html)
         leave_out_whole(&selection->filter, p, from);
+    else if (source.all_metrics &&
+             (format == &export_format_otlp || format == &export_format_pprof ||
+              format == &export_format_jfr || (p && is_second_choice(p, source.metric))))
+        reading_note_left_out(&selection->filter, p, from);
     if (format->threads)
         losses_report_file(from, losses_of_threads);
     int r = p && format->any ? vm_time_samples(p) : 0;

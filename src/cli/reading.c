@@ -265,8 +265,12 @@ void reading_note_left_out(const struct profile_filter *f, const struct profile 
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret)
 {
-    for (int i = 0; i < PROFILE_METRICS; i++) {
+    /* First, without --metric, those of which the selection can be a part. */
+    for (int k = s->metric ? PROFILE_METRICS : 0; k < 2 * PROFILE_METRICS; k++) {
+        int i = k % PROFILE_METRICS;
         bool wanted = !s->metric || strcmp(s->metric, profile_metrics[i].name) == 0;
+        if (k < PROFILE_METRICS && reading_whole_only(&s->filter, p, (enum profile_metric)i))
+            continue;
         if (wanted && (p->series[i].samples.len || s->metric)) {
             *ret = (enum profile_metric)i;
             const char *whole_only = reading_whole_only(&s->filter, p, *ret);

@@ -69,6 +69,37 @@ def test_a_page_lacks_what_a_selection_cannot_divide(jdk, tmp_path):
         ), done.stderr
 
 
+@pytest.mark.jdks(17)
+def test_what_a_selection_cannot_divide_is_not_chosen(jdk, tmp_path):
+    """Where counted allocations and waits for locks were recorded, a part shows the locks, and says
+    that it lacks the allocations, which come first in the whole recording.
+    """
+    whole = tmp_path / "w.jfr"
+    options = f"alloc=exact,monitor=y,cutoff=0,format=r,file={whole}"
+    assert jdk.java("Monitors", jvm=[jdk.agent(options)]).returncode == 0
+    titles = {"Allocated bytes": "allocations", "Time blocked on locks": "locks"}
+    for extension, words in itertools.product(
+        ("html", "pb.gz", "otlp", "jfr", "collapsed"), ((), ("--from", "1ns"))
+    ):
+        out = tmp_path / f"p.{extension}"
+        done = lab.jvmscope("convert", *words, whole, "-o", out)
+        assert done.returncode == 0, (extension, done.stderr)
+        noted = f"{whole}: note: the output lacks Allocated bytes: " in done.stderr
+        assert noted == bool(words), (extension, done.stderr)
+        if extension == "html":
+            shown = {titles.get(m["title"]) for m in outputs.page(out)["metrics"]}
+        else:
+            shown = set(report(out))
+        wanted = {"locks"} if words else set(titles.values())
+        if extension in ("collapsed", "pb.gz") and not words:
+            wanted = {"allocations"}  # the first, of which alone they have the weight
+        assert shown & set(titles.values()) == wanted, (extension, words, shown)
+    found = report(whole, "--from", "1ns")
+    assert "locks" in found and found["not_selected"] == ["allocations"]
+    done = lab.jvmscope("convert", "--metric", "allocations", "--from", "1ns", whole, "-o", out)
+    assert done.returncode == 1 and "cannot select a part of what is counted" in done.stderr
+
+
 def test_filters(stacks):
     assert report(stacks, "--class", "c.C")["samples"]["total"] == 12
     assert report(stacks, "--class", "*.B")["samples"]["total"] == 24
