@@ -49,6 +49,7 @@ check:
 	@tools/setup build check
 	@tools/setup jdks || true
 	@$(MAKE) --no-print-directory all sanitized
+	@ninja -C $(BUILD) --quiet jvmscope-static
 	@$(PYTEST) -n $(JOBS) --dist loadfile --run-again $(WHICH) -m 'not slow and not soak and not measured' $(ARGS)
 
 # The tests that need no clock, on arm64's JDKs in an emulator (hours: an emulated VM takes ten times as long). ARM_JDKS says

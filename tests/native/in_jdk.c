@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a command with one JDK of the matrix as `tools/jdks run` does, but without the dozen
- * processes that the script starts, which cost as much CPU time as a short VM:
+ * Runs a command with one JDK of the matrix as `tools/jdks run` does where JDKS_BIND is not set,
+ * but without the dozen processes that the script starts, which cost as much CPU time as a short
+ * VM:
  *
  *     in_jdk ROOT JAVA_HOME CHECKOUT CMD ...
  *

@@ -353,11 +353,3 @@ def test_no_collection_is_forced_for_what_says_nothing_of_live_objects(jdk, tmp_
         )
         assert done.returncode == 0, done.stderr
         assert ("Force" in done.stdout) == forced, (options, done.stdout)
-
-
-@pytest.mark.jdks(8, 25)
-@pytest.mark.parametrize("how", ("cpu=wall", "cpu=samples,walker=jvmti"))
-def test_the_end_does_not_wait_for_the_next_sample(jdk, tmp_path, how):
-    agent = jdk.agent(f"format=r,{how},interval=40000,file={tmp_path}/x.jfr")
-    took, _ = lab.run_times(jdk, "java", agent, "-cp", lab.compiled("Busy"), "Busy", "0")
-    assert took < 20
