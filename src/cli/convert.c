@@ -125,7 +125,24 @@ static bool selects_samples(const struct selection *s)
            only_requests_given(&s->requests);
 }
 
-/* Writes the options of a selection as they were given. */
+/* Appends a word as a shell reads it: in quotes if it has characters that a shell interprets. */
+static void put_word(struct buf *to, const char *word)
+{
+    bool plain = *word && !word[strcspn(word, " \t\n\"'`\\$&|;()<>[]{}*?!#~^")];
+    if (plain) {
+        buf_string(to, word);
+        return;
+    }
+    buf_u8(to, '\'');
+    for (const char *at = word; *at; at++) {
+        if (*at == '\'')
+            buf_string(to, "'\\'");
+        buf_u8(to, (uint8_t)*at);
+    }
+    buf_u8(to, '\'');
+}
+
+/* Writes the options of a selection so that they can be given again: exactly and quoted. */
 static void put_selection(const struct selection *s, struct buf *to)
 {
     const struct profile_filter *f = &s->filter;
@@ -137,14 +154,16 @@ static void put_selection(const struct selection *s, struct buf *to)
         {"--thread", f->thread}, {"--class", f->class_name}, {"--request", s->requests.name}};
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        if (texts[i].value)
-            buf_printf(to, "%s%s %s", to->len ? " " : "", texts[i].option, texts[i].value);
+        if (texts[i].value) {
+            buf_printf(to, "%s%s ", to->len ? " " : "", texts[i].option);
+            put_word(to, texts[i].value);
+        }
     if (s->requests.slowest > 0)
-        buf_printf(to, "%s--slowest %g%%", to->len ? " " : "", s->requests.slowest * 100);
+        buf_printf(to, "%s--slowest %.15g%%", to->len ? " " : "", s->requests.slowest * 100);
     if (f->from_ns)
-        buf_printf(to, "%s--from %s", to->len ? " " : "", format_duration(text, f->from_ns));
+        buf_printf(to, "%s--from %s", to->len ? " " : "", format_limit(text, f->from_ns));
     if (f->to_ns)
-        buf_printf(to, "%s--to %s", to->len ? " " : "", format_duration(text, f->to_ns));
+        buf_printf(to, "%s--to %s", to->len ? " " : "", format_limit(text, f->to_ns));
 }
 
 static void report_kind_left_out(void *context, const char *sentence)
@@ -202,7 +221,7 @@ static void leave_out_whole(const struct profile_filter *f, struct profile *p, c
             p->series[m].samples.len = 0;
 }
 
-/* Returns whether a metric was shown before this one if the selection could divide it. */
+/* Returns whether another metric would have been chosen if the selection could divide it. */
 static bool is_second_choice(const struct profile *p, enum profile_metric metric)
 {
     for (int m = 0; m < (int)metric; m++)
