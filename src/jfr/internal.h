@@ -218,7 +218,7 @@ struct traces {
     _Atomic uint64_t *slots;
     uint32_t mask; /* of the large table */
     _Atomic uint64_t count, lost;
-    _Atomic uint64_t shortened; /* for lack of memory, to their innermost frames */
+    _Atomic uint64_t shortened; /* events whose stack lost its callers for lack of memory */
 };
 
 /* The reasons for which the writer itself drops an event. */

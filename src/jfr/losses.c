@@ -124,8 +124,8 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_VM_PAUSES] = {"events", "collection pauses",
                         "the VM counted more pauses than its log listed"},
     [LOSS_STACK] = {"recording", "stacks", "there was no memory for more"},
-    [LOSS_STACK_CALLERS] = {"recording", "callers of stacks",
-                            "there was no memory for more, so only the innermost frames are kept"},
+    [LOSS_STACK_CALLERS] = {"recording", "callers of events",
+                            "there was no memory for more stacks; innermost frames are kept"},
     [LOSS_NAME] = {"recording", "names", "no longer known to the VM"},
     [LOSS_CONSTANT] = {"recording", "names", "there was no room for more in the chunk"},
 };

@@ -206,7 +206,7 @@ struct jfr_counters {
     uint64_t lost_shape;  /* events lost because their values were not those of their type */
     uint64_t lost_closed; /* events lost because they were begun after jfr_writer_close */
     uint64_t traces, lost_traces; /* distinct stacks; stacks lost for lack of memory */
-    uint64_t shortened_traces;    /* stacks of which only the innermost frames are kept */
+    uint64_t shortened_traces;    /* events of whose stacks only the innermost frames are kept */
     uint64_t unresolved;          /* methods and threads that could not be named */
     uint64_t lost_constants;      /* dictionary entries for which their chunk had no room */
     int error;                    /* 0, or the negative errno of the last failed growth */

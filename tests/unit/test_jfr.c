@@ -376,7 +376,6 @@ static void what_does_not_fit_is_counted(void **state)
     recording_close(r);
 }
 
-/* Only texts need room of their own, wherever in a block an event begins. */
 /*
  * Every event counts for the method that it happened in, even if there is no memory for its stack:
  * the innermost frames are kept, and this is counted.
@@ -409,7 +408,7 @@ static void write_stacks(int n_events, int depth)
     int64_t reported = 0;
     while (recording_next(r, &v) > 0) {
         const struct rec_stack *s = rec_stack(&v.object, "stackTrace");
-        reported += strcmp(rec_string(&v.object, "what", ""), "callers of stacks") == 0
+        reported += strcmp(rec_string(&v.object, "what", ""), "callers of events") == 0
                         ? rec_long(&v.object, "amount", 0)
                         : 0;
         if (!s)
@@ -439,6 +438,7 @@ static void stacks_without_a_slot_keep_their_innermost_frames(void **state)
     write_stacks(24000, 9);
 }
 
+/* Only texts need room of their own, wherever in a block an event begins. */
 static void numbers_always_fit(void **state)
 {
     struct jfr_event e;

@@ -344,8 +344,8 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni)
         forget_clients(slot);
         return;
     }
-    batches_skip_pauses(
-        true); /* a thread that restores the classes of others makes no more pauses */
+    /* A thread that restores the classes of others makes no more pauses. */
+    batches_skip_pauses(true);
     pthread_mutex_lock(&restore_lock);
     batches_skip_pauses(false);
     loaded_transform(jni, NULL, slot);
