@@ -260,6 +260,7 @@ static void *find_concurrently(void *arg)
     return NULL;
 }
 
+/* Returns the makespan that results from the new times of all nodes. */
 static uint64_t makespan(const struct path_part *p, const uint64_t *times)
 {
     const struct path_segment *first = &p->path.segments.data[0];
@@ -268,7 +269,8 @@ static uint64_t makespan(const struct path_part *p, const uint64_t *times)
 }
 
 /*
- * The same for a replay that keeps the order, for which most nodes' times are no longer available.
+ * Returns the makespan of a replay that keeps the recorded order. Most nodes' times are no longer
+ * available then.
  */
 static uint64_t makespan_kept(const struct path_part *p, const struct replay_kept *k, size_t replay)
 {

@@ -205,7 +205,7 @@ void generated_target_implements(struct generated_target *t, struct str interfac
              (int)(interface.len - skip), interface.data + skip);
 }
 
-size_t generated_name_normalize_known(char *name, size_t len, const struct generated_target *t)
+size_t generated_name_normalize_for(char *name, size_t len, const struct generated_target *t)
 {
     /* each class loader has such a package, with a number */
     static const char package[] = "jdk/proxy";

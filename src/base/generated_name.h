@@ -77,6 +77,7 @@ bool generated_name_is_proxy(const char *name, size_t len);
 /* Adds an interface, in the internal form, of a proxy's class. */
 void generated_target_implements(struct generated_target *t, struct str interface);
 /*
- * Shortens the name of a class about which `t` is known; the caller appends t's text in brackets.
+ * Does what generated_name_normalize does, and also removes the numbers from the name of a proxy's
+ * class if `t` has its interfaces. The caller appends t's text in brackets.
  */
-size_t generated_name_normalize_known(char *name, size_t len, const struct generated_target *t);
+size_t generated_name_normalize_for(char *name, size_t len, const struct generated_target *t);

@@ -58,14 +58,14 @@ bool logic_take_word(struct logic_parser *p, const char *word);
 
 enum logic_op { LOGIC_IS, LOGIC_EQ, LOGIC_NE, LOGIC_LT, LOGIC_LE, LOGIC_GT, LOGIC_GE };
 
-/* Takes a comparison; LOGIC_IS when none is next. */
+/* Takes a comparison. Returns LOGIC_IS when none is next. */
 enum logic_op logic_take_op(struct logic_parser *p);
 /*
  * Returns whether a comparison other than LOGIC_IS holds of two values, given how they are ordered;
  * none of the three is true if one of them is not a number.
  */
 bool logic_passes(enum logic_op op, bool less, bool equal, bool greater);
-/* LOGIC_IS: whether a is not 0. */
+/* Returns whether `a op b` holds; for LOGIC_IS, whether a is not 0. */
 bool logic_compare(enum logic_op op, double a, double b);
 /*
  * Takes the word up to a blank, a parenthesis or an operator. Returns its length, or 0 when none is

@@ -65,15 +65,15 @@ struct edit_private {
 void edit_free(struct edit *e);
 int rewrite_class_named(struct rewrite *w, const char *name, size_t len) must_check;
 
-/*
- * Return the operands of a branch or switch. Offsets lie within the code, which edit_begin has
- * checked.
- */
+/* Returns the target of the branch at pc, which edit_begin has checked to lie within the code. */
 uint32_t edit_branch_target(const struct edit *e, uint32_t pc);
 
+/*
+ * Returns where the operands of the switch at pc begin: default, low and high of a tableswitch;
+ * default and count of a lookupswitch.
+ */
 static inline uint32_t edit_switch_body(uint32_t pc)
 {
-    /* the address of the default, low and high operands (table) or default and count (lookup) */
     return (pc & ~3u) + 4;
 }
 

@@ -181,7 +181,10 @@ bool edit_next(const struct edit *e, struct insn *i);
  * in the table.
  */
 unsigned edit_line(const struct edit *e, uint32_t pc);
-/* Calls f for each start of a line in the table, once for each pc, in the table's order. */
+/*
+ * Calls f for each entry of the first LineNumberTable whose pc is the start of an instruction, in
+ * the table's order. A line with several starts has several entries.
+ */
 void edit_lines(const struct edit *e, void (*f)(void *data, uint32_t pc, unsigned line),
                 void *data);
 /*

@@ -47,7 +47,7 @@ static void put_others(struct buf *b, json_object *o)
     }
 }
 
-/* Appends a string of the program, quoted and escaped; one that goes on ends in dots. */
+/* Appends a string of the program, quoted and escaped; a truncated one ends in `...`. */
 static void put_string(struct buf *b, json_object *text, bool continues)
 {
     buf_string(b, json_object_to_json_string_ext(text, JSON_C_TO_STRING_NOSLASHESCAPE));

@@ -36,7 +36,7 @@ struct selected_names {
 
 int selected_names_init(struct selected_names *s, const char *pattern) must_check;
 void selected_names_see(struct selected_names *s, const char *name, size_t len);
-/* Returns 0, or the exit status after a complaint `why` about the first that no name matched. */
+/* Returns 0, or the exit status after a complaint `why` about the first that matched no name. */
 int selected_names_end(const struct selected_names *s, const char *path, const char *why);
 void selected_names_release(struct selected_names *s);
 

@@ -138,12 +138,12 @@ int collector_admit(void *context, const struct intake_request *q, struct intake
 {
     struct collector *c = context;
     if (is_foreign_page(c, q))
-        return intake_line(reply, 403,
-                           "the request comes from another site, or names another host");
+        return intake_reply_line(reply, 403,
+                                 "the request comes from another site, or names another host");
     struct tenant *t = find_tenant(c, q);
     if (!t) {
         reply->ask_password = true;
-        return intake_line(reply, 401, "a token is needed (Authorization: Bearer TOKEN)");
+        return intake_reply_line(reply, 401, "a token is needed (Authorization: Bearer TOKEN)");
     }
     bool sends = (strcmp(q->method, "POST") == 0 || strcmp(q->method, "PUT") == 0) &&
                  strncmp(q->path, QUERIER, strlen(QUERIER)) != 0;
@@ -151,8 +151,8 @@ int collector_admit(void *context, const struct intake_request *q, struct intake
     if (wait) {
         atomic_fetch_add(&c->counts.limited, 1);
         reply->retry_after_s = wait;
-        return intake_line(reply, 429, "more than %llu uploads per second: try again in %u s",
-                           (unsigned long long)c->limits.rate, wait);
+        return intake_reply_line(reply, 429, "more than %llu uploads per second: try again in %u s",
+                                 (unsigned long long)c->limits.rate, wait);
     }
     *ret_tenant = t;
     return 0;
@@ -187,7 +187,7 @@ static int answer_question(struct collector *c, const struct tenant *t,
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct params p = {.n = 0};
     if (intake_each_argument(q, on_param, &p) < 0)
-        return intake_line(reply, 400, "more than %d parameters", PARAMS_MAX);
+        return intake_reply_line(reply, 400, "more than %d parameters", PARAMS_MAX);
     reply->body = BUF(64 << 20);
     pthread_mutex_lock(&c->asking);
     const struct ask_kept kept = {is_kept, &c->kept};
@@ -196,7 +196,7 @@ static int answer_question(struct collector *c, const struct tenant *t,
     pthread_mutex_unlock(&c->asking);
     const char *text = why.len ? buf_str(&why) : strerror(-r);
     if (r < 0)
-        return intake_line(reply, r == -ENOENT ? 404 : r == -EINVAL ? 400 : 500, "%s", text);
+        return intake_reply_line(reply, r == -ENOENT ? 404 : r == -EINVAL ? 400 : 500, "%s", text);
     reply->type = "application/json";
     buf_u8(&reply->body, '\n');
     return 200;
@@ -258,8 +258,8 @@ static int answer_metrics(struct collector *c, const struct tenant *t, struct in
 static int answer_page(struct intake_reply *reply)
 {
     if (!page_of_fleet[0])
-        return intake_line(reply, 404,
-                           "this jvmscope was built without npm, and so without a page");
+        return intake_reply_line(reply, 404,
+                                 "this jvmscope was built without npm, and so without a page");
     reply->body = BUF(4 << 20);
     buf_string(&reply->body, page_of_fleet);
     reply->type = "text/html; charset=utf-8";
@@ -276,17 +276,17 @@ static int answer_recording(struct collector *c, const struct tenant *t, const c
     struct file_map map = {0};
     int r = fd < 0 ? fd : file_map_fd(&map, fd);
     if (r == -ENOENT)
-        return intake_line(reply, 404,
-                           c->kept.folder ? "no such recording, or it has been removed"
-                                          : "this collector keeps no recordings "
-                                            "(--recordings)");
+        return intake_reply_line(reply, 404,
+                                 c->kept.folder ? "no such recording, or it has been removed"
+                                                : "this collector keeps no recordings "
+                                                  "(--recordings)");
     if (r < 0)
-        return intake_line(reply, 500, "%s", strerror(-r));
+        return intake_reply_line(reply, 500, "%s", strerror(-r));
     reply->body = BUF(map.len + 1);
     buf_bytes(&reply->body, map.data, map.len);
     file_map_release(&map);
     if (buf_error(&reply->body))
-        return intake_line(reply, 500, "out of memory");
+        return intake_reply_line(reply, 500, "out of memory");
     reply->type = "application/octet-stream";
     return 200;
 }
@@ -315,5 +315,5 @@ int collector_answer(void *context, const struct intake_request *q, struct intak
         return answer_page(reply);
     if (!sends && strcmp(q->path, "/metrics") == 0)
         return answer_metrics(c, t, reply);
-    return intake_line(reply, 404, "no such path (doc/fleet.md lists them)");
+    return intake_reply_line(reply, 404, "no such path (doc/fleet.md lists them)");
 }

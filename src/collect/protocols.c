@@ -33,10 +33,10 @@ static int take(struct collector *c, struct upload_origin *o, const struct intak
     struct fleet_hash content;
     char path[64];
     if (q->body < 0)
-        return intake_line(reply, 400, "no body");
+        return intake_reply_line(reply, 400, "no body");
     bool form = fleet_reading_is_form(o->format, o->content_type);
     if (collector_hash(form ? -1 : q->body, texts, n, &content) < 0)
-        return intake_line(reply, 500, "cannot read the body");
+        return intake_reply_line(reply, 500, "cannot read the body");
     snprintf(path, sizeof(path), "/proc/self/fd/%d", q->body);
     return collector_take(c, o, path, &content, reply);
 }
@@ -62,14 +62,14 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
     const char *name = intake_argument(q, "name");
     const char *wrong = name ? upload_wrong_characters((struct str){name, strlen(name)}) : NULL;
     if (wrong)
-        return intake_line(reply, 400, "name: %s", wrong);
+        return intake_reply_line(reply, 400, "name: %s", wrong);
     int status = 0, r = pyroscope_ingest(&ingest, &w, get_argument, q, &why);
     if (r < 0) {
-        status = intake_line(reply,
-                             r == -E2BIG    ? 413
-                             : r == -ENOMEM ? 500
-                                            : 400,
-                             "%s", why.len ? buf_str(&why) : strerror(-r));
+        status = intake_reply_line(reply,
+                                   r == -E2BIG    ? 413
+                                   : r == -ENOMEM ? 500
+                                                  : 400,
+                                   "%s", why.len ? buf_str(&why) : strerror(-r));
     } else {
         const char *from = intake_argument(q, "from"), *until = intake_argument(q, "until"),
                    *format = intake_argument(q, "format");
@@ -83,7 +83,7 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
         o.from_ns = (int64_t)ingest.from_ns;
         o.interval_ns = ingest.sample_rate ? NS_PER_SECOND / ingest.sample_rate : 0;
         r = set_labels(&o, &w, ingest.labels);
-        status = r < 0 ? intake_line(reply, 500, "out of memory")
+        status = r < 0 ? intake_reply_line(reply, 500, "out of memory")
                        : take(c, &o, q, texts, n_texts, reply);
     }
     pyroscope_ingest_release(&ingest);
@@ -135,7 +135,7 @@ int collector_otlp(struct collector *c, const struct tenant *t, const struct int
     _cleanup_(upload_origin_release) struct upload_origin o = origin_of(t, q, FLEET_OTLP);
     const char *const texts[] = {"otlp", t->name};
     if (is_json(q))
-        return intake_line(reply, 415, "OTLP is accepted as " OTLP_TYPE);
+        return intake_reply_line(reply, 415, "OTLP is accepted as " OTLP_TYPE);
     o.origin.service = "unknown_service"; /* as OpenTelemetry says when a resource has no name */
     int status = take(c, &o, q, texts, ARRAY_SIZE(texts), reply);
     if (status == 200) {

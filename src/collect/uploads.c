@@ -65,9 +65,9 @@ static int check_text(const struct collector *c, const char *what, const char *t
 {
     const char *wrong = upload_wrong_characters((struct str){text, strlen(text)});
     if (strlen(text) > c->limits.text)
-        return intake_line(reply, 413, "%s: longer than %llu bytes", what,
-                           (unsigned long long)c->limits.text);
-    return wrong ? intake_line(reply, 400, "%s: %s", what, wrong) : 0;
+        return intake_reply_line(reply, 413, "%s: longer than %llu bytes", what,
+                                 (unsigned long long)c->limits.text);
+    return wrong ? intake_reply_line(reply, 400, "%s: %s", what, wrong) : 0;
 }
 
 static int compare_labels(const void *left, const void *right)
@@ -102,14 +102,14 @@ static int check_origin(const struct collector *c, struct upload_origin *o,
     for (size_t i = 0; i < ARRAY_SIZE(texts) && status == 0; i++)
         status = check_text(c, texts[i][0], texts[i][1], reply);
     if (status == 0 && !o->origin.service[0])
-        return intake_line(reply, 400, "service: missing (?service=NAME)");
+        return intake_reply_line(reply, 400, "service: missing (?service=NAME)");
     if (status == 0 && o->labels.len > c->limits.labels)
-        return intake_line(reply, 413, "%zu labels: at most %llu are accepted", o->labels.len,
-                           (unsigned long long)c->limits.labels);
+        return intake_reply_line(reply, 413, "%zu labels: at most %llu are accepted", o->labels.len,
+                                 (unsigned long long)c->limits.labels);
     for (size_t i = 0; i < o->labels.len && status == 0; i++) {
         status = check_text(c, "label", o->labels.data[i].value, reply);
         if (status == 0 && strlen(o->labels.data[i].key) > KEY_MAX)
-            return intake_line(reply, 413, "label: a key longer than %d bytes", KEY_MAX);
+            return intake_reply_line(reply, 413, "label: a key longer than %d bytes", KEY_MAX);
         if (status == 0)
             status = check_text(c, "label", o->labels.data[i].key, reply);
     }
@@ -126,24 +126,25 @@ static int read_label(struct argument_reader *r, const char *value)
 {
     const char *equals = strchr(value, '=');
     if (!equals || equals == value)
-        return intake_line(r->reply, 400, "label: not KEY=VALUE");
+        return intake_reply_line(r->reply, 400, "label: not KEY=VALUE");
     struct fleet_label l = {arena_copy(&r->o->arena, value, (size_t)(equals - value)), equals + 1};
     if (!l.key || vec_push(&r->o->labels, l) < 0)
-        return intake_line(r->reply, 500, "out of memory");
+        return intake_reply_line(r->reply, 500, "out of memory");
     return 0;
 }
 
 static int read_seconds(struct argument_reader *r, const char *key, const char *value, int64_t *ret)
 {
     int64_t now_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
-    return ask_time(value, now_s, ret) < 0 ? intake_line(r->reply, 400, "%s: not a time", key) : 0;
+    return ask_time(value, now_s, ret) < 0 ? intake_reply_line(r->reply, 400, "%s: not a time", key)
+                                           : 0;
 }
 
 static int read_ns(struct argument_reader *r, const char *key, const char *value, int64_t *ret)
 {
     uint64_t n;
     if (parse_u64(value, 0, INT64_MAX, &n) < 0)
-        return intake_line(r->reply, 400, "%s: not a number of nanoseconds", key);
+        return intake_reply_line(r->reply, 400, "%s: not a number of nanoseconds", key);
     *ret = (int64_t)n;
     return 0;
 }
@@ -183,7 +184,7 @@ static int on_argument(void *context, const char *key, const char *value)
         return read_ns(r, key, value, &r->o->after_ns);
     if (strcmp(key, "until_ns") == 0)
         return read_ns(r, key, value, &r->o->until_ns);
-    return intake_line(r->reply, 400, "%s: no such argument", key);
+    return intake_reply_line(r->reply, 400, "%s: no such argument", key);
 }
 
 /* ---- whether it is accepted */
@@ -194,15 +195,15 @@ static int status_of_reading(struct collector *c, int error, const struct buf *w
     const char *text = why->len ? buf_str(why) : strerror(-error);
     if (error == -E2BIG) {
         atomic_fetch_add(&c->counts.too_large, 1);
-        return intake_line(reply, 413, "refused: %s", text);
+        return intake_reply_line(reply, 413, "refused: %s", text);
     }
     if (error == -EPROTO || error == -EBADMSG || error == -ENOTSUP || error == -EINVAL) {
         atomic_fetch_add(&c->counts.damaged, 1);
-        return intake_line(reply, 400, "refused: %s", text);
+        return intake_reply_line(reply, 400, "refused: %s", text);
     }
     atomic_fetch_add(&c->counts.failed, 1);
     reply->retry_after_s = 30;
-    return intake_line(reply, 503, "cannot read it now: %s", text);
+    return intake_reply_line(reply, 503, "cannot read it now: %s", text);
 }
 
 static int status_of_store(struct collector *c, int error, const struct buf *why,
@@ -210,7 +211,8 @@ static int status_of_store(struct collector *c, int error, const struct buf *why
 {
     atomic_fetch_add(&c->counts.failed, 1);
     reply->retry_after_s = error == -ENOSPC ? 60 : 10;
-    return intake_line(reply, 503, "the store: %s", why->len ? buf_str(why) : strerror(-error));
+    return intake_reply_line(reply, 503, "the store: %s",
+                             why->len ? buf_str(why) : strerror(-error));
 }
 
 /*
@@ -239,8 +241,8 @@ static int check_age(const struct collector *c, const struct batch *b, int64_t n
     int64_t first, last, kept = c->keep.seconds[STORE_RESOLUTIONS - 1];
     if (!batch_span(b, &first, &last) || first >= now_s - kept + store_resolution_s[2])
         return 0;
-    return intake_line(reply, 400, "refused: it is older than the store keeps (%lld days)",
-                       (long long)(kept / 86400));
+    return intake_reply_line(reply, 400, "refused: it is older than the store keeps (%lld days)",
+                             (long long)(kept / 86400));
 }
 
 static void put_taken(struct intake_reply *reply, const struct fleet_hash *id, uint64_t samples,
@@ -320,12 +322,13 @@ static int store_batch(struct collector *c, const struct upload_origin *from, st
         const char *wrong = upload_wrong_characters(key);
         wrong = wrong ? wrong : upload_wrong_characters(value);
         if (wrong)
-            status = intake_line(reply, 400, "label: %s", wrong);
+            status = intake_reply_line(reply, 400, "label: %s", wrong);
         else
             r = upload_origin_set(&own, key.data, value.data);
     }
     if (status == 0)
-        status = r < 0 ? intake_line(reply, 500, "out of memory") : check_origin(c, &own, reply);
+        status =
+            r < 0 ? intake_reply_line(reply, 500, "out of memory") : check_origin(c, &own, reply);
     mend_times(c, b, from, now_s);
     if (status == 0)
         status = check_age(c, b, now_s, reply);
@@ -480,7 +483,7 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
     if (from->id) {
         const char *const texts[] = {"id", from->origin.tenant, from->id};
         if (collector_hash(-1, texts, ARRAY_SIZE(texts), &id) < 0)
-            return intake_line(reply, 500, "cannot read the body");
+            return intake_reply_line(reply, 500, "cannot read the body");
     }
     struct fleet_reading how = {.path = path,
                                 .format = from->format,
@@ -519,8 +522,8 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
 }
 
 /*
- * Names an upload by its contents, its origin, and `from`: bytes that do not contain a time may be
- * the same at another time.
+ * Names an upload by its contents, its origin, and `from`, because two uploads that contain no
+ * times may be equal.
  */
 static int hash_upload(const struct intake_request *q, const struct upload_origin *o,
                        struct fleet_hash *ret)
@@ -556,10 +559,10 @@ int collector_upload(struct collector *c, const struct tenant *t, const struct i
     if (status)
         return status;
     if (q->body < 0)
-        return intake_line(reply, 400, "no body: send a recording (.jfr, .pb.gz ...)");
+        return intake_reply_line(reply, 400, "no body: send a recording (.jfr, .pb.gz ...)");
     /* A name that the sender gave is used instead of one made from the contents. */
     if (!o.id && hash_upload(q, &o, &content) < 0)
-        return intake_line(reply, 500, "cannot read the body");
+        return intake_reply_line(reply, 500, "cannot read the body");
     snprintf(path, sizeof(path), "/proc/self/fd/%d", q->body);
     return collector_take(c, &o, path, &content, reply);
 }

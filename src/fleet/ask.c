@@ -140,7 +140,7 @@ static int read_question(struct fleet_question *q, struct arena *arena,
     q->metric = "cpu";
     for (size_t i = 0; i < n && r == 0; i++)
         r = read_param(q, arena, &params[i], why);
-    q->metric = ask_metric(q->metric);
+    q->metric = ask_metric_name(q->metric);
     q->choice.type = q->metric;
     q->base = q->choice;
     memcpy(q->base_labels, q->labels, sizeof(q->labels));

@@ -75,10 +75,13 @@ int ask_services(struct asker *a);
 int ask_top_services(struct asker *a);
 int ask_vm(struct asker *a);
 
-/* Appends which filter of a choice excludes everything. */
+/*
+ * Appends a sentence that names the filter of the choice that left nothing. Returns 0 or a negative
+ * errno.
+ */
 int ask_empty(struct asker *a, const struct fleet_choice *choice, struct buf *to) must_check;
 /* Returns the store's name of a metric: "cpu" for "samples", the name that `report` uses. */
-const char *ask_metric(const char *name);
+const char *ask_metric_name(const char *name);
 /* Returns 0, or -EINVAL with all names in a->why for an unknown metric. */
 int ask_check_metric(struct asker *a) must_check;
 

@@ -299,7 +299,7 @@ static const char *const metrics[] = {"cpu",
                                       FLEET_LATENCY_SLOW,
                                       FLEET_LATENCY_TYPICAL};
 
-const char *ask_metric(const char *name)
+const char *ask_metric_name(const char *name)
 {
     return strcmp(name, "samples") == 0 ? "cpu" : name;
 }

@@ -149,14 +149,17 @@ void clickhouse_begin_inserting(struct clickhouse_store *s);
 void clickhouse_end_inserting(struct clickhouse_store *s);
 /* Queues an upload, which any thread that inserts may take. */
 void clickhouse_enqueue(struct clickhouse_store *s, struct store_adding *a);
-/* Waits until it is inserted, or inserts it, and frees it. */
+/* Waits until an upload is inserted, or inserts it, and frees it. */
 int clickhouse_add_end(struct store *s, struct store_adding *a, bool *ret_new, struct buf *why);
 void clickhouse_adding_free(struct store_adding *a);
 
 /* Runs a statement on each server, with the tables of that server. */
 int clickhouse_run_everywhere(struct clickhouse_store *s, const char *sql,
                               struct buf *why) must_check;
-/* Removes, on each server, the partitions of its table that the statement lists there. */
+/*
+ * Runs `select` on each server and drops the partitions of `table` that it lists there. Returns
+ * -EBUSY when a server cannot be reached, or another negative errno with the reason in why.
+ */
 int clickhouse_drop_partitions(struct clickhouse_store *s, const char *select, const char *table,
                                struct buf *why) must_check;
 

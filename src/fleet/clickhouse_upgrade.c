@@ -22,7 +22,7 @@ struct upgrade {
     const char *from;
     enum clickhouse_table to;
     struct buf rows;
-    struct clickhouse_bucket bucket; /* that is being filled */
+    struct clickhouse_bucket bucket; /* the bucket being filled */
     struct fleet_entries e;
     VEC(struct fleet_hash) traces;
 };

@@ -34,7 +34,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Removes the letters and digits that follow a mark at `at`. */
+/* Removes the word at `at`: its letters, digits and underscores, or its digits alone. */
 static size_t cut_after(char *label, size_t len, size_t at, bool digits_only)
 {
     size_t end = at;

@@ -47,7 +47,10 @@ bool usual_reference(const struct rec_object *o, const char *path, enum usual us
  * when it is not defined.
  */
 bool usual_resolve(struct reference *ref, struct rec_object *ret, bool *ret_raw);
-/* Returns an interned string, or NULL. */
+/*
+ * Returns the text of the field at `path`, interned in the recording; NULL when the field has none
+ * or memory runs out.
+ */
 const char *usual_text_at(const struct rec_object *o, const char *path);
 /* Returns the method, never NULL: a method that is not defined has a name that says so. */
 const struct rec_method *usual_method(struct reference ref);

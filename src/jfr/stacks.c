@@ -36,7 +36,10 @@ enum { PARTS = 16, PARTS_RETIRED = 2, PARTS_FREE = 4 };
  */
 enum { SHORT_FRAMES = 8 };
 
-/* Stacks of more frames may not use one sixteenth of the memory; those of two or more, one 64th. */
+/*
+ * A stack of more than SHORT_FRAMES frames may use 15/16 of the memory, one of two to SHORT_FRAMES
+ * frames 63/64, and a single frame all of it.
+ */
 #define KEPT_FOR_SHORT 16
 #define KEPT_FOR_ONE   64
 /* How much of the table is used at most: in a fuller one many probes would find no free slot. */

@@ -35,23 +35,23 @@ bool flight_begin(struct flight *f, uintptr_t key, atomic_bool *reported);
  * called with locks held.
  */
 void flight_enter(struct flight *f, uintptr_t key);
-/* The flight has begun. */
+/* Ends a flight that has begun. */
 void flight_leave(struct flight *f);
 
-/* Does nothing when the flight has not begun, as for most objects. */
+/* Ends the flight, or does nothing if it has not begun, as for most objects. */
 static inline void flight_end(struct flight *f)
 {
     if (f->key)
         flight_leave(f);
 }
 
-/* Waits while another thread reports it. Call without locks of the layer. */
+/* Waits while another thread reports the entry with this key. Call without locks of the layer. */
 void flight_wait(uintptr_t key);
-/* Notes that RequestEvent reports it. */
+/* Sets *reported, because RequestEvent reports the entry with this key. */
 void flight_requested(uintptr_t key, atomic_bool *reported);
-/* Returns a thread that is reporting it, or NULL. */
+/* Returns a thread that is reporting the entry with this key, or NULL. */
 struct thread_entry *flight_thread(uintptr_t key);
-/* Returns whether another thread is reporting it. */
+/* Returns whether another thread is reporting the entry with this key. */
 bool flight_elsewhere(uintptr_t key);
 /* Returns whether the calling thread, as far as is known, holds no lock of the agent. */
 bool flight_may_wait(void);

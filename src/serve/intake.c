@@ -40,7 +40,7 @@ struct upload {
     int error;          /* negative errno: the body could not be stored */
 };
 
-int intake_line(struct intake_reply *reply, int status, const char *format, ...)
+int intake_reply_line(struct intake_reply *reply, int status, const char *format, ...)
 {
     va_list args;
     buf_clear(&reply->body);

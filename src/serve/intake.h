@@ -39,8 +39,9 @@ struct intake_reply {
     bool ask_password;      /* 401: the browser asks its user for a password */
 };
 
-/* Replaces the body by a line of text, and returns the status. */
-int intake_line(struct intake_reply *reply, int status, const char *format, ...) printf_like(3, 4);
+/* Replaces the body of the reply by a line of text, and returns the status. */
+int intake_reply_line(struct intake_reply *reply, int status, const char *format, ...)
+    printf_like(3, 4);
 
 struct intake_options {
     const char *address; /* of IPv4 or IPv6 */

@@ -238,7 +238,10 @@ bool walk_is_code(const struct walk *k, uint64_t pc);
 bool walk_is_java_return(const struct walker *w, uint64_t pc);
 /* Reads a JavaFrameAnchor; false when it contains no frame. */
 bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret);
-/* Checks claims; false when one of them, now or earlier, turned out to be wrong. */
+/*
+ * The first two note a claim. It is checked later, at the latest when their list is full; the third
+ * checks all claims that were noted. They return false when a check has failed.
+ */
 bool claim_site(struct walk *k, const struct compilation *of);
 bool claim_method(struct walk *k, uint64_t method, uint64_t bcp);
 bool claims_settle(struct walk *k);

@@ -12,9 +12,12 @@
  * caller releases it by json_object_put().
  */
 int connect_parse(const void *data, size_t len, json_object **ret) must_check;
-/* Returns a member by one of two names, the second of which may be NULL; NULL: it is missing. */
+/*
+ * Returns the member called `name`, or else the one called `other`, which may be NULL. It still
+ * belongs to the object. Returns NULL if there is none.
+ */
 json_object *connect_member(json_object *o, const char *name, const char *other);
-/* Returns a text; the empty one for anything else. */
+/* Returns the text of a JSON string, which still belongs to it; an empty one for anything else. */
 struct str connect_text(json_object *o);
 /* Returns the length of an array; 0 for anything else. */
 size_t connect_length(json_object *o);

@@ -44,9 +44,9 @@ struct decode_strings {
 int decode_strings_add(struct decode_strings *s, struct wire_batch *b,
                        struct cursor text) must_check;
 void decode_strings_release(struct decode_strings *s);
-/* Returns a string, which is not terminated; the empty one if the number is out of range. */
+/* Returns string `number`, without a NUL after it; an empty string if there is none. */
 struct str decode_text(const struct decode_strings *s, uint64_t number);
-/* Returns its number in the batch. */
+/* Returns the number in the batch of string `number` of the message. */
 int64_t decode_string(struct decode_strings *s, struct wire_batch *b, uint64_t number) must_check;
 
 /*

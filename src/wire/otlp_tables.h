@@ -16,7 +16,7 @@ struct location {
     uint32_t first, n; /* of frames, the innermost first: the others have inlined it */
 };
 
-/* By place of a table of the message: what it became in the batch. */
+/* What the entries of a table of the message became in the batch, by their place in the table. */
 struct otlp {
     struct wire_batch *b;
     struct buf *why;
@@ -39,10 +39,13 @@ struct otlp {
 /* Sets the reason, which is copied, and returns -EPROTO. */
 int otlp_refuse(struct otlp *o, const char *text) must_check;
 
-/* Indices are int32; a negative one reads as a huge number. */
+/*
+ * Checks that an index is below len. Returns 0, or -EPROTO with the reason. Indices are int32; a
+ * negative one reads as a huge number.
+ */
 int otlp_check_index(struct otlp *o, const char *table, uint64_t index, size_t len) must_check;
 
-/* Appends the numbers of a field, packed or not. fixed: they are fixed64. */
+/* Appends the numbers of a field, packed or not. If `fixed` is true, they are fixed64. */
 int otlp_read_list(struct otlp *o, struct decode_numbers *to, struct proto_field f,
                    bool fixed) must_check;
 
@@ -55,7 +58,10 @@ int64_t otlp_set_of(struct otlp *o, const struct decode_numbers *indices) must_c
 /* Returns the set of labels of a resource. */
 int64_t otlp_read_resource(struct otlp *o, struct cursor c) must_check;
 
-/* Reads the tables of the message, which precede everything that refers to them. */
+/*
+ * Reads the tables of the message, wherever they lie in it. Must be called before the functions
+ * that look something up in them.
+ */
 int otlp_read_dictionaries(struct otlp *o, struct cursor data) must_check;
 
 /*

@@ -532,7 +532,7 @@ static void a_proxy_is_called_by_its_interfaces(void **state)
         snprintf(name, sizeof(name), "%s", rows[i][0]);
         assert_int_equal(generated_name_is_proxy(name, strlen(name)),
                          strcmp(rows[i][0], rows[i][1]) != 0);
-        name[generated_name_normalize_known(name, strlen(name), &t)] = 0;
+        name[generated_name_normalize_for(name, strlen(name), &t)] = 0;
         assert_string_equal(name, rows[i][0]); /* no interface is known */
     }
     generated_target_implements(&t, (struct str){"com/shop/Order", 14});
@@ -541,7 +541,7 @@ static void a_proxy_is_called_by_its_interfaces(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         char name[64];
         snprintf(name, sizeof(name), "%s", rows[i][0]);
-        name[generated_name_normalize_known(name, strlen(name), &t)] = 0;
+        name[generated_name_normalize_for(name, strlen(name), &t)] = 0;
         assert_string_equal(name, rows[i][1]);
     }
 }

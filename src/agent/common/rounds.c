@@ -5,7 +5,7 @@ enum { NEEDED_ROUNDS_OF = 2 };
 
 struct waker rounds_waker;
 
-static atomic_bool soon; /* the next round is due at once */
+static atomic_bool requested; /* the next round is due at once */
 static atomic_bool rests, needed;
 static atomic_uint rounds_of = 1;
 
@@ -17,7 +17,7 @@ void rounds_due(void)
 
 void rounds_request(void)
 {
-    atomic_store(&soon, true);
+    atomic_store(&requested, true);
 }
 
 void rounds_keep(unsigned one_of)
@@ -48,7 +48,7 @@ bool rounds_needed(void)
 
 bool rounds_at_once(void)
 {
-    return atomic_exchange(&soon, false);
+    return atomic_exchange(&requested, false);
 }
 
 void rounds_rest(bool rest)

@@ -50,7 +50,7 @@ static bool matches(const char *pattern, const char *name)
 int inspect_classes(struct inspection *i)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    if (inspect_loaded(i, &all) < 0)
+    if (inspect_find_loaded_classes(i, &all) < 0)
         return -ENOTSUP;
     bool found = false;
     json_key_i64(i->out, "loaded", all.n);
@@ -268,7 +268,7 @@ static void put_hierarchy(struct inspection *i, jclass c)
         vm_free(list);
     }
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    if (inspect_loaded(i, &all) < 0)
+    if (inspect_find_loaded_classes(i, &all) < 0)
         return;
     json_key_array(i->out, "subclasses");
     for (jint k = 0; k < all.n; k++) {

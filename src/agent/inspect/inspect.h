@@ -111,7 +111,7 @@ jclass inspect_class_by_name(struct inspection *i, const char *name);
 void inspect_no_class(struct inspection *i, const char *shown, const char *name,
                       const char *method);
 /* Does what loaded_classes does, but leaves out the classes of the agent. */
-int inspect_loaded(struct inspection *i, struct loaded_classes *ret) must_check;
+int inspect_find_loaded_classes(struct inspection *i, struct loaded_classes *ret) must_check;
 /* Reads the value of a field. Returns false when it cannot be read. */
 bool inspect_field_value(struct inspection *i, jobject holder, jclass c, jfieldID f,
                          const char *signature, bool is_static, jvalue *ret);
@@ -128,6 +128,7 @@ void inspect_put_locks(struct inspection *i, jlong java_id);
  */
 jthread thread_of_operand(struct inspection *i);
 /*
- * Returns the live platform thread with this java.lang.Thread id, as a local reference; NULL: none.
+ * Returns the live platform thread with this java.lang.Thread id, as a local reference; NULL when
+ * there is none.
  */
 jthread inspect_thread_of_java_id(struct inspection *i, jlong java_id);

@@ -39,7 +39,7 @@ bool inspect_is_agents_frame(struct inspection *i, const jvmtiFrameInfo *frame)
     return m && generated_name_is_agents(m->class_name, strlen(m->class_name));
 }
 
-int inspect_loaded(struct inspection *i, struct loaded_classes *ret)
+int inspect_find_loaded_classes(struct inspection *i, struct loaded_classes *ret)
 {
     int r = loaded_classes(i->ti, i->jni, ret);
     jint n = 0;
@@ -68,7 +68,7 @@ jclass inspect_class_by_name(struct inspection *i, const char *name)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     jclass found = NULL;
-    if (inspect_loaded(i, &all) < 0)
+    if (inspect_find_loaded_classes(i, &all) < 0)
         return NULL;
     for (jint k = 0; k < all.n && !found; k++) {
         _cleanup_free_ char *its = inspect_class_name(i, all.of[k]);

@@ -26,18 +26,18 @@ struct batches {
  */
 void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n);
 /*
- * Returns whether batches_run is at work, and how many classes of how many it has handled. Any
- * thread.
+ * Returns whether batches_run is at work, and stores how many classes it has handled and how many
+ * there are. Any thread.
  */
 bool batches_progress(int *ret_done, int *ret_of);
-/* Sleeps for a while. False: the VM is ending, and the remaining classes are to be skipped. */
+/* Sleeps for ns. Returns false if the VM is ending, so that the remaining classes are skipped. */
 bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns);
 /*
  * Sets whether another thread waits for the work in progress, which then continues without pauses.
  * Several threads may wait: each `true` is undone by one `false`. Any thread.
  */
 void batches_skip_pauses(bool on);
-/* The VM is ending: work in progress skips the remaining classes. Any thread. */
+/* Makes work in progress skip the remaining classes, because the VM is ending. Any thread. */
 void batches_end(void);
 /* Returns whether batches_end was called, so that classes may have been left as they are. */
 bool batches_ended(void);

@@ -19,7 +19,7 @@ struct str instrument_shown_name(const struct instrument_class *c, struct shown_
     if (!target.text[0])
         return c->name;
     memcpy(room->text, c->name.data, c->name.len);
-    size_t len = generated_name_normalize_known(room->text, c->name.len, &target);
+    size_t len = generated_name_normalize_for(room->text, c->name.len, &target);
     len += (size_t)snprintf(room->text + len, sizeof(room->text) - len, "[%s]", target.text);
     return (struct str){room->text, len};
 }

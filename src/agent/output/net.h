@@ -37,8 +37,8 @@ int net_read(struct net *n, void *bytes, size_t size, int wait_ms);
 /* Returns the number of bytes that were not sent and never will be. */
 uint64_t net_lost(struct net *n);
 /*
- * Sends what is queued, waiting like net_write, and ends the connection: net_read returns 0 from
- * now on.
+ * Sends what is queued, waiting like net_write, and ends the connection. net_read returns what has
+ * already arrived, and 0 or an error after that.
  */
 void net_close(struct net *n);
 /* Adds and removes a user of the connection; net_open's caller is the first. unref accepts NULL. */

@@ -60,7 +60,7 @@ static const char *keep_class_name(const char *name, size_t len,
     if (!kept)
         return NULL;
     memcpy(kept, name, len);
-    len = generated_name_normalize_known(kept, len, made);
+    len = generated_name_normalize_for(kept, len, made);
     kept[len] = 0;
     if (extra)
         snprintf(kept + len, extra + 1, "[%s]", made->text);

@@ -10,8 +10,8 @@
 #include <jvmti.h>
 
 /*
- * Stores the method that a lambda's class implements, which is among those that the class refers
- * to, or the interfaces of a proxy's class. signature: as returned by the VM. Nothing is found for
- * other classes.
+ * For a lambda's class, stores the method that implements the lambda, which is among those that the
+ * class refers to. For a proxy's class, stores its interfaces. For any other class *ret is
+ * unchanged. signature: as returned by the VM.
  */
 void lambda_target(jclass c, const char *signature, struct generated_target *ret);

@@ -32,7 +32,11 @@ int monitor_entrants_add(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entrant
 int monitor_entrants_find(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entrants) must_check;
 void monitor_entrants_release(JNIEnv *jni, monitor_entrant_vec *entrants);
 
-/* Unless it returns an error, *ret must be released with monitor_usage_release. */
+/*
+ * Stores the owner of a monitor, the threads that wait to enter it and those that wait for a
+ * notification. entrants: what monitor_entrants_add or _find has collected. On success *ret must be
+ * released with monitor_usage_release; on an error it is unchanged.
+ */
 jvmtiError monitor_usage(jvmtiEnv *ti, JNIEnv *jni, const monitor_entrant_vec *entrants,
                          jobject monitor, jvmtiMonitorUsage *ret) must_check;
 void monitor_usage_release(jvmtiEnv *ti, JNIEnv *jni, jvmtiMonitorUsage *usage);

@@ -85,7 +85,7 @@ struct thread_listener {
 
 /* Returns 0, or -ENOSPC when there are more than eight. */
 int threads_listen(const struct thread_listener *l) must_check;
-/* waits for callbacks in progress; must not be called in one */
+/* Removes a listener and waits for callbacks in progress. Must not be called from a callback. */
 void threads_unlisten(const struct thread_listener *l);
 /*
  * Removes threads that ended before ns. First calls `last`, unless it is NULL, for each one that is

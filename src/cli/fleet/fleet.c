@@ -238,7 +238,7 @@ static int cmd_question(const struct command *self, int argc, char **argv)
         return status;
     const char *verb = command_word(self);
     if (o.metric)
-        o.metric = ask_metric(o.metric);
+        o.metric = ask_metric_name(o.metric);
     snprintf(limit, sizeof(limit), "%llu", (unsigned long long)o.limit);
     status = make_params(&a, &o, o.json && o.limit ? limit : NULL);
     if (status)

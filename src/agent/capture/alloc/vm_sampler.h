@@ -16,8 +16,9 @@
 #include "agent/vm/thread_table.h"
 
 /*
- * Finds out where this VM keeps what is needed. On failure (not HotSpot, tables that lack
- * something, -Xcheck:jni) the functions below do nothing. It requires the session's lock.
+ * Finds the offsets of the sampler's fields in the VM's threads. If it does not find them (VMs
+ * other than HotSpot, JDKs before 11, incomplete tables, -Xcheck:jni), the functions below do
+ * nothing. Requires the session's lock.
  */
 void vm_sampler_find(JNIEnv *jni);
 
@@ -38,8 +39,8 @@ void vm_sampler_next(JNIEnv *jni, uint64_t interval);
 
 /*
  * Returns the bytes that the sampler counted immediately before an object of `size` bytes that was
- * just sampled, although they were not allocated. Called first of all when SampledObjectAlloc is
- * handled, on the thread that allocates.
+ * just sampled, although they were not allocated. Must be called before the other functions when
+ * SampledObjectAlloc is handled, on the thread that allocates.
  */
 uint64_t vm_sampler_rest(const struct thread *t, JNIEnv *jni, uint64_t size);
 

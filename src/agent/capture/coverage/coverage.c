@@ -180,10 +180,6 @@ static int define_probe(JNIEnv *jni, struct buf *why)
     return -ENOMEM;
 }
 
-/*
- * Clears what an earlier recording set, so that code compiled from now on does not treat it as
- * constant.
- */
 static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = define_probe(jni, why);
@@ -192,6 +188,10 @@ static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r < 0)
         return r;
     pthread_mutex_lock(&cover.lock);
+    /*
+     * The heap still has the hits of an earlier recording. They are cleared, so that code compiled
+     * from now on does not treat them as constants.
+     */
     copy_chunks(jni, NULL);
     cover.left = cover.lost = 0;
     cover.recording++;

@@ -26,7 +26,7 @@ extern struct cpu_capture {
 
 /* Declares the events. Returns 0 or a negative errno. */
 int cpu_events_load(struct jfr_writer *w) must_check;
-/* Begins to record into it. */
+/* Starts writing samples to w, and resets the counts of the previous recording. */
 void cpu_events_start(struct jfr_writer *w);
 void cpu_events_release(void);
 /* Writes that samples lack something, and why. */
@@ -41,7 +41,10 @@ bool cpu_events_record_idle(void *context, const struct thread *t, uint64_t mark
 void cpu_events_report_cost(void);
 /* Writes jvmscope.CpuTime. */
 void cpu_events_report_time(const struct task_time *t);
-/* CPU time of threads that are not sampled: written from time to time, and the rest at the end. */
+/*
+ * Writes the CPU time of threads that are not sampled. Called from time to time, and with `end` for
+ * the rest.
+ */
 void cpu_events_report_times(const struct session *s, bool end);
 
 /* ---- cpu_counts.c: HPROF outputs ---- */

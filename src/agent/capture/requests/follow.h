@@ -176,7 +176,7 @@ enum request_kept follow_choose(uint64_t id, uint32_t *ret_one_of);
 void follow_set_kept(uint64_t id, bool kept);
 bool follow_was_kept(uint64_t id);
 void follow_put(uint64_t id, const struct piece *p);
-/* A work or child has ended: it is written now, kept with its request, or dropped with it. */
+/* Writes a work or child that has ended, keeps it with its request, or drops it with it. */
 void follow_keep(uint64_t token, const struct piece *p);
 /*
  * Returns whether a request is open and its details are written at once, which is usual and needs
@@ -189,15 +189,17 @@ bool follow_is_kept(uint64_t token);
 /* Returns the calling thread's id in the recording, for its Java id. */
 uint64_t follow_thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual);
 /*
- * The first finds the entry of the calling thread, and makes the record of a work that has none;
- * the second creates the entry if there is none.
+ * Returns the entry of the calling thread, or one without `in` if it has none. Makes the record of
+ * the entry's work if that has none yet.
  */
 struct work_slot follow_slot(uint64_t java_id);
+/* Like follow_slot, but creates an entry if there is none; without `in` if the table is full. */
 struct work_slot follow_claim(JNIEnv *jni, uint64_t java_id);
 void follow_slot_free(struct work_slot s);
 /*
- * Does what follow_take does for the thread of this entry. When there is no record, that is
- * counted, and the entry shows what the thread works for without one.
+ * Does what follow_take does for the thread of this entry. If there is no free record, counts that,
+ * and clears the entry's request unless the thread has other work; the entry of a virtual thread is
+ * then freed and must not be used again.
  */
 int64_t follow_take_for(struct work_slot s, struct record_pool *p);
 /*
@@ -215,8 +217,8 @@ uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request
                      uint64_t time, uint64_t by);
 
 /*
- * The calling thread cancelled a task that thread `by` had handed over at a given time and that no
- * thread has taken: its time in the queue ends.
+ * Ends the time in the queue of a task that thread `by` had handed over at a given time, that no
+ * thread has taken, and that the calling thread has cancelled.
  */
 void follow_cancel(JNIEnv *jni, uint64_t java_id, uint64_t token, uint64_t time, uint64_t by);
 

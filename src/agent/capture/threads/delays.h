@@ -12,8 +12,8 @@ void delays_new_thread(struct waiter *w);
 void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited);
 void delays_run_ends(struct waiter *w, uint64_t thread, uint64_t now);
 /*
- * Called when the calling thread begins to wait, and when it has waited. w is that thread's waiter,
- * or that of a virtual thread that runs on it.
+ * End the platform thread's current run when the calling thread begins to wait, and begin a new one
+ * when it has waited. w is that thread's waiter, or that of a virtual thread that runs on it.
  */
 void delays_wait_begins(struct waiter *w, uint64_t now);
 void delays_wait_ends(struct waiter *w, uint64_t now, uint64_t waited);

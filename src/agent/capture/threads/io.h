@@ -8,9 +8,8 @@
 void threads_put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns);
 
 /*
- * start must be called before natives_bind, which calls bind where natives of the boot loader
- * may be bound. bind returns how many natives of loaded classes are bound to ours now, or were
- * restored.
+ * Asks the VM to report the binding of native methods, if it can. Must be called before
+ * natives_bind, which calls io_bind where native methods of the boot loader may be bound.
  */
 void io_start(JNIEnv *jni);
 /*
@@ -18,5 +17,9 @@ void io_start(JNIEnv *jni);
  * sockets.
  */
 bool io_waits_in(const char *class_name, const char *name);
+/*
+ * Binds the native methods of loaded classes that wait for files and sockets to the agent's
+ * functions (`ours`), or restores them. Returns how many it has bound or restored.
+ */
 int io_bind(JNIEnv *jni, bool ours);
 void io_stop(void);

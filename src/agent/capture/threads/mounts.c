@@ -145,7 +145,7 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         how.class = object_class(jni, blocker);
         how.object = object_identity(blocker);
         if (!how.plain && (!w->was_short || budget_keeps(&budget_stacks_of)))
-            how.trace = stack_unmounting();
+            how.trace = stack_of_unmounting_thread();
         how.owned = blocker && thread_capture.watch && deadlock_watch_owned(jni, blocker);
         if (blocker)
             (*jni)->DeleteLocalRef(jni, blocker);

@@ -116,7 +116,7 @@ static uint64_t walk(JNIEnv *jni, struct walk_words *ret_words)
     return trace_of(frames, own_stack_words(jni, frames, depth(), ret_words));
 }
 
-uint64_t stack_unmounting(void)
+uint64_t stack_of_unmounting_thread(void)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];
     jint n = 0;

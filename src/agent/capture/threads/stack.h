@@ -21,6 +21,6 @@ uint64_t stack_of_frames(const jvmtiFrameInfo *frames, jint n);
  * Returns the stack of a virtual thread that is being unmounted as a constant: GetStackTrace knows
  * which of its frames are hidden.
  */
-uint64_t stack_unmounting(void);
+uint64_t stack_of_unmounting_thread(void);
 /* Frees what stack_here keeps in a waiter; NULL is ignored. */
 void stack_forget_last(struct last_stacks *all);

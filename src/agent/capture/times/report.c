@@ -387,8 +387,9 @@ static void take_back(const struct report *r, const struct trace_row *row)
 }
 
 /*
- * Handles the rows from a given one on, for which there is no room. A save writes them later:
- * totals are saved again, and other rows are taken back. Otherwise they are counted as lost.
+ * Handles the rows from `from` on, for which there was no room. At a save nothing is lost: totals
+ * are saved again, and other rows are taken back and written by a later report. At other reports
+ * rows that are not totals are counted as lost.
  */
 static void lose_rows(const struct report *r, size_t from, uint32_t event_type)
 {

@@ -151,7 +151,7 @@ void cgroup_find(struct cgroup *ret, const char *list, const char *root)
         settle(ret->memory, base, path, "memory.limit_in_bytes");
 }
 
-/* Calls f for the group at a path below root, and for each one around it. */
+/* Calls f for the group at a path below root, and for each of its ancestors. */
 static void each_upwards(const char *root, char *path, cgroup_visit *f, void *context)
 {
     char folder[2 * PATH_MAX];
