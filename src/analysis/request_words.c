@@ -24,7 +24,7 @@ static void put_thing(struct buf *b, const struct group_cause *c)
         buf_string(b, "CPU");
         break;
     case CAUSE_RUNNABLE:
-        buf_string(b, "ready to run, without a processor");
+        buf_string(b, "waiting for a processor");
         break;
     case CAUSE_THROTTLED:
         buf_string(b, "ready to run, but the container was out of CPU");

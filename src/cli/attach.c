@@ -463,7 +463,8 @@ static int cmd_attach(const struct command *self, int argc, char **argv)
         return status;
     int choices = (operands.count > 0) + choice.all + (choice.match != NULL);
     if (choices != 1) {
-        complain(self->name, choices ? "only one of a PID, --all and --match" : "which VM",
+        complain(self->name,
+                 choices ? "only one of a PID, --all and --match can be given" : "no VM is chosen",
                  choices ? NULL : "name a PID, or --all, or --match PATTERN");
         return 2;
     }

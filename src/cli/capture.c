@@ -140,13 +140,13 @@ static int take_settings(struct capture_options *c, const struct option_row *row
     /* An absolute path may be one in the container of a VM that is attached to. */
     bool ours = value[0] != '/' || strcmp(command, "run") == 0;
     if (ours && access(value, R_OK) < 0)
-        return complain_errno(value, "--jfr cannot read", -errno), -EINVAL;
+        return complain_errno(value, "cannot be read for --jfr", -errno), -EINVAL;
     if (value[0] == '/')
         add_words(c, row->name, value);
     else if (realpath(value, path))
         add_words(c, row->name, path);
     else
-        return complain_errno(value, "--jfr cannot read", -errno), -EINVAL;
+        return complain_errno(value, "cannot be read for --jfr", -errno), -EINVAL;
     return 1;
 }
 

@@ -66,7 +66,7 @@ static int copy_so_far(int fd, const char *to)
     _cleanup_close_ int written = open(copy, O_RDWR | O_CLOEXEC);
     int r = written < 0 ? -errno : jfr_cut_copy(written);
     if (r < 0)
-        status = complain_errno(copy, "cannot cut it to its size", r);
+        status = complain_errno(copy, "cannot truncate it to its final size", r);
     if (!direct) {
         complain_as(copy, to);
         status = status ? status : convert_file(&(struct selection){0}, copy, to);

@@ -18,7 +18,7 @@ static bool find_file(const struct vm *vm, const char *name, char *to)
         return false;
     }
     if (!vm_sees(vm, to)) {
-        complain(to, "the VM does not see this file", "put it where both see it");
+        complain(to, "the VM cannot see this file", "move it to a folder that the VM can see");
         return false;
     }
     return true;

@@ -305,7 +305,7 @@ static void print_fish(void)
 
 static void print_zsh(void)
 {
-    puts("#compdef jvmscope\n# jvmscope completion for zsh: put it as _jvmscope into a folder of "
+    puts("#compdef jvmscope\n# jvmscope completion for zsh: save it as _jvmscope in a folder of "
          "$fpath\n"
          "autoload -U +X bashcompinit && bashcompinit");
     print_bash();

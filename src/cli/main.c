@@ -29,7 +29,7 @@ static int output_end(int status)
         return status;
     /* stdio does not keep the reason of an earlier failure. */
     complain("standard output", "cannot write",
-             error ? strerror(error) : "not everything was taken");
+             error ? strerror(error) : "only a part was written");
     return status ? status : 1;
 }
 

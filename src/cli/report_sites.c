@@ -112,8 +112,8 @@ static void print_live_notes(const struct profile *p, const uint32_t *order, siz
                "the others are exact\n",
                COUNT_TEXT(errors, "sites"));
     if (profile_may_share_places(p))
-        printf(" where several stacks lead to a place, what each of them allocated is an estimated "
-               "part of the place's count, with a standard error of at most %s\n",
+        printf(" where several stacks lead to a place, the share of each of them in its count is "
+               "estimated, with a standard error of at most %s\n",
                PARTS_ERROR);
     if (below)
         printf(" < below that error: %s, about %s in all\n", COUNT_TEXT(below, "sites"),

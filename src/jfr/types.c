@@ -261,7 +261,8 @@ const struct jfr_type jfr_builtin_types[JFR_BUILTINS] = {
 
     EVENT(JFR_LOST, "jvmscope.Lost", "Lost", JVMSCOPE, JFR_DURATION, {"capture", "Capture", TEXT},
           {"what", "What", TEXT}, {"reason", "Reason", TEXT},
-          {"amount", "Since the Last One", "long"}, {"total", "Total", "long"}, {"of", "Of", TEXT}),
+          {"amount", "Amount Since the Previous Event", "long"}, {"total", "Total", "long"},
+          {"of", "Affected Item", TEXT}),
     EVENT(JFR_WALL_SAMPLE, "jvmscope.WallSample", "Wall-clock Sample", JVMSCOPE, 0,
           {"sampledThread", "Thread", THREAD}, {"stackTrace", "Stack Trace", STACK},
           {"state", "Thread State", "jdk.types.ThreadState"},

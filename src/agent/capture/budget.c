@@ -84,7 +84,7 @@ static const struct jfr_type budget_type = {
         "The share of one kind of data that is recorded from now on to stay within the budget",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"what", "What", "java.lang.String"},
-                         {"oneOf", "One Of", "int",
+                         {"oneOf", "One Kept of Every", "int",
                           .description = "One in this many is kept, chosen at random; 1 means all"},
                          {"cost", "Cost", "long", JFR_NANOS,
                           .description = "CPU time of the recorder in the previous second"},

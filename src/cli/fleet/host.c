@@ -541,7 +541,8 @@ static int cmd_host(const struct command *self, int argc, char **argv)
     status = sender_open(&h.sender, o.to, o.token);
     int r = status ? 0 : spool_open(&h.spool, spool, o.spool_size);
     if (r < 0)
-        status = r == -EAGAIN ? complain(spool, "another host uses this spool", "--spool DIR")
+        status = r == -EAGAIN ? complain(spool, "another `jvmscope host` uses this spool",
+                                         "choose another with --spool DIR")
                               : complain_errno(spool, "cannot be used as a spool", r);
     if (status == 0) {
         watched_read_all(&h.list, &h.spool);

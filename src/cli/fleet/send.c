@@ -117,9 +117,9 @@ void sender_send(struct sender *s, struct spool *spool)
         const char *text = send_first_line(&why);
         if (r == -EAGAIN || r == -EACCES) {
             if (!s->complained && r == -EACCES)
-                complain(s->url, "profiles wait", missing_token(s));
+                complain(s->url, "profiles are kept for now", missing_token(s));
             else if (!s->complained)
-                complain(s->url, "cannot be reached; profiles wait", text);
+                complain(s->url, "cannot be reached; profiles are kept until it can be", text);
             s->complained = true;
             break;
         }

@@ -410,8 +410,8 @@ static void print_findings(struct json_object *root, size_t limit)
     if (!length(compared) && !length(list))
         printf("no service got a new version in this period, so nothing was compared\n");
     else if (!length(list))
-        printf("nothing got slower: %s compared with the one before it\n",
-               COUNT_TEXT(length(compared), "new versions"));
+        printf("nothing got slower: %s%s compared with the one before it\n",
+               COUNT_TEXT(length(compared), "new versions"), length(compared) == 1 ? "" : ", each");
     list = at(root, "reported");
     if (length(list))
         printf("\n     costs    count  VMs  what: service, version, where or why\n");

@@ -352,7 +352,7 @@ static const struct command *const requests_verbs[] = {
             "what it did meanwhile. Causes of a tenth of the difference or more are shown with "
             "their stacks. The last line says what p99 would be if the first cause took no time, "
             "with its 95 % interval.\n\n"
-            "Causes: *cpu*, *runnable* (ready to run, without a processor), *lock* (monitors), "
+            "Causes: *cpu*, *runnable* (ready to run, waiting for a processor), *lock* (monitors), "
             "*park* (java.util.concurrent), *queue* (in an executor's queue), *pool* (waiting "
             "for a pooled connection), *io* (sockets and files), *sleep*, *gc*, *safepoint*, "
             "*class-load*, *unknown*. They add up to the latency. Where a request's thread waits "

@@ -91,7 +91,7 @@ static int print_group(const struct request_view *v, const struct request_group 
     bool estimated = is_estimated(g);
     printf("\n  %10s  %10s  %8s  %scause, in a request\n", "slow", "typical", "share",
            estimated ? "  error  " : "");
-    printf("  %10s  %10s  %8s  %slatency (mean of %zu and of %zu)\n",
+    printf("  %10s  %10s  %8s  %slatency (means of %zu slow and %zu typical requests)\n",
            format_duration(slow, (uint64_t)g->slow_mean_ns),
            g->typical.len ? format_duration(typical, (uint64_t)g->typical_mean_ns) : "-", "",
            estimated ? "         " : "", g->slow.len, g->typical.len);

@@ -37,9 +37,9 @@ static void print_idle(const struct thread_view *v, const struct monitor_stats *
 {
     char d[24];
     if (s->idle && !v->options->idle)
-        printf(" idle waits are left out: %" PRIu64
-               ", %s in all, of threads with nothing to do (--idle)\n",
-               s->idle, format_duration(d, s->idle_ns));
+        printf(" %s of threads with nothing to do (%s in all) %s\n", COUNT_TEXT(s->idle, "waits"),
+               format_duration(d, s->idle_ns),
+               s->idle == 1 ? "is left out; --idle shows it" : "are left out; --idle shows them");
 }
 
 /* Where the selected part ends. */
@@ -205,7 +205,8 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
     if (ready)
         puts(" ready: virtual threads that waited for nothing but a carrier to run on");
     if (idle)
-        printf(" %zu idle thread%s not shown (--idle)\n", idle, idle == 1 ? " is" : "s are");
+        printf(" %zu idle thread%s\n", idle,
+               idle == 1 ? " is not shown; --idle shows it" : "s are not shown; --idle shows them");
     print_idle(v, s);
 }
 

@@ -142,8 +142,8 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
 {
     char before[24];
     if (n && !v->options->json)
-        printf("%s with each lock at %.3g of its time (--lock PATTERN or --method PATTERN for "
-               "others):\n    becomes             change  lock\n",
+        printf("%s; if the sections of one lock took %.3g of their time (for others: --lock, "
+               "--method):\n    becomes             change  lock\n",
                format_duration(before, gains[0].answer.before), factor);
     bool inferred = false;
     for (size_t i = 0; i < n; i++) {
@@ -250,9 +250,9 @@ int threads_what_if(struct thread_view *v)
             break;
         answer_json(v, &j, NULL, factors[i], &a, &all);
         if (!o->json)
-            printf("%s at %.3g of its time: %s becomes %s, expected between %s and %s%s\n",
-                   o->lock ? o->lock : o->method, factors[i], format_duration(before, a.before),
-                   format_duration(after, a.answer), format_duration(low, a.low),
+            printf("if %s took %.3g of its time: %s instead of %s, expected between %s and %s%s\n",
+                   o->lock ? o->lock : o->method, factors[i], format_duration(after, a.answer),
+                   format_duration(before, a.before), format_duration(low, a.low),
                    format_duration(high, a.high),
                    a.decided_anew
                        ? ""

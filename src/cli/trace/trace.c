@@ -410,7 +410,7 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
         return 2;
     }
     if (o->condition && !add) {
-        complain("--if", "requires PID add PATTERN", NULL);
+        complain("--if", "belongs to `trace PID add PATTERN`", NULL);
         return 2;
     }
     const char *of_files = o->calls.thread    ? "--thread"
@@ -460,7 +460,8 @@ static int cmd_trace(const struct command *self, int argc, char **argv)
         return switch_tracing(&operands, &o);
     if (operands.count > 1 || o.condition) {
         complain(operands.count > 1 ? operands.list[1] : "--if",
-                 operands.count > 1 ? "only one file can be given" : "requires PID add PATTERN",
+                 operands.count > 1 ? "only one file can be given"
+                                    : "belongs to `trace PID add PATTERN`",
                  NULL);
         return 2;
     }

@@ -281,7 +281,7 @@ def test_wrong_settings_are_refused_and_the_program_runs(jdk, tmp_path):
     ):
         done = lab.jvmscope(*words)
         assert (
-            done.returncode == 2 and "--jfr cannot read: No such file" in done.stderr
+            done.returncode == 2 and "cannot be read for --jfr: No such file" in done.stderr
         ), done.stderr
     done = lab.jvmscope("run", "--jfr", "--always", "--", "true")
     assert done.returncode == 2 and ": --jfr cannot be combined with it" in done.stderr, done.stderr

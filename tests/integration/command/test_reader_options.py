@@ -64,7 +64,7 @@ def test_trace_of_a_vm_takes_its_own_option_alone():
         assert run("trace", pid, "add", "a.B.c", *words)[0] == 2
     for words in ((pid, "list"), (pid, "remove", "a.B.c"), (FILE,)):
         code, out, printed = run("trace", "--if", "arg1 > 1", *words)
-        assert code == 2 and "--if: requires PID add PATTERN" in printed, (words, printed)
+        assert code == 2 and "--if: belongs to `trace PID add PATTERN`" in printed, (words, printed)
 
 
 def test_a_selection_that_selects_nothing_changes_what_is_shown_or_is_refused(tmp_path):

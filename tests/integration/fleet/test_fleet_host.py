@@ -124,10 +124,10 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
             host.arguments[host.arguments.index("--to") + 1] = "http://127.0.0.1:1"
             host.start()
             lab.wait_for(
-                lambda: "profiles wait"
+                lambda: "profiles are kept"
                 in (tmp_path / "host.err").read_text().split("sends to")[-1],
                 120,
-                "the host says that profiles wait",
+                "the host says that profiles are kept",
             )
             host.kill()
             with collector(tmp_path) as again:

@@ -127,7 +127,7 @@ def test_what_waits_at_attach_is_known(jdk, attached_waits):
     assert "Finalizer" not in shown and not re.search(
         r"\bpool\b", shown.split("idle threads")[0]
     ), shown
-    assert re.search(r"idle waits are left out: \d+, .* in all", shown), shown
+    assert re.search(r"\d+ waits? of threads with nothing to do \(.* in all\)", shown), shown
     # How long a wait took that began before the recording is unknown, so it counts neither in the
     # least nor in the average.
     stats, shown = threads("monitors", attached_waits), lab.output(

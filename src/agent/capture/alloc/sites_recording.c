@@ -36,7 +36,7 @@ static const struct jfr_type type = {
          .description = "0 if the figure is exact"},
         {"collected", "Collected", "boolean",
          .description = "If false, live figures are as of the VM's last collection"},
-        {"onlyCounted", "Only Counted", "boolean",
+        {"onlyCounted", "Not Supplemented by Samples", "boolean",
          .description = "No samples supplement the counts: the recording lacks what the VM itself "
                         "and code that cannot be changed allocated"},
         {"everyStack", "Every Stack", "boolean",

@@ -49,7 +49,7 @@ static const struct jfr_type types[] = {
          {"handlerP99", "99th Percentile of Time in the Signal Handler", "long", JFR_NANOS},
          {"handlerMax", "Longest Time in the Signal Handler", "long", JFR_NANOS},
          {"resumed", "Walks Resumed After an Unreadable Frame", "long", JFR_UNITS},
-         {"faults", "Faults Survived While Walking", "long", JFR_UNITS},
+         {"faults", "Memory Faults Handled While Walking Stacks", "long", JFR_UNITS},
          {"laterTime", "Time to Walk the Copied Stacks", "long", JFR_NANOS})},
     {.name = "jvmscope.CpuTime",
      .label = "CPU Time",
@@ -57,7 +57,7 @@ static const struct jfr_type types[] = {
      .description = "The CPU time that threads without Java code, or the process, have used since "
                     "the previous event",
      .kind = JFR_EVENT,
-     .fields = JFR_FIELDS({"what", "What Used It", "java.lang.String"},
+     .fields = JFR_FIELDS({"what", "Consumer", "java.lang.String"},
                           {"name", "Thread Name", "java.lang.String"},
                           {"cpuTime", "CPU Time", "long", JFR_NANOS})},
     {.name = "jvmscope.SampleContext",

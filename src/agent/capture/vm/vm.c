@@ -59,8 +59,8 @@ static const struct jfr_type types[] = {
         .label = "Process Figures",
         .category = "jvmscope|VM",
         .description =
-            "The open files of the process, and for how long tasks of its container or machine "
-            "were stalled for lack of resources",
+            "Open files of the process, stolen time, the time for which tasks of its container or "
+            "machine were stalled for lack of resources, and the size of the old generation",
         .kind = JFR_EVENT,
         .fields = JFR_FIELDS({"openFiles", "Open Files", "long"},
                              {"openFilesLimit", "Limit of Open Files", "long"},
@@ -84,8 +84,8 @@ static const struct jfr_type types[] = {
         .name = "jvmscope.ClassLoading",
         .label = "Class Loading",
         .category = "jvmscope|VM",
-        .description = "The classes that the loaders of one class have loaded since the previous "
-                       "event of this class",
+        .description = "Classes loaded and unloaded by all loaders of one class since the previous "
+                       "event of that class",
         .kind = JFR_EVENT,
         .fields = JFR_FIELDS({"loader", "Class of the Loader", "java.lang.String"},
                              {"loaded", "Loaded", "long"}, {"unloaded", "Unloaded", "long"}),
