@@ -245,7 +245,7 @@ def test_every_output_of_hprof_is_reported_and_fetched(jdk, jvmscope, busy, tmp_
     assert all(re.match(first.encode(), head) for head in heads), heads
 
 
-def test_signals_left_alone_are_not_sent(jdk, jvmscope, busy, tmp_path):
+def test_no_sigquit_is_sent_to_a_vm_with_xrs(jdk, jvmscope, busy, tmp_path):
     """With -Xrs HotSpot listens at once, so no signal has to wake it."""
     process = busy("-Xmx32m", "-Xrs")
     path = f"/proc/{process.pid}/root/tmp/.java_pid{process.pid}"

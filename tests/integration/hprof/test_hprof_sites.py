@@ -66,8 +66,8 @@ def test_estimates_are_near_the_truth(jdk, tmp_path):
 
 @pytest.mark.jdks(11, 25)
 def test_the_interval_follows_the_rate(jdk, tmp_path):
-    """Gigabytes per second would give ten thousand samples at 512 KiB: after the first ones a
-    thousand per second are taken, weighted by their intervals.
+    """Gigabytes per second would give ten thousand samples a second at 512 KiB: after the first few,
+    a thousand a second are taken, weighted by their intervals.
     """
     begin = time.monotonic()
     done = jdk.java(

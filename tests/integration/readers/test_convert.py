@@ -872,7 +872,7 @@ def test_what_counts_have_not_is_reported(tmp_path):
     ]
 
 
-def test_times_of_too_few_readings_are_left_out_by_the_sum_that_is_reported(tmp_path):
+def test_hprof_text_omits_rough_times_and_reports_their_sum(tmp_path):
     """HPROF's text has no place for a rough time. If 100 readings stand for 1 s, times below 100 ms
     are rough; what is left out is reported. If there are no such times, nothing is reported.
     """

@@ -685,7 +685,7 @@ def test_push_as_jfr_refuses_what_a_jfr_does_not_follow(recording):
         ("x", "not a URL"),
     ],
 )
-def test_a_url_that_says_nothing_is_refused_before_anything_is_recorded(tmp_path, url, printed):
+def test_a_bad_push_url_is_refused_before_anything_is_recorded(tmp_path, url, printed):
     out = tmp_path / "x.jfr"
     for command in (
         ["run", "--cpu", "--push", url, "-o", out, "--", "false"],

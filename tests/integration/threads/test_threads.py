@@ -284,7 +284,7 @@ def takes(run, value, expected):
 
 
 @program("1")
-def test_1_joins(run):
+def test_program_1_joins(run):
     found = run.found
     assert takes(run, on(found), 120)
     assert sequence(found) == ["B"]
@@ -293,7 +293,7 @@ def test_1_joins(run):
 
 
 @program("2")
-def test_2_start_and_join_within(run):
+def test_program_2_start_and_join_within(run):
     found = run.found
     assert takes(run, on(found), 90)
     assert sequence(found) == ["A", "B", "A"]
@@ -302,14 +302,14 @@ def test_2_start_and_join_within(run):
 
 
 @program("3")
-def test_3_one_lock(run):
+def test_program_3_one_lock(run):
     found = run.found
     assert takes(run, on(found), 200)
     assert share(found, "java.lang.Object") >= share_of_sections(run) - 3
 
 
 @program("3")
-def test_3_blocked_time(run):
+def test_program_3_blocked_time(run):
     """Compared with the program itself, which reads its clock before and within each section."""
     blocked = sum(
         t["blocked_ns"]
@@ -323,7 +323,7 @@ def test_3_blocked_time(run):
 
 
 @program("3")
-def test_3_next_to_nothing_changed(run):
+def test_program_3_next_to_nothing_changed(run):
     """Hand-overs of a contended lock take longer on a busy machine; the order that what-if computes
     must not shorten them.
     """
@@ -333,7 +333,7 @@ def test_3_next_to_nothing_changed(run):
 
 
 @program("4")
-def test_4_lock_and_outside(run):
+def test_program_4_lock_and_outside(run):
     found = run.found
     assert takes(run, on(found), 610)
     # Before the first section a thread sleeps 10 ms.
@@ -351,7 +351,7 @@ def test_4_lock_and_outside(run):
 
 
 @program("5")
-def test_5_blocked_time_misleads(run):
+def test_program_5_blocked_time_misleads(run):
     found = run.found
     assert takes(run, on(found), 300)
     assert sequence(found) == ["M"]
@@ -359,7 +359,7 @@ def test_5_blocked_time_misleads(run):
 
 
 @program("6")
-def test_6_ping_pong(run):
+def test_program_6_ping_pong(run):
     found = run.found
     assert takes(run, on(found), 400)
     assert [name for name in sequence(found, 3 * MS) if name != "main"] == ["Ping", "Pong"] * 50
@@ -374,7 +374,7 @@ def test_6_ping_pong(run):
 
 
 @program("7")
-def test_7_pipeline(run):
+def test_program_7_pipeline(run):
     found = run.found
     assert takes(run, on(found), 313)
     assert sequence(found, 4 * MS) == ["A", "B", "C"]
@@ -382,7 +382,7 @@ def test_7_pipeline(run):
 
 
 @program("8")
-def test_8_notify_before_wait(run):
+def test_program_8_notify_before_wait(run):
     found = run.found
     assert takes(run, on(found), 100)
     assert on(found, "main", state="timer") >= 99
@@ -395,7 +395,7 @@ def test_8_notify_before_wait(run):
 
 
 @program("9")
-def test_9_notify_all(run):
+def test_program_9_notify_all(run):
     found = run.found
     assert takes(run, on(found), 130)
     # The first waiter continues because of the notification or, if it is awake before main releases
@@ -412,7 +412,7 @@ def cycle_names(cycle):
 
 
 @pytest.mark.parametrize("which, threads_of", [("two", "AB"), ("three", "ABC")])
-def test_10_deadlock(jdk, which, threads_of):
+def test_program_10_deadlock(jdk, which, threads_of):
     run = recorded(jdk.version, "10", which)[f"10 {which}"]
     found = threads("deadlocks", run.path)["deadlocks"]
     assert len(found) == 1
@@ -460,7 +460,7 @@ def run_deadlock(jdk, which, out):
 @pytest.mark.usefixtures("on_time")
 @pytest.mark.jdks(8, 17, 21, 25, 27)
 @pytest.mark.parametrize("which, names", [("three", "ABC"), ("mixed", "AB")])
-def test_10_deadlock_is_reported_live(jdk, which, names, tmp_path):
+def test_program_10_deadlock_is_reported_live(jdk, which, names, tmp_path):
     """Reported once, within 100 ms of forming, with the cycle and every stack; the recording
     contains the same.
     """
@@ -481,13 +481,13 @@ def test_10_deadlock_is_reported_live(jdk, which, names, tmp_path):
 
 @pytest.mark.usefixtures("on_time")
 @pytest.mark.jdks(21, 25, 27)
-def test_10_deadlock_of_virtual_threads_is_reported_live(jdk, tmp_path):
-    test_10_deadlock_is_reported_live(jdk, "virtual", "AB", tmp_path)
+def test_program_10_deadlock_of_virtual_threads_is_reported_live(jdk, tmp_path):
+    test_program_10_deadlock_is_reported_live(jdk, "virtual", "AB", tmp_path)
 
 
 @pytest.mark.usefixtures("on_time")
 @pytest.mark.jdks(8, 17, 25)
-def test_10_deadlock_of_a_running_vm(jdk, tmp_path):
+def test_program_10_deadlock_of_a_running_vm(jdk, tmp_path):
     """On request, in a VM that has no agent yet."""
     found, shown = deadlock_on_demand(jdk)
     assert len(found) == 1 and shown.returncode == 0
@@ -564,7 +564,7 @@ def test_no_deadlock_where_there_is_none(jdk, millions):
 
 
 @program("11")
-def test_11_fair_lock(run):
+def test_program_11_fair_lock(run):
     found = run.found
     assert takes(run, on(found), 400)
     assert found["edges"]["unpark"] == 19
@@ -572,14 +572,14 @@ def test_11_fair_lock(run):
 
 
 @program("11 unfair")
-def test_11_unfair_lock(run):
+def test_program_11_unfair_lock(run):
     found = run.found
     assert takes(run, on(found), 400)
     assert 1 <= found["edges"]["unpark"] <= 19
 
 
 @program("12")
-def test_12_latch(run):
+def test_program_12_latch(run):
     found = run.found
     assert takes(run, on(found), 80)
     assert sequence(found) == ["W8"]
@@ -587,28 +587,28 @@ def test_12_latch(run):
 
 
 @program("13")
-def test_13_pool(run):
+def test_program_13_pool(run):
     found = run.found
     assert takes(run, on(found), 90)
     assert on(found, state="sleep") >= 89
 
 
 @program("13 future")
-def test_13_future(run):
+def test_program_13_future(run):
     found = run.found
     assert takes(run, on(found), 60)
     assert len(sequence(found, 10 * MS)) == 1 and sequence(found, 10 * MS) != ["main"]
 
 
 @program("14")
-def test_14_barrier(run):
+def test_program_14_barrier(run):
     found = run.found
     assert takes(run, on(found), 130)
     assert sequence(found) == ["T3", "T1", "T2", "T1"]
 
 
 @program("15")
-def test_15_interrupt(run):
+def test_program_15_interrupt(run):
     found = run.found
     assert takes(run, on(found), 80)
     assert sequence(found) == ["main", "T"]
@@ -616,7 +616,7 @@ def test_15_interrupt(run):
 
 
 @program("16")
-def test_16_semaphore(run):
+def test_program_16_semaphore(run):
     found = run.found
     assert takes(run, on(found), 90)
     assert on(found, state="sleep") >= 89
@@ -626,7 +626,7 @@ def test_16_semaphore(run):
 
 
 @program("17")
-def test_17_readers_and_writer(run):
+def test_program_17_readers_and_writer(run):
     found = run.found
     assert takes(run, on(found), 110)
     assert sequence(found) == ["R80", "W"]
@@ -637,7 +637,7 @@ def test_17_readers_and_writer(run):
 # either.
 @pytest.mark.jdks(21, 25, 27)
 @program("18")
-def test_18_virtual_threads(run):
+def test_program_18_virtual_threads(run):
     found = run.found
     assert takes(run, on(found), 500)
     if run.version >= 24:

@@ -169,8 +169,8 @@ def test_waits_are_named_by_who_calls(jdk, attached_waits):
 
 @pytest.mark.jdks(8, 17, 21, 25)
 def test_conditions_are_named_by_their_owner(jdk, folder):
-    """The table of classes has a row for each queue, each class of its own and the pool, and a
-    different place of the program in each.
+    """The table of classes has a row for each queue, for each of the program's own classes with a
+    condition, and for the pool, and a different place of the program in each.
     """
     out = folder / f"conditions-{jdk.version}.jfr"
     done = jdk.java("Conditions", jvm=[jdk.agent(f"threads=y,format=r,file={out}")])

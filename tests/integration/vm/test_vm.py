@@ -686,8 +686,8 @@ def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
 
 @pytest.mark.jdks(11, 17, 25)
 def test_what_the_jdks_settings_leave_out_is_reported(jdk, tmp_path):
-    """Times to reach safepoints that are short, and the ends of safepoints, without which it is
-    unknown how long threads were stopped.
+    """Short times to reach a safepoint and the ends of safepoints are missing, so it is unknown how
+    long threads were stopped.
     """
     settings = tmp_path / "some.jfc"
     settings.write_text(
