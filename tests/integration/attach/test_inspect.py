@@ -296,12 +296,14 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
 
 @pytest.mark.jdks(8, 25)
 def test_no_thread_of_the_agent_is_counted(jdk, jvmscope, program, tmp_path):
-    """Neither by top --states nor by the VM, also while a thread of the agent's takes samples."""
+    """Neither by top --states nor by the VM, nor listed in a group, while one takes samples."""
     out = tmp_path / "o.jfr"
     sampled = jvmscope("attach", "--cpu=wall", "--agent", "walker=jvmti", "-o", out, program.pid)
     assert sampled.returncode == 0, sampled.stderr
     last = lab.read_json("top", "--json", "--states", "-n", 1, "-i", "200ms", program.pid)
     assert sum(last["states"].values()) == last["threads"], last
+    groups = json.dumps(ask(jvmscope, program, "groups"))
+    assert '"main"' in groups and '"jvmscope' not in groups, groups
     done = jvmscope("stop", program.pid)
     assert done.returncode == 0, done.stderr
     assert lab.read_json("report", "--json", out)["wall"]["total"] > 0
