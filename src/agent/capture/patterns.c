@@ -194,7 +194,9 @@ static void see_spelling(struct pattern *p, jclass c, struct str name)
 /* Appends what the pattern probably means, if anything, as it should be written. */
 static void put_guess(struct buf *b, const struct pattern *p)
 {
-    if (p->guess.rank && !p->field.is_inherited && !*p->method)
+    /* A request names a method: where its class is loaded, a similar class is not meant. */
+    bool loaded = p->is_method && p->option == OPT_REQUESTS;
+    if (p->guess.rank && !p->field.is_inherited && !*p->method && !loaded)
         buf_printf(b, "%s%s", p->guess.name, p->option == OPT_SHOW ? strrchr(p->text, '.') : "");
     else
         buf_string(b, *p->field.name ? p->field.name : p->method);

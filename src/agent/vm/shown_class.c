@@ -15,8 +15,7 @@ char *shown_class_signature(jclass class)
         return NULL;
     struct generated_target lambda = {0};
     lambda_target(class, signature, &lambda);
-    size_t len = strlen(signature),
-           settled = generated_name_normalize_known(signature, len, &lambda);
+    size_t len = strlen(signature), settled = generated_name_normalize_for(signature, len, &lambda);
     size_t extra = lambda.text[0] ? strlen(lambda.text) + 2 : 0;
     char *text = malloc(settled + extra + 1);
     if (text)
