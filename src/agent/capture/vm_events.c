@@ -16,6 +16,7 @@
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "base/dotted.h"
+#include "base/generated_name.h"
 #include "base/vec.h"
 #include "jfr/writer.h"
 
