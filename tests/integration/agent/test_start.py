@@ -13,7 +13,7 @@ import pytest
 import lab
 
 # All captures that go together, in two sets; `fail` names them as src/agent/capture does.
-PLACES = "log=Rounds:18 {n},watch=Rounds.field,trace=Rounds.traced,if=arg1 > 5,show=Rounds.field,tostring=Rounds"
+PLACES = "log=Rounds:18 {n},watch=Rounds.field,trace=Rounds.traced,if=arg1 > 5,show=Rounds.field,tostring=java.lang.Thread"
 SAMPLED = f"cpu=samples,alloc=sampled,heap=dump,onoom=dump,threads=y,deadlock=y,locks=Rounds,events=y,cover=y,allow-control=y,requests=Rounds.traced(..),{PLACES}"
 EXACT = "cpu=times,alloc=exact,live=exact,heap=all,monitor=y,exceptions=counts,cover=y,trace=Rounds.traced"
 SETS = {

@@ -192,7 +192,7 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
         other = subprocess.run(host.arguments, stderr=subprocess.PIPE, text=True, timeout=60)
         assert (
             other.returncode == 1
-            and "another host" in other.stderr
+            and "another `jvmscope host` uses this spool" in other.stderr
             and len(other.stderr.splitlines()) == 1
         ), other.stderr
         lab.wait_for(lambda: not host.waiting(), 120, "what waited is sent")
