@@ -42,6 +42,7 @@ enum class_constant {
 
 enum class_access {
     ACC_PUBLIC = 0x0001,
+    ACC_PRIVATE = 0x0002,
     ACC_STATIC = 0x0008,
     ACC_FINAL = 0x0010,
     ACC_SYNCHRONIZED = 0x0020,

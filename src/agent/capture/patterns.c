@@ -6,7 +6,6 @@
  */
 #include "agent/session/capture.h"
 
-#include "agent/capture/requests/requests.h"
 #include "agent/capture/trace/explain.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/loaded.h"
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/dotted.h"
 #include "base/pattern.h"
+#include "classfile/classfile.h"
 #include "jfr/writer.h"
 #include "options/names.h"
 
@@ -215,10 +215,10 @@ static bool can_be_request(void *context, jmethodID m, const char *name)
     struct pattern *p = l->pattern;
     jint modifiers = 0;
     (void)(*vm.ti)->GetMethodModifiers(vm.ti, m, &modifiers);
-    const char *why = l->why              ? l->why
-                      : modifiers & 0x400 ? is_abstract
-                      : modifiers & 0x100 ? is_native
-                                          : NULL;
+    const char *why = l->why                     ? l->why
+                      : modifiers & ACC_ABSTRACT ? is_abstract
+                      : modifiers & ACC_NATIVE   ? is_native
+                                                 : NULL;
     if (why && !p->left_why) {
         p->left_why = why;
         dotted_copy(p->left_class, sizeof(p->left_class), l->class_name);
@@ -237,7 +237,7 @@ static bool has_requests(struct pattern *p, jclass c, struct str name)
     struct left_out left = {.pattern = p, .class_name = name};
     if (last && memchr(p->text, '*', (size_t)(last - p->text)))
         return true;
-    if (!points_may_name(name))
+    if (choice_is_core(name))
         left.why = "belongs to the JDK, whose methods cannot be requests";
     else if (!loaded_may_change(c, name))
         left.why = "belongs to a class that the VM does not allow to be changed";

@@ -10,6 +10,7 @@
 #include "agent/stacks/names.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/shown_thread.h"
+#include "classfile/classfile.h"
 #include "options/names.h"
 #include "options/signature.h"
 
@@ -310,8 +311,6 @@ static void see_other(struct seen *seen, const struct method *m, const char *wan
 static int place_in_class(struct control_call *c, jclass class, uint32_t line, const char *method,
                           bool set, struct seen *seen, jvmtiError *ret_error)
 {
-    enum { ACC_ABSTRACT = 0x0400 };
-
     jint n = 0;
     jmethodID *methods = NULL;
     int placed = 0;

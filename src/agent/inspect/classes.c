@@ -4,6 +4,7 @@
 #include "agent/vm/error_words.h"
 
 #include "base/map.h"
+#include "classfile/classfile.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -211,10 +212,10 @@ static void put_method(struct inspection *i, jmethodID m)
     json_key_string(i->out, "descriptor", signature);
     inspect_put_modifiers(i, "modifiers", modifiers, KIND_METHOD);
     json_key_string(i->out, "runs",
-                    native              ? "native"
-                    : at                ? "compiled"
-                    : modifiers & 0x400 ? "abstract"
-                                        : "interpreted");
+                    native                     ? "native"
+                    : at                       ? "compiled"
+                    : modifiers & ACC_ABSTRACT ? "abstract"
+                                               : "interpreted");
     if (at) {
         char address[24];
         snprintf(address, sizeof(address), "0x%llx", (unsigned long long)code[*at].address);

@@ -254,6 +254,12 @@ static bool begins_with(struct str name, const char *prefix)
     return name.len > n && memcmp(name.data, prefix, n) == 0;
 }
 
+bool choice_is_core(struct str class_name)
+{
+    return begins_with(class_name, "java/") || begins_with(class_name, "jdk/") ||
+           begins_with(class_name, "sun/");
+}
+
 /*
  * Returns a rank: how likely it is that users leave out the package, or the outer class, of this
  * class.

@@ -27,6 +27,11 @@ bool choice_matches_class(const char *patterns, struct str class_name);
  * class has to be parsed.
  */
 bool choice_may_match(const char *patterns, struct str class_name);
+/*
+ * Returns whether a class is in one of the JDK's packages java, jdk and sun, whose methods are not
+ * requests, because the probes call some of them.
+ */
+bool choice_is_core(struct str class_name);
 /* Returns whether a class may never be instrumented. */
 bool choice_is_excluded(struct str class_name);
 /*

@@ -113,16 +113,6 @@ static bool is_linked(jclass class)
            status & JVMTI_CLASS_STATUS_PREPARED;
 }
 
-/* Returns whether a class is one of those that no option of requests can name. */
-static bool is_never_named(struct str name)
-{
-    static const char *const packages[] = {"java/", "jdk/", "sun/"};
-    for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
-        if (strncmp(name.data, packages[i], strlen(packages[i])) == 0)
-            return true;
-    return false;
-}
-
 /*
  * Returns whether loaded_class_prepared will offer a class to a client. Another thread may be
  * linking the class, so whether it is linked is looked up again after the note is visible. A class
@@ -135,7 +125,7 @@ static bool waits_for_link(const struct instrument_client *c, jclass class, stru
 {
     if (is_linked(class))
         return false;
-    bool noted = c && c->when_linked && is_never_named(name) ? instrument_postpone(name)
+    bool noted = c && c->when_linked && choice_is_core(name) ? instrument_postpone(name)
                                                              : instrument_is_postponed(name);
     return noted && !is_linked(class);
 }

@@ -6,13 +6,12 @@
 #include "agent/vm/shown_class.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
+#include "classfile/classfile.h"
 #include "options/signature.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ACC_PRIVATE = 2, ACC_STATIC = 8, ACC_INTERFACE = 0x200, ACC_ABSTRACT = 0x400 };
 
 const char *named_class_method(const char *pattern)
 {

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "classfile/classfile.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -172,7 +173,7 @@ static struct method *learn(JNIEnv *jni, jmethodID id)
     jint modifiers = 0;
     (*vm.ti)->GetMethodModifiers(vm.ti, id, &modifiers);
     m->modifiers = (uint32_t)modifiers;
-    m->native = modifiers & 0x0100; /* ACC_NATIVE, JVM specification 4.6 */
+    m->native = modifiers & ACC_NATIVE;
     m->name = keep(name);
     m->descriptor = keep(descriptor);
     vm_free(name);

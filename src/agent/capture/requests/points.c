@@ -251,15 +251,9 @@ static bool matches(const char *pattern, struct str name)
     return pattern[i] == '*' || (!pattern[i] && i == name.len);
 }
 
-bool points_may_name(struct str class_name)
-{
-    return !point_begins(class_name, "java/") && !point_begins(class_name, "jdk/") &&
-           !point_begins(class_name, "sun/");
-}
-
 static bool may_be_named(struct str class_name)
 {
-    return methods && points_may_name(class_name) && choice_may_match(methods, class_name);
+    return methods && !choice_is_core(class_name) && choice_may_match(methods, class_name);
 }
 
 /*

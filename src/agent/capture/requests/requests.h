@@ -151,10 +151,5 @@ bool task_name(JNIEnv *jni, jobject task, unsigned *ret);
 /* patterns: those of the option, separated by ':'; "auto" among them names no method. */
 int points_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
 void points_off(JNIEnv *jni);
-/*
- * Returns whether the option may name methods of a class. It may not name those of the JDK, because
- * the probes call some of them.
- */
-bool points_may_name(struct str class_name);
 /* Returns whether a request is in progress while this method runs. */
 bool points_is_request(const struct method *m);

@@ -9,13 +9,12 @@
 #include "agent/vm/shown_class.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
+#include "classfile/classfile.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { LOADERS_MAX = 16 }; /* classes of one name */
-
-enum { IS_NATIVE = 0x100, IS_ABSTRACT = 0x400 };
 
 struct search {
     JNIEnv *jni;
@@ -78,7 +77,7 @@ static bool implements(jclass c, const char *method)
             continue;
         does = strcmp(name, method) == 0 &&
                (*vm.ti)->GetMethodModifiers(vm.ti, methods[i], &modifiers) == JVMTI_ERROR_NONE &&
-               !(modifiers & (IS_NATIVE | IS_ABSTRACT));
+               !(modifiers & (ACC_NATIVE | ACC_ABSTRACT));
         vm_free(name);
     }
     vm_free(methods);

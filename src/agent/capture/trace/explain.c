@@ -21,6 +21,7 @@
 #include "base/map.h"
 #include "base/nearest.h"
 #include "base/parse.h"
+#include "classfile/classfile.h"
 #include "jfr/losses.h"
 #include "options/signature.h"
 
@@ -124,13 +125,13 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
                            struct str method, struct str descriptor, jint modifiers)
 {
     const char *reason = why_left(class_name, method, descriptor);
-    if (modifiers & 0x400)
+    if (modifiers & ACC_ABSTRACT)
         return is_abstract;
     if (drain_is_used(class_name))
         return "the trace itself calls methods of its class";
     if (choice_matches(s->exclude, class_name, method, descriptor))
         return "--exclude names it";
-    if (modifiers & 0x100)
+    if (modifiers & ACC_NATIVE)
         return method_trace.live ? "it is native, and its code was not found: it is not linked "
                                    "yet, or RegisterNatives has bound it"
                                  : "it is native and was not linked: it was never called, or its "

@@ -14,14 +14,13 @@
 #include "base/generated_name.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "classfile/classfile.h"
 #include "jfr/losses.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { IS_STATIC = 0x8, IS_ABSTRACT = 0x400 };
 
 enum { COUNTED_MAX = 1 << 16 };
 
@@ -127,8 +126,8 @@ static bool matches_method(const char *patterns, const char *exclude, struct str
     (*vm.ti)->GetMethodModifiers(vm.ti, m, &modifiers);
     struct str method = {name, strlen(name)}, types = {descriptor, strlen(descriptor)};
     /* Only the VM calls the constructors and the factories of a lambda's class. */
-    bool is_made = is_lambda && (modifiers & IS_STATIC || str_is(method, "<init>"));
-    bool matches = !(modifiers & IS_ABSTRACT) && !is_made &&
+    bool is_made = is_lambda && (modifiers & ACC_STATIC || str_is(method, "<init>"));
+    bool matches = !(modifiers & ACC_ABSTRACT) && !is_made &&
                    choice_matches(patterns, class_name, method, types) &&
                    !choice_matches(exclude, class_name, method, types);
     vm_free(name);
