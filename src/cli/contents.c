@@ -127,8 +127,7 @@ static const char *why_nothing(const struct settings *s, const struct asked *row
         (s->on[OPT_INCLUDE] || s->on[OPT_EXCLUDE]))
         return s->on[OPT_INCLUDE]
                    ? "holds no exceptions: none was thrown in the classes that --include names; "
-                     "what "
-                     "other classes threw was not counted"
+                     "what other classes threw was not counted"
                    : "holds no exceptions: none was thrown outside of the classes that --exclude "
                      "names, in which throws were not counted";
     return row->nothing;

@@ -309,10 +309,10 @@ static int check_shown(const struct options *o, struct buf *message)
 {
     const char *texts = o->v[OPT_TOSTRING].text;
     for (const char *at = o->v[OPT_SHOW].text; texts && at && *at; at += *at == ',') {
-        size_t n = strcspn(at, ","), class = n;
-        while (class && at[class] != '.')
-            class --;
-        if (lists(texts, at, class)) {
+        size_t n = strcspn(at, ","), dot = n;
+        while (dot && at[dot] != '.')
+            dot--;
+        if (lists(texts, at, dot)) {
             _cleanup_free_ char *field = strndup(at, n);
             option_put(message, OPT_SHOW, field);
             buf_string(message, ": has no effect, because ");

@@ -99,7 +99,7 @@ static void keep_stacks(struct session *s, JNIEnv *jni)
     jfr_traces_kept(s->out.jfr);
 }
 
-/* with_shut: also rows that have been closed early. */
+/* Flushes the rows; those that have been closed early only if with_shut is set. */
 static void flush_rows(struct session *s, JNIEnv *jni, bool with_shut)
 {
     s->last_drain_ns = now_ns();
