@@ -7,7 +7,17 @@
 
 #include <json-c/json.h>
 
-enum { CELL_WIDTH = 48 };
+enum { CELL_WIDTH = 48, LABEL_MAX = 64 };
+
+/* Puts what a member is called in text: "held threads", "identity hash". Returns `to`. */
+static const char *label_of(const char *key, char to[LABEL_MAX])
+{
+    snprintf(to, LABEL_MAX, "%s", strcmp(key, "held") == 0 ? "held threads" : key);
+    for (char *p = to; *p; p++)
+        if (*p == '_')
+            *p = ' ';
+    return to;
+}
 
 /* Returns whether an object is a reference, not a row: it has a class, an id or hash, no status. */
 static bool is_reference(json_object *o)
@@ -175,11 +185,13 @@ static void print_table(FILE *to, json_object *a, int indent);
 /* Prints the tables inside a row, below it. */
 static void print_tables_of_row(FILE *to, json_object *row, int indent)
 {
+    char label[LABEL_MAX];
     json_object_object_foreach(row, key, value)
     {
         if (!json_object_is_type(value, json_type_array) || !is_table(value))
             continue;
-        fprintf(to, "%*s%s (%zu)\n", indent, "", key, json_object_array_length(value));
+        fprintf(to, "%*s%s (%zu)\n", indent, "", label_of(key, label),
+                json_object_array_length(value));
         print_table(to, value, indent + 2);
     }
 }
@@ -194,6 +206,7 @@ static bool is_null(json_object *row, const char *key)
 static void print_table(FILE *to, json_object *a, int indent)
 {
     VEC(struct column) columns = {0};
+    char label[LABEL_MAX];
     size_t rows = json_object_array_length(a);
     for (size_t r = 0; r < rows; r++) {
         json_object_object_foreach(json_object_array_get_idx(a, r), key, value)
@@ -223,7 +236,7 @@ static void print_table(FILE *to, json_object *a, int indent)
             size_t width = c + 1 < columns.len || col->number ? col->width : 0;
             fputs("  ", to);
             if (r == 0)
-                fprintf(to, col->number ? "%*s" : "%-*s", (int)width, col->key);
+                fprintf(to, col->number ? "%*s" : "%-*s", (int)width, label_of(col->key, label));
             else if (is_null(json_object_array_get_idx(a, r - 1), col->key))
                 print_column(to, "null", MAX(width, sizeof("null") - 1), false);
             else
@@ -247,48 +260,52 @@ static void print_lines(FILE *to, const char *key, json_object *a)
     }
 }
 
-static void print_members(FILE *to, json_object *o)
+static bool is_empty(json_object *v)
+{
+    return json_object_is_type(v, json_type_array) && json_object_array_length(v) == 0;
+}
+
+static bool has_only_empty(json_object *o)
 {
     json_object_object_foreach(o, key, value)
     {
+        (void)key;
+        if (!is_empty(value))
+            return false;
+    }
+    return true;
+}
+
+/* Prints the members; empty arrays only if there is nothing else. */
+static void print_members(FILE *to, json_object *o)
+{
+    char label[LABEL_MAX];
+    bool empty = has_only_empty(o);
+    json_object_object_foreach(o, key, value)
+    {
         bool array = json_object_is_type(value, json_type_array);
-        if (array && json_object_array_length(value) == 0)
-            continue;
-        if (array) {
-            fprintf(to, "%s (%zu)\n", key, json_object_array_length(value));
+        if (is_empty(value)) {
+            if (empty)
+                fprintf(to, "no %s\n", label_of(key, label));
+        } else if (array) {
+            fprintf(to, "%s (%zu)\n", label_of(key, label), json_object_array_length(value));
             is_table(value) ? print_table(to, value, 0) : print_lines(to, key, value);
+        } else if (strcmp(key, "left_out") == 0) {
+            fprintf(to, "and %s more\n", json_object_get_string(value));
         } else {
-            fprintf(to, "%-24s ", key);
+            fprintf(to, "%-24s ", label_of(key, label));
             print_cell(to, key, value, 0, false);
             fputc('\n', to);
         }
     }
 }
 
-/* The value of an object's only member; NULL: there are others, or it is not an object. */
-static json_object *only_member(json_object *o, const char **ret_key)
-{
-    json_object *only = NULL;
-    if (!json_object_is_type(o, json_type_object) || json_object_object_length(o) != 1)
-        return NULL;
-    json_object_object_foreach(o, key, value)
-    {
-        *ret_key = key;
-        only = value;
-    }
-    return only;
-}
-
 int json_view(FILE *to, const char *text)
 {
     json_object *o = json_tokener_parse(text);
-    const char *key = NULL;
     if (!o)
         return -EINVAL;
-    json_object *only = only_member(o, &key);
-    if (json_object_is_type(only, json_type_array) && json_object_array_length(only) == 0)
-        fprintf(to, "no %s\n", key);
-    else if (json_object_is_type(o, json_type_object))
+    if (json_object_is_type(o, json_type_object))
         print_members(to, o);
     json_object_put(o);
     return 0;

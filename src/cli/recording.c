@@ -146,6 +146,21 @@ static void put_time(struct buf *words, uint64_t ns)
                                            : "s");
 }
 
+/* output: NULL for a recording that is always on. */
+static void note_without_effect(const struct options *o, const char *output)
+{
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const struct option_row *row = &option_table[i];
+        /* A .jfr from which the output is made has chunks, the output has none. */
+        bool lacks = i == OPT_CHUNK && output && !file_name_ends_in(output, ".jfr");
+        if (!row->acts_on || !row->flag || !o->v[i].given ||
+            (!lacks && option_has_effect(o, (enum option)i)))
+            continue;
+        fprintf(stderr, "jvmscope: note: %s: has no effect on %s\n", row->flag,
+                lacks ? output : "what is recorded");
+    }
+}
+
 bool recording_check(const struct capture_options *c, const char *output, const char *command)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), words = BUF(1 << 20);
@@ -158,11 +173,7 @@ bool recording_check(const struct capture_options *c, const char *output, const 
         complain(command, r == -E2BIG ? "the options are too long" : buf_str(&why), NULL);
         return false;
     }
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if (option_table[i].acts_on && option_table[i].flag && o.v[i].given &&
-            !option_has_effect(&o, (enum option)i))
-            fprintf(stderr, "jvmscope: note: %s: has no effect on what is recorded\n",
-                    option_table[i].flag);
+    note_without_effect(&o, capture_always(c) ? NULL : output);
     bool can =
         capture_always(c) || (check_format(&o, output) && check_gives(buf_str(&words), output));
     options_release(&o);
@@ -252,7 +263,9 @@ static bool announce(const struct capture_options *c, const char *path, const ch
     fputc('\n', stderr);
     /* For a recording, contents_report reports what is missing. */
     if (direct && !file_name_ends_in(shown, ".jfr") && !*where && !shown_by)
-        complain(shown, "holds nothing that a command would show", NULL);
+        complain(shown, "holds nothing that a command would show",
+                 c && strstr(buf_str(&c->options), "onoom=") ? "no OutOfMemoryError was thrown"
+                                                             : NULL);
     return file_name_ends_in(shown, ".jfr");
 }
 
@@ -288,5 +301,9 @@ void recording_announce_dumps(const char *recording, const struct timespec *sinc
                     buf_str(&path), format_size(size, (uint64_t)st.st_size),
                     i < 64 && older_dumps >> i & 1 ? REPLACED : "", buf_str(&path));
         more = i == 0 || exists;
+        if (i == 0 && !(exists && written_since(&st, since)) &&
+            contents_requested(recording, OPT_ONOOM) && !contents_shown_by(recording, NULL))
+            complain(recording, "no OutOfMemoryError was thrown, so there is no heap dump of one",
+                     NULL);
     }
 }

@@ -333,11 +333,11 @@ static int check_together(const struct options *o, struct buf *message)
     /* The specification's help, "Notes". */
     const struct out_format *format = option_format(o);
     if (!format->monitors && option_on(o, OPT_MONITOR)) {
-        buf_printf(message, "format=%s cannot be used with monitor=y", format->letter);
+        option_put_refusal(message, OPT_MONITOR, "y", format->letter);
         return -EINVAL;
     }
     if (!format->method_times && (option_is(o, OPT_CPU, "times") || option_is(o, OPT_CPU, "old"))) {
-        buf_printf(message, "format=%s cannot be used with cpu=old|times", format->letter);
+        option_put_refusal(message, OPT_CPU, "old|times", format->letter);
         return -EINVAL;
     }
     const struct option_row *depth = &option_table[OPT_DEPTH];

@@ -120,7 +120,7 @@ const struct option_row option_table[OPTION_COUNT] = {
                    .min = 1, .max = 10000, .goes_with = "on"},
     [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time, such as 30s or 5m; attach counts it from when all classes are changed",
                       .min = MS, .max = UINT64_MAX, .always_refuses = "*"},
-    [OPT_CHUNK] = {"chunk", "--chunk", 0, OPTION_SIZE, "<size>", "start a new chunk of a recording at this size",
+    [OPT_CHUNK] = {"chunk", "--chunk", 0, OPTION_SIZE, "<size>", "start a new chunk of a .jfr at this size", .acts_on = "format=r",
                    .default_value = "64m", .min = 1 << 16, .max = UINT64_C(1) << 40},
     [OPT_TIMER] = {"timer", NULL, 0, OPTION_WORD, "auto|thread|perf",
                    "what drives cpu=samples: timers on threads' CPU clocks, or perf_event", .default_value = "auto"},

@@ -41,6 +41,18 @@ void option_put_part(struct buf *message, enum option which, const char *part, s
     buf_string(message, n < len ? "..." : "");
 }
 
+void option_put_refusal(struct buf *message, enum option which, const char *value,
+                        const char *letter)
+{
+    if (flags)
+        buf_printf(message,
+                   "%s%s cannot be recorded into a .hprof; write a .hprof.txt or a .jfr instead",
+                   option_table[which].flag, which == OPT_CPU ? "=times" : "");
+    else
+        buf_printf(message, "format=%s cannot be used with %s=%s", letter, option_table[which].name,
+                   value);
+}
+
 void option_put(struct buf *message, enum option which, const char *value)
 {
     const struct option_row *row = &option_table[which];

@@ -7,6 +7,12 @@
 /* Appends an option as option_put does, with a part of its value. */
 void option_put_part(struct buf *message, enum option which, const char *part, size_t len);
 /*
+ * Appends that an output's format, which is given by its letter and is that of .hprof, cannot hold
+ * what this value of an option records.
+ */
+void option_put_refusal(struct buf *message, enum option which, const char *value,
+                        const char *letter);
+/*
  * Sets *v, which refers to text. Returns 0, or -EINVAL with a sentence in `message` about what is
  * wrong with the value.
  */

@@ -131,18 +131,19 @@ uint64_t inspect_object_age(jlong number)
     return (uint64_t)number < given.len ? atomic_load(&collections) - given.data[number] : 0;
 }
 
-static jint JNICALL untag(jlong class_tag, jlong size, jlong *tag, jint length, void *wanted)
-{
-    if (!*(jlong *)wanted || *tag == *(jlong *)wanted)
-        *tag = 0;
-    return JVMTI_VISIT_OBJECTS;
-}
+struct forgetting {
+    jlong number;     /* 0: all */
+    uint64_t objects; /* which lost their numbers */
+};
 
-/* Removes a number, or all if it is 0. */
-static void inspect_object_forget(struct inspection *i, jlong number)
+static jint JNICALL untag(jlong class_tag, jlong size, jlong *tag, jint length, void *context)
 {
-    const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = untag};
-    (*i->ti)->IterateThroughHeap(i->ti, JVMTI_HEAP_FILTER_UNTAGGED, NULL, &callbacks, &number);
+    struct forgetting *f = context;
+    if (!f->number || *tag == f->number) {
+        *tag = 0;
+        f->objects++;
+    }
+    return JVMTI_VISIT_OBJECTS;
 }
 
 static int inspect_free(struct inspection *i)
@@ -158,8 +159,17 @@ static int inspect_free(struct inspection *i)
         buf_printf(i->why, "%s: no object was given this number", i->operand);
         return -ESRCH;
     }
-    inspect_object_forget(i, all ? 0 : number);
+    struct forgetting forgetting = {.number = all ? 0 : number};
+    const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = untag};
+    (*i->ti)->IterateThroughHeap(i->ti, JVMTI_HEAP_FILTER_UNTAGGED, NULL, &callbacks, &forgetting);
+    if (!all && !forgetting.objects) {
+        buf_printf(i->why,
+                   "%s: no object has this number any more: it was freed, or its object died",
+                   i->operand);
+        return -ESRCH;
+    }
     json_key_string(i->out, "freed", i->operand);
+    json_key_i64(i->out, "objects", (int64_t)forgetting.objects);
     return 0;
 }
 

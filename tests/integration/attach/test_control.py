@@ -177,6 +177,7 @@ def test_a_thread_is_held_inspected_and_changed(jdk, start, tmp_path, jvmscope):
     program.control("resume", WORKER)
     program.until(lambda s: s[0] == 15)
     assert program.control("list") == {"held": [], "breakpoints": []}
+    assert lab.output("control", program.process.pid, "list") == "no held threads\nno breakpoints\n"
 
     program.control("interrupt", WORKER)
     program.until(lambda s: s[3])

@@ -73,7 +73,7 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     ), "HotSpot gives locals to agents that were there from start-up alone"
     assert "loaded at its start" in stack["locals_unknown"]
     assert re.search(
-        r"^locals_unknown +the VM reports them only to",
+        r"^locals unknown +the VM reports them only to",
         lab.output("inspect", program.pid, "stack", "holder"),
         re.M,
     )
@@ -143,13 +143,18 @@ def test_objects_keep_their_numbers_over_collections(jdk, jvmscope, program):
     assert {
         o["id"] for o in ask(jvmscope, program, "instances", "Inspected$Known")["instances"]
     } == numbers and "left_out" not in found
-    ask(jvmscope, program, "free", max(numbers))
+    assert ask(jvmscope, program, "free", max(numbers)) == {
+        "freed": str(max(numbers)),
+        "objects": 1,
+    }
+    twice = jvmscope("inspect", program.pid, "free", max(numbers))
+    assert twice.returncode == 1 and "no object has this number any more" in twice.stderr
     again = {o["id"] for o in ask(jvmscope, program, "instances", "Inspected$Known")["instances"]}
     assert len(again) == 5 and len(again & numbers) == 4 and max(numbers) not in again
     texts = ask(jvmscope, program, "instances", "java.lang.String")
     assert len(texts["instances"]) == 200 and texts["left_out"] == texts["objects"] - 200
     assert re.search(
-        r"^left_out +\d+$",
+        r"^and \d+ more$",
         lab.output("inspect", program.pid, "instances", "java.lang.String"),
         re.M,
     )
@@ -173,6 +178,13 @@ def test_objects_keep_their_numbers_over_collections(jdk, jvmscope, program):
     ask(jvmscope, program, "free", number)
     gone = jvmscope("inspect", program.pid, "object", number)
     assert gone.returncode == 1 and "no living object has this number" in gone.stderr
+    assert ask(jvmscope, program, "free", "all")["objects"] >= 204  # four, and 200 texts
+    assert lab.output("inspect", program.pid, "free", "all").split() == [
+        "freed",
+        "all",
+        "objects",
+        "0",
+    ]
 
     program.stdin.write("\n\n")
     program.stdin.close()

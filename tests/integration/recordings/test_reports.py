@@ -78,6 +78,34 @@ def test_patterns_that_choose_nothing_are_reported(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
+def test_options_that_an_output_cannot_heed_are_noted_or_refused(jdk, tmp_path):
+    """Only a .jfr has chunks; HPROF's binary output has no monitors and no times of methods."""
+    for name in ("x.hprof.txt", "x.hprof", "x.html", "x.collapsed"):
+        out = tmp_path / name
+        note = f"jvmscope: note: --chunk: has no effect on {out}"
+        assert note in run(jdk, out, "--cpu", "--chunk", "1m")
+        assert note not in run(jdk, out, "--cpu")
+    assert not any(
+        "note: --chunk" in line for line in run(jdk, tmp_path / "x.jfr", "--chunk", "1m")
+    )
+    for option in ("--monitors", "--cpu=times"):
+        done = lab.jvmscope("run", option, "-o", tmp_path / "y.hprof", "--", "java")
+        assert done.returncode == 2 and done.stderr.endswith(
+            f": {option} cannot be recorded into a .hprof; write a .hprof.txt or a .jfr instead\n"
+        )
+
+
+@pytest.mark.jdks(17)
+def test_a_recording_without_an_exhausted_memory_says_so(jdk, busy, tmp_path):
+    """Only if nothing else was asked for, because then the recording holds nothing."""
+    out, why = tmp_path / "x.jfr", "no OutOfMemoryError was thrown"
+    assert any(why in line for line in run(jdk, out, "--on-oom"))
+    assert any(why in line for line in run(jdk, tmp_path / "x.hprof", "--on-oom"))
+    assert not any(why in line for line in run(jdk, out, "--on-oom", "--cpu"))
+    assert why in printed(lab.jvmscope("attach", "--on-oom", "-t", "300ms", "-o", out, busy()))
+
+
+@pytest.mark.jdks(17)
 def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path):
     out, dump = tmp_path / "x.jfr", tmp_path / "x.hprof"
     wrote, dumped = run(jdk, out, "--heap")
