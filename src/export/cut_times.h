@@ -11,8 +11,6 @@
 #include "jfr/reader.h"
 #include "profile/profile.h"
 
-#define CUT_TIMES_TYPE "jvmscope.CpuTime"
-
 /* Appends a compressed number of exactly `width` bytes (1 to 8). */
 void cut_times_put_padded(struct buf *b, uint64_t v, int width);
 

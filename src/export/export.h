@@ -40,7 +40,7 @@ struct export_format {
     const char *what;      /* shown in help */
     bool any;              /* also accepts recordings without samples */
     bool one_metric;       /* holds samples of one metric only */
-    /* enum export_kind: the kinds of data that it can contain; the others are left out */
+    /* enum event_data: the kinds of data that it can contain; the others are left out */
     unsigned holds;
     unsigned follows; /* enum export_selection: what can select a part of it */
     /*

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/pattern.h"
 #include "export/cut_times.h"
+#include "jfr/catalog.h"
 #include "jfr/chunk_head.h"
 #include "jfr/reader.h"
 
@@ -27,67 +28,6 @@ enum { FINAL = 2 }; /* a bit of the features: the recording ended with this chun
 
 /* a flag of checkpoints: constants that only our reader understands */
 enum { OF_THE_WRITER = 0x40 };
-
-/* How an event of a type becomes part of a selection. */
-enum belongs {
-    BY_SELECTION,  /* by its time, its thread and its stack */
-    ALWAYS,        /* it describes the recording as a whole */
-    TO_ITS_TIME,   /* it concerns all threads for as long as it lasted */
-    TO_ITS_THREAD, /* a wait, which belongs to its thread for as long as it lasted */
-    UNTIL_IT_ENDS, /* a wait that lasts until another event of the same wait has an end */
-    /* it has a sum from the beginning of the recording, so it belongs to no shorter span */
-    TO_ALL_TIME,
-    TO_ITS_SHARE, /* it concerns the process, from the event before to this one (cut_times.h) */
-};
-
-static enum belongs belongs_to(const char *type)
-{
-    static const struct {
-        const char *type;
-        enum belongs how;
-    } types[] = {
-        {"jdk.ActiveSetting", ALWAYS},
-        {"jdk.ActiveRecording", ALWAYS},
-        {"jdk.JVMInformation", ALWAYS},
-        {"jdk.OSInformation", ALWAYS},
-        {"jdk.CPUInformation", ALWAYS},
-        {"jdk.InitialSystemProperty", ALWAYS},
-        {"jdk.CPUTimeStampCounter", ALWAYS},
-        {"jdk.InitialEnvironmentVariable", ALWAYS},
-        {"jvmscope.Budget", ALWAYS},
-        {"jvmscope.LeftOut", ALWAYS},
-        {"jvmscope.Missing", ALWAYS},
-        {"jvmscope.PatternUnmatched", ALWAYS},
-        {"jvmscope.ThreadAnalysis", ALWAYS},
-        {"jvmscope.ThreadObject", ALWAYS},
-        {"jvmscope.TraceUnmatched", ALWAYS},
-        {"jvmscope.Lost", TO_ITS_TIME},
-        {CUT_TIMES_TYPE, TO_ITS_SHARE},
-        {"jdk.JavaMonitorEnter", TO_ITS_THREAD},
-        {"jdk.JavaMonitorWait", TO_ITS_THREAD},
-        {"jdk.ThreadPark", TO_ITS_THREAD},
-        {"jdk.ThreadSleep", TO_ITS_THREAD},
-        {"jvmscope.Hold", TO_ITS_THREAD},
-        {"jvmscope.IoWait", TO_ITS_THREAD},
-        {"jvmscope.Preempted", TO_ITS_THREAD},
-        {"jvmscope.VirtualThreadReady", TO_ITS_THREAD},
-        {"jvmscope.VirtualThreadUnmounted", TO_ITS_THREAD},
-        {"jvmscope.Waiting", UNTIL_IT_ENDS},
-        {"jvmscope.AllocationSite", TO_ALL_TIME},
-        {"jvmscope.CallTimes", TO_ALL_TIME},
-        {"jvmscope.CallTimesLeft", TO_ALL_TIME},
-        {"jvmscope.CallTimesTotal", TO_ALL_TIME},
-        {"jvmscope.Coverage", TO_ALL_TIME},
-        {"jvmscope.ExceptionCount", TO_ALL_TIME},
-        {"jvmscope.RequestTotals", TO_ALL_TIME},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
-        if (strcmp(type, types[i].type) == 0)
-            return types[i].how;
-    }
-    return BY_SELECTION;
-}
 
 struct open_wait {
     uint64_t key, offset; /* key: of the wait; offset: of the event in the file */
@@ -102,7 +42,7 @@ struct selecting {
     struct map over;             /* keys of waits that were over before the part */
     struct cut_times times;      /* readings of CPU time */
     const struct rec_type *type; /* of the last event, with its kind */
-    enum belongs belongs;
+    enum event_scope scope;      /* of this type */
     /* HOLDS_...: there: what the recording has; chosen: what was chosen */
     unsigned kind, present, chosen;
     bool any; /* selected events that do not belong to every part */
@@ -121,18 +61,18 @@ static bool stack_matches(const struct rec_stack *s, const char *pattern)
 static bool is_selected(const struct selecting *s, const struct rec_event *e)
 {
     const struct profile_filter *f = &s->source->filter;
-    if (s->belongs == ALWAYS)
+    if (s->scope == SCOPE_STATE)
         return true;
     uint64_t at = (uint64_t)MAX(e->start_ns - s->start_ns, 0), last = at;
-    if (s->belongs == TO_ALL_TIME && (f->from_ns || f->to_ns))
+    if (s->scope == SCOPE_SUM && (f->from_ns || f->to_ns))
         return false;
-    if (s->belongs == UNTIL_IT_ENDS)
+    if (s->scope == SCOPE_OPEN_WAIT)
         last = UINT64_MAX;
-    else if (s->belongs == TO_ITS_TIME || s->belongs == TO_ITS_THREAD)
+    else if (s->scope == SCOPE_TIME || s->scope == SCOPE_THREAD)
         last += (uint64_t)MAX(e->duration_ns, 0);
     if (last < f->from_ns || (f->to_ns && at >= f->to_ns))
         return false;
-    if (s->belongs == TO_ITS_TIME)
+    if (s->scope == SCOPE_TIME)
         return true;
     if (f->thread) {
         const struct rec_thread *t = rec_thread(&e->object, "sampledThread");
@@ -163,7 +103,7 @@ static int note_wait(struct selecting *s, const struct rec_event *e)
     if (at >= from)
         return 0;
     struct open_wait wait = {key_of_wait(e), e->offset};
-    if (s->belongs == UNTIL_IT_ENDS)
+    if (s->scope == SCOPE_OPEN_WAIT)
         return vec_push(&s->open, wait) < 0 ? -ENOMEM : 1;
     if (at + (uint64_t)MAX(e->duration_ns, 0) >= from)
         return 0;
@@ -179,8 +119,6 @@ static int by_offset(const void *a, const void *b)
 static int keep_times(struct selecting *s)
 {
     cut_times_settle(&s->times, &s->source->filter);
-    if (s->times.list.len)
-        s->chosen |= export_kind_of(CUT_TIMES_TYPE);
     for (size_t i = 0; i < s->times.list.len; i++)
         if (vec_push(&s->kept, s->times.list.data[i].offset) < 0)
             return -ENOMEM;
@@ -217,31 +155,32 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
         s->end_ns = MAX(s->end_ns, e.start_ns);
         if (s->type != e.object.type) {
             s->type = e.object.type;
-            s->belongs = belongs_to(s->type->name);
-            s->kind = s->belongs == ALWAYS ? 0 : export_kind_of(s->type->name);
+            const struct event_row *row = catalog_find(s->type->name);
+            s->scope = row->scope;
+            s->kind = s->scope == SCOPE_STATE ? 0 : row->holds & -row->holds;
             /* These events repeat the counts of sites for other readers. */
             if (s->source->profile && s->source->profile->sites.len &&
                 strcmp(s->type->name, "jdk.ObjectAllocationSample") == 0)
-                s->belongs = TO_ALL_TIME;
+                s->scope = SCOPE_SUM;
         }
         s->present |= s->kind;
-        if (s->belongs == TO_ITS_SHARE) {
+        if (s->scope == SCOPE_SHARE) {
             r = by_name ? 0 : cut_times_note(&s->times, &e, s->start_ns);
             if (r < 0)
                 break;
             continue;
         }
         if (!is_selected(s, &e)) {
-            if (s->belongs == TO_ITS_THREAD)
+            if (s->scope == SCOPE_THREAD)
                 r = note_wait(s, &e);
             if (r < 0)
                 break;
             continue;
         }
         s->chosen |= s->kind;
-        s->any =
-            s->any || s->belongs > (by_name ? TO_ITS_TIME : ALWAYS) || s->belongs == BY_SELECTION;
-        r = s->belongs == UNTIL_IT_ENDS ? note_wait(s, &e) : 0;
+        s->any = s->any || s->scope > (by_name ? SCOPE_TIME : SCOPE_STATE) ||
+                 s->scope == SCOPE_SELECTION;
+        r = s->scope == SCOPE_OPEN_WAIT ? note_wait(s, &e) : 0;
         if (r < 0)
             break;
         if (r == 0 && vec_push(&s->kept, e.offset) < 0) {

@@ -1,66 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/kinds.h"
 
+#include "base/macro.h"
 #include "export/export.h"
 #include "jfr/reader.h"
 
-#include <string.h>
-
-enum { TYPES_MAX = 8 };
+#include <stdlib.h>
 
 /*
- * The kinds of contents. A message about a kind that only recordings contain ends with the command
- * that shows it.
+ * The kinds of data. A message about a kind that only recordings contain ends with the command that
+ * shows it.
  */
 static const struct kind {
-    enum export_kind kind;
-    const char *name, *command, *types[TYPES_MAX];
+    enum event_data kind;
+    const char *name, *command;
 } kinds[] = {
-    {HOLDS_STACKS,
-     "samples",
-     "report",
-     {"jdk.ExecutionSample", "jdk.NativeMethodSample", "jdk.CPUTimeSample",
-      "jvmscope.UnattributedSample", "jvmscope.WallSample", "jdk.ObjectAllocationSample",
-      "jvmscope.AllocationSite", "jvmscope.CallTimes"}},
-    {HOLDS_CALLS, "the counts of calls", "report", {"jvmscope.CallTimes"}},
-    {HOLDS_WAITS,
-     "the waits of threads",
-     "threads summary",
-     {"jvmscope.ThreadAnalysis", "jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark",
-      "jdk.ThreadSleep", "jdk.SocketRead", "jdk.FileRead"}},
-    {HOLDS_REQUESTS, "requests", "requests", {"jvmscope.Request", "jvmscope.RequestTotals"}},
-    {HOLDS_TRACE,
-     "traced calls and log records",
-     "trace",
-     {"jvmscope.Call", "jvmscope.Log", "jvmscope.FieldAccess", "jdk.MethodTrace",
-      "jdk.MethodTiming"}},
-    {HOLDS_EXCEPTIONS,
-     "the counts of exceptions",
-     "trace --exceptions",
-     {"jvmscope.ExceptionCount"}},
-    {HOLDS_COVERAGE, "coverage", "coverage", {"jvmscope.Coverage"}},
-    {HOLDS_VM,
-     "what the VM did by itself",
-     "vm",
-     {"jdk.GarbageCollection", "jdk.Compilation", "jvmscope.Compiled", "jvmscope.ClassLoading",
-      "jvmscope.SafepointTotals", "jvmscope.ProcessFigures"}},
+    {HOLDS_STACKS, "samples", "report"},
+    {HOLDS_CALLS, "the counts of calls", "report"},
+    {HOLDS_WAITS, "the waits of threads", "threads summary"},
+    {HOLDS_REQUESTS, "requests", "requests"},
+    {HOLDS_TRACE, "traced calls and log records", "trace"},
+    {HOLDS_EXCEPTIONS, "the counts of exceptions", "trace --exceptions"},
+    {HOLDS_COVERAGE, "coverage", "coverage"},
+    {HOLDS_VM, "what the VM did by itself", "vm"},
 };
-
-static bool is_of(const struct kind *kind, const char *type)
-{
-    for (size_t k = 0; k < TYPES_MAX && kind->types[k]; k++)
-        if (strcmp(type, kind->types[k]) == 0)
-            return true;
-    return false;
-}
-
-unsigned export_kind_of(const char *type)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-        if (is_of(&kinds[i], type))
-            return kinds[i].kind;
-    return 0;
-}
 
 void export_kind_names(struct buf *to, unsigned of)
 {
@@ -73,19 +36,21 @@ void export_kind_names(struct buf *to, unsigned of)
     }
 }
 
-/*
- * Returns which of the kinds a profile has. A type that belongs to several kinds counts for the
- * last one of those that are requested.
- */
+/* Returns which of the requested kinds events of a type count for: the last one, if several. */
+static unsigned kind_among(unsigned of, const struct event_row *row)
+{
+    unsigned kinds_of_type = row->holds & of;
+    while (kinds_of_type & (kinds_of_type - 1))
+        kinds_of_type &= kinds_of_type - 1;
+    return kinds_of_type;
+}
+
+/* Returns which of the kinds `of` a profile has. */
 static unsigned kinds_known(const struct profile *p, unsigned of)
 {
     unsigned found = 0;
     for (size_t t = 0; t < p->types.strings.len; t++)
-        for (size_t i = ARRAY_SIZE(kinds); i-- > 0;)
-            if (of & kinds[i].kind && is_of(&kinds[i], strpool_get(&p->types, t).data)) {
-                found |= kinds[i].kind;
-                break;
-            }
+        found |= kind_among(of, catalog_find(strpool_get(&p->types, t).data));
     return found;
 }
 
@@ -93,23 +58,24 @@ unsigned export_kinds_in(const char *path, const struct profile *profile, unsign
 {
     if (profile && profile->types_known)
         return kinds_known(profile, of);
-    struct rec_select wanted[ARRAY_SIZE(kinds) * TYPES_MAX + 1] = {0};
+    size_t n, wanted_n = 0;
+    const struct event_row *rows = catalog_rows(&n);
+    _cleanup_free_ struct rec_select *wanted = calloc(n + 1, sizeof(*wanted));
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
     struct rec_event e;
     unsigned found = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-        for (size_t k = 0; k < TYPES_MAX && kinds[i].types[k] && of & kinds[i].kind; k++)
-            wanted[n++] = (struct rec_select){kinds[i].types[k], (int)i};
-    if (!of || recording_open(&r, path, &why) < 0 || recording_select(r, wanted) < 0)
+    for (size_t i = 0; wanted && i < n; i++)
+        if (kind_among(of, &rows[i]))
+            wanted[wanted_n++] = (struct rec_select){rows[i].type, (int)i};
+    if (!wanted_n || recording_open(&r, path, &why) < 0 || recording_select(r, wanted) < 0)
         return 0;
     while (found != of && recording_next(r, &e) > 0)
-        found |= kinds[e.tag].kind;
+        found |= kind_among(of, &rows[e.tag]);
     return found;
 }
 
-unsigned export_put_holders(struct buf *to, enum export_kind kind)
+unsigned export_put_holders(struct buf *to, enum event_data kind)
 {
     unsigned n = 0, at = 0;
     for (const struct export_format *const *f = export_formats; *f; f++)

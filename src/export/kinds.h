@@ -3,25 +3,11 @@
 #pragma once
 
 #include "base/buf.h"
+#include "jfr/catalog.h"
 #include "profile/profile.h"
-
-enum export_kind {
-    HOLDS_STACKS = 1, /* samples and sums by stack */
-    HOLDS_CALLS = 2,  /* the counts of calls, which accompany exact times */
-    HOLDS_WAITS = 4,
-    HOLDS_REQUESTS = 8,
-    HOLDS_TRACE = 16,
-    HOLDS_EXCEPTIONS = 32,
-    HOLDS_COVERAGE = 64,
-    HOLDS_VM = 128,
-    HOLDS_VM_TIME = 256, /* CPU time of threads that run no Java code, which have no samples */
-    HOLDS_ALL = 511
-};
 
 struct export_format;
 
-/* Returns the kind of data (a HOLDS_... bit) that events of this type are, or 0. */
-unsigned export_kind_of(const char *type);
 /*
  * Returns which of the kinds `of` a recording has; a file that is not a recording has none. profile
  * is the file's profile or NULL. If it knows the recording's types of events (types_known), the
@@ -33,7 +19,7 @@ void export_kind_names(struct buf *to, unsigned of);
 
 /* Appends ".html, .otlp and .jfr hold": the formats that have a place for a kind. Returns how many.
  */
-unsigned export_put_holders(struct buf *to, enum export_kind kind);
+unsigned export_put_holders(struct buf *to, enum event_data kind);
 /*
  * Calls f with "the output lacks requests, which .html, .otlp and .jfr hold" for each kind of data
  * in a file that the format cannot contain. profile: the file's, or NULL.

@@ -5,6 +5,7 @@
  */
 #include "jfr/losses.h"
 
+#include "jfr/catalog.h"
 #include "jfr/internal.h"
 
 #include <stdio.h>
@@ -161,72 +162,6 @@ static const char *const writer_reasons[JFR_LOST_REASONS] = {
     [LOST_SHAPE] = "values were not of the declared types: a defect of jvmscope",
 };
 
-/*
- * Returns the capture that an event type belongs to and the word for its events; "recording" and
- * "events" for an unknown type.
- */
-static struct jfr_loss_row jfr_loss_of_type(const char *type)
-{
-    static const struct {
-        const char *type, *capture, *what;
-    } rows[] = {
-        {"jvmscope.Call", "trace", "calls"},
-        {"jvmscope.Log", "log", "records"},
-        {"jvmscope.FieldAccess", "log", "records"},
-        {"jvmscope.ExceptionCount", "exceptions", "counts"},
-        {"jvmscope.ExceptionThrown", "exceptions", "stacks"},
-        {"jdk.JavaExceptionThrow", "exceptions", "stacks"},
-        {"jvmscope.CallTimes", "times", "rows"},
-        {"jvmscope.CallTimesLeft", "times", "rows"},
-        {"jvmscope.CallTimesTotal", "times", "rows"},
-        {"jvmscope.AllocationSite", "alloc", "sites"},
-        {"jdk.ObjectAllocationSample", "alloc", "samples"},
-        {"jvmscope.VmEvent", "events", "events"},
-        {"jvmscope.SafepointTotals", "events", "events"},
-        {"jvmscope.Compiled", "events", "compilations"},
-        {"jvmscope.UncommonTrap", "events", "deoptimizations"},
-        {"jdk.GarbageCollection", "events", "collections"},
-        {"jdk.SafepointBegin", "events", "safepoints"},
-        {"jdk.SafepointEnd", "events", "safepoints"},
-        {"jdk.ExecutionSample", "cpu", "samples"},
-        {"jvmscope.WallSample", "cpu", "samples"},
-        {"jvmscope.UnattributedSample", "cpu", "samples"},
-        {"jvmscope.Coverage", "coverage", "methods"},
-        {"jvmscope.IoWait", "io", "waits"},
-        {"jdk.FileRead", "io", "waits"},
-        {"jdk.FileWrite", "io", "waits"},
-        {"jdk.SocketRead", "io", "waits"},
-        {"jdk.SocketWrite", "io", "waits"},
-        {"jvmscope.Hold", "locks", "holds"},
-        {"jvmscope.Request", "requests", "requests"},
-        {"jvmscope.RequestWork", "requests", "works"},
-        {"jvmscope.RequestChild", "requests", "parts of requests"},
-        {"jvmscope.RequestTotals", "requests", "totals"},
-        {"jdk.JavaMonitorEnter", "monitors", "waits"},
-        {"jdk.JavaMonitorWait", "monitors", "waits"},
-        {"jvmscope.ThreadAnalysis", "threads", "events"},
-        {"jvmscope.ThreadObject", "threads", "events"},
-        {"jvmscope.Notify", "threads", "events"},
-        {"jvmscope.StartCall", "threads", "events"},
-        {"jvmscope.InterruptCall", "threads", "events"},
-        {"jvmscope.Unpark", "threads", "events"},
-        {"jvmscope.Waiting", "threads", "events"},
-        {"jvmscope.VirtualThreadUnmounted", "threads", "events"},
-        {"jvmscope.VirtualThreadReady", "threads", "events"},
-        {"jvmscope.Deadlock", "threads", "events"},
-        {"jvmscope.Preempted", "threads", "events"},
-        {"jdk.ThreadPark", "threads", "events"},
-        {"jdk.ThreadSleep", "threads", "events"},
-        {"jdk.ThreadStart", "threads", "events"},
-        {"jdk.ThreadEnd", "threads", "events"},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (strcmp(rows[i].type, type) == 0)
-            return (struct jfr_loss_row){rows[i].capture, rows[i].what, NULL, NULL};
-    return (struct jfr_loss_row){"recording", "events", NULL, NULL};
-}
-
 void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n)
 {
     if (w && n)
@@ -350,11 +285,13 @@ static void report(struct jfr_writer *w, struct loss_counter *c, const struct jf
 static struct jfr_loss_row row_of_type(const struct jfr_writer *w, size_t type,
                                        enum lost_reason reason)
 {
-    struct jfr_loss_row row =
-        jfr_loss_of_type(type < w->types.len ? w->types.data[type]->row->name : "");
-    row.reason = reason == LOST_ROOM ? room_reason(atomic_load(&((struct jfr_writer *)w)->failure))
-                                     : writer_reasons[reason];
-    return row;
+    const struct event_row *row =
+        catalog_find(type < w->types.len ? w->types.data[type]->row->name : "");
+    return (struct jfr_loss_row){
+        .capture = row->capture,
+        .what = row->what,
+        .reason = reason == LOST_ROOM ? room_reason(atomic_load(&((struct jfr_writer *)w)->failure))
+                                      : writer_reasons[reason]};
 }
 
 void jfr_each_loss(const struct jfr_writer *w,

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/varint.h"
+#include "jfr/catalog.h"
 #include "jfr/reader.h"
 #include "jfr/ring_take.h"
 
 static enum ring_what what_of(const char *name)
 {
-    static const char *const states[] = {"jdk.JVMInformation",    "jdk.OSInformation",
-                                         "jdk.ActiveSetting",     "jvmscope.ThreadAnalysis",
-                                         "jvmscope.ThreadObject", "jvmscope.PatternUnmatched",
-                                         "jvmscope.Budget",       "jvmscope.Missing"};
-    for (size_t i = 0; i < ARRAY_SIZE(states); i++)
-        if (strcmp(name, states[i]) == 0)
-            return STATE;
-    if (strcmp(name, "jvmscope.Waiting") == 0)
-        return WAITING;
-    return strcmp(name, "jdk.ThreadEnd") == 0 ? THREAD_END : MOMENT;
+    if (strcmp(name, "jdk.ThreadEnd") == 0)
+        return THREAD_END;
+    enum event_scope scope = catalog_find(name)->scope;
+    return scope == SCOPE_STATE ? STATE : scope == SCOPE_OPEN_WAIT ? WAITING : MOMENT;
 }
 
 static bool field_is(const struct rec_type *type, uint32_t i, const char *name)

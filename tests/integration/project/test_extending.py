@@ -224,3 +224,16 @@ def test_each_addition_touches_at_most_three_places_that_exist():
             )
             for name in lists
         ), (task, lists)
+
+
+def test_the_catalog_of_events_has_each_type_once_and_only_types_that_exist():
+    text = (lab.ROOT / "src/jfr/catalog.c").read_text()
+    types = re.findall(r'(?m)^    \{"([\w.]+)", SCOPE_', text)
+    assert len(types) > 60 and types == sorted(set(types)), types
+    sources = "\n".join(p.read_text() for p in (lab.ROOT / "src/agent").rglob("*.[ch]"))
+    sources += (lab.ROOT / "src/jfr/types.c").read_text()
+    described = (lab.ROOT / "doc/format.md").read_text()
+    for name in types:
+        if name.startswith("jvmscope."):
+            assert f'.name = "{name}"' in sources or f'"{name}"' in sources, name
+            assert name.removeprefix("jvmscope.") in described, name
