@@ -97,7 +97,14 @@ int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callb
 
 struct inspection inspect_with(JNIEnv *jni, struct json *out, struct buf *why)
 {
-    return (struct inspection){numbers, capabilities, jni, "", out, why};
+    return (struct inspection){
+        .ti = numbers,
+        .have = capabilities,
+        .jni = jni,
+        .operand = "",
+        .out = out,
+        .why = why,
+        .finder = {.ti = numbers, .jni = jni, .sees_monitors = capabilities.can_get_monitor_info}};
 }
 
 jlong inspect_object_number(struct inspection *i, jobject o)
@@ -204,6 +211,7 @@ int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct bu
         json_begin_object(&j);
         r = questions[q].answer(&i);
         json_end_object(&j);
+        class_finder_release(&i.finder);
         names_unhold(hold);
         vm_clear_exception(jni);
         (*jni)->PopLocalFrame(jni, NULL);

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "agent/vm/class_object.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/json.h"
@@ -31,6 +32,7 @@ struct inspection {
     const char *operand; /* what follows the question's name; "" if nothing does */
     struct json *out;    /* positioned inside the answer's object */
     struct buf *why;
+    struct class_finder finder; /* for the locks of threads */
 };
 
 /*

@@ -16,7 +16,7 @@
 static jobjectArray infos; /* ThreadInfo[], a local reference that is valid for this question */
 
 static struct {
-    jmethodID id, lock, owner, monitors, class_name, hash, name, lock_name, owner_name;
+    jmethodID id, lock, owner, monitors, class_name, hash, name, owner_name;
 } method;
 
 static jobject call(struct inspection *i, jobject o, jmethodID m)
@@ -55,12 +55,11 @@ static jobject thread_bean(struct inspection *i)
     method.monitors =
         find_method(i, info, "getLockedMonitors", "()[Ljava/lang/management/MonitorInfo;");
     method.name = find_method(i, info, "getThreadName", string);
-    method.lock_name = find_method(i, info, "getLockName", string);
     method.owner_name = find_method(i, info, "getLockOwnerName", string);
     method.class_name = find_method(i, lock, "getClassName", string);
     method.hash = find_method(i, lock, "getIdentityHashCode", "()I");
     bool all = method.id && method.lock && method.owner && method.monitors && method.name &&
-               method.lock_name && method.owner_name && method.class_name && method.hash;
+               method.owner_name && method.class_name && method.hash;
     return all ? bean : NULL;
 }
 
@@ -77,12 +76,39 @@ void inspect_find_locks(struct inspection *i)
         infos = NULL;
 }
 
+/*
+ * Appends the name of a lock's class; that of an object of java.lang.Class is "class
+ * com.shop.Store".
+ */
+static void append_class(struct inspection *i, jobject lock, jint hash, struct buf *b)
+{
+    jstring name = call(i, lock, method.class_name);
+    (void)vm_put_string(i->jni, name, b);
+    if (name)
+        (*i->jni)->DeleteLocalRef(i->jni, name);
+    jclass of =
+        strcmp(buf_str(b), CLASS_OF_CLASSES) == 0 ? class_find_by_hash(&i->finder, hash) : NULL;
+    _cleanup_free_ char *text = of ? class_object_text(of) : NULL;
+    if (!text)
+        return;
+    buf_clear(b);
+    buf_string(b, text);
+}
+
+static jint hash_of(struct inspection *i, jobject lock)
+{
+    jint hash = (*i->jni)->CallIntMethod(i->jni, lock, method.hash);
+    return vm_clear_exception(i->jni) ? 0 : hash;
+}
+
 static void put_lock(struct inspection *i, jobject lock, jlong owner)
 {
+    _cleanup_(buf_release) struct buf class = BUF(1 << 20);
+    jint hash = hash_of(i, lock);
     json_begin_object(i->out);
-    inspect_put_string(i, "class", call(i, lock, method.class_name));
-    json_key_i64(i->out, "hash", (*i->jni)->CallIntMethod(i->jni, lock, method.hash));
-    vm_clear_exception(i->jni);
+    append_class(i, lock, hash, &class);
+    json_key_string(i->out, "class", buf_str(&class));
+    json_key_i64(i->out, "hash", hash);
     if (owner > 0) {
         json_key_i64(i->out, "owner", owner);
     }
@@ -169,13 +195,29 @@ static void put_thread_name(struct inspection *i, const char *key, jstring name,
     }
 }
 
+/* Writes the lock for which a thread waits as "com.shop.Store@6d06d69c". */
+static void put_awaited(struct inspection *i, jobject info)
+{
+    jobject lock = call(i, info, method.lock);
+    _cleanup_(buf_release) struct buf name = BUF(1 << 20);
+    if (!lock) {
+        inspect_put_string(i, "waits_for", NULL);
+        return;
+    }
+    jint hash = hash_of(i, lock);
+    append_class(i, lock, hash, &name);
+    buf_printf(&name, "@%x", (unsigned)hash);
+    json_key_string(i->out, "waits_for", buf_str(&name));
+    (*i->jni)->DeleteLocalRef(i->jni, lock);
+}
+
 static void put_blocked(struct inspection *i, jobject info)
 {
     json_begin_object(i->out);
     jlong id = (*i->jni)->CallLongMethod(i->jni, info, method.id),
           owner = (*i->jni)->CallLongMethod(i->jni, info, method.owner);
     put_thread_name(i, "thread", call(i, info, method.name), id);
-    inspect_put_string(i, "waits_for", call(i, info, method.lock_name));
+    put_awaited(i, info);
     put_thread_name(i, "owned_by", call(i, info, method.owner_name), owner);
     json_key_array(i->out, "frames");
     if (!vm_clear_exception(i->jni))

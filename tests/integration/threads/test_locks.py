@@ -23,7 +23,7 @@ def held(version):
     """
     jdk = lab.Jdk(version)
     out = f"{lab.SCRATCH}/locks-{version}.jfr"
-    patterns = ":".join(f"HeldLocks${case}" for case in CASES) + ":java.lang.Class"
+    patterns = ":".join(f"HeldLocks${case}" for case in CASES) + ":HeldLocks$OfClass"
     done = jdk.java(
         "HeldLocks",
         N,
@@ -61,7 +61,7 @@ def test_every_hold_is_counted_and_no_other(jdk):
     cases, *_ = held(jdk.version)
     assert set(cases) == {*CASES, "OfClass"}
     expected = {
-        "java.lang.Class" if case == "OfClass" else f"HeldLocks${case}": count
+        "class HeldLocks$OfClass" if case == "OfClass" else f"HeldLocks${case}": count
         for case, (count, _, _) in cases.items()
     }
     assert {name: count for name, (count, _) in holds_by_class(jdk.version).items()} == expected
@@ -70,7 +70,7 @@ def test_every_hold_is_counted_and_no_other(jdk):
 def test_time_held_lies_within_the_programs_own_clock(jdk):
     sums = holds_by_class(jdk.version)
     for case, (_, least, most) in held(jdk.version)[0].items():
-        ns = sums["java.lang.Class" if case == "OfClass" else f"HeldLocks${case}"][1]
+        ns = sums["class HeldLocks$OfClass" if case == "OfClass" else f"HeldLocks${case}"][1]
         assert least <= ns <= most, (case, least, ns, most)
 
 

@@ -20,6 +20,7 @@
 #include "agent/capture/threads/waiters.h"
 #include "agent/capture/threads/waiting.h"
 #include "agent/stacks/names.h"
+#include "agent/vm/class_object.h"
 #include "agent/vm/virtual_list.h"
 #include "base/clock.h"
 #include "base/dotted.h"
@@ -96,6 +97,7 @@ struct existing {
     struct existing_virtual batch[VIRTUAL_BATCH];
     jint n_batch;
     jmethodID id, lock, owner, class_name, hash; /* methods of ThreadInfo and LockInfo */
+    struct class_finder finder;
 };
 
 /*
@@ -152,9 +154,13 @@ static void find_blocker(JNIEnv *jni, jthread thread, struct wait *how)
     (*jni)->DeleteLocalRef(jni, blocker);
 }
 
-/* Returns the class constant of a name with dots. */
-static uint64_t class_of_name(JNIEnv *jni, jstring name)
+/*
+ * Returns the constant of a lock's class, from its name with dots and the identity hash of the
+ * lock.
+ */
+static uint64_t class_of_lock(struct existing *l, jstring name, jint hash)
 {
+    JNIEnv *jni = l->jni;
     char text[512];
     jsize len = name ? (*jni)->GetStringLength(jni, name) : 0;
     jsize utf = name ? (*jni)->GetStringUTFLength(jni, name) : 0;
@@ -162,6 +168,9 @@ static uint64_t class_of_name(JNIEnv *jni, jstring name)
         return 0;
     (*jni)->GetStringUTFRegion(jni, name, 0, len, text);
     text[utf] = 0;
+    jclass of = strcmp(text, CLASS_OF_CLASSES) == 0 ? class_find_by_hash(&l->finder, hash) : NULL;
+    if (of)
+        return object_record_class_object(jni, of);
     slashed_in_place(text);
     return jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = text});
 }
@@ -178,8 +187,9 @@ static void take_info(struct existing *l, jobject info)
             of = &l->list.data[i];
     if (of) {
         jstring name = (*jni)->CallObjectMethod(jni, lock, l->class_name);
-        of->how.class = class_of_name(jni, name);
-        of->how.object = (uint32_t)(*jni)->CallIntMethod(jni, lock, l->hash);
+        jint hash = (*jni)->CallIntMethod(jni, lock, l->hash);
+        of->how.class = class_of_lock(l, name, hash);
+        of->how.object = (uint32_t)hash;
         of->how.owner = owner > 0 && of->kind == WAIT_ENTER ? thread_record_id((uint64_t)owner) : 0;
         if (name)
             (*jni)->DeleteLocalRef(jni, name);
@@ -412,6 +422,8 @@ static void publish(struct existing *l)
 void at_start_record(JNIEnv *jni, uint64_t since)
 {
     struct existing l = {.jni = jni, .since = since};
+    l.finder = (struct class_finder){
+        .ti = vm.ti, .jni = jni, .sees_monitors = vm.have.can_get_monitor_info};
     jvmtiStackInfo *infos = NULL;
     jint n = 0;
     if ((*jni)->PushLocalFrame(jni, 256) != 0) {
@@ -424,6 +436,7 @@ void at_start_record(JNIEnv *jni, uint64_t since)
         vm_free(infos);
     }
     find_monitors(&l);
+    class_finder_release(&l.finder);
     record_virtual_threads(&l);
     publish(&l);
     (*jni)->PopLocalFrame(jni, NULL);

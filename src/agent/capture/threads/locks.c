@@ -4,6 +4,7 @@
  * inserted after monitorenter, before monitorexit, and at the beginning and the ends of
  * synchronized methods; locks_jni.c handles native code. The class of the object decides, so all
  * methods that lock have probes; JvmscopeLocks filters the requested classes without leaving Java.
+ * A pattern also requests the object of the class itself, which static synchronized methods lock.
  *
  * When a thread gets a monitor while it is spinning, the VM does not consider that a wait and posts
  * no event. A probe in front of monitorenter therefore records the time as well, and if another
@@ -69,7 +70,8 @@ static _Atomic uint64_t *sites;
 static atomic_uint n_sites;
 static atomic_uint_fast64_t written, lost;
 
-EXPORT jlong JNICALL Java_java_lang_JvmscopeLocks_constant(JNIEnv *jni, jclass self, jclass class);
+EXPORT jlong JNICALL Java_java_lang_JvmscopeLocks_constant(JNIEnv *jni, jclass self, jclass class,
+                                                           jboolean object);
 EXPORT void JNICALL Java_java_lang_JvmscopeLocks_arrive(JNIEnv *jni, jclass self, jint object);
 EXPORT void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class,
                                                        jint object, jint site);
@@ -315,28 +317,39 @@ void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong 
     threads_natives_leave();
 }
 
-uint64_t locks_class(JNIEnv *jni, jclass class)
+/* Returns whether a pattern names a class, or, for the object of a class, java.lang.Class. */
+static bool is_wanted(jclass class, bool object)
 {
+    const struct str of_classes = {"java/lang/Class", strlen("java/lang/Class")};
     char *signature = NULL;
-    uint64_t constant = 0;
-    if (patterns &&
-        (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
-        size_t len = strlen(signature);
-        bool plain = signature[0] == 'L' && len > 2;
-        struct str name = {signature + plain, len - 2 * plain};
-        constant = choice_matches_class(patterns, name) ? object_record_class(jni, class) : 0;
-        vm_free(signature);
-        if (constant)
-            jfr_class_stays(thread_capture.jfr, constant); /* the probes keep the constant */
-    }
+    if (!patterns ||
+        (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+        return false;
+    size_t len = strlen(signature);
+    bool plain = signature[0] == 'L' && len > 2;
+    struct str name = {signature + plain, len - 2 * plain};
+    bool wanted = choice_matches_class(patterns, name) ||
+                  (object && choice_matches_class(patterns, of_classes));
+    vm_free(signature);
+    return wanted;
+}
+
+uint64_t locks_constant(JNIEnv *jni, jclass class, bool object)
+{
+    uint64_t constant = !is_wanted(class, object) ? 0
+                        : object                  ? object_record_class_object(jni, class)
+                                                  : object_record_class(jni, class);
+    if (constant)
+        jfr_class_stays(thread_capture.jfr, constant); /* the probes keep the constant */
     return constant;
 }
 
-jlong JNICALL Java_java_lang_JvmscopeLocks_constant(JNIEnv *jni, jclass self, jclass class)
+jlong JNICALL Java_java_lang_JvmscopeLocks_constant(JNIEnv *jni, jclass self, jclass class,
+                                                    jboolean object)
 {
     if (!class || !threads_natives_enter_early())
         return 0;
-    uint64_t constant = locks_class(jni, class);
+    uint64_t constant = locks_constant(jni, class, object);
     threads_natives_leave();
     return (jlong)constant;
 }

@@ -12,8 +12,11 @@ int locks_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
 void locks_off(JNIEnv *jni);
 void locks_wait(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
 void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
-/* Returns the class as a constant of the recording if its monitors are recorded, else 0. */
-uint64_t locks_class(JNIEnv *jni, jclass class);
+/*
+ * Returns the constant that holds of monitors have as their class: those of the instances of a
+ * class, or that of its object. 0 if these holds are not recorded.
+ */
+uint64_t locks_constant(JNIEnv *jni, jclass class, bool object);
 /*
  * Called when the calling thread is about to enter a monitor. The second function returns when that
  * was, in ns; 0: unknown, or too long ago.

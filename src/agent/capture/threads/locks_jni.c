@@ -11,6 +11,7 @@
 #include "agent/capture/threads/threads.h"
 #include "agent/capture/threads/waiters.h"
 #include "agent/vm/class_map.h"
+#include "agent/vm/class_object.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -19,16 +20,23 @@ typedef jint(JNICALL *on_monitor)(JNIEnv *, jobject);
 
 static on_monitor real_enter, real_exit;
 
-/* By class: its constant if its monitors are recorded, otherwise 0. */
-static struct class_map recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/*
+ * By class: the constant of its instances, and that of its object, if their monitors are recorded;
+ * otherwise 0.
+ */
+static struct class_map recorded = {.lock = PTHREAD_MUTEX_INITIALIZER},
+                        recorded_objects = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t recorded_class(JNIEnv *jni, jobject object)
 {
     jclass c = (*jni)->GetObjectClass(jni, object);
+    bool of_classes = class_is_of_classes(jni, c);
+    struct class_map *map = of_classes ? &recorded_objects : &recorded;
+    jclass key = of_classes ? object : c;
     uint64_t constant = 0;
-    if (!class_map_get(&recorded, jni, c, &constant)) {
-        constant = locks_class(jni, c);
-        class_map_put(&recorded, jni, c, constant);
+    if (!class_map_get(map, jni, key, &constant)) {
+        constant = locks_constant(jni, key, of_classes);
+        class_map_put(map, jni, key, constant);
     }
     (*jni)->DeleteLocalRef(jni, c);
     return constant;
@@ -106,6 +114,7 @@ static int set(bool to_ours)
 int locks_jni_on(struct buf *why)
 {
     class_map_release(&recorded, vm_jni());
+    class_map_release(&recorded_objects, vm_jni());
     int r = set(true);
     if (r < 0)
         buf_printf(why, "the VM does not allow the functions of JNI to be replaced");

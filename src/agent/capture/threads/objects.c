@@ -6,7 +6,9 @@
 #include "agent/capture/threads/threads.h"
 #include "agent/stacks/names.h"
 #include "agent/vm/class_map.h"
+#include "agent/vm/class_object.h"
 #include "agent/vm/shown_class.h"
+#include "base/dotted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,8 @@ uint32_t object_identity(jobject o)
 }
 
 static struct class_map classes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* The constants of objects of java.lang.Class. */
+static struct class_map class_objects = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t class_constant(jclass c)
 {
@@ -52,10 +56,26 @@ uint64_t object_record_class(JNIEnv *jni, jclass c)
     return id;
 }
 
+uint64_t object_record_class_object(JNIEnv *jni, jclass c)
+{
+    uint64_t id = 0;
+    if (class_map_get(&class_objects, jni, c, &id))
+        return id;
+    _cleanup_free_ char *name = class_object_text(c);
+    if (name)
+        slashed_in_place(name);
+    id = name ? jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = name}) : 0;
+    if (id)
+        class_map_put(&class_objects, jni, c, id);
+    return id;
+}
+
 uint64_t object_class(JNIEnv *jni, jobject o)
 {
     jclass c = o ? (*jni)->GetObjectClass(jni, o) : NULL;
-    uint64_t id = c ? object_record_class(jni, c) : 0;
+    uint64_t id = c && class_is_of_classes(jni, c) ? object_record_class_object(jni, o) : 0;
+    if (c && !id)
+        id = object_record_class(jni, c);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
     return id;
@@ -64,4 +84,5 @@ uint64_t object_class(JNIEnv *jni, jobject o)
 void objects_forget(void)
 {
     class_map_release(&classes, vm_jni());
+    class_map_release(&class_objects, vm_jni());
 }

@@ -9,18 +9,19 @@ import java.lang.ref.WeakReference;
  * replaced as a whole when a class appears that is not in it, and it keeps no class alive.
  */
 public final class JvmscopeLocks {
-    private static final int LEAST = 128, CLASSES_MAX = 1 << 13;
+    private static final int LEAST = 128, CLASSES_MAX = 1 << 13, UNKNOWN = -1;
 
     /**
      * Two elements for each class, at the index of its hash or after it: a reference to the class,
-     * and {its constant in the recording, or 0 if it was not requested}.
+     * and an array of the constant of its instances in the recording, and of that of its object.
+     * Each constant is 0 if it was not requested, and UNKNOWN before it is needed.
      */
     private static volatile Object[] table = new Object[LEAST];
 
     private JvmscopeLocks() {
     }
 
-    private static native long constant(Class<?> c);
+    private static native long constant(Class<?> c, boolean object);
 
     private static native void arrive(int object);
 
@@ -30,11 +31,12 @@ public final class JvmscopeLocks {
 
     /** Calls each native method once. */
     static void bind() {
-        constant(null);
+        constant(null, false);
         arrive(0);
         enter(0, 0, 0);
         leave(0, 0);
         constantOf(Object.class);
+        constantOf(new Object());
         forget();
     }
 
@@ -50,8 +52,8 @@ public final class JvmscopeLocks {
         to[i + 1] = value;
     }
 
-    private static long add(Class<?> c) {
-        long constant = constant(c);
+    private static long[] add(Class<?> c) {
+        long[] constants = {UNKNOWN, UNKNOWN};
         Object[] from = table;
         int live = 1, size = LEAST;
         for (int i = 0; i < from.length; i += 2)
@@ -65,22 +67,31 @@ public final class JvmscopeLocks {
         for (int i = 0; i < from.length && live <= CLASSES_MAX; i += 2)
             if (from[i] != null && ((WeakReference<?>) from[i]).get() != null)
                 put(to, from[i], from[i + 1]);
-        put(to, new WeakReference<Class<?>>(c), new long[] {constant});
+        put(to, new WeakReference<Class<?>>(c), constants);
         table = to;
-        return constant;
+        return constants;
     }
 
-    private static long constantOf(Class<?> c) {
+    private static long[] constantsOf(Class<?> c) {
         Object[] t = table;
         for (int mask = t.length - 1, i = System.identityHashCode(c) << 1 & mask; t[i] != null; i = i + 2 & mask)
             if (((WeakReference<?>) t[i]).get() == c)
-                return ((long[]) t[i + 1])[0];
+                return (long[]) t[i + 1];
         return add(c);
+    }
+
+    private static long constantOf(Object lock) {
+        boolean object = lock instanceof Class;
+        Class<?> c = object ? (Class<?>) lock : lock.getClass();
+        long[] constants = constantsOf(c);
+        int which = object ? 1 : 0;
+        long constant = constants[which];
+        return constant != UNKNOWN ? constant : (constants[which] = constant(c, object));
     }
 
     public static void arriving(Object lock) {
         try {
-            if (constantOf(lock.getClass()) != 0)
+            if (constantOf(lock) != 0)
                 arrive(System.identityHashCode(lock));
         } catch (Throwable e) {
             // the stack overflowed, memory ran out, or monitorenter had null
@@ -89,7 +100,7 @@ public final class JvmscopeLocks {
 
     public static void entered(Object lock, int site) {
         try {
-            long c = constantOf(lock.getClass());
+            long c = constantOf(lock);
             if (c != 0)
                 enter(c, System.identityHashCode(lock), site);
         } catch (Throwable e) {
@@ -99,7 +110,7 @@ public final class JvmscopeLocks {
 
     public static void leaving(Object lock) {
         try {
-            long c = constantOf(lock.getClass());
+            long c = constantOf(lock);
             if (c != 0)
                 leave(c, System.identityHashCode(lock));
         } catch (Throwable e) {
