@@ -457,6 +457,78 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
     ), reported
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_both_ways_name_the_native_method_that_throws(jdk, tmp_path):
+    """The VM reports what a compiled native method throws at the call in its caller. The tables of
+    both ways are the same: places, handlers, throws, and which of them may be rethrows.
+    """
+    n, found = 3000, {}
+    library = lab.BUILD / "tests" / "agents" / "libthrowjni.so"
+    for mode in ("counts", "stacks"):
+        out = tmp_path / f"{mode}.jfr"
+        done = jdk.java(
+            "ThrowsByNatives",
+            library,
+            n,
+            jvm=[jdk.agent(f"format=r,exceptions={mode},file={out}")],
+        )
+        assert (done.returncode, done.stdout) == (0, f"{8 * n}\n"), done
+        found[mode] = lab.read_json("trace", "--exceptions", "--json", out)
+    rows = {
+        mode: {
+            (e["class"].rpartition(".")[2], e["place"], e["caught"], e["after_handler"]): e["count"]
+            for e in table["exceptions"]
+            if e["count"] >= n // 10
+        }
+        for mode, table in found.items()
+    }
+    assert rows["stacks"] == rows["counts"]
+    for total in ("throws", "throws_after_handler"):
+        assert found["stacks"][total] == found["counts"][total], total
+    by_class = {}
+    for (name, place, _, _), count in rows["stacks"].items():
+        by_class.setdefault(name, {})[place] = count
+    sleeps = "Thread.sleep" if jdk.version < 21 else "Thread.sleepNanos0"
+    natives = {
+        "InterruptedException": sleeps,
+        "NoSuchElementException": "ThrowsByNatives.created",
+        "NegativeArraySizeException": "reflect.Array.newArray",
+        "ArrayIndexOutOfBoundsException": "System.arraycopy",
+        "IllegalMonitorStateException": "Object.notify",
+        "CloneNotSupportedException": "Object.clone",
+    }
+    for name, place in natives.items():
+        places = {p.removeprefix("java.lang."): k for p, k in by_class[name].items()}
+        assert places[place] == n, (name, places)
+    events = lab.read_json("trace", "--json", tmp_path / "stacks.jfr")["events"]
+    of_sleep = [e for e in events if e.get("exception") == "java.lang.InterruptedException"]
+    tops = {e["stack"][0].rpartition(":")[0] for e in of_sleep if e["place"].endswith(sleeps)}
+    assert tops == {f"java.lang.{sleeps}"}, of_sleep[:2]
+
+
+@pytest.mark.jdks(21, 25)
+def test_what_ends_a_virtual_thread_is_caught_nowhere_in_both_ways(jdk, tmp_path):
+    found = {}
+    for mode in ("counts", "stacks"):
+        out = tmp_path / f"{mode}.jfr"
+        done = jdk.java(
+            "VirtualThrows",
+            10,
+            release=21,
+            jvm=[jdk.agent(f"format=r,exceptions={mode},file={out}")],
+        )
+        assert done.returncode == 0, done.stderr
+        rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
+        found[mode] = {
+            (e["class"], e["place"], e["caught"]): e["count"] for e in rows if e["count"] >= 10
+        }
+    assert found["stacks"] == found["counts"]
+    (uncaught,) = [key for key in found["stacks"] if key[0].endswith("IllegalStateException")]
+    assert uncaught[1].startswith("VirtualThrows.fails:") and uncaught[2] is None, uncaught
+    assert found["stacks"][uncaught] == 10
+    assert {key[0] for key in found["stacks"]} == {uncaught[0], "java.lang.InterruptedException"}
+
+
 @pytest.mark.jdks(8, 17)
 def test_a_handler_beyond_native_code_is_not_known(jdk, tmp_path):
     """The VM names the next handler in Java code, although native code, such as that of the first

@@ -5,6 +5,7 @@
  * event as well, and everything comes from JVM TI's Exception event, for which the VM deoptimizes
  * at each throw and searches for the handler twice.
  */
+#include "agent/capture/exceptions/native_thrower.h"
 #include "agent/capture/exceptions/thrown_hidden.h"
 #include "agent/capture/exceptions/thrown_probes.h"
 #include "agent/capture/exceptions/thrown_rows.h"
@@ -160,12 +161,16 @@ static jint frames_to(const jvmtiFrameInfo *frames, jint n, jmethodID to, bool *
     return first;
 }
 
-/* Stores the stack of a throw, and how many of its frames are unwound to reach a method. */
-static void take_stack(JNIEnv *jni, struct throw *t, jmethodID to)
+/*
+ * Stores the stack of a throw, and how many of its frames are unwound to reach a method. `native`,
+ * if not NULL, threw the exception and is no longer on the stack.
+ */
+static void take_stack(JNIEnv *jni, struct throw *t, jmethodID native, jmethodID to)
 {
-    jvmtiFrameInfo frames[DEPTH_MAX];
+    jvmtiFrameInfo frames[DEPTH_MAX] = {{native, -1}};
     struct jfr_frame out[DEPTH_MAX];
-    jint n = own_stack(jni, frames, DEPTH_MAX);
+    jint above = native != NULL;
+    jint n = own_stack(jni, frames + above, DEPTH_MAX - above) + above;
     t->frames = MIN(n, thrown.depth);
     t->unwound = MIN(frames_to(frames, n, to, &t->native), t->frames);
     for (jint i = 0; i < t->frames; i++) {
@@ -235,19 +240,31 @@ static bool is_of_agent(JNIEnv *jni, jmethodID m)
     return method && probe_is_class(method->class_name);
 }
 
+/* Returns whether a handler is the JDK's, for exceptions that end a virtual thread. */
+static bool ends_virtual_thread(JNIEnv *jni, jmethodID handler)
+{
+    const struct method *method = vm.version >= 21 && handler ? names_method(jni, handler) : NULL;
+    return method && strcmp(method->name, "run") == 0 &&
+           strcmp(method->class_name, "java/lang/VirtualThread") == 0;
+}
+
 static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmethodID m,
                                  jlocation at, jobject e, jmethodID cm, jlocation cat)
 {
-    struct thread *self = threads_self(jni);
+    struct thread *self = native_thrower_runs() ? NULL : threads_self(jni);
     jclass c = self && !self->own && !is_of_agent(jni, m) ? (*jni)->GetObjectClass(jni, e) : NULL;
     struct throw *t = &current_throw;
     jint object = 0;
     if (!c || (*ti)->GetObjectHashCode(ti, e, &object) != JVMTI_ERROR_NONE)
         return;
+    if (ends_virtual_thread(jni, cm))
+        cm = NULL;
     if (t->object != object || !guards_have(jni, m, at)) {
-        *t = (struct throw){.method = m, .at = at, .time_ns = now_ns()};
+        jmethodID native = native_thrower(jni, e, m, at);
+        *t = (struct throw){
+            .method = native ? native : m, .at = native ? -1 : at, .time_ns = now_ns()};
         if (thrown.stacks++ < thrown.limit)
-            take_stack(jni, t, cm);
+            take_stack(jni, t, native, cm);
         else {
             uint64_t none = 0;
             atomic_compare_exchange_strong(&thrown.over_limit_ns, &none, t->time_ns);
@@ -312,9 +329,10 @@ static int exceptions_start(struct session *s, JNIEnv *jni, struct buf *why)
                    *exclude = s->options.v[OPT_EXCLUDE].text;
         int r = instrument_choose(include, exclude);
         if (r == 0)
-            r = thrown_probes_on(jni, vm.late || include || exclude, why);
+            r = thrown_probes_on(jni, include || exclude, why);
         return r < 0 ? r : thrown_hidden_on(jni);
     }
+    native_thrower_start(jni);
     thrown.message = vm_field(jni, "java/lang/Throwable", "detailMessage", "Ljava/lang/String;");
     return vm_events_on(&events);
 }
@@ -390,6 +408,7 @@ static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason rea
 static void exceptions_release(struct session *s)
 {
     thrown_rows_release();
+    native_thrower_release(vm_jni());
 }
 
 static void exceptions_status(struct session *s, struct buf *out)

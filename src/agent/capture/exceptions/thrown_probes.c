@@ -7,6 +7,7 @@
 #include "agent/stacks/names.h"
 #include "agent/vm/vm.h"
 #include "base/arena.h"
+#include "base/generated_name.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -36,6 +37,7 @@ static struct {
     _Atomic uint64_t lost, left;
     atomic_bool off;     /* counting is off, but probes may still be in classes */
     atomic_bool partial; /* handlers without a probe may run */
+    bool selected;       /* some classes were selected, which java.lang.Thread cannot be */
 
     struct {
         uint64_t thread_and_site;
@@ -98,10 +100,13 @@ static bool put_element(JNIEnv *jni, jobject frame, char *to, size_t size)
     const char *c = class_name ? (*jni)->GetStringUTFChars(jni, class_name, NULL) : NULL;
     const char *m = method ? (*jni)->GetStringUTFChars(jni, method, NULL) : NULL;
     bool is_own = c && probe_is_class(c);
+    char shown[512];
+    snprintf(shown, sizeof(shown), "%s", c ? c : "");
+    shown[generated_name_normalize(shown, strlen(shown))] = 0;
     if (c && m && line > 0)
-        snprintf(to, size, "%s.%s:%d", c, m, (int)line);
+        snprintf(to, size, "%s.%s:%d", shown, m, (int)line);
     else if (c && m)
-        snprintf(to, size, "%s.%s", c, m);
+        snprintf(to, size, "%s.%s", shown, m);
     if (c)
         (*jni)->ReleaseStringUTFChars(jni, class_name, c);
     if (m)
@@ -164,6 +169,7 @@ static int site(const struct instrument_class *c, const struct edit *e, uint32_t
     key = thrown_mix(thrown_mix(key, hash_bytes(descriptor.data, descriptor.len)),
                      (uint64_t)pc << 1 | handler);
     names_dotted(c->name.data, class_name, MIN(sizeof(class_name), c->name.len + 1));
+    class_name[generated_name_normalize(class_name, strlen(class_name))] = 0;
     unsigned line = edit_line(e, pc);
     snprintf(text, sizeof(text), line ? "%s.%.*s:%u" : "%s.%.*s", class_name, (int)name.len,
              name.data, line);
@@ -234,6 +240,8 @@ static int insert_uncaught(struct edit *e)
 static int thrown_edit(const struct instrument_class *c, struct edit *e)
 {
     struct editing x = {.class = c, .edit = e};
+    if (c->thread && thrown.selected)
+        return 0;
     if (str_is(c->name, "java/lang/ThreadGroup") &&
         str_is(class_utf8(c->file, e->method->name), "uncaughtException")) {
         x.result = insert_uncaught(e);
@@ -247,11 +255,12 @@ static int thrown_edit(const struct instrument_class *c, struct edit *e)
 }
 
 static const struct instrument_client client = {
-    .name = "exceptions", .edit = thrown_edit, .seldom = true};
+    .name = "exceptions", .edit = thrown_edit, .thread = true, .seldom = true};
 
-int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why)
+int thrown_probes_on(JNIEnv *jni, bool selected, struct buf *why)
 {
-    thrown.partial = partial;
+    thrown.selected = selected;
+    thrown.partial = selected || vm.late;
     thrown.tid = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
     thrown.backtrace =
         MAX(probe_field_offset(jni, "java/lang/Throwable", "backtrace", "Ljava/lang/Object;"), 0);

@@ -16,11 +16,11 @@
 #define THROWN_NOT_KNOWN "not known"
 
 /*
- * partial: handlers without a probe may run, because their methods were running already or their
- * classes were not selected. An exception whose handler no probe sees then counts as caught by
+ * selected: only some classes get probes. If so, or if methods were running already, handlers
+ * without a probe may run, and an exception whose handler no probe sees counts as caught by
  * THROWN_NOT_KNOWN.
  */
-int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why) must_check;
+int thrown_probes_on(JNIEnv *jni, bool selected, struct buf *why) must_check;
 /*
  * Lets the probes count from now on. To be called when all classes have their probes, so that all
  * of them count for the same time.
