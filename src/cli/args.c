@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool arg_at(const struct arg_set *set, size_t i, struct arg_shown *ret)
 {
@@ -225,6 +226,18 @@ static bool follow(const char *usage, char **operands, int n)
         n--;
     }
     return n == 0;
+}
+
+/* Complains and returns false if - is given for a file, which only the verbs of heap read. */
+static bool check_files(const struct command *c, const struct operands *o)
+{
+    bool reads = c->heap_answer || strncmp(c->operands ? c->operands : "", "FILE", 4) != 0;
+    for (int i = 0; i < o->count && !reads; i++)
+        if (strcmp(o->list[i], "-") == 0 && access("-", F_OK) < 0) {
+            complain(c->name, "- is not a file", "recordings are not read from standard input");
+            return false;
+        }
+    return true;
 }
 
 /*
@@ -478,5 +491,5 @@ bool args_parse(const struct command *c, const struct arg_values *values, int ar
         refer_to_help(c);
         return false;
     }
-    return !c->words || check_words(c, ret);
+    return (!c->words || check_words(c, ret)) && check_files(c, ret);
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *alias_path, *alias_shown;
 
@@ -121,6 +122,10 @@ static int dispatch(const struct command *group, const struct command *const *ta
         bool verb = c->verbs && (!c->run || names_verb(c->verbs, argc, argv));
         if (verb)
             return dispatch(c, c->verbs, argc - 1, argv + 1);
+        /* A word before the file, which is itself no file, is a misspelt verb. */
+        if (c->verbs && argc > 2 && !strpbrk(argv[1], "-./") && argv[2][0] != '-' &&
+            access(argv[1], F_OK) < 0)
+            return no_such(c->verbs, argv[1]);
         return c->run ? c->run(c, argc, argv) : group->run_verb(c, argc, argv);
     }
     return no_such(table, argv[0]);

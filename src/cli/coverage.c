@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 struct cover_options {
     bool json, methods;
@@ -37,11 +38,15 @@ static const struct arg_set *const coverage_sets[] = {&coverage_set, NULL};
  * Adds what a recording contains, and reports what it lost. Returns 0, or the exit status after a
  * complaint.
  */
-static int read_recording(struct coverage *c, const char *path, struct coverage_found *ret)
+static int read_recording(struct coverage *c, const char *path, bool several,
+                          struct coverage_found *ret)
 {
+    int status = 0;
     _cleanup_(losses_release) struct losses own = {0};
     const char *why = NULL;
     uint64_t damaged = ret->damaged;
+    bool any = ret->any, asked = ret->asked;
+    ret->any = ret->asked = false;
     int r = coverage_read(c, path, ret, &own, &why);
     if (r < 0)
         return why ? complain(path, "cannot read", why) : complain_errno(path, "cannot read", r);
@@ -49,7 +54,17 @@ static int read_recording(struct coverage *c, const char *path, struct coverage_
         complain(path, "note", "a coverage event that is damaged is left out");
     losses_report(path, &own, losses_of_coverage);
     r = losses_merge(&ret->losses, &own);
-    return r < 0 ? complain_errno(path, "cannot read", r) : 0;
+    if (r == 0 && !ret->any)
+        status = complain(path, "holds no coverage",
+                          ret->asked ? "no class that is covered was loaded before the recording "
+                                       "ended or was cut"
+                                     : "record it with --cover");
+    /* A run in which no class was reached adds nothing to the others; any other file is a mistake.
+     */
+    status = ret->asked && several ? 0 : status;
+    ret->any |= any;
+    ret->asked |= asked;
+    return status ? status : r < 0 ? complain_errno(path, "cannot read", r) : 0;
 }
 
 static void print_sum(const char *name, const struct cover_sum *s)
@@ -143,6 +158,23 @@ static int write_output(const struct coverage *c, const struct cover_options *o,
     return 2;
 }
 
+/* Refuses options that have no effect together. */
+static bool check_options(const char *command, const struct cover_options *o)
+{
+    if (o->sources && !o->output)
+        complain(command, "--sources has no effect without -o FILE.html or -o FILE.info", NULL);
+    else if (o->output && o->json)
+        complain(command, "--json prints, and -o writes a file: give one of them", NULL);
+    else if (o->methods && (o->output || o->json))
+        complain(command, "--methods has no effect with -o and --json",
+                 "these formats hold the methods in any case");
+    else if (o->sources && access(o->sources, R_OK | X_OK) < 0)
+        complain_errno(o->sources, "cannot read the sources", -errno);
+    else
+        return true;
+    return false;
+}
+
 static int cmd_coverage(const struct command *self, int argc, char **argv)
 {
     struct cover_options o = {0};
@@ -150,19 +182,17 @@ static int cmd_coverage(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
+    if (!check_options(self->name, &o))
+        return 2;
     _cleanup_(coverage_release) struct coverage c = {0};
     _cleanup_(coverage_found_release) struct coverage_found found = {0};
     for (int i = 0; i < operands.count; i++) {
-        status = read_recording(&c, operands.list[i], &found);
+        status = read_recording(&c, operands.list[i], operands.count > 1, &found);
         if (status)
             return status;
     }
     if (!found.any)
-        return complain(
-            operands.list[0], "holds no coverage",
-            found.asked
-                ? "no class that is covered was loaded before the recording ended or was cut"
-                : "record it with --cover");
+        return 1;
     if (o.classes) {
         size_t bad = 0;
         int r = cover_classes_add(&c, o.classes, &bad);

@@ -146,6 +146,17 @@ static void put_time(struct buf *words, uint64_t ns)
                                            : "s");
 }
 
+/* Checks that the name of a ring does not promise another format. */
+static bool check_ring_name(const char *output)
+{
+    if (file_name_ends_in(output, ".jfr") ||
+        (format_of(output) == 'r' && !export_format_of(output)))
+        return true;
+    complain(output, "--always records into a ring, which has none of the formats of convert",
+             "name it .ring; later, jvmscope dump -o FILE writes what was recorded in any format");
+    return false;
+}
+
 /* output: NULL for a recording that is always on. */
 static void note_without_effect(const struct options *o, const char *output)
 {
@@ -174,6 +185,10 @@ bool recording_check(const struct capture_options *c, const char *output, const 
         return false;
     }
     note_without_effect(&o, capture_always(c) ? NULL : output);
+    if (capture_always(c) && c->output && !check_ring_name(c->output)) {
+        options_release(&o);
+        return false;
+    }
     bool can =
         capture_always(c) || (check_format(&o, output) && check_gives(buf_str(&words), output));
     options_release(&o);

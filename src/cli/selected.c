@@ -41,7 +41,10 @@ void selected_names_see(struct selected_names *s, const char *name, size_t len)
 
 int selected_names_end(const struct selected_names *s, const char *path, const char *why)
 {
-    return s->missing.len ? complain(path, why, s->missing.data[0]) : 0;
+    _cleanup_(buf_release) struct buf all = BUF(1 << 20);
+    for (size_t i = 0; i < s->missing.len; i++)
+        buf_printf(&all, "%s%s", i ? ", " : "", s->missing.data[i]);
+    return s->missing.len ? complain(path, why, buf_str(&all)) : 0;
 }
 
 void selected_names_release(struct selected_names *s)

@@ -50,10 +50,11 @@ static void print_ring(const struct ring_status *ring)
 
 static void print_cost(const struct ring_status *ring)
 {
-    char size[24];
+    char size[24], own[24], process[24];
     if (ring->process_ns)
-        printf("%-16s %.2f %% of the CPU time of the process\n", "cost",
-               100 * (double)ring->own_ns / (double)ring->process_ns);
+        printf("%-16s %.2f %% of the CPU time of the process (%s of %s)\n", "cost",
+               100 * (double)ring->own_ns / (double)ring->process_ns,
+               format_duration(own, ring->own_ns), format_duration(process, ring->process_ns));
     if (ring->memory)
         printf("%-16s %s for tables, stacks and names%s\n", "memory",
                format_size(size, ring->memory), ring->size ? ", in addition to the ring" : "");

@@ -133,6 +133,22 @@ static int read_param(struct fleet_question *q, struct arena *arena, const struc
     return -EINVAL;
 }
 
+/* Refuses a second base= of one key. */
+static int check_base_once(const struct ask_param *params, size_t which, struct buf *why)
+{
+    const char *text = params[which].value;
+    size_t n = strcspn(text, "=");
+    for (size_t i = 0; i < which; i++) {
+        const char *other = params[i].value;
+        if (strcmp(params[i].key, "base") == 0 && strcspn(other, "=") == n &&
+            memcmp(other, text, n) == 0) {
+            buf_printf(why, "base: given twice: %.200s and %.200s", other, text);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
 static int read_question(struct fleet_question *q, struct arena *arena,
                          const struct ask_param *params, size_t n, struct buf *why)
 {
@@ -146,7 +162,7 @@ static int read_question(struct fleet_question *q, struct arena *arena,
     memcpy(q->base_labels, q->labels, sizeof(q->labels));
     q->base.labels = q->base_labels;
     for (size_t i = 0; i < n && r == 0; i++)
-        if (strcmp(params[i].key, "base") == 0)
+        if (strcmp(params[i].key, "base") == 0 && (r = check_base_once(params, i, why)) == 0)
             r = read_label(&q->base, q->base_labels, arena, params[i].value, true, why);
     return r;
 }

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -224,6 +225,17 @@ static int read_causes(struct batch *b, const char *path, const struct sample_re
                          "causes of requests: reading them takes too much memory", 1, 0);
 }
 
+/* Returns whether a file is HPROF's, whose heap dumps can be read as profiles without samples. */
+static bool is_hprof(const char *path)
+{
+    static const char begin[] = "JAVA PROFILE";
+    struct file_map map = {0};
+    bool is = file_map_open(&map, path) == 0 && map.len >= strlen(begin) &&
+              memcmp(map.data, begin, strlen(begin)) == 0;
+    file_map_release(&map);
+    return is;
+}
+
 static int read_plain(struct batch *b, const char *path, const struct fleet_reading *how,
                       struct buf *why)
 {
@@ -234,6 +246,10 @@ static int read_plain(struct batch *b, const char *path, const struct fleet_read
         return r;
     if (why->len) {
         /* A truncated recording is refused: the sender has the complete one and sends it again. */
+        return -EPROTO;
+    }
+    if (!profile_has_samples(p) && is_hprof(path)) {
+        buf_string(why, "a heap dump, or a profile of HPROF without samples");
         return -EPROTO;
     }
     r = sample_requests_load(&requests, b, path, how, why);

@@ -118,9 +118,15 @@ static int read_records(struct heap_dump *d, int which)
         return error;
     d->header = r.header;
     unsigned current = 0;
-    while (!error && hprof_next(&r, &record))
+    while (!error && hprof_next(&r, &record)) {
+        /* The specification knows no such records, so something else follows the dump. */
+        if (!hprof_tag_known(record.tag) && !d->cut) {
+            d->cut = true;
+            d->garbage_at = record.offset - HPROF_RECORD_HEADER;
+        }
         error = take_record(d, &record, &current);
-    if (r.end != HPROF_END_CLEAN) {
+    }
+    if (r.end != HPROF_END_CLEAN && !d->cut) {
         d->cut = true;
         d->garbage_at = r.at;
     }

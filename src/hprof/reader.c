@@ -39,7 +39,7 @@ int hprof_reader_init(struct hprof_reader *r, const void *bytes, uint64_t len)
     return 0;
 }
 
-static bool tag_known(uint8_t tag)
+bool hprof_tag_known(uint8_t tag)
 {
     return (tag >= HPROF_UTF8 && tag <= HPROF_HEAP_SUMMARY) ||
            (tag >= HPROF_START_THREAD && tag <= HPROF_CONTROL_SETTINGS) ||
@@ -60,7 +60,7 @@ static bool records_plausible(const struct hprof_reader *r, uint64_t at)
         cursor_skip(&c, 4);
         uint32_t len = cursor_be32(&c);
         at += HPROF_RECORD_HEADER;
-        if (!tag_known(tag) || len > r->len - at)
+        if (!hprof_tag_known(tag) || len > r->len - at)
             return false;
         at += len;
     }
@@ -120,7 +120,8 @@ bool hprof_next(struct hprof_reader *r, struct hprof_record *ret)
 {
     uint64_t left = r->len - r->at;
     if (left < HPROF_RECORD_HEADER) {
-        r->end = left ? HPROF_END_CUT : HPROF_END_CLEAN;
+        if (left)
+            r->end = HPROF_END_CUT;
         return false;
     }
     struct cursor c = cursor_of(r->data + r->at, HPROF_RECORD_HEADER);

@@ -52,6 +52,9 @@ int hprof_reader_init(struct hprof_reader *r, const void *bytes, uint64_t len) m
  */
 bool hprof_next(struct hprof_reader *r, struct hprof_record *ret);
 
+/* Returns whether the specification defines a record of this tag. */
+bool hprof_tag_known(uint8_t tag);
+
 /* Reads an id of the file's size. */
 static inline uint64_t hprof_id(struct cursor *c, unsigned id_size)
 {

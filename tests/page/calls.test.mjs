@@ -364,6 +364,22 @@ test("coverage: the table's numbers, and the colours of the source's lines", asy
       c.class,
     );
   }
+  // A name after = is this class alone; otherwise it is a part of the name, or a pattern.
+  const listed = () =>
+    page.$$eval("section[aria-label=Classes] tbody tr", (rows) =>
+      rows.map((r) => r.cells[0].textContent),
+    );
+  const all = coverage.classes.map((c) => c.class).sort();
+  for (const [typed, wanted] of [
+    ["=covered", ["Covered"]],
+    ["=cover", []],
+    ["cover", all],
+    ["Covered?*", all.filter((c) => c !== "Covered")],
+  ]) {
+    await page.fill("input[type=search]", typed);
+    assert.deepEqual((await listed()).sort(), wanted, typed);
+  }
+  await page.fill("input[type=search]", "");
   await page.click("section[aria-label=Classes] tr:has-text('Covered') >> nth=1");
   await page.waitForSelector(".lines");
   // The program says of each of its lines what ran: R, N, taken/all.

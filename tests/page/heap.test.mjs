@@ -112,6 +112,25 @@ test("the tree of dominators opens level by level, by keyboard too", async () =>
   assert.deepEqual(page.problems, []);
 });
 
+test("a class after = is listed alone", async () => {
+  for (const url of [file, served]) {
+    const page = await open(browser, `${url}#ht=classes`);
+    await page.waitForSelector("input[aria-label=Class]");
+    for (const [typed, found] of [
+      ["HeapPage$Session", true],
+      ["=heappage$session", true],
+      ["=HeapPage$Sessio", false],
+      ["*$Session", true],
+    ]) {
+      await page.fill("input[aria-label=Class]", typed);
+      const said = (await page.textContent(".tools.inner output")).split(" ")[0];
+      if (typed.startsWith("=")) assert.equal(said, found ? "1" : "0", typed);
+      else assert.ok(Number(said) >= 1, typed);
+    }
+    assert.deepEqual(page.problems, []);
+  }
+});
+
 test("an object: what it holds, who refers to it, why it lives; its text is text", async () => {
   const [session] = ask("objects", "--limit", "1", dump, "HeapPage$Session").objects;
   const truth = ask("objects", dump, session.object);

@@ -6,6 +6,7 @@ import { percent, plural } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
+import { nameTest } from "./tree";
 import type { View } from "./view";
 
 export interface CoverSum {
@@ -70,10 +71,10 @@ export function CoverageView({
       })),
     [json],
   );
-  const shown = useMemo(
-    () => rows.filter((r) => String(r.cells[0]).toLowerCase().includes(text.toLowerCase())),
-    [rows, text],
-  );
+  const shown = useMemo(() => {
+    const test = nameTest(text, true);
+    return rows.filter((r) => test(String(r.cells[0])));
+  }, [rows, text]);
   const at = json.classes.findIndex((c) => c.class === kept.kl);
   const part = { numeric: true, format: (v: number) => percent(v, 1) };
   const t = json.total;

@@ -21,6 +21,7 @@ import { Reports } from "./heapreports";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
+import { nameTest } from "./tree";
 import { VirtualTable } from "./virtual";
 import type { View } from "./view";
 
@@ -316,10 +317,10 @@ function Classes(p: {
       })),
     [answer],
   );
-  const shown = useMemo(
-    () => rows.filter((r) => String(r.cells[0]).toLowerCase().includes(p.text.toLowerCase())),
-    [rows, p.text],
-  );
+  const shown = useMemo(() => {
+    const test = nameTest(p.text, true);
+    return rows.filter((r) => test(String(r.cells[0])));
+  }, [rows, p.text]);
   if (error) return <Why error={error} />;
   const size = { numeric: true, format: bytes };
   const at = rows.findIndex((r) => r.cells[0] === p.chosen);

@@ -6,6 +6,7 @@ import { SortableTable } from "./sortable";
 import { count, duration } from "./format";
 import { useStats } from "./monitors";
 import type { TimelineJson } from "./timeline";
+import { nameTest } from "./tree";
 
 interface Props {
   json: TimelineJson;
@@ -40,10 +41,10 @@ export function ThreadFilter(p: Props) {
     [p.json, stats],
   );
   const shown = useMemo(() => {
-    let test = (s: string) => s.toLowerCase().includes(text.toLowerCase());
+    let test = nameTest(text, true);
     try {
       const re = new RegExp(text, "i");
-      test = (s) => re.test(s);
+      if (!text.startsWith("=")) test = (s) => re.test(s);
     } catch {
       // Not a regular expression (yet): taken as a part of the name.
     }

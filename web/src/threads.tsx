@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Metric } from "./data";
 import { allThreads, percent } from "./format";
+import { nameTest } from "./tree";
 
 interface Props {
   metric: Metric;
@@ -39,7 +40,8 @@ export function ThreadPicker(p: Props) {
     if (!s.delete(t)) s.add(t);
     p.onChoose(s.size ? s : null);
   };
-  const rows = ranked.filter(([t]) => name(t).toLowerCase().includes(text.toLowerCase()));
+  const test = nameTest(text, true);
+  const rows = ranked.filter(([t]) => test(name(t)));
   const title = !p.chosen
     ? allThreads(ranked.length)
     : p.chosen.size === 1

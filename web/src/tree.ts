@@ -256,27 +256,27 @@ export function matched(t: Tree, match: Uint8Array): number {
 }
 
 /**
- * Finds labels that match a search: a part of the name, with * and ? the whole name, or after = exactly this name; case
- * matters when the text contains capitals.
+ * Returns a test for names: a part of the name, with * and ? the whole name, or after = exactly this name. Case does
+ * not matter if `fold` is true.
  */
+export function nameTest(typed: string, fold: boolean): (s: string) => boolean {
+  const text = fold ? typed.toLowerCase() : typed;
+  const folded = fold ? (s: string) => s.toLowerCase() : (s: string) => s;
+  if (text.startsWith("=")) return (s) => folded(s) === text.slice(1);
+  if (!/[*?]/.test(text)) return (s) => folded(s).includes(text);
+  const source = text
+    .replace(/[.+^${}()|[\]\\]/g, "\\$&")
+    .replace(/\*+/g, ".*")
+    .replace(/\?/g, ".");
+  const re = new RegExp(`^${source}$`, "s");
+  return (s) => re.test(folded(s));
+}
+
+/** Finds labels that match a search; case matters when the text contains capitals. */
 export function search(labels: string[], text: string): Uint8Array | null {
   if (!text) return null;
-  const fold = text === text.toLowerCase();
   const hits = new Uint8Array(labels.length);
-  let test: (s: string) => boolean;
-  if (text.startsWith("=")) {
-    const exact = text.slice(1);
-    test = (s) => (fold ? s.toLowerCase() : s) === exact;
-  } else if (/[*?]/.test(text)) {
-    const source = text
-      .replace(/[.+^${}()|[\]\\]/g, "\\$&")
-      .replace(/\*+/g, ".*")
-      .replace(/\?/g, ".");
-    const re = new RegExp(`^${source}$`, fold ? "is" : "s");
-    test = (s) => re.test(s);
-  } else {
-    test = fold ? (s) => s.toLowerCase().includes(text) : (s) => s.includes(text);
-  }
+  const test = nameTest(text, text === text.toLowerCase());
   labels.forEach((s, i) => (hits[i] = test(s) ? 1 : 0));
   return hits;
 }

@@ -346,7 +346,9 @@ static void stop(struct session *s, JNIEnv *jni)
 
 static void status(struct session *s, struct buf *out)
 {
-    double used = budget.process_ns ? (double)budget.cost_ns / (double)budget.process_ns : 0;
+    /* Of the CPU time of which the budget is a share: of at least a tenth of a processor. */
+    double used =
+        budget.allowed_ns ? (double)budget.cost_ns * budget.share / (double)budget.allowed_ns : 0;
     buf_printf(out, "budget.share %.6g\nbudget.used %.6g\n", budget.share, used);
 
     const struct {

@@ -167,7 +167,8 @@ static void show_worst(const struct heap_call *c, const struct worst *list, size
         {"holder", "held by", ANSWER_TEXT}};
     const struct heap *h = c->heap;
     answer_table(c->answer, "worst", "The most wasteful", columns, ARRAY_SIZE(columns));
-    for (size_t k = 0; k < MIN((uint64_t)n, heap_rows(c->options, 25, 1000)); k++) {
+    size_t shown = MIN((uint64_t)n, heap_rows(c->options, 25, 1000));
+    for (size_t k = 0; k < shown; k++) {
         uint64_t i = list[k].object, over = heap_idom(h, i);
         answer_number(c->answer, heap_id(h, i));
         answer_text(c->answer, fault_names[list[k].fault]);
@@ -177,6 +178,7 @@ static void show_worst(const struct heap_call *c, const struct worst *list, size
         heap_answer_value(c->answer, h, i);
         answer_text(c->answer, over == HEAP_NONE ? "nobody" : heap_class_name(h, over));
     }
+    answer_left(c->answer, n, shown);
 }
 
 static int heap_answer_arrays(const struct heap_call *c)

@@ -93,6 +93,15 @@ static void add_row(struct answer *a, const struct heap *h, uint64_t i)
         answer_null(a);
 }
 
+/* Returns how many objects have a retained size and are not the agent's. */
+static uint64_t ranked(const struct heap *h)
+{
+    uint64_t n = h->reachable;
+    for (uint64_t i = 0; h->dump->agents.len && i < h->n; i++)
+        n -= heap_idom(h, i) != HEAP_NONE && heap_is_agents(h, i);
+    return n;
+}
+
 void heap_top_table(struct answer *a, const struct heap *h, uint64_t limit, const char *title)
 {
     struct top *t = malloc((MIN(limit, h->n) + 1) * sizeof(*t));
@@ -101,6 +110,7 @@ void heap_top_table(struct answer *a, const struct heap *h, uint64_t limit, cons
     uint64_t n = t ? largest(h, t, MIN(limit, h->n)) : 0;
     for (uint64_t i = 0; i < n; i++)
         add_row(a, h, t[i].object);
+    answer_left(a, ranked(h), n);
     if (!t)
         a->error = -ENOMEM;
     free(t);

@@ -300,7 +300,8 @@ struct merging {
     struct answer *answer;
     const struct merged *rows;
     size_t n;
-    uint64_t left, least;
+    uint64_t left, least, cut; /* cut: rows that were not shown because none was left */
+    uint64_t seldom;           /* rows of less than `least` objects */
     bool too_deep;
 };
 
@@ -318,11 +319,17 @@ static void show_merged(struct merging *m, uint64_t parent, unsigned depth)
         else
             high = middle;
     }
-    for (; low < m->n && m->rows[low].parent == parent && m->left; low++) {
+    for (; low < m->n && m->rows[low].parent == parent; low++) {
         const struct merged *row = &m->rows[low];
         _cleanup_(buf_release) struct buf text = BUF(1 << 16);
-        if (row->count < m->least)
+        if (row->count < m->least) {
+            m->seldom++;
             continue;
+        }
+        if (!m->left) {
+            m->cut++;
+            continue;
+        }
         m->left--;
         for (unsigned d = 0; d < depth; d++)
             buf_string(&text, "  ");
@@ -401,8 +408,15 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
                             rows.len,
                             heap_rows(c->options, 60, 2000),
                             MAX(taken / 100, (uint64_t)1),
+                            0,
+                            0,
                             false};
         show_merged(&m, h->n, 0);
+        answer_left(c->answer, m.cut, 0);
+        if (m.seldom)
+            answer_note(c->answer,
+                        "Branches of less than %" PRIu64 " objects are not shown: %" PRIu64 ".",
+                        m.least, m.seldom);
         if (m.too_deep)
             answer_note(c->answer, "Steps after the first %d of a path are not shown.",
                         SHOWN_DEPTH + 1);
@@ -419,8 +433,9 @@ static int heap_answer_paths(const struct heap_call *c)
     const char *wrong = read_excluded(c->options->exclude, &exclude);
     if (wrong) {
         _cleanup_free_ char *word = strndup(wrong, strcspn(wrong, ","));
-        return answer_refuse(c->answer, "--exclude", word && *word ? word : "empty",
-                             "allowed: soft, weak, final, phantom, none");
+        answer_refuse(c->answer, "--exclude", word && *word ? word : "empty",
+                      "allowed: soft, weak, final, phantom, none");
+        return 2;
     }
     int status = heap_select(c, &s);
     if (status)

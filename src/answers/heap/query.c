@@ -117,6 +117,11 @@ static int heap_answer_query(const struct heap_call *c)
     const char *sql = c->options->sql ? c->options->sql : c->count ? c->operands[0] : NULL;
     struct heap_sql *q;
     char why[400];
+    if (c->options->sql && c->count) {
+        answer_refuse(c->answer, "--sql", "cannot be combined with a statement after the file",
+                      NULL);
+        return 2;
+    }
     if (!sql) {
         list_tables(c->answer);
         return 0;

@@ -25,7 +25,7 @@ const struct arg_set *const heap_select_sets[] = {&select_set, &heap_common_set,
                                                   NULL};
 
 static const struct arg exclude_args[] = {
-    {"--exclude", 0, ARG_TEXT, offsetof(struct heap_options, exclude), "KINDS",
+    {"--exclude", 0, ARG_LIST, offsetof(struct heap_options, exclude), "KINDS",
      "do not follow these references: soft, weak, final, phantom; or none (default: all four)"},
     {0},
 };
@@ -106,6 +106,26 @@ int heap_select(const struct heap_call *c, struct heap_selection *ret)
         o.object = operand;
     else if (operand)
         o.class = operand;
+
+    const struct {
+        const char *flag, *value;
+    } ways[] = {{operand, operand},
+                {"--class", c->options->class},
+                {"--object", c->options->object},
+                {"--package", c->options->package},
+                {"--loader", c->options->loader}};
+
+    const char *first = NULL;
+    for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
+        if (ways[w].value && first) {
+            heap_memory_free(s.bits);
+            char why[200];
+            snprintf(why, sizeof(why), "cannot be combined with %s", first);
+            answer_refuse(c->answer, ways[w].flag, why, NULL);
+            return 2;
+        }
+        first = ways[w].value ? ways[w].flag : first;
+    }
     struct heap_call call = *c;
     call.options = &o;
     const char *what = o.object ? o.object : o.class ? o.class : o.package ? o.package : o.loader;

@@ -211,27 +211,28 @@ static void local_cells(struct answer *a, const struct heap *h, const struct hea
  * Adds the stack of one thread: a row for each frame, and more where a frame holds several objects.
  */
 static void stack_rows(struct answer *a, const struct heap *h, const struct heap_thread *t,
-                       const struct locals *l, uint64_t *left)
+                       const struct locals *l, uint64_t most, uint64_t *rows)
 {
     size_t at, n = locals_of(l, t->serial, &at), end = at + n;
     unsigned frames = heap_frames(h, t->trace);
     _cleanup_(buf_release) struct buf name = BUF(1 << 16);
     if (!heap_value(h, t->object, &name, 0))
         buf_printf(&name, "%u", t->serial);
-    for (unsigned f = 0; f < frames && *left; f++) {
+    for (unsigned f = 0; f < frames; f++) {
         _cleanup_(buf_release) struct buf text = BUF(1 << 16);
         if (!heap_frame_text(h, t->trace, f, &text))
             buf_string(&text, "?");
         bool first = true;
-        for (; (first || (at < end && l->list[at]->frame + 1 <= f + 1)) && *left; --*left) {
+        for (; first || (at < end && l->list[at]->frame + 1 <= f + 1); first = false) {
             const struct heap_root *r =
                 at < end && l->list[at]->frame + 1 <= f + 1 ? l->list[at++] : NULL;
+            if (++*rows > most)
+                continue;
             answer_number(a, heap_id(h, t->object));
             answer_text(a, buf_str(&name));
             answer_number(a, f);
             answer_text(a, first ? buf_str(&text) : "");
             local_cells(a, h, r);
-            first = false;
         }
     }
 }
@@ -293,14 +294,16 @@ static int heap_answer_threads(const struct heap_call *c)
     if (threads.len)
         qsort(threads.data, threads.len, sizeof(struct ranked), by_retained);
     answer_table(c->answer, "threads", NULL, thread_columns, ARRAY_SIZE(thread_columns));
-    uint64_t rows = heap_rows(c->options, 60, UINT64_MAX),
-             left = heap_rows(c->options, 400, UINT64_MAX);
-    for (size_t i = 0; i < threads.len && i < rows; i++)
+    uint64_t shown = heap_rows(c->options, 60, UINT64_MAX), rows = 0,
+             most = heap_rows(c->options, 400, UINT64_MAX);
+    for (size_t i = 0; i < threads.len && i < shown; i++)
         thread_row(c->answer, h, &threads.data[i], &locals);
+    answer_left(c->answer, threads.len, shown);
     answer_table(c->answer, "stacks", "Stacks and what their locals hold", frame_columns,
                  ARRAY_SIZE(frame_columns));
     for (size_t i = 0; i < threads.len && !error; i++)
-        stack_rows(c->answer, h, &threads.data[i].thread, &locals, &left);
+        stack_rows(c->answer, h, &threads.data[i].thread, &locals, most, &rows);
+    answer_left(c->answer, rows, most);
     vec_release(&threads);
     free(locals.list);
     return error ? answer_refuse(c->answer, NULL, "threads", strerror(-error)) : 0;

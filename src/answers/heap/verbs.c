@@ -9,7 +9,8 @@ static const struct arg common_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct heap_options, output), "FILE",
      "write a page of HTML (.html) or JSON (.json)"},
     {"--limit", 'n', ARG_COUNT, offsetof(struct heap_options, limit), "N",
-     "rows of each table (by default 12 to 100 in a terminal, and all in a file)"},
+     "rows of each table (as text 12 to 100; in JSON and files all, or the first 100 to 100,000); "
+     "a table that is cut says how many rows more there are"},
     {"--dump", 0, ARG_COUNT, offsetof(struct heap_options, dump), "N",
      "which dump of a file with several, counted from 1 (the last)"},
     {0},

@@ -79,6 +79,12 @@ static const struct arg query_args[] = {
 
 static const struct arg_set where_set = {"Where", where_args};
 static const struct arg_set choice_set = {"What is chosen", choice_args};
+static const struct arg json_args[] = {
+    {"--json", 0, ARG_FLAG, offsetof(struct fleet_options, json), NULL, "print JSON"},
+    {0},
+};
+
+static const struct arg_set json_set = {"What is shown", json_args};
 static const struct arg_set shown_set = {"What is shown", shown_args};
 static const struct arg_set metric_set = {"What is counted", metric_args};
 static const struct arg_set top_set = {"Cost and methods", top_args};
@@ -88,7 +94,7 @@ static const struct arg_set diff_set = {"What is compared", diff_args};
 static const struct arg_set *const services_sets[] = {&where_set, &choice_set, &shown_set, NULL};
 static const struct arg_set *const top_sets_of_fleet[] = {&where_set, &choice_set, &metric_set,
                                                           &top_set,   &shown_set,  NULL};
-static const struct arg_set *const flame_sets[] = {&where_set, &choice_set, &metric_set, &shown_set,
+static const struct arg_set *const flame_sets[] = {&where_set, &choice_set, &metric_set, &json_set,
                                                    NULL};
 static const struct arg_set *const diff_sets_of_fleet[] = {&where_set, &choice_set, &metric_set,
                                                            &diff_set,  &shown_set,  NULL};

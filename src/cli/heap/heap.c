@@ -79,6 +79,12 @@ int heap_open_index(struct heap **ret, const char *path, const struct heap_optio
     int error = heap_open(ret, path, &settings);
     if (steps.started)
         progress_end(&steps.progress);
+    if (error == -EEXIST) {
+        _cleanup_(buf_release) struct buf name = BUF(1 << 16);
+        buf_printf(&name, "%s%s", o->index ? o->index : path, o->index ? "" : ".heapidx");
+        return complain(buf_str(&name), "the file exists and is not an index",
+                        "--index names another file to keep the index in");
+    }
     return error ? complain(path, "cannot analyse", heap_why(error)) : 0;
 }
 

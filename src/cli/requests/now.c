@@ -59,7 +59,8 @@ static int cmd_slow(const struct command *self, int argc, char **argv)
     }
     const char *extension = strrchr(output, '.');
     if (!extension || strcmp(extension, ".jfr") != 0) {
-        complain(output, "the recording is a .jfr", NULL);
+        complain(output, "the recording must be a .jfr",
+                 "jvmscope convert makes a page or another format of it");
         return 2;
     }
     if (!recording_check(&capture, output, self->name))
@@ -81,7 +82,8 @@ const struct command command_slow = {
         "Records the requests of a running VM for 20 seconds, or as long as *-t* says, as "
         "*jvmscope attach --requests* does, and prints for each name how many were slow, what the "
         "slow ones did that the typical ones did not, and what was to blame. The recording "
-        "is kept: *jvmscope requests slow* shows its stacks, and *jvmscope requests show* shows "
+        "is kept, always as a .jfr: *jvmscope requests slow* shows its stacks, and *jvmscope "
+        "requests show* shows "
         "one request.",
     .examples = "  jvmscope slow 4711\n"
                 "  jvmscope slow -t 1m --over 500ms -o slow.jfr 4711\n"

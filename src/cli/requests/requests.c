@@ -113,7 +113,7 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
     _cleanup_(buf_release) struct buf why = BUF(4096);
     bool filtered = o->name || o->thread || o->from_ns || o->to_ns;
     int e = request_view_load(ret, o, path, &why);
-    if (e == -ENODATA)
+    if (e == -ENODATA && !reported)
         losses_report_known(path, losses_of_requests, true); /* perhaps because it was cut */
     if (e == -ENODATA)
         return filtered   ? nothing_selected(o, path, reported)

@@ -342,7 +342,23 @@ static int timeline_text(struct thread_view *v, const uint8_t *keep)
         putchar('\n');
     }
     thread_view_left_out(shown - MIN(shown, limit), "events");
-    return shown || !keep ? 0 : complain(v->path, "no wait is as long as --min says", NULL);
+    return 0;
+}
+
+/* Returns 0 if an event is selected, or the exit status after a complaint. */
+static int check_any(const struct thread_view *v, const uint8_t *keep)
+{
+    const struct thread_options *o = v->options;
+    for (size_t i = 0; i < v->t->n_nodes; i++)
+        if (selected(v, keep, (uint32_t)i))
+            return 0;
+    return complain(v->path,
+                    keep                     ? "no wait is as long as --min says"
+                    : o->from_ns || o->to_ns ? "no event lies between --from and --to"
+                                             : "no event is selected",
+                    o->from_ns || o->to_ns || !keep
+                        ? "jvmscope threads summary lists the threads and their times"
+                        : NULL);
 }
 
 int threads_timeline(struct thread_view *v)
@@ -351,9 +367,11 @@ int threads_timeline(struct thread_view *v)
     struct causes c = {0};
     int r = v->options->min_ns && !keep ? -ENOMEM : v->options->json ? causes_of(v->t, &c) : 0;
     int status = r < 0 ? complain_errno(v->path, "cannot show", r) : 0;
-    if (r == 0 && v->options->json)
+    if (r == 0)
+        status = check_any(v, keep);
+    if (status == 0 && v->options->json)
         status = timeline_json(v, &c, keep);
-    else if (r == 0)
+    else if (status == 0)
         status = timeline_text(v, keep);
     free(keep);
     free(c.list);

@@ -138,7 +138,7 @@ static void print_ends(const struct what_if_answer *a)
 }
 
 static void show_gains(const struct thread_view *v, double factor, const struct gain *gains,
-                       size_t n, const struct unknown_table *unknown, struct json *j)
+                       size_t n, size_t left, const struct unknown_table *unknown, struct json *j)
 {
     char before[24];
     if (n && !v->options->json)
@@ -152,6 +152,10 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
         if (!v->options->json)
             print_change(&gains[i].answer, factor, gains[i].lock);
     }
+    if (left && v->options->json)
+        fprintf(stderr, "jvmscope: note: and %s more (--limit)\n", COUNT_TEXT(left, "locks"));
+    else
+        thread_view_left_out(left, "locks");
     if (inferred && !v->options->json)
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(--lock shows how much that matters, `run --locks` records it)");
@@ -173,6 +177,7 @@ static int what_if_of_locks(struct thread_view *v, double factor)
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     struct json j = {.out = &b};
     VEC(struct gain) gains = {0};
+    size_t left = 0;
     struct unknown_table unknown = {0};
     int status = thread_view_unknown_owners(v, &unknown);
     if (status)
@@ -180,12 +185,13 @@ static int what_if_of_locks(struct thread_view *v, double factor)
     int r = critical_path(v->t, &v->range, &p);
     if (r == 0)
         r = path_shares_of(v->t, &v->range, &p, &shares);
-    for (size_t i = 0; r == 0 && i < shares.rows.len && gains.len < limit; i++) {
+    for (size_t i = 0; r == 0 && i < shares.rows.len; i++) {
         uint32_t class = shares.rows.data[i].class;
         struct what_if w = {.lock = lock_of_class, .lock_arg = &class, .factor = factor};
         struct gain gain = {.lock = tl_string(v->t, class),
                             .unknown = unknown_owners_of(&unknown, class)};
-        if (!shares.rows.data[i].ns)
+        left += shares.rows.data[i].ns && gains.len >= limit;
+        if (!shares.rows.data[i].ns || gains.len >= limit)
             continue;
         r = what_if(v->t, &v->range, &w, &gain.answer);
         if (r == 0)
@@ -195,7 +201,7 @@ static int what_if_of_locks(struct thread_view *v, double factor)
         qsort(gains.data, gains.len, sizeof(gains.data[0]), by_gain);
     json_begin_array(&j);
     if (r == 0)
-        show_gains(v, factor, gains.data, gains.len, &unknown, &j);
+        show_gains(v, factor, gains.data, gains.len, left, &unknown, &j);
     json_end_array(&j);
     vec_release(&gains);
     vec_release(&unknown.rows);

@@ -38,6 +38,9 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
         text,
         re.M,
     ), text
+    assert re.search(
+        r"^cost +[\d.]+ % of the CPU time of the process \(.+ of .+\)$", text, re.M
+    ), text
     # The kernel's CPU times of the agent's threads, read before and after the agent's own figure.
     before = cpu_of_agents_threads(pid)
     now = status(pid)

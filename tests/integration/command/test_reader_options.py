@@ -49,6 +49,37 @@ def test_no_command_is_left_out():
         ], name
 
 
+def test_files_that_are_none_are_refused(tmp_path):
+    """Standard input, which only heap reads, and a misspelt verb before a file."""
+    for verb in ("report", "coverage", "requests", "requests slow", "vm", "serve", "convert"):
+        out = ("-o", tmp_path / "x.html") if verb == "convert" else ()
+        code, out, printed = run(*verb.split(), *out, "-")
+        assert (code, out) == (2, ""), (verb, printed)
+        assert "- is not a file: recordings are not read from standard input" in printed, verb
+    for words in (("bogus", "app.jfr"), ("solw", "app.jfr")):
+        code, out, printed = run("requests", *words)
+        assert (code, out) == (
+            2,
+            "",
+        ) and f"requests: {words[0]}: no such verb: " in printed, printed
+    assert "did you mean slow?" in printed
+    code, out, printed = run("requests", tmp_path / "bogus")
+    assert (code, out) == (1, "") and "No such file" in printed
+
+
+def test_a_ring_is_not_named_like_another_format(tmp_path):
+    for name in ("x.html", "x.collapsed", "x.hprof", "x.pb.gz"):
+        page = tmp_path / name
+        page.write_text("of before")
+        for command, program in (("attach", os.getpid()), ("run", "true")):
+            code, out, printed = run(command, "--always", "-o", page, program)
+            assert code != 0 and out == "", (command, name, printed)
+            if command == "run":
+                assert "--always records into a ring, which has none of the formats" in printed
+                assert "jvmscope dump -o FILE" in printed
+        assert page.read_text() == "of before"
+
+
 def test_trace_of_a_vm_takes_its_own_option_alone():
     """Options that select calls are refused where they have no effect; they used to be accepted and
     ignored.
@@ -276,6 +307,7 @@ VALUES = {
 LISTS = {
     "--base",
     "--class",
+    "--exclude",
     "--label",
     "--lock",
     "--match",

@@ -113,6 +113,30 @@ def test_refusals(jvmscope, tmp_path):
     assert jvmscope("coverage").returncode == 2
 
 
+@pytest.mark.jdks(17)
+def test_what_adds_nothing_is_refused(jdk, jvmscope, tmp_path):
+    """A file without coverage among others, and options that have no effect together."""
+    recording, _ = record(jdk, tmp_path)
+    other = tmp_path / "samples.jfr"
+    done = jdk.java("Covered", jvm=(jdk.agent(f"cpu=samples,format=r,file={other}"),))
+    assert done.returncode == 0, done.stderr
+    for files in ((recording, other), (other, recording), (other,)):
+        done = jvmscope("coverage", *files)
+        assert done.returncode == 1 and done.stdout == ""
+        assert done.stderr == f"jvmscope: {other}: holds no coverage: record it with --cover\n"
+    page = tmp_path / "c.html"
+    for options, words in (
+        (("--sources", tmp_path), "--sources has no effect without -o"),
+        (("--sources", tmp_path / "nosuch", "-o", page), "cannot read the sources"),
+        (("-o", page, "--json"), "--json prints, and -o writes a file"),
+        (("-o", page, "--methods"), "--methods has no effect with -o"),
+        (("--json", "--methods"), "--methods has no effect with -o and --json"),
+    ):
+        done = jvmscope("coverage", *options, recording)
+        assert done.returncode == 2 and words in done.stderr and done.stdout == "", options
+        assert not page.exists()
+
+
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
     """The second of two recordings sees again what the first one has seen, although the JIT has

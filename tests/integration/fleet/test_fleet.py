@@ -18,6 +18,7 @@ import time
 import pytest
 
 import clickhouse
+import hprofdump
 import lab
 from fleet_lab import (
     NOW,
@@ -554,6 +555,12 @@ def test_two_collectors_on_one_store(tmp_path, store):
         assert total(one) == total(two) == 180
 
 
+def heap_dump():
+    d = hprofdump.small()
+    d.end_heap()
+    return d.data()
+
+
 def test_what_is_damaged_is_refused_and_leaves_nothing(tmp_path, store):
     good = gzip.compress(stacks(a_b=5).encode() * 100)
     with collector(tmp_path, store=store) as c:
@@ -564,6 +571,7 @@ def test_what_is_damaged_is_refused_and_leaves_nothing(tmp_path, store):
             good[:-9],
             good[: len(good) // 2],
             b"\x28\xb5\x2f\xfd" + os.urandom(99),
+            heap_dump(),
         ):
             text, _ = c.send(body, status=400, service="s", **{"from": NOW})
             assert len(text.splitlines()) == 1 and text.strip(), body[:20]
@@ -1171,6 +1179,12 @@ def test_the_words_of_the_command(tmp_path):
         (2, ("fleet", "top", "--store", f"sqlite:{good}", "--from", "yesterday"), "not a time"),
         (2, ("fleet", "top", "--store", f"sqlite:{good}", "--label", "x"), "KEY=VALUE"),
         (2, ("fleet", "diff", "--store", f"sqlite:{good}"), "--base"),
+        (
+            2,
+            ("fleet", "diff", "--store", f"sqlite:{good}")
+            + ("--base", "version=1", "--base", "host=a,version=2"),
+            "--base: given twice: version=1 and version=2",
+        ),
         (2, ("collect",), "--store"),
         (2, ("collect", "--store", f"sqlite:{good}", "--listen", "nohost"), "ADDRESS:PORT"),
         (2, ("collect", "--store", f"sqlite:{good}", "--keep", "1d,1h,2h"), "--keep"),

@@ -4,6 +4,7 @@ and other tools' answers.
 """
 import collections
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -412,7 +413,7 @@ def test_leaks_are_named(jdk, tmp_path, way):
                 "heap", "paths", "--exclude", kinds, dump, one["path"][0]["object"]
             )
             assert (refused.returncode, refused.stdout, refused.stderr) == (
-                1,
+                2,
                 "",
                 f"jvmscope: --exclude: {wrong}: allowed: soft, weak, final, phantom, none\n",
             )
@@ -597,6 +598,10 @@ def test_tables_say_how_many_rows_they_leave_out(waste):
         ("arrays", "arrays"),
         ("components", "packages"),
         ("dominators", "dominators", "--children", "root"),
+        ("dominators", "dominators"),
+        ("arrays", "worst"),
+        ("threads", "threads"),
+        ("threads", "stacks"),
         ("objects", "objects", "--class", "java.lang.String"),
         ("strings", "strings", "--find", "java"),
         ("references", "referents"),
@@ -613,6 +618,9 @@ def test_tables_say_how_many_rows_they_leave_out(waste):
         assert "more (--limit)" not in lab.output(
             "heap", verb, "-n", 10**6, *options, waste
         ), verb
+    for verb, table, most in (("dominators", "dominators", 1000), ("summary", "dominators", 100)):
+        cut, whole = heap(verb, waste), heap(verb, "-n", 10**6, waste)
+        assert len(cut[table]) == most and cut["left_out"][table] == len(whole[table]) - most, verb
     n = len(heap("histogram", waste)["classes"])
     assert f"... and {n - 40} rows more (--limit)\n" in lab.output("heap", "histogram", waste)
 
@@ -1151,3 +1159,53 @@ def test_more_than_fits_the_memory_allowed(tmp_path):
         for p in tmp_path.iterdir()
         if p.name not in ("generate", "big.hprof", "big.hprof.heapidx")
     ]
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_two_selections_are_refused(waste):
+    """None of them is ignored without a word."""
+    ways = {
+        "--class": "java.lang.String",
+        "--object": "0x1000",
+        "--package": "java.util",
+        "--loader": "0",
+    }
+    for verb in ("retained", "paths", "objects"):
+        for one, other in itertools.combinations(ways, 2):
+            done = lab.jvmscope("heap", verb, one, ways[one], other, ways[other], waste)
+            assert done.returncode == 2 and done.stdout == "", (verb, one, other)
+            assert done.stderr == f"jvmscope: {other}: cannot be combined with {one}\n"
+        for one in ways:
+            done = lab.jvmscope("heap", verb, one, ways[one], waste, "java.lang.Thread")
+            assert done.returncode == 2 and done.stderr.endswith(
+                f"{one}: cannot be combined with java.lang.Thread\n"
+            )
+    done = lab.jvmscope("heap", "query", "--sql", "SELECT 1", waste, "SELECT 2")
+    assert done.returncode == 2 and "--sql: cannot be combined with a statement" in done.stderr
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_a_name_after_equals_selects_this_class_alone(waste):
+    """As in other readers; in heap, a name without = is a whole name already."""
+    for name in ("java.lang.Thread", "=java.lang.Thread"):
+        assert {o["class"] for o in heap("objects", waste, name)["objects"]} == {"java.lang.Thread"}
+    assert len({o["class"] for o in heap("objects", waste, "java.lang.Thread*")["objects"]}) > 1
+    for name in ("=java.lang.Thread*", "=java.lang.Threa", "java.lang.Threa"):
+        for verb in ("objects", "retained", "paths"):
+            done = lab.jvmscope("heap", verb, "--class", name, waste)
+            assert done.returncode == 1 and done.stdout == "", (verb, name)
+            assert f"{name}: this matches no class of the dump" in done.stderr
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_exclusions_accumulate_and_statements_only_read(waste, tmp_path):
+    of = heap("objects", "-n", 1, waste, "java.lang.Thread")["objects"][0]["object"]
+    assert heap("paths", "--exclude", "soft", "--exclude", "weak", waste, of) == heap(
+        "paths", "--exclude", "soft,weak", waste, of
+    )
+    done = lab.jvmscope("heap", "paths", "--exclude", "soft", "--exclude", "foo", waste, of)
+    assert done.returncode == 2 and "--exclude: foo: allowed: soft" in done.stderr
+    for statement in (f"VACUUM INTO '{tmp_path}/z.db'", "VACUUM", "DROP TABLE objects"):
+        done = lab.jvmscope("heap", "query", waste, statement)
+        assert done.returncode == 2 and "only SELECT is possible" in done.stderr, done.stderr
+    assert not (tmp_path / "z.db").exists()

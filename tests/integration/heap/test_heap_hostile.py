@@ -372,6 +372,52 @@ def test_index_is_rebuilt_when_it_does_not_fit(tmp_path):
     assert done.returncode == 0 and where.exists() and not index.exists()
 
 
+def test_only_an_index_is_replaced_by_an_index(tmp_path):
+    """Above all not the dump itself."""
+    d = small()
+    d.end_heap()
+    path = write(tmp_path, d.data())
+    note, folder = tmp_path / "note.txt", tmp_path / "folder"
+    folder.mkdir()
+    note.write_text("precious")
+    own = path.with_name(path.name + ".heapidx")
+    own.write_text("of another program")
+    empty = tmp_path / "empty"
+    empty.touch()
+    for where in (path, note, folder, "/dev/null", own):
+        options = () if where == own else ("--index", where)
+        for more in ((), ("--rebuild",)):
+            done = lab.jvmscope("heap", "dominators", *options, *more, path)
+            assert done.returncode == 1 and done.stdout == "", (where, done)
+            assert f"{where}: the file exists and is not an index: --index names" in done.stderr
+    assert path.read_bytes() == d.data() and note.read_text() == "precious"
+    assert own.read_text() == "of another program" and os.path.exists("/dev/null")
+    for _ in range(2):  # built, and built anew
+        assert (
+            lab.jvmscope("heap", "dominators", "--index", empty, "--rebuild", path).returncode == 0
+        )
+
+
+def test_what_follows_a_dump_is_reported(tmp_path):
+    """Bytes that are no records, and a record that is cut off."""
+    d = small()
+    d.end_heap()
+    good = d.data()
+    assert "PARTIAL" not in lab.output("heap", "summary", write(tmp_path, good))
+    for tail in (
+        random.Random(3).randbytes(10000),
+        b"\x45" * 10000,
+        b"\x7f\0\0\0\0\0\0\0\1x",
+        b"\x01\0\0\0\0\0\0\x10\0" + bytes(100),
+        b"rest",
+    ):
+        path = write(tmp_path, good + tail)
+        for verb in ("summary", "leaks", "histogram"):
+            printed = lab.output("heap", verb, path)
+            at = re.search(r"PARTIAL: .* at byte (\d+) of (\d+);", printed)
+            assert at and int(at[1]) >= len(good) and int(at[2]) == len(good + tail), tail[:9]
+
+
 def test_damaged_index_gives_no_other_answer(tmp_path):
     """With 20,000 objects most sections exceed the part that is always checked."""
     d = small(nodes=20000)

@@ -970,6 +970,8 @@ def test_tables_are_what_a_new_user_reads(jdk):
             assert (
                 row["after_high_ns"] >= row["after_ns"] >= row["after_low_ns"] >= row["before_ns"]
             ), (other.name, row)
+        shown = lab.output("threads", "what-if", "-n", 1, other.path, *other.window)
+        assert ("more (--limit)" in shown) == (len(tried) > 1), (other.name, shown)
         for row in tried:
             assert row["after_ns"] <= row["after_high_ns"] <= row["before_ns"], (other.name, row)
             assert (
@@ -1012,6 +1014,10 @@ def test_tables_are_what_a_new_user_reads(jdk):
         re.search(r"(?m)^ \.\.\. and \d+ events more \(--limit\)$", text("timeline", "-n", 2))
         and len(text("timeline", "-n", 2).splitlines()) == 3
     )
+    for options in (("--from", "0s", "--to", "1ns"), ("--json", "--from", "0s", "--to", "1ns")):
+        done = lab.jvmscope("threads", "timeline", *options, run.path)
+        assert done.returncode == 1 and done.stdout == "", options
+        assert "no event lies between --from and --to" in done.stderr
     # Times: seconds with six digits, so that they can be compared and given to --from.
     times = [float(t) for t in re.findall(r"(?m)^ *(\d+\.\d{6}) s  ", text("timeline"))]
     assert len(times) == len(text("timeline").splitlines()) > 40 and times == sorted(times)
