@@ -191,9 +191,15 @@ static bool has_operand(const struct question *q, const char *operand, struct bu
 
 int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
 {
+    /* for lines, and to find the method that a lambda implements */
+    static const jvmtiCapabilities likes = {
+        .can_get_source_file_name = 1, .can_get_line_numbers = 1, .can_get_constant_pool = 1};
+    jvmtiCapabilities missing;
     size_t n = strcspn(question, " ");
     const char *operand = question + n + strspn(question + n, " ");
-    int r = numbers ? 0 : inspect_open(NULL, NULL, why);
+    int r = vm_need(&likes, &missing) < 0 ? -ENOTSUP : 0;
+    if (r == 0 && !numbers)
+        r = inspect_open(NULL, NULL, why);
     for (size_t q = 0; r == 0 && q < ARRAY_SIZE(questions); q++) {
         if (strncmp(questions[q].name, question, n) != 0 || questions[q].name[n] ||
             !questions[q].answer)

@@ -271,16 +271,10 @@ int inspect_deadlocks(struct inspection *i)
     jmethodID get = bean ? find_method(i, bean_class, "getThreadInfo",
                                        "([JI)[Ljava/lang/management/ThreadInfo;")
                          : NULL;
-    /* to find the method that a lambda implements */
-    static const jvmtiCapabilities likes = {
-        .can_get_source_file_name = 1, .can_get_line_numbers = 1, .can_get_constant_pool = 1};
-    jvmtiCapabilities missing;
     if (!find || !get) {
         buf_string(i->why, "the VM has no java.lang.management");
         return -ENOTSUP;
     }
-    if (vm_need(&likes, &missing) < 0)
-        return -ENOTSUP;
     jlongArray ids = call(i, bean, find);
     jobjectArray all =
         ids ? (*i->jni)->CallObjectMethod(i->jni, bean, get, ids, (jint)INT32_MAX) : NULL;

@@ -365,6 +365,20 @@ static void put_frame(struct inspection *i, jthread t, jint depth, const jvmtiFr
 
 enum { FRAMES_SHOWN = 1024 };
 
+/* Says why no frame has its locals, if so. */
+static void put_why_no_locals(struct inspection *i, jint state)
+{
+    enum { OF_SUSPENDED_ONLY = 21 };
+    const char *why = NULL;
+    if (!i->have.can_access_local_variables)
+        why = vm.attached ? "the VM reports them only to an agent that was loaded at its start"
+                      : "the VM reports them only if it was started with --allow-control";
+    else if (vm.version >= OF_SUSPENDED_ONLY && !(state & JVMTI_THREAD_STATE_SUSPENDED))
+        why = "since JDK 21 the VM reports those of suspended threads only (control suspend)";
+    if (why)
+        json_key_string(i->out, "locals_unknown", why);
+}
+
 int inspect_stack(struct inspection *i)
 {
     jthread t = thread_of_operand(i);
@@ -391,10 +405,7 @@ int inspect_stack(struct inspection *i)
             if (!inspect_is_agents_frame(i, &frames[k]))
                 put_frame(i, t, k, &frames[k]);
         json_end_array(i->out);
-        if (!i->have.can_access_local_variables) {
-            json_key_string(i->out, "locals_unknown",
-                            "the VM reports them only to an agent that was loaded at its start");
-        }
+        put_why_no_locals(i, state);
     }
     free(frames);
     if (e != JVMTI_ERROR_NONE) {

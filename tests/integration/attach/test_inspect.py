@@ -68,6 +68,7 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     stack = ask(jvmscope, program, "stack", "holder")
     waiting = [f for f in stack["frames"] if f["method"] == "waiting"]
     assert len(waiting) == 4 and all(f["class"] == "Inspected" for f in waiting)
+    assert all(f["line"] > 0 for f in waiting), "no recording was needed for the lines"
     assert (
         "locals" not in waiting[0]
     ), "HotSpot gives locals to agents that were there from start-up alone"
@@ -330,6 +331,35 @@ def test_tables_are_in_the_words_of_java(jdk, jvmscope, program):
     assert re.search(
         r"^ +\d+ +holder +the group .*alive, waiting, indefinitely, parked", threads, re.M
     ), threads
+
+
+@pytest.mark.jdks(8, 17, 21, 25)
+@pytest.mark.parametrize("control", [False, True])
+def test_locals_that_are_missing_have_their_reason(jdk, jvmscope, tmp_path, control):
+    """The agent was loaded at the start of the VM, so that is not the reason."""
+    options = f"{'allow-control=y,' if control else ''}format=r,file={tmp_path / 'i.jfr'}"
+    process = jdk.start_java(
+        "Inspected",
+        jvm=("-Xmx64m", jdk.agent(options)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        stack = ask(jvmscope, process, "stack", "holder")
+        has = any(f.get("locals") for f in stack["frames"] if f["method"] == "waiting")
+        why = stack.get("locals_unknown", "")
+        assert has == (control and jdk.version < 21), stack
+        assert has or ("control suspend" if control else "--allow-control") in why, why
+        if control and not has:
+            lab.output("control", process.pid, "suspend", "holder")
+            stack = ask(jvmscope, process, "stack", "holder")
+            assert any(f.get("locals") for f in stack["frames"]), stack
+            assert "locals_unknown" not in stack, stack
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def scalars(value):
