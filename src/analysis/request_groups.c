@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/request_groups.h"
 
+#include "analysis/request_confirmed.h"
 #include "base/hash.h"
-#include "base/latency.h"
 #include "base/map.h"
 
 #include <errno.h>
@@ -40,7 +40,10 @@ struct summing {
     struct request_parts parts;
     struct thread_activities activities;
     struct estimate_sample slow, typical;
-    double weight; /* of the request that is being added */
+    struct cpu_check slow_check, typical_check;
+    struct cpu_excess slow_excess, typical_excess; /* in the requests' own threads */
+    uint32_t slow_cpu, typical_cpu;                /* the number of requests that used CPU time */
+    double weight;                                 /* of the request that is being added */
 };
 
 static uint64_t text_key(const char *s)
@@ -195,8 +198,11 @@ static int add_requests(struct summing *s, const struct request_group *g, bool s
     int e = add_sample(s, g, slow);
     for (size_t i = 0; e == 0 && i < n; i++) {
         const struct request *q = &s->r->list.data[list[i]];
+        struct request_cpu cpu = {0};
         s->weight = weight_of(g, q, slow);
         e = request_parts(s->l, q, &s->parts);
+        e = e ? e : request_cpu(s->l, q, &cpu);
+        cpu_check_add(slow ? &s->slow_check : &s->typical_check, &cpu, s->weight);
         for (size_t k = 0; k < s->sums.len; k++)
             s->sums.data[k].of_request = 0;
         for (size_t k = 0; e == 0 && k < s->parts.rows.len; k++) {
@@ -314,95 +320,7 @@ static int by_share(const void *a, const void *b)
     return dx > dy ? -1 : dx < dy ? 1 : (int)x->cause - (int)y->cause;
 }
 
-/* ---- which are slow, and which are typical ---- */
-
-/*
- * If at least this many slow requests have a weight, those without one are left out of the means.
- */
-enum { SAMPLED_LEAST = 30 };
-
-static uint64_t latency(const struct requests *r, uint32_t i)
-{
-    return (uint64_t)(r->list.data[i].end_ns - r->list.data[i].start_ns);
-}
-
-/* Sets the latency from which requests are slow, and the number of slow requests, kept or not. */
-static void limits(const struct requests *r, const struct request_name *n, uint32_t fastest,
-                   struct request_group *g)
-{
-    g->limit_ns = latency(r, fastest);
-    g->all = g->kept;
-    if (!n->exact || n->all == n->count)
-        return;
-    uint32_t bucket = latency_bucket(g->limit_ns);
-    uint64_t seen = 0;
-    for (size_t i = 0; i < n->histogram.len; i++)
-        seen += n->histogram.data[i].bucket >= bucket ? n->histogram.data[i].count : 0;
-    g->limit_ns = latency_least_ns(bucket);
-    g->all = MAX(seen, g->all);
-}
-
-static int choose(const struct requests *r, uint32_t name, const struct group_options *o,
-                  struct request_group *g)
-{
-    const struct request_name *n = &r->names.data[name];
-    const uint32_t *list = vec_at(&r->by_name, n->first);
-    uint32_t slow = n->count, from = n->count / 4, to = n->count - n->count / 4;
-    if (o->over_ns) {
-        while (slow > 0 && latency(r, list[slow - 1]) > o->over_ns)
-            slow--;
-    } else {
-        double all = (double)(n->exact ? n->all : n->count);
-        uint64_t wanted = (uint64_t)(o->share * all);
-        wanted += (double)wanted < o->share * all - 1e-9;
-        /*
-         * Some requests were not kept. The threshold follows from the histogram of all requests,
-         * not from those that were kept.
-         */
-        uint64_t bucket = n->exact ? latency_bucket(request_quantile(r, n, 1 - o->share)) : 0;
-        /* The histogram cannot distinguish requests in its first bucket, so these are not slow. */
-        if (n->exact && n->all > n->count)
-            bucket = MAX(bucket, 1);
-        uint64_t least = latency_least_ns((uint32_t)bucket);
-        g->wanted = wanted;
-        /*
-         * All requests that were kept and are at least as slow as the bucket represent the slow
-         * ones; if some were left out, the rest would stand for too many.
-         */
-        bool every = n->exact && n->all > n->count;
-        while (slow > 0 && (every || wanted > 0) && latency(r, list[slow - 1]) >= least) {
-            slow--;
-            wanted -= wanted > 0;
-        }
-    }
-    if (n->exact) {
-        uint64_t low = latency_least_ns(latency_bucket(request_quantile(r, n, 0.25))),
-                 high = latency_least_ns(latency_bucket(request_quantile(r, n, 0.75)) + 1);
-        for (from = 0; from < n->count && latency(r, list[from]) < low;)
-            from++;
-        for (to = from; to < n->count && latency(r, list[to]) < high;)
-            to++;
-    }
-    uint32_t sampled = 0;
-    for (uint32_t i = slow; i < n->count; i++)
-        sampled += r->list.data[list[i]].weight > 0;
-    /*
-     * The slowest alone would not represent all slow requests, and a few of the sample would give a
-     * poor estimate.
-     */
-    g->equal = n->count == n->all || sampled < SAMPLED_LEAST;
-    int e = 0;
-    for (uint32_t i = slow; e == 0 && i < n->count; i++)
-        if (g->equal || r->list.data[list[i]].weight > 0)
-            e = vec_push(&g->slow, list[i]);
-    for (uint32_t i = from; e == 0 && i < MIN(to, slow); i++)
-        if (r->list.data[list[i]].weight > 0)
-            e = vec_push(&g->typical, list[i]);
-    g->kept = n->count - slow;
-    if (g->kept)
-        limits(r, n, list[slow], g);
-    return e ? e : g->slow.len ? 0 : -ENOENT;
-}
+/* ---- the means ---- */
 
 /* Sets the mean latency of a side of the group, its error, and the sum of the weights. */
 static int set_mean(const struct summing *s, struct request_group *g, bool slow)
@@ -415,13 +333,60 @@ static int set_mean(const struct summing *s, struct request_group *g, bool slow)
     for (size_t i = 0; e == 0 && i < n; i++) {
         const struct request *q = &s->r->list.data[list[i]];
         e = estimate_add(&mean, sample, stratum_of(g, q, slow), weight_of(g, q, slow),
-                         (double)latency(s->r, list[i]));
+                         (double)request_latency(s->r, list[i]));
     }
     *(slow ? &g->slow_weight : &g->typical_weight) = sample->weight;
     *(slow ? &g->slow_mean_ns : &g->typical_mean_ns) = estimate_mean(&mean, sample);
     *(slow ? &g->slow_error_ns : &g->typical_error_ns) = estimate_error(&mean, sample);
     estimate_release(&mean);
     return e;
+}
+
+/* Returns the excess of the CPU time of one side of the group in the requests' own threads. */
+static struct cpu_excess excess_of(const struct summing *s, const struct cpu_check *check,
+                                   const struct estimate_sample *sample, double own_ns)
+{
+    double mean = sample->n ? sample->weight / sample->n : 0;
+    struct cpu_excess all = cpu_check_excess(check, (double)s->r->sample_ns, mean);
+    struct cpu_excess own = cpu_excess_of(&all, check, own_ns);
+    if (!(sample->weight > 0))
+        return (struct cpu_excess){0};
+    return (struct cpu_excess){own.ns / sample->weight, own.error_ns / sample->weight};
+}
+
+/* Finds how much CPU time is not confirmed by samples, and makes a sum for it. */
+static int find_excess(struct summing *s)
+{
+    double slow_ns = 0, typical_ns = 0;
+    for (size_t i = 0; i < s->sums.len; i++)
+        if (s->sums.data[i].cause == CAUSE_CPU) {
+            slow_ns += s->sums.data[i].slow.sum;
+            typical_ns += s->sums.data[i].typical.sum;
+            s->slow_cpu = MAX(s->slow_cpu, s->sums.data[i].slow.n);
+            s->typical_cpu = MAX(s->typical_cpu, s->sums.data[i].typical.n);
+        }
+    s->slow_excess = excess_of(s, &s->slow_check, &s->slow, slow_ns);
+    s->typical_excess = excess_of(s, &s->typical_check, &s->typical, typical_ns);
+    bool any = s->slow_excess.error_ns > 0 || s->typical_excess.error_ns > 0;
+    return any && !sum_of(s, &(struct request_part){.cause = CAUSE_UNKNOWN}) ? -ENOMEM : 0;
+}
+
+/* Counts CPU time that samples do not confirm as time of unknown cause. */
+static void move_excess(const struct summing *s, struct group_cause *c)
+{
+    if (c->object || (c->cause != CAUSE_CPU && c->cause != CAUSE_UNKNOWN))
+        return;
+    bool from = c->cause == CAUSE_CPU;
+    double slow = from ? -MIN(s->slow_excess.ns, c->slow_ns) : s->slow_excess.ns;
+    double typical = from ? -MIN(s->typical_excess.ns, c->typical_ns) : s->typical_excess.ns;
+    c->slow_ns += slow;
+    c->typical_ns += typical;
+    c->slow_error_ns += s->slow_excess.error_ns;
+    c->typical_error_ns += s->typical_excess.error_ns;
+    if (slow > 0)
+        c->slow_requests = MAX(c->slow_requests, s->slow_cpu);
+    if (typical > 0)
+        c->typical_requests = MAX(c->typical_requests, s->typical_cpu);
 }
 
 static int add_cause(const struct summing *s, const struct sum *sum, struct request_group *g)
@@ -441,6 +406,7 @@ static int add_cause(const struct summing *s, const struct sum *sum, struct requ
         .most_error = estimate_error(&sum->most, &s->slow),
         .busy_with = busy_with(s, &sum->busy),
     };
+    move_excess(s, &c);
     double error = hypot(c.slow_error_ns, c.typical_error_ns);
     bool more = difference_of(&c) > 0;
     c.uncertain = estimate_is_uncertain(difference_of(&c), error,
@@ -457,11 +423,12 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
 {
     struct request_group g = {.name = name};
     struct summing s = {.l = l, .r = r, .t = t};
-    int e = choose(r, name, o, &g);
+    int e = request_choose(r, name, o, &g);
     e = e ? e : add_requests(&s, &g, true);
     e = e ? e : add_requests(&s, &g, false);
     e = e ? e : set_mean(&s, &g, true);
     e = e ? e : set_mean(&s, &g, false);
+    e = e ? e : find_excess(&s);
     for (size_t i = 0; e == 0 && i < s.sums.len; i++)
         e = add_cause(&s, &s.sums.data[i], &g);
     vec_sort(&g.causes, by_share);
@@ -541,7 +508,7 @@ int request_times(const struct requests *r, const struct group_options *o,
         e = add_times(r, &r->list.data[i], &t);
     for (uint32_t i = 0; o && e == 0 && i < r->names.len; i++) {
         struct request_group g = {.name = i};
-        e = choose(r, i, o, &g);
+        e = request_choose(r, i, o, &g);
         for (size_t k = 0; e == 0 && k < g.slow.len; k++)
             e = add_times(r, &r->list.data[g.slow.data[k]], &t);
         request_group_release(&g);

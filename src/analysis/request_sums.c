@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/request_confirmed.h"
 #include "analysis/request_groups.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 /* What is estimated for each name: first the CPU time, then the causes. */
@@ -11,11 +11,7 @@ enum { CPU, FIRST_CAUSE, VALUES = FIRST_CAUSE + REQUEST_CAUSES };
 struct name_estimates {
     struct estimate_sample sample;
     struct estimate values[VALUES];
-    /*
-     * The CPU time that CPU samples can confirm, and the number of these samples, both with the
-     * weights of requests and with the squares of the weights.
-     */
-    double sampled_ns, samples, spread_ns, spread;
+    struct cpu_check check;
 };
 
 static void estimates_free(struct name_estimates *of, size_t n)
@@ -64,10 +60,7 @@ static int add_requests(struct request_ledger *l, const struct requests *r,
         e = request_parts(l, q, &p);
         e = e ? e : request_cpu(l, q, &cpu);
         e = e ? e : add_value(&all[q->name], CPU, q, cpu.ns);
-        all[q->name].sampled_ns += (double)q->weight * (double)cpu.sampled_ns;
-        all[q->name].samples += (double)q->weight * (double)cpu.samples;
-        all[q->name].spread_ns += (double)q->weight * (double)q->weight * (double)cpu.sampled_ns;
-        all[q->name].spread += (double)q->weight * (double)q->weight * (double)cpu.samples;
+        cpu_check_add(&all[q->name].check, &cpu, (double)q->weight);
         for (int k = 0; e == 0 && k < REQUEST_CAUSES; k++)
             e = add_value(&all[q->name], FIRST_CAUSE + k, q, p.ns[k]);
         sums[q->name].latency_ns += (double)q->weight * (double)(q->end_ns - q->start_ns);
@@ -77,23 +70,24 @@ static int add_requests(struct request_ledger *l, const struct requests *r,
 }
 
 /*
- * Compares the CPU time of a name with what its CPU samples show. The threads' CPU clocks take
- * these samples, so they leave out times that only look like CPU time: waits within the VM that
- * leave no event, and times without a processor that were too short to be examined. If so few
- * samples would occur by chance in less than one case of forty, the samples decide; in less than
- * one of six, the difference counts as an error. The number of samples has a Poisson distribution.
+ * Subtracts the CPU time that samples do not confirm. In the latency, where only the request's own
+ * thread counts, its share of this time has an unknown cause.
  */
 static void compare_cpu(const struct name_estimates *of, double interval_ns, struct name_sums *s)
 {
-    double beyond = of->sampled_ns - of->samples * interval_ns;
-    double usual = sqrt(of->spread_ns * interval_ns);
-    if (beyond <= usual || !(s->weight > 0))
+    if (!(s->weight > 0))
         return;
-    double mean = s->weight / (double)s->requests;
-    double error = interval_ns * (mean + 2 * sqrt(of->spread + mean * mean));
-    if (beyond > 2 * usual)
-        s->cpu_ns -= beyond;
-    s->cpu_error_ns += MIN(beyond, error) / s->weight;
+    struct cpu_excess all =
+        cpu_check_excess(&of->check, interval_ns, s->weight / (double)s->requests);
+    struct cpu_excess own = cpu_excess_of(&all, &of->check, s->ns[CAUSE_CPU]);
+    s->cpu_ns -= all.ns;
+    s->cpu_error_ns += all.error_ns / s->weight;
+    s->ns[CAUSE_CPU] -= own.ns;
+    s->ns[CAUSE_UNKNOWN] += own.ns;
+    if (own.ns > 0)
+        s->with[CAUSE_UNKNOWN] = MAX(s->with[CAUSE_UNKNOWN], s->with[CAUSE_CPU]);
+    s->error_ns[CAUSE_CPU] += own.error_ns / s->weight;
+    s->error_ns[CAUSE_UNKNOWN] += own.error_ns / s->weight;
 }
 
 static void set_sums(const struct name_estimates *of, double interval_ns, struct name_sums *s)
@@ -102,13 +96,13 @@ static void set_sums(const struct name_estimates *of, double interval_ns, struct
     s->weight = of->sample.weight;
     s->cpu_ns = of->values[CPU].sum;
     s->cpu_error_ns = estimate_error(&of->values[CPU], &of->sample);
-    compare_cpu(of, interval_ns, s);
     for (int k = 0; k < REQUEST_CAUSES; k++) {
         const struct estimate *value = &of->values[FIRST_CAUSE + k];
         s->ns[k] = value->sum;
         s->error_ns[k] = estimate_error(value, &of->sample);
         s->with[k] = value->n;
     }
+    compare_cpu(of, interval_ns, s);
 }
 
 int request_sums(struct request_ledger *l, const struct requests *r, struct name_sums **ret)

@@ -369,10 +369,11 @@ enum { FRAMES_SHOWN = 1024 };
 static void put_why_no_locals(struct inspection *i, jint state)
 {
     enum { OF_SUSPENDED_ONLY = 21 };
+
     const char *why = NULL;
     if (!i->have.can_access_local_variables)
         why = vm.attached ? "the VM reports them only to an agent that was loaded at its start"
-                      : "the VM reports them only if it was started with --allow-control";
+                          : "the VM reports them only if it was started with --allow-control";
     else if (vm.version >= OF_SUSPENDED_ONLY && !(state & JVMTI_THREAD_STATE_SUSPENDED))
         why = "since JDK 21 the VM reports those of suspended threads only (control suspend)";
     if (why)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answers/requests/requests.h"
 
-#include "analysis/request_allocated.h"
 #include "timeline/load.h"
 
 #include <errno.h>
@@ -121,7 +120,9 @@ static void row_json(const struct request_view *v, const struct request_name *n,
         json_null(j);
         json_key_string(j, "alloc_note", REQUEST_COUNTED_BY_SITE);
     } else if (v->r.allocations.len) {
-        json_key_u64(j, "alloc_bytes", request_each(rows->allocated[at], s));
+        json_key_u64(j, "alloc_bytes", request_each(rows->allocated[at].bytes, s));
+        json_key_u64(j, "alloc_error_bytes", request_each(rows->allocated[at].error, s));
+        json_key_u64(j, "alloc_samples", rows->allocated[at].samples);
     }
     json_key_double(j, "unknown_share", request_part_of(s->ns[CAUSE_UNKNOWN], s->latency_ns));
     json_key_string(j, "most", request_cause_name(request_most(s)));

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "analysis/request_allocated.h"
 #include "analysis/request_without.h"
 #include "analysis/request_words.h"
 #include "base/buf.h"
@@ -44,7 +45,7 @@ void request_view_free(struct request_view *v);
 /* What a name's row has in addition to the name itself; by number of the name. */
 struct request_rows {
     struct name_sums *sums;
-    double *allocated; /* bytes */
+    struct name_allocated *allocated;
 };
 
 /* Returns 0 or -ENOMEM. The caller releases the rows in any case. */

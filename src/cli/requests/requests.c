@@ -192,6 +192,15 @@ static const char *cpu_text(char text[25], const struct name_sums *s)
     return s->cpu_error_ns * s->weight >= 0.05 * s->cpu_ns && s->cpu_error_ns > 0 ? text : text + 1;
 }
 
+/* Marks an amount whose error is 5 % or more. Without a sample it is the most that it can be. */
+static const char *allocated_text(char text[26], const struct name_allocated *a,
+                                  const struct name_sums *s)
+{
+    text[0] = a->samples ? '~' : '<';
+    format_size(text + 1, request_each(a->samples ? a->bytes : a->error, s));
+    return a->error >= 0.05 * a->bytes ? text : text + 1;
+}
+
 void requests_print_not_kept(const struct request_view *v)
 {
     _cleanup_(buf_release) struct buf text = BUF(256);
@@ -232,6 +241,8 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
     bool counted = v->r.allocations_counted, allocates = counted || v->r.allocations.len > 0;
     if (counted)
         printf(" alloc: " REQUEST_COUNTED_BY_SITE "\n");
+    else if (allocates)
+        printf(" alloc is estimated from samples (~: the error is 5 %% or more, <: no sample)\n");
     requests_print_cpu_note(v);
     printf("\n%9s %8s %6s %8s %8s %8s %8s %8s %8s %s %-*s %s\n", "count", "rate/s", "errors", "p50",
            "p90", "p99", "p99.9", "max", "CPU", allocates ? "    alloc " : "", wide,
@@ -241,12 +252,10 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
         const struct name_sums *s = &rows->sums[i];
         enum request_cause worst = request_most(s);
         char of[REQUEST_QUANTILES][24], max[24], cpu[25], share[64] = "-";
-        char bytes[24], alloc[32] = "";
+        char bytes[26], alloc[32] = "";
         if (allocates)
             snprintf(alloc, sizeof(alloc), "%9s ",
-                     s->requests && !counted
-                         ? format_size(bytes, request_each(rows->allocated[i], s))
-                         : "-");
+                     s->requests && !counted ? allocated_text(bytes, &rows->allocated[i], s) : "-");
         double of_all = 100 * request_part_of(s->ns[worst], s->latency_ns),
                error = 100 * request_part_of(s->error_ns[worst] * s->weight, s->latency_ns);
         if (s->latency_ns > 0 && error >= 0.5)

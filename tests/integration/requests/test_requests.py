@@ -1291,8 +1291,17 @@ def test_what_a_request_allocates(jdk, jvmscope, tmp_path):
     # A sample is taken every 512 KiB on average: 1,600 samples are off by a fortieth, as standard
     # deviation.
     assert row["count"] == n and 0.85 < row["alloc_bytes"] / (1 << 20) < 1.15, row
-    head, first = lab.output("requests", out).splitlines()[2:4]
-    assert head.split()[9] == "alloc" and ("KiB" in first or "MiB" in first), (head, first)
+    assert 0 < row["alloc_error_bytes"] < 0.2 * row["alloc_bytes"], row
+    assert abs(row["alloc_bytes"] - (1 << 20)) < 2 * row["alloc_error_bytes"], row
+    assert 1200 < row["alloc_samples"] < 2000, row
+    note, _, head, first = lab.output("requests", out).splitlines()[1:5]
+    assert note.startswith(" alloc is estimated from samples ("), note
+    assert head.split()[9] == "alloc" and re.search(r"~\d[\d.]* [KM]iB", first), (head, first)
+    # So few that each amount rests on a few samples, or on none.
+    run_many(jdk, out, "alloc", 1, more=",alloc=sampled")
+    (row,) = lab.read_json("requests", "--json", "--name", "RequestsMany.large", out)["requests"]
+    assert row["alloc_error_bytes"] >= 3 * (100 << 10) and row["alloc_samples"] < 12, row
+    assert abs(row["alloc_bytes"] - (1 << 20)) < 2 * row["alloc_error_bytes"], row
 
 
 @pytest.mark.jdks(8, 25)
