@@ -113,7 +113,8 @@ static void html_tree(const struct answer_block *b, struct buf *out)
 int answer_html(const struct answer *a, struct buf *out)
 {
     char text[32], size[24];
-    buf_string(out, "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>");
+    buf_string(out, "<!DOCTYPE html><html lang=en><meta charset=utf-8><meta "
+                    "name=viewport content=\"width=device-width\"><title>");
     html_text(out, a->title ? a->title : "heap");
     buf_string(
         out,
@@ -129,7 +130,8 @@ int answer_html(const struct answer *a, struct buf *out)
         "b{font-weight:400;white-space:nowrap}.tree details,.tree p{margin:0 0 0 1.2em}.tree "
         "summary{cursor:pointer;margin-left:-1.1em}dl{display:grid;grid-template-columns:max-"
         "content 1fr;gap:.1em 1.5em}dd{margin:0}p.note{margin:.4em "
-        "0;max-width:60em}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,"
+        "0;max-width:60em}@media(max-width:50em){table{display:block;overflow-x:auto}.chart "
+        "span{width:10em}}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,"
         "td{border-color:#3a3d44}}</style><h1>");
     html_text(out, a->title ? a->title : "heap");
     buf_string(out, "</h1>\n");

@@ -41,6 +41,9 @@ int complain(const char *where, const char *what, const char *why)
 
 int complain_errno(const char *where, const char *what, int error)
 {
+    /* How file_map_open refuses them. */
+    if (error == -ENXIO)
+        return complain(where, what, "it is a pipe or a device, not a file");
     return complain(where, what, strerror(-error));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
+#include "base/macro.h"
 #include "cli/commands.h"
 #include "options/options.h"
 
@@ -33,15 +34,22 @@ static int output_end(int status)
     return status ? status : 1;
 }
 
-/* `jvmscope help COMMAND [VERB]` is `jvmscope COMMAND [VERB] --help`. */
+/*
+ * `jvmscope help COMMAND [VERB]` is `jvmscope COMMAND [VERB] --help`. What follows is left out,
+ * above all the program of `help run`.
+ */
 static int help(int argc, char **argv)
 {
     static char option[] = "--help";
+    bool verbs = false;
+    for (const struct command *const *c = commands; argc > 2 && *c; c++)
+        verbs |= (*c)->verbs && strcmp(argv[1], (*c)->name) == 0;
     /* Drops the word `help` and appends the option. */
-    for (int i = 0; i + 1 < argc; i++)
+    int words = MIN(argc - 1, verbs ? 2 : 1);
+    for (int i = 0; i < words; i++)
         argv[i] = argv[i + 1];
-    argv[argc - 1] = option;
-    return command_dispatch(commands, argc, argv);
+    argv[words] = option;
+    return command_dispatch(commands, words + 1, argv);
 }
 
 int main(int argc, char **argv)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve: shows recordings and heap dumps in a browser. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "cli/commands.h"
 #include "page/page.h"
 #include "page/server.h"
+#include "profile/load.h"
+#include "profile/profile.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 struct serve {
@@ -56,6 +60,33 @@ static int serve(struct page_server *pages, const struct serve *o)
     return 0;
 }
 
+/*
+ * Checks that a file can be shown. Large files are read only when the page asks for them, and dumps
+ * are. Returns 0, or the exit status after a complaint.
+ */
+static int check_file(const char *path)
+{
+    enum { SMALL = 16 << 20 };
+
+    static const char dump[] = "JAVA PROFILE";
+    _cleanup_(profile_freep) struct profile *p = NULL;
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    struct file_map map = {0};
+    int r = file_map_open(&map, path);
+    if (r < 0)
+        return complain_errno(path, "cannot read", r);
+    bool gzip = map.len > 2 && map.data[0] == 0x1f && map.data[1] == 0x8b;
+    bool checked = map.len < SMALL && !gzip &&
+                   (map.len < strlen(dump) || memcmp(map.data, dump, strlen(dump)) != 0);
+    file_map_release(&map);
+    if (checked)
+        r = profile_load(&p, path, LOAD_SAMPLES, NULL, &why, NULL, NULL);
+    if (r < 0)
+        return why.len ? complain(path, "cannot read", buf_str(&why))
+                       : complain_errno(path, "cannot read", r);
+    return 0;
+}
+
 static int cmd_serve(const struct command *self, int argc, char **argv)
 {
     struct serve options = {0};
@@ -64,8 +95,9 @@ static int cmd_serve(const struct command *self, int argc, char **argv)
     if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     for (int i = 0; i < operands.count; i++) {
-        if (access(operands.list[i], R_OK) < 0)
-            return complain_errno(operands.list[i], "cannot read", -errno);
+        status = check_file(operands.list[i]);
+        if (status)
+            return status;
     }
     if (!page_head[0])
         return complain(

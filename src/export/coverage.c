@@ -255,6 +255,7 @@ static const char page_head[] =
     "table{border-collapse:collapse;width:100%}td,th{text-align:right;padding:.2rem "
     ".6rem;border-bottom:1px solid var(--edge)}\n"
     "td:first-child,th:first-child{text-align:left;word-break:break-all}\n"
+    "@media(max-width:45rem){table{display:block;overflow-x:auto}td:first-child{min-width:9rem}}\n"
     "pre{margin:0;font:13px/1.5 ui-monospace,monospace;overflow-x:auto;border:1px solid "
     "var(--edge)}\n"
     "pre span{display:block;padding:0 .6rem;min-height:1.5em}pre "

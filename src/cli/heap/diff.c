@@ -20,7 +20,9 @@ static int cmd_heap_diff(const struct command *self, int argc, char **argv)
         status = heap_open_index(&now, operands.list[1], &each);
     if (status)
         return status;
-    _cleanup_(answer_release) struct answer a = {.title = operands.list[1]};
+    _cleanup_(buf_release) struct buf title = BUF(1 << 16);
+    buf_printf(&title, "%s, compared with %s", operands.list[1], operands.list[0]);
+    _cleanup_(answer_release) struct answer a = {.title = buf_str(&title)};
     heap_note_damage(&a, before->dump);
     heap_note_damage(&a, now->dump);
     int r = heap_compare(&a, before, now, heap_rows(&o, 25, UINT64_MAX));

@@ -403,3 +403,23 @@ def test_the_recordings_of_the_readme_can_be_repeated(jdk, tmp_path):
     assert len(recording) == 5
     with concurrent.futures.ThreadPoolExecutor() as pool:
         list(pool.map(record, recording))
+
+
+def test_help_runs_nothing(jvmscope, tmp_path):
+    """What follows the command is left out, above all the program of run."""
+    there = tmp_path / "there"
+    for words in (
+        ("run", "touch", there),
+        ("run", "-o", "x.jfr", "--", "sh", "-c", f"echo > {there}"),
+        ("run", "java", "-jar", "app.jar"),
+        ("attach", "-t", "1s", "1"),
+        ("heap", "dump", "-o", there, "1"),
+        ("requests", "slow", there),
+        ("stop", "1"),
+    ):
+        done = jvmscope("help", *words)
+        name = " ".join(words[: 2 if words[0] in ("heap", "requests") else 1])
+        assert done.returncode == 0 and done.stderr == "", (words, done)
+        assert done.stdout.startswith(f"usage: jvmscope {name} "), (words, done)
+        assert done.stdout == jvmscope(*name.split(), "--help").stdout
+    assert not there.exists()

@@ -138,3 +138,29 @@ def test_another_agent_that_changes_classes(jdk, tmp_path, order):
     wrong = hprof_times.wrong_counts((tmp_path / "times.txt").read_text(errors="replace"), jdk, n)
     assert not wrong, f"(found, expected): {wrong}"
     assert b"TimesTruth" in (tmp_path / "jacoco.exec").read_bytes()
+
+
+@pytest.mark.jdks(21, 25, 27)
+@pytest.mark.parametrize(
+    "options",
+    [
+        "cpu=times,alloc=exact",
+        "cpu=times,alloc=exact,live=exact,threads=y,cover=y,exceptions=counts,events=y",
+    ],
+)
+def test_virtual_threads_go_on_with_exact_allocations(jdk, options, tmp_path):
+    """The probe at the mount of a virtual thread runs methods of ThreadLocal, which allocate. No
+    stack can be taken there, because JVM TI waits for the end of the mount.
+    """
+    out = tmp_path / "v.jfr"
+    done = jdk.java(
+        "VirtualRounds",
+        jvm=("-Xmx64m", jdk.agent(f"format=r,file={out},{options}")),
+        release=21,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "rounds 1000\n"), done.stderr
+    calls = lab.read_json("report", "--json", "--metric", "times", "-n", 10**6, out)["times"][
+        "methods"
+    ]
+    assert {m["calls"] for m in calls if m["method"] == "VirtualRounds.round"} == {1000}, options

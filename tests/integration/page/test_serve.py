@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page's server and hostile clients; what a page shows is tested in tests/page."""
+import os
 import socket
 import subprocess
 import time
@@ -96,3 +97,22 @@ def test_requests_that_are_read_in_two_ways_are_refused(served):
         assert ask(served, request.encode()) in (0, 400), request
     assert ask(served, f"GET {served.path} HTTP/1.1\r\n\r\n".encode()) in (400, 403)
     assert ask(served) == 302
+
+
+def test_a_file_that_cannot_be_shown_is_refused_at_the_start(tmp_path):
+    """As report refuses it, with the reason."""
+    (tmp_path / "dir.jfr").mkdir()
+    (tmp_path / "text.jfr").write_text("hello")
+    (tmp_path / "empty.jfr").touch()
+    os.mkfifo(tmp_path / "fifo.jfr")
+    for name, why in (
+        ("dir.jfr", "Is a directory"),
+        ("text.jfr", "not a recording"),
+        ("empty.jfr", "the file is empty"),
+        ("fifo.jfr", "it is a pipe or a device, not a file"),
+        ("nosuch.jfr", "No such file"),
+    ):
+        for verb in ("serve", "report"):
+            done = lab.jvmscope(verb, tmp_path / name, timeout=20)
+            assert (done.returncode, done.stdout) == (1, ""), (verb, name, done)
+            assert f"{name}: cannot read: {why}" in done.stderr, (verb, name, done)

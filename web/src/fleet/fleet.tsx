@@ -11,7 +11,7 @@ import { ViewProps } from "./parts";
 import { ProfileView } from "./profile";
 import { RequestsView } from "./requests";
 import { ServicesView } from "./services";
-import { decode, encode, State, View } from "./state";
+import { decode, encode, labelFault, priceFault, State, View } from "./state";
 import { VmView } from "./vm";
 
 const titles: Record<View, string> = {
@@ -125,7 +125,13 @@ function Choice({ state, change, known }: ViewProps) {
       </select>
     </label>
   );
-  const text = (label: string, value: string, hint: string, set: (v: string) => void) => (
+  const text = (
+    label: string,
+    value: string,
+    hint: string,
+    set: (v: string) => void,
+    fault = "",
+  ) => (
     <label class="field">
       {label}
       <input
@@ -133,8 +139,10 @@ function Choice({ state, change, known }: ViewProps) {
         size={12}
         value={value}
         placeholder={hint}
+        aria-invalid={!!fault}
         onChange={(e) => set(e.currentTarget.value.trim())}
       />
+      {fault && <span role="alert">{fault}</span>}
     </label>
   );
   return (
@@ -145,7 +153,13 @@ function Choice({ state, change, known }: ViewProps) {
       {state.service &&
         select("Version", state.version, "all", versions, (version) => change({ version }))}
       {text("Host", state.host, "web*", (host) => change({ host }))}
-      {text("Label", state.label, "region=eu", (label) => change({ label }))}
+      {text(
+        "Label",
+        state.label,
+        "region=eu",
+        (label) => change({ label }),
+        labelFault(state.label),
+      )}
       {state.request && (
         <button class="toggle on" title="Show all requests" onClick={() => change({ request: "" })}>
           {state.request} ✕
@@ -174,7 +188,13 @@ function Choice({ state, change, known }: ViewProps) {
         </label>
       )}
       {(state.view === "services" || state.view === "method") &&
-        text("Price of an hour", state.price, "0.04", (price) => change({ price }))}
+        text(
+          "Price of an hour",
+          state.price,
+          "0.04",
+          (price) => change({ price }),
+          priceFault(state.price),
+        )}
     </div>
   );
 }

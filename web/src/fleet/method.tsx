@@ -4,7 +4,7 @@ import { percent, weight } from "../format";
 import { Column, SortableTable } from "../sortable";
 import { metricOf, QueryRow, useAnswer } from "./ask";
 import { Nothing, ViewProps, Waiting } from "./parts";
-import { choice } from "./state";
+import { choice, priceFault } from "./state";
 
 export function MethodView({ state, change }: ViewProps) {
   const m = metricOf(state.metric);
@@ -12,7 +12,17 @@ export function MethodView({ state, change }: ViewProps) {
   const method = /[*?]/.test(asked) ? asked : `*${asked}*`;
   const { data, error, nothing } = useAnswer<
     { services: QueryRow[]; callers: QueryRow[] } & Record<string, number>
-  >("query", asked ? { ...choice(state), metric: state.metric, method, price: state.price } : null);
+  >(
+    "query",
+    asked
+      ? {
+          ...choice(state),
+          metric: state.metric,
+          method,
+          price: priceFault(state.price) ? "" : state.price,
+        }
+      : null,
+  );
   const whole = data?.[`${m.name}_${m.unit === "samples" ? "samples" : m.sum}`] ?? 0;
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   const sum = { numeric: true, format: (v: number) => weight(m.unit, v), minor: true };

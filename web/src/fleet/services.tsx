@@ -2,16 +2,16 @@
 // Services and versions by what they cost.
 import { bytes, count, duration, percent, plural } from "../format";
 import { SortableTable } from "../sortable";
-import { CostRow, metricOf, useAnswer } from "./ask";
+import { CostRow, metricOf, ServiceRow, useAnswer } from "./ask";
 import { Nothing, ViewProps, Waiting } from "./parts";
-import { choice } from "./state";
+import { choice, priceFault } from "./state";
 
 const when = (s: number) =>
   s ? new Date(s * 1000).toISOString().slice(0, 16).replace("T", " ") : "";
 
 export function ServicesView({ state, change, known }: ViewProps) {
   const m = metricOf(state.metric);
-  const price = /^\d*\.?\d+$/.test(state.price) ? state.price : "";
+  const price = priceFault(state.price) ? "" : state.price;
   // The service would turn the answer into one about its methods.
   const { data, error, nothing } = useAnswer<{ services: CostRow[] }>("top", {
     ...choice(state),
@@ -19,6 +19,8 @@ export function ServicesView({ state, change, known }: ViewProps) {
     metric: state.metric,
     price,
   });
+  // What the choice has, unlike what is known of the service as a whole.
+  const chosen = useAnswer<{ services: ServiceRow[] }>("services", choice(state)).data?.services;
   if (!data) return <Waiting error={error} />;
   const rows = data.services.filter((s) => !state.service || s.service === state.service);
   const sum = (s: CostRow) => Number(s[`${m.name}_${m.sum}`] ?? 0);
@@ -27,13 +29,22 @@ export function ServicesView({ state, change, known }: ViewProps) {
   const weigh = m.sum === "bytes" ? bytes : duration;
   // A sum of 0 means that none of the samples states its time.
   const orUnknown = (format: (v: number) => string) => (v: number) => (v ? format(v) : "unknown");
-  const of = (s: CostRow) => known.find((k) => k.service === s.service && k.version === s.version);
+  const of = (s: CostRow) =>
+    (chosen ?? known).find((k) => k.service === s.service && k.version === s.version);
   const columns = [
     { title: "Service", name: true },
     { title: "Version" },
     { title: m.title.replace(/ samples$/, ""), numeric: true, format: orUnknown(weigh) },
     { title: "Share", numeric: true, format: orUnknown((v) => percent(v, 1)) },
-    ...(price ? [{ title: "Cost", numeric: true, format: orUnknown((v) => v.toFixed(2)) }] : []),
+    ...(price
+      ? [
+          {
+            title: "Cost",
+            numeric: true,
+            format: orUnknown((v) => (v < 0.005 ? "<0.01" : v.toFixed(2))),
+          },
+        ]
+      : []),
     { title: "Samples", numeric: true, format: count, minor: true },
     { title: "Hosts", numeric: true, format: count },
     { title: "Instances", numeric: true, format: count, minor: true },

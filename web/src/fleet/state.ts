@@ -78,6 +78,12 @@ const HOUR = 3600;
 export const seconds = (range: string) =>
   parseInt(range || "0") * (range.endsWith("d") ? 24 * HOUR : HOUR);
 
+/** What is wrong with a typed label or price, for the reader, or nothing. */
+export const labelFault = (s: string) =>
+  s && !s.split(",").every((l) => l.indexOf("=") > 0) ? "a label is KEY=VALUE" : "";
+export const priceFault = (s: string) =>
+  s && !/^\d*\.?\d+$/.test(s) ? "a price is a number, such as 0.04" : "";
+
 /** Where the answers come from, as parameters of a question. */
 export function choice(s: State): Params {
   return {

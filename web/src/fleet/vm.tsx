@@ -27,6 +27,9 @@ const columns: {
   { title: "Threads", figure: "threads", member: "most", format: count },
 ];
 
+/** Of a figure that the recordings of a service do not hold; below all that they could. */
+const UNKNOWN = -1;
+
 export function VmView({ state, change }: ViewProps) {
   const { data, error, nothing } = useAnswer<{ services: VmRow[] }>("vm", {
     ...choice(state),
@@ -45,7 +48,7 @@ export function VmView({ state, change }: ViewProps) {
       </main>
     );
   const value = (s: VmRow, c: (typeof columns)[number]) =>
-    Number((s[c.figure] as Figure | undefined)?.[c.member] ?? 0);
+    Number((s[c.figure] as Figure | undefined)?.[c.member] ?? UNKNOWN);
   return (
     <main>
       <section class="columns stay" aria-label="What the VMs did">
@@ -67,7 +70,7 @@ export function VmView({ state, change }: ViewProps) {
             ...columns.map((c) => ({
               title: c.title,
               numeric: true,
-              format: c.format,
+              format: (v: number) => (v === UNKNOWN ? "-" : c.format(v)),
               minor: c.minor,
             })),
           ]}

@@ -15,6 +15,7 @@
 #include "agent/session/capture.h"
 #include "agent/session/session.h"
 #include "agent/vm/thread_table.h"
+#include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "jfr/losses.h"
 
@@ -94,6 +95,7 @@ DECLARE(jlong, newSlot, jlong);
 DECLARE(jlong, newNode, jlong, jint);
 DECLARE(jlong, newContext);
 DECLARE(void, freeContext, jlong);
+DECLARE(void, mounting, jboolean);
 DECLARE(void, unwind, jlong, jlong, jlong);
 
 NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
@@ -179,6 +181,11 @@ NATIVE(jlong, newContext)(JNIEnv *jni, jclass class)
     else
         c->thread = THREAD_UNKNOWN;
     return address_of(c ? c : &tree.lost_context);
+}
+
+NATIVE(void, mounting)(JNIEnv *jni, jclass class, jboolean begins)
+{
+    thread_is_mounting = begins;
 }
 
 NATIVE(void, freeContext)(JNIEnv *jni, jclass class, jlong context)

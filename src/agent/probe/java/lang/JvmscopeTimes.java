@@ -54,6 +54,13 @@ public final class JvmscopeTimes {
     private static native void freeContext(long context);
 
     /**
+     * Begins or ends the part of mounting or unmounting a virtual thread in which methods of
+     * ThreadLocal run. Other probes in them must not call JVM TI, which would wait for the end of
+     * the mounting.
+     */
+    private static native void mounting(boolean begins);
+
+    /**
      * With clock=elapsed: ends the calls between the current node and the node whose parent is to
      * be current.
      */
@@ -63,6 +70,7 @@ public final class JvmscopeTimes {
     private static void bind() {
         newSlot(0);
         newNode(0, 0);
+        mounting(false);
         freeContext(newContext());
         unwind(0, 0, 0);
     }
@@ -187,9 +195,11 @@ public final class JvmscopeTimes {
         Thread thread = Thread.currentThread();
         long slot = otherSlot(thread, U.getLong(thread, EETOP));
         long generation = U.getLong(GENERATION);
+        mounting(true);
         long[] own = VIRTUAL.get();
         if (own == null || own[1] != generation)
             VIRTUAL.set(own = new long[] {0, generation});
+        mounting(false);
         if (own[0] == 0)
             own[0] = newContext();
         U.putLong(slot + SLOT_CONTEXT, own[0]);
@@ -208,7 +218,9 @@ public final class JvmscopeTimes {
         }
         U.putLong(slot + SLOT_CONTEXT, carriers);
         if (U.getLong(context) == U.getLong(context + CONTEXT_ROOT)) {
+            mounting(true);
             long[] own = VIRTUAL.get();
+            mounting(false);
             if (own != null && own[0] == context) {
                 own[0] = 0;
                 freeContext(context);
@@ -226,7 +238,9 @@ public final class JvmscopeTimes {
         long carriers = newContext();
         U.putLong(slot + SLOT_OWN, carriers);
         U.putLong(slot + SLOT_CONTEXT, carriers);
+        mounting(true);
         VIRTUAL.set(new long[] {context, U.getLong(GENERATION)});
+        mounting(false);
     }
 
     /** Sets another context for the calling thread, for calibration. Returns the previous one. */
