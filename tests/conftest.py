@@ -20,8 +20,9 @@ skipped; the reason is given, and it is counted.
 condition and never for a time, compares CPU time and not elapsed time, or runs its program ahead of
 all others (lab.on_time) where sleeps must end on time.
 
-There is one place where failed tests are run again, `run_again` below, and the closing lines name
-and count what it let pass. No test repeats itself.
+There is one place where failed tests are run again, `run_again` below. The closing lines name and
+count what it let pass, with the share of the processors' time that other programs took while each
+of them failed: a test that fails although there was none has no excuse. No test repeats itself.
 """
 import collections
 import functools
@@ -41,6 +42,7 @@ import zlib
 import pytest
 
 import clickhouse
+import disturbance
 import lab
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -204,6 +206,10 @@ def pytest_runtest_logreport(report):
     """
     if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
         print(f"\nFAILED {report.nodeid}", flush=True)
+        FAILED_AT[report.nodeid] = time.monotonic()
+
+
+FAILED_AT = {}
 
 
 @pytest.hookimpl(trylast=True)
@@ -352,7 +358,11 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_sessionstart(session):
-    """In the process that reports, when there are workers: compiles most programs for them."""
+    """In the process that reports, when there are workers: compiles most programs for them, and
+    measures what other programs take.
+    """
+    if session.config.getoption("--run-again") and not hasattr(session.config, "workerinput"):
+        OTHERS.start()
     if (
         getattr(session.config.option, "numprocesses", None)
         and not session.config.option.collectonly
@@ -362,6 +372,18 @@ def pytest_sessionstart(session):
 
 
 COMPILING = []
+OTHERS = disturbance.Others()
+
+
+def disturbed(report):
+    """What other programs took while a test failed, as the end of a sentence."""
+    end = FAILED_AT.get(report.nodeid, 0)
+    share = OTHERS.share(end - report.duration, end)
+    return (
+        "what other programs took is not known"
+        if share is None
+        else f"other programs took {share:.0%} of the processors' time"
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -552,16 +574,21 @@ def pytest_terminal_summary(terminalreporter, config):
     again = stats.pop("again", [])
     for report in again:
         terminalreporter.write_line(
-            f"FAILED ONCE {report.nodeid}: it then passed three times in a row, alone"
+            f"FAILED ONCE {report.nodeid}, while {disturbed(report)}: "
+            "it then passed three times in a row, alone"
         )
         stats["failed"].remove(report)
         stats.setdefault("passed", []).append(report)
+    for report in stats.get("failed", []):
+        if FAILED_AT and OTHERS.measured:
+            terminalreporter.write_line(f"FAILED {report.nodeid}, while {disturbed(report)}")
     terminalreporter.write_line(f"run again: {len(again)}")
     for path in LEFT:
         terminalreporter.write_line(f"LEFT BEHIND {path}")
     failed = len(stats.get("failed", [])) + len(stats.get("error", [])) + len(LEFT)
     config.closing_line = (
         f"{len(stats.get('passed', []))} passed, {failed} failed, {len(skipped)} skipped"
+        + f", {len(again)} of the passed only when run again" * bool(again)
     )
 
 

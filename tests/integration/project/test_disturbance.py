@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The measurement of what other programs take while the tests run (tests/disturbance.py)."""
+import os
+import re
+import subprocess
+import sys
+
+import disturbance
+import lab
+from disturbance import Process
+
+FAILS = """
+import time
+
+def test_fails():
+    time.sleep(7)
+    assert False
+"""
+
+
+def test_ours_are_all_that_a_process_has_started():
+    """Also those whose parent has ended in the meantime, and no process that has got the id of one
+    that has ended.
+    """
+    first = {
+        1: Process(1, 0, 5, 0),
+        10: Process(2, 1, 5, 0),
+        7: Process(9, 11, 1, 0),  # the ids have begun anew
+        11: Process(3, 10, 1, 0),
+        20: Process(2, 1, 9, 9),
+    }
+    mine = disturbance.ours(10, first)
+    assert set(mine) == {10, 11, 7}
+    later = {**first, 7: Process(9, 1, 4, 0), 21: Process(20, 1, 3, 0)}
+    del later[11]
+    assert set(disturbance.ours(10, later, mine)) == {10, 7}
+    later[11] = Process(30, 1, 3, 0)
+    assert set(disturbance.ours(10, later, mine)) == {10, 7}
+
+
+def test_time_of_children_counts_once():
+    before = {10: Process(2, 1, 5, 0), 11: Process(3, 10, 40, 2)}
+    runs = {10: Process(2, 1, 6, 0), 11: Process(3, 10, 45, 2)}
+    waited_for = {10: Process(2, 1, 6, 47)}
+    another = {10: Process(2, 1, 5, 0), 11: Process(90, 10, 4, 0)}
+    assert disturbance.used(before, runs) == 6
+    assert disturbance.used(runs, waited_for) == 0
+    assert disturbance.used(before, {**waited_for, 12: Process(50, 10, 7, 1)}) == 6 + 8
+    assert disturbance.used({10: before[10]}, {10: Process(2, 1, 5, 30)}) == 30, "between two calls"
+    assert disturbance.used(before, {**another, 10: Process(2, 1, 5, 42)}) == 4
+
+
+def test_ticks_include_what_the_host_gave_to_others():
+    assert disturbance.all_ticks("cpu  1 2 3 100 50 4 5 6 7 8\ncpu0 1 1 1\n") == (21, 171)
+
+
+def test_shares_are_those_of_the_time_asked_for():
+    others = disturbance.Others()
+    others.measured = [(0, 2, 0.5), (2, 4, 0.1), (4, 6, 0.0)]
+    assert others.share(0, 2) == 0.5
+    assert round(others.share(1, 4), 6) == round((0.5 + 0.2) / 3, 6)
+    assert others.share(5, 60) == 0 and others.share(7, 8) is None
+
+
+def test_a_failure_is_reported_with_what_other_programs_took(tmp_path):
+    """Two programs that never wait run at the same time."""
+    test = tmp_path / "test_one.py"
+    test.write_text(FAILS)
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest"]
+            + ["--run-again", "-n", "1", test],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(lab.ROOT / "tests")},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    line = r"^FAILED \S*test_one.py::test_fails, while other programs took (\d+)% of the processors' time$"
+    found = re.findall(line, done.stdout, re.M)
+    assert len(found) == 1 and int(found[0]) >= 10, done.stdout + done.stderr
+    assert done.returncode == 1 and done.stdout.endswith("0 passed, 1 failed, 0 skipped\n")
