@@ -15,11 +15,11 @@ UNITS = lab.ROOT / "examples" / "systemd"
 MANIFESTS = sorted((lab.ROOT / "examples" / "kubernetes").glob("*.yaml"))
 
 
-def built(folder, *arch, options=""):
-    """The package that `make deb` makes of the sources in a folder, with DEB_BUILD_OPTIONS."""
+def built(folder, *arch, **environment):
+    """The package that `make deb` makes of the sources in a folder."""
     made = subprocess.run(
         [folder / "tools" / "deb", *arch],
-        env=os.environ | {"DEB_BUILD_OPTIONS": options},
+        env=os.environ | {"DEB_BUILD_OPTIONS": ""} | environment,
         capture_output=True,
         text=True,
         timeout=1800,
@@ -33,6 +33,21 @@ def package():
     if not shutil.which("dh"):
         pytest.skip("debhelper is missing (tools/setup deb)")
     return built(lab.ROOT)
+
+
+@pytest.fixture(scope="module")
+def quickly(tmp_path_factory):
+    """The package of the files of the build that is tested, because compiling all of it again takes
+    minutes. Everything but the compiler's options is as it is in the package.
+    """
+    if not shutil.which("dh"):
+        pytest.skip("debhelper is missing (tools/setup deb)")
+    return built(
+        lab.ROOT,
+        FROM=str(lab.BUILD),
+        OUT=str(tmp_path_factory.mktemp("deb")),
+        DEB_BUILD_OPTIONS="noautodbgsym",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +93,11 @@ def lintian_is_silent(package, folder):
     assert (done.returncode, left) == (0, []), done
 
 
-def test_the_package_is_whole(tmp_path):
-    """Built without optimizations, which take most of the time; what it installs runs from there."""
-    if not shutil.which("dh"):
-        pytest.skip("debhelper is missing (tools/setup deb)")
-    subprocess.run(["dpkg-deb", "-x", built(lab.ROOT, options="noopt"), tmp_path], check=True)
+@pytest.mark.parametrize("which", ["quickly", pytest.param("package", marks=pytest.mark.slow)])
+def test_the_package_is_whole(request, tmp_path, which):
+    """What it installs runs from there."""
+    package = request.getfixturevalue(which)
+    subprocess.run(["dpkg-deb", "-x", package, tmp_path], check=True)
     for name in ("bin/jvmscope", "lib/jvmscope/libhprof.so", "lib/jvmscope/libjvmpi.so"):
         assert (tmp_path / "usr" / name).is_file()
     assert {p.name for p in (tmp_path / "usr/share/man/man1").iterdir()} == {
@@ -94,6 +109,18 @@ def test_the_package_is_whole(tmp_path):
     done = subprocess.run([tmp_path / "usr/bin/jvmscope", *report], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == lab.jvmscope(*report).stdout
+
+
+def listed(package):
+    """The files of a package, with their modes and owners."""
+    done = subprocess.run(["dpkg-deb", "-c", package], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    return {(row[0], row[1], row[5]) for row in rows}
+
+
+@pytest.mark.slow
+def test_the_package_that_is_made_quickly_has_the_same_files(package, quickly):
+    assert listed(package) == listed(quickly)
 
 
 @pytest.mark.slow
