@@ -403,3 +403,24 @@ def test_each_caller_has_its_own_live_objects_in_text(jdk, options, tmp_path):
             if name == "LiveCallers$Plain"
         ]
         assert len(plain) == n and all("LiveCallers.keeps" in s for s in plain)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_objects_of_a_stratum_that_has_not_ended_are_in_the_estimate(jdk, tmp_path):
+    """Shortly after the last object that was followed for itself."""
+    off = []
+    for n in (33_000, 33_500, 34_000, 34_500, 35_000):
+        out = tmp_path / f"{n}.jfr"
+        done = jdk.java("LiveUnfinished", n, jvm=[jdk.agent(f"heap=sites,format=r,file={out}")])
+        assert done.returncode == 0, done.stderr
+        (row,) = [
+            s
+            for s in lab.read_json("report", "--json", out)["allocations"]["sites"]
+            if s["class"] == "LiveUnfinished$Kept"
+        ]
+        assert row["objects"] == n, row
+        error = row.get("live_objects_error", 0)
+        off.append((n, row["live_objects"], error))
+        assert abs(row["live_objects"] - n // 2) <= 4 * error, off
+    # The estimate is near the truth too, and its error is not that of half of all objects.
+    assert all(error < n // 10 for n, _, error in off), off

@@ -167,6 +167,11 @@ extern uint64_t alloc_no_room; /* objects, and threads, for which there was no r
 /* Updates the sites from all counters. */
 void alloc_settle(JNIEnv *jni);
 /*
+ * Corrects the live figures of sites, once they are counted, by what strata that have not ended
+ * represent.
+ */
+void alloc_complete_live(void);
+/*
  * Detaches stack samples from their thread, so that the next count is sampled. The owner may be
  * running.
  */

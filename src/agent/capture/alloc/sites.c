@@ -584,6 +584,8 @@ void sites_count_live(JNIEnv *jni)
             variance_of(s->variance.objects, s->squares.objects, s->division.objects);
         s->variance.bytes = variance_of(s->variance.bytes, s->squares.bytes, s->division.bytes);
     }
+    if (site_table.exact)
+        alloc_complete_live();
 }
 
 void sites_status(struct buf *out)

@@ -61,6 +61,56 @@ void alloc_settle(JNIEnv *jni)
             settle_sampling(&b->samplings.data[i], alloc_counter_of(b, b->samplings.data[i].point));
 }
 
+/*
+ * Adds `more` objects of about `size` bytes, which no tracked object represents, to the estimate of
+ * what is alive of a site, or subtracts them: as many as are alive of its others. `settled` of them
+ * are among the site's allocated objects.
+ */
+static void add_live(int64_t number, double more, double settled, double size)
+{
+    /* Objects that were allocated last may be alive more often, or less often. */
+    const double unsure = 0.05;
+    struct site *s = sites_at(number);
+    if (!s)
+        return;
+    double others = MAX(s->allocated.objects - settled, s->live.objects);
+    double alive = (s->live.objects + 0.5) / (others + 1);
+    double objects = MAX(more * alive, -s->live.objects);
+    s->live.objects += objects;
+    s->live.bytes += MAX(objects * size, -s->live.bytes);
+    if (more > 0) {
+        double variance = more * more * MAX(alive * (1 - alive), unsure);
+        s->variance.objects += variance;
+        s->variance.bytes += variance * size * size;
+        s->most = MAX(s->most, more);
+        s->tracked = true;
+    }
+}
+
+/*
+ * A stratum that has not ended: none of its objects is tracked yet, or one is that represents more
+ * objects than have been counted.
+ */
+static void complete_live(const struct alloc_sampling *l, const struct alloc_counter *c)
+{
+    uint64_t from = l->end - l->gap, count = __atomic_load_n(&c->count, __ATOMIC_RELAXED);
+    if (!l->end || l->gap <= 1 || l->site < 0 || count < from || !alloc_point(l->point)->offered)
+        return;
+    bool drawn = __atomic_load_n(&c->next, __ATOMIC_RELAXED) >= l->end;
+    double more = (double)MIN(count - from, l->gap) - (drawn ? (double)l->gap : 0);
+    double settled = l->objects > from ? (double)(l->objects - from) : 0;
+    add_live(l->site, more, settled, (double)alloc_size_of(l->point, c));
+}
+
+void alloc_complete_live(void)
+{
+    if (alloc_follow != FOLLOW_STACKS)
+        return;
+    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
+        for (size_t i = 0; i < b->samplings.len; i++)
+            complete_live(&b->samplings.data[i], alloc_counter_of(b, b->samplings.data[i].point));
+}
+
 void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l)
 {
     struct alloc_counter *c = alloc_counter_of(b, l->point);
