@@ -28,8 +28,8 @@ int only_requests_check_names(const struct requests *r, const char *path, const 
 
 int only_requests_missing(const char *path)
 {
-    return contents_requested(path, OPT_REQUESTS)
-               ? complain(path, CONTENTS_NO_REQUESTS, NULL)
+    const char *why = contents_why_nothing(path, option_table[OPT_REQUESTS].name);
+    return why ? complain(path, why, NULL)
                : complain(path, "holds no requests", "record with --requests");
 }
 

@@ -262,6 +262,27 @@ void reading_note_left_out(const struct profile_filter *f, const struct profile 
     }
 }
 
+/* Says which option records a metric that the file lacks, and which metrics it has. */
+static int complain_of_metric(const struct profile *p, const char *metric, const char *path)
+{
+    static const char *const options[][2] = {{"samples", "--cpu"},
+                                             {"wall", "--cpu=wall"},
+                                             {"allocations", "--alloc"},
+                                             {"locks", "--monitors"},
+                                             {"times", "--cpu=times"}};
+    _cleanup_(buf_release) struct buf text = BUF(4096);
+    buf_string(&text, metric);
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        if (strcmp(options[i][0], metric) == 0)
+            buf_printf(&text, ", which %s records", options[i][1]);
+    size_t begin = text.len;
+    for (int i = 0; i < PROFILE_METRICS; i++)
+        if (p->series[i].samples.len)
+            buf_printf(&text, "%s%s", text.len == begin ? "; it holds " : ", ",
+                       profile_metrics[i].name);
+    return complain(path, "holds none of this metric", buf_str(&text));
+}
+
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret)
 {
@@ -281,7 +302,7 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
                                     : "the file states only the number of its samples");
             if (p->series[i].samples.len)
                 return 0;
-            return complain(path, "holds none of this metric", s->metric);
+            return complain_of_metric(p, s->metric, path);
         }
     }
     const char *shown_by = contents_shown_by(path, NULL);

@@ -357,3 +357,60 @@ for (const [width, height] of [
       await page.context().close();
     }
   });
+
+test("figures that were not recorded are no zeros, and a wrong label or price is marked", async () => {
+  const { command, classes } = java("Busy");
+  const plain = join(folder, "plain.jfr");
+  jvmscope("run", "--cpu", "-o", plain, "--", command, "-cp", classes, "Busy", "0.3");
+  const r = await fetch(`${url}v1/upload?service=plain&version=1&host=web9`, {
+    method: "POST",
+    body: readFileSync(plain),
+    headers: { connection: "close" },
+  });
+  assert.equal(r.status, 200, await r.text());
+  let page = await open(browser, `${url}#v=vm`);
+  await rows(page).first().waitFor();
+  const { services } = fleet("vm");
+  const figures = ["pauses", "pauses", "pauses", "pauses", "safepoints", "throttled", "cpu"];
+  let unknown = 0;
+  for (const s of services) {
+    const cells = await rows(page)
+      .filter({ has: page.locator("td:nth-child(1)", { hasText: new RegExp(`^${s.service}$`) }) })
+      .filter({ has: page.locator("td:nth-child(2)", { hasText: new RegExp(`^${s.version}$`) }) })
+      .locator("td")
+      .allTextContents();
+    for (const [i, figure] of figures.entries()) {
+      assert.equal(cells[i + 2] === "-", !s[figure], `${s.service} ${figure}: ${cells}`);
+      unknown += !s[figure];
+    }
+  }
+  assert.ok(unknown > 0);
+  page = await open(browser, `${url}#v=services&service=shop`);
+  await rows(page).first().waitFor();
+  for (const [label, wrong] of [
+    ["Label", "zzz"],
+    ["Price of an hour", "-1"],
+  ]) {
+    const field = page.getByLabel(label);
+    await field.fill(wrong);
+    await page.keyboard.press("Tab");
+    await page.waitForSelector("[role=alert]");
+    assert.equal(await page.locator("input[aria-invalid=true]").count(), 1, label);
+    await page.getByLabel(label).fill("");
+    await page.keyboard.press("Tab");
+    await page.waitForSelector("[role=alert]", { state: "detached" });
+  }
+  // The hosts of a choice are those that it has.
+  const host = page.getByLabel("Host", { exact: true });
+  await host.fill("web1");
+  await page.keyboard.press("Tab");
+  const known = fleet("services", "--service", "shop", "--host", "web1").services;
+  await page.waitForFunction(
+    (hosts) =>
+      [...document.querySelectorAll("tbody tr")].every(
+        (row) => [...row.cells].some((c) => c.textContent === String(hosts)) && row.cells.length,
+      ),
+    known[0].hosts,
+  );
+  assert.deepEqual(page.problems, []);
+});

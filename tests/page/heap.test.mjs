@@ -112,6 +112,27 @@ test("the tree of dominators opens level by level, by keyboard too", async () =>
   assert.deepEqual(page.problems, []);
 });
 
+test("the pages of verbs fit on a phone, and that of diff names both dumps", async () => {
+  for (const [verb, ...files] of [
+    ["summary", dump],
+    ["dominators", dump],
+    ["histogram", dump],
+    ["diff", dump, dump],
+  ]) {
+    const out = join(folder, `${verb}.html`);
+    jvmscope("heap", verb, "-o", out, ...files);
+    const context = await browser.newContext({ viewport: { width: 390, height: 800 } });
+    const page = await context.newPage();
+    const problems = [];
+    page.on("console", (m) => m.type() === "error" && problems.push(m.text()));
+    await page.goto(pathToFileURL(out).href);
+    assert.ok((await page.evaluate("document.documentElement.scrollWidth")) <= 390, verb);
+    if (verb === "diff") assert.match(await page.title(), /, compared with /);
+    assert.deepEqual(problems, []);
+    await context.close();
+  }
+});
+
 test("a class after = is listed alone", async () => {
   for (const url of [file, served]) {
     const page = await open(browser, `${url}#ht=classes`);

@@ -24,12 +24,12 @@
 #define JSON   {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"}
 #define THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "only threads whose name matches (a part of it, * and ?, or =NAME)"}
 #define CLASS  {"--class", 0, ARG_LIST, OPTION(class_name), "PATTERN", "only waits for objects of a class that matches"}, \
-               {"--lock", 0, ARG_LIST, OPTION(lock), "PATTERN", "the same"}
+               {"--lock", 0, ARG_LIST, OPTION(lock), "PATTERN", "the same as --class"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only from this time on, counted from the start: 1.5s, 2m"}, \
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only up to this time"}
 #define MIN_   {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are at least this long"}
 #define END    {"--end", 0, ARG_TEXT, OPTION(end_thread), "PATTERN", "follow the path back from the end of this thread"}
-#define TO_THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "the same"}
+#define TO_THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "the same as --end"}
 #define IDLE   {"--idle", 0, ARG_FLAG, OPTION(idle), NULL, "include idle threads, such as pool threads without a task and timers"}
 #define REQUESTS ONLY_REQUESTS_ARGS(struct thread_options, requests)
 #define LIMIT(what) {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", what}

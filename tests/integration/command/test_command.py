@@ -162,7 +162,11 @@ def test_errors_are_one_line_and_say_what_and_why(jvmscope, tmp_path):
         (1, ("report", tmp_path), "cannot read: Is a directory"),
         (1, ("report", empty), "empty.jfr: cannot read: the file is empty"),
         (1, ("report", noise), "noise.bin: cannot read: not a recording"),
-        (1, ("report", "--metric", "locks", full), "holds none of this metric: locks"),
+        (
+            1,
+            ("report", "--metric", "locks", full),
+            "holds none of this metric: locks, which --monitors records; it holds samples",
+        ),
         (2, ("report",), "report: missing operand: FILE"),
         (2, ("report", full, full), "one operand too many"),
         (2, ("report", "--nosuch", full), "report: --nosuch: no such option"),

@@ -95,6 +95,17 @@ def test_totals_are_what_was_sent(tmp_path, store):
         assert by_minute == [24 + 11, 27, 30, 33]
         assert total(c, "--from", NOW - 3600 + 10) == 27 + 30 + 33
         assert total(c, "--from", NOW - 3600, "--to", NOW - 3600 + 130) == 24 + 11 + 27 + 30
+        # A name is a whole one, with = or without; only a pattern selects several.
+        for wanted, found in (
+            ("shop", True),
+            ("=shop", True),
+            ("sh*", True),
+            ("sho", False),
+            ("=sho", False),
+            ("=sh*", False),
+        ):
+            chosen = fleet(c, "services", "--service", wanted)["services"]
+            assert {s["service"] for s in chosen} == ({"shop"} if found else set()), wanted
         flame = fleet(c, "flame", "--service", "shop")
         assert flame["root"]["total"] == flame["cpu_samples"] == 114
         assert {n["name"]: n["total"] for n in flame["root"]["children"]} == {"Main.main": 114}

@@ -282,6 +282,22 @@ def test_a_run_without_the_cause_has_that_p99(jdk, tmp_path):
     )
 
 
+def test_named_requests_that_were_not_called_are_the_reason(tmp_path):
+    out, none = tmp_path / "x.jfr", "holds no requests: no method that --requests names was called"
+    process = lab.Jdk(17).start_java("Busy", 600, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline().strip() in ("ready", b"ready")
+        words = ("--requests=Busy.main(..)", "-t", "300ms")
+        done = lab.jvmscope("attach", *words, "-o", out, process.pid)
+        assert none in done.stderr, done.stderr
+    finally:
+        process.kill()
+        process.wait()
+    for words in (("requests",), ("requests", "slow"), ("report", "--slowest", "1%")):
+        done = lab.jvmscope(*words, out)
+        assert done.returncode == 1 and done.stdout == "" and none in done.stderr, done
+
+
 def test_recordings_without_requests_say_so(tmp_path):
     empty = tmp_path / "no.jfr"
     empty.write_bytes(b"nothing")
