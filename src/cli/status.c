@@ -197,7 +197,9 @@ static const struct {
 
 static void print_counted(const char *answer)
 {
+    _cleanup_free_ char *estimated = agent_answer_value(answer, "requests.estimated", 0);
     for (size_t i = 0; i < ARRAY_SIZE(counted); i++) {
+        const char *about = estimated && strcmp(counted[i].title, "requests") == 0 ? "about " : "";
         bool any = false;
         for (size_t k = 0; k < ARRAY_SIZE(counted[i].of) && counted[i].of[k].key; k++) {
             _cleanup_free_ char *text = agent_answer_value(answer, counted[i].of[k].key, 0);
@@ -207,7 +209,7 @@ static void print_counted(const char *answer)
             if (any)
                 printf(", %s", COUNT_TEXT(n, counted[i].of[k].what));
             else
-                printf("%-16s %s", counted[i].title, COUNT_TEXT(n, counted[i].of[k].what));
+                printf("%-16s %s%s", counted[i].title, about, COUNT_TEXT(n, counted[i].of[k].what));
             any = true;
         }
         if (any)

@@ -129,6 +129,32 @@ def test_what_costs_less_than_counting_it(jdk, tmp_path):
     assert reduced_in(part)["wake-ups"] >= 4
 
 
+@pytest.mark.jdks(8, 25)
+def test_status_counts_the_requests_that_are_left_out(jdk, tmp_path):
+    agent = jdk.agent(
+        f"always=y,maxsize=16m,budget=0.5%,file={tmp_path / 's.ring'},requests=Bomb.request"
+    )
+    process = jdk.start_java("Bomb", "requests", 2, jvm=(agent, "-Xmx64m"), stdout=subprocess.PIPE)
+
+    def done():
+        for line in process.stdout:
+            if line.startswith("did "):
+                return int(line.split()[1])
+
+    try:
+        for _ in range(5):
+            before = done()
+        status = lab.read_json("status", "--json", process.pid)
+        after = done()
+        assert status["requests.estimated"] == 1, status
+        assert 0.9 * before < status["requests.begun"] < 1.1 * after, (before, status, after)
+        shown = lab.output("status", process.pid)
+        assert re.search(r"(?m)^requests +about \d+ requests", shown), shown
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.jdks(17)
 def test_waits_of_objects_are_left_out_like_others(jdk, tmp_path):
     # Short waits are reduced third, and each level takes a second.

@@ -77,6 +77,7 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     r->name = name;
     r->kind = kind;
     r->weight = kind == REQUEST_TASK ? 1 : follow_weight();
+    atomic_fetch_add_explicit(&follow.begun_all, r->weight, memory_order_relaxed);
     r->one_of = 0;
     r->kept = follow_choose(id, &r->one_of);
     r->n_pieces = 0;
@@ -179,6 +180,7 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
     }
     free(text);
     atomic_fetch_add(&follow.ended, 1);
+    atomic_fetch_add_explicit(&follow.ended_all, r->weight, memory_order_relaxed);
     follow_give(&follow.requests, (uint32_t)(token & TOKEN_INDEX));
 }
 
@@ -324,6 +326,7 @@ int follow_start(JNIEnv *jni, struct buf *why)
     follow_texts_forget();
     follow.session = follow.session % 127 + 1;
     follow.begun = follow.ended = follow.no_record = follow.no_slot = 0;
+    follow.begun_all = follow.ended_all = 0;
     follow.overwritten = follow.any = 0;
     follow_kept_start();
     int r = probe_define(jni, PROBE, &follow.probe, why);
@@ -358,11 +361,16 @@ void follow_losses(struct jfr_writer *w)
 
 uint64_t follow_open(void)
 {
-    uint64_t ended = atomic_load(&follow.ended);
-    return atomic_load(&follow.begun) - ended;
+    uint64_t ended = atomic_load(&follow.ended_all);
+    return atomic_load(&follow.begun_all) - ended;
 }
 
 uint64_t follow_begun(void)
 {
-    return atomic_load(&follow.begun);
+    return atomic_load(&follow.begun_all);
+}
+
+bool follow_is_estimated(void)
+{
+    return atomic_load(&follow.begun_all) != atomic_load(&follow.begun);
 }

@@ -110,6 +110,8 @@ struct follow {
     jclass probe;
     uint64_t session; /* the number of the recording, 1 to 127 */
     _Atomic uint64_t begun, ended, no_record, no_slot;
+    /* how many requests the first two stand for, while not each is counted (`weight`) */
+    _Atomic uint64_t begun_all, ended_all;
     _Atomic int64_t allowance; /* details that may still be written */
     _Atomic uint32_t share;    /* of 2^16: the sample */
     /*

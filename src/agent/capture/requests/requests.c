@@ -427,6 +427,8 @@ static void requests_status(struct session *s, struct buf *out)
     buf_printf(out, "requests.begun %llu\nrequests.open %llu\nrequests.names %u\n",
                (unsigned long long)follow_begun(), (unsigned long long)follow_open(),
                request_names_count());
+    if (follow_is_estimated())
+        buf_string(out, "requests.estimated 1\n");
 }
 
 const struct capture capture_requests = {

@@ -131,6 +131,8 @@ void requests_report_running(uint64_t now);
  */
 uint64_t follow_open(void);
 uint64_t follow_begun(void);
+/* Returns whether these are estimates, because not each request was counted. */
+bool follow_is_estimated(void);
 /*
  * Called when a thread begins to run, and when it ends. The latter returns the thread's Java id, or
  * 0 when nothing is recorded.
