@@ -51,6 +51,19 @@ bool file_name_ends_in(const char *name, const char *end)
     return n > m && strcmp(name + n - m, end) == 0;
 }
 
+bool file_is_foreign(const char *path, const void *start, size_t len)
+{
+    char found[64];
+    struct stat st;
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) /* a file that may not be read is another user's, of the same kind */
+        return errno != ENOENT && errno != ENOTDIR && errno != EACCES;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return true;
+    ssize_t n = pread(fd, found, MIN(len, sizeof(found)), 0);
+    return n < 0 || memcmp(found, start, (size_t)n) != 0;
+}
+
 const char *file_base(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -42,6 +42,11 @@ void file_limit_end(void);
  * mapped file shrinks while it is read or when its disk is full.
  */
 void file_fault_begin(void);
+/*
+ * Returns whether a path is taken by something that must not be replaced: anything but an empty
+ * file or a file that begins with these bytes (at most 64), as every file of that kind does.
+ */
+bool file_is_foreign(const char *path, const void *start, size_t len);
 /* Returns the last component of a path, within it. */
 const char *file_base(const char *path);
 /* Returns whether a name consists of `end`, such as ".jfr", and of something before that. */

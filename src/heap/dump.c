@@ -118,6 +118,7 @@ static int read_records(struct heap_dump *d, int which)
         return error;
     d->header = r.header;
     unsigned current = 0;
+    uint64_t end = r.at; /* of what can be read */
     while (!error && hprof_next(&r, &record)) {
         /* The specification knows no such records, so something else follows the dump. */
         if (!hprof_tag_known(record.tag) && !d->cut) {
@@ -125,10 +126,13 @@ static int read_records(struct heap_dump *d, int which)
             d->garbage_at = record.offset - HPROF_RECORD_HEADER;
         }
         error = take_record(d, &record, &current);
+        /* The objects of a dump that is cut are counted up to where they end. */
+        bool objects = record.tag == HPROF_HEAP_DUMP || record.tag == HPROF_HEAP_DUMP_SEGMENT;
+        end = record.cut && !objects ? record.offset - HPROF_RECORD_HEADER : r.at;
     }
     if (r.end != HPROF_END_CLEAN && !d->cut) {
         d->cut = true;
-        d->garbage_at = r.at;
+        d->garbage_at = end;
     }
     if (error)
         return error;

@@ -276,30 +276,11 @@ static int open_existing(struct heap *h, const char *path, uint64_t mtime_ns,
     return error;
 }
 
-/*
- * Returns whether an index may be written under this name: no file has it, or an index, or an empty
- * file.
- */
-static bool may_replace(const char *path)
-{
-    enum { RECOGNIZED = 8 };
-
-    char begin[RECOGNIZED];
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return errno == ENOENT || errno == ENOTDIR;
-    if (!S_ISREG(st.st_mode))
-        return false;
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, begin, sizeof(begin));
-    return n >= 0 && memcmp(begin, magic, (size_t)n) == 0;
-}
-
 static int build_new(struct heap *h, const char *path, uint64_t mtime_ns,
                      const struct heap_settings *settings)
 {
     struct heap_index_file f = {.fd = -1};
-    if (!may_replace(path))
+    if (file_is_foreign(path, magic, sizeof(magic)))
         return -EEXIST;
     int error = heap_build(h->dump, settings, path, mtime_ns, &f);
     if (!error)

@@ -63,6 +63,8 @@ void page_cache_put(const char *path, uint64_t key, const struct buf *data)
     if (!key || snprintf(name, sizeof(name), "%s.page", path) >= (int)sizeof(name))
         return;
     memcpy(h.magic, magic, sizeof(h.magic));
+    if (file_is_foreign(name, magic, sizeof(h.magic)))
+        return;
     _cleanup_(out_file_release) struct out_file f = OUT_FILE;
     int r = out_file_open_like(&f, name, path);
     if (r == 0)

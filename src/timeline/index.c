@@ -52,6 +52,12 @@ void timeline_index_stamp(uint32_t start[8], uint64_t key, uint64_t len)
     memcpy(start, &h, 32);
 }
 
+bool timeline_index_is_foreign(const char *path)
+{
+    const uint32_t start = MAGIC;
+    return file_is_foreign(path, &start, sizeof(start));
+}
+
 /* A file that is being written while the timeline is in use. */
 struct tl_index {
     char *path;

@@ -247,7 +247,7 @@ static uint64_t index_of(const char *path, struct buf *index)
 {
     struct stat st;
     buf_printf(index, "%s.timeline", path);
-    if (buf_error(index) < 0 || stat(path, &st) < 0)
+    if (buf_error(index) < 0 || stat(path, &st) < 0 || timeline_index_is_foreign(buf_str(index)))
         return 0;
     return (uint64_t)st.st_size * 1000003u ^ (uint64_t)st.st_mtim.tv_sec * NS_PER_SECOND ^
            (uint64_t)st.st_mtim.tv_nsec;

@@ -254,6 +254,8 @@ int timeline_view_save(struct timeline_view *v, const char *path, uint64_t key, 
         h.parts[i].n = i == PART_REST ? len : v->parts[i].n;
         h.file_len += (h.parts[i].n * (i == PART_REST ? 1 : v->parts[i].size) + 7) & ~(uint64_t)7;
     }
+    if (file_is_foreign(path, &h.magic, sizeof(h.magic)))
+        return -EEXIST;
     _cleanup_(out_file_release) struct out_file f = OUT_FILE;
     int r = out_file_open(&f, path);
     if (r == 0)

@@ -344,6 +344,16 @@ test("a thread and a part of a name select the same calls in the list and in the
   }
 });
 
+test("the page that coverage writes is as wide as a phone", async () => {
+  const file = join(folder, "coverage-of-classes.html");
+  jvmscope("coverage", "-o", file, covered);
+  const page = await browser.newPage({ viewport: { width: 390, height: 800 } });
+  await page.goto(pathToFileURL(file).href);
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(width <= 390, `${width} pixels`);
+  await page.close();
+});
+
 test("coverage: the table's numbers, and the colours of the source's lines", async () => {
   const page = await open(browser, pageOf(covered));
   const shown = await page.$$eval("section[aria-label=Classes] tbody tr", (rows) =>

@@ -346,3 +346,17 @@ test("a query that takes long holds up nobody else, nor do many of them", async 
     assert.equal((await fetch(`${served}${path}`)).status, 200, path);
   assert.ok(answered < 3, `${answered} of them came first`);
 });
+
+test("the pages that verbs write are as wide as a phone", async () => {
+  const pages = ["summary", "dominators", "leaks", "histogram"].map((verb) => [verb, dump]);
+  for (const [verb, ...files] of [...pages, ["diff", dump, dump]]) {
+    const page = join(folder, `${verb}.html`);
+    jvmscope("heap", verb, "-o", page, ...files);
+    const tab = await browser.newPage({ viewport: { width: 390, height: 800 } });
+    await tab.goto(pathToFileURL(page).href);
+    const width = await tab.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 390, `${verb}: ${width} pixels`);
+    if (verb === "diff") assert.match(await tab.textContent("body"), /compared with .*\(none\)/s);
+    await tab.close();
+  }
+});

@@ -399,6 +399,28 @@ static void no_link_leads_out_of_a_root(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static void only_a_file_of_its_kind_may_be_replaced(void **state)
+{
+    static const struct {
+        const char *text;
+        bool foreign;
+    } files[] = {{"", false}, {"KI", false}, {"KIND and more", false}, {"KING", true}, {"x", true}};
+
+    char path[] = "/tmp/jvmscope-kind-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        assert_int_equal(ftruncate(fd, 0), 0);
+        ssize_t n = (ssize_t)strlen(files[i].text);
+        assert_int_equal(pwrite(fd, files[i].text, (size_t)n, 0), n);
+        assert_int_equal(file_is_foreign(path, "KIND", 4), files[i].foreign);
+    }
+    close(fd);
+    unlink(path);
+    assert_false(file_is_foreign(path, "KIND", 4));
+    assert_true(file_is_foreign("/tmp", "KIND", 4));
+}
+
 static void a_file_appears_whole_or_not_at_all(void **state)
 {
     char folder[] = "test-out-XXXXXX", path[64];
@@ -678,6 +700,7 @@ static void the_smaller_and_the_larger_are_computed_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_a_file_of_its_kind_may_be_replaced),
         cmocka_unit_test(an_ended_thread_has_used_no_time),
         cmocka_unit_test(the_smaller_and_the_larger_are_computed_once),
         cmocka_unit_test(a_capture_is_idle_when_its_calls_have_ended),

@@ -323,6 +323,8 @@ static void reader_measures_heap_dumps(void **unused)
     assert_int_equal(hprof_reader_init(&r, file, n), 0);
     assert_true(hprof_next(&r, &record));
     assert_true(record.cut);
+    assert_false(hprof_next(&r, &record));
+    assert_int_equal(r.end, HPROF_END_CUT);
     assert_int_equal(record.len, sizeof(roots));
     struct hprof_items it = hprof_items_of(record.body, record.body + record.len - 1, 4);
     struct hprof_item item;

@@ -207,6 +207,42 @@ static void local_cells(struct answer *a, const struct heap *h, const struct hea
     heap_answer_value(a, h, i);
 }
 
+enum { NAME_SHOWN = 200 };
+
+static bool thread_name(const struct heap *h, uint64_t i, struct buf *b)
+{
+    uint64_t name;
+    return (heap_get_object(h, i, "name", &name) && heap_string(h, name, b, NAME_SHOWN)) ||
+           heap_value(h, i, b, 0);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/*
+ * Returns the bytes that a thread's locals alone retain. An object that another frame holds as well
+ * is counted once; one that something else leads to, not at all.
+ */
+static uint64_t kept_by_locals(const struct heap *h, uint64_t thread, const struct locals *l,
+                               size_t first, size_t n)
+{
+    _cleanup_free_ uint64_t *ids = calloc(n + 1, sizeof(*ids));
+    uint64_t bytes = 0;
+    for (size_t k = 0; ids && k < n; k++)
+        ids[k] = l->list[first + k]->id;
+    if (ids && n)
+        qsort(ids, n, sizeof(*ids), by_number);
+    for (size_t k = 0; ids && k < n; k++) {
+        uint64_t local = k && ids[k] == ids[k - 1] ? HEAP_NONE : heap_ids_find(&h->ids, ids[k]);
+        if (local != HEAP_NONE && local != thread && heap_idom(h, local) == h->n)
+            bytes += heap_retained(h, local);
+    }
+    return bytes;
+}
+
 /*
  * Adds the stack of one thread: a row for each frame, and more where a frame holds several objects.
  */
@@ -216,7 +252,7 @@ static void stack_rows(struct answer *a, const struct heap *h, const struct heap
     size_t at, n = locals_of(l, t->serial, &at), end = at + n;
     unsigned frames = heap_frames(h, t->trace);
     _cleanup_(buf_release) struct buf name = BUF(1 << 16);
-    if (!heap_value(h, t->object, &name, 0))
+    if (!thread_name(h, t->object, &name))
         buf_printf(&name, "%u", t->serial);
     for (unsigned f = 0; f < frames; f++) {
         _cleanup_(buf_release) struct buf text = BUF(1 << 16);
@@ -254,27 +290,17 @@ static void thread_row(struct answer *a, const struct heap *h, const struct rank
                        const struct locals *l)
 {
     _cleanup_(buf_release) struct buf name = BUF(1 << 16);
-    uint64_t i = t->thread.object, kept = 0;
+    uint64_t i = t->thread.object;
     size_t at, n = locals_of(l, t->thread.serial, &at);
-    for (size_t k = 0; k < n; k++) {
-        uint64_t local = heap_ids_find(&h->ids, l->list[at + k]->id);
-        bool again = k && l->list[at + k - 1]->id == l->list[at + k]->id;
-        /*
-         * An object that another frame holds as well is dominated by the roots and counted there.
-         */
-        kept += local != HEAP_NONE && local != i && !again && heap_idom(h, local) == h->n
-                    ? heap_retained(h, local)
-                    : 0;
-    }
     answer_number(a, heap_id(h, i));
-    answer_text(a, heap_value(h, i, &name, 0) ? buf_str(&name) : NULL);
+    answer_text(a, thread_name(h, i, &name) ? buf_str(&name) : NULL);
     answer_text(a, heap_class_name(h, i));
     answer_text(a, thread_state(h, i));
     answer_number(a, heap_shallow(h, i));
     answer_number(a, t->retained);
     answer_number(a, heap_frames(h, t->thread.trace));
     answer_number(a, n);
-    answer_number(a, kept);
+    answer_number(a, kept_by_locals(h, i, l, at, n));
 }
 
 static int heap_answer_threads(const struct heap_call *c)

@@ -602,6 +602,7 @@ def test_tables_say_how_many_rows_they_leave_out(waste):
         ("arrays", "worst"),
         ("threads", "threads"),
         ("threads", "stacks"),
+        ("paths", "paths", "--class", "java.*"),
         ("objects", "objects", "--class", "java.lang.String"),
         ("strings", "strings", "--find", "java"),
         ("references", "referents"),
@@ -847,10 +848,23 @@ def test_query_of_the_page_ends_in_time(waste):
         server.wait(30)
 
 
-@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+@pytest.mark.parametrize("waste", (17, 27), indirect=True, ids=("jdk17", "jdk27"))
 def test_threads_and_what_their_frames_hold(waste):
-    answer = heap("threads", waste)
-    main = row(answer["threads"], name='"main"')
+    """What a thread's locals retain counts an object once that several of its frames hold."""
+    answer = heap("threads", "-n", 10**6, waste)
+    again = 0
+    for thread in answer["threads"]:
+        held = [f["object"] for f in answer["stacks"] if f["thread"] == thread["object"]]
+        held = [o for o in held if o and o != thread["object"]]
+        again += len(held) - len(set(held))
+        retained = ask(
+            waste,
+            "SELECT coalesce(sum(retained), 0) FROM objects WHERE dominator IS NULL AND id IN "
+            f"({', '.join(sorted(set(held)))})",
+        )
+        assert thread["localsRetained"] == retained[0][0], (thread, held)
+    assert again
+    main = row(answer["threads"], name="main")
     assert main["state"] == "RUNNABLE" and main["frames"] >= 3
     frames = [f for f in answer["stacks"] if f["thread"] == main["object"]]
     assert any(f["frame"].startswith("HeapWaste.main (HeapWaste.java:") for f in frames)
