@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-__thread bool thread_is_mounting;
-
 /* a separate environment, because an extension event can have only one callback in each */
 static jvmtiEnv *ti;
 static jint mount_event, unmount_event;

@@ -12,12 +12,6 @@
 #define THREAD_VIRTUAL (UINT64_C(1) << 40)
 
 /*
- * Whether the calling thread mounts or unmounts a virtual thread and runs Java code for that. It
- * must not call functions of JVM TI about threads, which would wait for the end of the mounting.
- */
-extern __thread bool thread_is_mounting;
-
-/*
  * Begins tracking. False: this VM has no virtual threads, or not these events. Under the session's
  * lock.
  */

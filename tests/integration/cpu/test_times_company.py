@@ -149,8 +149,8 @@ def test_another_agent_that_changes_classes(jdk, tmp_path, order):
     ],
 )
 def test_virtual_threads_go_on_with_exact_allocations(jdk, options, tmp_path):
-    """The probe at the mount of a virtual thread runs methods of ThreadLocal, which allocate. No
-    stack can be taken there, because JVM TI waits for the end of the mount.
+    """No stack can be taken while a virtual thread is mounted, because JVM TI waits for the end of
+    the mount. The probe there must therefore run no method that allocates.
     """
     out = tmp_path / "v.jfr"
     done = jdk.java(

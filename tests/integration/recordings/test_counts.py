@@ -900,3 +900,27 @@ def test_counts_of_a_running_program_are_in_every_output(jdk, tmp_path):
             abs(sum(e["dur"] for e in mine) - (t["end_ns"] - t["start_ns"]) / 1000)
             < 0.01 * (t["end_ns"] - t["start_ns"]) / 1000 + 1
         ), t
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_calls_and_allocations_of_virtual_threads_are_counted_together(jdk, tmp_path):
+    """While a virtual thread is mounted or unmounted, JVM TI waits for ever if it is asked for the
+    stack, so the probes of calls that run then must allocate nothing that is counted.
+    """
+    out, threads, rounds = tmp_path / "v.jfr", 60, 20
+    options = f"trace=VirtualCalls.deep,cpu=times,alloc=exact,format=r,file={out}"
+    done = jdk.java("VirtualCalls", threads, rounds, release=21, jvm=(jdk.agent(options),))
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    report = lab.read_json("report", "--json", out)
+    calls = {
+        m["method"]: m["calls"]
+        for m in report["times"]["methods"]
+        if m["method"].startswith("VirtualCalls.")
+    }
+    n = threads * rounds
+    for name, expected in (("rounds", threads), ("outer", n), ("inner", 2 * n), ("deep", 3 * n)):
+        assert calls[f"VirtualCalls.{name}"] == expected, calls
+    thrown = [
+        s for s in report["allocations"]["sites"] if s["class"] == "java.lang.IllegalStateException"
+    ]
+    assert sum(s["objects"] for s in thrown) == n // 2, thrown

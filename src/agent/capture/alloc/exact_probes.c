@@ -9,7 +9,6 @@
 #include "agent/capture/alloc/known_sites.h"
 #include "agent/vm/dump.h"
 #include "agent/vm/shown_class.h"
-#include "agent/vm/virtual_threads.h"
 
 #include <errno.h>
 #include <string.h>
@@ -354,8 +353,6 @@ static uint64_t key_of(jint point, bool followed)
 
 NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass class)
 {
-    if (thread_is_mounting)
-        return JNI_TRUE; /* a later object takes the sample */
     struct alloc_counter *c = (struct alloc_counter *)(uintptr_t)counter;
     struct alloc_block *b = c && mine.block ? block_for(jni, (uint32_t)point) : NULL;
     if (!b || c != alloc_counter_of(b, (uint32_t)point) || alloc_busy)
@@ -403,7 +400,7 @@ static void follow(JNIEnv *jni, jobject o, jint point, const struct pick *pick)
     const struct alloc_point *p = alloc_point((uint32_t)point);
     jlong size = p->kind == ALLOC_NEW ? p->size : 0;
     uint32_t n = 0;
-    if (alloc_busy || thread_is_mounting || !o || !mine.block)
+    if (alloc_busy || !o || !mine.block)
         return;
     alloc_busy = true;
     if (!size)

@@ -15,7 +15,6 @@
 #include "agent/session/capture.h"
 #include "agent/session/session.h"
 #include "agent/vm/thread_table.h"
-#include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "jfr/losses.h"
 
@@ -72,7 +71,7 @@ static jclass probe_class;
 
 static struct {
     bool elapsed, by_thread;
-    int64_t eetop, carrier; /* field offsets; carrier 0: no virtual threads */
+    int64_t eetop, carrier, thread_id; /* field offsets; carrier 0: no virtual threads */
     struct times_report_costs costs;
     struct times_context *calibration;
     struct times_point best[TIMES_CURVE]; /* measurements; negative: none yet */
@@ -93,15 +92,15 @@ static struct {
 DECLARE(jlong, constant, jint);
 DECLARE(jlong, newSlot, jlong);
 DECLARE(jlong, newNode, jlong, jint);
-DECLARE(jlong, newContext);
-DECLARE(void, freeContext, jlong);
-DECLARE(void, mounting, jboolean);
+DECLARE(jlong, newContext, jlong);
+DECLARE(void, freeContext, jlong, jlong);
+DECLARE(void, keepContext, jlong, jlong);
 DECLARE(void, unwind, jlong, jlong, jlong);
 
 NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
 {
     const int64_t values[] = {(int64_t)(uintptr_t)tree.slots, state.eetop, state.carrier,
-                              (int64_t)(uintptr_t)&tree.generation};
+                              (int64_t)(uintptr_t)tree.virtuals, state.thread_id};
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
@@ -171,31 +170,45 @@ NATIVE(jlong, newNode)(JNIEnv *jni, jclass class, jlong node, jint method)
     return address_of(child);
 }
 
-NATIVE(jlong, newContext)(JNIEnv *jni, jclass class)
+NATIVE(jlong, newContext)(JNIEnv *jni, jclass class, jlong thread)
 {
     pthread_mutex_lock(&lock);
     struct times_context *c = times_context_take(&tree, !state.by_thread);
+    if (c && thread && !times_virtual_add(&tree, (uint64_t)thread, c)) {
+        times_context_give(&tree, c);
+        c = NULL;
+    }
+    if (c)
+        c->thread = THREAD_UNKNOWN;
     pthread_mutex_unlock(&lock);
     if (!c)
         atomic_fetch_add(&state.no_context, 1);
-    else
-        c->thread = THREAD_UNKNOWN;
     return address_of(c ? c : &tree.lost_context);
 }
 
-NATIVE(void, mounting)(JNIEnv *jni, jclass class, jboolean begins)
+/* Returns whether a context belongs to the tree. Contexts of an earlier session have no owner. */
+static bool is_of_tree(const struct times_context *c)
 {
-    thread_is_mounting = begins;
+    return c >= tree.contexts && c < tree.contexts + TIMES_CONTEXTS;
 }
 
-NATIVE(void, freeContext)(JNIEnv *jni, jclass class, jlong context)
+NATIVE(void, freeContext)(JNIEnv *jni, jclass class, jlong thread, jlong context)
 {
     struct times_context *c = (struct times_context *)(uintptr_t)context;
     pthread_mutex_lock(&lock);
-    /* Contexts of an earlier session have no owner. */
-    if (c >= tree.contexts && c < tree.contexts + TIMES_CONTEXTS)
+    if (is_of_tree(c) && (!thread || times_virtual_remove(&tree, (uint64_t)thread, c)))
         times_context_give(&tree, c);
     pthread_mutex_unlock(&lock);
+}
+
+NATIVE(void, keepContext)(JNIEnv *jni, jclass class, jlong thread, jlong context)
+{
+    struct times_context *c = (struct times_context *)(uintptr_t)context;
+    pthread_mutex_lock(&lock);
+    bool kept = !thread || !is_of_tree(c) || times_virtual_add(&tree, (uint64_t)thread, c);
+    pthread_mutex_unlock(&lock);
+    if (!kept)
+        atomic_fetch_add(&state.no_context, 1);
 }
 
 NATIVE(void, unwind)(JNIEnv *jni, jclass class, jlong context, jlong parent, jlong now)
@@ -563,9 +576,13 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     atomic_store(&state.no_context, 0);
     if (!state.eetop)
         state.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
-    if (!state.carrier && vm.version >= 21)
-        state.carrier = MAX(0, probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread",
-                                                  "Ljava/lang/Thread;"));
+    if (!state.carrier && vm.version >= 21) {
+        state.thread_id = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
+        state.carrier = state.thread_id <= 0
+                            ? 0
+                            : MAX(0, probe_field_offset(jni, "java/lang/VirtualThread",
+                                                        "carrierThread", "Ljava/lang/Thread;"));
+    }
     if (state.eetop <= 0 || sizeof(void *) != 8) {
         buf_printf(why, "cpu=times: only HotSpot on 64 bits");
         return -ENOTSUP;

@@ -40,8 +40,10 @@ static int map_once(struct times_tree *t, size_t limit)
     size_t contexts_size = TIMES_ENDED * TIMES_CONTEXTS * sizeof(struct times_context);
     struct times_context *contexts = mapped_new(contexts_size);
     struct times_reading *readings = mapped_new(limit / TIMES_NODE * sizeof(*readings));
-    if (!slots || !contexts || !readings) {
+    struct times_virtual *virtuals = mapped_new(TIMES_VIRTUALS * sizeof(*virtuals));
+    if (!slots || !contexts || !readings || !virtuals) {
         mapped_free(slots, TIMES_SLOTS * sizeof(*slots));
+        mapped_free(virtuals, TIMES_VIRTUALS * sizeof(*virtuals));
         mapped_free(contexts, contexts_size);
         mapped_free(readings, limit / TIMES_NODE * sizeof(*readings));
         return -ENOMEM;
@@ -49,6 +51,7 @@ static int map_once(struct times_tree *t, size_t limit)
     for (int i = 0; i < TIMES_SLOTS; i++)
         atomic_init(&slots[i].key, TIMES_FREE);
     t->slots = slots;
+    t->virtuals = virtuals;
     t->all_contexts = contexts;
     t->readings = readings;
     t->limit = limit;
@@ -115,6 +118,7 @@ void times_end(struct times_tree *t)
             atomic_store(&t->slots[i].context, &t->lost_context);
         t->slots[i].own = &t->lost_context;
     }
+    madvise(t->virtuals, TIMES_VIRTUALS * sizeof(*t->virtuals), MADV_DONTNEED);
     /* Replaces the old nodes by zeros, as the header explains. The addresses remain reserved. */
     const struct times_ended *oldest = &t->ended[TIMES_ENDED - 1];
     if (oldest->memory)
@@ -228,6 +232,59 @@ void times_slot_remove(struct times_tree *t, struct times_slot *s)
     s->own = &t->lost_context;
     s->owner = NULL;
     atomic_store(&s->key, TIMES_GONE);
+}
+
+static uint64_t first_place(uint64_t thread)
+{
+    return thread * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TIMES_VIRTUAL_BITS);
+}
+
+bool times_virtual_add(struct times_tree *t, uint64_t thread, struct times_context *context)
+{
+    uint64_t at = first_place(thread);
+    for (int probes = 0; probes < TIMES_PROBES; probes++, at = (at + 1) % TIMES_VIRTUALS) {
+        struct times_virtual *v = &t->virtuals[at];
+        uint64_t present = atomic_load(&v->thread);
+        if (present && present != TIMES_LEFT)
+            continue;
+        atomic_store(&v->context, context);
+        atomic_store(&v->thread, thread);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * Marks places before a free one as free if their entries have left, because no search needs to
+ * continue there. Otherwise all searches would become as long as they may be.
+ */
+static void free_places(struct times_tree *t, uint64_t at)
+{
+    if (atomic_load(&t->virtuals[(at + 1) % TIMES_VIRTUALS].thread))
+        return;
+    for (; atomic_load(&t->virtuals[at].thread) == TIMES_LEFT;
+         at = (at + TIMES_VIRTUALS - 1) % TIMES_VIRTUALS)
+        atomic_store(&t->virtuals[at].thread, 0);
+}
+
+bool times_virtual_remove(struct times_tree *t, uint64_t thread,
+                          const struct times_context *context)
+{
+    uint64_t at = first_place(thread);
+    for (int probes = 0; probes < TIMES_PROBES; probes++, at = (at + 1) % TIMES_VIRTUALS) {
+        struct times_virtual *v = &t->virtuals[at];
+        uint64_t present = atomic_load(&v->thread);
+        if (!present)
+            return false;
+        if (present != thread)
+            continue;
+        if (atomic_load(&v->context) != context)
+            return false;
+        atomic_store(&v->thread, TIMES_LEFT);
+        free_places(t, at);
+        return true;
+    }
+    return false;
 }
 
 struct times_reading *times_reading_of(const struct times_tree *t, const struct times_node *n)

@@ -8,6 +8,8 @@
  *   points to the context that runs there.
  * - A context is one tree. One thread uses it at a time, which may be virtual, and gives it back
  *   after it has left all calls.
+ * - A virtual thread that has a context is in a table, by its thread id, from where the probe at
+ * its mounting takes the context. It reads its own entry only, which it has added itself.
  * - A node is one call path. It is exactly one cache line unless calls are timed, and has room for
  *   the entries of its first children.
  * - An entry is a child in a node's table: its method and its address in one word, so that finding
@@ -95,11 +97,25 @@ struct times_slot {
 
 _Static_assert(sizeof(struct times_slot) == 32, "the probes know the layout");
 
+/* Which context a virtual thread has. */
+struct times_virtual {
+    _Atomic uint64_t thread; /* its id, 0 if no entry was ever here, or TIMES_LEFT */
+    struct times_context *_Atomic context;
+};
+
+_Static_assert(sizeof(struct times_virtual) == 16, "the probes know the layout");
+
+#define TIMES_LEFT UINT64_MAX
+
 /* TIMES_ENDED: ended trees whose nodes are kept; a recording may have two trees (times_begin). */
 enum { TIMES_CONTEXTS = 1 << 16, TIMES_ENDED = 3 };
 
+/* twice as many as there can be contexts; an entry is at most TIMES_PROBES places from its first */
+enum { TIMES_VIRTUAL_BITS = 17, TIMES_VIRTUALS = 1 << TIMES_VIRTUAL_BITS, TIMES_PROBES = 64 };
+
 struct times_tree {
     struct times_slot *slots;
+    struct times_virtual *virtuals;
     /* trees take turns with these, because a late probe must not touch the next tree's */
     struct times_context *all_contexts, *contexts;
     _Atomic uint32_t n_contexts;
@@ -144,6 +160,17 @@ void times_context_give(struct times_tree *t, struct times_context *c);
 struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct times_context *own,
                                   void *owner);
 void times_slot_remove(struct times_tree *t, struct times_slot *s);
+
+/*
+ * Adds a virtual thread that has no entry, with its context. Returns false if there is no room.
+ * Under the caller's lock.
+ */
+bool times_virtual_add(struct times_tree *t, uint64_t thread, struct times_context *context);
+/*
+ * Removes a virtual thread if it has this context; returns whether it had. Under the caller's lock.
+ */
+bool times_virtual_remove(struct times_tree *t, uint64_t thread,
+                          const struct times_context *context);
 
 /*
  * Returns where the timer's readings of a node are stored; NULL when the node does not belong to

@@ -22,6 +22,7 @@ public final class JvmscopeTimes {
 
     // The layout is that of tree.h.
     private static final int SLOT_CONTEXT = 8, SLOT_OWN = 16, SLOT_SHIFT = 5, SLOT_BITS = 16;
+    private static final int VIRTUAL_CONTEXT = 8, VIRTUAL_SHIFT = 4, VIRTUAL_BITS = 17, PROBES = 64;
     private static final int CONTEXT_ROOT = 8;
     private static final int METHOD = 0, MASK = 4, CONTEXT = 8, COUNT = 16, TABLE = 24;
     private static final int TOTAL = 64, STARTED = 72, SLOWEST = 80, PARENT = 88;
@@ -29,8 +30,8 @@ public final class JvmscopeTimes {
     private static final int METHOD_BITS = 22, EMPTY = (1 << METHOD_BITS) - 1, NODE_SHIFT = 6;
     private static final long FREE = 1;
 
-    private static final long SLOTS = constant(0), EETOP = constant(1), CARRIER = constant(2), GENERATION = constant(3);
-    private static final ThreadLocal<long[]> VIRTUAL = CARRIER != 0 ? new ThreadLocal<long[]>() : null;
+    private static final long SLOTS = constant(0), EETOP = constant(1), CARRIER = constant(2), VIRTUALS = constant(3),
+            THREAD_ID = constant(4);
 
     private JvmscopeTimes() {
     }
@@ -49,16 +50,17 @@ public final class JvmscopeTimes {
      */
     private static native long newNode(long node, int method);
 
-    private static native long newContext();
-
-    private static native void freeContext(long context);
-
     /**
-     * Begins or ends the part of mounting or unmounting a virtual thread in which methods of
-     * ThreadLocal run. Other probes in them must not call JVM TI, which would wait for the end of
-     * the mounting.
+     * Returns a new context, which belongs to the virtual thread of this id from now on if the id is
+     * not 0.
      */
-    private static native void mounting(boolean begins);
+    private static native long newContext(long thread);
+
+    /** Frees a virtual thread's context. */
+    private static native void freeContext(long thread, long context);
+
+    /** From now on a context belongs to the virtual thread of this id, which had none. */
+    private static native void keepContext(long thread, long context);
 
     /**
      * With clock=elapsed: ends the calls between the current node and the node whose parent is to
@@ -70,8 +72,8 @@ public final class JvmscopeTimes {
     private static void bind() {
         newSlot(0);
         newNode(0, 0);
-        mounting(false);
-        freeContext(newContext());
+        freeContext(0, newContext(0));
+        keepContext(0, 0);
         unwind(0, 0, 0);
     }
 
@@ -190,19 +192,32 @@ public final class JvmscopeTimes {
         U.putLong(context, caller);
     }
 
-    /** A virtual thread has been mounted. From now on its carrier's slot has its context. */
+    /** Returns the context of the virtual thread of this id, or 0. */
+    private static long virtualContext(long thread) {
+        long at = (thread * 0x9e3779b97f4a7c15L) >>> (64 - VIRTUAL_BITS);
+        for (int i = 0; i < PROBES; i++) {
+            long entry = VIRTUALS + (at << VIRTUAL_SHIFT), found = U.getLong(entry);
+            if (found == thread)
+                return U.getLong(entry + VIRTUAL_CONTEXT);
+            if (found == 0)
+                break;
+            at = at + 1 & (1L << VIRTUAL_BITS) - 1;
+        }
+        return 0;
+    }
+
+    /**
+     * A virtual thread has been mounted. From now on its carrier's slot has its context. As long as
+     * the thread is being mounted or unmounted, JVM TI's functions for its stack wait for ever, so
+     * nothing here may call what other probes are in: no ThreadLocal, and no allocation.
+     */
     public static void mounted() {
         Thread thread = Thread.currentThread();
         long slot = otherSlot(thread, U.getLong(thread, EETOP));
-        long generation = U.getLong(GENERATION);
-        mounting(true);
-        long[] own = VIRTUAL.get();
-        if (own == null || own[1] != generation)
-            VIRTUAL.set(own = new long[] {0, generation});
-        mounting(false);
-        if (own[0] == 0)
-            own[0] = newContext();
-        U.putLong(slot + SLOT_CONTEXT, own[0]);
+        if (U.getLong(slot) == 0)
+            return; // the common one
+        long id = U.getLong(thread, THREAD_ID), context = virtualContext(id);
+        U.putLong(slot + SLOT_CONTEXT, context != 0 ? context : newContext(id));
     }
 
     /**
@@ -213,34 +228,25 @@ public final class JvmscopeTimes {
         long slot = otherSlot(thread, U.getLong(thread, EETOP));
         long context = U.getLong(slot + SLOT_CONTEXT), carriers = U.getLong(slot + SLOT_OWN);
         if (context == carriers) {
-            keepCarriers(slot, context);
+            keepCarriers(slot, context, U.getLong(thread, THREAD_ID));
             return;
         }
         U.putLong(slot + SLOT_CONTEXT, carriers);
-        if (U.getLong(context) == U.getLong(context + CONTEXT_ROOT)) {
-            mounting(true);
-            long[] own = VIRTUAL.get();
-            mounting(false);
-            if (own != null && own[0] == context) {
-                own[0] = 0;
-                freeContext(context);
-            }
-        }
+        if (U.getLong(context) == U.getLong(context + CONTEXT_ROOT))
+            freeContext(U.getLong(thread, THREAD_ID), context);
     }
 
     /**
      * A virtual thread that was mounted when the slot was created has made calls in the carrier's
      * context. If calls are in progress, it keeps that context and the carrier gets a new one.
      */
-    private static void keepCarriers(long slot, long context) {
+    private static void keepCarriers(long slot, long context, long thread) {
         if (U.getLong(context) == U.getLong(context + CONTEXT_ROOT))
             return;
-        long carriers = newContext();
+        long carriers = newContext(0);
         U.putLong(slot + SLOT_OWN, carriers);
         U.putLong(slot + SLOT_CONTEXT, carriers);
-        mounting(true);
-        VIRTUAL.set(new long[] {context, U.getLong(GENERATION)});
-        mounting(false);
+        keepContext(thread, context);
     }
 
     /** Sets another context for the calling thread, for calibration. Returns the previous one. */
