@@ -300,14 +300,31 @@ struct merging {
     struct answer *answer;
     const struct merged *rows;
     size_t n;
-    uint64_t left, least, cut; /* cut: rows that were not shown because none was left */
+    uint64_t left, least, cut; /* cut: rows beyond the limit */
     uint64_t seldom;           /* rows of less than `least` objects */
     bool too_deep;
 };
 
+static void merged_row(struct merging *m, uint64_t parent, const struct merged *row, unsigned depth)
+{
+    _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+    for (unsigned d = 0; d < depth; d++)
+        buf_string(&text, "  ");
+    if (parent < m->h->n)
+        heap_link_name(m->h, parent, row->object, &text);
+    else
+        start_kind(m->h, row->object, &text);
+    buf_string(&text, ": ");
+    heap_describe(m->h, row->object, &text);
+    answer_number(m->answer, depth);
+    answer_number(m->answer, row->count);
+    answer_number(m->answer, row->bytes);
+    answer_text(m->answer, buf_str(&text));
+}
+
 /*
- * Writes the tree in pre-order, with the children of each node sorted by count. The recursion is
- * limited by cutting the tree at a depth.
+ * Writes the tree in pre-order, with the children of each node sorted by count, and counts the rows
+ * beyond the limit. The recursion is limited by cutting the tree at a depth.
  */
 static void show_merged(struct merging *m, uint64_t parent, unsigned depth)
 {
@@ -321,32 +338,19 @@ static void show_merged(struct merging *m, uint64_t parent, unsigned depth)
     }
     for (; low < m->n && m->rows[low].parent == parent; low++) {
         const struct merged *row = &m->rows[low];
-        _cleanup_(buf_release) struct buf text = BUF(1 << 16);
         if (row->count < m->least) {
             m->seldom++;
             continue;
         }
-        if (!m->left) {
-            m->cut++;
-            continue;
-        }
-        m->left--;
-        for (unsigned d = 0; d < depth; d++)
-            buf_string(&text, "  ");
-        if (parent < m->h->n)
-            heap_link_name(m->h, parent, row->object, &text);
-        else
-            start_kind(m->h, row->object, &text);
-        buf_string(&text, ": ");
-        heap_describe(m->h, row->object, &text);
-        answer_number(m->answer, depth);
-        answer_number(m->answer, row->count);
-        answer_number(m->answer, row->bytes);
-        answer_text(m->answer, buf_str(&text));
+        bool shown = m->left > 0;
+        if (shown)
+            merged_row(m, parent, row, depth);
+        m->left -= shown;
+        m->cut += !shown;
         if (depth < SHOWN_DEPTH)
             show_merged(m, row->object, depth + 1);
         else
-            m->too_deep = true;
+            m->too_deep = m->too_deep || shown;
     }
 }
 
