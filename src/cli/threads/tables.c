@@ -438,6 +438,8 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
                row->method == TL_NONE ? "?" : tl_string(v->t, row->method),
                row->class == TL_NONE ? "-" : tl_string(v->t, row->class));
     }
+    if (!shown)
+        puts("  (none)");
     thread_view_left_out(shown - MIN(shown, limit), "rows");
     if (cut)
         printf(" of these, %" PRIu64
@@ -487,6 +489,8 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
                thread_view_is_unknown(v, unknown) ? " (owner unknown)" : "",
                unsure ? " (inferred)" : "");
     }
+    if (!s->classes.len)
+        puts("  (none)");
     if (any_unsure)
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(`threads what-if --lock` shows how much that matters, `run --locks` records it)");

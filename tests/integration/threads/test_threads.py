@@ -908,6 +908,17 @@ def test_time_blocked_on_locks_in_a_part_is_one_figure(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
+def test_an_empty_table_says_that_it_is(jdk, tmp_path):
+    """A heading alone could also mean that something was lost."""
+    out = tmp_path / "x.jfr"
+    java = jdk.command("java", "-cp", lab.compiled("Busy"), "Busy", "0.2")
+    assert lab.jvmscope("run", "--threads", "-o", out, "--", *java).returncode == 0
+    lines = lab.output("threads", "monitors", out).splitlines()
+    for title in ("Classes", "Blocks by calling method", "Waits by calling method"):
+        assert lines[lines.index(title) + 2] == "  (none)", lines
+
+
+@pytest.mark.jdks(17)
 def test_tables_are_what_a_new_user_reads(jdk):
     """Tests orders, truncated tables, times that can be compared, and names that match nothing."""
     run = all_programs(jdk.version)["4"]
