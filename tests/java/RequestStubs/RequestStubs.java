@@ -69,6 +69,7 @@ public class RequestStubs {
         } catch (java.util.concurrent.ExecutionException e) {
             // as it should be
         }
+        ((Runnable) cleanup).run(); // does nothing, as when a worker has a task that is cancelled
         System.out.println("RequestStubs$Cleanup " + cleanups.get() + " 1");
         Timer timer = new Timer(true);
         Tick tick = new Tick(8);

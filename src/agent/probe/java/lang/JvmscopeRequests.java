@@ -5,6 +5,7 @@ import java.net.URI;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Delayed;
+import java.util.concurrent.Future;
 import java.util.concurrent.RunnableScheduledFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
@@ -573,13 +574,15 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
 
     /**
      * A task of a ScheduledThreadPoolExecutor begins to run. A task that a request scheduled is
-     * work for that request.
+     * work for that request. One that was cancelled, or has failed, does not run any more.
      */
     public static long task(Object task) {
         long tid = tid(), due = 0;
         if (request(slot(tid)) != 0)
             return 0;
         try {
+            if (((Future<?>) task).isDone())
+                return 0;
             due = due((Delayed) task, 0);
         } catch (Throwable e) {
             // from code of the program, in a pool that has its own class of tasks
