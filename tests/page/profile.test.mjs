@@ -233,3 +233,18 @@ test("no serious fault for assistive technology, in light and dark", async () =>
     assert.deepEqual(await faults(page), [], `${colorScheme}, sandwich`);
   }
 });
+
+test("a dark page is light on paper", async () => {
+  const page = await open(browser, url, { colorScheme: "dark" });
+  const shown = (light) =>
+    page.waitForFunction(
+      (light) =>
+        light === (getComputedStyle(document.body).backgroundColor === "rgb(255, 255, 255)"),
+      light,
+    );
+  await shown(false);
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  await shown(true);
+  await page.emulateMedia({ media: "screen", colorScheme: "dark" });
+  await shown(false);
+});

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light or dark: the system's setting, unless the reader chooses.
+// Light or dark: the system's setting, unless the reader chooses. On paper always light.
 import { useEffect, useState } from "preact/hooks";
 
 export type Theme = "auto" | "light" | "dark";
 
 const system = matchMedia("(prefers-color-scheme: dark)");
+const paper = matchMedia("print");
 const listeners = new Set<() => void>();
 let chosen: Theme = "auto";
 
-export const isDark = () => (chosen === "auto" ? system.matches : chosen === "dark");
+export const isDark = () =>
+  !paper.matches && (chosen === "auto" ? system.matches : chosen === "dark");
 export const theme = () => chosen;
 
 function apply() {
@@ -22,6 +24,7 @@ export function setTheme(t: Theme) {
 }
 
 system.addEventListener("change", apply);
+paper.addEventListener("change", apply);
 apply();
 
 export function useDark(): boolean {
