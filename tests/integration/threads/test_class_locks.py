@@ -29,7 +29,8 @@ def test_each_lock_of_a_class_is_a_row_of_its_own(jdk, tmp_path):
     stats = threads("monitors", out)
     shown = lab.output("threads", "monitors", out)
     blocks = {row["class"]: row["times"]["count"] for row in stats["blocks"]}
-    assert blocks[STORE] > 10 and blocks[ARRAY] > 10, blocks
+    # How often the workers meet at a lock is not known, but what it is called is.
+    assert {STORE, ARRAY} <= set(blocks) and "java.lang.Class" not in blocks, blocks
     assert WAITER in {row["class"] for row in stats["waits"]}, stats["waits"]
     assert "java.lang.Class\n" not in shown, shown
     for name in (STORE, ARRAY):
