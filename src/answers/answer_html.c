@@ -50,6 +50,15 @@ static void html_chart(const struct answer_block *b, struct buf *out)
     buf_string(out, "</div>\n");
 }
 
+/* Writes what follows the rows that are shown. */
+static void html_rest(const struct answer_block *b, size_t rows, struct buf *out)
+{
+    if (!rows)
+        buf_string(out, "<p>(none)</p>\n");
+    if (b->left)
+        buf_printf(out, "<p>... and %s more (--limit)</p>\n", COUNT_TEXT(b->left, "rows"));
+}
+
 static void html_table(const struct answer_block *b, struct buf *out)
 {
     char text[32];
@@ -78,8 +87,7 @@ static void html_table(const struct answer_block *b, struct buf *out)
         }
     }
     buf_string(out, "</table>\n");
-    if (b->left)
-        buf_printf(out, "<p>... and %s more (--limit)</p>\n", COUNT_TEXT(b->left, "rows"));
+    html_rest(b, rows, out);
 }
 
 /* Writes a tree as elements that open. Rows are in pre-order; the first column is the depth. */
@@ -108,6 +116,7 @@ static void html_tree(const struct answer_block *b, struct buf *out)
         buf_u8(out, '\n');
     }
     buf_string(out, "</div>\n");
+    html_rest(b, rows, out);
 }
 
 int answer_html(const struct answer *a, struct buf *out)
@@ -134,7 +143,7 @@ int answer_html(const struct answer *a, struct buf *out)
         "template-columns:"
         "1fr}dt,dd,h1,h2,p{overflow-wrap:anywhere}.chart,.tree{overflow-x:auto}.chart "
         "span{width:10em}}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,"
-        "td{border-color:#3a3d44}}</style><h1>");
+        "td{border-color:#3a3d44}}h1{overflow-wrap:anywhere}</style><h1>");
     html_text(out, a->title ? a->title : "heap");
     buf_string(out, "</h1>\n");
     bool list = false;

@@ -12,12 +12,14 @@ static int cmd_heap_diff(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
+    if (o.index) {
+        complain("--index", "not for diff: each dump has an index of its own next to it", NULL);
+        return 2;
+    }
     _cleanup_(heap_freep) struct heap *before = NULL, *now = NULL;
-    struct heap_options each = o;
-    each.index = NULL; /* each has an index of its own next to it */
-    status = heap_open_index(&before, operands.list[0], &each);
+    status = heap_open_index(&before, operands.list[0], &o);
     if (!status)
-        status = heap_open_index(&now, operands.list[1], &each);
+        status = heap_open_index(&now, operands.list[1], &o);
     if (status)
         return status;
     _cleanup_(buf_release) struct buf title = BUF(1 << 16);

@@ -1223,3 +1223,13 @@ def test_exclusions_accumulate_and_statements_only_read(waste, tmp_path):
         done = lab.jvmscope("heap", "query", waste, statement)
         assert done.returncode == 2 and "only SELECT is possible" in done.stderr, done.stderr
     assert not (tmp_path / "z.db").exists()
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_a_difference_of_equal_dumps_is_empty_in_words(waste, tmp_path):
+    page = tmp_path / "d.html"
+    assert lab.jvmscope("heap", "diff", "-o", page, waste, waste).returncode == 0
+    assert page.read_text().count("<p>(none)</p>") == 3
+    assert lab.output("heap", "diff", waste, waste).count("(none)\n") == 3
+    refused = lab.jvmscope("heap", "diff", "--index", tmp_path / "i", waste, waste)
+    assert refused.returncode == 2 and "--index: not for diff" in refused.stderr, refused
