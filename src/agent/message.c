@@ -41,8 +41,8 @@ static int work_start(JNIEnv *jni, const char *rest, struct buf *more, struct bu
 
 /*
  * A sender that gives up, for instance because the VM was stopped for a while, removes its reply
- * file. It has reported that nothing is recorded, so nobody would end a recording that began after
- * all.
+ * file, and so does the next command if the sender was killed. It has reported that nothing is
+ * recorded, so nobody would end a recording that began after all.
  */
 static bool is_abandoned(const char *reply)
 {
@@ -130,12 +130,13 @@ static const struct verb {
     /* The rest of the answer remains in `more`. */
     int (*carry_out)(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why);
     bool takes_long; /* changes classes, dumps the heap, or waits for such a request */
+    bool ends;       /* ends what would go on if the sender is gone */
 } verbs[] = {
     {"status", answer_status, false},
     {"start", work_start, true},
     {"dump", work_dump, true},
-    {"stop", work_stop, true},
-    {"ending", work_ending, true},
+    {"stop", work_stop, true, .ends = true},
+    {"ending", work_ending, true, .ends = true},
     {"trace", work_trace, true},
     {"on", work_on, true},
     {"inspect", inspect_answer, false},
@@ -364,7 +365,7 @@ int message_receive(const char *text, int error, const struct buf *why, bool *re
     JNIEnv *jni = error == 0 ? vm_jni() : NULL;
     *ret_answered = m->reply[0];
     m->result = error < 0 ? error : jni ? 0 : -ENOTSUP;
-    if (m->result == 0 && m->reply[0] && is_abandoned(m->reply))
+    if (m->result == 0 && m->reply[0] && !(verb && verb->ends) && is_abandoned(m->reply))
         m->result = -ECANCELED;
     int r = m->result;
     if (r < 0) {

@@ -177,10 +177,7 @@ def test_a_command_whose_vm_gives_no_answer_is_ended_by_the_second_signal(jdk, t
     finally:
         attached.kill()
         attached.communicate()
-    # The VM carries out the request, unless another command (also one of another test) removes
-    # before that what the ended one has left: a request that nobody waits for is not carried out.
-    stopped = lab.jvmscope("stop", program.pid)
-    assert stopped.returncode == 0 or "not recording" in stopped.stderr, stopped
+    # The VM carries out the request, whoever has removed what the ended command has left.
     lab.wait_for(
         lambda: re.search(r"^state +idle$", lab.jvmscope("status", program.pid).stdout, re.M),
         60,
