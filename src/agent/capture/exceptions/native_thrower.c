@@ -86,23 +86,26 @@ static jmethodID native_named(jclass class, const char *name)
     return found;
 }
 
-/* Finds the method of the first frame of a stack trace; NULL if it is not native. */
-static jmethodID first_native(JNIEnv *jni, jobject exception, jclass class)
+/*
+ * Finds the method of the first frame of a stack trace; NULL if it is not native. Returns false if
+ * that cannot be found out: there is no memory, or the trace is no longer the VM's.
+ */
+static bool first_native(JNIEnv *jni, jobject exception, jclass class, jmethodID *ret)
 {
+    *ret = NULL;
     /* This calls no override, which would be code of the program. */
     jobjectArray trace =
         (*jni)->CallNonvirtualObjectMethod(jni, exception, known.throwable, known.get_trace);
     if (vm_clear_exception(jni) || !trace || (*jni)->GetArrayLength(jni, trace) < 2)
-        return NULL;
+        return false;
     jobject frame = (*jni)->GetObjectArrayElement(jni, trace, 0);
     bool native = frame && (*jni)->CallBooleanMethod(jni, frame, known.is_native);
     jstring name = native ? (*jni)->CallObjectMethod(jni, frame, known.get_name) : NULL;
     const char *text = name ? (*jni)->GetStringUTFChars(jni, name, NULL) : NULL;
-    jmethodID found = text ? native_named(class, text) : NULL;
+    *ret = text ? native_named(class, text) : NULL;
     if (text)
         (*jni)->ReleaseStringUTFChars(jni, name, text);
-    vm_clear_exception(jni);
-    return found;
+    return !vm_clear_exception(jni) && frame && (!native || *ret);
 }
 
 static uint64_t class_number(JNIEnv *jni, jclass class)
@@ -123,14 +126,19 @@ static jmethodID find(JNIEnv *jni, jobject exception, jmethodID method, jlocatio
     if (!read_backtrace(jni, exception, &b) || b.caller_bci != at ||
         !is_of(jni, method, b.caller_class))
         return NULL;
-    uint64_t key = class_number(jni, b.class) << 16 | (uint16_t)b.method;
+    uint64_t number = class_number(jni, b.class);
+    if (!number)
+        return NULL;
+    uint64_t key = number << 16 | (uint16_t)b.method;
     pthread_mutex_lock(&known.lock);
     const uint64_t *seen = map_get(&known.methods, key);
     uint64_t found = seen ? *seen : 0;
     pthread_mutex_unlock(&known.lock);
     if (seen)
         return (jmethodID)(uintptr_t)found;
-    jmethodID native = first_native(jni, exception, b.class);
+    jmethodID native;
+    if (!first_native(jni, exception, b.class, &native))
+        return native;
     pthread_mutex_lock(&known.lock);
     (void)!map_put(&known.methods, key, (uintptr_t)native);
     pthread_mutex_unlock(&known.lock);

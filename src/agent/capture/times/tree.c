@@ -241,17 +241,22 @@ static uint64_t first_place(uint64_t thread)
 
 bool times_virtual_add(struct times_tree *t, uint64_t thread, struct times_context *context)
 {
-    uint64_t at = first_place(thread);
-    for (int probes = 0; probes < TIMES_PROBES; probes++, at = (at + 1) % TIMES_VIRTUALS) {
-        struct times_virtual *v = &t->virtuals[at];
-        uint64_t present = atomic_load(&v->thread);
-        if (present && present != TIMES_LEFT)
-            continue;
-        atomic_store(&v->context, context);
-        atomic_store(&v->thread, thread);
-        return true;
+    struct times_virtual *place = NULL;
+    uint64_t at = first_place(thread), present = TIMES_LEFT;
+    for (int probes = 0; present && probes < TIMES_PROBES; probes++) {
+        struct times_virtual *v = &t->virtuals[(at + (uint64_t)probes) % TIMES_VIRTUALS];
+        present = atomic_load(&v->thread);
+        if (present == thread) {
+            atomic_store(&v->context, context);
+            return true;
+        }
+        place = !place && (!present || present == TIMES_LEFT) ? v : place;
     }
-    return false;
+    if (!place)
+        return false;
+    atomic_store(&place->context, context);
+    atomic_store(&place->thread, thread);
+    return true;
 }
 
 /*

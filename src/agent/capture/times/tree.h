@@ -162,8 +162,8 @@ struct times_slot *times_slot_add(struct times_tree *t, uint64_t key, struct tim
 void times_slot_remove(struct times_tree *t, struct times_slot *s);
 
 /*
- * Adds a virtual thread that has no entry, with its context. Returns false if there is no room.
- * Under the caller's lock.
+ * Gives a virtual thread a context, in place of one that it may have. Returns false if there is no
+ * room. Under the caller's lock.
  */
 bool times_virtual_add(struct times_tree *t, uint64_t thread, struct times_context *context);
 /*
