@@ -63,10 +63,12 @@ def test_shares_are_those_of_the_time_asked_for():
 
 
 def test_a_failure_is_reported_with_what_other_programs_took(tmp_path):
-    """Two programs that never wait run at the same time."""
+    """Programs that never wait run at the same time, one for each processor and one more."""
     test = tmp_path / "test_one.py"
     test.write_text(FAILS)
-    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    loops = [
+        subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() + 1)
+    ]
     try:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest"]
