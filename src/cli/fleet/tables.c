@@ -230,6 +230,14 @@ static bool has_changed(struct json_object *m)
     return changed;
 }
 
+/* Prints what was compared, such as " version 1.7, 448 samples". */
+static void print_side(struct json_object *side)
+{
+    const char *selection = text_at(side, "selection");
+    printf(" %s%s%s", selection, *selection ? ", " : "",
+           COUNT_TEXT(number_at(side, "samples"), "samples"));
+}
+
 static void print_diff(struct json_object *root, size_t limit)
 {
     struct json_object *list = at(root, "methods"), *base = at(root, "base"),
@@ -238,9 +246,11 @@ static void print_diff(struct json_object *root, size_t limit)
     size_t changed = 0;
     while (changed < length(list) && has_changed(json_object_array_get_idx(list, changed)))
         changed++;
-    printf("%s: base %s, new %s: ", text_at(root, "metric"),
-           COUNT_TEXT(number_at(base, "samples"), "samples"),
-           COUNT_TEXT(number_at(new, "samples"), "samples"));
+    printf("%s: base", text_at(root, "metric"));
+    print_side(base);
+    printf("; new");
+    print_side(new);
+    printf(": ");
     if (strcmp(verdict, "changed") == 0)
         printf("%s changed\n\n", COUNT_TEXT(changed, "methods"));
     else

@@ -945,6 +945,7 @@ def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
         )
         other = fleet(c, "diff", "--service", "shop", "--version", "3", "--base", "version=1")
         assert other["verdict"] == "changed"
+        assert [other[side]["selection"] for side in ("base", "new")] == ["version 1", "version 3"]
         [first] = [m for m in other["methods"] if m["self"]["verdict"] == "more"]
         assert (
             first["method"] == "App.f6"
@@ -981,7 +982,29 @@ def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
             "--base",
             "version=1",
         ).stdout
-        assert "no change" in text
+        assert (
+            text.splitlines()[0]
+            == "cpu: base version 1, 36000 samples; new version 2, 36000 samples: no change"
+        )
+        # What both sides have in common is not named; what one of them leaves open is.
+        for arguments, base, new in (
+            (("--label", "region=us", "--base", "region=eu"), "label region=eu", "label region=us"),
+            (("--base", "zone=a"), "label zone=a", "any label zone"),
+            (
+                ("--host", "h1", "--base", "version=1,host=h2"),
+                "version 1, host h2",
+                "any version, host h1",
+            ),
+            (
+                ("--version", "1", "--from", "2001-09-09T01:46:41Z", "--base")
+                + ("from=2001-09-09T01:46:40Z,to=2001-09-09T02:00:00Z",),
+                "from 2001-09-09T01:46:40Z to 2001-09-09T02:00:00Z",
+                "from 2001-09-09T01:46:41Z",
+            ),
+            (("--from", "1000000000", "--base", "from=0"), "any time", "from 2001-09-09T01:46:40Z"),
+        ):
+            answer = fleet(c, "diff", "--service", "shop", *arguments)
+            assert (answer["base"]["selection"], answer["new"]["selection"]) == (base, new)
 
 
 def test_many_instances_are_compared_in_long_steps(tmp_path):

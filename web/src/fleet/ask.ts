@@ -103,8 +103,8 @@ export interface Change {
 export interface Difference {
   metric: string;
   verdict: "changed" | "no change" | "no data";
-  base: { samples: number; weight: number };
-  new: { samples: number; weight: number };
+  base: { selection: string; samples: number; weight: number };
+  new: { selection: string; samples: number; weight: number };
   methods: { method: string; self: Change; total: Change }[];
 }
 
