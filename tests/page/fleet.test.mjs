@@ -162,6 +162,10 @@ test("what a version changed, and no change where there is none", async () => {
   );
   assert.ok(changed.some((m) => m.method === "Price.sum"));
   assert.match(await page.textContent("[role=status]"), /methods? changed/);
+  assert.equal(
+    (await page.textContent("[role=status] + .dim")).split(/, \d+ methods?/)[0],
+    "Base: version 1.7, 800 samples; new: version 1.8, 800 samples",
+  );
   await page.goto(`${url}#v=difference&service=shop&version=1.8&base=host%3Dweb1&host=web2`);
   await page.waitForSelector("[role=status]:has-text('No change')");
   assert.deepEqual(page.problems, []);
@@ -316,6 +320,23 @@ function misplaced() {
   return bad;
 }
 
+/** Figures of the first row of each table that are hidden, cut, or beyond the edge. */
+function unseen() {
+  const bad = [];
+  for (const table of document.querySelectorAll(".columns table")) {
+    const place = table.closest(".sortable").getBoundingClientRect();
+    const titles = [...table.querySelectorAll("thead th")].map((th) => th.textContent);
+    for (const [i, td] of [...table.querySelector("tbody tr").cells].entries()) {
+      const { right, width } = td.getBoundingClientRect();
+      if (!td.checkVisibility() || !width || right > place.right + 1)
+        bad.push(`${titles[i]} is out of sight`);
+      else if (!td.querySelector(".parts") && td.scrollWidth > td.clientWidth + 1)
+        bad.push(`${titles[i]} is cut`);
+    }
+  }
+  return bad;
+}
+
 for (const [width, height] of [
   [1400, 900],
   [1024, 700],
@@ -346,6 +367,7 @@ for (const [width, height] of [
       if (process.env.SHOTS)
         await page.screenshot({ path: join(process.env.SHOTS, `${view}-${width}.png`) });
       assert.deepEqual(await page.evaluate(misplaced), [], `${view} at ${width}`);
+      if (width < 700) assert.deepEqual(await page.evaluate(unseen), [], `${view} at ${width}`);
       const ends = await page
         .locator(".tools :is(input, select, button)")
         .evaluateAll((all) => all.map((e) => e.getBoundingClientRect().right));
@@ -405,12 +427,22 @@ test("figures that were not recorded are no zeros, and a wrong label or price is
   await host.fill("web1");
   await page.keyboard.press("Tab");
   const known = fleet("services", "--service", "shop", "--host", "web1").services;
+  assert.equal(known.length, 2);
+  const figure = async (title) => {
+    const at = (await texts(page, "thead th")).findIndex((t) => t.startsWith(title)) + 1;
+    return texts(page, `tbody td:nth-child(${at})`);
+  };
   await page.waitForFunction(
-    (hosts) =>
-      [...document.querySelectorAll("tbody tr")].every(
-        (row) => [...row.cells].some((c) => c.textContent === String(hosts)) && row.cells.length,
-      ),
-    known[0].hosts,
+    () => document.querySelectorAll("tbody tr").length === 2 && location.hash.includes("web1"),
   );
+  const versions = await figure("Version");
+  const of = (member) => versions.map((v) => String(known.find((k) => k.version === v)[member]));
+  for (const [title, member] of [
+    ["Hosts", "hosts"],
+    ["Instances", "instances"],
+  ]) {
+    assert.deepEqual(await figure(title), of(member), title);
+    assert.deepEqual(new Set(of(member)), new Set(["1"]));
+  }
   assert.deepEqual(page.problems, []);
 });

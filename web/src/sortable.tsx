@@ -29,6 +29,7 @@ interface Props {
   ties?: number; // the column by which rows that are equal are sorted, the largest first
   natural?: boolean; // in the order given until a column is chosen
   limit?: number; // rows that are shown at first; a button shows more
+  cards?: boolean; // on a phone, each row is a card with all columns instead of a line with some
 }
 
 export function SortableTable(p: Props) {
@@ -65,7 +66,7 @@ export function SortableTable(p: Props) {
   const format = (c: Column, v: string | number) =>
     c.format && typeof v === "number" ? c.format(v) : String(v);
   return (
-    <div class="sortable">
+    <div class={p.cards ? "sortable cards" : "sortable"}>
       <table>
         <caption class="sr">{p.caption}</caption>
         <thead>
@@ -106,7 +107,12 @@ export function SortableTable(p: Props) {
               }}
             >
               {p.columns.map((c, k) => (
-                <td key={k} class={cellClass(c)} title={c.numeric ? undefined : String(r.cells[k])}>
+                <td
+                  key={k}
+                  class={cellClass(c)}
+                  data-column={c.title.trim()}
+                  title={c.numeric ? undefined : String(r.cells[k])}
+                >
                   {c.code ? (
                     <Parts code={c.code} label={String(r.cells[k])} />
                   ) : (

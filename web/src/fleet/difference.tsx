@@ -12,6 +12,10 @@ const changed = (c: Change) => c.verdict === "more" || c.verdict === "less";
 const interval = (c: Change) =>
   c.verdict === "too few readings" ? "too few readings" : `${signed(c.low)} to ${signed(c.high)}`;
 
+/** What was compared, as `jvmscope fleet diff` names it. */
+const side = (s: Difference["base"]) =>
+  [s.selection, plural(s.samples, "sample")].filter(Boolean).join(", ");
+
 export function DifferenceView({ state, change, known }: ViewProps) {
   const versions = useMemo(
     () =>
@@ -58,7 +62,7 @@ export function DifferenceView({ state, change, known }: ViewProps) {
         )}
         {data && (
           <span class="dim">
-            {plural(data.base.samples, "sample")} then, {plural(data.new.samples, "sample")} now
+            Base: {side(data.base)}; new: {side(data.new)}
             {few > 0 && `, ${plural(few, "method")} with too few readings or samples to compare`}
           </span>
         )}
@@ -71,6 +75,7 @@ export function DifferenceView({ state, change, known }: ViewProps) {
         ) : rows.length ? (
           <section class="columns" aria-label="Methods that changed">
             <SortableTable
+              cards
               caption="Methods that changed, with an interval that holds the change with 95 % for all of them together"
               by={0}
               selected={new Set()}

@@ -37,6 +37,7 @@ export function FindingsView({ state, change }: ViewProps) {
       {slower.length ? (
         <section class="columns" aria-label="What got slower">
           <SortableTable
+            cards
             caption="Methods whose share has grown since a version appeared. Enter shows the difference."
             by={1}
             selected={new Set()}
@@ -85,6 +86,7 @@ export function FindingsView({ state, change }: ViewProps) {
       {data.reported.length > 0 && (
         <section class="columns" aria-label="What recordings report">
           <SortableTable
+            cards
             caption="What recordings report. Enter shows the requests, or the VMs."
             by={3}
             selected={new Set()}

@@ -65,6 +65,7 @@ export function MethodView({ state, change }: ViewProps) {
           <>
             <section class="columns" aria-label="Services that call it">
               <SortableTable
+                cards
                 caption="Services that call it. Enter shows the profile of one."
                 by={3}
                 selected={new Set()}
@@ -103,6 +104,7 @@ export function MethodView({ state, change }: ViewProps) {
             </section>
             <section class="columns" aria-label="Callers">
               <SortableTable
+                cards
                 caption="Callers of the method in all selected services."
                 by={1}
                 selected={new Set()}

@@ -170,6 +170,7 @@ export function RequestsView({ state, change, known }: ViewProps) {
       )}
       <HeatMap json={heat} only={-1} box={box} dark={dark} onBox={setBox} />
       <SortableTable
+        cards
         caption="Requests. Enter chooses one."
         by={2}
         selected={new Set(chosen < 0 ? [] : [chosen])}

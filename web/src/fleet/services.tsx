@@ -76,6 +76,7 @@ export function ServicesView({ state, change, known }: ViewProps) {
         )}
         {rows.length ? (
           <SortableTable
+            cards
             caption="Services by cost. Enter shows the profile of one."
             columns={columns}
             rows={rows.map((s, key) => ({ key, cells: cells(s) }))}

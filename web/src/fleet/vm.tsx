@@ -53,6 +53,7 @@ export function VmView({ state, change }: ViewProps) {
     <main>
       <section class="columns stay" aria-label="What the VMs did">
         <SortableTable
+          cards
           caption="Pauses for collections, stops at safepoints, the heap after collections, and the process. Enter chooses a service."
           by={3}
           selected={new Set()}
