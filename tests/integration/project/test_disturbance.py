@@ -74,7 +74,10 @@ def test_a_failure_is_reported_with_what_other_programs_took(tmp_path):
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest"]
             + ["--run-again", "-n", "1", test],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(lab.ROOT / "tests")},
+            env={
+                **{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST")},
+                "PYTHONPATH": str(lab.ROOT / "tests"),
+            },
             capture_output=True,
             text=True,
             timeout=300,
