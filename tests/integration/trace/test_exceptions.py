@@ -478,7 +478,7 @@ def test_both_ways_name_the_native_method_that_throws(jdk, tmp_path):
         mode: {
             (e["class"].rpartition(".")[2], e["place"], e["caught"], e["after_handler"]): e["count"]
             for e in table["exceptions"]
-            if e["count"] >= n // 10
+            if e["count"] >= n // 100  # less than were thrown before the methods were compiled
         }
         for mode, table in found.items()
     }

@@ -147,7 +147,12 @@ static jmethodID find(JNIEnv *jni, jobject exception, jmethodID method, jlocatio
 
 jmethodID native_thrower(JNIEnv *jni, jobject exception, jmethodID method, jlocation at)
 {
-    if (!known.backtrace || at < 0 || (*jni)->PushLocalFrame(jni, 32) != 0) {
+    jboolean native = JNI_FALSE;
+    /* Interpreted native methods are still on the stack, with a location that is 0. */
+    if (!known.backtrace || at < 0 ||
+        ((*vm.ti)->IsMethodNative(vm.ti, method, &native) == JVMTI_ERROR_NONE && native))
+        return NULL;
+    if ((*jni)->PushLocalFrame(jni, 32) != 0) {
         vm_clear_exception(jni);
         return NULL;
     }
