@@ -3,6 +3,19 @@
 
 #include <string.h>
 
+/* The object of a class, which static synchronized methods lock, has "class Store" as its name. */
+static void put_lock(struct buf *b, const char *object)
+{
+    static const char of_class[] = "class ";
+
+    if (!object)
+        buf_string(b, "a monitor");
+    else if (strncmp(object, of_class, strlen(of_class)) == 0)
+        buf_printf(b, "class lock of %s", object + strlen(of_class));
+    else
+        buf_printf(b, "lock of class %s", object);
+}
+
 void request_put_in(struct buf *b, const char *method)
 {
     if (method)
@@ -30,14 +43,13 @@ static void put_thing(struct buf *b, const struct group_cause *c)
         buf_string(b, "ready to run, but the container was out of CPU");
         break;
     case CAUSE_LOCK:
-        buf_printf(b, object ? "lock of class %s" : "a monitor", object);
+        put_lock(b, object);
         break;
     case CAUSE_PARK:
-        buf_printf(b,
-                   !object                    ? "parked"
-                   : request_cause_is_lock(c) ? "lock of class %s"
-                                              : "parked on %s",
-                   object);
+        if (object && request_cause_is_lock(c))
+            put_lock(b, object);
+        else
+            buf_printf(b, object ? "parked on %s" : "parked", object);
         break;
     case CAUSE_QUEUE:
         buf_string(b, "queue of an executor");

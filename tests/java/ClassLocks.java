@@ -6,7 +6,8 @@ import java.util.concurrent.CountDownLatch;
  * method and int[] in a block, 20 times each, and one waits for a notification of Waiter. "held":
  * holder owns Store, blocked waits for it, and waiting waits for a notification of Waiter, until a
  * line comes in. "deadlock": two daemon threads lock Store and int[] in both orders; ends a second
- * later, or with a second argument when a line comes in.
+ * later, or with a second argument when a line comes in. "served": requests of which every tenth
+ * waits for Store.
  */
 public class ClassLocks {
     static class Store {
@@ -120,11 +121,37 @@ public class ClassLocks {
         rest(1000);
     }
 
+    static void serve() {
+        Store.sell();
+    }
+
+    /** 60 requests; every tenth waits until holder has released Store, for 30 ms. */
+    static void served() throws Exception {
+        for (int i = 0; i < 60; i++) {
+            CountDownLatch has = new CountDownLatch(1), let = new CountDownLatch(1);
+            Thread holder = i % 10 != 9 ? null : start("holder", () -> Store.sell(has, let));
+            Thread releases = holder == null ? null : start("releases", () -> {
+                has.await();
+                rest(30);
+                let.countDown();
+            });
+            if (holder != null)
+                has.await();
+            serve();
+            if (holder != null) {
+                holder.join();
+                releases.join();
+            }
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         if (args[0].equals("contend"))
             contend();
         else if (args[0].equals("held"))
             held();
+        else if (args[0].equals("served"))
+            served();
         else
             deadlock();
         if (args.length > 1) {

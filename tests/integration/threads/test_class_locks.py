@@ -114,3 +114,12 @@ def test_inspect_names_the_classes_of_a_deadlock(jdk):
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.jdks(17)
+def test_a_slow_request_names_the_class_whose_lock_it_waited_for(jdk, tmp_path):
+    out = tmp_path / "slow.jfr"
+    recorded(jdk, out, "served", "requests=ClassLocks.serve")
+    slow = lab.output("requests", "slow", out)
+    assert "class lock of ClassLocks$Store in ClassLocks$Store.sell" in slow, slow
+    assert "class class" not in slow

@@ -8,6 +8,9 @@
 #include <pthread.h>
 #include <string.h>
 
+/* how often a method is looked for; no jmethodID is that small */
+enum { ATTEMPTS = 8 };
+
 static struct {
     jfieldID backtrace;
     jclass shorts, ints, objects, throwable; /* short[], int[], Object[] */
@@ -15,8 +18,8 @@ static struct {
     struct class_map classes; /* numbers, from 1 */
     pthread_mutex_t lock;
     uint64_t n_classes;
-    struct map
-        methods; /* by number of the class << 16 | method: its jmethodID; 0 if it is not native */
+    struct map methods; /* by number of the class << 16 | method: its jmethodID, or how often it was
+                           not found */
 } known = {.classes = {.lock = PTHREAD_MUTEX_INITIALIZER}, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread bool runs;
@@ -87,25 +90,25 @@ static jmethodID native_named(jclass class, const char *name)
 }
 
 /*
- * Finds the method of the first frame of a stack trace; NULL if it is not native. Returns false if
- * that cannot be found out: there is no memory, or the trace is no longer the VM's.
+ * Finds the method of the first frame of a stack trace. NULL if it is not native, or if that cannot
+ * be found out: there is no memory, or the trace is no longer the VM's.
  */
-static bool first_native(JNIEnv *jni, jobject exception, jclass class, jmethodID *ret)
+static jmethodID first_native(JNIEnv *jni, jobject exception, jclass class)
 {
-    *ret = NULL;
     /* This calls no override, which would be code of the program. */
     jobjectArray trace =
         (*jni)->CallNonvirtualObjectMethod(jni, exception, known.throwable, known.get_trace);
     if (vm_clear_exception(jni) || !trace || (*jni)->GetArrayLength(jni, trace) < 2)
-        return false;
+        return NULL;
     jobject frame = (*jni)->GetObjectArrayElement(jni, trace, 0);
     bool native = frame && (*jni)->CallBooleanMethod(jni, frame, known.is_native);
     jstring name = native ? (*jni)->CallObjectMethod(jni, frame, known.get_name) : NULL;
     const char *text = name ? (*jni)->GetStringUTFChars(jni, name, NULL) : NULL;
-    *ret = text ? native_named(class, text) : NULL;
+    jmethodID found = text ? native_named(class, text) : NULL;
     if (text)
         (*jni)->ReleaseStringUTFChars(jni, name, text);
-    return !vm_clear_exception(jni) && frame && (!native || *ret);
+    vm_clear_exception(jni);
+    return found;
 }
 
 static uint64_t class_number(JNIEnv *jni, jclass class)
@@ -134,14 +137,14 @@ static jmethodID find(JNIEnv *jni, jobject exception, jmethodID method, jlocatio
     const uint64_t *seen = map_get(&known.methods, key);
     uint64_t found = seen ? *seen : 0;
     pthread_mutex_unlock(&known.lock);
-    if (seen)
+    if (found > ATTEMPTS)
         return (jmethodID)(uintptr_t)found;
-    jmethodID native;
-    if (!first_native(jni, exception, b.class, &native))
-        return native;
-    pthread_mutex_lock(&known.lock);
-    (void)!map_put(&known.methods, key, (uintptr_t)native);
-    pthread_mutex_unlock(&known.lock);
+    jmethodID native = found < ATTEMPTS ? first_native(jni, exception, b.class) : NULL;
+    if (native || found < ATTEMPTS) {
+        pthread_mutex_lock(&known.lock);
+        (void)!map_put(&known.methods, key, native ? (uintptr_t)native : found + 1);
+        pthread_mutex_unlock(&known.lock);
+    }
     return native;
 }
 
