@@ -198,6 +198,8 @@ int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct bu
     size_t n = strcspn(question, " ");
     const char *operand = question + n + strspn(question + n, " ");
     int r = vm_need(&likes, &missing) < 0 ? -ENOTSUP : 0;
+    if (r < 0)
+        buf_string(why, "the VM does not say which of its functions can be used");
     if (r == 0 && !numbers)
         r = inspect_open(NULL, NULL, why);
     for (size_t q = 0; r == 0 && q < ARRAY_SIZE(questions); q++) {

@@ -412,13 +412,18 @@ int vm_could(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing)
 
 int vm_need(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing)
 {
+    /* Up to JDK 20, one of two calls of AddCapabilities at the same time can be lost. */
+    static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
     union capability_bits want = {0}, missing = {0};
-    if (fault_here() || split_wanted(wanted, &want, &missing) < 0)
+    if (fault_here())
         return -EPROTO;
-    if (!vm_capabilities_empty(&want.caps) &&
-        (*vm.ti)->AddCapabilities(vm.ti, &want.caps) != JVMTI_ERROR_NONE)
-        return -EPROTO;
-    if ((*vm.ti)->GetCapabilities(vm.ti, &vm.have) != JVMTI_ERROR_NONE)
+    pthread_mutex_lock(&adding);
+    bool added = split_wanted(wanted, &want, &missing) == 0 &&
+                 (vm_capabilities_empty(&want.caps) ||
+                  (*vm.ti)->AddCapabilities(vm.ti, &want.caps) == JVMTI_ERROR_NONE) &&
+                 (*vm.ti)->GetCapabilities(vm.ti, &vm.have) == JVMTI_ERROR_NONE;
+    pthread_mutex_unlock(&adding);
+    if (!added)
         return -EPROTO;
     if (ret_missing)
         *ret_missing = missing.caps;
