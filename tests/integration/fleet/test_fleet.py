@@ -1232,6 +1232,9 @@ def test_the_words_of_the_command(tmp_path):
             and len(done.stderr.splitlines()) == 1
         ), (arguments, done.stderr)
         assert not done.stdout
+    # It prints all stacks, and offers no limit that it does not keep.
+    limited = lab.jvmscope("fleet", "flame", "-n", "1", "--store", f"sqlite:{good}")
+    assert limited.returncode == 2 and "-n: no such option" in limited.stderr, limited
 
 
 def test_what_got_slower_is_found_by_itself(tmp_path, store):

@@ -419,6 +419,30 @@ def test_one_command_says_why_requests_of_a_running_server_are_slow(jdk, tmp_pat
     assert lock["count"] >= 10 and lock["max_ns"] >= 40_000_000, lock
 
 
+def test_slow_names_all_that_selects_nothing_once(tmp_path):
+    assert "slow writes only .jfr" in lab.output("slow", "--help")
+    server = lab.Jdk(17).start_java("RequestCauses", "on", stdout=subprocess.PIPE)
+    try:
+        assert server.stdout.readline() == "ready\n"
+        page = lab.jvmscope("slow", "-t", "1s", "-o", tmp_path / "x.html", server.pid)
+        none = lab.jvmscope(
+            *("slow", "-t", "2s", "-o", tmp_path / "x.jfr"),
+            *("--name", "nosuch", "--name", "neither", server.pid),
+        )
+    finally:
+        server.kill()
+        server.wait()
+    assert page.returncode == 2 and not (tmp_path / "x.html").exists()
+    assert "the recording must be a .jfr" in page.stderr and "jvmscope convert" in page.stderr
+    assert none.returncode == 1 and not none.stdout, none
+    lines = none.stderr.splitlines()
+    assert len(set(lines)) == len(lines), lines
+    [names] = [line for line in lines if "has" in line and "name" in line and "nosuch" in line]
+    assert "neither" in names, lines
+    # The losses are those of the recording itself; the readers' own report of them is not added.
+    assert sum("in progress when the recording began" in line for line in lines) <= 1, lines
+
+
 def test_what_belongs_to_a_request_is_chosen_from_the_rest(tmp_path):
     """Only samples, waits and calls of the threads that worked for the requests of a name, or for
     its slow ones.
