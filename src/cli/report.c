@@ -115,9 +115,13 @@ static void print_sampler(const struct profile_view *v)
         return;
     printf("  a sample took %s, 99 of 100 at most %s", format_duration(median, s->handler_p50_ns),
            format_duration(most, s->handler_p99_ns));
-    printf("; walks resumed %llu, faults survived %llu, lost %llu\n",
-           (unsigned long long)s->resumed, (unsigned long long)s->faults,
-           (unsigned long long)s->lost);
+    if (s->resumed)
+        printf("; %s continued past an unreadable frame", COUNT_TEXT(s->resumed, "stacks"));
+    if (s->faults)
+        printf("; unreadable memory was met %s", COUNT_TEXT(s->faults, "times"));
+    if (s->lost)
+        printf("; %s lost", COUNT_TEXT(s->lost, "samples"));
+    putchar('\n');
 }
 
 /*

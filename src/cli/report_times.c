@@ -246,12 +246,15 @@ static void print_left(const struct profile *p)
             reasons[k].n++;
     }
     for (size_t k = 0; k < n; k++) {
-        printf(k ? ", " : "\n Time counted as their callers': ");
-        printf("%zu ", reasons[k].n);
-        print_text(stdout, profile_text(p, reasons[k].reason));
+        struct str reason = profile_text(p, reasons[k].reason);
+        printf(k ? ", " : "\n Not timed on their own, but as part of their callers: ");
+        printf("%s (", COUNT_TEXT(reasons[k].n, "methods"));
+        for (size_t i = 0; i < reason.len; i++)
+            putchar(reason.data[i] == '_' ? ' ' : reason.data[i]);
+        putchar(')');
     }
     if (n)
-        printf(" methods (--json names them)\n");
+        printf("; --json names them\n");
 }
 
 /*

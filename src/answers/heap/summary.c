@@ -50,20 +50,20 @@ static void add_times(struct answer *a, const struct heap *h)
 {
     const struct heap_build_times *t = &h->times;
     char text[256];
-    snprintf(text, sizeof(text),
-             "%.2f s (CPU %.2f): objects %.2f, addresses %.2f, references %.2f, search %.2f, "
-             "dominators %.2f, retained %.2f",
-             t->total, t->cpu, t->survey, t->ids, t->references, t->search, t->dominators,
-             t->retained);
-    answer_fact_text(a, "indexTimes", h->built ? "index built in" : "index, was built in", text);
+    snprintf(
+        text, sizeof(text),
+        "%.2f s (%.2f s of CPU time): objects %.2f, addresses %.2f, references %.2f, search %.2f, "
+        "dominators %.2f, retained %.2f",
+        t->total, t->cpu, t->survey, t->ids, t->references, t->search, t->dominators, t->retained);
+    answer_fact_text(a, "indexTimes", h->built ? "index built in" : "index was built in", text);
     answer_fact(a, "indexBytes", "index", ANSWER_BYTES, h->index_bytes);
     answer_fact(a, "indexMemory", "  memory, at most", ANSWER_BYTES, t->peak_bytes);
     if (t->spilled)
         answer_fact(a, "indexSpilled", "  room in files", ANSWER_BYTES, t->spilled);
-    snprintf(text, sizeof(text), "%.1f bytes per object, memory %.1f",
+    snprintf(text, sizeof(text), "%.1f bytes of index, %.1f bytes of memory",
              h->n ? (double)h->index_bytes / (double)h->n : 0,
              h->n ? (double)t->peak_bytes / (double)h->n : 0);
-    answer_fact_text(a, "indexPerObject", "  that is", text);
+    answer_fact_text(a, "indexPerObject", "  per object", text);
 }
 
 /* Adds facts about the dump. */

@@ -138,8 +138,11 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
     const struct timeline *t = v->t;
     _cleanup_free_ uint8_t *kinds = idle_frame_roles(t);
     char d[24];
-    printf("%s: critical path of %s, %s, %u inferred\n\n", v->path, format_duration(d, p->length),
-           COUNT_TEXT(p->segments.len, "segments"), p->inferred);
+    printf("%s: critical path of %s, %s", v->path, format_duration(d, p->length),
+           COUNT_TEXT(p->segments.len, "segments"));
+    if (p->inferred)
+        printf(", %u of them inferred", p->inferred);
+    printf("\n\n");
     uint64_t states[PATH_STATES];
     path_busy_states(p, samples, states);
     for (int s = 0; s < PATH_STATES; s++)

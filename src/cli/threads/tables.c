@@ -210,6 +210,23 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
     print_idle(v, s);
 }
 
+/* Prints for how many of the waits that take long it is known who or what ended them. */
+static void print_causes(const struct monitor_stats *s)
+{
+    if (!s->intervals) {
+        puts("no wait took 1 ms or more");
+        return;
+    }
+    printf("%s of 1 ms or more; what ended them is known of ", COUNT_TEXT(s->intervals, "waits"));
+    if (s->caused == s->intervals)
+        printf("all");
+    else
+        printf("%" PRIu64, s->caused);
+    if (s->inferred)
+        printf(", of %" PRIu64 " by inference", s->inferred);
+    putchar('\n');
+}
+
 int threads_summary(struct thread_view *v)
 {
     struct monitor_stats s;
@@ -222,14 +239,14 @@ int threads_summary(struct thread_view *v)
     } else {
         uint64_t span = span_of(v);
         bool part = span < v->t->end_ns;
-        printf("%s: %s%s%s, %s of %s, %" PRIu64 " lost%s\n", v->path, format_duration(d, span),
-               part ? " of " : "", part ? format_duration(whole, v->t->end_ns) : "",
+        printf("%s: %s%s%s, %s of %s", v->path, format_duration(d, span), part ? " of " : "",
+               part ? format_duration(whole, v->t->end_ns) : "",
                COUNT_TEXT(thread_view_events(v, &s), "events"),
-               COUNT_TEXT(threads_in_part(v), "threads"), v->t->lost,
-               v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
-        printf("waits of 1 ms or more: %" PRIu64 ", with a known cause %" PRIu64
-               ", of these inferred %" PRIu64 "\n",
-               s.intervals, s.caused, s.inferred);
+               COUNT_TEXT(threads_in_part(v), "threads"));
+        if (v->t->lost)
+            printf(", %s lost", COUNT_TEXT(v->t->lost, "events"));
+        puts(v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
+        print_causes(&s);
         uint64_t before = began_before(v, &s);
         if (before)
             printf("%s began before the %s: counted from its start on\n",
