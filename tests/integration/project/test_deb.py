@@ -44,8 +44,8 @@ def quickly(tmp_path_factory):
         pytest.skip("debhelper is missing (tools/setup deb)")
     return built(
         lab.ROOT,
-        FROM=str(lab.BUILD),
-        OUT=str(tmp_path_factory.mktemp("deb")),
+        JVMSCOPE_DEB_FROM=str(lab.BUILD),
+        JVMSCOPE_DEB_OUT=str(tmp_path_factory.mktemp("deb")),
         DEB_BUILD_OPTIONS="noautodbgsym",
     )
 

@@ -40,7 +40,9 @@ def quickly(tmp_path_factory):
     """The same of what the build that is tested has compiled, because compiling all of it again
     takes a minute. Two files differ in a command that is linked statically.
     """
-    tarball = made(BUILD=str(tmp_path_factory.mktemp("build")), FROM=str(lab.BUILD))
+    tarball = made(
+        JVMSCOPE_DIST_OUT=str(tmp_path_factory.mktemp("build")), JVMSCOPE_DIST_FROM=str(lab.BUILD)
+    )
     return unpack(tarball, tmp_path_factory.mktemp("quickly"))
 
 

@@ -102,8 +102,12 @@ static jmethodID first_native(JNIEnv *jni, jobject exception, jclass class)
         return NULL;
     jobject frame = (*jni)->GetObjectArrayElement(jni, trace, 0);
     bool native = frame && (*jni)->CallBooleanMethod(jni, frame, known.is_native);
-    jstring name = native ? (*jni)->CallObjectMethod(jni, frame, known.get_name) : NULL;
-    const char *text = name ? (*jni)->GetStringUTFChars(jni, name, NULL) : NULL;
+    if (vm_clear_exception(jni) || !native)
+        return NULL;
+    jstring name = (*jni)->CallObjectMethod(jni, frame, known.get_name);
+    if (vm_clear_exception(jni) || !name)
+        return NULL;
+    const char *text = (*jni)->GetStringUTFChars(jni, name, NULL);
     jmethodID found = text ? native_named(class, text) : NULL;
     if (text)
         (*jni)->ReleaseStringUTFChars(jni, name, text);

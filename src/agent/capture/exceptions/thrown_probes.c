@@ -87,16 +87,24 @@ NATIVE(jlong, find)(JNIEnv *jni, jclass probe, jclass c, jint from, jint to)
     return place ? row_of(c, place, to) : 0;
 }
 
+/* Calls a method of a frame that returns a text; NULL if there is none, or no memory. */
+static jstring text_of(JNIEnv *jni, jclass element, jobject frame, const char *method)
+{
+    jmethodID m = (*jni)->GetMethodID(jni, element, method, "()Ljava/lang/String;");
+    jstring text = vm_clear_exception(jni) || !m ? NULL : (*jni)->CallObjectMethod(jni, frame, m);
+    return vm_clear_exception(jni) ? NULL : text;
+}
+
 /* Puts "pkg.Class.method:line" of a stack trace's frame. Returns whether it is the agent's own. */
 static bool put_element(JNIEnv *jni, jobject frame, char *to, size_t size)
 {
     jclass element = (*jni)->GetObjectClass(jni, frame);
-    jmethodID names[] = {(*jni)->GetMethodID(jni, element, "getClassName", "()Ljava/lang/String;"),
-                         (*jni)->GetMethodID(jni, element, "getMethodName", "()Ljava/lang/String;"),
-                         (*jni)->GetMethodID(jni, element, "getLineNumber", "()I")};
-    jstring class_name = (jstring)(*jni)->CallObjectMethod(jni, frame, names[0]);
-    jstring method = (jstring)(*jni)->CallObjectMethod(jni, frame, names[1]);
-    jint line = (*jni)->CallIntMethod(jni, frame, names[2]);
+    jstring class_name = text_of(jni, element, frame, "getClassName");
+    jstring method = text_of(jni, element, frame, "getMethodName");
+    jmethodID get_line = (*jni)->GetMethodID(jni, element, "getLineNumber", "()I");
+    jint line =
+        vm_clear_exception(jni) || !get_line ? -1 : (*jni)->CallIntMethod(jni, frame, get_line);
+    vm_clear_exception(jni);
     const char *c = class_name ? (*jni)->GetStringUTFChars(jni, class_name, NULL) : NULL;
     const char *m = method ? (*jni)->GetStringUTFChars(jni, method, NULL) : NULL;
     bool is_own = c && probe_is_class(c);
