@@ -20,7 +20,8 @@ struct diff {
 
 static const struct arg diff_args[] = {
     {"--json", 0, ARG_FLAG, offsetof(struct diff, json), NULL, "print JSON: every method"},
-    {"--limit", 'n', ARG_COUNT, offsetof(struct diff, limit), "N", "rows of the table (30)"},
+    {"--limit", 'n', ARG_COUNT, offsetof(struct diff, limit), "N",
+     "rows of the table (30); JSON has all"},
     {0},
 };
 

@@ -27,7 +27,7 @@ static const struct arg report_args[] = {
     {"--inverted", 0, ARG_FLAG, offsetof(struct report, inverted), NULL,
      "show who calls the hottest methods instead of the hottest stacks"},
     {"--limit", 'n', ARG_COUNT, offsetof(struct report, limit), "N",
-     "rows of the ranked table (20)"},
+     "rows of each ranked table (20); JSON has all"},
     {"--stacks", 0, ARG_NUMBER, offsetof(struct report, stacks), "N",
      "show the N hottest stacks (5)"},
     {0},

@@ -31,13 +31,15 @@
 #define LIMIT(what) {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", what}
 /* clang-format on */
 
-static const struct arg table_args[] = {JSON, NAME, THREAD, FROM, LIMIT("rows of the table (30)"),
-                                        {0}};
+static const struct arg table_args[] = {
+    JSON, NAME, THREAD, FROM, LIMIT("rows of the table (30); JSON has all"), {0}};
 static const struct arg slow_args[] = {
-    JSON, SLOWEST, OVER, NAME, THREAD, FROM, STACKS, LIMIT("show up to N causes for each name (8)"),
+    JSON,   SLOWEST, OVER,   NAME,
+    THREAD, FROM,    STACKS, LIMIT("show up to N causes for each name (8); JSON has all"),
     {0}};
 static const struct arg now_args[] = {JSON, SLOWEST, OVER, NAME, {0}};
-static const struct arg show_args[] = {JSON, STACKS, LIMIT("rows of the waterfall (60)"), {0}};
+static const struct arg show_args[] = {
+    JSON, STACKS, LIMIT("rows of the waterfall (60); JSON has all"), {0}};
 
 #define SETS(verb)                                                           \
     static const struct arg_set verb##_set = {"What is shown", verb##_args}; \

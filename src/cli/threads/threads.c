@@ -36,12 +36,13 @@
 /* clang-format on */
 
 static const struct arg table_args[] = {
-    JSON, THREAD, CLASS, FROM, MIN_, REQUESTS, IDLE, LIMIT("rows of a table (20)"), {0}};
+    JSON, THREAD, CLASS, FROM, MIN_, REQUESTS, IDLE, LIMIT("rows of a table (20); JSON has all"),
+    {0}};
 static const struct arg timeline_args[] = {
     JSON, THREAD, CLASS, FROM, MIN_, REQUESTS, LIMIT("events to print (all); JSON always has all"),
     {0}};
 static const struct arg path_args[] = {
-    JSON, END, TO_THREAD, FROM, IDLE, LIMIT("rows of a table (20)"), {0}};
+    JSON, END, TO_THREAD, FROM, IDLE, LIMIT("rows of a table (20); JSON has all"), {0}};
 static const struct arg what_if_args[] = {
     JSON,
     {"--lock", 0, ARG_LIST, OPTION(lock), "PATTERN", "the locks whose sections change"},
@@ -51,7 +52,7 @@ static const struct arg what_if_args[] = {
     END,
     TO_THREAD,
     FROM,
-    LIMIT("without --lock and --method: how many locks of the path to try (5)"),
+    LIMIT("without --lock and --method: how many locks of the path to try (5), in JSON too"),
     {0},
 };
 static const struct arg deadlock_args[] = {JSON, {0}};

@@ -22,7 +22,7 @@ static const struct arg vm_args[] = {
     {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"},
     {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only what began from this time on, counted from the start: 1.5s, 2m"},
     {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only what began before this time"},
-    {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", "rows of each table (10)"},
+    {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", "rows of each table (10; JSON: all)"},
     {0}};
 /* clang-format on */
 
@@ -56,7 +56,10 @@ static int cmd_vm(const struct command *self, int argc, char **argv)
     if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     _cleanup_(buf_release) struct buf why = BUF(4096);
-    struct vm_view w = {.path = operands.list[0], .limit = o.limit ? o.limit : 10};
+    struct vm_view w = {.path = operands.list[0],
+                        .limit = o.limit  ? o.limit
+                                 : o.json ? SIZE_MAX
+                                          : 10};
     const struct vm_activity_filter filter = {o.from_ns, o.to_ns};
     int e = vm_activity_load(&w.v, w.path, &filter, &why);
     if (e < 0)

@@ -166,6 +166,7 @@ static void longest_text(const struct vm_view *w)
                stopped_time(w, total, s->total_ns), format_duration(sync, s->sync_ns),
                shown(w, s->operation));
     }
+    more(w->longest.len, w->limit, "stops");
 }
 
 static void put_frame(const struct vm_view *w, const struct vm_frame *f)

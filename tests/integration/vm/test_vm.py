@@ -600,6 +600,20 @@ def test_classes_by_their_loaders(jdk, tmp_path):
     assert re.search(r"^ +40 +\d+  Unload\$Loader$", lab.output("vm", out), re.M)
     for limit, left in ((1, f"{len(loading) - 1} loaders"), (len(loading) - 1, "1 loader")):
         assert f"\n ... and {left} more (--limit)\n" in lab.output("vm", "-n", limit, out)
+    # JSON has all rows unless it is asked for fewer; text says how many stops it leaves out.
+    whole, few = shown(out), shown(out, "-n", "1")
+    methods = whole["compilations"]["methods"]
+    assert sum(m["count"] for m in methods) == whole["compilations"]["each_known"]
+    # JDK 8 reports them only when the program runs for longer.
+    assert len(methods) > 10 or jdk.version == 8
+    assert len(few["compilations"]["methods"]) == min(1, len(methods))
+    stops = len(whole["safepoints"]["longest"])
+    assert stops == whole["safepoints"]["each_known"] and len(few["safepoints"]["longest"]) == 1
+    stated = re.search(
+        r"\nThe longest stops\n.*\n.*\n \.\.\. and (\d+) stops? more \(--limit\)\n",
+        lab.output("vm", "-n", "1", out),
+    )
+    assert stops > 1 and stated and int(stated[1]) == stops - 1
 
 
 @pytest.mark.jdks(8, 17, 25)
