@@ -90,6 +90,25 @@ int ring_learn_ends(struct ring_taking *t, const uint8_t *bytes, size_t len)
     return 0;
 }
 
+/* Returns whether the chunk began before the part or with it, so that ring_learn_ends read it. */
+static bool begins_before(const struct ring_taking *t, const struct ring_chunk *s)
+{
+    return s->ticks <= t->from;
+}
+
+/*
+ * Records of an event in a chunk that ring_learn_ends did not read that a wait goes on, or that it
+ * ended before the part. The two may come in any order. Returns 0 or -ENOMEM.
+ */
+static int learn_wait(struct ring_taking *t, const struct ring_event *e, bool kept)
+{
+    bool waits = e->kind->what == WAITING, ended = e->kind->what == MOMENT && e->kind->lasts &&
+                                                   e->kind->has_thread && e->ends < t->from;
+    return kept == waits && (waits || ended)
+               ? map_put(&t->states, wait_key(e), waits ? CONTINUES : ENDED)
+               : 0;
+}
+
 uint64_t ring_last_end(const struct ring_taking *t, const uint8_t *bytes, size_t len)
 {
     struct ring_event e;
@@ -101,9 +120,17 @@ uint64_t ring_last_end(const struct ring_taking *t, const uint8_t *bytes, size_t
     return last;
 }
 
+/* Returns whether the event is the end of a wait that the part reports as still going on. */
+static bool is_end_of_wait(const struct ring_taking *t, const struct ring_event *e)
+{
+    const uint64_t *state =
+        e->kind->lasts && e->kind->has_thread ? map_get(&t->states, wait_key(e)) : NULL;
+    return state && *state == CONTINUES;
+}
+
 enum choice { DROP, KEEP, MOVE /* to the beginning of the part */ };
 
-/* Decides what to do with an event. begins: the chunk began before the part. */
+/* Decides what to do with an event. begins: the chunk began before the part or with it. */
 static inline enum choice choose(const struct ring_taking *t, const struct ring_event *e,
                                  bool begins)
 {
@@ -122,13 +149,11 @@ static inline enum choice choose(const struct ring_taking *t, const struct ring_
         break;
     }
     /*
-     * A wait may have been reported as still going on. Its end must be kept in a chunk that
+     * A wait may have been reported as still going on. Its end must be kept in a chunk whose ends
      * ring_learn_ends did not read.
      */
-    return (e->ends >= t->from || (!begins && e->kind->lasts && e->kind->has_thread)) &&
-                   e->ends <= t->until
-               ? KEEP
-               : DROP;
+    return (e->ends >= t->from || (!begins && is_end_of_wait(t, e))) && e->ends <= t->until ? KEEP
+                                                                                            : DROP;
 }
 
 /* Appends an event with another start time. */
@@ -183,7 +208,7 @@ static inline const uint8_t *end_if_within(const struct ring_taking *t, const ui
 int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
 {
     const uint8_t *end = t->bytes + s->size, *run = t->bytes + JFR_CHUNK_HEAD, *at = run;
-    bool begins = s->ticks < t->from, ended = s + 1 < t->segments.data + t->segments.len;
+    bool begins = begins_before(t, s), ended = s + 1 < t->segments.data + t->segments.len;
     struct ring_event e;
     int r = 0;
     while (r == 0) {
@@ -202,8 +227,10 @@ int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
         } else {
             choice = choose(t, &e, begins);
             t->part.events += choice != DROP;
+            t->before += choice == DROP && e.kind->what != UNKNOWN && e.ends < t->from;
+            r = begins ? 0 : learn_wait(t, &e, choice != DROP);
         }
-        if (choice != KEEP) {
+        if (r == 0 && choice != KEEP) {
             r = put_run(t, run, (size_t)(at - run)); /* everything before this has been kept */
             run = e.end;
         }

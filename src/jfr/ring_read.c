@@ -10,7 +10,11 @@
 
 enum { TRIES = 5 };
 
-/* A chunk that began this much later than the part contains no event that ended before it. */
+/*
+ * A chunk that began this much later than the part contains no event that ended before it. If the
+ * part is all of a full ring, the search ends with the first chunk that has none, because a ring
+ * that was filled in seconds would have to be read as a whole.
+ */
 #define LATE_NS (10 * NS_PER_SECOND)
 
 int ring_read_at(int fd, void *to, size_t n, uint64_t offset)
@@ -165,11 +169,18 @@ static int find_limits(struct ring_taking *t, const char **ret_why)
      */
     t->until = end;
     uint64_t oldest = t->segments.data[0].ticks;
-    /* If everything is requested, nothing is cut off. */
+    /*
+     * If everything is requested, nothing is cut off. But once the ring has overwritten its first
+     * chunk, the oldest one that is left also has some of the events that ended before it began,
+     * because a capture may write them later. Only from the beginning of this chunk on are all
+     * events there.
+     */
+    uint64_t all = t->segments.data[0].number == 1 ? 0 : oldest;
     if (t->cut->since_ticks)
-        t->from = t->cut->since_ticks > oldest ? MIN(t->cut->since_ticks, end) : 0;
+        t->from = t->cut->since_ticks > oldest ? MIN(t->cut->since_ticks, end) : all;
     else
-        t->from = t->cut->last_ns && end - oldest > t->cut->last_ns ? end - t->cut->last_ns : 0;
+        t->from = t->cut->last_ns && end - oldest > t->cut->last_ns ? end - t->cut->last_ns : all;
+    t->all = t->from == oldest;
     /* A clock may be set at any time; the newest time is the best one. */
     t->epoch_ns = (int64_t)newest->start_ns - (int64_t)newest->ticks;
     t->part = (struct jfr_ring_part){.start_ns = t->epoch_ns + (int64_t)MAX(t->from, oldest),
@@ -184,7 +195,7 @@ static int take_segment(struct ring_taking *t, size_t i)
     bool last = i + 1 == t->segments.len, before = !last && s->ends < t->from;
     if (before && t->cut->flushed)
         return 0;
-    if (!last && !before && s->ticks >= t->from + LATE_NS)
+    if (!last && !before && (s->ticks >= t->from + LATE_NS || (t->all && t->caught_up)))
         return ring_copy_chunk(t, s);
     /* In a chunk that has ended, the chain has all constants. */
     if (before) {
@@ -192,9 +203,12 @@ static int take_segment(struct ring_taking *t, size_t i)
         return r ? r : ring_put_chunk(t, s, false, false);
     }
     int r = load_chunk(t, s);
-    if (r == 0 && s->ticks < t->from)
+    if (r == 0 && s->ticks <= t->from)
         r = ring_learn_ends(t, t->bytes, s->size);
-    return r ? r : ring_put_chunk(t, s, true, last);
+    uint64_t left_out = t->before;
+    r = r ? r : ring_put_chunk(t, s, true, last);
+    t->caught_up = s->ticks > t->from && t->before == left_out;
+    return r;
 }
 
 static int take_all(struct ring_taking *t, const char **ret_why)
@@ -210,6 +224,7 @@ static int take_all(struct ring_taking *t, const char **ret_why)
         return -ENOMEM;
     t->out = t->out.limit ? t->out : BUF(2 * t->head.segment_bytes + (UINT32_C(1) << 20));
     t->first = true;
+    t->caught_up = false;
     map_clear(&t->states);
     off_t start = lseek(t->to, 0, SEEK_CUR);
     r = start < 0 ? -errno : find_limits(t, ret_why);

@@ -356,6 +356,71 @@ static void a_full_ring_holds_the_newest(void **state)
     release(&n);
 }
 
+/*
+ * Captures write some events a while after they happened. What ended before the part is not in it,
+ * also if the part is all that a full ring has left.
+ */
+static void nothing_ends_before_the_part(void **state)
+{
+    struct jfr_ring_part part;
+    struct numbers n;
+    char text[300];
+    const uint64_t late = 2 * NS_PER_MS;
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    assert_int_equal(open_ring(path, 4 << 20, 3600 * NS_PER_SECOND), 0);
+    int64_t number = 0;
+    for (int round = 0; round < 200; round++) {
+        for (int i = 0; i < 200; i++, number++) {
+            step(now_ns() - late, number, text);
+            wait_event(WAIT, now_ns() - late, 5, 5, number);
+        }
+        assert_int_equal(jfr_writer_work(w), 0);
+        usleep(200);
+    }
+    usleep(3000);
+    for (int i = 0; i < 10; i++)
+        step(now_ns(), number++, text);
+    assert_int_equal(jfr_writer_flush(w), 0);
+    uint64_t all = 0;
+    for (uint64_t i = 0; i < 8; i++) {
+        assert_int_equal(take_from(path, all * i / 8, true, &part), 0);
+        read_part(&n);
+        assert_true(part.start_ns > 0 && n.start_ns == part.start_ns);
+        assert_true(n.first_ns >= part.start_ns);
+        assert_run(&n, number - (int64_t)n.of[STEP].len, number - 1);
+        all = i == 0 ? (uint64_t)(part.end_ns - part.start_ns) : all;
+        if (i == 0)
+            assert_true(n.of[STEP].len < 20000 && n.of[WAIT].len > 0);
+        release(&n);
+    }
+}
+
+/* The end of a wait is in the part if the part has the wait as one that goes on. */
+static void a_reported_wait_has_its_end(void **state)
+{
+    struct jfr_ring_part part;
+    struct numbers n;
+    assert_int_equal(open_ring(path, 4 << 20, 60 * NS_PER_SECOND), 0);
+    uint64_t now = now_ns(), s = NS_PER_SECOND, ms = NS_PER_MS;
+    wait_event(WAITING, now - 80 * s, 0, 2, 2);
+    usleep(5000);
+    uint64_t from = now_ns();
+    usleep(5000);
+    assert_int_equal(jfr_writer_rotate(w), 0);
+    wait_event(WAIT, now - 80 * s, from - ms - (now - 80 * s), 2, 3);
+    wait_event(WAIT, now - 70 * s, from - ms - (now - 70 * s), 2, 4);
+    wait_event(WAITING, now - 70 * s, 0, 2, 5); /* reported although it had ended */
+    assert_int_equal(jfr_writer_flush(w), 0);
+    struct jfr_ring_cut cut = {.since_ticks = jfr_writer_ticks(w, from), .flushed = true};
+    assert_int_equal(take_cut(path, &cut, &part), 0);
+    read_part(&n);
+    assert_int_equal(n.of[WAITING].len, 1);
+    assert_int_equal(n.of[WAIT].len, 1);
+    assert_int_equal(n.of[WAIT].data[0], 3);
+    release(&n);
+}
+
 /* An earlier failure to write is not blamed on the ring. */
 static void a_disk_without_room_is_the_reason(void **state)
 {
@@ -635,6 +700,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_part_begins_when_it_shall, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_holds_at_the_beginning_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_ring_holds_the_newest, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_ends_before_the_part, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_reported_wait_has_its_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_disk_without_room_is_the_reason, set_up, tear_down),
         cmocka_unit_test_setup_teardown(old_segments_are_used_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stacks_of_many_times_their_memory, set_up, tear_down),
