@@ -212,7 +212,7 @@ static int print_json(const struct comparison *c, char *const paths[2])
     json_end_object(&j);
     for (int side = 0; side < 2; side++) {
         json_key_object(&j, side ? "new" : "base");
-        losses_json_of_file(paths[side], NULL, true, &j);
+        losses_json_of_file(paths[side], losses_of_profile, true, &j);
         json_end_object(&j);
     }
     json_end_object(&j);

@@ -14,12 +14,6 @@ static const struct {
     {losses_of_vm, "vm"},       {losses_of_profile, "report"},    {losses_of_requests, "requests"},
 };
 
-/* What was lost of the recording as a whole concerns every view. */
-static bool concerns(const char *const *captures, const char *capture)
-{
-    return losses_is_of(captures, capture) || strcmp(capture, "recording") == 0;
-}
-
 /* "trace 12 calls (jvmscope trace)" */
 static void put_other(struct buf *line, const char *capture, uint64_t amount, const char *what)
 {
@@ -52,7 +46,7 @@ static void report(const char *path, const struct losses *l, const char *const *
             continue;
         buf_clear(&text);
         loss_sentence(l, row, &text);
-        if (concerns(captures, row->capture))
+        if (losses_concern(captures, row->capture))
             complain(path, buf_str(&text), NULL);
         else
             put_other(&others, row->capture, row->amount, row->what);
@@ -60,7 +54,7 @@ static void report(const char *path, const struct losses *l, const char *const *
     for (size_t i = 0; i < l->early.len; i++) {
         buf_clear(&text);
         losses_early_sentence(&l->early.data[i], &text);
-        if (concerns(captures, l->early.data[i].capture))
+        if (losses_concern(captures, l->early.data[i].capture))
             complain(path, buf_str(&text), NULL);
         else if (!has_rows(l, l->early.data[i].capture)) /* named already */
             put_other(&others, l->early.data[i].capture, 0, NULL);
@@ -68,7 +62,7 @@ static void report(const char *path, const struct losses *l, const char *const *
     for (size_t i = 0; i < l->missing.len; i++) {
         buf_clear(&text);
         losses_missing_sentence(&l->missing.data[i], &text);
-        if (concerns(captures, l->missing.data[i].capture))
+        if (losses_concern(captures, l->missing.data[i].capture))
             complain(path, buf_str(&text), NULL);
     }
     if (others.len)

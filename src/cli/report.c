@@ -519,7 +519,7 @@ static int print_json(const struct selection *s, const struct profile *p, const 
     put_not_selected(&j, p, &s->filter);
     if (r < 0)
         return complain_errno(path, "cannot rank", r);
-    losses_json_of_file(path, NULL, p->lost_any, &j);
+    losses_json_of_file(path, losses_of_profile, p->lost_any, &j);
     json_end_object(&j);
     if (buf_error(&out))
         return complain_errno(path, "cannot print", buf_error(&out));

@@ -442,7 +442,7 @@ int page_timeline_json(struct json *j, const struct timeline *t, const char *fil
 {
     json_key_object(j, "timeline");
     json_key_u64(j, "end_ns", t->end_ns);
-    json_key_u64(j, "lost", t->lost);
+    json_key_u64(j, "lost_here", t->lost);
     json_key_u64(j, "deadlocks", t->deadlocks);
     json_key_u64(j, "owner_unknown", t->owners_unknown);
     json_key_u64(j, "waiting_for_locks", deadlocks_waiting_for_locks(t));

@@ -354,12 +354,11 @@ bool loss_is_held(const struct losses *l, const struct loss *loss)
     return false;
 }
 
-/* Returns how many things these captures lost; NULL stands for all captures. */
-static uint64_t losses_sum(const struct losses *l, const char *const *captures)
+uint64_t losses_sum(const struct losses *l, const char *const *captures)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < l->rows.len; i++)
-        if (losses_is_of(captures, l->rows.data[i].capture) && !loss_is_held(l, &l->rows.data[i]))
+        if (losses_concern(captures, l->rows.data[i].capture) && !loss_is_held(l, &l->rows.data[i]))
             sum += l->rows.data[i].amount;
     return sum;
 }
@@ -509,7 +508,10 @@ static void held_json(const struct losses *l, const struct loss *loss, struct js
 
 void losses_json(const struct losses *l, const char *const *captures, struct json *j)
 {
-    json_key_u64(j, "lost", losses_sum(l, captures));
+    json_key_u64(j, "lost", losses_sum(l, NULL));
+    if (captures) {
+        json_key_u64(j, "lost_here", losses_sum(l, captures));
+    }
     json_key_array(j, "losses");
     for (size_t i = 0; i < l->rows.len; i++) {
         const struct loss *row = &l->rows.data[i];

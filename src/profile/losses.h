@@ -11,6 +11,8 @@
 #include "base/vec.h"
 #include "jfr/reader.h"
 
+#include <string.h>
+
 struct loss {
     char *capture, *what, *reason; /* "trace", "calls", "the buffer of the thread was full" */
     char *of; /* the kind of thing that held these, such as "sites" for bytes; "" if none */
@@ -113,6 +115,18 @@ extern const char *const losses_of_trace[],
 extern const char *const losses_of_profile[], *const losses_of_vm[];
 /* Returns whether a capture is in the list; always true for NULL. */
 bool losses_is_of(const char *const *captures, const char *capture);
+
+/* Like losses_is_of, but what was lost of the recording as a whole concerns every view. */
+static inline bool losses_concern(const char *const *captures, const char *capture)
+{
+    return losses_is_of(captures, capture) || strcmp(capture, "recording") == 0;
+}
+
+/*
+ * Returns how many of the things that were lost concern a view with these captures; NULL: how many
+ * the recording lost, which is the same number in every view.
+ */
+uint64_t losses_sum(const struct losses *l, const char *const *captures);
 /*
  * Writes a sentence such as "trace: 12 calls were lost between 0.51 s and 0.83 s: the buffer of
  * the thread was full", or "alloc: 3 sites with 70 objects and 9120 bytes were lost ...".
@@ -145,8 +159,9 @@ void reduced_sentence(const struct losses *l, const struct reduced *r, struct bu
  */
 bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
- * Writes the members "lost", "losses" and "unended" of the open object. "lost" counts what these
- * captures lost (NULL: all captures); "losses" lists the losses of all captures, "reduced" what the
+ * Writes the members "lost", "lost_here", "losses" and "unended" of the open object. "lost" counts
+ * what the recording lost, and "lost_here" what concerns these captures (NULL: there is no such
+ * member); "losses" lists the losses of all captures, "reduced" what the
  * budget reduced, "missing" what was not permitted, "left_out" what was recorded twice, "before"
  * lists the captures that recorded before the recording began, and for how long. "counted" says up
  * to when each capture's counts are complete if the end is missing.

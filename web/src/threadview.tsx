@@ -433,10 +433,10 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
           <code>convert --from --to</code> makes a file of a part.
         </p>
       )}
-      {json.lost > 0 && (
+      {json.lost_here > 0 && (
         <p class="note">
-          {count(json.lost)} event{json.lost === 1 ? " was" : "s were"} lost while recording; waits
-          around them have no known cause.
+          {count(json.lost_here)} event{json.lost_here === 1 ? " was" : "s were"} lost while
+          recording; waits around them have no known cause.
         </p>
       )}
       <div

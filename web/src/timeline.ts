@@ -7,7 +7,7 @@ import { Pyramid } from "./pyramid";
 
 export interface TimelineJson {
   end_ns: number;
-  lost: number;
+  lost_here: number;
   deadlocks: number;
   owner_unknown: number; // threads that wait at the end for a monitor whose owner is unknown
   waiting_for_locks: number; // those that wait for a lock of java.util.concurrent

@@ -243,8 +243,10 @@ int threads_summary(struct thread_view *v)
                part ? format_duration(whole, v->t->end_ns) : "",
                COUNT_TEXT(thread_view_events(v, &s), "events"),
                COUNT_TEXT(threads_in_part(v), "threads"));
-        if (v->t->lost)
-            printf(", %s lost", COUNT_TEXT(v->t->lost, "events"));
+        _cleanup_(losses_release) struct losses l = {0};
+        losses_read_file(&l, v->path, v->t->lost_any);
+        if (losses_sum(&l, NULL))
+            printf(", %" PRIu64 " lost", losses_sum(&l, NULL));
         puts(v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
         print_causes(&s);
         uint64_t before = began_before(v, &s);

@@ -519,7 +519,8 @@ def test_a_killed_program_s_recording_says_so_in_every_verb(jdk, tmp_path):
     for verb in ("summary", "monitors", "timeline", "critical-path", "deadlocks"):
         done = lab.jvmscope("threads", verb, "--json", out)
         stated = json.loads(done.stdout)
-        assert (stated["unended"], stated["lost"], stated["losses"]) == (True, 0, losses), verb
+        assert (stated["unended"], stated["lost_here"], stated["losses"]) == (True, 0, losses), verb
+        assert stated["lost"] == sum(x["amount"] for x in losses), verb
         for (
             loss
         ) in (

@@ -641,6 +641,22 @@ def test_a_view_reports_its_own_losses_and_names_those_of_the_others_in_one_line
         assert all(
             line.startswith(f"{x['capture']}: {x['amount']} ") for line, x in zip(stated, mine)
         ), (verb, stated)
+    # Every command states the same number of things lost, and how many its own figures lack.
+    everything = sum(x["amount"] for x in losses)
+    for verb, captures in own.items():
+        if verb in ("convert", "coverage"):
+            continue
+        found = json.loads(
+            lab.jvmscope(*verb.split(), "--json", *([out] if verb == "diff" else []), out).stdout
+        )
+        found = found["new"] if verb == "diff" else found
+        mine = sum(x["amount"] for x in losses if x["capture"] in captures)
+        assert (found["lost"], found["lost_here"]) == (everything, mine), (verb, losses)
+    assert 0 < sum(x["amount"] for x in losses if x["capture"] == "trace") < everything
+    summary = lab.jvmscope("threads", "summary", out).stdout.splitlines()[0]
+    assert summary.endswith(f", {everything} lost"), summary
+    assert lab.jvmscope("convert", "-o", tmp_path / "l.html", out).returncode == 0
+    assert outputs.page(tmp_path / "l.html")["lost"] == everything
     # Methods that ran when a recording began are not called lost, because their next calls are in
     # it.
     process = jdk.start_java("Busy", 600, jvm=("-Xmx32m",), stdout=subprocess.PIPE)
