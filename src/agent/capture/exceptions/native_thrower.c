@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* how often a method is looked for; no jmethodID is that small */
+/* how often a method is looked for */
 enum { ATTEMPTS = 8 };
 
 static struct {
@@ -18,8 +18,7 @@ static struct {
     struct class_map classes; /* numbers, from 1 */
     pthread_mutex_t lock;
     uint64_t n_classes;
-    struct map methods; /* by number of the class << 16 | method: its jmethodID, or how often it was
-                           not found */
+    struct map methods; /* by number of the class << 16 | method: its jmethodID << 8 | attempts */
 } known = {.classes = {.lock = PTHREAD_MUTEX_INITIALIZER}, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread bool runs;
@@ -141,14 +140,13 @@ static jmethodID find(JNIEnv *jni, jobject exception, jmethodID method, jlocatio
     const uint64_t *seen = map_get(&known.methods, key);
     uint64_t found = seen ? *seen : 0;
     pthread_mutex_unlock(&known.lock);
-    if (found > ATTEMPTS)
-        return (jmethodID)(uintptr_t)found;
-    jmethodID native = found < ATTEMPTS ? first_native(jni, exception, b.class) : NULL;
-    if (native || found < ATTEMPTS) {
-        pthread_mutex_lock(&known.lock);
-        (void)!map_put(&known.methods, key, native ? (uintptr_t)native : found + 1);
-        pthread_mutex_unlock(&known.lock);
-    }
+    jmethodID native = (jmethodID)(uintptr_t)(found >> 8);
+    if (native || (found & 255) == ATTEMPTS)
+        return native;
+    native = first_native(jni, exception, b.class);
+    pthread_mutex_lock(&known.lock);
+    (void)!map_put(&known.methods, key, (uint64_t)(uintptr_t)native << 8 | ((found & 255) + 1));
+    pthread_mutex_unlock(&known.lock);
     return native;
 }
 
