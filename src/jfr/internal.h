@@ -234,6 +234,11 @@ struct loss_counter {
         since_ns; /* unreported losses happened after this; 0 means after reported_ns */
     _Atomic uint64_t first_ns; /* when the first loss happened, 0 if unknown */
     uint64_t reported;         /* the total already reported; used by the worker only */
+    /*
+     * Of what is not reported yet: how many have known times, and the earliest and the latest of
+     * these. Used with the writer's `work` held.
+     */
+    uint64_t timed, from_ns, to_ns;
 };
 
 /* The segments of a ring (jfr/ring.h); used by the worker only. */

@@ -14,6 +14,8 @@
 
 /* losses of one kind are collected for this time and become one event */
 #define REPORT_NS (100 * NS_PER_MS)
+/* Samples and what the VM logs are written as events this long after they happened, or sooner. */
+#define EVENT_LATE_NS (2 * NS_PER_SECOND)
 
 /*
  * Reasons are written so that they suit one lost thing as well as many. Names of methods may
@@ -189,8 +191,18 @@ static struct jfr_loss_row row_of_loss(struct jfr_writer *w, size_t loss)
     return row;
 }
 
+/* Sets the time after which all happened that a counter has counted and that is not reported yet.
+ */
+static void lower_bound(struct loss_counter *c, uint64_t ns)
+{
+    uint64_t since = atomic_load(&c->since_ns);
+    while ((!since || since > ns) && !atomic_compare_exchange_weak(&c->since_ns, &since, ns))
+        ;
+}
+
 void jfr_lose_held(struct jfr_writer *w, enum jfr_held what, uint64_t n)
 {
+    lower_bound(&w->lost_held[what], w->opened_ns);
     atomic_fetch_add_explicit(&w->lost_held[what].total, n, memory_order_relaxed);
 }
 
@@ -242,7 +254,33 @@ void losses_count_event(struct jfr_writer *w, uint32_t type, enum lost_reason re
 
 void jfr_lose_events(struct jfr_writer *w, uint32_t type, uint64_t n)
 {
+    uint32_t i = MIN(type, (uint32_t)JFR_LOST_TYPES - 1);
+    lower_bound(&w->lost_of_type[i][LOST_ROOM], w->opened_ns);
     lose_of_type(w, type, LOST_ROOM, n);
+}
+
+/* Counts n losses whose times are known. */
+static void count_timed(struct jfr_writer *w, struct loss_counter *c, uint64_t n, uint64_t from_ns,
+                        uint64_t to_ns)
+{
+    pthread_mutex_lock(&w->work);
+    c->from_ns = c->timed ? MIN(c->from_ns, from_ns) : from_ns;
+    c->to_ns = c->timed ? MAX(c->to_ns, to_ns) : to_ns;
+    c->timed += n;
+    atomic_fetch_add_explicit(&c->total, n, memory_order_relaxed);
+    pthread_mutex_unlock(&w->work);
+}
+
+void jfr_lose_at(struct jfr_writer *w, enum jfr_loss loss, uint64_t ns)
+{
+    if (w)
+        count_timed(w, &w->losses[loss], 1, ns, ns);
+}
+
+void jfr_lose_event_at(struct jfr_writer *w, uint32_t type, uint64_t from_ns, uint64_t to_ns)
+{
+    uint32_t i = MIN(type, (uint32_t)JFR_LOST_TYPES - 1);
+    count_timed(w, &w->lost_of_type[i][LOST_ROOM], 1, from_ns, to_ns);
 }
 
 uint64_t losses_of_events(const struct jfr_writer *w, enum lost_reason reason)
@@ -256,20 +294,32 @@ uint64_t losses_of_events(const struct jfr_writer *w, enum lost_reason reason)
 
 /*
  * Writes what a counter has counted since its last event. If there is no room, it is written later.
+ * late: how long before the count what was lost may have happened, if its time is not known.
  */
 static void report(struct jfr_writer *w, struct loss_counter *c, const struct jfr_loss_row *row,
-                   uint64_t now)
+                   uint64_t late, uint64_t now)
 {
     struct jfr_event e;
     uint64_t total = atomic_load(&c->total);
-    if (total <= c->reported ||
-        !jfr_slot_begin(w, &w->chunk.own, w->chunk.region, true, 300 + strlen(row->reason), &e))
+    if (total <= c->reported)
         return;
-    uint64_t since = atomic_exchange(&c->since_ns, 0);
-    since = since ? MIN(since, w->reported_ns) : w->reported_ns;
+    if (!jfr_slot_begin(w, &w->chunk.own, w->chunk.region, true, 300 + strlen(row->reason), &e)) {
+        lower_bound(c, w->reported_ns); /* reported_ns will be later by then */
+        return;
+    }
+    uint64_t since = atomic_exchange(&c->since_ns, 0), until = now;
+    since = since ? MIN(since, w->reported_ns)
+                  : w->reported_ns - MIN(late, w->reported_ns - w->opened_ns);
     since = MIN(MAX(since, atomic_load(&c->first_ns)), now);
+    if (c->timed == total - c->reported) {
+        since = c->from_ns;
+        until = c->to_ns;
+    } else if (c->timed) {
+        since = MIN(since, c->from_ns);
+    }
+    c->timed = 0;
     jfr_put_time(&e, since);
-    jfr_put_long(&e, (int64_t)(now - since));
+    jfr_put_long(&e, (int64_t)(until - since));
     jfr_put_string(&e, row->capture);
     jfr_put_string(&e, row->what);
     jfr_put_string(&e, row->reason);
@@ -326,19 +376,19 @@ void losses_write(struct jfr_writer *w, bool last)
     jfr_lose_total(w, LOSS_CONSTANT, atomic_load(&w->lost_constants));
     for (size_t i = 0; i < JFR_LOSSES; i++) {
         struct jfr_loss_row row = row_of_loss(w, i);
-        report(w, &w->losses[i], &row, now);
+        report(w, &w->losses[i], &row, 0, now);
     }
     for (size_t i = 0; i < JFR_LOST_TYPES; i++)
         for (size_t k = 0; k < JFR_LOST_REASONS; k++) {
             if (atomic_load(&w->lost_of_type[i][k].total) == w->lost_of_type[i][k].reported)
                 continue;
             struct jfr_loss_row row = row_of_type(w, i, (enum lost_reason)k);
-            report(w, &w->lost_of_type[i][k], &row, now);
+            report(w, &w->lost_of_type[i][k], &row, EVENT_LATE_NS, now);
         }
     for (size_t i = 0; i < JFR_HELDS; i++) {
         struct jfr_loss_row row = held_rows[i];
         row.reason = room_reason(atomic_load(&w->failure));
-        report(w, &w->lost_held[i], &row, now);
+        report(w, &w->lost_held[i], &row, 0, now);
     }
     w->reported_ns = now;
 }

@@ -139,5 +139,10 @@ void jfr_lose_total_from(struct jfr_writer *w, enum jfr_loss loss, uint64_t tota
  * themselves are counted by jfr_lose_events.
  */
 void jfr_lose_held(struct jfr_writer *w, enum jfr_held what, uint64_t n);
+/*
+ * Counts one more loss of something that had happened at this time, which may be long ago. Not for
+ * signal handlers.
+ */
+void jfr_lose_at(struct jfr_writer *w, enum jfr_loss loss, uint64_t ns);
 /* Counts n more losses that happened at some time since the last call for this kind. */
 void jfr_lose_since(struct jfr_writer *w, enum jfr_loss loss, uint64_t n);

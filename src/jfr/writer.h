@@ -335,11 +335,16 @@ bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_even
 /*
  * Like jfr_begin, for the thread that calls jfr_writer_work and writes many rows: makes room in the
  * file if there is none. Returns false when the recording cannot grow now. That is not counted: the
- * caller tries again later or calls jfr_lose_events.
+ * caller tries again later or calls jfr_lose_events or jfr_lose_event_at.
  */
 bool jfr_begin_growing(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret);
-/* Counts n events of a type as lost because there is no room in the file. */
+/*
+ * Counts n events of a type as lost because there is no room in the file. They may be sums, so the
+ * recording says that what they counted happened at any time since it began.
+ */
 void jfr_lose_events(struct jfr_writer *w, uint32_t type, uint64_t n);
+/* Counts one such event, of something that happened between two moments. */
+void jfr_lose_event_at(struct jfr_writer *w, uint32_t type, uint64_t from_ns, uint64_t to_ns);
 /*
  * Publishes the event. It is lost, which is counted, when it grew beyond its room or when its
  * values are not those of the type's row.

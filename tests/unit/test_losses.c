@@ -3,6 +3,7 @@
 #include "tests.h"
 
 #include "base/clock.h"
+#include "jfr/losses.h"
 #include "jfr/writer.h"
 #include "profile/losses.h"
 
@@ -131,6 +132,42 @@ static void what_the_system_did_not_permit_is_reported_once(void **state)
     losses_release(&f.l);
 }
 
+/*
+ * A loss has the times of what was lost if they are known, however late it is counted, and
+ * otherwise a span that begins before them.
+ */
+static void a_loss_has_the_time_of_what_was_lost(void **state)
+{
+    struct fixture f;
+    int64_t offset = (int64_t)(clock_ns(CLOCK_REALTIME) - now_ns());
+    begin(&f);
+    usleep(20000);
+    uint64_t made = now_ns();
+    usleep(20000);
+    uint64_t last = now_ns();
+    for (int i = 0; i < 3; i++) { /* several reports, all of them later */
+        usleep(110000);
+        assert_int_equal(jfr_writer_work(f.w), 0);
+        jfr_lose_event_at(f.w, f.ids[CPU], made + (uint64_t)i, last - 2 + (uint64_t)i);
+        jfr_lose_at(f.w, LOSS_TRACE_LATE, made + (uint64_t)i);
+        jfr_lose_events(f.w, JFR_OBJECT_ALLOCATION_SAMPLE, 1);
+        jfr_lose_held(f.w, HELD_BYTES, 8);
+    }
+    read_back(&f);
+    assert_int_equal(f.l.rows.len, 4);
+    for (size_t i = 0; i < f.l.rows.len; i++) {
+        const struct loss *row = &f.l.rows.data[i];
+        bool calls = strcmp(row->capture, "trace") == 0, sum = strcmp(row->capture, "alloc") == 0;
+        int64_t from = row->from_ns - offset, to = row->to_ns - offset,
+                until = (int64_t)(calls ? made + 2 : last), apart = NS_PER_MS;
+        assert_int_equal(row->amount, strcmp(row->what, "bytes") == 0 ? 24 : 3);
+        assert_true(sum ? from <= (int64_t)made - 15 * apart
+                        : from >= (int64_t)made - apart && from <= (int64_t)made + apart);
+        assert_true(sum ? to >= until : to >= until - apart && to <= until + apart);
+    }
+    losses_release(&f.l);
+}
+
 static void what_was_left_out_is_one_sentence(void **state)
 {
     struct fixture f;
@@ -157,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_losses_of_the_jdk_are_reported),
         cmocka_unit_test(what_the_system_did_not_permit_is_reported_once),
+        cmocka_unit_test(a_loss_has_the_time_of_what_was_lost),
         cmocka_unit_test(what_was_left_out_is_one_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

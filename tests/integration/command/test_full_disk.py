@@ -102,6 +102,37 @@ def held_in(losses):
     }
 
 
+@pytest.mark.jdks(8, 25, slow=(17,))
+def test_lost_calls_have_their_own_time(jdk, tmp_path):
+    """Calls for which the file has no room are lost at the time at which they were made, which is
+    before they were to be written.
+    """
+    out, calls = tmp_path / "out.jfr", 200_000
+    done = subprocess.run(
+        [
+            "prlimit",
+            f"--fsize={LIMIT}",
+            lab.BUILD / "jvmscope",
+            *("run", "--trace", "Amounts.called", "-o", out, "--"),
+            *jdk.command(
+                "java", "-Xmx64m", "-cp", lab.compiled("Amounts"), "Amounts", "calls", str(calls)
+            ),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    took = int(re.search(r"^in (\d+)$", done.stdout, re.M)[1]) / 1e9
+    shown = lab.read_json("trace", "--json", out)
+    room = [loss for loss in shown["losses"] if "could not grow" in loss["reason"]]
+    first = float(
+        re.search(r"^ +(\d+\.\d+) .*Amounts.called", lab.jvmscope("trace", out).stdout, re.M)[1]
+    )
+    assert len(room) == 1 and room[0]["amount"] > calls / 2, shown["losses"]
+    begins, ends = room[0]["from_ns"] / 1e9, room[0]["to_ns"] / 1e9
+    assert first <= begins < ends <= first + took + 0.001, (first, took, room)
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_what_lost_sums_held_is_reported(jdk, tmp_path):
     """An event that has a sum stands for any number of objects, bytes, exceptions and calls: what

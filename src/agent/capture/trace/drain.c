@@ -337,7 +337,7 @@ static void read_one(struct round *round, const struct trace_record *r)
         round->ends = !round->was_shut && session_is_shut();
     }
     if (is_late(round->records) && r->kind >= 0)
-        jfr_lose(round->w, r->kind < RECORD_SITE ? LOSS_TRACE_LATE : LOSS_LOG_LATE, 1);
+        jfr_lose_at(round->w, r->kind < RECORD_SITE ? LOSS_TRACE_LATE : LOSS_LOG_LATE, r->time_ns);
     else if (!drain.late && !hand_over(round->w, r))
         give_up(round);
 }

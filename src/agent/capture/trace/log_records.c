@@ -194,7 +194,7 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
     struct jfr_event e;
     size_t room = utf8.len + strlen(site->place) + (name ? strlen(name) : 0) + 128;
     if (!jfr_begin_growing(w, event_types[TYPE_LOG], room, &e)) {
-        jfr_lose_events(w, event_types[TYPE_LOG], 1);
+        jfr_lose_event_at(w, event_types[TYPE_LOG], r->time_ns, r->time_ns);
         return;
     }
     jfr_put_time(&e, r->time_ns);
@@ -246,7 +246,7 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r,
                   (name ? strlen(name) : 0) + 128;
     struct jfr_event e;
     if (!jfr_begin_growing(w, event_types[TYPE_ACCESS], room, &e)) {
-        jfr_lose_events(w, event_types[TYPE_ACCESS], 1);
+        jfr_lose_event_at(w, event_types[TYPE_ACCESS], r->time_ns, r->time_ns);
         return;
     }
     jfr_put_time(&e, r->time_ns);

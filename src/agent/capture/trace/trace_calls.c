@@ -263,11 +263,11 @@ static void write_call(struct jfr_writer *w, const struct ended *c, uint64_t met
         args->len + back->len + thrown->len + message->len + (name ? strlen(name) : 0) + 136;
     struct jfr_event e;
     if (error || room > TRACE_VALUES_MAX * 2) {
-        jfr_lose(w, LOSS_TRACE_TOO_LARGE, 1);
+        jfr_lose_at(w, LOSS_TRACE_TOO_LARGE, c->exit->time_ns);
         return;
     }
     if (!jfr_begin_growing(w, method_trace.type, room, &e)) {
-        jfr_lose_events(w, method_trace.type, 1);
+        jfr_lose_event_at(w, method_trace.type, c->entry->time_ns, c->exit->time_ns);
         return;
     }
     jfr_put_time(&e, c->entry->time_ns);
@@ -304,7 +304,7 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
         return;
     }
     if (!m)
-        jfr_lose(w, LOSS_TRACE_MEMORY, 1);
+        jfr_lose_at(w, LOSS_TRACE_MEMORY, exit->time_ns);
     else if (!trace_rules_hold(&method_trace.rules, m->method.rules, condition_value, &c)) {
         method_trace.false_condition++;
         method_trace.unmet |= m->method.rules;
@@ -332,7 +332,7 @@ static void end_without_exit(struct jfr_writer *w, struct open_calls *o, uint32_
         return;
     }
     if (outer->time_ns >= drain_since())
-        jfr_lose(w, LOSS_TRACE_UNPAIRED, 1);
+        jfr_lose_at(w, LOSS_TRACE_UNPAIRED, outer->time_ns);
     open_calls_remove(&method_trace.open, o, at);
 }
 
@@ -407,7 +407,7 @@ static bool read_record(struct jfr_writer *w, const struct trace_record *r)
     const struct method_copy *m = known_method(w, r->kind);
     bool of_agent = is_of_agent(r) || (m && m->takes_class && has_class_of_agent(&m->method, r));
     if (open_calls_add(&method_trace.open, r, of_agent) < 0)
-        jfr_lose(w, LOSS_TRACE_MEMORY, 1);
+        jfr_lose_at(w, LOSS_TRACE_MEMORY, r->time_ns);
     return true;
 }
 
