@@ -161,7 +161,7 @@ static int show_totals(const struct heap_call *c, const struct total *t)
 static void show_worst(const struct heap_call *c, const struct worst *list, size_t n)
 {
     static const struct answer_column columns[] = {
-        {"object", "object", ANSWER_ID},    {"fault", "is", ANSWER_TEXT},
+        {"object", "object", ANSWER_ID},    {"fault", "fault", ANSWER_TEXT},
         {"wasted", "wasted", ANSWER_BYTES}, {"shallow", "bytes", ANSWER_BYTES},
         {"class", "class", ANSWER_TEXT},    {"value", "value", ANSWER_TEXT, true},
         {"holder", "held by", ANSWER_TEXT}};

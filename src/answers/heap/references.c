@@ -105,8 +105,8 @@ static void show_kinds(struct answer *a, const struct kinds *k)
     static const struct answer_column columns[] = {{"kind", "kind", ANSWER_TEXT},
                                                    {"references", "references", ANSWER_COUNT},
                                                    {"cleared", "cleared", ANSWER_COUNT},
-                                                   {"only", "hold alone", ANSWER_COUNT},
-                                                   {"retained", "retained so", ANSWER_BYTES}};
+                                                   {"only", "sole holders", ANSWER_COUNT},
+                                                   {"retained", "they retain", ANSWER_BYTES}};
     answer_table(a, "references", "Kinds of references", columns, ARRAY_SIZE(columns));
     for (int kind = HEAP_SOFT; kind < KINDS; kind++) {
         answer_text(a, kind_names[kind]);
@@ -122,8 +122,8 @@ static int heap_answer_references(const struct heap_call *c)
     static const struct answer_column columns[] = {{"kind", "kind", ANSWER_TEXT},
                                                    {"class", "referent", ANSWER_TEXT, true},
                                                    {"count", "references", ANSWER_COUNT},
-                                                   {"only", "hold alone", ANSWER_COUNT},
-                                                   {"retained", "retained so", ANSWER_BYTES}};
+                                                   {"only", "sole holders", ANSWER_COUNT},
+                                                   {"retained", "they retain", ANSWER_BYTES}};
     const struct heap *h = c->heap;
     const struct heap_dump *d = h->dump;
     struct kinds k = {0};

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { BAR = 40, ROWS = 60 };
@@ -281,8 +282,12 @@ int requests_show(struct request_view *v, const char *id)
         return 2;
     }
     const struct request *q = requests_find(&v->r, number);
-    if (!q)
-        return complain(v->path, "holds no details of a request with this number", id);
+    if (!q) {
+        char what[96];
+        snprintf(what, sizeof(what), "holds no details of a request with the number %" PRIu64,
+                 number);
+        return complain(v->path, what, "`jvmscope requests slow` lists the numbers of the slowest");
+    }
     struct request_parts p = {0};
     int e = request_parts(v->l, q, &p), status = 0;
     if (e == 0 && v->options->json) {

@@ -221,9 +221,9 @@ static void container_text(const struct vm_view *w)
         vm_grown(&f[VM_PRESSURE_MEMORY]) || vm_grown(&f[VM_PRESSURE_IO]))
         printf("\nResources\n");
     waited(w, "the hypervisor took the processors away", &f[VM_STEAL_TIME]);
-    waited(w, "something waited for a processor", &f[VM_PRESSURE_CPU]);
-    waited(w, "something waited for memory", &f[VM_PRESSURE_MEMORY]);
-    waited(w, "something waited for disks", &f[VM_PRESSURE_IO]);
+    waited(w, "at least one task waited for a processor", &f[VM_PRESSURE_CPU]);
+    waited(w, "at least one task waited for memory", &f[VM_PRESSURE_MEMORY]);
+    waited(w, "at least one task waited for disks", &f[VM_PRESSURE_IO]);
 }
 
 void vm_view_process_text(const struct vm_view *w)

@@ -138,6 +138,8 @@ def test_the_first_cause_is_the_true_one(jdk, tmp_path):
     truth = recorded(jdk, out)
     assert set(truth) == set(CAUSES)
     table = {r["name"]: r for r in json.loads(requests("--json", out))["requests"]}
+    missing = lab.jvmscope("requests", "show", 10**9, out)
+    assert missing.returncode == 1 and "`jvmscope requests slow` lists" in missing.stderr, missing
     for path, (cause_ns, client_ns, _) in truth.items():
         row = table[f"GET /{path}"]
         assert (row["count"], row["errors"]) == (120, 0), row
