@@ -1897,7 +1897,7 @@ def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jdk, jvmscop
         listed = f"jvmscope trace {process.pid} list shows all that is traced\n"
         assert (
             lab.output("trace", process.pid, "add", "TracedForever.two")
-            == "added (1)\n  TracedForever.two\nmethods_added (1)\n  int TracedForever.two(int)\n"
+            == "added (1)\n  TracedForever.two\nmethods added (1)\n  int TracedForever.two(int)\n"
             + listed
         )
         assert lab.output("trace", process.pid, "add", "String.trim") == (
