@@ -26,7 +26,7 @@ static const struct arg coverage_args[] = {
      "where source files are, for .html and .info"},
     {"--classes", 0, ARG_TEXT, offsetof(struct cover_options, classes), "PATH",
      "also count the classes of this folder, jar or class file that were never loaded"},
-    {"--methods", 0, ARG_FLAG, offsetof(struct cover_options, methods), NULL, "list methods too"},
+    {"--methods", 0, ARG_FLAG, offsetof(struct cover_options, methods), NULL, "list methods too; JSON and the files of -o always have them"},
     {"--json", 0, ARG_FLAG, offsetof(struct cover_options, json), NULL, "print JSON"},
     {0},
 };
@@ -165,9 +165,6 @@ static bool check_options(const char *command, const struct cover_options *o)
         complain(command, "--sources has no effect without -o FILE.html or -o FILE.info", NULL);
     else if (o->output && o->json)
         complain(command, "--json prints, and -o writes a file: give one of them", NULL);
-    else if (o->methods && (o->output || o->json))
-        complain(command, "--methods has no effect with -o and --json",
-                 "these formats hold the methods in any case");
     else if (o->sources && access(o->sources, R_OK | X_OK) < 0)
         complain_errno(o->sources, "cannot read the sources", -errno);
     else

@@ -129,8 +129,6 @@ def test_what_adds_nothing_is_refused(jdk, jvmscope, tmp_path):
         (("--sources", tmp_path), "--sources has no effect without -o"),
         (("--sources", tmp_path / "nosuch", "-o", page), "cannot read the sources"),
         (("-o", page, "--json"), "--json prints, and -o writes a file"),
-        (("-o", page, "--methods"), "--methods has no effect with -o"),
-        (("--json", "--methods"), "--methods has no effect with -o and --json"),
     ):
         done = jvmscope("coverage", *options, recording)
         assert done.returncode == 2 and words in done.stderr and done.stdout == "", options
