@@ -1901,7 +1901,7 @@ def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jdk, jvmscop
             + listed
         )
         assert lab.output("trace", process.pid, "add", "String.trim") == (
-            "added (1)\n  String.trim\nunmatched_added (1)\n  pattern      why\n  String.trim  no class of this name is loaded, but java.lang.String is\n"
+            "added (1)\n  String.trim\nunmatched added (1)\n  pattern      why\n  String.trim  no class of this name is loaded, but java.lang.String is\n"
             + listed
         )
         assert (
