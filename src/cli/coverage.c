@@ -26,7 +26,8 @@ static const struct arg coverage_args[] = {
      "where source files are, for .html and .info"},
     {"--classes", 0, ARG_TEXT, offsetof(struct cover_options, classes), "PATH",
      "also count the classes of this folder, jar or class file that were never loaded"},
-    {"--methods", 0, ARG_FLAG, offsetof(struct cover_options, methods), NULL, "list methods too; JSON and the files of -o always have them"},
+    {"--methods", 0, ARG_FLAG, offsetof(struct cover_options, methods), NULL,
+     "list methods too; JSON and the files of -o always have them"},
     {"--json", 0, ARG_FLAG, offsetof(struct cover_options, json), NULL, "print JSON"},
     {0},
 };
