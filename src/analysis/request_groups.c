@@ -42,7 +42,6 @@ struct summing {
     struct estimate_sample slow, typical;
     struct cpu_check slow_check, typical_check;
     struct cpu_excess slow_excess, typical_excess; /* in the requests' own threads */
-    uint32_t slow_cpu, typical_cpu;                /* the number of requests that used CPU time */
     double weight;                                 /* of the request that is being added */
 };
 
@@ -354,39 +353,17 @@ static struct cpu_excess excess_of(const struct summing *s, const struct cpu_che
     return (struct cpu_excess){own.ns / sample->weight, own.error_ns / sample->weight};
 }
 
-/* Finds how much CPU time is not confirmed by samples, and makes a sum for it. */
-static int find_excess(struct summing *s)
+/* Finds how much CPU time is not confirmed by samples. */
+static void find_excess(struct summing *s)
 {
     double slow_ns = 0, typical_ns = 0;
     for (size_t i = 0; i < s->sums.len; i++)
         if (s->sums.data[i].cause == CAUSE_CPU) {
             slow_ns += s->sums.data[i].slow.sum;
             typical_ns += s->sums.data[i].typical.sum;
-            s->slow_cpu = MAX(s->slow_cpu, s->sums.data[i].slow.n);
-            s->typical_cpu = MAX(s->typical_cpu, s->sums.data[i].typical.n);
         }
     s->slow_excess = excess_of(s, &s->slow_check, &s->slow, slow_ns);
     s->typical_excess = excess_of(s, &s->typical_check, &s->typical, typical_ns);
-    bool any = s->slow_excess.error_ns > 0 || s->typical_excess.error_ns > 0;
-    return any && !sum_of(s, &(struct request_part){.cause = CAUSE_UNKNOWN}) ? -ENOMEM : 0;
-}
-
-/* Counts CPU time that samples do not confirm as time of unknown cause. */
-static void move_excess(const struct summing *s, struct group_cause *c)
-{
-    if (c->object || (c->cause != CAUSE_CPU && c->cause != CAUSE_UNKNOWN))
-        return;
-    bool from = c->cause == CAUSE_CPU;
-    double slow = from ? -MIN(s->slow_excess.ns, c->slow_ns) : s->slow_excess.ns;
-    double typical = from ? -MIN(s->typical_excess.ns, c->typical_ns) : s->typical_excess.ns;
-    c->slow_ns += slow;
-    c->typical_ns += typical;
-    c->slow_error_ns += s->slow_excess.error_ns;
-    c->typical_error_ns += s->typical_excess.error_ns;
-    if (slow > 0)
-        c->slow_requests = MAX(c->slow_requests, s->slow_cpu);
-    if (typical > 0)
-        c->typical_requests = MAX(c->typical_requests, s->typical_cpu);
 }
 
 static int add_cause(const struct summing *s, const struct sum *sum, struct request_group *g)
@@ -406,7 +383,11 @@ static int add_cause(const struct summing *s, const struct sum *sum, struct requ
         .most_error = estimate_error(&sum->most, &s->slow),
         .busy_with = busy_with(s, &sum->busy),
     };
-    move_excess(s, &c);
+    if (c.cause == CAUSE_CPU && !c.object) {
+        /* what samples do not confirm may have another cause */
+        c.slow_error_ns += MIN(s->slow_excess.ns, c.slow_ns) + s->slow_excess.error_ns;
+        c.typical_error_ns += MIN(s->typical_excess.ns, c.typical_ns) + s->typical_excess.error_ns;
+    }
     double error = hypot(c.slow_error_ns, c.typical_error_ns);
     bool more = difference_of(&c) > 0;
     c.uncertain = estimate_is_uncertain(difference_of(&c), error,
@@ -428,7 +409,8 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
     e = e ? e : add_requests(&s, &g, false);
     e = e ? e : set_mean(&s, &g, true);
     e = e ? e : set_mean(&s, &g, false);
-    e = e ? e : find_excess(&s);
+    if (e == 0)
+        find_excess(&s);
     for (size_t i = 0; e == 0 && i < s.sums.len; i++)
         e = add_cause(&s, &s.sums.data[i], &g);
     vec_sort(&g.causes, by_share);

@@ -71,7 +71,7 @@ static int add_requests(struct request_ledger *l, const struct requests *r,
 
 /*
  * Subtracts the CPU time that samples do not confirm. In the latency, where only the request's own
- * thread counts, its share of this time has an unknown cause.
+ * thread counts, its share of this time is part of the error of the cause.
  */
 static void compare_cpu(const struct name_estimates *of, double interval_ns, struct name_sums *s)
 {
@@ -82,12 +82,7 @@ static void compare_cpu(const struct name_estimates *of, double interval_ns, str
     struct cpu_excess own = cpu_excess_of(&all, &of->check, s->ns[CAUSE_CPU]);
     s->cpu_ns -= all.ns;
     s->cpu_error_ns += all.error_ns / s->weight;
-    s->ns[CAUSE_CPU] -= own.ns;
-    s->ns[CAUSE_UNKNOWN] += own.ns;
-    if (own.ns > 0)
-        s->with[CAUSE_UNKNOWN] = MAX(s->with[CAUSE_UNKNOWN], s->with[CAUSE_CPU]);
-    s->error_ns[CAUSE_CPU] += own.error_ns / s->weight;
-    s->error_ns[CAUSE_UNKNOWN] += own.error_ns / s->weight;
+    s->error_ns[CAUSE_CPU] += (own.ns + own.error_ns) / s->weight;
 }
 
 static void set_sums(const struct name_estimates *of, double interval_ns, struct name_sums *s)
