@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *alias_path, *alias_shown;
@@ -37,6 +38,19 @@ int complain(const char *where, const char *what, const char *why)
     }
     fprintf(stderr, "%s\n", buf_str(&line));
     return 1;
+}
+
+bool complain_of_input(const char *output, char *const *inputs, int n)
+{
+    struct stat to, from;
+    if (stat(output, &to) < 0 || !S_ISREG(to.st_mode))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (stat(inputs[i], &from) == 0 && from.st_dev == to.st_dev && from.st_ino == to.st_ino) {
+            complain(output, "is the file that is read", "name another output");
+            return true;
+        }
+    return false;
 }
 
 int complain_errno(const char *where, const char *what, int error)

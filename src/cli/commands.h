@@ -35,5 +35,10 @@ int complain(const char *where, const char *what, const char *why);
  * no longer do. The strings are not copied.
  */
 void complain_as(const char *path, const char *shown);
+/*
+ * Returns whether an output names one of the files that are read for it, after a complaint: it
+ * would take the place of what it is made of.
+ */
+bool complain_of_input(const char *output, char *const *inputs, int n);
 /* Complains like complain, with strerror(-error) as the reason. */
 int complain_errno(const char *where, const char *what, int error);

@@ -373,6 +373,8 @@ static int cmd_convert(const struct command *self, int argc, char **argv)
     if (push.url ? !push_check(self->name, &push)
                  : !labels_have_a_place(self->name, &options, &push))
         return 2;
+    if (options.output && complain_of_input(options.output, operands.list, 1))
+        return 2;
     status = options.output
                  ? convert(&selection, operands.list[0], options.output, &options, push.labels)
                  : 0;

@@ -180,7 +180,8 @@ static int cmd_coverage(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
-    if (!check_options(self->name, &o))
+    if (!check_options(self->name, &o) ||
+        (o.output && complain_of_input(o.output, operands.list, operands.count)))
         return 2;
     _cleanup_(coverage_release) struct coverage c = {0};
     _cleanup_(coverage_found_release) struct coverage_found found = {0};

@@ -360,7 +360,7 @@ sqlite3_stmt *heap_sql_prepare(struct heap_sql *s, const char *sql, char *why, s
                  sqlite3_errmsg(s->db));
     else if (!statement)
         snprintf(why, size, "there is no statement in it");
-    else if (!sqlite3_stmt_readonly(statement))
+    else if (!sqlite3_stmt_readonly(statement) || !sqlite3_column_count(statement))
         snprintf(why, size, "only SELECT is possible");
     else if (rest[strspn(rest, " \t\r\n;")])
         snprintf(why, size, "one statement at a time");

@@ -152,6 +152,8 @@ static int answer_verb(const struct command *self, int argc, char **argv)
         complain(file, "no such file", "the heap dump comes first, then what is asked about");
         return 2;
     }
+    if (o.output && complain_of_input(o.output, operands.list, 1))
+        return 2;
     return run_verb(self, &o, &operands);
 }
 

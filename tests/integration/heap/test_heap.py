@@ -1219,7 +1219,7 @@ def test_exclusions_accumulate_and_statements_only_read(waste, tmp_path):
     )
     done = lab.jvmscope("heap", "paths", "--exclude", "soft", "--exclude", "foo", waste, of)
     assert done.returncode == 2 and "--exclude: foo: allowed: soft" in done.stderr
-    for statement in (f"VACUUM INTO '{tmp_path}/z.db'", "VACUUM", "DROP TABLE objects"):
+    for statement in (f"VACUUM INTO '{tmp_path}/z.db'", "VACUUM", "REINDEX", "DROP TABLE objects"):
         done = lab.jvmscope("heap", "query", waste, statement)
         assert done.returncode == 2 and "only SELECT is possible" in done.stderr, done.stderr
     assert not (tmp_path / "z.db").exists()
@@ -1233,3 +1233,27 @@ def test_a_difference_of_equal_dumps_is_empty_in_words(waste, tmp_path):
     assert lab.output("heap", "diff", waste, waste).count("(none)\n") == 3
     refused = lab.jvmscope("heap", "diff", "--index", tmp_path / "i", waste, waste)
     assert refused.returncode == 2 and "--index: not for diff" in refused.stderr, refused
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_no_output_takes_the_place_of_what_is_read(waste, tmp_path):
+    """Neither under the same name nor by way of a link; other verbs that write files as well."""
+    page, link = tmp_path / "dump.html", tmp_path / "link.html"
+    page.write_bytes(waste.read_bytes())
+    link.symlink_to(page)
+    recording = tmp_path / "a.jfr"
+    done = lab.Jdk(17).java(
+        "Rounds", "1", jvm=[lab.Jdk(17).agent(f"cpu=samples,cover=y,format=r,file={recording}")]
+    )
+    assert recording.exists(), done.stderr
+    for words, read in (
+        (("heap", "histogram", "-o", page, page), page),
+        (("heap", "histogram", "-o", link, page), page),
+        (("heap", "diff", "-o", page, waste, page), page),
+        (("convert", "-o", recording, "--to", "1s", recording), recording),
+        (("coverage", "-o", recording, recording), recording),
+    ):
+        before = read.read_bytes()
+        done = lab.jvmscope(*words)
+        assert done.returncode == 2 and "is the file that is read" in done.stderr, (words, done)
+        assert read.read_bytes() == before and done.stdout == "", words
