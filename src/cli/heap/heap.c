@@ -96,6 +96,11 @@ int heap_show(const struct answer *a, const struct heap_options *o)
         complain(o->output, "not written", "the name must end in .html or .json");
         return 2;
     }
+    if (html && o->json) {
+        complain("--json", "no effect on a page",
+                 "name a file that ends in .json, or leave out -o");
+        return 2;
+    }
     if (a->error)
         return complain(NULL, "heap", strerror(-a->error));
     if (!o->json && !o->output) {

@@ -56,6 +56,16 @@ def test_files_that_are_none_are_refused(tmp_path):
         code, out, printed = run(*verb.split(), *out, "-")
         assert (code, out) == (2, ""), (verb, printed)
         assert "- is not a file: recordings are not read from standard input" in printed, verb
+    for verb in ("report", "coverage", "requests", "requests slow", "vm", "trace"):
+        done = subprocess.run(
+            [lab.BUILD / "jvmscope", *verb.split(), "/dev/stdin"],
+            input="",
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout) == (1, ""), (verb, done)
+        assert "it is a pipe or a device, not a file" in done.stderr, (verb, done)
     for words in (("bogus", "app.jfr"), ("solw", "app.jfr")):
         code, out, printed = run("requests", *words)
         assert (code, out) == (

@@ -1231,6 +1231,8 @@ def test_a_difference_of_equal_dumps_is_empty_in_words(waste, tmp_path):
     assert lab.jvmscope("heap", "diff", "-o", page, waste, waste).returncode == 0
     assert page.read_text().count("<p>(none)</p>") == 3
     assert lab.output("heap", "diff", waste, waste).count("(none)\n") == 3
+    refused = lab.jvmscope("heap", "diff", "--json", "-o", page, waste, waste)
+    assert refused.returncode == 2 and "--json: no effect on a page" in refused.stderr, refused
     refused = lab.jvmscope("heap", "diff", "--index", tmp_path / "i", waste, waste)
     assert refused.returncode == 2 and "--index: not for diff" in refused.stderr, refused
 
