@@ -45,6 +45,11 @@ void file_map_release(struct file_map *m)
     *m = (struct file_map){0};
 }
 
+const char *file_map_why(int error)
+{
+    return error == -ENXIO ? "it is a pipe or a device, not a file" : strerror(-error);
+}
+
 bool file_name_ends_in(const char *name, const char *end)
 {
     size_t n = strlen(name), m = strlen(end);

@@ -19,6 +19,8 @@ struct file_map {
  * has no length, such as a pipe.
  */
 int file_map_open(struct file_map *ret, const char *path) must_check;
+/* Returns in words why file_map_open failed. */
+const char *file_map_why(int error);
 /* Maps a file like file_map_open, given its descriptor, which remains the caller's. */
 int file_map_fd(struct file_map *ret, int fd) must_check;
 void file_map_release(struct file_map *m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
+#include "base/file.h"
 #include "base/nearest.h"
 
 #include <stdio.h>
@@ -55,10 +56,7 @@ bool complain_of_input(const char *output, char *const *inputs, int n)
 
 int complain_errno(const char *where, const char *what, int error)
 {
-    /* How file_map_open refuses them. */
-    if (error == -ENXIO)
-        return complain(where, what, "it is a pipe or a device, not a file");
-    return complain(where, what, strerror(-error));
+    return complain(where, what, file_map_why(error));
 }
 
 const struct command *const commands[] = {

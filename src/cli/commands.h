@@ -40,5 +40,5 @@ void complain_as(const char *path, const char *shown);
  * would take the place of what it is made of.
  */
 bool complain_of_input(const char *output, char *const *inputs, int n);
-/* Complains like complain, with strerror(-error) as the reason. */
+/* Complains like complain, with the reason that file_map_why gives. */
 int complain_errno(const char *where, const char *what, int error);

@@ -333,7 +333,7 @@ int recording_open(struct recording **ret, const char *path, const char **ret_wh
         return -ENOMEM;
     int error = file_map_open(&r->map, path);
     if (error) {
-        *ret_why = error == -ENXIO ? "it is a pipe or a device, not a file" : strerror(-error);
+        *ret_why = file_map_why(error);
     } else {
         r->data = r->map.data;
         r->len = r->map.len;

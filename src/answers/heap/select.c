@@ -93,19 +93,10 @@ static int by_classes(const struct heap_call *c, struct heap_selection *s, uint6
     return 0;
 }
 
-int heap_select(const struct heap_call *c, struct heap_selection *ret)
+/* Refuses two ways to choose the objects, of which one would be ignored. */
+static bool is_chosen_once(const struct heap_call *c)
 {
-    struct heap_options o = *c->options;
-    struct heap_selection s = {.bits = heap_memory(c->heap->n / 8 + 8)};
     const char *operand = c->count ? c->operands[0] : NULL;
-    uint64_t i, loader = 0;
-    int status = 0;
-    if (!s.bits)
-        return answer_refuse(c->answer, NULL, "objects", strerror(ENOMEM));
-    if (operand && strncmp(operand, "0x", 2) == 0)
-        o.object = operand;
-    else if (operand)
-        o.class = operand;
 
     const struct {
         const char *flag, *value;
@@ -118,14 +109,31 @@ int heap_select(const struct heap_call *c, struct heap_selection *ret)
     const char *first = NULL;
     for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
         if (ways[w].value && first) {
-            heap_memory_free(s.bits);
             char why[200];
             snprintf(why, sizeof(why), "cannot be combined with %s", first);
             answer_refuse(c->answer, ways[w].flag, why, NULL);
-            return 2;
+            return false;
         }
         first = ways[w].value ? ways[w].flag : first;
     }
+    return true;
+}
+
+int heap_select(const struct heap_call *c, struct heap_selection *ret)
+{
+    if (!is_chosen_once(c))
+        return 2;
+    struct heap_options o = *c->options;
+    struct heap_selection s = {.bits = heap_memory(c->heap->n / 8 + 8)};
+    const char *operand = c->count ? c->operands[0] : NULL;
+    uint64_t i, loader = 0;
+    int status = 0;
+    if (!s.bits)
+        return answer_refuse(c->answer, NULL, "objects", strerror(ENOMEM));
+    if (operand && strncmp(operand, "0x", 2) == 0)
+        o.object = operand;
+    else if (operand)
+        o.class = operand;
     struct heap_call call = *c;
     call.options = &o;
     const char *what = o.object ? o.object : o.class ? o.class : o.package ? o.package : o.loader;
