@@ -556,7 +556,7 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
     in each output, and twice as much where the same events are in two chunks, including stacks that
     were cut.
     """
-    out, twice = tmp_path / "s.jfr", tmp_path / "two.jfr"
+    out, twice = tmp_path / "all.jfr", tmp_path / "two.jfr"
     process = jdk.start_java(
         "Shares", jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -622,7 +622,7 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
         jdk.version == 8
     ):  # estimates are marked, and a site without a stack is not counted for another place
         table = lab.output("report", out)
-        assert "is estimated, with" in allocations["note"] and "is an estimated part" in table
+        assert "is estimated, with" in allocations["note"] and "its count is estimated" in table
         assert all(
             "standard error of at most 1.1 % of a count of many megabytes" in text
             for text in (allocations["note"], table)
